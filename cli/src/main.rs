@@ -1,0 +1,2 @@
+//! The `hipr` program.
+fn main() {}
