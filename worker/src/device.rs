@@ -1,0 +1,405 @@
+//! What the worker asks of a GPU.
+//!
+//! [`Device`] is one source of GPUs (the emulator, a machine's real ones, a script); [`Context`] is one client's view of it:
+//! its own address space, handles and errors. A session owns one context and drops it when the client goes.
+//!
+//! Three rules hold for every implementation:
+//!
+//! - **Nothing blocks.** Every method is called on the dispatch thread, which serves all sessions. Work that takes time is
+//!   enqueued; a wait is a `poll_*` method that returns [`Poll::Pending`] and is asked again after the [`Waker`] was called.
+//! - **Handles and addresses come checked.** The session table refuses what the session does not own and what leaves an
+//!   allocation. A context still answers an unknown handle with an error (never a panic), because a kernel computes its own.
+//! - **Errors come in two kinds.** What a method can judge at once is its result. What surfaces while work runs (a wild
+//!   access in a kernel) is kept and is the result of the next [`Context::poll_sync`] that covers that work, once.
+//!
+//! Stream handles 0 and 1 are the legacy null stream, 2 is the per-thread stream (HIP API: hipStreamLegacy,
+//! hipStreamPerThread); all others were made by [`Context::stream_create`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::Poll;
+
+use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
+use hipr_proto::{HipError, HipResult};
+
+/// A source of GPUs.
+pub trait Device: Send + Sync {
+    /// The name by which the device is chosen and logged: `sim`, `null`, `script`, `hip`.
+    fn name(&self) -> &str;
+
+    /// A new context. `waker` is to be called, from any thread, whenever a `poll_*` method of the context that returned
+    /// `Pending` may return something else now.
+    ///
+    /// # Errors
+    /// What HIP's initialization would return, for example `NO_DEVICE`.
+    fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>>;
+}
+
+/// Tells the dispatch thread that a pending wait of one context may be over. Cheap, callable from any thread, any number of
+/// times; a call too many costs a poll.
+#[derive(Clone)]
+pub struct Waker(Arc<dyn Fn() + Send + Sync>);
+
+impl Waker {
+    /// A waker that calls `wake`.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(wake))
+    }
+
+    /// A waker that does nothing.
+    pub fn noop() -> Self {
+        Self::new(|| {})
+    }
+
+    /// Wakes the dispatch thread.
+    pub fn wake(&self) {
+        (self.0)();
+    }
+
+    /// The function itself, for a device that has a waker type of its own.
+    pub fn into_inner(self) -> Arc<dyn Fn() + Send + Sync> {
+        self.0
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
+}
+
+/// Where an allocation lives (HIP API: hipMemoryType).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryKind {
+    /// `hipMalloc`: device memory.
+    Device,
+    /// `hipHostMalloc`: the worker's host memory that the device can address.
+    Host,
+    /// `hipMallocManaged`: memory that migrates.
+    Managed,
+}
+
+/// What a wait covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitFor {
+    /// All work of all streams of the context.
+    Device,
+    /// All work of one stream; for the legacy null stream also what it is ordered after (work of blocking streams).
+    Stream(u64),
+    /// The work before the event's last record; an event that was never recorded is complete.
+    Event(u64),
+}
+
+/// A box of bytes in device memory: `depth` slices of `height` rows of `width` bytes. A flat range is one row.
+///
+/// *Packed* below means the same bytes one after another without gaps, as they travel on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Address of the first byte.
+    pub ptr: u64,
+    /// Bytes from one row to the next.
+    pub pitch: u64,
+    /// Bytes from one slice to the next.
+    pub slice: u64,
+    /// Bytes in a row.
+    pub width: u64,
+    /// Rows in a slice.
+    pub height: u64,
+    /// Slices.
+    pub depth: u64,
+}
+
+impl Region {
+    /// The flat range of `len_bytes` bytes at `ptr`.
+    pub const fn flat(ptr: u64, len_bytes: u64) -> Self {
+        Self { ptr, pitch: len_bytes, slice: len_bytes, width: len_bytes, height: 1, depth: 1 }
+    }
+
+    /// Bytes that the region names, without the gaps; `None` if that does not fit 64 bits.
+    pub fn len_bytes(&self) -> Option<u64> {
+        self.width.checked_mul(self.height)?.checked_mul(self.depth)
+    }
+
+    /// Bytes from the first to the last one named, gaps included: what an allocation must hold from `ptr` on. 0 for an empty
+    /// region; `None` if it, or the address of its end, does not fit 64 bits.
+    pub fn span_bytes(&self) -> Option<u64> {
+        if self.width == 0 || self.height == 0 || self.depth == 0 {
+            return Some(0);
+        }
+        let rows = self.pitch.checked_mul(self.height - 1)?;
+        let slices = self.slice.checked_mul(self.depth - 1)?;
+        let span = slices.checked_add(rows)?.checked_add(self.width)?;
+        self.ptr.checked_add(span)?;
+        Some(span)
+    }
+
+    /// Whether the bytes lie one after another in memory.
+    pub fn is_contiguous(&self) -> bool {
+        let rows = self.height <= 1 || self.pitch == self.width;
+        let slices = self.depth <= 1 || Some(self.slice) == self.width.checked_mul(self.height);
+        rows && slices
+    }
+
+    /// The longest contiguous run that starts at packed offset `offset`: its address and its length in bytes. `None` past the
+    /// end. Only for regions whose [`span_bytes`](Self::span_bytes) is known to fit.
+    pub fn run_at(&self, offset: u64) -> Option<(u64, u64)> {
+        let len = self.len_bytes()?;
+        if offset >= len {
+            return None;
+        }
+        if self.is_contiguous() {
+            return Some((self.ptr.checked_add(offset)?, len - offset));
+        }
+        let (row, column) = (offset / self.width, offset % self.width);
+        let (slice, row) = (row / self.height, row % self.height);
+        let rows = self.pitch.checked_mul(row)?;
+        let slices = self.slice.checked_mul(slice)?;
+        let ptr = self.ptr.checked_add(slices)?.checked_add(rows)?.checked_add(column)?;
+        Some((ptr, self.width - column))
+    }
+
+    /// The contiguous runs that packed bytes `offset .. offset + len` occupy, as (address, start in those bytes, length).
+    pub fn runs(&self, offset: u64, len: u64) -> impl Iterator<Item = (u64, u64, u64)> + use<> {
+        let region = *self;
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            let left = len.checked_sub(done).filter(|&left| left > 0)?;
+            let (ptr, run) = region.run_at(offset.checked_add(done)?)?;
+            let (at, run) = (done, run.min(left));
+            done += run;
+            Some((ptr, at, run))
+        })
+    }
+}
+
+/// One kernel argument: where its bytes lie and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Offset in bytes: in the kernarg segment for a function's metadata, in the argument data for a launch.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+/// A kernel found in a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionInfo {
+    /// The function's handle.
+    pub handle: u64,
+    /// Size of the kernarg segment in bytes, hidden arguments included.
+    pub kernarg_size_bytes: u32,
+    /// The explicit parameters in order; `None` where the device has no metadata, and then nothing about arguments is checked.
+    pub params: Option<Vec<Param>>,
+}
+
+/// A launch's explicit arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Args<'a> {
+    /// Argument `i` is `data[table[i].offset ..][.. table[i].size]`; every entry lies inside `data`, and number and sizes
+    /// agree with [`FunctionInfo::params`] where those are known. (HIP API: hipModuleLaunchKernel, kernelParams.)
+    Params {
+        /// Where each argument's value is in `data`.
+        table: &'a [Param],
+        /// The values.
+        data: &'a [u8],
+    },
+    /// The explicit part of the kernarg segment as it is. (HIP API: hipModuleLaunchKernel, extra.)
+    Flat(&'a [u8]),
+}
+
+/// A kernel launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch<'a> {
+    /// The kernel: a [`FunctionInfo::handle`].
+    pub function: u64,
+    /// Workgroups in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a group in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic LDS in bytes.
+    pub shared_mem_bytes: u32,
+    /// The stream that it is enqueued on.
+    pub stream: u64,
+    /// The explicit arguments.
+    pub args: Args<'a>,
+    /// Takes the time at which the kernel starts.
+    pub start_event: Option<u64>,
+    /// Takes the time at which the kernel ends, and completes then.
+    pub stop_event: Option<u64>,
+    /// All groups must be resident at once (HIP API: hipModuleLaunchCooperativeKernel).
+    pub cooperative: bool,
+}
+
+/// An answer to "which block size fills the device" (HIP API: hipModuleOccupancyMaxPotentialBlockSize).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockSize {
+    /// Workgroups that fill the device.
+    pub min_grid_size: i32,
+    /// Work-items of a group.
+    pub block_size: i32,
+}
+
+/// One client's GPUs. See the [module](self) for the three rules; dropping a context stops its work and releases everything.
+///
+/// Methods with a default body are those that a device may lack; the default is `NOT_SUPPORTED` unless its text says otherwise.
+pub trait Context: Send {
+    // ---- devices -----------------------------------------------------------------------------------------------------
+
+    /// How many devices there are (HIP API: hipGetDeviceCount).
+    fn device_count(&self) -> HipResult<i32>;
+
+    /// The device that later calls mean (HIP API: hipGetDevice).
+    fn device(&self) -> i32;
+
+    /// Chooses it; `INVALID_DEVICE` if there is none with this number (HIP API: hipSetDevice).
+    fn set_device(&mut self, device: i32) -> HipResult<()>;
+
+    /// HIP API: hipGetDeviceProperties.
+    fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply>;
+
+    /// HIP API: hipDeviceGetAttribute; `attribute` is a `hipDeviceAttribute_t` of HIP 6.
+    fn attribute(&self, device: i32, attribute: i32) -> HipResult<i32>;
+
+    /// 16 bytes that name the device for ever (HIP API: hipDeviceGetUuid).
+    fn uuid(&self, _device: i32) -> HipResult<[u8; 16]> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// `hipDriverGetVersion`, `hipRuntimeGetVersion`: major * 10^7 + minor * 10^5 + patch.
+    fn version(&self) -> HipResult<i32>;
+
+    /// HIP API: hipDeviceGetLimit.
+    fn limit(&self, _limit: i32) -> HipResult<u64> {
+        Err(HipError::UNSUPPORTED_LIMIT)
+    }
+
+    /// HIP API: hipDeviceSetLimit.
+    fn set_limit(&mut self, _limit: i32, _value: u64) -> HipResult<()> {
+        Err(HipError::UNSUPPORTED_LIMIT)
+    }
+
+    /// Free and total bytes of device memory (HIP API: hipMemGetInfo).
+    fn mem_info(&self) -> HipResult<(u64, u64)>;
+
+    /// Whether `device` can address `peer`'s memory. The default is no.
+    fn can_access_peer(&self, _device: i32, _peer: i32) -> HipResult<bool> {
+        Ok(false)
+    }
+
+    /// Lets the current device address `peer`'s memory, or ends it. The default is `PEER_ACCESS_UNSUPPORTED`.
+    fn set_peer_access(&mut self, _peer: i32, _enabled: bool) -> HipResult<()> {
+        Err(HipError::PEER_ACCESS_UNSUPPORTED)
+    }
+
+    /// Lowest and highest stream priority, as numbers: lowest first (HIP API: hipDeviceGetStreamPriorityRange).
+    fn stream_priority_range(&self) -> HipResult<(i32, i32)> {
+        Ok((0, 0))
+    }
+
+    /// Ends all work, clears kept errors and releases what is left, back to the state after `open` (HIP API: hipDeviceReset).
+    fn reset(&mut self) -> HipResult<()>;
+
+    // ---- memory ------------------------------------------------------------------------------------------------------
+
+    /// Allocates `size_bytes` (more than 0) bytes, at least 256-byte aligned. `flags` are those of the HIP call of the kind.
+    fn malloc(&mut self, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64>;
+
+    /// Frees an allocation after the work that may use it (HIP API: hipFree waits).
+    fn poll_free(&mut self, ptr: u64) -> Poll<HipResult<()>>;
+
+    /// Allocates in stream order (HIP API: hipMallocAsync). The address is good for later work of the stream at once.
+    fn malloc_async(&mut self, size_bytes: u64, stream: u64) -> HipResult<u64>;
+
+    /// Frees in stream order (HIP API: hipFreeAsync).
+    fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()>;
+
+    /// Enqueues a write of `bytes` (packed, exactly the region's length).
+    fn enqueue_write(&mut self, dst: Region, bytes: Box<[u8]>, stream: u64) -> HipResult<()>;
+
+    /// Ready when a copy that is ordered in `stream` could run now. Reports no error: those stay for `poll_sync`.
+    fn poll_ready(&mut self, stream: u64) -> Poll<()>;
+
+    /// Writes `bytes` at packed offset `offset` of `dst`, at once. Called after [`poll_ready`](Self::poll_ready) was ready.
+    fn write(&mut self, dst: &Region, offset: u64, bytes: &[u8]) -> HipResult<()>;
+
+    /// Reads packed bytes from `offset` on, at once, and fills `out`. Called after [`poll_sync`](Self::poll_sync) was ready.
+    fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()>;
+
+    /// Enqueues a copy between regions of equal width, height and depth.
+    fn copy(&mut self, dst: Region, src: Region, stream: u64) -> HipResult<()>;
+
+    /// Enqueues a fill: every `element_bytes` (1, 2 or 4) bytes of `dst` become the low bytes of `value`.
+    fn fill(&mut self, dst: Region, value: u32, element_bytes: u32, stream: u64) -> HipResult<()>;
+
+    // ---- waits -------------------------------------------------------------------------------------------------------
+
+    /// Ready when everything that `what` covers is done. An error that surfaced in it is the result once, and then is gone.
+    fn poll_sync(&mut self, what: WaitFor) -> Poll<HipResult<()>>;
+
+    /// `Ok` if everything that `what` covers is done, else `NOT_READY`. (HIP API: hipStreamQuery, hipEventQuery.)
+    fn query(&mut self, what: WaitFor) -> HipResult<()>;
+
+    // ---- streams and events ------------------------------------------------------------------------------------------
+
+    /// HIP API: hipStreamCreateWithPriority. Flag 1 is hipStreamNonBlocking.
+    fn stream_create(&mut self, flags: u32, priority: i32) -> HipResult<u64>;
+
+    /// Destroys a stream after its work (does not wait for it).
+    fn stream_destroy(&mut self, stream: u64) -> HipResult<()>;
+
+    /// Later work of `stream` waits for the event's last record before this call.
+    fn stream_wait_event(&mut self, stream: u64, event: u64, flags: u32) -> HipResult<()>;
+
+    /// The flags that the stream has; 0 for the null stream.
+    fn stream_flags(&self, stream: u64) -> HipResult<u32>;
+
+    /// The priority that the stream has, clamped to the device's range.
+    fn stream_priority(&self, stream: u64) -> HipResult<i32>;
+
+    /// HIP API: hipEventCreateWithFlags.
+    fn event_create(&mut self, flags: u32) -> HipResult<u64>;
+
+    /// Destroys an event; work that waits for it goes on as if it still was.
+    fn event_destroy(&mut self, event: u64) -> HipResult<()>;
+
+    /// Enqueues a record of the event.
+    fn event_record(&mut self, event: u64, stream: u64) -> HipResult<()>;
+
+    /// Milliseconds between two completed records; `NOT_READY` while one is pending, `INVALID_HANDLE` for one without time.
+    fn event_elapsed_ms(&mut self, start: u64, stop: u64) -> HipResult<f32>;
+
+    // ---- modules and kernels -----------------------------------------------------------------------------------------
+
+    /// Loads a code object: an ELF or an offload bundle, also a compressed one (HIP API: hipModuleLoadData).
+    fn module_load(&mut self, image: Vec<u8>) -> HipResult<u64>;
+
+    /// Unloads a module; its functions and globals end with it.
+    fn module_unload(&mut self, module: u64) -> HipResult<()>;
+
+    /// A kernel by its name; `NOT_FOUND` if there is none. The same handle for the same name.
+    fn function(&mut self, module: u64, name: &str) -> HipResult<FunctionInfo>;
+
+    /// Address and size in bytes of a device variable; `NOT_FOUND` if there is none.
+    fn global(&mut self, module: u64, name: &str) -> HipResult<(u64, u64)>;
+
+    /// HIP API: hipFuncGetAttributes.
+    fn function_attributes(&self, function: u64) -> HipResult<FuncGetAttributesReply>;
+
+    /// HIP API: hipFuncSetAttribute.
+    fn set_function_attribute(&mut self, _function: u64, _attribute: i32, _value: i32) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Workgroups of `block_size` work-items that one CU holds at a time.
+    fn max_active_blocks(&self, _function: u64, _block_size: i32, _shared_mem_bytes: u64) -> HipResult<i32> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// The block size that fills the device; a `limit` of 0 is none.
+    fn max_potential_block_size(&self, _function: u64, _shared_mem_bytes: u64, _limit: i32) -> HipResult<BlockSize> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Enqueues a kernel. Grid and block sizes that the device cannot run are an error at once.
+    fn launch(&mut self, launch: &Launch<'_>) -> HipResult<()>;
+}
