@@ -1,0 +1,66 @@
+#!/bin/bash
+# Compiles every program of this folder for gfx942, at -O0 and at -O3, with the compiler that ../toolchain/setup.sh makes.
+#
+# Usage: build.sh OUT_DIR [-j JOBS] [NAME...]       (2 jobs and all programs unless told)
+# Makes OUT_DIR/NAME.O0 and .O3 from NAME.hip, and from modules/NAME.hip the code object bundles NAME.O0.co, .O3.co (plain) and
+# NAME.O0.ccob, .O3.ccob (compressed). Only what changed is compiled again.
+# The programs run on this machine, not only in the compiler's folder: they name that folder's loader and C++ library, as they are newer
+# than this machine's. LD_LIBRARY_PATH goes before that folder, so that it decides which libamdhip64 is loaded.
+# Ends with 0, with 1 when something does not compile, with 77 when there is no compiler (see setup.sh).
+set -eu -o pipefail
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+
+# One output, in a process of its own: build.sh --one LAB WORK OUT FLAVOUR SOURCE
+if [ "${1:-}" = --one ]; then
+    lab=$2 work=$3 out=$4 level=$5 kind=$6 source=$7
+    name=$(basename "$source" .hip)
+    common="--offload-arch=gfx942 -std=c++17 -$level -Wall -Wextra -Werror"
+    libraries=/usr/lib/x86_64-linux-gnu
+    case $kind in
+    program) target=$name.$level flags="$common -pthread -Wl,--dynamic-linker=$lab/lib64/ld-linux-x86-64.so.2 -Wl,--enable-new-dtags,-rpath,$lab$libraries" ;;
+    co) target=$name.$level.co flags="$common --genco" ;;
+    ccob) target=$name.$level.ccob flags="$common --genco --offload-compress" ;;
+    esac
+    stamp=$out/.stamps/$target
+    inputs=$({ echo "$flags"; cat "$work/compiler" "$source"; [ $kind != program ] || cat "$here/check.h"; } | sha256sum)
+    [ -e "$out/$target" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ] && exit 0
+    rm -f "$stamp" "$out/$target"
+    inside=${work#"$lab"}
+    # shellcheck disable=SC2086
+    chroot "$lab" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root LC_ALL=C.UTF-8 \
+        hipcc $flags -o "$inside/$target" "$inside/${source#"$here/"}" >&2 || { echo "build.sh: $target does not compile" >&2; exit 1; }
+    mv "$work/$target" "$out/$target"
+    echo "$inputs" > "$stamp"
+    exit 0
+fi
+
+jobs=2 out='' names=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    -j) jobs=$2; shift ;;
+    -j*) jobs=${1#-j} ;;
+    *) if [ -z "$out" ]; then out=$1; else names+=("$1"); fi ;;
+    esac
+    shift
+done
+[ -n "$out" ] || { echo "usage: build.sh OUT_DIR [-j JOBS] [NAME...]" >&2; exit 2; }
+lab=$("$here/../toolchain/setup.sh")
+mkdir -p "$out/.stamps"
+out=$(cd "$out" && pwd)
+
+work=$(mktemp -d "$lab/tmp/hipr.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cp -r "$here"/*.h "$here"/*.hip "$here"/modules "$work"
+chroot "$lab" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root hipcc --version > "$work/compiler"
+
+for source in "$here"/*.hip "$here"/modules/*.hip; do
+    name=$(basename "$source" .hip)
+    [ ${#names[@]} = 0 ] || [[ " ${names[*]} " = *" $name "* ]] || continue
+    for level in O0 O3; do
+        case $source in
+        */modules/*) printf '%s\0' $level co "$source" $level ccob "$source" ;;
+        *) printf '%s\0' $level program "$source" ;;
+        esac
+    done
+done | nice xargs -0 -r -n 3 -P "$jobs" "$here/build.sh" --one "$lab" "$work" "$out" || exit 1
