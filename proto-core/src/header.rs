@@ -1,0 +1,100 @@
+//! The 24 bytes before every message. Nothing else knows their offsets.
+
+use crate::error::Fatal;
+use crate::op::Opcode;
+use crate::wire::{Sink, Wire, WireError};
+
+/// `"HIPR"` as a number; on the wire its bytes are `R P I H`.
+pub const MAGIC: u32 = 0x4849_5052;
+/// HIPR 1.0: major version in the high byte, minor in the low.
+pub const VERSION: u16 = 0x0100;
+
+/// The message is a response.
+pub const FLAG_RESPONSE: u32 = 0x01;
+/// The response carries an error: set exactly when `error_code` is not 0.
+pub const FLAG_ERROR: u32 = 0x02;
+/// Bulk bytes end the message.
+pub const FLAG_HAS_INLINE_DATA: u32 = 0x04;
+/// The request is not answered.
+pub const FLAG_NO_REPLY: u32 = 0x08;
+
+/// A message's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// [`MAGIC`], or something that is not a message.
+    pub magic: u32,
+    /// [`VERSION`] of this crate; others of the same major version are read alike.
+    pub version: u16,
+    /// What is asked for or answered.
+    pub op: Opcode,
+    /// The client's number for the request; the response repeats it.
+    pub request_id: u32,
+    /// Bytes after the header, bulk bytes included.
+    pub payload_length: u64,
+    /// `FLAG_*` bits; unknown ones mean nothing.
+    pub flags: u32,
+}
+
+impl Header {
+    /// Bytes of a header.
+    pub const SIZE: usize = 24;
+
+    /// A header of this version.
+    pub fn new(op: Opcode, request_id: u32, payload_length: u64, flags: u32) -> Self {
+        Self { magic: MAGIC, version: VERSION, op, request_id, payload_length, flags }
+    }
+
+    /// Whether all of `flag`'s bits are set.
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags & flag == flag
+    }
+
+    /// Appends the 24 bytes.
+    pub fn put(&self, out: &mut impl Sink) {
+        out.put_bytes(&self.to_bytes());
+    }
+
+    /// The 24 bytes.
+    pub fn to_bytes(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[0..4].copy_from_slice(&self.magic.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.version.to_le_bytes());
+        bytes[6..8].copy_from_slice(&self.op.0.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.request_id.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.payload_length.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.flags.to_le_bytes());
+        bytes
+    }
+
+    /// Takes a header from the front of `input`, whatever it says.
+    ///
+    /// # Errors
+    /// [`WireError::Short`] when fewer than 24 bytes are there.
+    pub fn take(input: &mut &[u8]) -> Result<Self, WireError> {
+        Ok(Self {
+            magic: Wire::take(input)?,
+            version: Wire::take(input)?,
+            op: Opcode(Wire::take(input)?),
+            request_id: Wire::take(input)?,
+            payload_length: Wire::take(input)?,
+            flags: Wire::take(input)?,
+        })
+    }
+
+    /// Whether what follows this header can be read (HIPR 1.0, rule 3).
+    ///
+    /// # Errors
+    /// A wrong magic, another major version, or a payload longer than `payload_max` bytes.
+    pub(crate) fn check(&self, payload_max: u64) -> Result<(), Fatal> {
+        if self.magic != MAGIC {
+            return Err(Fatal::BadMagic { magic: self.magic });
+        }
+        if self.version >> 8 != VERSION >> 8 {
+            return Err(Fatal::BadVersion { version: self.version });
+        }
+        if self.payload_length > payload_max {
+            return Err(Fatal::TooLong { op: self.op, length: self.payload_length, max: payload_max });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! The macros that turn rows into types, codecs, the visitor and [`OPS`](super::OPS). See [`op`](super) for what a row says.
+
+/// A packed struct of fields and its codec.
+macro_rules! layout {
+    ($(#[$meta:meta])* $Ty:ident { $($field:ident: $t:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct $Ty {
+            $(
+                #[doc = concat!("`", stringify!($t), "`")]
+                pub $field: $t,
+            )*
+        }
+
+        impl $crate::wire::Wire for $Ty {
+            const SIZE: usize = 0 $(+ <$t as $crate::wire::Wire>::SIZE)*;
+            const LAYOUT: $crate::wire::Layout = $crate::wire::Layout::Fields(&[
+                $($crate::wire::Field {
+                    name: $crate::op::info::field_name(stringify!($field)),
+                    layout: <$t as $crate::wire::Wire>::LAYOUT,
+                }),*
+            ]);
+            const ZERO: Self = Self { $($field: <$t as $crate::wire::Wire>::ZERO),* };
+
+            fn put(&self, _out: &mut impl $crate::wire::Sink) {
+                $($crate::wire::Wire::put(&self.$field, _out);)*
+            }
+
+            fn take(_input: &mut &[u8]) -> Result<Self, $crate::wire::WireError> {
+                Ok(Self { $($field: $crate::wire::Wire::take(_input)?),* })
+            }
+        }
+    };
+}
+
+/// A request: a struct of its own, or another request's layout under a name of its own.
+macro_rules! request {
+    ([$($doc:literal)*] $Ty:ident {$($fields:tt)*}) => {
+        $crate::op::define::layout! { $(#[doc = $doc])* $Ty { $($fields)* } }
+    };
+    ([$($doc:literal)*] $Ty:ident ($Layout:ident)) => {
+        $(#[doc = $doc])*
+        #[doc = ""]
+        #[doc = concat!("Laid out as [`", stringify!($Layout), "`].")]
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        pub struct $Ty(
+            #[doc = "The layout."]
+            pub $Layout,
+        );
+
+        impl $crate::wire::Wire for $Ty {
+            const SIZE: usize = <$Layout as $crate::wire::Wire>::SIZE;
+            const LAYOUT: $crate::wire::Layout = <$Layout as $crate::wire::Wire>::LAYOUT;
+            const ZERO: Self = Self(<$Layout as $crate::wire::Wire>::ZERO);
+
+            fn put(&self, out: &mut impl $crate::wire::Sink) {
+                self.0.put(out);
+            }
+
+            fn take(input: &mut &[u8]) -> Result<Self, $crate::wire::WireError> {
+                Ok(Self($crate::wire::Wire::take(input)?))
+            }
+        }
+    };
+}
+
+/// A reply's fixed part; nothing to define where the row names a type that exists.
+macro_rules! reply {
+    ($NAME:ident $Rep:tt) => {};
+    ($NAME:ident $Rep:ident {$($fields:tt)*}) => {
+        $crate::op::define::layout! {
+            #[doc = concat!("The reply to [`", stringify!($NAME), "`](Opcode::", stringify!($NAME), ").")]
+            $Rep { $($fields)* }
+        }
+    };
+}
+
+/// The type that carries a request's fields, and the fields of a request.
+macro_rules! fields {
+    (type $Ty:ident {$($fields:tt)*}) => {
+        $Ty
+    };
+    (type $Ty:ident ($Layout:ident)) => {
+        $Layout
+    };
+    (of $this:ident {$($fields:tt)*}) => {
+        $this
+    };
+    (of $this:ident ($Layout:ident)) => {
+        &$this.0
+    };
+}
+
+macro_rules! rule {
+    (sync) => {
+        $crate::op::ReplyRule::Sync
+    };
+    (forget) => {
+        $crate::op::ReplyRule::Forget
+    };
+    (when $text:literal) => {
+        $crate::op::ReplyRule::When($text)
+    };
+}
+
+macro_rules! wants_reply {
+    (sync $layout:ty, $request:expr) => {
+        true
+    };
+    (forget $layout:ty, $request:expr) => {
+        false
+    };
+    (when $layout:ty, $request:expr, $condition:expr) => {{
+        let condition: fn(&$layout) -> bool = $condition;
+        condition($request)
+    }};
+}
+
+macro_rules! tail_len {
+    ($layout:ty, $request:expr) => {
+        $crate::op::TailLen::Exact(0)
+    };
+    ($layout:ty, $request:expr, $len:expr) => {{
+        let len: fn(&$layout) -> $crate::op::TailLen = $len;
+        len($request)
+    }};
+}
+
+macro_rules! part {
+    ($Ty:ty) => {
+        $crate::op::define::part!($Ty, None, "")
+    };
+    ($Ty:ty, $kind:ident, $text:literal) => {
+        $crate::op::Part {
+            size: <$Ty as $crate::wire::Wire>::SIZE,
+            fields: match <$Ty as $crate::wire::Wire>::LAYOUT {
+                $crate::wire::Layout::Fields(fields) => fields,
+                _ => panic!("a request or reply has fields"),
+            },
+            tail: $crate::op::Tail::$kind,
+            tail_layout: $text,
+        }
+    };
+}
+
+macro_rules! operations {
+    ($(
+        $(#[doc = $doc:literal])+
+        $code:literal $NAME:ident $method:ident $hip:literal $source:literal
+            $rule:ident $(($rule_text:literal, $condition:expr))? $class:ident:
+            $Ty:ident $body:tt $(+ $tail:ident($tail_text:literal, $tail_len:expr))?
+            => $Rep:tt $({$($rep_fields:tt)*})? $(+ $rep_tail:ident($rep_tail_text:literal, $rep_tail_len:expr))?;
+    )*) => {
+        /// The number of an operation; any number may come from a peer.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct Opcode(pub u16);
+
+        impl Opcode {
+            $(
+                $(#[doc = $doc])+
+                pub const $NAME: Self = Self($code);
+            )*
+        }
+
+        $(
+            define::request! { [$($doc)+] $Ty $body }
+            define::reply! { $NAME $Rep $({$($rep_fields)*})? }
+
+            impl Op for $Ty {
+                const OPCODE: Opcode = Opcode::$NAME;
+                type Reply = $Rep;
+
+                fn wants_reply(&self) -> bool {
+                    define::wants_reply!($rule define::fields!(type $Ty $body), define::fields!(of self $body) $(, $condition)?)
+                }
+
+                fn tail_len(&self) -> TailLen {
+                    define::tail_len!(define::fields!(type $Ty $body), define::fields!(of self $body) $(, $tail_len)?)
+                }
+
+                fn reply_tail_len(&self) -> TailLen {
+                    define::tail_len!(define::fields!(type $Ty $body), define::fields!(of self $body) $(, $rep_tail_len)?)
+                }
+            }
+        )*
+
+        /// One method per operation: what a worker does. A new row does not compile until every worker has its method.
+        ///
+        /// `tail` is what was collected of the bytes after the fixed part; empty where they are streamed.
+        pub trait Visit {
+            /// What a method gives.
+            type Out;
+
+            $(
+                $(#[doc = $doc])+
+                fn $method(&mut self, request: define::fields!(type $Ty $body), tail: &[u8]) -> Self::Out;
+            )*
+
+            /// An operation that is not in the table.
+            fn unknown(&mut self, op: Opcode) -> Self::Out;
+        }
+
+        /// Decodes a request's fixed part and calls its method.
+        ///
+        /// # Errors
+        /// [`WireError::Short`](crate::WireError::Short) when `fixed` is not whole.
+        pub fn visit<V: Visit + ?Sized>(
+            op: Opcode,
+            mut fixed: &[u8],
+            tail: &[u8],
+            visitor: &mut V,
+        ) -> Result<V::Out, crate::wire::WireError> {
+            Ok(match op.0 {
+                $($code => visitor.$method(crate::wire::Wire::take(&mut fixed)?, tail),)*
+                _ => visitor.unknown(op),
+            })
+        }
+
+        pub(crate) const TABLE: &[Info] = &[$(
+            Info {
+                code: Opcode::$NAME,
+                name: stringify!($NAME),
+                doc: concat!($($doc),+),
+                hip_function: $hip,
+                source: $source,
+                reply_rule: define::rule!($rule $($rule_text)?),
+                class: Class::$class,
+                request: define::part!($Ty $(, $tail, $tail_text)?),
+                reply: define::part!($Rep $(, $rep_tail, $rep_tail_text)?),
+                tail_len: |fixed| {
+                    let mut _fixed = fixed;
+                    Ok(define::request_tail_len!(_fixed, $Ty $(, $tail)?))
+                },
+            }
+        ),*];
+    };
+}
+
+/// Decodes only where there is something to know.
+macro_rules! request_tail_len {
+    ($fixed:ident, $Ty:ty) => {
+        $crate::op::TailLen::Exact(0)
+    };
+    ($fixed:ident, $Ty:ty, $tail:ident) => {
+        $crate::op::Op::tail_len(&<$Ty as $crate::wire::Wire>::take(&mut $fixed)?)
+    };
+}
+
+pub(super) use {
+    fields, layout, operations, part, reply, request, request_tail_len, rule, tail_len, wants_reply,
+};

@@ -1,0 +1,183 @@
+//! What follows fixed parts: lengths, names, kernel arguments.
+
+use super::define::layout;
+use super::{LaunchKernel, Memcpy2D, Memcpy3D};
+use crate::wire::{Array, Sink, Wire, WireError};
+
+layout! {
+    /// Where a kernel argument lies and how long it is, both in bytes.
+    Param { offset: u32, size: u32 }
+}
+
+layout! {
+    /// A graph's edge between two nodes.
+    Edge { from: u64, to: u64 }
+}
+
+/// `hipMemcpyKind`.
+pub mod kind {
+    /// From host memory to host memory.
+    pub const HOST_TO_HOST: i32 = 0;
+    /// The request brings the bytes.
+    pub const HOST_TO_DEVICE: i32 = 1;
+    /// The reply takes the bytes.
+    pub const DEVICE_TO_HOST: i32 = 2;
+    /// No bytes on the wire.
+    pub const DEVICE_TO_DEVICE: i32 = 3;
+    /// To be told from the addresses; a client does that before it sends, because only it knows its own addresses.
+    pub const DEFAULT: i32 = 4;
+}
+
+pub(super) fn is_d2h(kind: i32) -> bool {
+    kind == kind::DEVICE_TO_HOST
+}
+
+/// Inline bytes of a copy's request.
+pub(super) fn h2d(kind: i32, len_bytes: u64) -> u64 {
+    if kind == kind::HOST_TO_DEVICE { len_bytes } else { 0 }
+}
+
+/// Inline bytes of a copy's reply.
+pub(super) fn d2h(kind: i32, len_bytes: u64) -> u64 {
+    if is_d2h(kind) { len_bytes } else { 0 }
+}
+
+/// Bytes of `count` values; a negative count is one that no message has.
+pub(super) fn items<T: Wire>(count: impl TryInto<u32>) -> u64 {
+    count.try_into().map_or(u64::MAX, |count| u64::from(count) * T::SIZE as u64)
+}
+
+impl Memcpy2D {
+    /// Bytes that are copied; `u64::MAX` where the product overflows.
+    pub fn len_bytes(&self) -> u64 {
+        self.width.saturating_mul(self.height)
+    }
+}
+
+impl Memcpy3D {
+    /// Bytes that are copied; `u64::MAX` where the product overflows.
+    pub fn len_bytes(&self) -> u64 {
+        self.width.saturating_mul(self.height).saturating_mul(self.depth)
+    }
+}
+
+impl LaunchKernel {
+    /// Whether events measure the launch, so that a client waits for the answer.
+    pub fn is_timed(&self) -> bool {
+        self.start_event != 0 || self.stop_event != 0
+    }
+}
+
+/// The longest name that a worker accepts, in bytes.
+pub const NAME_MAX_BYTES: usize = 1024;
+
+/// What a client sends for a name that fits (`cstr[256]`): a longer one is sent as long as it is.
+pub const NAME_FIELD_BYTES: usize = 256;
+
+/// The name in the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`: what is before the first NUL.
+///
+/// # Errors
+/// A name that is empty, not UTF-8, or longer than [`NAME_MAX_BYTES`].
+pub fn name_of(tail: &[u8]) -> Result<&str, WireError> {
+    let name = tail.split(|byte| *byte == 0).next().unwrap_or(&[]);
+    if name.len() > NAME_MAX_BYTES {
+        return Err(WireError::Long { have: name.len() as u64, max: NAME_MAX_BYTES as u64 });
+    }
+    match core::str::from_utf8(name) {
+        Ok(name) if !name.is_empty() => Ok(name),
+        _ => Err(WireError::Name),
+    }
+}
+
+/// Appends a name as the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`: NUL-padded to [`NAME_FIELD_BYTES`], or with
+/// one NUL after it where it is longer.
+///
+/// # Errors
+/// A name that is empty, contains a NUL, or is longer than [`NAME_MAX_BYTES`].
+pub fn put_name(name: &str, out: &mut impl Sink) -> Result<(), WireError> {
+    if name_of(name.as_bytes())?.len() != name.len() {
+        return Err(WireError::Name);
+    }
+    const PADDING: [u8; NAME_FIELD_BYTES] = [0; NAME_FIELD_BYTES];
+    out.put_bytes(name.as_bytes());
+    out.put_bytes(PADDING.get(name.len()..).filter(|rest| !rest.is_empty()).unwrap_or(&[0]));
+    Ok(())
+}
+
+/// How a launch gives its arguments (`launch_flags`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaunchMode {
+    /// 0: a descriptor per argument; the worker builds `kernelParams` from them.
+    Params,
+    /// 1: one descriptor covers a buffer that is laid out as the kernel's explicit arguments (`extra`).
+    Flat,
+}
+
+/// The arguments of a launch, checked: every descriptor lies inside the data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LaunchArgs<'a> {
+    mode: LaunchMode,
+    params: Array<'a, Param>,
+    data: &'a [u8],
+}
+
+impl<'a> LaunchArgs<'a> {
+    /// Reads the tail of a launch.
+    ///
+    /// # Errors
+    /// An argument table that is longer than the tail, an argument outside the data, `launch_flags` other than 0 and 1, or
+    /// a flat buffer with more than one descriptor.
+    pub fn parse(request: &LaunchKernel, mut tail: &'a [u8]) -> Result<Self, WireError> {
+        let params = Array::<Param>::take(&mut tail, u64::from(request.num_args))?;
+        let mode = match request.launch_flags {
+            0 => LaunchMode::Params,
+            1 if request.num_args <= 1 => LaunchMode::Flat,
+            _ => return Err(WireError::Value),
+        };
+        let args = Self { mode, params, data: tail };
+        for (index, param) in (0..).zip(params.iter()) {
+            args.slice(param).ok_or(WireError::Argument { index })?;
+        }
+        Ok(args)
+    }
+
+    /// Appends the tail of a launch; `params` says where the arguments lie in `data`.
+    pub fn put(params: &[Param], data: &[u8], out: &mut impl Sink) {
+        for param in params {
+            param.put(out);
+        }
+        out.put_bytes(data);
+    }
+
+    /// How the arguments are given.
+    pub fn mode(&self) -> LaunchMode {
+        self.mode
+    }
+
+    /// The descriptors.
+    pub fn params(&self) -> Array<'a, Param> {
+        self.params
+    }
+
+    /// What the descriptors point into.
+    pub fn data(&self) -> &'a [u8] {
+        self.data
+    }
+
+    /// The bytes of each argument.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let args = *self;
+        args.params.iter().map(move |param| args.slice(param).unwrap_or(&[]))
+    }
+
+    /// The flat buffer: what the one descriptor covers, or all data where there is no descriptor.
+    pub fn flat(&self) -> &'a [u8] {
+        self.params.at(0).map_or(self.data, |param| self.slice(param).unwrap_or(&[]))
+    }
+
+    fn slice(&self, param: Param) -> Option<&'a [u8]> {
+        let start = usize::try_from(param.offset).ok()?;
+        let end = start.checked_add(usize::try_from(param.size).ok()?)?;
+        self.data.get(start..end)
+    }
+}
