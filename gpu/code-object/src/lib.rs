@@ -1,1 +1,39 @@
-//! To be described.
+//! What compilers put into a HIP program for the GPU, taken apart: code objects (AMDGPU ELF files), the
+//! offload bundles that hold one per architecture, compressed bundles, kernel metadata and kernel descriptors.
+//!
+//! ```text
+//!  pointer or file ──► Measure / image_len   how many bytes belong to it
+//!                 ──► select(image, device)  the ELF for this device (ELF, bundle or compressed bundle)
+//!                 ──► CodeObject::parse      segments, globals, relocations, kernels
+//!                 ──► Kernel                 parameters, kernarg layout, hidden arguments, descriptor
+//! ```
+//!
+//! Everything here is pure parsing of untrusted bytes: no input makes it panic, and what it allocates is bounded
+//! by the input's length or, for compressed bundles, by [`Limits`].
+
+#![forbid(unsafe_code)]
+
+mod bundle;
+mod bytes;
+mod compressed;
+mod descriptor;
+mod elf;
+mod image;
+mod kernarg;
+mod machine;
+mod metadata;
+mod msgpack;
+mod relocation;
+mod select;
+mod target;
+
+pub use bundle::{Bundle, BundleEntry};
+pub use compressed::{CompressedHeader, Limits, Method, decompress};
+pub use descriptor::{FloatMode, KernelDescriptor};
+pub use elf::{AbiVersion, CodeObject, Global, ParseError, Segment};
+pub use image::{Format, IMAGE_MAX_BYTES, ImageError, Measure, Need, image_len, needed_len};
+pub use kernarg::{KernargError, LaunchFacts};
+pub use metadata::{Arg, KERNARG_MAX_BYTES, Kernel, MetadataError, ValueKind};
+pub use relocation::{LoadError, Relocation, RelocationKind, RelocationTarget};
+pub use select::{SelectError, select, select_with};
+pub use target::{Fit, Target, TargetError};

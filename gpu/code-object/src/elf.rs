@@ -1,0 +1,432 @@
+//! A code object: segments, symbols, relocations and kernels of an AMDGPU ELF file.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use object::LittleEndian;
+use object::elf::{self, FileHeader64, ProgramHeader64, Rela64, SectionHeader64, Sym64};
+use object::read::elf::{
+    FileHeader as _, NoteIterator, ProgramHeader as _, Rela as _, SectionHeader as _, Sym as _,
+};
+use thiserror::Error;
+
+use crate::image::{ImageError, check_elf};
+use crate::metadata::Metadata;
+use crate::{
+    Kernel, KernelDescriptor, MetadataError, Relocation, RelocationKind, RelocationTarget, Target, machine,
+};
+
+type Endian = LittleEndian;
+const LE: Endian = LittleEndian;
+
+/// ELFOSABI_AMDGPU_HSA.
+const OS_ABI_HSA: u8 = 64;
+/// NT_AMDGPU_METADATA.
+const NOTE_METADATA: u32 = 32;
+
+/// The code object version; it decides how to read `e_flags` and which hidden arguments there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AbiVersion {
+    /// Code object v4 (ABI version 2).
+    V4,
+    /// Code object v5 (ABI version 3).
+    V5,
+    /// Code object v6 (ABI version 4): v5 with generic processors.
+    V6,
+}
+
+/// Why bytes are not a code object.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ParseError {
+    /// Not an ELF file for AMDGPU.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// An ELF structure that makes no sense or lies outside of the file.
+    #[error("malformed ELF file: {0}")]
+    Elf(String),
+    /// Not for HSA, the ABI of HIP programs.
+    #[error("an ELF file for OS ABI {0}, not for HSA")]
+    OsAbi(u8),
+    /// A code object version other than 4, 5 and 6.
+    #[error("ELF ABI version {0} is not known: code object versions 4 to 6 are 2 to 4")]
+    AbiVersion(u8),
+    /// Not linked yet.
+    #[error("an ELF file of type {0}, not a shared object")]
+    NotLinked(u16),
+    /// A processor that neither `e_flags` nor metadata names.
+    #[error("processor number {0:#x} is not known and the metadata names none")]
+    Processor(u8),
+    /// Its metadata cannot be read.
+    #[error("kernel metadata: {0}")]
+    Metadata(#[from] MetadataError),
+    /// A relocation of a type that no loader knows.
+    #[error("relocation type {0} is not known")]
+    Relocation(u32),
+    /// A kernel's descriptor is not in the file.
+    #[error("the descriptor of kernel {0} is not in the file")]
+    Descriptor(String),
+}
+
+/// A part of the file that is put into memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Its bytes in the file; within the file, and not longer than `memory_bytes`.
+    pub file: Range<usize>,
+    /// Its address, relative to where the code object is loaded.
+    pub vaddr: u64,
+    /// Its length in memory; what the file does not have is zero. `vaddr + memory_bytes` does not overflow.
+    pub memory_bytes: u64,
+    /// Alignment of its address.
+    pub align: u64,
+    /// It may be written.
+    pub writable: bool,
+    /// It holds instructions.
+    pub executable: bool,
+}
+
+/// A device variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Global {
+    /// Its (mangled) name.
+    pub name: String,
+    /// Its address, relative to where the code object is loaded.
+    pub vaddr: u64,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+/// A code object, taken apart. It does not keep the file's bytes; [`CodeObject::load`] needs them again.
+#[derive(Debug, Clone)]
+pub struct CodeObject {
+    abi: AbiVersion,
+    target: Target,
+    generic_version: Option<u8>,
+    segments: Vec<Segment>,
+    image_bytes: u64,
+    globals: Vec<Global>,
+    relocations: Vec<Relocation>,
+    kernels: Vec<Kernel>,
+    printf: Vec<String>,
+}
+
+impl CodeObject {
+    /// Takes a bare ELF code object apart ([`crate::select`] gets one out of a bundle). Metadata of all notes is
+    /// merged: the linker keeps one per object that it linked.
+    pub fn parse(elf: &[u8]) -> Result<CodeObject, ParseError> {
+        check_elf(elf)?;
+        let header = FileHeader64::<Endian>::parse(elf).map_err(malformed)?;
+        let ident = header.e_ident();
+        if ident.os_abi != OS_ABI_HSA {
+            return Err(ParseError::OsAbi(ident.os_abi));
+        }
+        let abi = match ident.abi_version {
+            2 => AbiVersion::V4,
+            3 => AbiVersion::V5,
+            4 => AbiVersion::V6,
+            other => return Err(ParseError::AbiVersion(other)),
+        };
+        if header.e_type(LE) != elf::ET_DYN {
+            return Err(ParseError::NotLinked(header.e_type(LE)));
+        }
+        let programs = header.program_headers(LE, elf).map_err(malformed)?;
+        let sections = header.section_headers(LE, elf).map_err(malformed)?;
+
+        let mut metadata = Metadata::default();
+        for note in notes(elf, programs, sections)? {
+            metadata.merge(note)?;
+        }
+        let flags = header.e_flags(LE);
+        let target = machine::target_of_flags(flags)
+            .or_else(|| metadata.target.as_deref()?.parse().ok())
+            .ok_or(ParseError::Processor((flags & 0xff) as u8))?;
+        let generic_version = (abi == AbiVersion::V6 && target.is_generic()).then_some((flags >> 24) as u8);
+
+        let segments = segments(elf, programs)?;
+        let image_bytes =
+            segments.iter().map(|segment| segment.vaddr + segment.memory_bytes).max().unwrap_or(0);
+        let symbols = Symbols::find(elf, sections)?;
+        let globals = symbols.globals()?;
+        let kernels = kernels(elf, metadata.kernels, &segments, &globals)?;
+        let globals = globals.into_values().filter(|global| !is_descriptor(global)).collect();
+        let relocations = relocations(elf, sections)?;
+        let printf = metadata.printf;
+        let mut object = CodeObject {
+            abi,
+            target,
+            generic_version,
+            segments,
+            image_bytes,
+            globals,
+            relocations,
+            kernels,
+            printf,
+        };
+        object.globals.sort_by(|a: &Global, b| a.name.cmp(&b.name));
+        object.kernels.sort_by(|a, b| a.name.cmp(&b.name));
+        object.kernels.dedup_by(|a, b| a.name == b.name);
+        Ok(object)
+    }
+
+    /// The code object version.
+    pub fn abi(&self) -> AbiVersion {
+        self.abi
+    }
+
+    /// What it was compiled for.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The version of a generic processor's instruction set; code of a later version does not run on a driver that
+    /// knows an earlier one.
+    pub fn generic_version(&self) -> Option<u8> {
+        self.generic_version
+    }
+
+    /// What is put into memory, in the order of the file.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// How many bytes of memory it needs, from the address it is loaded at: where the last segment ends. A program
+    /// can ask for any number here (large device arrays): check before allocating.
+    pub fn image_bytes(&self) -> u64 {
+        self.image_bytes
+    }
+
+    /// The device variables, sorted by name.
+    pub fn globals(&self) -> &[Global] {
+        &self.globals
+    }
+
+    /// The device variable of this name (HIP API: hipModuleGetGlobal).
+    pub fn global(&self, name: &str) -> Option<&Global> {
+        let index = self.globals.binary_search_by(|global| global.name.as_str().cmp(name)).ok()?;
+        self.globals.get(index)
+    }
+
+    /// The places that depend on the address it is loaded at.
+    pub fn relocations(&self) -> &[Relocation] {
+        &self.relocations
+    }
+
+    /// The kernels, sorted by name.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// The kernel of this name (HIP API: hipModuleGetFunction).
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        let index = self.kernels.binary_search_by(|kernel| kernel.name.as_str().cmp(name)).ok()?;
+        self.kernels.get(index)
+    }
+
+    /// Formats of OpenCL's printf calls (`amdhsa.printf`).
+    pub fn printf_formats(&self) -> &[String] {
+        &self.printf
+    }
+}
+
+fn malformed(error: object::read::Error) -> ParseError {
+    ParseError::Elf(error.to_string())
+}
+
+fn wrong(what: &str) -> ParseError {
+    ParseError::Elf(what.to_owned())
+}
+
+/// The metadata notes: those of the note segments, or of note sections where a file has no such segment.
+fn notes<'a>(
+    elf: &'a [u8],
+    programs: &'a [ProgramHeader64<Endian>],
+    sections: &'a [SectionHeader64<Endian>],
+) -> Result<Vec<&'a [u8]>, ParseError> {
+    let mut found = Vec::new();
+    let mut collect = |mut notes: NoteIterator<'a, FileHeader64<Endian>>| -> Result<(), ParseError> {
+        while let Some(note) = notes.next().map_err(malformed)? {
+            if note.n_type(LE) == NOTE_METADATA && note.name() == b"AMDGPU" {
+                found.push(note.desc());
+            }
+        }
+        Ok(())
+    };
+    let mut has_segment = false;
+    for program in programs {
+        if let Some(notes) = program.notes(LE, elf).map_err(malformed)? {
+            has_segment = true;
+            collect(notes)?;
+        }
+    }
+    if !has_segment {
+        for section in sections {
+            if let Some(notes) = section.notes(LE, elf).map_err(malformed)? {
+                collect(notes)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn segments(elf: &[u8], programs: &[ProgramHeader64<Endian>]) -> Result<Vec<Segment>, ParseError> {
+    let mut segments = Vec::new();
+    for program in programs.iter().filter(|program| program.p_type(LE) == elf::PT_LOAD) {
+        let (offset, len) = program.file_range(LE);
+        let (vaddr, memory_bytes) = (program.p_vaddr(LE), program.p_memsz(LE));
+        let end = offset.checked_add(len).filter(|end| *end <= elf.len() as u64);
+        let end = end.ok_or_else(|| wrong("a segment outside of the file"))?;
+        if len > memory_bytes || vaddr.checked_add(memory_bytes).is_none() {
+            return Err(wrong("a segment's length"));
+        }
+        segments.push(Segment {
+            // Both are at most the file's length.
+            file: offset as usize..end as usize,
+            vaddr,
+            memory_bytes,
+            align: program.p_align(LE),
+            writable: program.p_flags(LE) & elf::PF_W != 0,
+            executable: program.p_flags(LE) & elf::PF_X != 0,
+        });
+    }
+    Ok(segments)
+}
+
+/// A symbol table with its names.
+struct Symbols<'a> {
+    symbols: &'a [Sym64<Endian>],
+    names: &'a [u8],
+}
+
+impl<'a> Symbols<'a> {
+    /// The dynamic symbols, else the static ones, else none.
+    fn find(elf: &'a [u8], sections: &'a [SectionHeader64<Endian>]) -> Result<Symbols<'a>, ParseError> {
+        let of_type = |kind| sections.iter().find(|section| section.sh_type(LE) == kind);
+        match of_type(elf::SHT_DYNSYM).or_else(|| of_type(elf::SHT_SYMTAB)) {
+            Some(section) => Self::of_section(elf, sections, section),
+            None => Ok(Symbols { symbols: &[], names: &[] }),
+        }
+    }
+
+    fn of_section(
+        elf: &'a [u8],
+        sections: &'a [SectionHeader64<Endian>],
+        section: &'a SectionHeader64<Endian>,
+    ) -> Result<Symbols<'a>, ParseError> {
+        let symbols = section.data_as_array(LE, elf).map_err(malformed)?;
+        let names = sections
+            .get(section.sh_link(LE) as usize)
+            .ok_or_else(|| wrong("a symbol table without names"))?;
+        let names = names.data(LE, elf).map_err(malformed)?;
+        Ok(Symbols { symbols, names })
+    }
+
+    fn name(&self, symbol: &Sym64<Endian>) -> Result<&'a str, ParseError> {
+        let from = self.names.get(symbol.st_name(LE) as usize..).ok_or_else(|| wrong("a symbol's name"))?;
+        let end = from.iter().position(|byte| *byte == 0).ok_or_else(|| wrong("a symbol's name"))?;
+        std::str::from_utf8(from.get(..end).unwrap_or_default()).map_err(|_| wrong("a symbol's name"))
+    }
+
+    /// The defined objects by name: variables and kernel descriptors.
+    fn globals(&self) -> Result<HashMap<&'a str, Global>, ParseError> {
+        let mut globals = HashMap::new();
+        // Names may share bytes, but a file whose symbols all share one long name is an attack on memory.
+        let mut name_budget = 8 * self.names.len();
+        for symbol in self.symbols {
+            if symbol.is_undefined(LE)
+                || symbol.st_type() != elf::STT_OBJECT
+                || symbol.st_bind() == elf::STB_LOCAL
+            {
+                continue;
+            }
+            let name = self.name(symbol)?;
+            name_budget =
+                name_budget.checked_sub(name.len()).ok_or_else(|| wrong("symbol names that all overlap"))?;
+            let global =
+                Global { name: name.to_owned(), vaddr: symbol.st_value(LE), size: symbol.st_size(LE) };
+            globals.entry(name).or_insert(global);
+        }
+        Ok(globals)
+    }
+
+    fn target(&self, index: u32, name_budget: &mut usize) -> Result<RelocationTarget, ParseError> {
+        if index == 0 {
+            return Ok(RelocationTarget::Vaddr(0));
+        }
+        let symbol = self.symbols.get(index as usize).ok_or_else(|| wrong("a relocation's symbol"))?;
+        Ok(match (symbol.st_shndx(LE), symbol.st_bind()) {
+            (elf::SHN_UNDEF, elf::STB_WEAK) => RelocationTarget::Absolute(0),
+            (elf::SHN_UNDEF, _) => {
+                let name = self.name(symbol)?;
+                let left = name_budget.checked_sub(name.len());
+                *name_budget = left.ok_or_else(|| wrong("too many relocations of undefined symbols"))?;
+                RelocationTarget::Undefined(name.to_owned())
+            }
+            (elf::SHN_ABS, _) => RelocationTarget::Absolute(symbol.st_value(LE)),
+            _ => RelocationTarget::Vaddr(symbol.st_value(LE)),
+        })
+    }
+}
+
+fn is_descriptor(global: &Global) -> bool {
+    global.name.ends_with(".kd") && global.size == KernelDescriptor::SIZE_BYTES as u64
+}
+
+/// Adds descriptors and addresses to the metadata's kernels. A kernel without a symbol cannot be launched (the linker
+/// dropped it) and is left out.
+fn kernels(
+    elf: &[u8],
+    kernels: Vec<Kernel>,
+    segments: &[Segment],
+    globals: &HashMap<&str, Global>,
+) -> Result<Vec<Kernel>, ParseError> {
+    let mut complete = Vec::new();
+    for mut kernel in kernels {
+        let Some(symbol) = globals.get(kernel.symbol.as_str()) else { continue };
+        let missing = || ParseError::Descriptor(kernel.name.clone());
+        let descriptor = bytes_at(elf, segments, symbol.vaddr, KernelDescriptor::SIZE_BYTES);
+        let descriptor = descriptor.and_then(KernelDescriptor::parse).ok_or_else(missing)?;
+        kernel.descriptor_vaddr = symbol.vaddr;
+        kernel.entry_vaddr = symbol.vaddr.checked_add_signed(descriptor.entry_offset).ok_or_else(missing)?;
+        kernel.descriptor = descriptor;
+        complete.push(kernel);
+    }
+    Ok(complete)
+}
+
+/// `len` bytes of the file that are loaded at `vaddr`.
+fn bytes_at<'a>(elf: &'a [u8], segments: &[Segment], vaddr: u64, len: usize) -> Option<&'a [u8]> {
+    segments.iter().find_map(|segment| {
+        let offset = usize::try_from(vaddr.checked_sub(segment.vaddr)?).ok()?;
+        elf.get(segment.file.clone())?.get(offset..)?.get(..len)
+    })
+}
+
+fn relocations(elf: &[u8], sections: &[SectionHeader64<Endian>]) -> Result<Vec<Relocation>, ParseError> {
+    let mut relocations = Vec::new();
+    let mut name_budget = 8 * elf.len();
+    for section in sections {
+        let loaded = section.sh_flags(LE) & u64::from(elf::SHF_ALLOC) != 0;
+        if section.sh_type(LE) != elf::SHT_RELA || !loaded {
+            continue;
+        }
+        let symbols = match sections.get(section.sh_link(LE) as usize) {
+            Some(table) if table.sh_type(LE) == elf::SHT_DYNSYM => Symbols::of_section(elf, sections, table)?,
+            _ => Symbols { symbols: &[], names: &[] },
+        };
+        let entries: &[Rela64<Endian>] = section.data_as_array(LE, elf).map_err(malformed)?;
+        for entry in entries {
+            let number = entry.r_type(LE, false);
+            if number == 0 {
+                continue;
+            }
+            let kind = RelocationKind::of(number).ok_or(ParseError::Relocation(number))?;
+            let target = symbols.target(entry.r_sym(LE, false), &mut name_budget)?;
+            relocations.push(Relocation {
+                vaddr: entry.r_offset(LE),
+                kind,
+                target,
+                addend: entry.r_addend(LE),
+            });
+        }
+    }
+    Ok(relocations)
+}

@@ -1,0 +1,388 @@
+//! Kernel metadata: the MessagePack map in a code object's notes (LLVM's AMDGPU usage guide, "Code Object
+//! Metadata").
+
+use thiserror::Error;
+
+use crate::KernelDescriptor;
+use crate::msgpack::Reader;
+
+/// A kernel with a larger kernarg segment is refused (1 MiB; HIP itself allows 4 KiB of arguments).
+pub const KERNARG_MAX_BYTES: u32 = 1 << 20;
+
+/// Why metadata cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MetadataError {
+    /// A note ends in the middle of a value.
+    #[error("it ends in the middle")]
+    Truncated,
+    /// A value is not what its key promises.
+    #[error("a value is not {0}")]
+    Kind(&'static str),
+    /// `amdhsa.version` is not 1.x.
+    #[error("metadata version {major}.{minor} is not known")]
+    Version {
+        /// The first number.
+        major: u64,
+        /// The second number.
+        minor: u64,
+    },
+    /// A key that every kernel or argument has is missing.
+    #[error("{0} is missing")]
+    Missing(&'static str),
+    /// An argument lies outside of the kernarg segment, or the segment is over [`KERNARG_MAX_BYTES`].
+    #[error("kernel {kernel}: {what} ends at byte {end} of a kernarg segment of {size} bytes")]
+    Layout {
+        /// The kernel.
+        kernel: String,
+        /// What does not fit.
+        what: &'static str,
+        /// Where it ends.
+        end: u64,
+        /// How large the segment is, or may be.
+        size: u32,
+    },
+}
+
+macro_rules! value_kinds {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// What an argument is, and for hidden ones what the launch has to put there.
+        #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ValueKind {
+            $($(#[$doc])* $variant,)*
+            /// A kind that this table does not have; hidden if it starts with `hidden_`.
+            Unknown(String),
+        }
+
+        impl ValueKind {
+            /// The kind of this name.
+            pub fn of(text: &str) -> ValueKind {
+                match text {
+                    $($text => ValueKind::$variant,)*
+                    _ => ValueKind::Unknown(text.to_owned()),
+                }
+            }
+
+            /// The name in the metadata.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(ValueKind::$variant => $text,)*
+                    ValueKind::Unknown(text) => text,
+                }
+            }
+        }
+    };
+}
+
+value_kinds! {
+    /// The argument's bytes.
+    ByValue = "by_value",
+    /// An address in global memory.
+    GlobalBuffer = "global_buffer",
+    /// An offset in LDS (OpenCL's local pointers).
+    DynamicSharedPointer = "dynamic_shared_pointer",
+    /// An image descriptor's address.
+    Image = "image",
+    /// A sampler descriptor's address.
+    Sampler = "sampler",
+    /// An OpenCL pipe.
+    Pipe = "pipe",
+    /// An OpenCL queue.
+    Queue = "queue",
+    /// Workgroups in x that are full.
+    HiddenBlockCountX = "hidden_block_count_x",
+    /// Workgroups in y that are full.
+    HiddenBlockCountY = "hidden_block_count_y",
+    /// Workgroups in z that are full.
+    HiddenBlockCountZ = "hidden_block_count_z",
+    /// Work-items of a full workgroup in x.
+    HiddenGroupSizeX = "hidden_group_size_x",
+    /// Work-items of a full workgroup in y.
+    HiddenGroupSizeY = "hidden_group_size_y",
+    /// Work-items of a full workgroup in z.
+    HiddenGroupSizeZ = "hidden_group_size_z",
+    /// Work-items of the last workgroup in x if it is not full, else 0.
+    HiddenRemainderX = "hidden_remainder_x",
+    /// Work-items of the last workgroup in y if it is not full, else 0.
+    HiddenRemainderY = "hidden_remainder_y",
+    /// Work-items of the last workgroup in z if it is not full, else 0.
+    HiddenRemainderZ = "hidden_remainder_z",
+    /// First global id in x.
+    HiddenGlobalOffsetX = "hidden_global_offset_x",
+    /// First global id in y.
+    HiddenGlobalOffsetY = "hidden_global_offset_y",
+    /// First global id in z.
+    HiddenGlobalOffsetZ = "hidden_global_offset_z",
+    /// Dimensions of the grid, 1 to 3.
+    HiddenGridDims = "hidden_grid_dims",
+    /// Nothing: stays zero.
+    HiddenNone = "hidden_none",
+    /// Address of OpenCL's printf buffer.
+    HiddenPrintfBuffer = "hidden_printf_buffer",
+    /// Address of the buffer for calls to the host (device printf, assert, malloc).
+    HiddenHostcallBuffer = "hidden_hostcall_buffer",
+    /// Address of the grid barrier's state (cooperative launches).
+    HiddenMultigridSyncArg = "hidden_multigrid_sync_arg",
+    /// Address of the device heap.
+    HiddenHeapV1 = "hidden_heap_v1",
+    /// Address of the queue for device enqueue (OpenCL).
+    HiddenDefaultQueue = "hidden_default_queue",
+    /// Address of the completion action for device enqueue (OpenCL).
+    HiddenCompletionAction = "hidden_completion_action",
+    /// Bytes of LDS beyond what the kernel declares.
+    HiddenDynamicLdsSize = "hidden_dynamic_lds_size",
+    /// High half of the scratch aperture's address (devices without aperture registers).
+    HiddenPrivateBase = "hidden_private_base",
+    /// High half of the LDS aperture's address (devices without aperture registers).
+    HiddenSharedBase = "hidden_shared_base",
+    /// Address of the queue.
+    HiddenQueuePtr = "hidden_queue_ptr",
+}
+
+impl ValueKind {
+    /// Whether the launch fills it, not the program.
+    pub fn is_hidden(&self) -> bool {
+        self.as_str().starts_with("hidden_")
+    }
+}
+
+/// One argument of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arg {
+    /// Where it is in the kernarg segment, in bytes.
+    pub offset: u32,
+    /// Its length in bytes.
+    pub size: u32,
+    /// What it is.
+    pub kind: ValueKind,
+    /// `.address_space`: `global`, `local`, `constant`, `generic` …
+    pub address_space: Option<String>,
+    /// `.name`; absent in optimized code.
+    pub name: Option<String>,
+    /// `.type_name`; OpenCL only.
+    pub type_name: Option<String>,
+    /// `.access` or `.actual_access`: `read_only`, `write_only`, `read_write`.
+    pub access: Option<String>,
+    /// `.pointee_align`, of dynamic shared pointers.
+    pub pointee_align: Option<u32>,
+    /// `.is_const`.
+    pub is_const: bool,
+}
+
+/// A kernel: its metadata, and its descriptor in the code object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kernel {
+    /// The name that programs ask for (mangled, in HIP).
+    pub name: String,
+    /// The descriptor's symbol, `NAME.kd`.
+    pub symbol: String,
+    /// The descriptor's address, relative to where the code object is loaded.
+    pub descriptor_vaddr: u64,
+    /// The entry point's address, relative to where the code object is loaded.
+    pub entry_vaddr: u64,
+    /// The descriptor.
+    pub descriptor: KernelDescriptor,
+    /// All arguments, hidden ones too, in the order of the metadata.
+    pub args: Vec<Arg>,
+    /// Bytes of the kernarg segment; every argument lies within.
+    pub kernarg_bytes: u32,
+    /// Alignment of the kernarg segment.
+    pub kernarg_align: u32,
+    /// Bytes of LDS that the kernel declares, per workgroup.
+    pub group_segment_bytes: u32,
+    /// Bytes of scratch per lane.
+    pub private_segment_bytes: u32,
+    /// Whether it needs more scratch than [`Kernel::private_segment_bytes`] says (recursion, function pointers).
+    pub uses_dynamic_stack: bool,
+    /// Lanes per wave, 32 or 64.
+    pub wavefront_size: u32,
+    /// The largest workgroup it was compiled for, in work-items.
+    pub max_flat_workgroup_size: u32,
+    /// The workgroup size it was compiled for, if only one.
+    pub reqd_workgroup_size: Option<[u32; 3]>,
+    /// Whether all workgroups must be full.
+    pub uniform_work_group_size: bool,
+    /// SGPRs it uses.
+    pub sgpr_count: u32,
+    /// VGPRs it uses, AccVGPRs included where they are the same registers.
+    pub vgpr_count: u32,
+    /// AccVGPRs it uses.
+    pub agpr_count: u32,
+    /// SGPRs that did not fit.
+    pub sgpr_spill_count: u32,
+    /// VGPRs that did not fit.
+    pub vgpr_spill_count: u32,
+    /// `OpenCL C`, `HIP`, `Assembler` …
+    pub language: Option<String>,
+    /// `.kind`: `normal`, `init` or `fini`.
+    pub kind: Option<String>,
+}
+
+/// What the notes of one code object say, all together.
+#[derive(Debug, Default)]
+pub(crate) struct Metadata {
+    /// Metadata of kernels, without what comes from the ELF file: descriptor and addresses are zero.
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) target: Option<String>,
+    pub(crate) printf: Vec<String>,
+}
+
+type Result<T> = std::result::Result<T, MetadataError>;
+
+impl Metadata {
+    /// Adds what one note says.
+    pub(crate) fn merge(&mut self, note: &[u8]) -> Result<()> {
+        let mut reader = Reader::new(note);
+        let mut has_version = false;
+        for _ in 0..reader.map()? {
+            match reader.text()? {
+                "amdhsa.version" => {
+                    has_version = true;
+                    version(&mut reader)?;
+                }
+                "amdhsa.target" => {
+                    let target = reader.text()?;
+                    self.target.get_or_insert_with(|| target.to_owned());
+                }
+                "amdhsa.printf" => {
+                    for _ in 0..reader.array()? {
+                        self.printf.push(reader.text()?.to_owned());
+                    }
+                }
+                "amdhsa.kernels" => {
+                    for _ in 0..reader.array()? {
+                        self.kernels.push(kernel(&mut reader)?);
+                    }
+                }
+                _ => reader.skip()?,
+            }
+        }
+        if has_version { Ok(()) } else { Err(MetadataError::Missing("amdhsa.version")) }
+    }
+}
+
+fn version(reader: &mut Reader<'_>) -> Result<()> {
+    if reader.array()? != 2 {
+        return Err(MetadataError::Kind("a version of two numbers"));
+    }
+    let (major, minor) = (reader.unsigned()?, reader.unsigned()?);
+    if major != 1 {
+        return Err(MetadataError::Version { major, minor });
+    }
+    Ok(())
+}
+
+fn kernel(reader: &mut Reader<'_>) -> Result<Kernel> {
+    let (mut name, mut symbol, mut kernarg_bytes) = (None, None, None);
+    let mut kernel = Kernel {
+        name: String::new(),
+        symbol: String::new(),
+        descriptor_vaddr: 0,
+        entry_vaddr: 0,
+        descriptor: KernelDescriptor::default(),
+        args: Vec::new(),
+        kernarg_bytes: 0,
+        kernarg_align: 1,
+        group_segment_bytes: 0,
+        private_segment_bytes: 0,
+        uses_dynamic_stack: false,
+        wavefront_size: 64,
+        max_flat_workgroup_size: 1024,
+        reqd_workgroup_size: None,
+        uniform_work_group_size: false,
+        sgpr_count: 0,
+        vgpr_count: 0,
+        agpr_count: 0,
+        sgpr_spill_count: 0,
+        vgpr_spill_count: 0,
+        language: None,
+        kind: None,
+    };
+    for _ in 0..reader.map()? {
+        match reader.text()? {
+            ".name" => name = Some(reader.text()?.to_owned()),
+            ".symbol" => symbol = Some(reader.text()?.to_owned()),
+            ".kernarg_segment_size" => kernarg_bytes = Some(reader.narrow()?),
+            ".kernarg_segment_align" => kernel.kernarg_align = reader.narrow()?,
+            ".group_segment_fixed_size" => kernel.group_segment_bytes = reader.narrow()?,
+            ".private_segment_fixed_size" => kernel.private_segment_bytes = reader.narrow()?,
+            ".uses_dynamic_stack" => kernel.uses_dynamic_stack = reader.flag()?,
+            ".wavefront_size" => kernel.wavefront_size = reader.narrow()?,
+            ".max_flat_workgroup_size" => kernel.max_flat_workgroup_size = reader.narrow()?,
+            ".uniform_work_group_size" => kernel.uniform_work_group_size = reader.flag()?,
+            ".sgpr_count" => kernel.sgpr_count = reader.narrow()?,
+            ".vgpr_count" => kernel.vgpr_count = reader.narrow()?,
+            ".agpr_count" => kernel.agpr_count = reader.narrow()?,
+            ".sgpr_spill_count" => kernel.sgpr_spill_count = reader.narrow()?,
+            ".vgpr_spill_count" => kernel.vgpr_spill_count = reader.narrow()?,
+            ".language" => kernel.language = Some(reader.text()?.to_owned()),
+            ".kind" => kernel.kind = Some(reader.text()?.to_owned()),
+            ".reqd_workgroup_size" => {
+                if reader.array()? != 3 {
+                    return Err(MetadataError::Kind("a size of three numbers"));
+                }
+                kernel.reqd_workgroup_size = Some([reader.narrow()?, reader.narrow()?, reader.narrow()?]);
+            }
+            ".args" => {
+                kernel.args.clear();
+                for _ in 0..reader.array()? {
+                    kernel.args.push(arg(reader)?);
+                }
+            }
+            _ => reader.skip()?,
+        }
+    }
+    kernel.name = name.ok_or(MetadataError::Missing("a kernel's .name"))?;
+    kernel.symbol = symbol.ok_or(MetadataError::Missing("a kernel's .symbol"))?;
+    kernel.kernarg_bytes = kernarg_bytes.ok_or(MetadataError::Missing("a kernel's .kernarg_segment_size"))?;
+    check_layout(&kernel)?;
+    Ok(kernel)
+}
+
+fn check_layout(kernel: &Kernel) -> Result<()> {
+    let layout = |what, end, size| MetadataError::Layout { kernel: kernel.name.clone(), what, end, size };
+    if kernel.kernarg_bytes > KERNARG_MAX_BYTES {
+        return Err(layout("the segment", kernel.kernarg_bytes.into(), KERNARG_MAX_BYTES));
+    }
+    if !kernel.kernarg_align.is_power_of_two() {
+        return Err(MetadataError::Kind("an alignment that is a power of two"));
+    }
+    for arg in &kernel.args {
+        let end = u64::from(arg.offset) + u64::from(arg.size);
+        if end > u64::from(kernel.kernarg_bytes) {
+            return Err(layout("an argument", end, kernel.kernarg_bytes));
+        }
+    }
+    Ok(())
+}
+
+fn arg(reader: &mut Reader<'_>) -> Result<Arg> {
+    let (mut offset, mut size, mut kind) = (None, None, None);
+    let (mut address_space, mut name, mut type_name, mut access) = (None, None, None, None);
+    let (mut pointee_align, mut is_const) = (None, false);
+    for _ in 0..reader.map()? {
+        match reader.text()? {
+            ".offset" => offset = Some(reader.narrow()?),
+            ".size" => size = Some(reader.narrow()?),
+            ".value_kind" => kind = Some(ValueKind::of(reader.text()?)),
+            ".address_space" => address_space = Some(reader.text()?.to_owned()),
+            ".name" => name = Some(reader.text()?.to_owned()),
+            ".type_name" => type_name = Some(reader.text()?.to_owned()),
+            ".access" | ".actual_access" => access = Some(reader.text()?.to_owned()),
+            ".pointee_align" => pointee_align = Some(reader.narrow()?),
+            ".is_const" => is_const = reader.flag()?,
+            _ => reader.skip()?,
+        }
+    }
+    Ok(Arg {
+        offset: offset.ok_or(MetadataError::Missing("an argument's .offset"))?,
+        size: size.ok_or(MetadataError::Missing("an argument's .size"))?,
+        kind: kind.ok_or(MetadataError::Missing("an argument's .value_kind"))?,
+        address_space,
+        name,
+        type_name,
+        access,
+        pointee_align,
+        is_const,
+    })
+}
