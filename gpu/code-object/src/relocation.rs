@@ -96,7 +96,7 @@ pub enum LoadError {
 
 impl Relocation {
     /// The bytes to store at the place when the code object is loaded at `base`.
-    fn bytes(&self, base: u64) -> Result<([u8; 8], usize), LoadError> {
+    pub fn bytes(&self, base: u64) -> Result<([u8; 8], usize), LoadError> {
         let target = match &self.target {
             RelocationTarget::Vaddr(vaddr) => base.wrapping_add(*vaddr),
             RelocationTarget::Absolute(value) => *value,
