@@ -8,7 +8,7 @@
 #   0   ready
 #   77  cannot be made here (not root, not an x86-64 Debian-like system, no network; with --check: is not there): skip what needs it
 #   1   something broke on the way
-# The Debian mirror is the one of this machine's apt configuration, else deb.debian.org.
+# The Debian mirror is the one of this machine's apt configuration.
 # To remove it: umount FOLDER/proc, then rm -rf --one-file-system FOLDER.
 set -eu -o pipefail
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
@@ -30,7 +30,7 @@ mirror() {
     local uri
     uri=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
     [ -n "$uri" ] || uri=$(awk '$1 == "deb" {for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) {print $i; exit}}' /etc/apt/sources.list 2>/dev/null || true)
-    printf %s "${uri:-http://deb.debian.org/debian}"
+    printf %s "$uri"
 }
 hide_mirror() { sed -uE 's#https?://[^ ]+#<mirror>#g'; }
 
@@ -59,6 +59,7 @@ if ready; then # made by another process meanwhile
     echo "$lab"
     exit 0
 fi
+[ -n "$(mirror)" ] || skip "no Debian mirror in the apt configuration"
 reachable || skip "the Debian mirror does not answer: no network"
 
 sources=$lab/etc/apt/sources.list.d/sid.sources
