@@ -4,3 +4,14 @@
 
 mod map;
 pub mod mem;
+
+// The interpreter.
+pub mod aperture;
+pub mod fault;
+pub mod lds;
+pub mod step;
+pub mod wave;
+mod enc;
+pub mod isa;
+mod sem;
+mod shape;

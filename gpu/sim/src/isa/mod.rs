@@ -1,0 +1,310 @@
+//! THE tables: one row per instruction, `opcode mnemonic = shape(semantics)`. And which table a word belongs to.
+//!
+//! VOP1, VOP2 and VOPC instructions have a VOP3 form too; its number follows from theirs, so they have one row. A row marked
+//! `e32` has none.
+
+pub(crate) mod ds;
+pub(crate) mod flat;
+pub(crate) mod mubuf;
+pub(crate) mod smem;
+pub(crate) mod sop;
+pub(crate) mod vop1;
+pub(crate) mod vop2;
+pub(crate) mod vop3;
+pub(crate) mod vop3p;
+pub(crate) mod vopc;
+
+use crate::enc::ds::Ds;
+use crate::enc::flat::Flat;
+use crate::enc::mubuf::Mubuf;
+use crate::enc::smem::Smem;
+use crate::enc::sop::{Sop1, Sop2, Sopc, Sopk, Sopp};
+use crate::enc::vop::{LITERAL, Valu, Vop1, Vop2, Vop3, Vop3p, Vopc};
+use crate::fault::Cause;
+use crate::step::{Exec, Flow, Insn, Outcome};
+
+/// One instruction.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// The mnemonic, without `_e32` and the like.
+    pub(crate) name: &'static str,
+    pub(crate) exec: Exec,
+    /// There is no VOP3 form.
+    pub(crate) e32_only: bool,
+}
+
+pub(crate) type Table<const N: usize> = [Option<Row>; N];
+
+/// What a shape may return.
+pub(crate) trait IntoOutcome {
+    fn into_outcome(self) -> Outcome;
+}
+impl IntoOutcome for () {
+    #[inline(always)]
+    fn into_outcome(self) -> Outcome {
+        Ok(Flow::Next)
+    }
+}
+impl IntoOutcome for Flow {
+    #[inline(always)]
+    fn into_outcome(self) -> Outcome {
+        Ok(self)
+    }
+}
+impl IntoOutcome for Outcome {
+    #[inline(always)]
+    fn into_outcome(self) -> Outcome {
+        self
+    }
+}
+impl IntoOutcome for Result<(), Cause> {
+    #[inline(always)]
+    fn into_outcome(self) -> Outcome {
+        self.map(|()| Flow::Next)
+    }
+}
+
+/// A table of rows `opcode mnemonic [e32] = shape(arguments…);`. A shape is a function
+/// `(&mut Wave, &mut Machine, &Insn, arguments…)`. Two rows with one opcode do not compile.
+macro_rules! rows {
+    ($(#[$doc:meta])* $table:ident [$n:literal] {
+        $($op:literal $name:ident $($flag:ident)? = $shape:ident $(::<$($t:tt),*>)? ($($argument:expr),* $(,)?);)*
+    }) => {
+        $(#[$doc])*
+        pub(crate) static $table: $crate::isa::Table<$n> = {
+            let mut table: $crate::isa::Table<$n> = [const { None }; $n];
+            $(
+                assert!(table[$op].is_none(), concat!("two rows for the opcode of ", stringify!($name)));
+                table[$op] = Some($crate::isa::Row {
+                    name: stringify!($name),
+                    exec: |wave, machine, insn| {
+                        $crate::isa::IntoOutcome::into_outcome(
+                            $shape $(::<$($t),*>)? (wave, machine, insn $(, $argument)*))
+                    },
+                    e32_only: $crate::isa::rows!(@flag $($flag)?),
+                });
+            )*
+            table
+        };
+    };
+    (@flag) => { false };
+    (@flag e32) => { true };
+}
+pub(crate) use rows;
+
+/// Which table an instruction is in. The numbers of [`Encoding::Vop3`] that VOPC, VOP2 and VOP1 rows give are not in its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Sop1,
+    Sop2,
+    Sopc,
+    Sopk,
+    Sopp,
+    Vop1,
+    Vop2,
+    Vopc,
+    Vop3,
+    Vop3p,
+    Smem,
+    Ds,
+    Flat,
+    Global,
+    Scratch,
+    Mubuf,
+}
+
+impl Encoding {
+    /// Its name in the list of opcodes.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sop1 => "SOP1",
+            Self::Sop2 => "SOP2",
+            Self::Sopc => "SOPC",
+            Self::Sopk => "SOPK",
+            Self::Sopp => "SOPP",
+            Self::Vop1 => "VOP1",
+            Self::Vop2 => "VOP2",
+            Self::Vopc => "VOPC",
+            Self::Vop3 => "VOP3",
+            Self::Vop3p => "VOP3P",
+            Self::Smem => "SMEM",
+            Self::Ds => "DS",
+            Self::Flat => "FLAT",
+            Self::Global => "GLOBAL",
+            Self::Scratch => "SCRATCH",
+            Self::Mubuf => "MUBUF",
+        }
+    }
+
+    fn table(self) -> &'static [Option<Row>] {
+        match self {
+            Self::Sop1 => &sop::SOP1,
+            Self::Sop2 => &sop::SOP2,
+            Self::Sopc => &sop::SOPC,
+            Self::Sopk => &sop::SOPK,
+            Self::Sopp => &sop::SOPP,
+            Self::Vop1 => &vop1::VOP1,
+            Self::Vop2 => &vop2::VOP2,
+            Self::Vopc => &vopc::VOPC,
+            Self::Vop3 => &vop3::VOP3,
+            Self::Vop3p => &vop3p::VOP3P,
+            Self::Smem => &smem::SMEM,
+            Self::Ds => &ds::DS,
+            Self::Flat => &flat::FLAT,
+            Self::Global => &flat::GLOBAL,
+            Self::Scratch => &flat::SCRATCH,
+            Self::Mubuf => &mubuf::MUBUF,
+        }
+    }
+
+    /// The row of `op`, VOP3 forms of other encodings included.
+    fn row(self, op: usize) -> Option<&'static Row> {
+        let (table, index) = match (self, op) {
+            (Self::Vop3, 0..VOP3_OF_VOP2) => (Self::Vopc, op),
+            (Self::Vop3, VOP3_OF_VOP2..VOP3_OF_VOP1) => (Self::Vop2, op - VOP3_OF_VOP2),
+            (Self::Vop3, VOP3_OF_VOP1..VOP3_OWN) => (Self::Vop1, op - VOP3_OF_VOP1),
+            _ => (self, op),
+        };
+        let row = table.table().get(index)?.as_ref()?;
+        (table == self || !row.e32_only).then_some(row)
+    }
+}
+
+const VOP3_OF_VOP2: usize = 0x100;
+const VOP3_OF_VOP1: usize = 0x140;
+const VOP3_OWN: usize = 0x1c0;
+
+const ENCODINGS: [Encoding; 16] = [
+    Encoding::Sop1,
+    Encoding::Sop2,
+    Encoding::Sopc,
+    Encoding::Sopk,
+    Encoding::Sopp,
+    Encoding::Vop1,
+    Encoding::Vop2,
+    Encoding::Vopc,
+    Encoding::Vop3,
+    Encoding::Vop3p,
+    Encoding::Smem,
+    Encoding::Ds,
+    Encoding::Flat,
+    Encoding::Global,
+    Encoding::Scratch,
+    Encoding::Mubuf,
+];
+
+/// Every instruction that is implemented: encoding, opcode, mnemonic. Encodings are named as LLVM names them.
+pub fn implemented() -> impl Iterator<Item = (&'static str, u32, &'static str)> {
+    ENCODINGS.into_iter().flat_map(|encoding| {
+        let count = if encoding == Encoding::Vop3 { vop3::VOP3.len() } else { encoding.table().len() };
+        (0..count).filter_map(move |op| Some((encoding.name(), op as u32, encoding.row(op)?.name)))
+    })
+}
+
+/// Every instruction of the gfx942, implemented or not: encoding, opcode, mnemonic, tab-separated, after one line of headings.
+static OPCODES: &str = include_str!("../../tests/data/opcodes_gfx942.tsv");
+
+/// The mnemonic of an encoding that exists.
+fn mnemonic(encoding: &str, op: usize) -> Option<&'static str> {
+    OPCODES.lines().skip(1).find_map(|line| {
+        let mut columns = line.split('\t');
+        let found = columns.next()? == encoding
+            && columns.next()?.strip_prefix("0x").and_then(|op| usize::from_str_radix(op, 16).ok())
+                == Some(op);
+        found.then(|| columns.next()).flatten()
+    })
+}
+
+fn unknown(encoding: Option<&str>, op: usize, code: u64) -> Cause {
+    Cause::Unknown { word: code, mnemonic: encoding.and_then(|encoding| mnemonic(encoding, op)) }
+}
+
+/// Decodes the instruction that `words` begin with.
+pub(crate) fn decode(words: &[u32]) -> Result<Insn, Cause> {
+    let word = *words.first().ok_or(Cause::BadPc)?;
+    let second = words.get(1).copied();
+    let short = u64::from(word);
+    let code = short | u64::from(second.unwrap_or(0)) << 32;
+    // The encoding, its opcode, its length without a literal, and whether a literal follows.
+    let scalar_literal = |sources: &[usize]| sources.contains(&usize::from(LITERAL));
+    let (encoding, op, len_words, literal) = if word >> 31 == 0 {
+        match word >> 25 {
+            0x3f => {
+                let code = Vop1(code);
+                (Encoding::Vop1, code.op(), vop_len(code.src0()), scalar_literal(&[code.src0()]))
+            }
+            0x3e => {
+                let code = Vopc(code);
+                (Encoding::Vopc, code.op(), vop_len(code.src0()), scalar_literal(&[code.src0()]))
+            }
+            _ => {
+                let code = Vop2(code);
+                let constant = matches!(code.op(), 0x17 | 0x18 | 0x24 | 0x25);
+                (Encoding::Vop2, code.op(), vop_len(code.src0()), constant || scalar_literal(&[code.src0()]))
+            }
+        }
+    } else if word >> 30 == 0b10 {
+        match word >> 23 {
+            0b1_0111_1101 => {
+                let code = Sop1(short);
+                (Encoding::Sop1, code.op(), 1, scalar_literal(&[code.ssrc0()]))
+            }
+            0b1_0111_1110 => {
+                let code = Sopc(short);
+                (Encoding::Sopc, code.op(), 1, scalar_literal(&[code.ssrc0(), code.ssrc1()]))
+            }
+            0b1_0111_1111 => (Encoding::Sopp, Sopp(short).op(), 1, false),
+            _ if word >> 28 == 0b1011 => {
+                let code = Sopk(short);
+                (Encoding::Sopk, code.op(), 1, code.op() == sop::S_SETREG_IMM32)
+            }
+            _ => {
+                let code = Sop2(short);
+                (Encoding::Sop2, code.op(), 1, scalar_literal(&[code.ssrc0(), code.ssrc1()]))
+            }
+        }
+    } else {
+        match word >> 26 {
+            0b110100 if word >> 23 == 0b1_1010_0111 => (Encoding::Vop3p, Vop3p(code).op(), 2, false),
+            0b110100 => (Encoding::Vop3, Vop3(code).op(), 2, false),
+            0b110000 => (Encoding::Smem, Smem(code).op(), 2, false),
+            0b110110 => (Encoding::Ds, Ds(code).op(), 2, false),
+            0b110111 => match Flat(code).seg() {
+                0 => (Encoding::Flat, Flat(code).op(), 2, false),
+                1 => (Encoding::Scratch, Flat(code).op(), 2, false),
+                2 => (Encoding::Global, Flat(code).op(), 2, false),
+                _ => return Err(unknown(None, 0, code)),
+            },
+            0b111000 => (Encoding::Mubuf, Mubuf(code).op(), 2, false),
+            0b111010 => return Err(unknown(Some("MTBUF"), Mubuf::mtbuf_op(code), code)),
+            _ => return Err(unknown(None, 0, code)),
+        }
+    };
+    let total = len_words + u32::from(literal);
+    let code = if len_words == 2 { code } else { short };
+    if words.len() < total as usize {
+        return Err(Cause::BadPc);
+    }
+    let Some(row) = encoding.row(op) else { return Err(unknown(Some(encoding.name()), op, code)) };
+    let valu = match encoding {
+        Encoding::Vop1 => Vop1(code).into(),
+        Encoding::Vop2 => Vop2(code).into(),
+        Encoding::Vopc => Vopc(code).into(),
+        Encoding::Vop3 if has_scalar_destination(op) => Vop3(code).b(),
+        Encoding::Vop3 => Vop3(code).a(),
+        Encoding::Vop3p => Vop3p(code).into(),
+        _ => Valu::default(),
+    };
+    let literal = if literal { words[total as usize - 1] } else { 0 };
+    Ok(Insn { exec: row.exec, row, code, literal, len_words: total, valu })
+}
+
+/// Length in words of a 32-bit vector encoding without a literal: SDWA and DPP add one.
+fn vop_len(src0: usize) -> u32 {
+    if matches!(src0, 249 | 250) { 2 } else { 1 }
+}
+
+/// Whether a VOP3 opcode has the layout VOP3B.
+fn has_scalar_destination(op: usize) -> bool {
+    matches!(op, 0x119..=0x11e | 0x1e0 | 0x1e1 | 0x1e8 | 0x1e9)
+}

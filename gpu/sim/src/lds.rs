@@ -1,0 +1,179 @@
+//! What the waves of a workgroup share, and what each lane has for itself.
+
+use crate::wave::{LANES, Row};
+
+/// The LDS of one workgroup. Reads beyond its end give 0 and writes there are dropped, as on the hardware.
+#[derive(Clone, Debug, Default)]
+pub struct Lds {
+    words: Vec<u32>,
+    len_bytes: u32,
+}
+
+impl Lds {
+    /// `len_bytes` zeroed bytes.
+    pub fn new(len_bytes: u32) -> Self {
+        let mut lds = Self::default();
+        lds.reset(len_bytes);
+        lds
+    }
+
+    /// Makes it `len_bytes` zeroed bytes, keeping the allocation where it suffices.
+    pub fn reset(&mut self, len_bytes: u32) {
+        self.words.clear();
+        self.words.resize(len_bytes.div_ceil(4) as usize, 0);
+        self.len_bytes = len_bytes;
+    }
+
+    /// Its size in bytes.
+    pub fn len_bytes(&self) -> u32 {
+        self.len_bytes
+    }
+
+    /// Its words, for accesses that are known to be aligned.
+    #[inline(always)]
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// Its words, to change.
+    #[inline(always)]
+    pub fn words_mut(&mut self) -> &mut [u32] {
+        &mut self.words
+    }
+
+    /// Byte `addr`.
+    #[inline(always)]
+    pub fn load_u8(&self, addr: u32) -> u8 {
+        if addr >= self.len_bytes {
+            return 0;
+        }
+        (self.words[addr as usize / 4] >> (addr % 4 * 8)) as u8
+    }
+
+    /// Stores byte `addr`.
+    #[inline(always)]
+    pub fn store_u8(&mut self, addr: u32, value: u8) {
+        if addr < self.len_bytes {
+            let word = &mut self.words[addr as usize / 4];
+            let shift = addr % 4 * 8;
+            *word = *word & !(0xff << shift) | u32::from(value) << shift;
+        }
+    }
+
+    /// The two bytes at `addr`, aligned or not.
+    #[inline(always)]
+    pub fn load_u16(&self, addr: u32) -> u16 {
+        u16::from(self.load_u8(addr)) | u16::from(self.load_u8(addr.wrapping_add(1))) << 8
+    }
+
+    /// Stores two bytes at `addr`, aligned or not.
+    #[inline(always)]
+    pub fn store_u16(&mut self, addr: u32, value: u16) {
+        self.store_u8(addr, value as u8);
+        self.store_u8(addr.wrapping_add(1), (value >> 8) as u8);
+    }
+
+    /// The four bytes at `addr`, aligned or not.
+    #[inline(always)]
+    pub fn load_u32(&self, addr: u32) -> u32 {
+        if addr % 4 == 0 {
+            self.words.get(addr as usize / 4).copied().unwrap_or(0)
+        } else {
+            u32::from(self.load_u16(addr)) | u32::from(self.load_u16(addr.wrapping_add(2))) << 16
+        }
+    }
+
+    /// Stores four bytes at `addr`, aligned or not.
+    #[inline(always)]
+    pub fn store_u32(&mut self, addr: u32, value: u32) {
+        if addr % 4 == 0 {
+            if let Some(word) = self.words.get_mut(addr as usize / 4) {
+                *word = value;
+            }
+        } else {
+            self.store_u16(addr, value as u16);
+            self.store_u16(addr.wrapping_add(2), (value >> 16) as u16);
+        }
+    }
+}
+
+/// The scratch of one wave: each lane has its own bytes. Word `n` of all lanes is one row, so that accesses at one offset in all
+/// lanes, which is what compilers emit for spilled registers, touch one row.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    rows: Vec<Row>,
+}
+
+impl Scratch {
+    /// `bytes_per_lane` zeroed bytes for each lane.
+    pub fn new(bytes_per_lane: u32) -> Self {
+        let mut scratch = Self::default();
+        scratch.reset(bytes_per_lane);
+        scratch
+    }
+
+    /// Makes it `bytes_per_lane` zeroed bytes for each lane, keeping the allocation where it suffices.
+    pub fn reset(&mut self, bytes_per_lane: u32) {
+        self.rows.clear();
+        self.rows.resize(bytes_per_lane.div_ceil(4) as usize, [0; LANES]);
+    }
+
+    /// Bytes of one lane.
+    pub fn bytes_per_lane(&self) -> u64 {
+        self.rows.len() as u64 * 4
+    }
+
+    /// The rows: word `n` of each lane.
+    #[inline(always)]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// The rows, to change.
+    #[inline(always)]
+    pub fn rows_mut(&mut self) -> &mut [Row] {
+        &mut self.rows
+    }
+
+    /// Byte `addr` of a lane; `None` beyond its end.
+    #[inline(always)]
+    pub fn load_u8(&self, lane: usize, addr: u32) -> Option<u8> {
+        let row = self.rows.get(addr as usize / 4)?;
+        Some((row.get(lane)? >> (addr % 4 * 8)) as u8)
+    }
+
+    /// Stores byte `addr` of a lane; `None` beyond its end.
+    #[inline(always)]
+    pub fn store_u8(&mut self, lane: usize, addr: u32, value: u8) -> Option<()> {
+        let word = self.rows.get_mut(addr as usize / 4)?.get_mut(lane)?;
+        let shift = addr % 4 * 8;
+        *word = *word & !(0xff << shift) | u32::from(value) << shift;
+        Some(())
+    }
+
+    /// The four bytes at `addr` of a lane, aligned or not; `None` beyond its end.
+    #[inline(always)]
+    pub fn load_u32(&self, lane: usize, addr: u32) -> Option<u32> {
+        if addr % 4 == 0 {
+            return self.rows.get(addr as usize / 4)?.get(lane).copied();
+        }
+        let mut value = 0;
+        for byte in 0..4 {
+            value |= u32::from(self.load_u8(lane, addr.checked_add(byte)?)?) << (byte * 8);
+        }
+        Some(value)
+    }
+
+    /// Stores four bytes at `addr` of a lane, aligned or not; `None` beyond its end.
+    #[inline(always)]
+    pub fn store_u32(&mut self, lane: usize, addr: u32, value: u32) -> Option<()> {
+        if addr % 4 == 0 {
+            *self.rows.get_mut(addr as usize / 4)?.get_mut(lane)? = value;
+            return Some(());
+        }
+        for byte in 0..4 {
+            self.store_u8(lane, addr.checked_add(byte)?, (value >> (byte * 8)) as u8)?;
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,4 @@
+//! Semantics: pure functions on numbers.
+
+pub(crate) mod float;
+pub(crate) mod int;

@@ -1,0 +1,6 @@
+//! Shapes: how operands are fetched, which lanes run, how results land. What is done to the numbers comes from the row.
+
+pub(crate) mod memory;
+pub(crate) mod operand;
+pub(crate) mod scalar;
+pub(crate) mod vector;

@@ -1,0 +1,156 @@
+//! Decoded programs, and the loop that runs a wave through one: the only dispatch.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::enc::vop::Valu;
+use crate::fault::{Cause, Fault};
+use crate::isa::{self, Row};
+use crate::lds::{Lds, Scratch};
+use crate::mem::Space;
+use crate::wave::Wave;
+
+/// What an instruction may touch beside its wave.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    /// Device memory.
+    pub space: &'a Space,
+    /// The workgroup's LDS.
+    pub lds: &'a mut Lds,
+    /// The wave's scratch.
+    pub scratch: &'a mut Scratch,
+    /// The code.
+    pub program: &'a Program,
+    /// Zero of the device's clocks.
+    pub clock_start: Instant,
+}
+
+/// Why [`run`] returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// `s_endpgm`.
+    End,
+    /// `s_barrier`: go on when every live wave of the workgroup is here.
+    Barrier,
+    /// The budget is used up.
+    Budget,
+}
+
+/// Where execution goes after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// On.
+    Next,
+    /// To this address.
+    Jump(u64),
+    /// Nowhere for now; the next instruction is the one to go on with.
+    Stop(Stop),
+}
+
+pub(crate) type Outcome = Result<Flow, Cause>;
+/// What an instruction does: one call serves all lanes.
+pub(crate) type Exec = fn(&mut Wave, &mut Machine<'_>, &Insn) -> Outcome;
+
+/// A decoded instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Insn {
+    pub(crate) exec: Exec,
+    pub(crate) row: &'static Row,
+    /// The encoding without a literal; the second word, if there is one, in the high half.
+    pub(crate) code: u64,
+    /// The literal that follows the encoding.
+    pub(crate) literal: u32,
+    /// Length in words, literal included.
+    pub(crate) len_words: u32,
+    /// Operands, of vector instructions.
+    pub(crate) valu: Valu,
+}
+
+const PAGE_WORDS: usize = 256;
+type Page = [OnceLock<Insn>; PAGE_WORDS];
+
+/// The code of one executable segment, decoded where execution gets to: compilers put padding and tables between functions.
+pub struct Program {
+    base: u64,
+    words: Box<[u32]>,
+    pages: Box<[OnceLock<Box<Page>>]>,
+}
+
+impl Program {
+    /// The program of `code`, whose first byte is at address `base`.
+    pub fn new(code: &[u8], base: u64) -> Self {
+        let words: Box<[u32]> =
+            code.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        let pages = (0..words.len().div_ceil(PAGE_WORDS)).map(|_| OnceLock::new()).collect();
+        Self { base, words, pages }
+    }
+
+    /// Address of the first byte.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Length in bytes.
+    pub fn len_bytes(&self) -> u64 {
+        self.words.len() as u64 * 4
+    }
+
+    #[inline(always)]
+    fn at(&self, pc: u64) -> Result<&Insn, Cause> {
+        let offset = pc.wrapping_sub(self.base);
+        let index = (offset / 4) as usize;
+        let Some(page) = self.pages.get(index / PAGE_WORDS) else { return Err(Cause::BadPc) };
+        if let Some(page) = page.get()
+            && let Some(insn) = page[index % PAGE_WORDS].get()
+        {
+            return Ok(insn);
+        }
+        self.decode(offset)
+    }
+
+    #[cold]
+    fn decode(&self, offset: u64) -> Result<&Insn, Cause> {
+        let index = (offset / 4) as usize;
+        let words = self.words.get(index..).filter(|words| !words.is_empty() && offset.is_multiple_of(4));
+        let insn = isa::decode(words.ok_or(Cause::BadPc)?)?;
+        let page =
+            self.pages[index / PAGE_WORDS].get_or_init(|| Box::new([const { OnceLock::new() }; PAGE_WORDS]));
+        Ok(page[index % PAGE_WORDS].get_or_init(|| insn))
+    }
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program")
+            .field("base", &format_args!("{:#x}", self.base))
+            .field("len_bytes", &self.len_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs `wave` from its program counter on, for at most `budget` instructions.
+pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: u64) -> Result<Stop, Fault> {
+    let program = machine.program;
+    let mut left = budget;
+    loop {
+        if left == 0 {
+            return Ok(Stop::Budget);
+        }
+        left -= 1;
+        let pc = wave.pc;
+        let insn = match program.at(pc) {
+            Ok(insn) => insn,
+            Err(cause) => return Err(Fault { cause, pc, mnemonic: None, kernel: None }),
+        };
+        let next = pc.wrapping_add(u64::from(insn.len_words) * 4);
+        match (insn.exec)(wave, machine, insn) {
+            Ok(Flow::Next) => wave.pc = next,
+            Ok(Flow::Jump(target)) => wave.pc = target,
+            Ok(Flow::Stop(stop)) => {
+                wave.pc = next;
+                return Ok(stop);
+            }
+            Err(cause) => return Err(Fault { cause, pc, mnemonic: Some(insn.row.name), kernel: None }),
+        }
+    }
+}
