@@ -1,0 +1,295 @@
+use std::collections::VecDeque;
+use std::mem;
+
+use hipr_proto::{Fatal, Outbox, Receiver, Rx};
+
+use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Pool, Stats};
+
+/// One connection without its socket: everything that a loop of any kind does the same way. Bytes in become events, notices
+/// become bytes out, and the limits of [`Config`] say when to read and when to give up.
+///
+/// Times are milliseconds of any clock that only goes forward.
+#[derive(Debug)]
+pub struct Link {
+    conn: ConnId,
+    peer: std::net::SocketAddr,
+    receiver: Receiver,
+    /// Bytes that were read but not parsed, because too many requests were open.
+    stash: Vec<u8>,
+    outboxes: VecDeque<Outbox<Body>>,
+    unsent_bytes: usize,
+    sent_bytes: u64,
+    in_flight_bytes: usize,
+    opened_ms: u64,
+    last_rx_ms: u64,
+    /// When the reading side ended, or closing was asked for.
+    ended_ms: Option<u64>,
+    announced: bool,
+    established: bool,
+    wants_drain: bool,
+    close_when_sent: bool,
+}
+
+/// What a notice asks the loop to do.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Applied {
+    /// Bytes that were stashed turned out to break the protocol: handle it as the same from a read.
+    pub fatal: Option<Fatal>,
+}
+
+impl Link {
+    /// A connection that was just opened.
+    pub fn new(conn: ConnId, peer: std::net::SocketAddr, config: &Config, now_ms: u64) -> Self {
+        Self {
+            conn,
+            peer,
+            receiver: Receiver::new(config.protocol),
+            stash: Vec::new(),
+            outboxes: VecDeque::new(),
+            unsent_bytes: 0,
+            sent_bytes: 0,
+            in_flight_bytes: 0,
+            opened_ms: now_ms,
+            last_rx_ms: now_ms,
+            ended_ms: None,
+            announced: false,
+            established: false,
+            wants_drain: false,
+            close_when_sent: false,
+        }
+    }
+
+    /// Its name.
+    pub fn conn(&self) -> ConnId {
+        self.conn
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> std::net::SocketAddr {
+        self.peer
+    }
+
+    // ---- reading -----------------------------------------------------------------------------------------------------
+
+    /// How many bytes may be read now; 0: none, leave them in the socket.
+    pub fn wants_read(&self, config: &Config, pool: &Pool) -> usize {
+        if self.ended_ms.is_some()
+            || !self.stash.is_empty()
+            || self.in_flight_bytes >= config.in_flight_max_bytes
+            || self.unsent_bytes >= config.unsent_max_bytes
+        {
+            0
+        } else if pool.in_flight_bytes() < config.in_flight_total_max_bytes {
+            Config::READ_BYTES
+        } else if self.in_flight_bytes == 0 {
+            Config::SMALL_READ_BYTES
+        } else {
+            0
+        }
+    }
+
+    /// Takes the first `len` bytes of `buffer`, which may be replaced by another of the pool.
+    ///
+    /// # Errors
+    /// The peer broke the protocol. What came before was passed on; call [`Link::end`].
+    pub fn handle_read(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        len: usize,
+        now_ms: u64,
+        pool: &mut Pool,
+        stats: &Stats,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<(), Fatal> {
+        self.last_rx_ms = now_ms;
+        Stats::add(&stats.received_bytes, len as u64);
+        let by_reference = len > Config::SMALL_READ_BYTES;
+        let mut batch = pool.batch();
+        let result = self.parse(buffer.get(..len).unwrap_or_default(), by_reference, &mut batch, stats);
+        let buffer = by_reference.then(|| mem::replace(buffer, pool.buffer()));
+        batch.seal(buffer, len);
+        self.emit(batch, pool, sink);
+        result
+    }
+
+    /// Nothing more will be read. Says so to the dispatch thread if it knows the connection; `false` if it does not, and then
+    /// the connection can be closed at once. Repeats nothing.
+    #[must_use]
+    pub fn end(&mut self, now_ms: u64, sink: &mut impl FnMut(Event)) -> bool {
+        if self.ended_ms.is_none() {
+            self.ended_ms = Some(now_ms);
+            self.stash = Vec::new();
+            if self.announced {
+                sink(Event::Ended { conn: self.conn });
+            }
+        }
+        self.announced
+    }
+
+    /// The peer closed its sending side: why the connection ends.
+    pub fn handle_eof(&mut self) -> End {
+        match self.receiver.handle_eof() {
+            Ok(()) => End::Eof,
+            Err(why) => End::Protocol(why),
+        }
+    }
+
+    fn parse(&mut self, input: &[u8], by_reference: bool, batch: &mut Batch, stats: &Stats) -> Result<(), Fatal> {
+        let mut rest = input;
+        let mut requests = 0;
+        let result = loop {
+            match self.receiver.handle_input(&mut rest) {
+                Ok(Rx::Request { ticket, op, fixed, tail }) => {
+                    requests += 1;
+                    self.established |= tail == 0;
+                    batch.push_request(ticket, op, fixed, tail);
+                }
+                Ok(Rx::Data { bytes, last }) => {
+                    self.established |= last;
+                    let at = input.len() - rest.len() - bytes.len();
+                    batch.push_data(bytes, at, by_reference, last);
+                }
+                Ok(Rx::NeedMore) => break Ok(()),
+                Ok(Rx::Paused) => {
+                    self.stash = rest.to_vec();
+                    break Ok(());
+                }
+                Err(why) => break Err(why),
+            }
+        };
+        Stats::add(&stats.requests, requests);
+        result
+    }
+
+    fn emit(&mut self, batch: Batch, pool: &mut Pool, sink: &mut impl FnMut(Event)) {
+        if batch.is_empty() {
+            return pool.discard(batch);
+        }
+        if !mem::replace(&mut self.announced, true) {
+            sink(Event::Opened { conn: self.conn, peer: self.peer });
+        }
+        self.in_flight_bytes += batch.cost_bytes();
+        pool.lend(&batch);
+        sink(Event::Batch { conn: self.conn, batch });
+    }
+
+    // ---- notices -----------------------------------------------------------------------------------------------------
+
+    /// Does what the dispatch thread says.
+    pub fn apply(
+        &mut self,
+        notice: Notice,
+        now_ms: u64,
+        pool: &mut Pool,
+        stats: &Stats,
+        sink: &mut impl FnMut(Event),
+    ) -> Applied {
+        for batch in notice.returned {
+            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(batch.cost_bytes());
+            pool.restore(batch);
+        }
+        if let Some(outbox) = notice.outbox.filter(|outbox| !outbox.is_empty()) {
+            self.unsent_bytes += outbox.len_bytes();
+            self.outboxes.push_back(outbox);
+        }
+        self.wants_drain |= notice.wants_drain;
+        if notice.close && !mem::replace(&mut self.close_when_sent, true) {
+            self.ended_ms = Some(now_ms);
+            self.stash = Vec::new();
+        }
+        self.receiver.retire(notice.completed);
+        let mut fatal = None;
+        if !self.stash.is_empty() && notice.completed > 0 {
+            let stash = mem::take(&mut self.stash);
+            let mut batch = pool.batch();
+            fatal = self.parse(&stash, false, &mut batch, stats).err();
+            batch.seal(None, stash.len() - self.stash.len());
+            self.emit(batch, pool, sink);
+        }
+        Applied { fatal }
+    }
+
+    /// A notice for a connection that is gone: its buffers are free again.
+    pub fn apply_gone(notice: Notice, pool: &mut Pool) {
+        notice.returned.into_iter().for_each(|batch| pool.discard(batch));
+    }
+
+    // ---- writing -----------------------------------------------------------------------------------------------------
+
+    /// Whether there are bytes to send.
+    pub fn wants_write(&self) -> bool {
+        self.unsent_bytes > 0
+    }
+
+    /// The bytes to send, in order.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        self.outboxes.iter().flat_map(Outbox::slices)
+    }
+
+    /// `len` of them were sent.
+    pub fn handle_written(&mut self, len: usize, now_ms: u64, stats: &Stats) {
+        Stats::add(&stats.sent_bytes, len as u64);
+        self.sent_bytes += len as u64;
+        self.unsent_bytes = self.unsent_bytes.saturating_sub(len);
+        let mut left = len;
+        while let Some(first) = self.outboxes.front_mut() {
+            let n = left.min(first.len_bytes());
+            first.advance(n);
+            left -= n;
+            if !first.is_empty() {
+                break;
+            }
+            self.outboxes.pop_front();
+        }
+        // A peer that takes what it is owed gets the time for the rest.
+        if len > 0 && self.ended_ms.is_some() {
+            self.ended_ms = Some(now_ms);
+        }
+    }
+
+    /// Says how far sending got if that was asked for and enough is gone. To be called when writing made no more progress.
+    pub fn report_drain(&mut self, config: &Config, sink: &mut impl FnMut(Event)) {
+        if self.wants_drain && self.unsent_bytes <= config.unsent_max_bytes / 2 {
+            self.wants_drain = false;
+            sink(Event::Drained { conn: self.conn, sent_bytes: self.sent_bytes });
+        }
+    }
+
+    /// Whether everything is said and the socket can be closed.
+    pub fn is_finished(&self) -> bool {
+        self.close_when_sent && self.unsent_bytes == 0
+    }
+
+    // ---- time and end ------------------------------------------------------------------------------------------------
+
+    /// Whether [`Link::overdue`] can become true without anything else happening.
+    pub fn has_deadline(&self) -> bool {
+        self.ended_ms.is_some() || !self.established || !self.receiver.is_between_messages()
+    }
+
+    /// Whether it is time to give up.
+    pub fn overdue(&mut self, now_ms: u64, config: &Config, pool: &Pool) -> Option<End> {
+        if let Some(ended_ms) = self.ended_ms {
+            return (now_ms.saturating_sub(ended_ms) >= config.linger_ms).then_some(End::Eof);
+        }
+        if !self.established {
+            let late = now_ms.saturating_sub(self.opened_ms) >= config.first_message_timeout_ms;
+            return late.then_some(End::FirstMessageTimeout);
+        }
+        if self.wants_read(config, pool) == 0 {
+            // It is we who do not listen.
+            self.last_rx_ms = now_ms;
+        }
+        let late = now_ms.saturating_sub(self.last_rx_ms) >= config.mid_message_timeout_ms;
+        (late && !self.receiver.is_between_messages()).then_some(End::MidMessageTimeout)
+    }
+
+    /// The socket is closed: frees what it holds and tells the dispatch thread if that knows the connection.
+    pub fn close(self, pool: &mut Pool, sink: &mut impl FnMut(Event)) {
+        pool.forget(self.in_flight_bytes);
+        if self.announced {
+            sink(Event::Closed { conn: self.conn });
+        }
+    }
+}

@@ -1,0 +1,243 @@
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hipr_proto::{Fatal, Outbox};
+
+use crate::{Batch, Body};
+
+/// Names a connection for as long as the loop runs: a slot, and how often the slot was used before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId {
+    slot: u32,
+    generation: u32,
+}
+
+impl ConnId {
+    pub(crate) fn new(slot: u32, generation: u32) -> Self {
+        Self { slot, generation }
+    }
+
+    /// The place in the loop's table.
+    pub fn slot(self) -> u32 {
+        self.slot
+    }
+
+    pub(crate) fn generation(self) -> u32 {
+        self.generation
+    }
+}
+
+impl fmt::Debug for ConnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl fmt::Display for ConnId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
+}
+
+/// Why a connection says nothing more.
+#[derive(Debug)]
+pub enum End {
+    /// The peer closed its side between two messages.
+    Eof,
+    /// The peer broke the protocol; also: it closed in the middle of a message.
+    Protocol(Fatal),
+    /// No complete message within [`crate::Config::first_message_timeout_ms`].
+    FirstMessageTimeout,
+    /// Silence in the middle of a message for [`crate::Config::mid_message_timeout_ms`].
+    MidMessageTimeout,
+    /// The socket failed.
+    Socket(std::io::Error),
+    /// The worker stops.
+    Stopped,
+}
+
+impl End {
+    /// Whether replies to what came before can still be delivered.
+    pub fn is_writable(&self) -> bool {
+        matches!(self, Self::Eof | Self::Protocol(_))
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Eof => f.write_str("the peer closed it"),
+            Self::Protocol(why) => write!(f, "protocol error: {why}"),
+            Self::FirstMessageTimeout => f.write_str("no complete message in time"),
+            Self::MidMessageTimeout => f.write_str("silence in the middle of a message"),
+            Self::Socket(why) => write!(f, "socket error: {why}"),
+            Self::Stopped => f.write_str("the worker stops"),
+        }
+    }
+}
+
+/// What the loop tells the dispatch thread. Events of one connection come in order.
+#[derive(Debug)]
+pub enum Event {
+    /// A connection's first complete message is about to come.
+    Opened {
+        /// The connection.
+        conn: ConnId,
+        /// Who it is.
+        peer: SocketAddr,
+    },
+    /// A connection said something.
+    Batch {
+        /// The connection.
+        conn: ConnId,
+        /// What it said. To be given back in a [`Notice`].
+        batch: Batch,
+    },
+    /// The connection's unsent bytes fell to half the limit or below, after a notice that asked to be told.
+    Drained {
+        /// The connection.
+        conn: ConnId,
+        /// Bytes sent since it was opened.
+        sent_bytes: u64,
+    },
+    /// The connection will say nothing more, but can still be answered: finish what came before, then close it.
+    Ended {
+        /// The connection.
+        conn: ConnId,
+    },
+    /// The connection is gone. Nothing refers to it any more.
+    Closed {
+        /// The connection.
+        conn: ConnId,
+    },
+}
+
+/// What the dispatch thread tells the loop about one connection.
+#[derive(Debug)]
+pub struct Notice {
+    /// The connection.
+    pub conn: ConnId,
+    /// Bytes to send.
+    pub outbox: Option<Outbox<Body>>,
+    /// Requests completed since the last notice.
+    pub completed: usize,
+    /// Batches that are done with.
+    pub returned: Vec<Batch>,
+    /// Asks for one [`Event::Drained`].
+    pub wants_drain: bool,
+    /// Close the connection when everything is sent.
+    pub close: bool,
+}
+
+impl Notice {
+    /// A notice that says nothing yet.
+    pub fn new(conn: ConnId) -> Self {
+        Self { conn, outbox: None, completed: 0, returned: Vec::new(), wants_drain: false, close: false }
+    }
+}
+
+/// The way from the dispatch thread to the loop.
+pub struct Mailbox {
+    notices: Mutex<Vec<Notice>>,
+    asleep: AtomicBool,
+    stop: AtomicBool,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mailbox").field("notices", &self.lock().len()).finish_non_exhaustive()
+    }
+}
+
+impl Mailbox {
+    /// A mailbox whose loop is woken by `wake`.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            notices: Mutex::default(),
+            asleep: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            wake: Box::new(wake),
+        }
+    }
+
+    /// Leaves a notice. Wakes the loop only if it sleeps.
+    pub fn post(&self, notice: Notice) {
+        self.lock().push(notice);
+        self.rouse();
+    }
+
+    /// Ends the loop, from any thread.
+    pub fn stop(&self) {
+        self.stop.store(true, SeqCst);
+        self.rouse();
+    }
+
+    /// Loop side: whether it is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(SeqCst)
+    }
+
+    /// Loop side: takes everything that was left, into an empty `into` whose memory is reused.
+    pub fn take(&self, into: &mut Vec<Notice>) {
+        debug_assert!(into.is_empty());
+        std::mem::swap(&mut *self.lock(), into);
+    }
+
+    /// Loop side: says that it is about to sleep. `false`: something is here already, do not sleep. Between this and
+    /// [`Mailbox::awake`] every notice calls `wake` (at least once).
+    pub fn prepare_sleep(&self) -> bool {
+        self.asleep.store(true, SeqCst);
+        if self.lock().is_empty() && !self.is_stopped() {
+            return true;
+        }
+        self.asleep.store(false, SeqCst);
+        false
+    }
+
+    /// Loop side: says that it is awake.
+    pub fn awake(&self) {
+        self.asleep.store(false, SeqCst);
+    }
+
+    fn rouse(&self) {
+        if self.asleep.swap(false, SeqCst) {
+            (self.wake)();
+        }
+    }
+
+    /// A panic while the lock is held leaves a whole vector, so poison says nothing.
+    fn lock(&self) -> MutexGuard<'_, Vec<Notice>> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[test]
+    fn the_loop_is_woken_only_when_it_sleeps() {
+        let wakes = Arc::new(AtomicUsize::new(0));
+        let count = wakes.clone();
+        let mailbox = Mailbox::new(move || drop(count.fetch_add(1, SeqCst)));
+        let conn = ConnId::new(1, 0);
+        mailbox.post(Notice::new(conn));
+        assert_eq!(wakes.load(SeqCst), 0);
+        assert!(!mailbox.prepare_sleep(), "a notice is waiting");
+        let mut notices = Vec::new();
+        mailbox.take(&mut notices);
+        assert_eq!(notices.len(), 1);
+        assert!(mailbox.prepare_sleep());
+        mailbox.post(Notice::new(conn));
+        mailbox.post(Notice::new(conn));
+        assert_eq!(wakes.load(SeqCst), 1);
+        mailbox.stop();
+        assert!(mailbox.is_stopped() && !mailbox.prepare_sleep());
+    }
+}

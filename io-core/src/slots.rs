@@ -1,0 +1,98 @@
+use crate::ConnId;
+
+/// A table of connections by [`ConnId`]. A slot is used again, an id is not: what was meant for a connection that is gone
+/// finds nothing.
+#[derive(Debug)]
+pub struct Slots<T> {
+    slots: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+    len: usize,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), len: 0 }
+    }
+}
+
+impl<T> Slots<T> {
+    /// How many connections there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds one; `None` only if 2^32 are open.
+    pub fn insert(&mut self, make: impl FnOnce(ConnId) -> T) -> Option<ConnId> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                let slot = u32::try_from(self.slots.len()).ok()?;
+                self.slots.push((0, None));
+                slot
+            }
+        };
+        let (generation, place) = self.slots.get_mut(slot as usize)?;
+        let id = ConnId::new(slot, *generation);
+        *place = Some(make(id));
+        self.len += 1;
+        Some(id)
+    }
+
+    /// The connection with this id.
+    pub fn get_mut(&mut self, id: ConnId) -> Option<&mut T> {
+        let (generation, place) = self.slots.get_mut(id.slot() as usize)?;
+        if *generation == id.generation() { place.as_mut() } else { None }
+    }
+
+    /// Takes it out.
+    pub fn remove(&mut self, id: ConnId) -> Option<T> {
+        let (generation, place) = self.slots.get_mut(id.slot() as usize)?;
+        if *generation != id.generation() {
+            return None;
+        }
+        let value = place.take()?;
+        *generation = generation.wrapping_add(1);
+        self.free.push(id.slot());
+        self.len -= 1;
+        Some(value)
+    }
+
+    /// The id of the connection in a slot now.
+    pub fn id_at(&self, slot: u32) -> Option<ConnId> {
+        let (generation, place) = self.slots.get(slot as usize)?;
+        place.as_ref().map(|_| ConnId::new(slot, *generation))
+    }
+
+    /// All of them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnId, &mut T)> {
+        self.slots.iter_mut().zip(0u32..).filter_map(|((generation, place), slot)| {
+            place.as_mut().map(|value| (ConnId::new(slot, *generation), value))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_not_used_again() {
+        let mut slots = Slots::default();
+        let a = slots.insert(|_| 'a').unwrap();
+        let b = slots.insert(|_| 'b').unwrap();
+        assert_eq!(slots.remove(a), Some('a'));
+        let c = slots.insert(|_| 'c').unwrap();
+        assert_eq!((c.slot(), slots.len()), (a.slot(), 2));
+        assert_ne!(c, a);
+        assert_eq!(slots.get_mut(a), None);
+        assert_eq!(slots.remove(a), None);
+        assert_eq!(slots.id_at(c.slot()), Some(c));
+        let all: Vec<_> = slots.iter_mut().map(|(id, value)| (id, *value)).collect();
+        assert_eq!(all, [(c, 'c'), (b, 'b')]);
+    }
+}
