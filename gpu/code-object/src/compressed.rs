@@ -16,12 +16,10 @@ use flate2::{Decompress, FlushDecompress, Status};
 use md5::{Digest, Md5};
 
 use crate::bytes::{array, u16_at, u32_at, u64_at};
-use crate::image::{IMAGE_MAX_BYTES, ImageError, Need};
+use crate::image::{ImageError, Need};
+use crate::zstd::{self, BlockHeader, ZstdError};
 
 pub(crate) const MAGIC: &[u8] = b"CCOB";
-const ZSTD_FRAME_MAGIC: u32 = 0xfd2f_b528;
-/// zstd: no block is longer.
-const ZSTD_BLOCK_MAX_BYTES: usize = 128 << 10;
 
 /// What unpacking may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,16 +116,19 @@ pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
     let stream = usize::try_from(end).ok().and_then(|end| image.get(header.header_bytes..end));
     let stream = stream.ok_or(ImageError::Truncated { needed: end, len: image.len() as u64 })?;
     let damaged = |error: &dyn std::fmt::Display| ImageError::Damaged(error.to_string());
-    let mut bundle = Vec::new();
-    // One byte more than claimed is enough to see that the claim is wrong.
-    let result = match header.method {
-        Method::Zlib => flate2::read::ZlibDecoder::new(stream).take(len + 1).read_to_end(&mut bundle),
-        Method::Zstd => ruzstd::decoding::StreamingDecoder::new(stream)
-            .map_err(|error| damaged(&error))?
-            .take(len + 1)
-            .read_to_end(&mut bundle),
+    let bundle = match header.method {
+        Method::Zlib => {
+            let mut bundle = Vec::new();
+            // One byte more than claimed is enough to see that the claim is wrong.
+            let result = flate2::read::ZlibDecoder::new(stream).take(len + 1).read_to_end(&mut bundle);
+            result.map_err(|error| damaged(&error))?;
+            bundle
+        }
+        Method::Zstd => {
+            let limit = usize::try_from(len).map_err(|error| damaged(&error))?;
+            zstd::decompress(stream, limit).map_err(|error| damaged(&error))?
+        }
     };
-    result.map_err(|error| damaged(&error))?;
     if bundle.len() as u64 != len {
         return Err(ImageError::Damaged(format!("it unpacks to another length than {len} bytes")));
     }
@@ -147,7 +148,7 @@ fn hash(bundle: &[u8]) -> u64 {
 #[derive(Debug)]
 pub(crate) enum StreamEnd {
     /// The next zstd block header is at this offset of the image.
-    Zstd { block_at: u64, checksum_bytes: u64 },
+    Zstd { block_at: usize, checksum_bytes: usize },
     /// The zlib stream was inflated up to this offset of the image.
     Zlib { inflate: Decompress, at: usize },
 }
@@ -165,10 +166,14 @@ pub(crate) fn needed(prefix: &[u8], stream: &mut Option<StreamEnd>) -> Result<Ne
         Some(state) => state,
         None => stream.insert(match header.method {
             Method::Zlib => StreamEnd::Zlib { inflate: Decompress::new(true), at: header.header_bytes },
-            Method::Zstd => match zstd_blocks_start(prefix, header.header_bytes)? {
-                Ok((block_at, checksum_bytes)) => StreamEnd::Zstd { block_at, checksum_bytes },
-                Err(needed) => return Ok(Need::More(needed)),
-            },
+            Method::Zstd => {
+                let frame = prefix.get(header.header_bytes..).unwrap_or_default();
+                let Some(frame) = zstd::frame_header(frame).map_err(damaged_stream)? else {
+                    return Ok(Need::More(header.header_bytes as u64 + 5));
+                };
+                let block_at = header.header_bytes + frame.bytes;
+                StreamEnd::Zstd { block_at, checksum_bytes: frame.checksum_bytes }
+            }
         }),
     };
     match state {
@@ -177,45 +182,19 @@ pub(crate) fn needed(prefix: &[u8], stream: &mut Option<StreamEnd>) -> Result<Ne
     }
 }
 
-/// Where the first block header of the zstd frame at `at` is and how many checksum bytes follow the last block
-/// (RFC 8878, 3.1.1), or how many bytes are needed to tell.
-fn zstd_blocks_start(prefix: &[u8], at: usize) -> Result<Result<(u64, u64), u64>, ImageError> {
-    let (Some(magic), Some(descriptor)) = (u32_at(prefix, at), prefix.get(at + 4)) else {
-        return Ok(Err(at as u64 + 5));
-    };
-    if magic != ZSTD_FRAME_MAGIC {
-        return Err(ImageError::Malformed("a compressed bundle without a zstd frame"));
+fn zstd_end(prefix: &[u8], block_at: &mut usize, checksum_bytes: usize) -> Result<Need, ImageError> {
+    loop {
+        let block = BlockHeader::read(prefix, *block_at).map_err(damaged_stream)?;
+        let Some(block) = block else { return Ok(Need::More((*block_at + BlockHeader::BYTES) as u64)) };
+        *block_at += BlockHeader::BYTES + block.body_bytes();
+        if block.last {
+            return Ok(Need::Total((*block_at + checksum_bytes) as u64));
+        }
     }
-    let single_segment = descriptor & 0x20 != 0;
-    let window_bytes = u64::from(!single_segment);
-    let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
-    let size_bytes = [u64::from(single_segment), 2, 4, 8][usize::from(descriptor >> 6)];
-    let checksum_bytes = if descriptor & 4 != 0 { 4 } else { 0 };
-    Ok(Ok((at as u64 + 5 + window_bytes + dictionary_bytes + size_bytes, checksum_bytes)))
 }
 
-fn zstd_end(prefix: &[u8], block_at: &mut u64, checksum_bytes: u64) -> Result<Need, ImageError> {
-    loop {
-        let header = usize::try_from(*block_at).ok().and_then(|at| array::<3>(prefix, at));
-        let Some([low, middle, high]) = header else { return Ok(Need::More(*block_at + 3)) };
-        let header = u32::from_le_bytes([low, middle, high, 0]);
-        let size = u64::from(header >> 3);
-        if size > ZSTD_BLOCK_MAX_BYTES as u64 {
-            return Err(ImageError::Malformed("a zstd block longer than 128 KiB"));
-        }
-        let body = match (header >> 1) & 3 {
-            1 => 1,
-            3 => return Err(ImageError::Malformed("a reserved zstd block type")),
-            _ => size,
-        };
-        *block_at += 3 + body;
-        if header & 1 != 0 {
-            return Ok(Need::Total(*block_at + checksum_bytes));
-        }
-        if *block_at > IMAGE_MAX_BYTES {
-            return Err(ImageError::TooLong { len: *block_at, limit: IMAGE_MAX_BYTES });
-        }
-    }
+fn damaged_stream(error: ZstdError) -> ImageError {
+    ImageError::Damaged(error.to_string())
 }
 
 /// A deflate stream that has not ended is followed by at least this many bytes of checksum.

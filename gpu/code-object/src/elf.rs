@@ -386,6 +386,8 @@ fn kernels(
         let descriptor = descriptor.and_then(KernelDescriptor::parse).ok_or_else(missing)?;
         kernel.descriptor_vaddr = symbol.vaddr;
         kernel.entry_vaddr = symbol.vaddr.checked_add_signed(descriptor.entry_offset).ok_or_else(missing)?;
+        // Metadata of v4 does not have the key.
+        kernel.uses_dynamic_stack |= descriptor.uses_dynamic_stack();
         kernel.descriptor = descriptor;
         complete.push(kernel);
     }

@@ -26,6 +26,7 @@ mod msgpack;
 mod relocation;
 mod select;
 mod target;
+mod zstd;
 
 pub use bundle::{Bundle, BundleEntry};
 pub use compressed::{CompressedHeader, Limits, Method, decompress};
