@@ -2,8 +2,30 @@
 
 #![forbid(unsafe_code)]
 
+// The device: memory, streams, launches.
+mod alloc;
+pub mod attribute;
+mod context;
+mod event;
+mod executor;
+mod fence;
+mod gpu;
+mod grid;
+mod launch;
 mod map;
 pub mod mem;
+mod module;
+pub mod occupancy;
+pub mod property;
+mod shared;
+pub mod stream;
+mod transfer;
+
+pub use context::{BlockSize, Context, FunctionInfo, MemoryKind, Waker};
+pub use gpu::{Config, Gpu};
+pub use launch::{Args, Launch, Param};
+pub use stream::WaitFor;
+pub use transfer::Region;
 
 // The interpreter.
 pub mod aperture;

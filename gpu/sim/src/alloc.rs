@@ -1,0 +1,236 @@
+//! Handing out device memory: addresses of one context, bytes of the whole device.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
+use crate::mem::Block;
+
+/// Device memory that all contexts share.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    total_bytes: u64,
+    used_bytes: AtomicU64,
+}
+
+impl Budget {
+    pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
+        Arc::new(Self { total_bytes, used_bytes: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.total_bytes.saturating_sub(self.used_bytes.load(Ordering::Relaxed))
+    }
+
+    fn reserve(self: &Arc<Self>, bytes: u64) -> HipResult<Reservation> {
+        let add = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.total_bytes);
+        self.used_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+            .map_err(|_| HipError::OUT_OF_MEMORY)?;
+        Ok(Reservation { budget: Arc::clone(self), bytes })
+    }
+}
+
+/// A part of the budget; given back when dropped.
+#[derive(Debug)]
+struct Reservation {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.budget.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// One context's allocations.
+///
+/// Addresses are given out upwards and start again from the bottom only at the end of the 16 TiB window, so that a freed
+/// address stays invalid as long as possible. The page after an allocation is never used.
+#[derive(Debug)]
+pub(crate) struct Allocator {
+    budget: Arc<Budget>,
+    map: Arc<Map>,
+    /// First page to (pages with the guard, the block).
+    live: BTreeMap<u64, Allocation>,
+    next_page: u64,
+}
+
+#[derive(Debug)]
+struct Allocation {
+    pages: u64,
+    block: Arc<Block>,
+    /// Freed by a command that has not run yet: still mapped, but no longer the program's.
+    freeing: bool,
+    _reservation: Reservation,
+}
+
+impl Allocator {
+    pub(crate) fn new(budget: Arc<Budget>) -> Self {
+        Self { budget, map: Arc::default(), live: BTreeMap::new(), next_page: 0 }
+    }
+
+    /// An empty one that goes on with fresh addresses where this one stands.
+    pub(crate) fn successor(&self) -> Self {
+        Self { next_page: self.next_page, ..Self::new(Arc::clone(&self.budget)) }
+    }
+
+    /// The page table as it is now.
+    pub(crate) fn snapshot(&self) -> Arc<Map> {
+        Arc::clone(&self.map)
+    }
+
+    /// Allocates `len_bytes` (more than 0) zeroed bytes.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` for 0 bytes; `OUT_OF_MEMORY` when the device's or the host's memory does not suffice.
+    pub(crate) fn allocate(&mut self, len_bytes: u64) -> HipResult<Arc<Block>> {
+        if len_bytes == 0 {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let reservation = self.budget.reserve(len_bytes)?;
+        let pages = page_count(len_bytes) + 1;
+        let page = self.find_pages(pages).ok_or(HipError::OUT_OF_MEMORY)?;
+        let block =
+            Block::new(FIRST_ADDRESS + page * PAGE_BYTES, len_bytes).ok_or(HipError::OUT_OF_MEMORY)?;
+        let block = Arc::new(block);
+        Arc::make_mut(&mut self.map).insert(&block);
+        let allocation =
+            Allocation { pages, block: Arc::clone(&block), freeing: false, _reservation: reservation };
+        self.live.insert(page, allocation);
+        self.next_page = page + pages;
+        Ok(block)
+    }
+
+    /// The first page of `pages` free ones, at or after the place of the last allocation if there are any.
+    fn find_pages(&self, pages: u64) -> Option<u64> {
+        self.gap(self.next_page, PAGES, pages).or_else(|| self.gap(0, self.next_page, pages))
+    }
+
+    fn gap(&self, from: u64, to: u64, pages: u64) -> Option<u64> {
+        let before = self.live.range(..from).next_back();
+        let mut start = before.map_or(from, |(&page, allocation)| from.max(page + allocation.pages));
+        for (&page, allocation) in self.live.range(from..to) {
+            if page.checked_sub(start)? >= pages {
+                return Some(start);
+            }
+            start = page + allocation.pages;
+        }
+        (to.checked_sub(start)? >= pages).then_some(start)
+    }
+
+    fn page_of(ptr: u64) -> Option<u64> {
+        let offset = ptr.checked_sub(FIRST_ADDRESS)?;
+        offset.is_multiple_of(PAGE_BYTES).then_some(offset / PAGE_BYTES)
+    }
+
+    /// Announces that the allocation that starts at `ptr` will be freed: it cannot be freed a second time.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` if no allocation starts there.
+    pub(crate) fn start_free(&mut self, ptr: u64) -> HipResult<()> {
+        let page = Self::page_of(ptr).ok_or(HipError::INVALID_VALUE)?;
+        match self.live.get_mut(&page) {
+            Some(allocation) if !allocation.freeing => {
+                allocation.freeing = true;
+                Ok(())
+            }
+            _ => Err(HipError::INVALID_VALUE),
+        }
+    }
+
+    /// Whether an allocation starts at `ptr` that is not being freed.
+    pub(crate) fn owns(&self, ptr: u64) -> bool {
+        let live = Self::page_of(ptr).and_then(|page| self.live.get(&page));
+        live.is_some_and(|allocation| !allocation.freeing)
+    }
+
+    /// Unmaps the allocation that starts at `ptr`. Its bytes go when the last snapshot and the last command that uses it go.
+    pub(crate) fn finish_free(&mut self, ptr: u64) {
+        if let Some(allocation) = Self::page_of(ptr).and_then(|page| self.live.remove(&page)) {
+            Arc::make_mut(&mut self.map).remove(&allocation.block);
+        }
+    }
+
+    /// The block that holds `len_bytes` bytes from `ptr` on.
+    pub(crate) fn block(&self, ptr: u64, len_bytes: u64) -> Option<Arc<Block>> {
+        let block = self.map.block(ptr)?;
+        block.exact_offset(ptr, len_bytes)?;
+        Some(Arc::clone(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allocator(total_bytes: u64) -> Allocator {
+        Allocator::new(Budget::new(total_bytes))
+    }
+
+    #[test]
+    fn allocations_are_aligned_and_apart() {
+        let mut allocator = allocator(1 << 30);
+        let mut end = FIRST_ADDRESS;
+        for len in [1, 255, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1, 7] {
+            let block = allocator.allocate(len).unwrap();
+            assert!(block.base().is_multiple_of(256));
+            assert!(block.base() >= end);
+            end = block.base() + len + 4096;
+        }
+    }
+
+    #[test]
+    fn a_freed_address_is_not_used_again_at_once() {
+        let mut allocator = allocator(1 << 20);
+        let first = allocator.allocate(64).unwrap().base();
+        for _ in 0..1000 {
+            let block = allocator.allocate(1 << 20 >> 1).unwrap().base();
+            assert_ne!(block, first);
+            allocator.start_free(block).unwrap();
+            assert_eq!(allocator.start_free(block), Err(HipError::INVALID_VALUE));
+            allocator.finish_free(block);
+            assert!(allocator.block(block, 1).is_none());
+        }
+    }
+
+    #[test]
+    fn the_window_wraps_around_what_is_live() {
+        let mut allocator = allocator(1 << 20);
+        let kept = allocator.allocate(64).unwrap().base();
+        allocator.next_page = PAGES - 1;
+        let wrapped = allocator.allocate(64).unwrap().base();
+        assert_eq!(wrapped, kept + 2 * PAGE_BYTES);
+        assert!(allocator.find_pages(PAGES).is_none());
+    }
+
+    #[test]
+    fn memory_is_accounted_until_the_last_byte_is_back() {
+        let mut allocator = allocator(1000);
+        assert_eq!(allocator.allocate(0).unwrap_err(), HipError::INVALID_VALUE);
+        let block = allocator.allocate(600).unwrap().base();
+        assert_eq!(allocator.allocate(600).unwrap_err(), HipError::OUT_OF_MEMORY);
+        assert_eq!(allocator.budget.free_bytes(), 400);
+        allocator.finish_free(block);
+        assert_eq!(allocator.budget.free_bytes(), 1000);
+        assert_eq!(allocator.allocate(u64::MAX).unwrap_err(), HipError::OUT_OF_MEMORY);
+    }
+
+    #[test]
+    fn ranges_are_checked_to_the_byte() {
+        let mut allocator = allocator(1 << 20);
+        let base = allocator.allocate(100).unwrap().base();
+        assert!(allocator.block(base + 40, 60).is_some());
+        assert!(allocator.block(base + 40, 61).is_none());
+        assert!(allocator.block(base + 40, u64::MAX).is_none());
+        assert!(allocator.block(0, 1).is_none());
+    }
+}

@@ -1,0 +1,98 @@
+//! The device itself: threads and memory, shared by all contexts.
+
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::alloc::Budget;
+use crate::context::{Context, Waker};
+use crate::executor::{Executors, RunQueue};
+
+/// The memory of an MI300X.
+const MEMORY_MAX_BYTES: u64 = 192 << 30;
+/// When the host does not say how much memory it has.
+const MEMORY_FALLBACK_BYTES: u64 = 4 << 30;
+
+/// How the emulated device is to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Executor threads; by default one for each of the host's processors.
+    pub threads: Option<NonZero<usize>>,
+    /// Device memory in bytes; by default three quarters of the host's, at most the 192 GiB of an MI300X.
+    pub memory_bytes: Option<u64>,
+}
+
+/// An emulated gfx942. Clones are the same device; it goes when the last clone and the last context are dropped.
+#[derive(Clone)]
+pub struct Gpu(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) run_queue: Arc<RunQueue>,
+    pub(crate) executors: Executors,
+    pub(crate) budget: Arc<Budget>,
+    /// Zero of all of the device's times.
+    pub(crate) epoch: Instant,
+}
+
+impl Gpu {
+    /// A device; starts its threads.
+    ///
+    /// # Errors
+    /// What the operating system says when it does not give a single thread.
+    pub fn new(config: Config) -> std::io::Result<Self> {
+        let threads =
+            config.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
+        let run_queue = Arc::<RunQueue>::default();
+        let executors = Executors::start(&run_queue, threads)?;
+        let budget = Budget::new(config.memory_bytes.unwrap_or_else(default_memory_bytes));
+        let epoch = Instant::now();
+        tracing::debug!(threads = executors.count(), memory_bytes = budget.total_bytes(), "emulated device");
+        Ok(Self(Arc::new(Inner { run_queue, executors, budget, epoch })))
+    }
+
+    /// A new context: an address space, streams, events and modules of its own. `waker` is called, from any thread, whenever a
+    /// `poll_*` method of the context that was pending may be ready.
+    pub fn open(&self, waker: Waker) -> Context {
+        Context::new(Arc::clone(&self.0), waker)
+    }
+
+    /// Free and total bytes of device memory.
+    pub fn mem_info(&self) -> (u64, u64) {
+        (self.0.budget.free_bytes(), self.0.budget.total_bytes())
+    }
+}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (free_bytes, total_bytes) = self.mem_info();
+        f.debug_struct("Gpu")
+            .field("threads", &self.0.executors.count())
+            .field("free_bytes", &free_bytes)
+            .field("total_bytes", &total_bytes)
+            .finish()
+    }
+}
+
+fn default_memory_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let host = host_memory_bytes(&text).unwrap_or(MEMORY_FALLBACK_BYTES);
+    (host / 4 * 3).min(MEMORY_MAX_BYTES)
+}
+
+/// The MemTotal line of /proc/meminfo.
+fn host_memory_bytes(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_memory_bytes;
+
+    #[test]
+    fn memory_is_read_from_what_linux_says() {
+        assert_eq!(host_memory_bytes("MemTotal:       24000 kB\nMemFree: 1 kB\n"), Some(24_000 << 10));
+        assert_eq!(host_memory_bytes("MemFree: 1 kB\n"), None);
+    }
+}

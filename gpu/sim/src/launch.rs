@@ -1,0 +1,277 @@
+//! From a launch to waves: checks, the kernarg segment, the dispatch packet and the registers that a wave starts with.
+
+use std::sync::Arc;
+
+use hipr_code_object::{KernelDescriptor, LaunchFacts};
+use hipr_proto::{HipError, HipResult};
+
+use crate::aperture::{PRIVATE_HIGH, SHARED_HIGH};
+use crate::map::FIRST_ADDRESS;
+use crate::mem::Block;
+use crate::module::Function;
+use crate::occupancy::Demand;
+use crate::property as p;
+use crate::wave::{Mode, Wave};
+
+/// One kernel argument: where its bytes lie and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Offset in bytes: in the kernarg segment for a function's metadata, in the argument data for a launch.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+/// A launch's explicit arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Args<'a> {
+    /// Argument `i` is `data[table[i].offset ..][.. table[i].size]` (HIP API: hipModuleLaunchKernel, kernelParams).
+    Params {
+        /// Where each argument's value is in `data`.
+        table: &'a [Param],
+        /// The values.
+        data: &'a [u8],
+    },
+    /// The explicit part of the kernarg segment as it is (HIP API: hipModuleLaunchKernel, extra).
+    Flat(&'a [u8]),
+}
+
+/// A kernel launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch<'a> {
+    /// The kernel's handle.
+    pub function: u64,
+    /// Workgroups in x, y, z.
+    pub grid: [u32; 3],
+    /// Work-items of a group in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic LDS in bytes.
+    pub shared_mem_bytes: u32,
+    /// The stream that it is enqueued on.
+    pub stream: u64,
+    /// The explicit arguments.
+    pub args: Args<'a>,
+    /// Takes the time at which the kernel starts.
+    pub start_event: Option<u64>,
+    /// Takes the time at which the kernel ends, and completes then.
+    pub stop_event: Option<u64>,
+    /// All groups must be resident at once (HIP API: hipModuleLaunchCooperativeKernel).
+    pub cooperative: bool,
+}
+
+/// The launch's own memory: at the same address in every launch, below all allocations and visible to its kernel only.
+const LAUNCH_ADDRESS: u64 = FIRST_ADDRESS - (1 << 32);
+/// Where what is in it.
+const PACKET: u64 = 0;
+const GRID_SYNC: u64 = 64;
+const QUEUE: u64 = 128;
+const KERNARG: u64 = 1024;
+
+/// Least scratch per lane, in bytes, beyond what the compiler knows of, for a kernel whose stack depth it does not know.
+const DYNAMIC_STACK_BYTES: u64 = 16 << 10;
+/// Most scratch per lane in bytes.
+const SCRATCH_MAX_BYTES: u64 = 256 << 10;
+
+/// A launch that has been checked and can run: what all its waves have in common.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) function: Arc<Function>,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) lds_bytes: u32,
+    pub(crate) scratch_bytes: u32,
+    /// Workgroups that the device holds at a time.
+    pub(crate) resident_groups: u32,
+    /// Kernarg segment, dispatch packet and what else the kernel finds through its first registers.
+    pub(crate) memory: Arc<Block>,
+    user_sgprs: Vec<u32>,
+}
+
+/// The product of three sizes.
+pub(crate) fn volume(size: [u32; 3]) -> Option<u64> {
+    size.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)))
+}
+
+impl Setup {
+    /// Checks a launch of `function` and lays out what it needs. `stack_bytes` is hipLimitStackSize.
+    ///
+    /// # Errors
+    /// As hipModuleLaunchKernel: `INVALID_VALUE` for an empty or too large grid, for more dynamic LDS than there is, and for
+    /// arguments that do not fit the kernel's parameters; `INVALID_CONFIGURATION` for a workgroup that is empty or larger than
+    /// the device runs, and for more than 2^32 - 1 work-items in x; `LAUNCH_FAILURE` for one that is larger than the kernel's
+    /// launch bounds; `LAUNCH_OUT_OF_RESOURCES` for static and dynamic LDS or scratch beyond the device's;
+    /// `COOPERATIVE_LAUNCH_TOO_LARGE` for a cooperative grid that is not resident at once.
+    pub(crate) fn new(function: Arc<Function>, launch: &Launch<'_>, stack_bytes: u64) -> HipResult<Self> {
+        let Launch { grid, block, shared_mem_bytes, .. } = *launch;
+        if grid.contains(&0) || grid.iter().zip(p::GRID_MAX).any(|(&n, max)| n > max) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let threads = volume(block).filter(|threads| (1..=u64::from(p::THREADS_PER_GROUP)).contains(threads));
+        let threads = threads.ok_or(HipError::INVALID_CONFIGURATION)? as u32;
+        if grid.iter().zip(block).any(|(&grid, block)| grid.checked_mul(block).is_none()) {
+            return Err(HipError::INVALID_CONFIGURATION);
+        }
+        if shared_mem_bytes > p::LDS_BYTES {
+            return Err(HipError::INVALID_VALUE);
+        }
+        if threads > function.kernel.max_flat_workgroup_size {
+            return Err(HipError::LAUNCH_FAILURE);
+        }
+        if function.kernel.descriptor.wave32() {
+            tracing::error!(kernel = %function.name, "a kernel for waves of 32 lanes, which a gfx942 does not run");
+            return Err(HipError::INVALID_DEVICE_FUNCTION);
+        }
+        let static_lds_bytes = function.static_lds_bytes();
+        let lds_bytes = static_lds_bytes
+            .checked_add(shared_mem_bytes)
+            .filter(|&bytes| bytes <= p::LDS_BYTES)
+            .ok_or(HipError::LAUNCH_OUT_OF_RESOURCES)?;
+        let scratch_bytes = scratch_bytes(&function, stack_bytes).ok_or(HipError::LAUNCH_OUT_OF_RESOURCES)?;
+        let demand = Demand {
+            vgprs: function.vgprs(),
+            lds_bytes: u64::from(lds_bytes),
+            max_block_size: function.kernel.max_flat_workgroup_size,
+        };
+        // A kernel whose metadata asks for the impossible still runs, a group at a time.
+        let resident_groups = demand.groups(threads).max(1);
+        if launch.cooperative && volume(grid).is_none_or(|groups| groups > u64::from(resident_groups)) {
+            return Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE);
+        }
+        let memory = memory(&function, launch, lds_bytes, scratch_bytes)?;
+        let user_sgprs = user_sgprs(&function.kernel.descriptor, scratch_bytes);
+        Ok(Self { function, grid, block, lds_bytes, scratch_bytes, resident_groups, memory, user_sgprs })
+    }
+
+    /// How many groups the grid has.
+    pub(crate) fn groups(&self) -> u64 {
+        volume(self.grid).unwrap_or(0)
+    }
+
+    /// How many waves a group has.
+    pub(crate) fn waves(&self) -> u32 {
+        self.threads().div_ceil(p::WAVE_LANES)
+    }
+
+    fn threads(&self) -> u32 {
+        volume(self.block).unwrap_or(0) as u32
+    }
+
+    /// Wave `index` of group number `group`, as the hardware starts it: user SGPRs, then the group's id in the dimensions that
+    /// the kernel asks for; packed work-item ids in v0; lanes beyond the group's end switched off.
+    pub(crate) fn wave(&self, group: u64, index: u32) -> Wave {
+        let descriptor = &self.function.kernel.descriptor;
+        let mut wave = Wave::new(self.function.vgprs() as usize, descriptor.accum_offset() as usize);
+        wave.mode = Mode::from_rsrc1(descriptor.rsrc1);
+        wave.pc = self.function.entry;
+        wave.hardware_id = group as u32 & 0xffff | index << 16;
+        for (register, &value) in wave.sgpr.iter_mut().zip(&self.user_sgprs) {
+            *register = value;
+        }
+        let [nx, ny, _] = self.grid.map(u64::from);
+        let ids = [group % nx, group / nx % ny, group / nx / ny];
+        let wanted = [descriptor.workgroup_id_x(), descriptor.workgroup_id_y(), descriptor.workgroup_id_z()];
+        let ids = ids.into_iter().zip(wanted).filter_map(|(id, wanted)| wanted.then_some(id as u32));
+        for (register, id) in wave.sgpr.iter_mut().skip(descriptor.user_sgprs() as usize).zip(ids) {
+            *register = id;
+        }
+        let first = index * p::WAVE_LANES;
+        let lanes = self.threads().saturating_sub(first).min(p::WAVE_LANES);
+        wave.set_exec(u64::MAX >> (64 - lanes.clamp(1, 64)));
+        let [bx, by, _] = self.block;
+        for (item, id) in (first..first + lanes).zip(wave.row_mut(0)) {
+            *id = item % bx | item / bx % by << 10 | item / bx / by << 20;
+        }
+        wave
+    }
+}
+
+/// Scratch of a lane; `None` if it is more than the device gives.
+fn scratch_bytes(function: &Function, stack_bytes: u64) -> Option<u32> {
+    let kernel = &function.kernel;
+    let known = u64::from(kernel.descriptor.private_segment_bytes.max(kernel.private_segment_bytes));
+    let dynamic = kernel.uses_dynamic_stack || kernel.descriptor.uses_dynamic_stack();
+    let bytes = known + if dynamic { stack_bytes.max(DYNAMIC_STACK_BYTES) } else { 0 };
+    (bytes <= SCRATCH_MAX_BYTES).then_some(bytes as u32)
+}
+
+/// The values of the user SGPRs that the kernel's properties ask for, in the order of the properties. What is preloaded from
+/// the kernarg segment stays 0: code that can be preloaded starts with a prologue that loads it.
+fn user_sgprs(descriptor: &KernelDescriptor, scratch_bytes: u32) -> Vec<u32> {
+    let address = |offset: u64| [(LAUNCH_ADDRESS + offset) as u32, ((LAUNCH_ADDRESS + offset) >> 32) as u32];
+    let mut sgprs = Vec::with_capacity(16);
+    let mut add = |wanted: bool, values: &[u32]| {
+        if wanted {
+            sgprs.extend_from_slice(values);
+        }
+    };
+    add(descriptor.has_private_segment_buffer(), &[0; 4]);
+    add(descriptor.has_dispatch_ptr(), &address(PACKET));
+    add(descriptor.has_queue_ptr(), &address(QUEUE));
+    add(descriptor.has_kernarg_segment_ptr(), &address(KERNARG));
+    add(descriptor.has_dispatch_id(), &[0; 2]);
+    add(descriptor.has_flat_scratch_init(), &[0; 2]);
+    add(descriptor.has_private_segment_size(), &[scratch_bytes]);
+    sgprs
+}
+
+/// The launch's memory: dispatch packet, grid barrier, queue (all zero) and kernarg segment.
+fn memory(
+    function: &Function,
+    launch: &Launch<'_>,
+    lds_bytes: u32,
+    scratch_bytes: u32,
+) -> HipResult<Arc<Block>> {
+    let kernel = &function.kernel;
+    let facts = LaunchFacts {
+        multigrid_sync_arg: LAUNCH_ADDRESS + GRID_SYNC,
+        queue_ptr: LAUNCH_ADDRESS + QUEUE,
+        private_base: PRIVATE_HIGH,
+        shared_base: SHARED_HIGH,
+        ..LaunchFacts::blocks(launch.grid, launch.block, launch.shared_mem_bytes)
+    };
+    let kernarg = match launch.args {
+        Args::Params { table, data } => {
+            let value = |param: &Param| data.get(param.offset as usize..)?.get(..param.size as usize);
+            let values: Option<Vec<_>> = table.iter().map(value).collect();
+            kernel.kernarg_of_params(&values.ok_or(HipError::INVALID_VALUE)?, &facts)
+        }
+        Args::Flat(bytes) => kernel.kernarg_of_buffer(bytes, &facts),
+    };
+    let kernarg = kernarg.map_err(|reason| {
+        tracing::warn!(kernel = %function.name, %reason, "arguments do not fit the kernel");
+        HipError::INVALID_VALUE
+    })?;
+    let len_bytes = KERNARG + kernarg.len() as u64;
+    let block = Block::new(LAUNCH_ADDRESS, len_bytes).ok_or(HipError::OUT_OF_MEMORY)?;
+    block.write(PACKET as usize, &packet(function, launch, lds_bytes, scratch_bytes));
+    block.write(GRID_SYNC as usize, &grid_sync(launch));
+    block.write(KERNARG as usize, &kernarg);
+    Ok(Arc::new(block))
+}
+
+/// The AQL kernel dispatch packet (HSA Platform System Architecture, kernel dispatch packet).
+fn packet(function: &Function, launch: &Launch<'_>, lds_bytes: u32, scratch_bytes: u32) -> Vec<u8> {
+    const KERNEL_DISPATCH: u16 = 2;
+    const DIMENSIONS: u16 = 3;
+    let mut bytes = Vec::with_capacity(64);
+    for half in [KERNEL_DISPATCH, DIMENSIONS].into_iter().chain(launch.block.map(|n| n as u16)).chain([0]) {
+        bytes.extend(half.to_le_bytes());
+    }
+    let items = launch.grid.iter().zip(launch.block).map(|(&grid, block)| grid.saturating_mul(block));
+    for word in items.chain([scratch_bytes, lds_bytes]) {
+        bytes.extend(word.to_le_bytes());
+    }
+    for long in [function.descriptor, LAUNCH_ADDRESS + KERNARG, 0, 0] {
+        bytes.extend(long.to_le_bytes());
+    }
+    bytes
+}
+
+/// What a grid barrier of the device library works on: no other grids, a counter of arrivals at offset 32 and the number of
+/// workgroups at 40.
+fn grid_sync(launch: &Launch<'_>) -> Vec<u8> {
+    let groups = volume(launch.grid).unwrap_or(0) as u32;
+    let mut bytes = vec![0; 40];
+    bytes.extend(groups.to_le_bytes());
+    bytes
+}

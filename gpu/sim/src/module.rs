@@ -1,0 +1,144 @@
+//! Modules: code objects in device memory, their variables and kernels.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hipr_code_object::{
+    CodeObject, Kernel, LoadError, ParseError, RelocationTarget, SelectError, Target, select,
+};
+use hipr_proto::{HipError, HipResult};
+
+use crate::mem::Block;
+use crate::property::{ARCH_NAME, PROCESSOR};
+use crate::step::Program;
+
+/// Suffix of the symbol that holds a managed variable's first bytes.
+const MANAGED: &str = ".managed";
+
+/// One loaded code object.
+#[derive(Debug)]
+pub(crate) struct Module {
+    /// The memory image; segments at their addresses.
+    pub(crate) block: Arc<Block>,
+    code: CodeObject,
+    programs: Vec<Arc<Program>>,
+    /// Handles of the kernels that were asked for.
+    pub(crate) functions: BTreeMap<String, u64>,
+}
+
+/// A kernel that can be launched.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: Arc<str>,
+    pub(crate) kernel: Kernel,
+    /// Address of the first instruction.
+    pub(crate) entry: u64,
+    /// Address of the kernel descriptor.
+    pub(crate) descriptor: u64,
+    /// The segment that the entry is in.
+    pub(crate) program: Arc<Program>,
+    /// The module that it goes with.
+    pub(crate) module: u64,
+}
+
+impl Function {
+    /// Vector registers of a lane.
+    pub(crate) fn vgprs(&self) -> u32 {
+        self.kernel.descriptor.vgprs(PROCESSOR)
+    }
+
+    /// LDS that the kernel itself declares, in bytes.
+    pub(crate) fn static_lds_bytes(&self) -> u32 {
+        self.kernel.descriptor.group_segment_bytes.max(self.kernel.group_segment_bytes)
+    }
+}
+
+fn unusable(reason: impl std::fmt::Display, error: HipError) -> HipError {
+    tracing::warn!(%reason, "a module cannot be loaded");
+    error
+}
+
+impl Module {
+    /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its gfx942 code object into memory that `allocate` gives
+    /// for a length in bytes.
+    ///
+    /// # Errors
+    /// `NO_BINARY_FOR_GPU` when there is code for other devices only, `INVALID_IMAGE` for what is no code object,
+    /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` for undefined symbols, and what `allocate` returns.
+    pub(crate) fn load(image: &[u8], allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>) -> HipResult<Self> {
+        let device: Target = ARCH_NAME.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
+        let elf = select(image, &device).map_err(|error| match error {
+            SelectError::NoMatch { .. } => unusable(error, HipError::NO_BINARY_FOR_GPU),
+            SelectError::Image(_) => unusable(error, HipError::INVALID_IMAGE),
+        })?;
+        let code =
+            CodeObject::parse(&elf).map_err(|error: ParseError| unusable(error, HipError::INVALID_IMAGE))?;
+        let block = allocate(code.image_bytes().max(1))?;
+        place(&code, &elf, &block).map_err(|error| match error {
+            LoadError::Undefined(_) => unusable(error, HipError::SHARED_OBJECT_SYMBOL_NOT_FOUND),
+            _ => unusable(error, HipError::INVALID_IMAGE),
+        })?;
+        let executable = code.segments().iter().filter(|segment| segment.executable);
+        let programs = executable.filter_map(|segment| {
+            let bytes = elf.get(segment.file.clone())?;
+            Some(Arc::new(Program::new(bytes, block.base() + segment.vaddr)))
+        });
+        let programs = programs.collect();
+        let module = Self { block, code, programs, functions: BTreeMap::new() };
+        module.point_to_managed();
+        Ok(module)
+    }
+
+    /// Gives each managed variable's pointer the address of its first bytes.
+    fn point_to_managed(&self) {
+        for global in self.code.globals() {
+            let variable = global.name.strip_suffix(MANAGED).and_then(|name| self.code.global(name));
+            if let Some(variable) = variable.filter(|variable| variable.size == 8)
+                && let Some(offset) = self.block.exact_offset(self.block.base() + variable.vaddr, 8)
+            {
+                self.block.write(offset, &(self.block.base() + global.vaddr).to_le_bytes());
+            }
+        }
+    }
+
+    /// The kernel `name`; `None` if the module has none of that name or its code is not in an executable segment.
+    pub(crate) fn function(&self, name: &str, module: u64) -> Option<Function> {
+        let kernel = self.code.kernel(name)?;
+        let entry = self.block.base().checked_add(kernel.entry_vaddr)?;
+        let inside = |program: &&Arc<Program>| entry.wrapping_sub(program.base()) < program.len_bytes();
+        let program = Arc::clone(self.programs.iter().find(inside)?);
+        let descriptor = self.block.base().checked_add(kernel.descriptor_vaddr)?;
+        Some(Function { name: Arc::from(name), kernel: kernel.clone(), entry, descriptor, program, module })
+    }
+
+    /// Address and size in bytes of the variable `name`.
+    pub(crate) fn global(&self, name: &str) -> Option<(u64, u64)> {
+        let global = self.code.global(name)?;
+        let addr = self.block.base().checked_add(global.vaddr)?;
+        self.block.exact_offset(addr, global.size)?;
+        Some((addr, global.size))
+    }
+}
+
+/// Writes segments and relocated places into `block`. What the file does not have stays zero and untouched: large device
+/// arrays cost host memory only when they are used.
+fn place(code: &CodeObject, elf: &[u8], block: &Block) -> Result<(), LoadError> {
+    let outside = LoadError::Memory { len: block.len_bytes(), needed: code.image_bytes() };
+    for segment in code.segments() {
+        let bytes = elf.get(segment.file.clone()).ok_or_else(|| LoadError::File(segment.file.clone()))?;
+        let addr = block.base().checked_add(segment.vaddr).ok_or_else(|| outside.clone())?;
+        let offset = block.exact_offset(addr, bytes.len() as u64).ok_or_else(|| outside.clone())?;
+        block.write(offset, bytes);
+    }
+    for relocation in code.relocations() {
+        // Objects of assembler kernels carry a symbol of this very name that nothing uses.
+        if matches!(&relocation.target, RelocationTarget::Undefined(name) if name == "UNDEF") {
+            continue;
+        }
+        let (value, len) = relocation.bytes(block.base())?;
+        let addr = block.base().wrapping_add(relocation.vaddr);
+        let offset = block.exact_offset(addr, len as u64).ok_or(LoadError::Place(relocation.vaddr))?;
+        block.write(offset, value.get(..len).unwrap_or_default());
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! What the device says of itself: the figures of an MI300X where a program may plan by them, and a name that says that it is
+//! emulated. Every other file takes its limits from here.
+
+use hipr_proto::Text;
+use hipr_proto::op::GetDevicePropertiesReply;
+
+/// hipDeviceProp_t::name.
+pub const NAME: &str = "AMD Instinct MI300X (hipr emulated)";
+/// The instruction set, as code objects are chosen by it.
+pub const PROCESSOR: &str = "gfx942";
+/// hipDeviceProp_t::gcnArchName.
+pub const ARCH_NAME: &str = "gfx942:sramecc+:xnack-";
+/// hipDriverGetVersion, hipRuntimeGetVersion: HIP 6.4.43484.
+pub const VERSION: i32 = 60_443_484;
+
+/// Work-items of a wave.
+pub const WAVE_LANES: u32 = 64;
+/// Compute units.
+pub const COMPUTE_UNITS: u32 = 304;
+/// SIMDs of a compute unit.
+pub const SIMDS_PER_CU: u32 = 4;
+/// Waves that a SIMD holds.
+pub const WAVES_PER_SIMD: u32 = 8;
+/// Vector registers of a SIMD's lane, architected and accumulation together.
+pub const VGPRS_PER_SIMD: u32 = 512;
+/// A wave's vector registers are given out in multiples of this.
+pub const VGPR_GRANULE: u32 = 8;
+/// Work-items that a compute unit holds.
+pub const THREADS_PER_CU: u32 = WAVE_LANES * SIMDS_PER_CU * WAVES_PER_SIMD;
+/// Workgroups that a compute unit holds.
+pub const GROUPS_PER_CU: u32 = SIMDS_PER_CU * WAVES_PER_SIMD;
+/// LDS of a compute unit in bytes, all of which one workgroup may take.
+pub const LDS_BYTES: u32 = 64 << 10;
+/// LDS is given out in multiples of this many bytes.
+pub const LDS_GRANULE_BYTES: u32 = 512;
+/// Work-items of a workgroup.
+pub const THREADS_PER_GROUP: u32 = 1024;
+/// Largest workgroup in x, y, z.
+pub const GROUP_MAX: [u32; 3] = [1024, 1024, 1024];
+/// Largest grid in x, y, z, in workgroups.
+pub const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_536, 65_536];
+/// 32-bit registers that a workgroup can use.
+pub const REGISTERS_PER_GROUP: u32 = 65_536;
+/// Engine clock.
+pub const CLOCK_KHZ: i32 = 2_100_000;
+/// Memory clock.
+pub const MEMORY_CLOCK_KHZ: i32 = 1_300_000;
+/// The clock of s_memrealtime and wall_clock64().
+pub const WALL_CLOCK_KHZ: i32 = 100_000;
+/// Memory bus.
+pub const MEMORY_BUS_BITS: i32 = 8192;
+/// L2 cache of one die.
+pub const L2_BYTES: i32 = 4 << 20;
+/// Address alignment that textures and pitched memory want, in bytes.
+pub const PITCH_BYTES: i32 = 256;
+/// PCI address: domain, bus, device.
+pub const PCI: [i32; 3] = [0, 5, 0];
+/// Compute capability: major, minor.
+pub const CAPABILITY: [i32; 2] = [9, 4];
+/// hipDeviceGetUuid.
+pub const UUID: [u8; 16] = *b"hipr-emulated-00";
+/// Lowest and highest stream priority.
+pub const STREAM_PRIORITIES: (i32, i32) = (1, -1);
+
+/// The answer to hipGetDeviceProperties for a device with `memory_bytes` bytes.
+pub fn properties(memory_bytes: u64) -> GetDevicePropertiesReply {
+    let [pci_domain_id, pci_bus_id, pci_device_id] = PCI;
+    let [major, minor] = CAPABILITY;
+    GetDevicePropertiesReply {
+        name: Text::new(NAME),
+        total_global_mem: memory_bytes,
+        shared_mem_per_block: u64::from(LDS_BYTES),
+        regs_per_block: REGISTERS_PER_GROUP as i32,
+        warp_size: WAVE_LANES as i32,
+        max_threads_per_block: THREADS_PER_GROUP as i32,
+        max_threads_dim: GROUP_MAX.map(|n| n as i32),
+        max_grid_size: GRID_MAX.map(|n| n as i32),
+        clock_rate: CLOCK_KHZ,
+        memory_clock_rate: MEMORY_CLOCK_KHZ,
+        memory_bus_width: MEMORY_BUS_BITS,
+        major,
+        minor,
+        multi_processor_count: COMPUTE_UNITS as i32,
+        l2_cache_size: L2_BYTES,
+        max_threads_per_multi_processor: THREADS_PER_CU as i32,
+        compute_mode: 0,
+        pci_bus_id,
+        pci_device_id,
+        pci_domain_id,
+        integrated: 0,
+        can_map_host_memory: 1,
+        concurrent_kernels: 1,
+        gcn_arch_name: Text::new(ARCH_NAME),
+    }
+}

@@ -1,0 +1,129 @@
+//! What the executor threads see of a context: memory and streams, behind one lock that nobody holds while working.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::alloc::Allocator;
+use crate::context::Waker;
+use crate::executor::{Job, RunQueue, lock};
+use crate::gpu::Inner;
+use crate::grid::GridJob;
+use crate::map::Map;
+use crate::stream::{Streams, Task, Work};
+use crate::transfer::Transfer;
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) allocator: Allocator,
+    pub(crate) streams: Streams,
+}
+
+/// What executor threads see of a context.
+pub(crate) struct Shared {
+    run_queue: Arc<RunQueue>,
+    /// How many executor threads there are.
+    pub(crate) threads: usize,
+    /// Zero of the device's times.
+    pub(crate) epoch: Instant,
+    pub(crate) waker: Waker,
+    closed: AtomicBool,
+    pub(crate) state: Mutex<State>,
+}
+
+impl Shared {
+    pub(crate) fn new(gpu: &Inner, waker: Waker, allocator: Allocator) -> Arc<Self> {
+        Arc::new(Self {
+            run_queue: Arc::clone(&gpu.run_queue),
+            threads: gpu.executors.count(),
+            epoch: gpu.epoch,
+            waker,
+            closed: AtomicBool::new(false),
+            state: Mutex::new(State { allocator, streams: Streams::new() }),
+        })
+    }
+
+    /// The context is gone; work for it ends as soon as it notices.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The page table as it is now.
+    pub(crate) fn snapshot(&self) -> Arc<Map> {
+        lock(&self.state).allocator.snapshot()
+    }
+
+    /// The task that `stream` runs has ended; what waited for it starts.
+    pub(crate) fn finish(self: &Arc<Self>, stream: u64, result: HipResult<()>) {
+        self.update(|state| ((), state.streams.finish(stream, result)));
+    }
+
+    /// Changes the state, starts what can start then, and wakes the owner if something that it watches has completed.
+    pub(crate) fn update<R>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> (R, bool)) -> R {
+        let mut state = lock(&self.state);
+        let (result, mut watched) = change(&mut state);
+        let State { allocator, streams } = &mut *state;
+        let instantly = |work: &Work| match work {
+            Work::Record(record) => record.stamp(self.epoch.elapsed().as_nanos() as u64),
+            Work::Free(ptr) => allocator.finish_free(*ptr),
+            Work::Wait | Work::Task(_) => {}
+        };
+        let tasks = streams.start(instantly, &mut watched);
+        drop(state);
+        for (stream, task) in tasks {
+            match task {
+                Task::Transfer(transfer) => {
+                    let job =
+                        TransferJob { shared: Arc::clone(self), stream, transfer, done: AtomicU64::new(0) };
+                    self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), 1);
+                }
+                Task::Launch(grid) => {
+                    let job = GridJob::new(self, stream, *grid);
+                    let entries = job.entries();
+                    self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), entries);
+                }
+            }
+        }
+        if watched {
+            (self.waker)();
+        }
+        result
+    }
+
+    pub(crate) fn enqueue(self: &Arc<Self>, stream: u64, work: Work) -> HipResult<()> {
+        self.update(|state| (state.streams.enqueue(stream, work, Arc::default(), Vec::new()), false))
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+        lock(&self.state).streams.clear();
+    }
+}
+
+/// A transfer under way.
+struct TransferJob {
+    shared: Arc<Shared>,
+    stream: u64,
+    transfer: Transfer,
+    done: AtomicU64,
+}
+
+impl Job for TransferJob {
+    fn turn(&self) -> bool {
+        let result = match self.transfer.advance(self.done.load(Ordering::Relaxed)) {
+            Ok(done) if done < self.transfer.len_bytes() && !self.shared.is_closed() => {
+                self.done.store(done, Ordering::Relaxed);
+                return true;
+            }
+            other => other.map(|_| ()),
+        };
+        self.shared.finish(self.stream, result);
+        false
+    }
+
+    fn abandon(&self) {
+        self.shared.finish(self.stream, Err(HipError::LAUNCH_FAILURE));
+    }
+}

@@ -1,0 +1,305 @@
+//! Streams: queues of commands and the rules by which one command waits for another.
+//!
+//! A command starts when it is the first of its queue and everything that it depends on is complete. Dependencies are taken
+//! when it is enqueued and always point back, so there are no cycles. Where they come from:
+//!
+//! - the queue itself (stream order);
+//! - the null stream: a command on it waits for what blocking streams hold at that moment, and a command on a blocking stream
+//!   for what the null stream holds; non-blocking streams do neither (HIP API: hipStreamNonBlocking);
+//! - hipStreamWaitEvent.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::event::Record;
+use crate::fence::Fence;
+use crate::grid::Grid;
+use crate::property::STREAM_PRIORITIES;
+use crate::transfer::Transfer;
+
+/// hipStreamNonBlocking.
+pub const NON_BLOCKING: u32 = 1;
+/// The legacy null stream.
+pub const NULL_STREAM: u64 = 0;
+/// hipStreamLegacy: the null stream under another handle.
+pub const LEGACY_STREAM: u64 = 1;
+/// hipStreamPerThread: a blocking stream that is always there.
+pub const PER_THREAD_STREAM: u64 = 2;
+/// A stream without a handle for what the context does after all work that is enqueued now, ordered against no other stream.
+pub(crate) const HOUSEKEEPING: u64 = u64::MAX;
+
+/// What a wait covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitFor {
+    /// All work of all streams of the context.
+    Device,
+    /// All work of one stream; for the null stream also what it is ordered after.
+    Stream(u64),
+    /// The work before the event's last record; an event that was never recorded is complete.
+    Event(u64),
+}
+
+/// What a command does.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Nothing; its dependencies are its point.
+    Wait,
+    /// Stamps an event.
+    Record(Arc<Record>),
+    /// Unmaps the allocation that starts there.
+    Free(u64),
+    /// Something that takes time.
+    Task(Task),
+}
+
+/// Work that the executor threads do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    Transfer(Transfer),
+    Launch(Box<Grid>),
+}
+
+#[derive(Debug)]
+struct Command {
+    after: Vec<Arc<Fence>>,
+    fence: Arc<Fence>,
+    work: Work,
+}
+
+#[derive(Debug)]
+struct Queue {
+    flags: u32,
+    priority: i32,
+    commands: VecDeque<Command>,
+    /// The first command has started.
+    running: bool,
+    /// The last command's completion; kept until the next one comes.
+    tail: Option<Arc<Fence>>,
+    /// Goes when it is empty.
+    destroyed: bool,
+}
+
+impl Queue {
+    fn new(flags: u32, priority: i32) -> Self {
+        Self { flags, priority, commands: VecDeque::new(), running: false, tail: None, destroyed: false }
+    }
+
+    fn is_blocking(&self) -> bool {
+        self.flags & NON_BLOCKING == 0
+    }
+
+    fn pending(&self) -> Option<&Arc<Fence>> {
+        self.tail.as_ref().filter(|tail| !tail.is_done())
+    }
+}
+
+/// Whether a wait is over.
+pub(crate) enum Wait {
+    Over,
+    /// Not before this is complete.
+    On(Arc<Fence>),
+}
+
+/// A context's streams and what went wrong on them.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    queues: BTreeMap<u64, Queue>,
+    /// The first error of each stream that nobody has been told of yet.
+    errors: Vec<(u64, HipError)>,
+}
+
+fn canonical(stream: u64) -> u64 {
+    if stream == LEGACY_STREAM { NULL_STREAM } else { stream }
+}
+
+impl Streams {
+    pub(crate) fn new() -> Self {
+        let always = [(NULL_STREAM, 0), (PER_THREAD_STREAM, 0), (HOUSEKEEPING, NON_BLOCKING)];
+        Self {
+            queues: always.map(|(stream, flags)| (stream, Queue::new(flags, 0))).into(),
+            errors: Vec::new(),
+        }
+    }
+
+    fn queue(&self, stream: u64) -> HipResult<&Queue> {
+        let queue = self.queues.get(&canonical(stream)).filter(|queue| !queue.destroyed);
+        queue.ok_or(HipError::INVALID_HANDLE)
+    }
+
+    fn queue_mut(&mut self, stream: u64) -> HipResult<&mut Queue> {
+        let queue = self.queues.get_mut(&canonical(stream)).filter(|queue| !queue.destroyed);
+        queue.ok_or(HipError::INVALID_HANDLE)
+    }
+
+    /// Adds a stream under a new handle.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` for flags that HIP does not have.
+    pub(crate) fn create(&mut self, handle: u64, flags: u32, priority: i32) -> HipResult<()> {
+        if flags & !NON_BLOCKING != 0 {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let (lowest, highest) = STREAM_PRIORITIES;
+        self.queues.insert(handle, Queue::new(flags, priority.clamp(highest, lowest)));
+        Ok(())
+    }
+
+    /// Takes the handle away; what is enqueued still runs.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE` for an unknown stream and for those that are always there.
+    pub(crate) fn destroy(&mut self, stream: u64) -> HipResult<()> {
+        if stream <= PER_THREAD_STREAM || stream == HOUSEKEEPING {
+            return Err(HipError::INVALID_HANDLE);
+        }
+        let queue = self.queue_mut(stream)?;
+        queue.destroyed = true;
+        if queue.commands.is_empty() {
+            self.queues.remove(&stream);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flags(&self, stream: u64) -> HipResult<u32> {
+        Ok(self.queue(stream)?.flags)
+    }
+
+    pub(crate) fn priority(&self, stream: u64) -> HipResult<i32> {
+        Ok(self.queue(stream)?.priority)
+    }
+
+    /// Appends a command that also waits for `after`, and completes `fence`.
+    pub(crate) fn enqueue(
+        &mut self,
+        stream: u64,
+        work: Work,
+        fence: Arc<Fence>,
+        mut after: Vec<Arc<Fence>>,
+    ) -> HipResult<()> {
+        after.extend(self.ordered_before(stream)?.cloned());
+        after.retain(|fence| !fence.is_done());
+        let queue = self.queue_mut(stream)?;
+        queue.tail = Some(Arc::clone(&fence));
+        queue.commands.push_back(Command { after, fence, work });
+        Ok(())
+    }
+
+    /// What a new command on `stream` waits for because of the null stream's rule.
+    fn ordered_before(&self, stream: u64) -> HipResult<impl Iterator<Item = &Arc<Fence>>> {
+        let stream = canonical(stream);
+        let blocking = self.queue(stream)?.is_blocking();
+        let others = self.queues.iter().filter(move |&(&other, queue)| {
+            other != stream
+                && blocking
+                && queue.is_blocking()
+                && (stream == NULL_STREAM || other == NULL_STREAM)
+        });
+        Ok(others.filter_map(|(_, queue)| queue.pending()))
+    }
+
+    /// Starts what can start. Commands that take no time happen at once through `instantly`; the others are returned with their
+    /// stream, and [`finish`](Self::finish) is owed for each. Sets `watched` if a completion should wake the owner.
+    pub(crate) fn start(&mut self, mut instantly: impl FnMut(&Work), watched: &mut bool) -> Vec<(u64, Task)> {
+        let mut tasks = Vec::new();
+        let mut progress = true;
+        while progress {
+            progress = false;
+            for (&stream, queue) in &mut self.queues {
+                while !queue.running
+                    && let Some(command) = queue
+                        .commands
+                        .pop_front_if(|command| command.after.iter().all(|fence| fence.is_done()))
+                {
+                    match command.work {
+                        Work::Task(task) => {
+                            queue.running = true;
+                            let started =
+                                Command { after: Vec::new(), fence: command.fence, work: Work::Wait };
+                            queue.commands.push_front(started);
+                            tasks.push((stream, task));
+                        }
+                        work => {
+                            instantly(&work);
+                            *watched |= command.fence.complete();
+                            progress = true;
+                        }
+                    }
+                }
+            }
+        }
+        self.queues.retain(|_, queue| !(queue.destroyed && queue.commands.is_empty()));
+        tasks
+    }
+
+    /// The task that `stream` runs has ended. `true` if somebody watches.
+    pub(crate) fn finish(&mut self, stream: u64, result: HipResult<()>) -> bool {
+        if let Err(error) = result
+            && !self.errors.iter().any(|&(other, _)| other == stream)
+        {
+            self.errors.push((stream, error));
+        }
+        let Some(queue) = self.queues.get_mut(&stream).filter(|queue| queue.running) else { return false };
+        queue.running = false;
+        queue.commands.pop_front().is_some_and(|command| command.fence.complete())
+    }
+
+    /// Drops everything that has not started and completes it. What runs is told to stop by other means.
+    pub(crate) fn clear(&mut self) {
+        for queue in self.queues.values_mut() {
+            for command in queue.commands.drain(..) {
+                command.fence.complete();
+            }
+            queue.running = false;
+        }
+        self.errors.clear();
+    }
+
+    /// Whether all that `what` covers is done. `record` is the event's last record.
+    pub(crate) fn wait(&self, what: WaitFor, record: Option<&Record>) -> HipResult<Wait> {
+        let pending = match what {
+            WaitFor::Device => self.queues.values().find_map(Queue::pending),
+            WaitFor::Stream(stream) => match self.queue(stream)?.pending() {
+                None if canonical(stream) == NULL_STREAM => self.ordered_before(stream)?.next(),
+                pending => pending,
+            },
+            WaitFor::Event(_) => record.map(|record| &record.fence).filter(|fence| !fence.is_done()),
+        };
+        Ok(pending.map_or(Wait::Over, |fence| Wait::On(Arc::clone(fence))))
+    }
+
+    /// The completion of the last command of each stream that is not done.
+    pub(crate) fn pending(&self) -> Vec<Arc<Fence>> {
+        self.queues.values().filter_map(|queue| queue.pending().cloned()).collect()
+    }
+
+    /// What a command that is enqueued on `stream` now would wait for.
+    pub(crate) fn wait_turn(&self, stream: u64) -> HipResult<Wait> {
+        let pending = match self.queue(stream)?.pending() {
+            None => self.ordered_before(stream)?.next(),
+            pending => pending,
+        };
+        Ok(pending.map_or(Wait::Over, |fence| Wait::On(Arc::clone(fence))))
+    }
+
+    /// The errors of what `what` covers, taken: the first of them.
+    pub(crate) fn take_error(&mut self, what: WaitFor, record: Option<&Record>) -> HipResult<()> {
+        let stream = match what {
+            WaitFor::Device => None,
+            WaitFor::Stream(stream) => Some(canonical(stream)),
+            WaitFor::Event(_) => match record {
+                Some(record) => Some(canonical(record.stream)),
+                None => return Ok(()),
+            },
+        };
+        let queues = &self.queues;
+        let covered = |&mut (other, _): &mut (u64, HipError)| match stream {
+            None => true,
+            Some(NULL_STREAM) => queues.get(&other).is_none_or(Queue::is_blocking),
+            Some(stream) => stream == other,
+        };
+        let first = self.errors.extract_if(.., covered).fold(None, |first, (_, error)| first.or(Some(error)));
+        first.map_or(Ok(()), Err)
+    }
+}

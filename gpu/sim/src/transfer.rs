@@ -1,0 +1,322 @@
+//! Writes, copies and fills: boxes of bytes in device memory, moved a piece at a time.
+
+use std::sync::Arc;
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::mem::Block;
+
+/// A box of bytes in device memory: `depth` slices of `height` rows of `width` bytes. A flat range is one row.
+///
+/// *Packed* means the same bytes one after another without gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Address of the first byte.
+    pub ptr: u64,
+    /// Bytes from one row to the next.
+    pub pitch: u64,
+    /// Bytes from one slice to the next.
+    pub slice: u64,
+    /// Bytes in a row.
+    pub width: u64,
+    /// Rows in a slice.
+    pub height: u64,
+    /// Slices.
+    pub depth: u64,
+}
+
+impl Region {
+    /// The flat range of `len_bytes` bytes at `ptr`.
+    pub const fn flat(ptr: u64, len_bytes: u64) -> Self {
+        Self { ptr, pitch: len_bytes, slice: len_bytes, width: len_bytes, height: 1, depth: 1 }
+    }
+
+    /// Bytes that the region names, without the gaps; `None` if that does not fit 64 bits.
+    pub fn len_bytes(&self) -> Option<u64> {
+        self.width.checked_mul(self.height)?.checked_mul(self.depth)
+    }
+
+    /// Bytes from the first to the last one named, gaps included; `None` if it, or the address of its end, does not fit 64 bits.
+    pub fn span_bytes(&self) -> Option<u64> {
+        if self.len_bytes()? == 0 {
+            return Some(0);
+        }
+        let rows = self.pitch.checked_mul(self.height - 1)?;
+        let slices = self.slice.checked_mul(self.depth - 1)?;
+        let span = slices.checked_add(rows)?.checked_add(self.width)?;
+        self.ptr.checked_add(span)?;
+        Some(span)
+    }
+
+    fn is_contiguous(&self) -> bool {
+        let rows = self.height <= 1 || self.pitch == self.width;
+        let slices = self.depth <= 1 || Some(self.slice) == self.width.checked_mul(self.height);
+        rows && slices
+    }
+}
+
+/// A region whose bytes all lie in one block: checked once, when a command is enqueued.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    block: Arc<Block>,
+    /// Offset of the region's first byte in the block.
+    start: usize,
+    region: Region,
+    len_bytes: u64,
+    contiguous: bool,
+}
+
+impl Span {
+    /// `region` in the block that `find` gives for (address, bytes including gaps).
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` if there is no such block or the region's extent does not fit 64 bits.
+    pub(crate) fn new(region: Region, find: impl FnOnce(u64, u64) -> Option<Arc<Block>>) -> HipResult<Self> {
+        let span = || {
+            let (len_bytes, span_bytes) = (region.len_bytes()?, region.span_bytes()?);
+            let block = find(region.ptr, span_bytes)?;
+            let start = block.exact_offset(region.ptr, span_bytes)?;
+            Some(Self { block, start, region, len_bytes, contiguous: region.is_contiguous() })
+        };
+        span().ok_or(HipError::INVALID_VALUE)
+    }
+
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// The longest contiguous run that starts at packed offset `offset`: offset in the block, bytes, and the column of the
+    /// row that it starts at.
+    fn run_at(&self, offset: u64) -> Option<(usize, u64, u64)> {
+        let left = self.len_bytes.checked_sub(offset).filter(|&left| left > 0)?;
+        let Region { pitch, slice, width, height, .. } = self.region;
+        let (row, column) = (offset / width, offset % width);
+        if self.contiguous {
+            return Some((self.start + offset as usize, left, column));
+        }
+        let (slices, rows) = (row / height, row % height);
+        Some((self.start + (slices * slice + rows * pitch + column) as usize, width - column, column))
+    }
+
+    /// Writes `bytes` at packed offset `offset`.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` if they do not fit.
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> HipResult<()> {
+        self.fits(offset, bytes.len())?;
+        let (mut offset, mut bytes) = (offset, bytes);
+        while let Some((at, run, _)) = self.run_at(offset).filter(|_| !bytes.is_empty()) {
+            let (now, later) = bytes.split_at(usize::try_from(run).unwrap_or(usize::MAX).min(bytes.len()));
+            self.block.write(at, now);
+            (offset, bytes) = (offset + now.len() as u64, later);
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with packed bytes from `offset` on.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` if there are not as many.
+    pub(crate) fn read(&self, offset: u64, out: &mut [u8]) -> HipResult<()> {
+        self.fits(offset, out.len())?;
+        let (mut offset, mut out) = (offset, out);
+        while let Some((at, run, _)) = self.run_at(offset).filter(|_| !out.is_empty()) {
+            let (now, later) = out.split_at_mut(usize::try_from(run).unwrap_or(usize::MAX).min(out.len()));
+            self.block.read(at, now);
+            (offset, out) = (offset + now.len() as u64, later);
+        }
+        Ok(())
+    }
+
+    fn fits(&self, offset: u64, len: usize) -> HipResult<()> {
+        let end = offset.checked_add(len as u64);
+        end.filter(|&end| end <= self.len_bytes).map(|_| ()).ok_or(HipError::INVALID_VALUE)
+    }
+}
+
+/// Bytes that one turn of an executor thread moves at most: some milliseconds.
+const TURN_BYTES: u64 = 8 << 20;
+/// Bytes on their way from one block to another.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// A command that moves bytes.
+#[derive(Debug)]
+pub(crate) enum Transfer {
+    /// Bytes that the context was given.
+    Write {
+        /// Where to.
+        dst: Span,
+        /// As many as `dst` has.
+        bytes: Box<[u8]>,
+    },
+    /// Device to device; equal width, height and depth.
+    Copy {
+        /// Where to.
+        dst: Span,
+        /// Where from.
+        src: Span,
+    },
+    /// A pattern.
+    Fill {
+        /// Where to.
+        dst: Span,
+        /// [`pattern`] of the value.
+        pattern: Box<[u8; CHUNK_BYTES + 4]>,
+        /// Bytes after which it repeats.
+        period: u64,
+    },
+}
+
+/// `value`'s low `element_bytes` (1, 2 or 4) bytes over and over.
+///
+/// # Errors
+/// `INVALID_VALUE` for another element size.
+pub(crate) fn pattern(value: u32, element_bytes: u32) -> HipResult<Box<[u8; CHUNK_BYTES + 4]>> {
+    if !matches!(element_bytes, 1 | 2 | 4) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let mut bytes = Box::new([0; CHUNK_BYTES + 4]);
+    for chunk in bytes.chunks_exact_mut(element_bytes as usize) {
+        chunk.copy_from_slice(&value.to_le_bytes()[..element_bytes as usize]);
+    }
+    Ok(bytes)
+}
+
+impl Transfer {
+    /// Bytes to move.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        let (Self::Write { dst, .. } | Self::Copy { dst, .. } | Self::Fill { dst, .. }) = self;
+        dst.len_bytes()
+    }
+
+    /// Moves a turn's worth of the packed bytes from `done` on; returns how many are done then.
+    pub(crate) fn advance(&self, done: u64) -> HipResult<u64> {
+        let end = self.len_bytes().min(done.saturating_add(TURN_BYTES));
+        let mut offset = done;
+        let mut buffer = [0; CHUNK_BYTES];
+        while offset < end {
+            let len = (end - offset).min(CHUNK_BYTES as u64) as usize;
+            match self {
+                Self::Write { dst, bytes } => {
+                    let bytes = bytes.get(offset as usize..end as usize).ok_or(HipError::INVALID_VALUE)?;
+                    dst.write(offset, bytes)?;
+                    offset = end;
+                    continue;
+                }
+                Self::Copy { dst, src } => {
+                    let chunk = buffer.get_mut(..len).ok_or(HipError::INVALID_VALUE)?;
+                    // From the end if the destination overlaps the source from above, as memmove does.
+                    let at = if overlaps_from_above(dst, src) {
+                        self.len_bytes() - offset - len as u64
+                    } else {
+                        offset
+                    };
+                    src.read(at, chunk)?;
+                    dst.write(at, chunk)?;
+                }
+                Self::Fill { dst, pattern, period } => {
+                    let (_, run, column) = dst.run_at(offset).ok_or(HipError::INVALID_VALUE)?;
+                    let (len, phase) = (run.min(len as u64) as usize, (column % period) as usize);
+                    let bytes = pattern.get(phase..phase + len).ok_or(HipError::INVALID_VALUE)?;
+                    dst.write(offset, bytes)?;
+                    offset += len as u64;
+                    continue;
+                }
+            }
+            offset += len as u64;
+        }
+        Ok(end)
+    }
+}
+
+fn overlaps_from_above(dst: &Span, src: &Span) -> bool {
+    Arc::ptr_eq(&dst.block, &src.block) && dst.start > src.start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(len: usize) -> Arc<Block> {
+        let block = Block::new(0x1000, len as u64).unwrap();
+        block.write(0, &(0..len).map(|i| i as u8).collect::<Vec<_>>());
+        Arc::new(block)
+    }
+
+    fn span(block: &Arc<Block>, region: Region) -> Span {
+        Span::new(region, |_, _| Some(Arc::clone(block))).unwrap()
+    }
+
+    fn bytes(block: &Block) -> Vec<u8> {
+        let mut out = vec![0; block.len_bytes() as usize];
+        block.read(0, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_pitched_region_leaves_its_gaps_alone() {
+        let memory = block(64);
+        let region = Region { ptr: 0x1003, pitch: 10, slice: 30, width: 3, height: 2, depth: 2 };
+        let dst = span(&memory, region);
+        Transfer::Write { dst: dst.clone(), bytes: Box::from(&b"abcdefghijkl"[..]) }.advance(0).unwrap();
+        let now = bytes(&memory);
+        assert_eq!(&now[3..6], b"abc");
+        assert_eq!(&now[13..16], b"def");
+        assert_eq!(&now[33..36], b"ghi");
+        assert_eq!(&now[43..46], b"jkl");
+        let changed = now.iter().enumerate().filter(|&(i, &byte)| byte != i as u8).count();
+        assert_eq!(changed, 12);
+        let mut packed = [0; 5];
+        dst.read(4, &mut packed).unwrap();
+        assert_eq!(&packed, b"efghi");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let memory = block(64);
+        let refused = |region| Span::new(region, |_, _| Some(Arc::clone(&memory))).is_err();
+        assert!(refused(Region::flat(0x1000, 65)));
+        assert!(refused(Region::flat(0xfff, 1)));
+        assert!(refused(Region { ptr: 0x1000, pitch: u64::MAX, slice: 0, width: 1, height: 3, depth: 1 }));
+        assert!(refused(Region { ptr: 0x1000, pitch: 61, slice: 0, width: 4, height: 2, depth: 1 }));
+        let dst = span(&memory, Region::flat(0x1000, 8));
+        assert!(dst.write(4, &[0; 5]).is_err());
+        assert!(dst.read(u64::MAX, &mut [0; 2]).is_err());
+    }
+
+    #[test]
+    fn overlapping_copies_move_what_was_there_before() {
+        for (from, to) in [(0, 5), (5, 0)] {
+            let memory = block(3 * CHUNK_BYTES);
+            let before = bytes(&memory);
+            let len = 2 * CHUNK_BYTES + 77;
+            let flat = |at: usize| span(&memory, Region::flat(0x1000 + at as u64, len as u64));
+            Transfer::Copy { dst: flat(to), src: flat(from) }.advance(0).unwrap();
+            assert_eq!(bytes(&memory)[to..to + len], before[from..from + len]);
+        }
+    }
+
+    #[test]
+    fn fills_of_every_width_start_with_the_low_byte() {
+        for (element, expected) in
+            [(1, [4, 4, 4, 4, 4, 4, 4]), (2, [4, 3, 4, 3, 4, 3, 4]), (4, [4, 3, 2, 1, 4, 3, 2])]
+        {
+            let memory = block(40_000);
+            let fill = |region| Transfer::Fill {
+                dst: span(&memory, region),
+                pattern: pattern(0x0102_0304, element).unwrap(),
+                period: u64::from(element),
+            };
+            assert_eq!(fill(Region::flat(0x1001, 33_000)).advance(0), Ok(33_000));
+            let now = bytes(&memory);
+            assert_eq!(now[1..8], expected);
+            assert_eq!(now[0], 0);
+            assert_eq!(now[33_001], 33_001_usize as u8);
+            assert!(now[1..33_001].iter().enumerate().all(|(i, &b)| b == expected[i % 4]));
+            let rows = Region { ptr: 0x1000 + 100, pitch: 16, slice: 0, width: 8, height: 3, depth: 1 };
+            fill(rows).advance(0).unwrap();
+            assert_eq!(bytes(&memory)[132..139], expected);
+        }
+        assert!(pattern(0, 3).is_err());
+    }
+}
