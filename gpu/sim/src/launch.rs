@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hipr_code_object::{KernelDescriptor, LaunchFacts};
+pub use hipr_proto::op::Param;
 use hipr_proto::{HipError, HipResult};
 
 use crate::aperture::{PRIVATE_HIGH, SHARED_HIGH};
@@ -13,17 +14,8 @@ use crate::occupancy::Demand;
 use crate::property as p;
 use crate::wave::{Mode, Wave};
 
-/// One kernel argument: where its bytes lie and how many there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Param {
-    /// Offset in bytes: in the kernarg segment for a function's metadata, in the argument data for a launch.
-    pub offset: u32,
-    /// Size in bytes.
-    pub size: u32,
-}
-
 /// A launch's explicit arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Args<'a> {
     /// Argument `i` is `data[table[i].offset ..][.. table[i].size]` (HIP API: hipModuleLaunchKernel, kernelParams).
     Params {
@@ -37,7 +29,7 @@ pub enum Args<'a> {
 }
 
 /// A kernel launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Launch<'a> {
     /// The kernel's handle.
     pub function: u64,
@@ -163,7 +155,7 @@ impl Setup {
         let mut wave = Wave::new(self.function.vgprs() as usize, descriptor.accum_offset() as usize);
         wave.mode = Mode::from_rsrc1(descriptor.rsrc1);
         wave.pc = self.function.entry;
-        wave.hardware_id = group as u32 & 0xffff | index << 16;
+        wave.hardware_id = (group as u32 & 0xffff) | (index << 16);
         for (register, &value) in wave.sgpr.iter_mut().zip(&self.user_sgprs) {
             *register = value;
         }
@@ -179,7 +171,7 @@ impl Setup {
         wave.set_exec(u64::MAX >> (64 - lanes.clamp(1, 64)));
         let [bx, by, _] = self.block;
         for (item, id) in (first..first + lanes).zip(wave.row_mut(0)) {
-            *id = item % bx | item / bx % by << 10 | item / bx / by << 20;
+            *id = (item % bx) | ((item / bx % by) << 10) | ((item / bx / by) << 20);
         }
         wave
     }

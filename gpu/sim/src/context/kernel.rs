@@ -16,7 +16,7 @@ use crate::property;
 use crate::stream::{HOUSEKEEPING, Task, Work};
 
 /// A kernel found in a module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FunctionInfo {
     /// The function's handle.
     pub handle: u64,
