@@ -135,7 +135,13 @@ impl Link {
         }
     }
 
-    fn parse(&mut self, input: &[u8], by_reference: bool, batch: &mut Batch, stats: &Stats) -> Result<(), Fatal> {
+    fn parse(
+        &mut self,
+        input: &[u8],
+        by_reference: bool,
+        batch: &mut Batch,
+        stats: &Stats,
+    ) -> Result<(), Fatal> {
         let mut rest = input;
         let mut requests = 0;
         let result = loop {

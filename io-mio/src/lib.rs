@@ -123,8 +123,10 @@ impl Loop {
                     Token(slot) => {
                         let id = u32::try_from(slot).ok().and_then(|slot| self.conns.id_at(slot));
                         if let Some(conn) = id.and_then(|id| self.conns.get_mut(id)) {
-                            conn.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
-                            conn.writable |= event.is_writable() || event.is_write_closed() || event.is_error();
+                            conn.readable |=
+                                event.is_readable() || event.is_read_closed() || event.is_error();
+                            conn.writable |=
+                                event.is_writable() || event.is_write_closed() || event.is_error();
                             Self::make_ready(&mut self.ready, conn);
                         }
                     }
@@ -315,7 +317,8 @@ impl Loop {
     /// How often deadlines are looked at: they are late by no more than a quarter.
     fn sweep_ms(&self) -> u64 {
         let config = &self.config;
-        let shortest = config.first_message_timeout_ms.min(config.mid_message_timeout_ms).min(config.linger_ms);
+        let shortest =
+            config.first_message_timeout_ms.min(config.mid_message_timeout_ms).min(config.linger_ms);
         (shortest / 4).clamp(5, 1000)
     }
 

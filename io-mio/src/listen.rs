@@ -61,7 +61,9 @@ impl Listen {
                     return Some((stream, peer));
                 }
                 Err(why) if why.kind() == ErrorKind::WouldBlock => self.readable = false,
-                Err(why) if is_per_connection(&why) => debug!(%why, "a connection was gone before it was accepted"),
+                Err(why) if is_per_connection(&why) => {
+                    debug!(%why, "a connection was gone before it was accepted")
+                }
                 Err(why) => {
                     warn!(%why, "cannot accept a connection; trying again later");
                     self.retry_ms = Some(now_ms + BACK_OFF_MS);
@@ -77,7 +79,10 @@ impl Listen {
 fn is_per_connection(why: &io::Error) -> bool {
     matches!(
         why.kind(),
-        ErrorKind::Interrupted | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset | ErrorKind::ConnectionRefused
+        ErrorKind::Interrupted
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionRefused
     )
 }
 

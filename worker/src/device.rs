@@ -15,12 +15,56 @@
 //! Stream handles 0 and 1 are the legacy null stream, 2 is the per-thread stream (HIP API: hipStreamLegacy,
 //! hipStreamPerThread); all others were made by [`Context::stream_create`].
 
+pub mod null;
+pub mod script;
+pub mod sim;
+
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 
+pub use hipr_proto::op::Param;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
+
+/// Why a device cannot be had.
+#[derive(Debug)]
+pub enum NoDevice {
+    /// There is none of this name.
+    Unknown(String),
+    /// There will be, but it is not built yet.
+    NotBuilt(&'static str),
+    /// The system does not give what it needs.
+    System(&'static str, std::io::Error),
+}
+
+impl fmt::Display for NoDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => write!(f, "there is no device '{name}'; there are sim, null and hip"),
+            Self::NotBuilt(name) => write!(f, "the device '{name}' is not built yet; use sim"),
+            Self::System(name, why) => write!(f, "the device '{name}' cannot be had: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for NoDevice {}
+
+/// The device of this name: `sim` or `null`. (Tests make their [`script::Script`] themselves.)
+///
+/// # Errors
+/// There is none, or it cannot be had.
+pub fn by_name(name: &str) -> Result<Arc<dyn Device>, NoDevice> {
+    match name {
+        "sim" => match sim::Sim::new(hipr_sim::Config::default()) {
+            Ok(device) => Ok(Arc::new(device)),
+            Err(why) => Err(NoDevice::System("sim", why)),
+        },
+        "null" => Ok(Arc::new(null::Null)),
+        "hip" => Err(NoDevice::NotBuilt("hip")),
+        _ => Err(NoDevice::Unknown(name.into())),
+    }
+}
 
 /// A source of GPUs.
 pub trait Device: Send + Sync {
@@ -172,28 +216,20 @@ impl Region {
     }
 }
 
-/// One kernel argument: where its bytes lie and how many there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Param {
-    /// Offset in bytes: in the kernarg segment for a function's metadata, in the argument data for a launch.
-    pub offset: u32,
-    /// Size in bytes.
-    pub size: u32,
-}
-
 /// A kernel found in a module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FunctionInfo {
     /// The function's handle.
     pub handle: u64,
     /// Size of the kernarg segment in bytes, hidden arguments included.
     pub kernarg_size_bytes: u32,
-    /// The explicit parameters in order; `None` where the device has no metadata, and then nothing about arguments is checked.
+    /// The explicit parameters in order, offsets in the kernarg segment; `None` where the device has no metadata, and then
+    /// nothing about arguments is checked.
     pub params: Option<Vec<Param>>,
 }
 
 /// A launch's explicit arguments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Args<'a> {
     /// Argument `i` is `data[table[i].offset ..][.. table[i].size]`; every entry lies inside `data`, and number and sizes
     /// agree with [`FunctionInfo::params`] where those are known. (HIP API: hipModuleLaunchKernel, kernelParams.)
@@ -208,7 +244,7 @@ pub enum Args<'a> {
 }
 
 /// A kernel launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Launch<'a> {
     /// The kernel: a [`FunctionInfo::handle`].
     pub function: u64,
@@ -396,7 +432,12 @@ pub trait Context: Send {
     }
 
     /// The block size that fills the device; a `limit` of 0 is none.
-    fn max_potential_block_size(&self, _function: u64, _shared_mem_bytes: u64, _limit: i32) -> HipResult<BlockSize> {
+    fn max_potential_block_size(
+        &self,
+        _function: u64,
+        _shared_mem_bytes: u64,
+        _limit: i32,
+    ) -> HipResult<BlockSize> {
         Err(HipError::NOT_SUPPORTED)
     }
 

@@ -1,1 +1,40 @@
-//! To be described.
+//! The worker: performs the requests of HIPR clients on a device.
+//!
+//! ```text
+//!  sockets ⇄ event loop (one thread) ── Event ──▶ dispatch thread ──▶ Session ──▶ device::Context
+//!                  ▲                                    │   one turn each, never blocks
+//!                  └────────── Mailbox, Notice ◀────────┘
+//! ```
+//!
+//! - [`Worker::bind`] opens the port, [`Worker::run`] serves on the calling thread, [`Worker::spawn`] on its own.
+//! - [`device`] is the trait of what a GPU must do, and the devices there are.
+//! - The session owns what its client made and checks every handle and address before a device sees it; it goes with its
+//!   connection.
+//!
+//! ```
+//! use hipr_worker::{Config, Worker, device};
+//!
+//! let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device::by_name("null")?) };
+//! let worker = Worker::bind(config)?.spawn()?;
+//! println!("serving on {}", worker.local_addr());
+//! worker.stop();
+//! worker.join()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod actor;
+mod config;
+pub mod device;
+mod dispatch;
+mod rlimit;
+mod session;
+mod stats;
+mod worker;
+
+pub use config::{Config, Io, SessionLimits};
+pub use hipr_io::{Config as IoConfig, StatsSnapshot as IoStats};
+pub use stats::Stats;
+pub use worker::{Handle, Worker};
+
+/// The port that workers listen on if nothing else is said (HIPR 1.0, Connection Lifecycle).
+pub const DEFAULT_PORT: u16 = 18515;

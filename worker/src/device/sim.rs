@@ -215,15 +215,29 @@ impl Context for SimContext {
         self.0.max_active_blocks(function, block_size, shared_mem_bytes)
     }
 
-    fn max_potential_block_size(&self, function: u64, shared_mem_bytes: u64, limit: i32) -> HipResult<BlockSize> {
+    fn max_potential_block_size(
+        &self,
+        function: u64,
+        shared_mem_bytes: u64,
+        limit: i32,
+    ) -> HipResult<BlockSize> {
         let sim::BlockSize { min_grid_size, block_size } =
             self.0.max_potential_block_size(function, shared_mem_bytes, limit)?;
         Ok(BlockSize { min_grid_size, block_size })
     }
 
     fn launch(&mut self, launch: &Launch<'_>) -> HipResult<()> {
-        let Launch { function, grid, block, shared_mem_bytes, stream, args, start_event, stop_event, cooperative } =
-            *launch;
+        let Launch {
+            function,
+            grid,
+            block,
+            shared_mem_bytes,
+            stream,
+            args,
+            start_event,
+            stop_event,
+            cooperative,
+        } = *launch;
         let args = match args {
             Args::Params { table, data } => sim::Args::Params { table, data },
             Args::Flat(bytes) => sim::Args::Flat(bytes),

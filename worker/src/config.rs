@@ -1,0 +1,116 @@
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::DEFAULT_PORT;
+use crate::device::Device;
+
+/// Which event loop serves the sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Io {
+    /// Readiness: epoll and its kin.
+    Mio,
+    /// Completion: io_uring. Binding fails where it cannot be had.
+    Uring,
+    /// io_uring where it can be had, else mio.
+    #[default]
+    Auto,
+}
+
+impl FromStr for Io {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "mio" => Ok(Self::Mio),
+            "uring" => Ok(Self::Uring),
+            "auto" => Ok(Self::Auto),
+            _ => Err(format!("there is no event loop '{name}'; there are mio, uring and auto")),
+        }
+    }
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mio => "mio",
+            Self::Uring => "uring",
+            Self::Auto => "auto",
+        })
+    }
+}
+
+/// What a worker is told.
+#[derive(Clone)]
+pub struct Config {
+    /// Address and port to listen on, `127.0.0.1:18515` if nothing else is said; port 0 takes a free one.
+    pub listen: String,
+    /// The event loop.
+    pub io: Io,
+    /// Limits and time-outs of the event loop.
+    pub limits: hipr_io::Config,
+    /// Limits of a session.
+    pub session: SessionLimits,
+    /// What performs the requests.
+    pub device: Arc<dyn Device>,
+}
+
+impl Config {
+    /// The defaults, with this device.
+    pub fn new(device: Arc<dyn Device>) -> Self {
+        Self {
+            listen: format!("127.0.0.1:{DEFAULT_PORT}"),
+            io: Io::default(),
+            limits: hipr_io::Config::default(),
+            session: SessionLimits::default(),
+            device,
+        }
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("listen", &self.listen)
+            .field("io", &self.io)
+            .field("device", &self.device.name())
+            .field("limits", &self.limits)
+            .field("session", &self.session)
+            .finish()
+    }
+}
+
+/// Limits of what a session may make the worker hold, apart from device memory.
+#[derive(Clone, Debug)]
+pub struct SessionLimits {
+    /// A copy to a busy stream of at most so many bytes is collected and enqueued; a longer one waits until the stream is
+    /// idle, and then goes to device memory as it arrives.
+    pub stage_max_bytes: usize,
+    /// Bytes that may be enqueued so at a time; above it, copies wait.
+    pub staged_max_bytes: usize,
+    /// Bytes of device memory read at a time for a reply.
+    pub chunk_bytes: usize,
+    /// Bytes of replies that the peer has not taken, above which the session does nothing more. Binding sets it to the event
+    /// loop's limit.
+    pub unsent_max_bytes: usize,
+    /// The longest code object.
+    pub collect_max_bytes: usize,
+    /// Code objects of all sessions together that are arriving at a time.
+    pub collect_total_max_bytes: usize,
+    /// Handles and allocations of one session.
+    pub handles_max: usize,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            stage_max_bytes: 64 << 10,
+            staged_max_bytes: 8 << 20,
+            chunk_bytes: 256 << 10,
+            unsent_max_bytes: 4 << 20,
+            collect_max_bytes: 1 << 30,
+            collect_total_max_bytes: 4 << 30,
+            handles_max: 1 << 20,
+        }
+    }
+}

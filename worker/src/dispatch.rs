@@ -1,0 +1,312 @@
+//! What each operation does: the routing table, one row per operation.
+//!
+//! A row names the function that carries an operation out; the functions are in the rooms `device`, `memory`, `copy`,
+//! `stream`, `module` and `launch`. An operation that is in the protocol and not here does not compile
+//! ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one answer,
+//! `NOT_SUPPORTED`, with the operations that nobody knows.
+
+mod copy;
+mod device;
+mod launch;
+mod memory;
+mod module;
+mod stream;
+
+use hipr_proto::op::*;
+use hipr_proto::{HipError, HipResult, Wire};
+
+use crate::device::{Context, Region, WaitFor};
+use crate::session::Owned;
+
+pub(crate) use device::Settings;
+
+/// What is left to do for a request after its function ran.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Nothing: the reply's fixed part is in [`Call::reply`].
+    Reply,
+    /// Wait; the reply is empty.
+    Wait(WaitFor),
+    /// Wait until the address is freed; the reply is empty.
+    Free(u64),
+    /// Wait for the device, then reset it; the reply is empty.
+    Reset,
+    /// The tail goes to this region in the order of the stream; the reply is empty.
+    Write {
+        /// Where to.
+        dst: Region,
+        /// In which order.
+        stream: u64,
+    },
+    /// Wait for the stream; the reply brings this region's bytes.
+    Read {
+        /// Where from.
+        src: Region,
+        /// In which order.
+        stream: u64,
+    },
+    /// Collect the tail, then call again with it in [`Call::collected`].
+    Collect,
+    /// Release everything, reply, and close the connection.
+    Shutdown,
+}
+
+/// One request on its way through the table.
+pub(crate) struct Call<'a> {
+    /// What the client owns.
+    pub(crate) owned: &'a mut Owned,
+    /// Where the reply's fixed part goes.
+    pub(crate) reply: &'a mut Vec<u8>,
+    /// The tail, where it was asked for with [`Step::Collect`].
+    pub(crate) collected: Option<Vec<u8>>,
+    /// Handles and allocations that a client may have at a time.
+    pub(crate) handles_max: usize,
+}
+
+impl Call<'_> {
+    fn context(&mut self) -> HipResult<&mut dyn Context> {
+        self.owned.context()
+    }
+
+    fn context_ref(&self) -> HipResult<&dyn Context> {
+        self.owned.context_ref()
+    }
+
+    /// The request is done and this is its reply.
+    fn reply<R: Wire>(&mut self, reply: R) -> HipResult<Step> {
+        reply.put(self.reply);
+        Ok(Step::Reply)
+    }
+
+    /// The request is done and there is nothing to say.
+    fn done(&mut self) -> HipResult<Step> {
+        Ok(Step::Reply)
+    }
+
+    /// Checks that the client may have `count` handles more.
+    fn check_room(&self, count: usize) -> HipResult<()> {
+        if self.owned.handles().saturating_add(count) <= self.handles_max {
+            Ok(())
+        } else {
+            Err(HipError::OUT_OF_MEMORY)
+        }
+    }
+}
+
+macro_rules! routes {
+    (
+        fixed { $($method:ident($Request:ty) = $body:expr;)* }
+        with_tail { $($tail_method:ident($TailRequest:ty) = $tail_body:expr;)* }
+        not_supported { $($missing:ident($Missing:ty),)* }
+    ) => {
+        $(
+            fn $method(&mut self, request: $Request, _tail: &[u8]) -> Self::Out {
+                $body(self, request)
+            }
+        )*
+        $(
+            fn $tail_method(&mut self, request: $TailRequest, tail: &[u8]) -> Self::Out {
+                $tail_body(self, request, tail)
+            }
+        )*
+        $(
+            fn $missing(&mut self, _request: $Missing, _tail: &[u8]) -> Self::Out {
+                not_supported()
+            }
+        )*
+    };
+}
+
+/// The answer to operations that this worker does not have.
+fn not_supported() -> HipResult<Step> {
+    Err(HipError::NOT_SUPPORTED)
+}
+
+/// Nothing to do on the device.
+fn nothing<R>(call: &mut Call<'_>, _request: R) -> HipResult<Step> {
+    call.done()
+}
+
+impl Visit for Call<'_> {
+    type Out = HipResult<Step>;
+
+    fn unknown(&mut self, _op: Opcode) -> Self::Out {
+        not_supported()
+    }
+
+    routes! {
+        fixed {
+        init(Init) = nothing;
+        shutdown(Shutdown) = |_: &mut Self, _| Ok(Step::Shutdown);
+        ping(Ping) = nothing;
+
+        get_device_count(GetDeviceCount) = device::count;
+        set_device(SetDevice) = device::set;
+        get_device(GetDevice) = device::current;
+        get_device_properties(GetDeviceProperties) = device::properties;
+        device_synchronize(DeviceSynchronize) = |_: &mut Self, _| Ok(Step::Wait(WaitFor::Device));
+        device_reset(DeviceReset) = |_: &mut Self, _| Ok(Step::Reset);
+        device_get_attribute(DeviceGetAttribute) = device::attribute;
+        device_get_limit(DeviceGetLimit) = device::limit;
+        device_set_limit(DeviceSetLimit) = device::set_limit;
+        device_can_access_peer(DeviceCanAccessPeer) = device::can_access_peer;
+        device_enable_peer_access(DeviceEnablePeerAccess) = device::enable_peer_access;
+        device_disable_peer_access(DeviceDisablePeerAccess) = device::disable_peer_access;
+        device_get(DeviceGet) = device::by_ordinal;
+        device_get_name(DeviceGetName) = device::name;
+        device_total_mem(DeviceTotalMem) = device::total_mem;
+        device_get_pci_bus_id(DeviceGetPciBusId) = device::pci_bus_id;
+        device_get_by_pci_bus_id(DeviceGetByPciBusId) = device::by_pci_bus_id;
+        device_compute_capability(DeviceComputeCapability) = device::compute_capability;
+        device_get_uuid(DeviceGetUuid) = device::uuid;
+        device_get_cache_config(DeviceGetCacheConfig) = device::cache_config;
+        device_set_cache_config(DeviceSetCacheConfig) = device::set_cache_config;
+        device_get_shared_mem_config(DeviceGetSharedMemConfig) = device::shared_mem_config;
+        device_set_shared_mem_config(DeviceSetSharedMemConfig) = device::set_shared_mem_config;
+        set_device_flags(SetDeviceFlags) = device::set_flags;
+        get_device_flags(GetDeviceFlags) = device::flags;
+        device_get_p2p_attribute(DeviceGetP2pAttribute) = device::p2p_attribute;
+        choose_device(ChooseDevice) = device::choose;
+        device_get_stream_priority_range(DeviceGetStreamPriorityRange) = device::stream_priority_range;
+        runtime_get_version(RuntimeGetVersion) = device::runtime_version;
+        driver_get_version(DriverGetVersion) = device::driver_version;
+        get_last_error(GetLastError) = nothing;
+        peek_at_last_error(PeekAtLastError) = nothing;
+        get_error_string(GetErrorString) = device::error_string;
+        get_error_name(GetErrorName) = device::error_name;
+        smi_init(SmiInit) = nothing;
+        smi_shutdown(SmiShutdown) = nothing;
+        smi_get_processor_count(SmiGetProcessorCount) = device::smi_count;
+        smi_get_vram_usage(SmiGetVramUsage) = device::smi_vram_usage;
+        smi_get_asic_info(SmiGetAsicInfo) = device::smi_asic_info;
+
+        malloc(Malloc) = memory::malloc;
+        free(Free) = memory::free;
+        malloc_host(MallocHost) = memory::malloc_host;
+        free_host(FreeHost) = memory::free_host;
+        malloc_managed(MallocManaged) = memory::malloc_managed;
+        malloc_async(MallocAsync) = memory::malloc_async;
+        free_async(FreeAsync) = memory::free_async;
+        malloc_batch(MallocBatch) = memory::malloc_batch;
+        mem_alloc_pitch(MemAllocPitch) = memory::malloc_pitch;
+        memset(Memset) = |call: &mut Self, r| memory::fill(call, r, 1);
+        memset_async(Memset) = |call: &mut Self, r| memory::fill(call, r, 1);
+        memset_d8(Memset) = |call: &mut Self, r| memory::fill(call, r, 1);
+        memset_d16(Memset) = |call: &mut Self, r| memory::fill(call, r, 2);
+        memset_d32(Memset) = |call: &mut Self, r| memory::fill(call, r, 4);
+        mem_get_info(MemGetInfo) = memory::info;
+        pointer_get_attributes(PointerGetAttributes) = memory::pointer_attributes;
+        pointer_get_attribute(PointerGetAttribute) = memory::pointer_attribute;
+        mem_ptr_get_info(MemPtrGetInfo) = memory::pointer_size;
+        host_get_device_pointer(HostGetDevicePointer) = memory::device_pointer;
+        mem_advise(MemAdvise) = memory::advise;
+        mem_prefetch_async(MemPrefetchAsync) = memory::prefetch;
+
+        memcpy(Memcpy) = copy::flat;
+        memcpy_async(Memcpy) = copy::flat;
+        memcpy_2d(Memcpy2D) = copy::rows;
+        memcpy_2d_async(Memcpy2D) = copy::rows;
+        memcpy_3d(Memcpy3D) = copy::slices;
+        memcpy_3d_async(Memcpy3D) = copy::slices;
+        memcpy_dtod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
+        memcpy_dtod_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
+        memcpy_htod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r });
+        memcpy_htod_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r });
+        memcpy_dtoh(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
+        memcpy_dtoh_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
+        memcpy_peer(MemcpyPeer) = copy::peer;
+        memcpy_peer_async(MemcpyPeer) = copy::peer;
+
+        stream_create(StreamCreate) = stream::create;
+        stream_create_with_flags(StreamCreate) = |call: &mut Self, r| stream::create(call, StreamCreate { priority: 0, ..r });
+        stream_create_with_priority(StreamCreate) = stream::create;
+        stream_create_batch(StreamCreateBatch) = stream::create_batch;
+        stream_destroy(StreamDestroy) = stream::destroy;
+        stream_synchronize(StreamSynchronize) = stream::synchronize;
+        stream_query(StreamQuery) = stream::query;
+        stream_wait_event(StreamWaitEvent) = stream::wait_event;
+        stream_get_flags(StreamGetFlags) = stream::flags;
+        stream_get_priority(StreamGetPriority) = stream::priority;
+        stream_get_capture_info(StreamGetCaptureInfo) = stream::capture_info;
+        stream_is_capturing(StreamIsCapturing) = stream::is_capturing;
+        event_create(EventCreate) = stream::event_create;
+        event_create_with_flags(EventCreateWithFlags) = |call: &mut Self, r: EventCreateWithFlags| {
+            stream::event_create(call, EventCreate { flags: r.flags })
+        };
+        event_create_batch(EventCreateBatch) = stream::event_create_batch;
+        event_destroy(EventDestroy) = stream::event_destroy;
+        event_record(EventRecord) = stream::event_record;
+        event_synchronize(EventSynchronize) = stream::event_synchronize;
+        event_query(EventQuery) = stream::event_query;
+        event_elapsed_time(EventElapsedTime) = stream::event_elapsed_time;
+
+        module_load_data(ModuleLoadData) = module::load;
+        module_load_data_ex(ModuleLoadData) = module::load;
+        module_load_and_get_function(ModuleLoadAndGetFunction) = module::load_and_find;
+        module_unload(ModuleUnload) = module::unload;
+        func_get_attributes(FuncGetAttributes) = module::function_attributes;
+        func_set_attribute(FuncSetAttribute) = module::set_function_attribute;
+        func_set_cache_config(FuncSetCacheConfig) = module::set_function_cache_config;
+        occupancy_max_potential_block_size(OccupancyMaxPotentialBlockSize) = module::max_potential_block_size;
+        occupancy_max_active_blocks_per_sm(OccupancyMaxActiveBlocksPerSm) = module::max_active_blocks;
+
+        }
+        with_tail {
+        set_valid_devices(SetValidDevices) = device::set_valid;
+        module_get_function(ModuleGetFunction) = module::function;
+        module_get_global(ModuleGetGlobal) = module::global;
+        launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
+        launch_cooperative_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, true);
+        module_launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
+
+        }
+        not_supported {
+        smi_get_gpu_metrics(SmiGetGpuMetrics),
+        ipc_get_mem_handle(IpcGetMemHandle),
+        ipc_open_mem_handle(IpcOpenMemHandle),
+        ipc_close_mem_handle(IpcCloseMemHandle),
+        ipc_get_event_handle(IpcGetEventHandle),
+        ipc_open_event_handle(IpcOpenEventHandle),
+        mem_pool_create(MemPoolCreate),
+        mem_pool_destroy(MemPoolDestroy),
+        mem_pool_set_attribute(MemPoolSetAttribute),
+        mem_pool_get_attribute(MemPoolGetAttribute),
+        malloc_from_pool_async(MallocFromPoolAsync),
+        mem_pool_trim_to(MemPoolTrimTo),
+        device_get_default_mem_pool(DeviceGetDefaultMemPool),
+        device_set_mem_pool(DeviceSetMemPool),
+        device_get_mem_pool(DeviceGetMemPool),
+        host_register(HostRegister),
+        host_unregister(HostUnregister),
+        stream_update_capture_dependencies(StreamUpdateCaptureDependencies),
+        stream_begin_capture(StreamBeginCapture),
+        stream_end_capture(StreamEndCapture),
+        stream_add_callback(StreamAddCallback),
+        graph_create(GraphCreate),
+        graph_destroy(GraphDestroy),
+        graph_instantiate(GraphInstantiate),
+        graph_launch(GraphLaunch),
+        graph_exec_destroy(GraphExecDestroy),
+        graph_clone(GraphClone),
+        graph_add_memcpy_node(GraphAddMemcpyNode),
+        graph_add_memcpy_node_1d(GraphAddMemcpyNode1D),
+        graph_add_memset_node(GraphAddMemsetNode),
+        graph_add_kernel_node(GraphAddKernelNode),
+        graph_add_dependencies(GraphAddDependencies),
+        graph_add_empty_node(GraphAddEmptyNode),
+        graph_add_host_node(GraphAddHostNode),
+        graph_add_child_graph_node(GraphAddChildGraphNode),
+        graph_add_event_record_node(GraphAddEventRecordNode),
+        graph_add_event_wait_node(GraphAddEventWaitNode),
+        graph_get_nodes(GraphGetNodes),
+        graph_get_root_nodes(GraphGetRootNodes),
+        graph_get_edges(GraphGetEdges),
+        graph_node_get_type(GraphNodeGetType),
+        graph_destroy_node(GraphDestroyNode),
+        graph_node_get_dependencies(GraphNodeGetDependencies),
+        graph_node_get_dependent_nodes(GraphNodeGetDependentNodes),
+        graph_exec_update(GraphExecUpdate),
+        graph_exec_kernel_node_set_params(GraphExecKernelNodeSetParams),
+        }
+    }
+}

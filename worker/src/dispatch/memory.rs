@@ -1,0 +1,223 @@
+//! Memory: allocating, freeing, filling, and what an address is.
+
+use hipr_proto::op::*;
+use hipr_proto::{HipError, HipResult};
+
+use super::device::check_device;
+use super::{Call, Step};
+use crate::device::{MemoryKind, Region};
+use crate::session::{Allocation, Origin};
+
+/// Rows of a pitched allocation start at multiples of this many bytes.
+const PITCH_ALIGN: u64 = 256;
+/// HIP API: hipMemAllocPitch takes elements of 4, 8 or 16 bytes.
+const PITCH_ELEMENTS: [u32; 3] = [4, 8, 16];
+
+fn allocate(call: &mut Call<'_>, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64> {
+    // HIP API: an allocation of no bytes succeeds and gives the null pointer.
+    if size_bytes == 0 {
+        return Ok(0);
+    }
+    call.check_room(1)?;
+    let base = call.context()?.malloc(size_bytes, kind, flags)?;
+    add(call, base, size_bytes, kind, flags)
+}
+
+fn add(call: &mut Call<'_>, base: u64, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64> {
+    let device = call.context_ref()?.device();
+    call.owned.add_allocation(Allocation { base, size_bytes, kind, flags, device, origin: Origin::Client });
+    Ok(base)
+}
+
+pub(super) fn malloc(call: &mut Call<'_>, r: Malloc) -> HipResult<Step> {
+    let device_ptr = allocate(call, r.size, MemoryKind::Device, r.flags)?;
+    call.reply(MallocReply { device_ptr })
+}
+
+pub(super) fn malloc_host(call: &mut Call<'_>, r: MallocHost) -> HipResult<Step> {
+    let device_ptr = allocate(call, r.size, MemoryKind::Host, r.flags)?;
+    call.reply(MallocHostReply { device_ptr })
+}
+
+pub(super) fn malloc_managed(call: &mut Call<'_>, r: MallocManaged) -> HipResult<Step> {
+    if r.size == 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let device_ptr = allocate(call, r.size, MemoryKind::Managed, r.flags)?;
+    call.reply(MallocManagedReply { device_ptr })
+}
+
+pub(super) fn malloc_async(call: &mut Call<'_>, r: MallocAsync) -> HipResult<Step> {
+    call.owned.check_stream(r.stream)?;
+    if r.size == 0 {
+        return call.reply(MallocAsyncReply { device_ptr: 0 });
+    }
+    call.check_room(1)?;
+    let base = call.context()?.malloc_async(r.size, r.stream)?;
+    let device_ptr = add(call, base, r.size, MemoryKind::Device, 0)?;
+    call.reply(MallocAsyncReply { device_ptr })
+}
+
+/// All or none: with the error of one the others are freed again.
+pub(super) fn malloc_batch(call: &mut Call<'_>, r: MallocBatch) -> HipResult<Step> {
+    let count = usize::try_from(r.count).unwrap_or(usize::MAX);
+    let sizes = r.sizes.get(..count).ok_or(HipError::INVALID_VALUE)?;
+    call.check_room(count)?;
+    let mut ptrs = [0; 64];
+    for (i, &size) in sizes.iter().enumerate() {
+        match (allocate(call, size, MemoryKind::Device, 0), ptrs.get_mut(i)) {
+            (Ok(ptr), Some(place)) => *place = ptr,
+            (result, _) => {
+                for ptr in ptrs.into_iter().filter(|&ptr| ptr != 0) {
+                    call.owned.remove_allocation(ptr);
+                    call.context()?.free_async(ptr, 0)?;
+                }
+                return Err(result.err().unwrap_or(HipError::INVALID_VALUE));
+            }
+        }
+    }
+    call.reply(MallocBatchReply { count: r.count, pad: 0, ptrs })
+}
+
+pub(super) fn malloc_pitch(call: &mut Call<'_>, r: MemAllocPitch) -> HipResult<Step> {
+    if !PITCH_ELEMENTS.contains(&r.element_size) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let pitch = r.width_in_bytes.checked_next_multiple_of(PITCH_ALIGN).ok_or(HipError::INVALID_VALUE)?;
+    let size = pitch.checked_mul(r.height).ok_or(HipError::INVALID_VALUE)?;
+    if size == 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let dptr = allocate(call, size, MemoryKind::Device, 0)?;
+    call.reply(MemAllocPitchReply { dptr, pitch })
+}
+
+/// HIP API: hipFree takes what any of the allocating functions gave, and null.
+pub(super) fn free(call: &mut Call<'_>, r: Free) -> HipResult<Step> {
+    if r.device_ptr == 0 {
+        return call.done();
+    }
+    call.owned.freeable(r.device_ptr)?;
+    Ok(Step::Free(r.device_ptr))
+}
+
+pub(super) fn free_host(call: &mut Call<'_>, r: FreeHost) -> HipResult<Step> {
+    if r.device_ptr == 0 {
+        return call.done();
+    }
+    if call.owned.freeable(r.device_ptr)?.kind != MemoryKind::Host {
+        return Err(HipError::INVALID_VALUE);
+    }
+    Ok(Step::Free(r.device_ptr))
+}
+
+pub(super) fn free_async(call: &mut Call<'_>, r: FreeAsync) -> HipResult<Step> {
+    call.owned.check_stream(r.stream)?;
+    if r.device_ptr != 0 {
+        call.owned.freeable(r.device_ptr)?;
+        call.context()?.free_async(r.device_ptr, r.stream)?;
+        call.owned.remove_allocation(r.device_ptr);
+    }
+    call.done()
+}
+
+/// `r.size` counts elements of `element_bytes` bytes.
+pub(super) fn fill(call: &mut Call<'_>, r: Memset, element_bytes: u32) -> HipResult<Step> {
+    call.owned.check_stream(r.stream)?;
+    let len = r.size.checked_mul(u64::from(element_bytes)).ok_or(HipError::INVALID_VALUE)?;
+    let dst = Region::flat(r.dst, len);
+    call.owned.check_region(&dst)?;
+    if len > 0 {
+        call.context()?.fill(dst, r.value.cast_unsigned(), element_bytes, r.stream)?;
+    }
+    call.done()
+}
+
+pub(super) fn info(call: &mut Call<'_>, _: MemGetInfo) -> HipResult<Step> {
+    let (free_bytes, total_bytes) = call.context_ref()?.mem_info()?;
+    call.reply(MemGetInfoReply { free_bytes, total_bytes })
+}
+
+// ---- what an address is ----------------------------------------------------------------------------------------------
+
+/// HIP API: hipMemoryType.
+fn memory_type(kind: MemoryKind) -> i32 {
+    match kind {
+        MemoryKind::Host => 1,
+        MemoryKind::Device => 2,
+        MemoryKind::Managed => 3,
+    }
+}
+
+fn host_pointer(allocation: &Allocation, ptr: u64) -> u64 {
+    if allocation.kind == MemoryKind::Device { 0 } else { ptr }
+}
+
+pub(super) fn pointer_attributes(call: &mut Call<'_>, r: PointerGetAttributes) -> HipResult<Step> {
+    let allocation = call.owned.allocation_at(r.ptr)?;
+    let reply = PointerGetAttributesReply {
+        memory_type: memory_type(allocation.kind),
+        device: allocation.device,
+        device_pointer: r.ptr,
+        host_pointer: host_pointer(allocation, r.ptr),
+        is_managed: i32::from(allocation.kind == MemoryKind::Managed),
+        allocation_flags: allocation.flags,
+    };
+    call.reply(reply)
+}
+
+pub(super) fn pointer_attribute(call: &mut Call<'_>, r: PointerGetAttribute) -> HipResult<Step> {
+    let allocation = call.owned.allocation_at(r.ptr)?;
+    // HIP API: hipPointer_attribute.
+    let data = match r.attribute {
+        2 => u64::from(memory_type(allocation.kind).unsigned_abs()),
+        3 => r.ptr,
+        4 => host_pointer(allocation, r.ptr),
+        7 => allocation.base,
+        8 => u64::from(allocation.kind == MemoryKind::Managed),
+        9 => u64::try_from(allocation.device).unwrap_or(0),
+        11 => allocation.base,
+        12 => allocation.size_bytes,
+        13 => 1,
+        1 | 5 | 6 | 10 | 14..=17 => return Err(HipError::NOT_SUPPORTED),
+        _ => return Err(HipError::INVALID_VALUE),
+    };
+    call.reply(PointerGetAttributeReply { data })
+}
+
+pub(super) fn pointer_size(call: &mut Call<'_>, r: MemPtrGetInfo) -> HipResult<Step> {
+    let size = call.owned.allocation_at(r.ptr)?.size_bytes;
+    call.reply(MemPtrGetInfoReply { size })
+}
+
+/// Host memory of the worker has one address for host and device.
+pub(super) fn device_pointer(call: &mut Call<'_>, r: HostGetDevicePointer) -> HipResult<Step> {
+    if r.flags != 0 || call.owned.allocation_at(r.host_ptr)?.kind == MemoryKind::Device {
+        return Err(HipError::INVALID_VALUE);
+    }
+    call.reply(HostGetDevicePointerReply { device_ptr: r.host_ptr })
+}
+
+/// A hint that nothing depends on; only its range is checked.
+pub(super) fn advise(call: &mut Call<'_>, r: MemAdvise) -> HipResult<Step> {
+    check_managed(call, r.dev_ptr, r.count)?;
+    call.done()
+}
+
+/// As [`advise`].
+pub(super) fn prefetch(call: &mut Call<'_>, r: MemPrefetchAsync) -> HipResult<Step> {
+    // HIP API: hipCpuDeviceId is -1.
+    if r.device != -1 {
+        check_device(call, r.device)?;
+    }
+    call.owned.check_stream(r.stream)?;
+    check_managed(call, r.dev_ptr, r.count)?;
+    call.done()
+}
+
+fn check_managed(call: &Call<'_>, ptr: u64, count: u64) -> HipResult<()> {
+    if count == 0 || call.owned.allocation_at(ptr)?.kind != MemoryKind::Managed {
+        return Err(HipError::INVALID_VALUE);
+    }
+    call.owned.check_region(&Region::flat(ptr, count))
+}

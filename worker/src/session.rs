@@ -1,0 +1,487 @@
+//! One client: what it asked and was not done yet, what it is waiting for, and what it owns.
+//!
+//! Requests take effect in the order in which they came. A session that waits (for work of the device, or for the peer to
+//! take what it was sent) stands still with its queue, and gives the dispatch thread back for the others; see
+//! [`Session::turn`].
+
+mod owned;
+mod state;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::mem;
+use std::rc::Rc;
+use std::task::Poll;
+
+use hipr_io::{Batch, Body, ConnId, Item, Notice};
+use hipr_proto::{
+    Class, HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket, visit,
+};
+
+use crate::SessionLimits;
+use crate::device::{Device, Region, WaitFor, Waker};
+use crate::dispatch::{Call, Step};
+use crate::stats::Requests;
+
+pub(crate) use owned::{Allocation, Origin, Owned};
+use state::{Collected, State, Wait};
+
+/// What a session uses of the worker.
+pub(crate) struct Env<'a> {
+    pub(crate) device: &'a dyn Device,
+    pub(crate) limits: &'a SessionLimits,
+    pub(crate) requests: &'a Requests,
+    /// Bytes that all sessions together have collected of tails.
+    pub(crate) collected_bytes: &'a Rc<Cell<usize>>,
+    pub(crate) waker: &'a dyn Fn() -> Waker,
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// There is more to do; it is only someone else's turn.
+    More,
+    /// Nothing to do until something happens: a message, a wake-up, a drained socket.
+    Blocked,
+    /// It is over; close the connection when everything is sent.
+    Over,
+}
+
+/// One client.
+pub(crate) struct Session {
+    conn: ConnId,
+    responder: Responder<Body>,
+    owned: Owned,
+    queue: VecDeque<Batch>,
+    state: State,
+    /// Fixed part and small tail of the request that is being collected, and a reply's fixed part: kept for their memory.
+    fixed: Vec<u8>,
+    tail: Vec<u8>,
+    reply: Vec<u8>,
+    completed: usize,
+    returned: Vec<Batch>,
+    handed_bytes: u64,
+    sent_bytes: u64,
+    draining: Draining,
+    ended: bool,
+    /// A mistake of ours, after which replies could be wrong.
+    broken: Option<Misuse>,
+}
+
+/// Whether the session waits for its peer to take what it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Draining {
+    No,
+    /// The loop is to be asked.
+    Ask,
+    /// The loop was asked.
+    Asked,
+}
+
+impl Session {
+    /// Items handled before it is another session's turn.
+    const TURN_ITEMS: usize = 4096;
+
+    /// A client that has asked for nothing.
+    pub(crate) fn new(conn: ConnId) -> Self {
+        Self {
+            conn,
+            responder: Responder::new(),
+            owned: Owned::default(),
+            queue: VecDeque::new(),
+            state: State::Idle,
+            fixed: Vec::new(),
+            tail: Vec::new(),
+            reply: Vec::new(),
+            completed: 0,
+            returned: Vec::new(),
+            handed_bytes: 0,
+            sent_bytes: 0,
+            draining: Draining::No,
+            ended: false,
+            broken: None,
+        }
+    }
+
+    /// It said something.
+    pub(crate) fn handle_batch(&mut self, batch: Batch) {
+        self.queue.push_back(batch);
+    }
+
+    /// Its peer took what it was sent, up to `sent_bytes` in all.
+    pub(crate) fn handle_drained(&mut self, sent_bytes: u64) {
+        self.sent_bytes = self.sent_bytes.max(sent_bytes);
+        self.draining = Draining::No;
+    }
+
+    /// It will say nothing more.
+    pub(crate) fn handle_end(&mut self) {
+        self.ended = true;
+    }
+
+    /// Works off the queue until there is nothing to do, something has to be waited for, or it is another's turn.
+    pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
+        for _ in 0..Self::TURN_ITEMS {
+            if let Some(misuse) = self.broken {
+                tracing::error!(conn = %self.conn, %misuse, "a mistake of the worker's: the connection ends");
+                return Turn::Over;
+            }
+            if self.is_window_full(env) {
+                if self.draining == Draining::No {
+                    self.draining = Draining::Ask;
+                }
+                return Turn::Blocked;
+            }
+            match self.step(env) {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Turn::Over,
+                Poll::Pending => return Turn::Blocked,
+            }
+        }
+        Turn::More
+    }
+
+    /// What the loop has to know after a turn; `None` if that is nothing.
+    pub(crate) fn notice(&mut self, close: bool) -> Option<Notice> {
+        if self.queue.front().is_some_and(Batch::is_empty) {
+            self.returned.extend(self.queue.pop_front());
+        }
+        let mut outbox = Outbox::new();
+        if self.responder.poll_transmit(&mut outbox) {
+            self.handed_bytes += outbox.len_bytes() as u64;
+        }
+        let wants_drain = self.draining == Draining::Ask;
+        if wants_drain {
+            self.draining = Draining::Asked;
+        }
+        let nothing =
+            outbox.is_empty() && self.completed == 0 && self.returned.is_empty() && !wants_drain && !close;
+        (!nothing).then(|| Notice {
+            outbox: (!outbox.is_empty()).then_some(outbox),
+            completed: mem::take(&mut self.completed),
+            returned: mem::take(&mut self.returned),
+            wants_drain,
+            close,
+            ..Notice::new(self.conn)
+        })
+    }
+
+    fn is_window_full(&self, env: &Env<'_>) -> bool {
+        let unsent = self.handed_bytes.saturating_sub(self.sent_bytes) + self.responder.queued_bytes() as u64;
+        unsent >= env.limits.unsent_max_bytes as u64
+    }
+
+    // ---- steps -------------------------------------------------------------------------------------------------------
+
+    /// One step. `Ready(false)`: the session is over.
+    fn step(&mut self, env: &Env<'_>) -> Poll<bool> {
+        match mem::replace(&mut self.state, State::Idle) {
+            State::Idle => match self.next_item() {
+                Some(Item::Request { ticket, op, fixed, tail }) => {
+                    env.requests.count(op, ticket.wants_reply());
+                    return Poll::Ready(self.begin(env, ticket, op, fixed, tail));
+                }
+                // Data without a request: of one that was answered before its tail was over. There is none such.
+                Some(Item::Data { .. }) => {}
+                None => return self.starved(State::Idle),
+            },
+            State::Wait { ticket, wait } => match self.poll_wait(&wait) {
+                Poll::Pending => {
+                    self.state = State::Wait { ticket, wait };
+                    return Poll::Pending;
+                }
+                Poll::Ready(result) => self.finish_wait(ticket, wait, result),
+            },
+            State::Read { src, offset } => self.read_chunk(env, src, offset),
+            State::Write { ticket, dst, stream, offset, ready: false } => {
+                let ready = match self.owned.context() {
+                    Ok(context) => context.poll_ready(stream),
+                    Err(_) => Poll::Ready(()),
+                };
+                self.state = State::Write { ticket, dst, stream, offset, ready: ready.is_ready() };
+                if ready.is_pending() {
+                    return Poll::Pending;
+                }
+                self.owned.unstage(Some(stream));
+            }
+            state => match self.next_item() {
+                Some(Item::Data { span, last }) => {
+                    let Some(batch) = self.queue.pop_front() else { return Poll::Ready(true) };
+                    self.handle_data(env, state, batch.data(span), last);
+                    self.queue.push_front(batch);
+                }
+                // The next request although the tail is not over: the loop does not do that.
+                Some(Item::Request { .. }) => return Poll::Ready(false),
+                None => return self.starved(state),
+            },
+        }
+        Poll::Ready(true)
+    }
+
+    /// Takes the next item; its bytes are those of the batch at the front until the next call.
+    fn next_item(&mut self) -> Option<Item> {
+        loop {
+            if let Some(item) = self.queue.front_mut()?.pop() {
+                return Some(item);
+            }
+            self.returned.extend(self.queue.pop_front());
+        }
+    }
+
+    /// Nothing to work on: wait for more, or end if there will be none.
+    fn starved(&mut self, state: State) -> Poll<bool> {
+        if self.ended {
+            return Poll::Ready(false);
+        }
+        self.state = state;
+        Poll::Pending
+    }
+
+    /// Starts a request. `false`: the session is over.
+    fn begin(&mut self, env: &Env<'_>, ticket: Ticket, op: Opcode, fixed: hipr_io::Span, tail: u64) -> bool {
+        if let Some(error) = self.responder.admit(&ticket) {
+            self.fail(ticket, error, tail > 0);
+            return true;
+        }
+        let Some(batch) = self.queue.front() else { return false };
+        self.fixed.clear();
+        self.fixed.extend_from_slice(batch.fixed(fixed));
+        if tail > 0 && op.info().is_some_and(|info| info.request.tail == Tail::Small) {
+            self.tail.clear();
+            self.state = State::Small { ticket };
+            return true;
+        }
+        let step = self.call(env, op, None, &[]);
+        self.go_on(env, ticket, step, tail)
+    }
+
+    /// Carries out the request whose fixed part is in `self.fixed`.
+    fn call(
+        &mut self,
+        env: &Env<'_>,
+        op: Opcode,
+        collected: Option<Vec<u8>>,
+        tail: &[u8],
+    ) -> HipResult<Step> {
+        if op.info().is_some_and(|info| info.class != Class::Exempt) {
+            self.owned.open(env.device, env.waker)?;
+        }
+        self.reply.clear();
+        let (owned, reply, handles_max) = (&mut self.owned, &mut self.reply, env.limits.handles_max);
+        let mut call = Call { owned, reply, collected, handles_max };
+        visit(op, &self.fixed, tail, &mut call).unwrap_or_else(|short| Err(short.into()))
+    }
+
+    /// Does what a request's function said is left to do; `tail` bytes of it are still to come.
+    fn go_on(&mut self, env: &Env<'_>, ticket: Ticket, step: HipResult<Step>, tail: u64) -> bool {
+        let step = match step {
+            Ok(step) => step,
+            Err(error) => {
+                self.fail(ticket, error, tail > 0);
+                return true;
+            }
+        };
+        self.state = match step {
+            Step::Write { dst, .. } if tail == 0 || dst.len_bytes() != Some(tail) => {
+                let error = (dst.len_bytes() != Some(tail)).then_some(HipError::INVALID_VALUE);
+                match error {
+                    Some(error) => self.fail(ticket, error, tail > 0),
+                    None => self.complete(ticket, Outcome::ok(&())),
+                }
+                return true;
+            }
+            Step::Write { dst, stream } => return self.begin_write(env, ticket, dst, stream, tail),
+            Step::Collect if tail > 0 => {
+                State::Collect { ticket, collected: Collected::new(env.collected_bytes) }
+            }
+            Step::Collect => {
+                let step = self.call(env, ticket.op(), Some(Vec::new()), &[]);
+                return match step {
+                    Ok(Step::Collect) => false,
+                    step => self.go_on(env, ticket, step, 0),
+                };
+            }
+            // The layouts of all others have no bulk tail.
+            Step::Reply => {
+                let outcome = Outcome::ok_raw(&self.reply);
+                self.complete(ticket, outcome);
+                return true;
+            }
+            Step::Wait(what) => State::Wait { ticket, wait: Wait::Sync(what) },
+            Step::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
+            Step::Reset => State::Wait { ticket, wait: Wait::Reset },
+            Step::Read { src, stream } => State::Wait { ticket, wait: Wait::Read { src, stream } },
+            Step::Shutdown => {
+                self.owned = Owned::default();
+                self.complete(ticket, Outcome::ok(&()));
+                return false;
+            }
+        };
+        true
+    }
+
+    /// Bytes to the device: at once if the stream is idle; collected and enqueued if they are few; else when it is idle.
+    fn begin_write(&mut self, env: &Env<'_>, ticket: Ticket, dst: Region, stream: u64, tail: u64) -> bool {
+        let ready = match self.owned.context() {
+            Ok(context) => context.poll_ready(stream).is_ready(),
+            Err(error) => {
+                self.fail(ticket, error, true);
+                return true;
+            }
+        };
+        if ready {
+            self.owned.unstage(Some(stream));
+        }
+        let limits = env.limits;
+        let room =
+            limits.staged_max_bytes.saturating_sub(self.owned.staged_bytes()).min(limits.stage_max_bytes);
+        self.state = match usize::try_from(tail) {
+            Ok(len) if !ready && len <= room => {
+                State::Stage { ticket, dst, stream, bytes: Vec::with_capacity(len) }
+            }
+            _ => State::Write { ticket, dst, stream, offset: 0, ready },
+        };
+        true
+    }
+
+    /// Bytes of a tail.
+    fn handle_data(&mut self, env: &Env<'_>, state: State, bytes: &[u8], last: bool) {
+        match state {
+            State::Small { ticket } => {
+                self.tail.extend_from_slice(bytes);
+                if !last {
+                    self.state = State::Small { ticket };
+                    return;
+                }
+                let tail = mem::take(&mut self.tail);
+                let step = self.call(env, ticket.op(), None, &tail);
+                self.tail = tail;
+                self.tail.shrink_to(env.limits.stage_max_bytes);
+                self.go_on(env, ticket, step, 0);
+            }
+            State::Collect { ticket, mut collected } => {
+                if let Err(error) = collected.push(bytes, env.limits) {
+                    return self.fail(ticket, error, !last);
+                }
+                if !last {
+                    self.state = State::Collect { ticket, collected };
+                    return;
+                }
+                let step = self.call(env, ticket.op(), Some(collected.into_bytes()), &[]);
+                match step {
+                    Ok(Step::Collect) => self.fail(ticket, HipError::INVALID_VALUE, false),
+                    step => drop(self.go_on(env, ticket, step, 0)),
+                }
+            }
+            State::Stage { ticket, dst, stream, bytes: mut staged } => {
+                staged.extend_from_slice(bytes);
+                if !last {
+                    self.state = State::Stage { ticket, dst, stream, bytes: staged };
+                    return;
+                }
+                let len = staged.len();
+                let result = self
+                    .owned
+                    .context()
+                    .and_then(|c| c.enqueue_write(dst, staged.into_boxed_slice(), stream));
+                if result.is_ok() {
+                    self.owned.stage(stream, len);
+                }
+                self.complete(ticket, result.into());
+            }
+            State::Write { ticket, dst, stream, offset, ready } => {
+                match self.owned.context().and_then(|context| context.write(&dst, offset, bytes)) {
+                    Err(error) => self.fail(ticket, error, !last),
+                    Ok(()) if last => self.complete(ticket, Outcome::ok(&())),
+                    Ok(()) => {
+                        let offset = offset + bytes.len() as u64;
+                        self.state = State::Write { ticket, dst, stream, offset, ready };
+                    }
+                }
+            }
+            State::Skip { ticket, error } if last => self.complete(ticket, Outcome::error(error)),
+            state @ (State::Skip { .. } | State::Idle | State::Wait { .. } | State::Read { .. }) => {
+                self.state = state
+            }
+        }
+    }
+
+    // ---- waits -------------------------------------------------------------------------------------------------------
+
+    fn poll_wait(&mut self, wait: &Wait) -> Poll<HipResult<()>> {
+        let context = match self.owned.context() {
+            Ok(context) => context,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        match *wait {
+            Wait::Sync(what) => context.poll_sync(what),
+            Wait::Read { stream, .. } => context.poll_sync(WaitFor::Stream(stream)),
+            Wait::Free(ptr) => context.poll_free(ptr),
+            Wait::Reset => context.poll_sync(WaitFor::Device),
+        }
+    }
+
+    fn finish_wait(&mut self, ticket: Ticket, wait: Wait, result: HipResult<()>) {
+        match wait {
+            Wait::Sync(WaitFor::Stream(stream)) => self.owned.unstage(Some(stream)),
+            Wait::Sync(WaitFor::Device) => self.owned.unstage(None),
+            Wait::Sync(WaitFor::Event(_)) => {}
+            Wait::Free(ptr) => {
+                if result.is_ok() {
+                    self.owned.remove_allocation(ptr);
+                }
+            }
+            Wait::Reset => {
+                // What surfaced in the wait goes with what caused it (HIP API: hipDeviceReset).
+                let result = self.owned.context().and_then(|context| context.reset());
+                self.owned.clear();
+                return self.complete(ticket, result.into());
+            }
+            Wait::Read { src, stream } => {
+                self.owned.unstage(Some(stream));
+                if result.is_ok() {
+                    let len = src.len_bytes().unwrap_or(0);
+                    self.complete(ticket, Outcome::ok(&()).with_inline(Inline::Stream(len)));
+                    if self.responder.stream_left() > 0 {
+                        self.state = State::Read { src, offset: 0 };
+                    }
+                    return;
+                }
+            }
+        }
+        self.complete(ticket, result.into());
+    }
+
+    /// The next bytes of a reply. Its length is announced, so bytes that cannot be read are zeros and an error of the next
+    /// reply; the region was checked and waited for, so that only a device that fails does that.
+    fn read_chunk(&mut self, env: &Env<'_>, src: Region, offset: u64) {
+        let left = self.responder.stream_left();
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
+        let mut chunk = vec![0; len];
+        if let Err(error) = self.owned.context().and_then(|context| context.read(&src, offset, &mut chunk)) {
+            tracing::warn!(conn = %self.conn, %error, "device memory cannot be read");
+            chunk.fill(0);
+            self.responder.keep(error);
+        }
+        self.broken = self.broken.or(self.responder.push_data(chunk).err());
+        if self.responder.stream_left() > 0 {
+            self.state = State::Read { src, offset: offset + len as u64 };
+        }
+    }
+
+    // ---- ends --------------------------------------------------------------------------------------------------------
+
+    /// The request failed; what is left of its tail means nothing.
+    fn fail(&mut self, ticket: Ticket, error: HipError, has_tail: bool) {
+        if has_tail {
+            self.state = State::Skip { ticket, error };
+        } else {
+            self.complete(ticket, Outcome::error(error));
+        }
+    }
+
+    fn complete(&mut self, ticket: Ticket, outcome: Outcome<Body>) {
+        self.completed += 1;
+        self.broken = self.broken.or(self.responder.complete(ticket, outcome).err());
+    }
+}

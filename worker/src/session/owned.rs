@@ -1,0 +1,299 @@
+//! What one client owns: its context on the device, and the handles and addresses it may name.
+//!
+//! Everything here is checked before a device sees it (HIPR 1.0, rule 7): a handle that is not in these tables is
+//! `INVALID_HANDLE`, an address that is not inside an allocation is `INVALID_VALUE`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
+use crate::dispatch::Settings;
+
+/// The last of the stream handles that exist without being created: 0 and 1 the null stream, 2 the per-thread stream.
+const STREAM_PREDEFINED_MAX: u64 = 2;
+
+/// Whose allocation it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The client allocated it and may free it.
+    Client,
+    /// A variable of a module.
+    Module(u64),
+}
+
+/// A range of memory that the client may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allocation {
+    pub(crate) base: u64,
+    pub(crate) size_bytes: u64,
+    pub(crate) kind: MemoryKind,
+    pub(crate) flags: u32,
+    pub(crate) device: i32,
+    pub(crate) origin: Origin,
+}
+
+/// A kernel that the client has a handle of.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) module: u64,
+    pub(crate) info: FunctionInfo,
+}
+
+/// The tables. The context is opened when it is first needed, so that a connection that only says hello costs no device.
+#[derive(Default)]
+pub(crate) struct Owned {
+    context: Option<Box<dyn Context>>,
+    allocations: BTreeMap<u64, Allocation>,
+    streams: BTreeSet<u64>,
+    events: BTreeSet<u64>,
+    modules: BTreeSet<u64>,
+    functions: BTreeMap<u64, Function>,
+    staged: BTreeMap<u64, usize>,
+    staged_bytes: usize,
+    /// What was set of the device.
+    pub(crate) settings: Settings,
+}
+
+impl Owned {
+    /// Opens the context if that was not done.
+    pub(crate) fn open(&mut self, device: &dyn Device, waker: impl FnOnce() -> Waker) -> HipResult<()> {
+        if self.context.is_none() {
+            self.context = Some(device.open(waker())?);
+        }
+        Ok(())
+    }
+
+    /// The context. `NOT_INITIALIZED` before [`Owned::open`].
+    pub(crate) fn context(&mut self) -> HipResult<&mut dyn Context> {
+        self.context
+            .as_deref_mut()
+            .ok_or(HipError::NOT_INITIALIZED)
+            .map(|context| context as &mut dyn Context)
+    }
+
+    /// The context, for questions.
+    pub(crate) fn context_ref(&self) -> HipResult<&dyn Context> {
+        self.context.as_deref().ok_or(HipError::NOT_INITIALIZED).map(|context| context as &dyn Context)
+    }
+
+    /// Forgets all handles and addresses (the context has released them).
+    pub(crate) fn clear(&mut self) {
+        let context = self.context.take();
+        *self = Self { context, ..Self::default() };
+    }
+
+    // ---- memory ------------------------------------------------------------------------------------------------------
+
+    /// Adds an allocation of the client's.
+    pub(crate) fn add_allocation(&mut self, allocation: Allocation) {
+        self.allocations.insert(allocation.base, allocation);
+    }
+
+    /// Adds a module's variable; where several have one address, the largest counts.
+    pub(crate) fn add_global(&mut self, module: u64, base: u64, size_bytes: u64) -> HipResult<()> {
+        let device = self.context_ref()?.device();
+        let known = self.allocations.get(&base).map_or(0, |known| known.size_bytes);
+        if known < size_bytes {
+            let origin = Origin::Module(module);
+            let kind = MemoryKind::Device;
+            self.add_allocation(Allocation { base, size_bytes, kind, flags: 0, device, origin });
+        }
+        Ok(())
+    }
+
+    /// The allocation that holds the address.
+    pub(crate) fn allocation_at(&self, ptr: u64) -> HipResult<&Allocation> {
+        let (base, allocation) = self.allocations.range(..=ptr).next_back().ok_or(HipError::INVALID_VALUE)?;
+        if ptr - base < allocation.size_bytes { Ok(allocation) } else { Err(HipError::INVALID_VALUE) }
+    }
+
+    /// The allocation that starts at the address and that the client may free.
+    pub(crate) fn freeable(&self, ptr: u64) -> HipResult<&Allocation> {
+        let found = self.allocations.get(&ptr).filter(|allocation| allocation.origin == Origin::Client);
+        found.ok_or(HipError::INVALID_VALUE)
+    }
+
+    /// Forgets an allocation.
+    pub(crate) fn remove_allocation(&mut self, ptr: u64) {
+        self.allocations.remove(&ptr);
+    }
+
+    /// Checks that a region lies in one allocation. An empty one lies anywhere.
+    pub(crate) fn check_region(&self, region: &Region) -> HipResult<()> {
+        let span = region.span_bytes().ok_or(HipError::INVALID_VALUE)?;
+        if span == 0 {
+            return Ok(());
+        }
+        let allocation = self.allocation_at(region.ptr)?;
+        let offset = region.ptr - allocation.base;
+        if span <= allocation.size_bytes - offset { Ok(()) } else { Err(HipError::INVALID_VALUE) }
+    }
+
+    // ---- handles -----------------------------------------------------------------------------------------------------
+
+    /// How many handles and allocations there are.
+    pub(crate) fn handles(&self) -> usize {
+        let (memory, modules) = (self.allocations.len(), self.modules.len() + self.functions.len());
+        memory + modules + self.streams.len() + self.events.len()
+    }
+
+    /// Checks a stream that work can be put on.
+    pub(crate) fn check_stream(&self, stream: u64) -> HipResult<()> {
+        if stream <= STREAM_PREDEFINED_MAX { Ok(()) } else { self.check_own_stream(stream) }
+    }
+
+    /// Checks a stream that the client created.
+    pub(crate) fn check_own_stream(&self, stream: u64) -> HipResult<()> {
+        if self.streams.contains(&stream) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
+    }
+
+    /// Adds a stream.
+    pub(crate) fn add_stream(&mut self, stream: u64) {
+        self.streams.insert(stream);
+    }
+
+    /// Forgets a stream.
+    pub(crate) fn remove_stream(&mut self, stream: u64) {
+        self.streams.remove(&stream);
+        self.unstage(Some(stream));
+    }
+
+    /// Checks an event.
+    pub(crate) fn check_event(&self, event: u64) -> HipResult<()> {
+        if self.events.contains(&event) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
+    }
+
+    /// Adds an event.
+    pub(crate) fn add_event(&mut self, event: u64) {
+        self.events.insert(event);
+    }
+
+    /// Forgets an event.
+    pub(crate) fn remove_event(&mut self, event: u64) {
+        self.events.remove(&event);
+    }
+
+    /// Checks a module.
+    pub(crate) fn check_module(&self, module: u64) -> HipResult<()> {
+        if self.modules.contains(&module) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
+    }
+
+    /// Adds a module.
+    pub(crate) fn add_module(&mut self, module: u64) {
+        self.modules.insert(module);
+    }
+
+    /// Forgets a module with its functions and variables.
+    pub(crate) fn remove_module(&mut self, module: u64) {
+        self.modules.remove(&module);
+        self.functions.retain(|_, function| function.module != module);
+        self.allocations.retain(|_, allocation| allocation.origin != Origin::Module(module));
+    }
+
+    /// Adds a function of a module.
+    pub(crate) fn add_function(&mut self, module: u64, info: FunctionInfo) {
+        self.functions.insert(info.handle, Function { module, info });
+    }
+
+    /// A function.
+    pub(crate) fn function(&self, function: u64) -> HipResult<&Function> {
+        self.functions.get(&function).ok_or(HipError::INVALID_HANDLE)
+    }
+
+    // ---- staged bytes ------------------------------------------------------------------------------------------------
+
+    /// Bytes that were given to the device to be written later and that it may still hold.
+    pub(crate) fn staged_bytes(&self) -> usize {
+        self.staged_bytes
+    }
+
+    /// More of them.
+    pub(crate) fn stage(&mut self, stream: u64, len_bytes: usize) {
+        *self.staged.entry(stream).or_default() += len_bytes;
+        self.staged_bytes += len_bytes;
+    }
+
+    /// A stream, or (`None`) the whole device, was seen without work: it holds none of them.
+    pub(crate) fn unstage(&mut self, stream: Option<u64>) {
+        match stream {
+            Some(stream) => self.staged_bytes -= self.staged.remove(&stream).unwrap_or(0),
+            None => {
+                self.staged.clear();
+                self.staged_bytes = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(ranges: &[(u64, u64)]) -> Owned {
+        let mut owned = Owned::default();
+        for &(base, size_bytes) in ranges {
+            let (kind, origin) = (MemoryKind::Device, Origin::Client);
+            owned.add_allocation(Allocation { base, size_bytes, kind, flags: 0, device: 0, origin });
+        }
+        owned
+    }
+
+    #[test]
+    fn a_region_lies_in_one_allocation_or_nowhere() {
+        let owned = owned(&[(0x1000, 0x100), (0x1100, 0x100)]);
+        let check = |region| owned.check_region(&region);
+        assert_eq!(check(Region::flat(0x1000, 0x100)), Ok(()));
+        assert_eq!(check(Region::flat(0x10ff, 1)), Ok(()));
+        assert_eq!(check(Region::flat(0x5000, 0)), Ok(()));
+        for (ptr, len) in
+            [(0xfff, 1), (0x10ff, 2), (0x1000, 0x200), (0x1200, 1), (0x1000, u64::MAX), (u64::MAX, 2)]
+        {
+            assert_eq!(check(Region::flat(ptr, len)), Err(HipError::INVALID_VALUE), "{ptr:#x} {len:#x}");
+        }
+        let rows = Region { ptr: 0x1000, pitch: 0x40, slice: 0x80, width: 0x20, height: 2, depth: 2 };
+        assert_eq!(check(rows), Ok(()));
+        assert_eq!(check(Region { width: 0x41, ..rows }), Err(HipError::INVALID_VALUE));
+        assert_eq!(check(Region { depth: 3, ..rows }), Err(HipError::INVALID_VALUE));
+        assert_eq!(check(Region { pitch: u64::MAX, ..rows }), Err(HipError::INVALID_VALUE));
+        assert_eq!(check(Region { slice: u64::MAX / 2, depth: 3, ..rows }), Err(HipError::INVALID_VALUE));
+        assert_eq!(owned.handles(), 2);
+    }
+
+    #[test]
+    fn a_module_takes_its_variables_and_functions_along() {
+        let mut owned = owned(&[(0x1000, 0x100)]);
+        owned.add_module(7);
+        let origin = Origin::Module(7);
+        let global = Allocation {
+            base: 0x8000,
+            size_bytes: 16,
+            kind: MemoryKind::Device,
+            flags: 0,
+            device: 0,
+            origin,
+        };
+        owned.add_allocation(global);
+        owned.add_function(7, FunctionInfo { handle: 70, kernarg_size_bytes: 8, params: None });
+        assert_eq!(owned.freeable(0x8000), Err(HipError::INVALID_VALUE), "a variable cannot be freed");
+        assert_eq!(owned.freeable(0x1008), Err(HipError::INVALID_VALUE), "nor the middle of an allocation");
+        assert!(owned.freeable(0x1000).is_ok() && owned.function(70).is_ok());
+        owned.remove_module(7);
+        assert_eq!(owned.check_region(&Region::flat(0x8000, 16)), Err(HipError::INVALID_VALUE));
+        assert_eq!(owned.function(70).map(|_| ()), Err(HipError::INVALID_HANDLE));
+        assert_eq!(owned.check_module(7), Err(HipError::INVALID_HANDLE));
+        assert_eq!(owned.check_region(&Region::flat(0x1000, 0x100)), Ok(()));
+    }
+
+    #[test]
+    fn staged_bytes_are_counted_by_stream() {
+        let mut owned = Owned::default();
+        owned.stage(0, 10);
+        owned.stage(9, 20);
+        owned.unstage(Some(0));
+        assert_eq!(owned.staged_bytes(), 20);
+        owned.unstage(Some(3));
+        owned.unstage(None);
+        assert_eq!(owned.staged_bytes(), 0);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a session is in the middle of.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use hipr_proto::{HipError, HipResult, Ticket};
+
+use crate::SessionLimits;
+use crate::device::{Region, WaitFor};
+
+/// The request that is being carried out. Tickets are completed in order, so there is one at a time.
+#[derive(Debug)]
+pub(super) enum State {
+    /// None.
+    Idle,
+    /// A small tail is coming in.
+    Small { ticket: Ticket },
+    /// A bulk tail is being collected.
+    Collect { ticket: Ticket, collected: Collected },
+    /// Bytes are being collected to be enqueued in stream order.
+    Stage { ticket: Ticket, dst: Region, stream: u64, bytes: Vec<u8> },
+    /// Bytes go to the device as they come in, once it is ready for them.
+    Write { ticket: Ticket, dst: Region, stream: u64, offset: u64, ready: bool },
+    /// The request failed, its tail is still coming in.
+    Skip { ticket: Ticket, error: HipError },
+    /// The device is waited for.
+    Wait { ticket: Ticket, wait: Wait },
+    /// A reply's bytes are being read, as fast as the peer takes them.
+    Read { src: Region, offset: u64 },
+}
+
+/// What is waited for, and for what.
+#[derive(Debug)]
+pub(super) enum Wait {
+    /// To say that it is over.
+    Sync(WaitFor),
+    /// To read memory after the work of the stream.
+    Read { src: Region, stream: u64 },
+    /// To free an allocation after the work that uses it.
+    Free(u64),
+    /// To reset the device.
+    Reset,
+}
+
+/// A tail that is collected: grows as bytes arrive, never by what a message announces, and counts what all sessions hold.
+#[derive(Debug)]
+pub(super) struct Collected {
+    bytes: Vec<u8>,
+    total_bytes: Rc<Cell<usize>>,
+}
+
+impl Collected {
+    pub(super) fn new(total_bytes: &Rc<Cell<usize>>) -> Self {
+        Self { bytes: Vec::new(), total_bytes: total_bytes.clone() }
+    }
+
+    /// Adds bytes; `OUT_OF_MEMORY` above the limits.
+    pub(super) fn push(&mut self, bytes: &[u8], limits: &SessionLimits) -> HipResult<()> {
+        let (len, total) = (self.bytes.len() + bytes.len(), self.total_bytes.get() + bytes.len());
+        if len > limits.collect_max_bytes || total > limits.collect_total_max_bytes {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        self.bytes.try_reserve(bytes.len()).map_err(|_| HipError::OUT_OF_MEMORY)?;
+        self.bytes.extend_from_slice(bytes);
+        self.total_bytes.set(total);
+        Ok(())
+    }
+
+    /// All of them; they count no more.
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.total_bytes.set(self.total_bytes.get() - bytes.len());
+        bytes
+    }
+}
+
+impl Drop for Collected {
+    fn drop(&mut self) {
+        self.total_bytes.set(self.total_bytes.get() - self.bytes.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collected_bytes_have_limits_and_are_given_back() {
+        let total = Rc::new(Cell::new(0));
+        let limits =
+            SessionLimits { collect_max_bytes: 10, collect_total_max_bytes: 15, ..SessionLimits::default() };
+        let mut a = Collected::new(&total);
+        assert_eq!(a.push(&[1; 10], &limits), Ok(()));
+        assert_eq!(a.push(&[1], &limits), Err(HipError::OUT_OF_MEMORY), "one has a limit");
+        let mut b = Collected::new(&total);
+        assert_eq!(b.push(&[2; 6], &limits), Err(HipError::OUT_OF_MEMORY), "all have a limit");
+        assert_eq!(b.push(&[2; 5], &limits), Ok(()));
+        assert_eq!(total.get(), 15);
+        drop(b);
+        assert_eq!((a.into_bytes(), total.get()), (vec![1; 10], 0));
+    }
+}

@@ -1,0 +1,80 @@
+//! Counters that can be read while the worker runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use hipr_proto::{OPS, Opcode};
+
+/// Counts requests by operation, and round trips.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    by_op: Vec<AtomicU64>,
+    unknown: AtomicU64,
+    answered: AtomicU64,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        let by_op = OPS.iter().map(|_| AtomicU64::new(0)).collect();
+        Self { by_op, unknown: AtomicU64::new(0), answered: AtomicU64::new(0) }
+    }
+}
+
+impl Requests {
+    fn row(&self, op: Opcode) -> Option<&AtomicU64> {
+        self.by_op.get(OPS.binary_search_by_key(&op.0, |info| info.code.0).ok()?)
+    }
+
+    pub(crate) fn count(&self, op: Opcode, wants_reply: bool) {
+        self.row(op).unwrap_or(&self.unknown).fetch_add(1, Relaxed);
+        if wants_reply {
+            self.answered.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// What a worker has done so far.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    io: Arc<hipr_io::Stats>,
+    requests: Arc<Requests>,
+}
+
+impl Stats {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn io_counters(&self) -> Arc<hipr_io::Stats> {
+        self.io.clone()
+    }
+
+    pub(crate) fn requests_counters(&self) -> Arc<Requests> {
+        self.requests.clone()
+    }
+
+    /// Connections and bytes.
+    pub fn io(&self) -> hipr_io::StatsSnapshot {
+        self.io.snapshot()
+    }
+
+    /// Requests of one operation that were begun.
+    pub fn requests_of(&self, op: Opcode) -> u64 {
+        self.requests.row(op).map_or(0, |count| count.load(Relaxed))
+    }
+
+    /// Requests that were begun, by operation; those that there were none of are left out.
+    pub fn requests(&self) -> impl Iterator<Item = (Opcode, u64)> {
+        OPS.iter().map(|info| (info.code, self.requests_of(info.code))).filter(|(_, count)| *count > 0)
+    }
+
+    /// Requests with an operation that nobody knows.
+    pub fn unknown_requests(&self) -> u64 {
+        self.requests.unknown.load(Relaxed)
+    }
+
+    /// Requests that asked for an answer: what a client may have waited for.
+    pub fn answered_requests(&self) -> u64 {
+        self.requests.answered.load(Relaxed)
+    }
+}

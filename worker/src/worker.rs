@@ -1,0 +1,196 @@
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use hipr_io::Mailbox;
+use tracing::{debug, info};
+
+use crate::actor::{Actor, Message};
+use crate::config::{Config, Io};
+use crate::rlimit::raise_open_files;
+use crate::stats::Stats;
+
+/// A worker that has its port and does not serve yet.
+#[derive(Debug)]
+pub struct Worker {
+    config: Config,
+    local_addr: SocketAddr,
+    event_loop: Loop,
+    mailbox: Arc<Mailbox>,
+    stats: Stats,
+}
+
+#[derive(Debug)]
+enum Loop {
+    Mio(hipr_io_mio::Loop),
+    Uring(hipr_io_uring::Loop),
+}
+
+impl Loop {
+    fn new(
+        io: Io,
+        listener: TcpListener,
+        limits: hipr_io::Config,
+        stats: Arc<hipr_io::Stats>,
+    ) -> io::Result<Self> {
+        match io {
+            Io::Mio => hipr_io_mio::Loop::new(listener, limits, stats).map(Self::Mio),
+            Io::Uring => hipr_io_uring::Loop::new(listener, limits, stats).map(Self::Uring),
+            Io::Auto => {
+                match hipr_io_uring::Loop::new(listener.try_clone()?, limits.clone(), stats.clone()) {
+                    Ok(event_loop) => Ok(Self::Uring(event_loop)),
+                    Err(why) => {
+                        debug!(%why, "no io_uring, using mio");
+                        Self::new(Io::Mio, listener, limits, stats)
+                    }
+                }
+            }
+        }
+    }
+
+    fn mailbox(&self) -> Arc<Mailbox> {
+        match self {
+            Self::Mio(event_loop) => event_loop.mailbox(),
+            Self::Uring(event_loop) => event_loop.mailbox(),
+        }
+    }
+
+    fn run(self, sender: &Sender<Message>) -> io::Result<()> {
+        // The dispatch thread only goes when it is told to, or with a panic; then its guard stops the loop.
+        let sink = |event| drop(sender.send(Message::Event(event)));
+        match self {
+            Self::Mio(event_loop) => event_loop.run(sink),
+            Self::Uring(event_loop) => event_loop.run(sink),
+        }
+    }
+}
+
+/// Stops the loop when the dispatch thread ends, however that happens.
+struct StopLoop(Arc<Mailbox>);
+
+impl Drop for StopLoop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Worker {
+    /// Opens the port.
+    ///
+    /// # Errors
+    /// The address is not one, is in use, or may not be used; the event loop cannot be had.
+    pub fn bind(mut config: Config) -> io::Result<Self> {
+        match raise_open_files() {
+            Ok(limit) => debug!(limit, "open files"),
+            Err(why) => debug!(%why, "the limit of open files cannot be raised"),
+        }
+        let listener = TcpListener::bind(&config.listen).map_err(|why| {
+            io::Error::new(why.kind(), format!("cannot listen on {}: {why}", config.listen))
+        })?;
+        let local_addr = listener.local_addr()?;
+        config.session.unsent_max_bytes = config.limits.unsent_max_bytes;
+        let stats = Stats::new();
+        let event_loop = Loop::new(config.io, listener, config.limits.clone(), stats.io_counters())?;
+        let mailbox = event_loop.mailbox();
+        Ok(Self { config, local_addr, event_loop, mailbox, stats })
+    }
+
+    /// The address it listens on.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Its counters.
+    pub fn stats(&self) -> Stats {
+        self.stats.clone()
+    }
+
+    /// Serves on the calling thread, until [`Handle::stop`] of a spawned one or an error of the system.
+    ///
+    /// # Errors
+    /// Those of the event loop. A failing connection or request is none.
+    pub fn run(self) -> io::Result<()> {
+        let Self { config, local_addr, event_loop, mailbox, stats } = self;
+        info!(%local_addr, device = config.device.name(), io = %config.io, "serving");
+        let (sender, inbox) = channel();
+        let actor = {
+            let (mailbox, sender) = (mailbox.clone(), sender.clone());
+            let requests = stats.requests_counters();
+            thread::Builder::new().name("hipr-dispatch".into()).spawn(move || {
+                let guard = StopLoop(mailbox.clone());
+                Actor::new(config.device, config.session, mailbox, (sender, inbox), requests).run();
+                drop(guard);
+            })?
+        };
+        let result = event_loop.run(&sender);
+        // An error means that it is gone already, with a panic.
+        let _ = sender.send(Message::Stop);
+        match actor.join() {
+            Ok(()) => result,
+            Err(_) => Err(io::Error::other("the dispatch thread panicked")),
+        }
+    }
+
+    /// Serves on a thread of its own.
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn spawn(self) -> io::Result<Handle> {
+        let (local_addr, mailbox, stats) = (self.local_addr, self.mailbox.clone(), self.stats());
+        let thread = thread::Builder::new().name("hipr-io".into()).spawn(move || self.run())?;
+        Ok(Handle { local_addr, mailbox, stats, thread: Some(thread) })
+    }
+}
+
+/// A worker that serves. Dropping it stops the worker and waits for its end.
+#[derive(Debug)]
+pub struct Handle {
+    local_addr: SocketAddr,
+    mailbox: Arc<Mailbox>,
+    stats: Stats,
+    thread: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl Handle {
+    /// The address it listens on.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Its counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Stops it: connections are closed, sessions released. Returns at once; see [`Handle::join`].
+    pub fn stop(&self) {
+        self.mailbox.stop();
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// What [`Worker::run`] ended with.
+    pub fn join(mut self) -> io::Result<()> {
+        self.join_thread()
+    }
+
+    fn join_thread(&mut self) -> io::Result<()> {
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ok(()),
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(io::Error::other("the worker's thread panicked")),
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.stop();
+        if let Err(why) = self.join_thread() {
+            tracing::error!(%why, "the worker ended with an error");
+        }
+    }
+}
