@@ -153,11 +153,18 @@ impl Allocator {
         live.is_some_and(|allocation| !allocation.freeing)
     }
 
-    /// Unmaps the allocation that starts at `ptr`. Its bytes go when the last snapshot and the last command that uses it go.
-    pub(crate) fn finish_free(&mut self, ptr: u64) {
-        if let Some(allocation) = Self::page_of(ptr).and_then(|page| self.live.remove(&page)) {
-            Arc::make_mut(&mut self.map).remove(&allocation.block);
-        }
+    /// Unmaps the allocation that starts at `ptr`. Its bytes go when the block that is returned, the last snapshot and the last
+    /// command that uses it go.
+    pub(crate) fn finish_free(&mut self, ptr: u64) -> Option<Arc<Block>> {
+        let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
+        Arc::make_mut(&mut self.map).remove(&allocation.block);
+        Some(allocation.block)
+    }
+
+    /// Unmaps everything.
+    pub(crate) fn clear(&mut self) -> Vec<Arc<Block>> {
+        self.map = Arc::default();
+        std::mem::take(&mut self.live).into_values().map(|allocation| allocation.block).collect()
     }
 
     /// The block that holds `len_bytes` bytes from `ptr` on.

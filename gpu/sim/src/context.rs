@@ -192,17 +192,18 @@ impl Context {
         if !state.allocator.owns(ptr) {
             return Poll::Ready(Err(HipError::INVALID_VALUE));
         }
-        match state.streams.wait(WaitFor::Device, None) {
-            Ok(Wait::On(fence)) if !fence.watch() => Poll::Pending,
-            Ok(Wait::On(_)) => {
-                drop(state);
-                self.poll_free(ptr)
+        loop {
+            match state.streams.wait(WaitFor::Device, None) {
+                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
+                Ok(Wait::On(_)) => {}
+                Ok(Wait::Over) => {
+                    let freed = state.allocator.finish_free(ptr);
+                    drop(state);
+                    self.shared.discard(freed.into_iter().collect());
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
             }
-            Ok(Wait::Over) => {
-                state.allocator.finish_free(ptr);
-                Poll::Ready(Ok(()))
-            }
-            Err(error) => Poll::Ready(Err(error)),
         }
     }
 

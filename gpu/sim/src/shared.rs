@@ -12,6 +12,7 @@ use crate::executor::{Job, RunQueue, lock};
 use crate::gpu::Inner;
 use crate::grid::GridJob;
 use crate::map::Map;
+use crate::mem::Block;
 use crate::stream::{Streams, Task, Work};
 use crate::transfer::Transfer;
 
@@ -65,13 +66,15 @@ impl Shared {
         let mut state = lock(&self.state);
         let (result, mut watched) = change(&mut state);
         let State { allocator, streams } = &mut *state;
+        let mut freed = Vec::new();
         let instantly = |work: &Work| match work {
             Work::Record(record) => record.stamp(self.epoch.elapsed().as_nanos() as u64),
-            Work::Free(ptr) => allocator.finish_free(*ptr),
+            Work::Free(ptr) => freed.extend(allocator.finish_free(*ptr)),
             Work::Wait | Work::Task(_) => {}
         };
         let tasks = streams.start(instantly, &mut watched);
         drop(state);
+        self.discard(freed);
         for (stream, task) in tasks {
             match task {
                 Task::Transfer(transfer) => {
@@ -96,10 +99,38 @@ impl Shared {
         self.update(|state| (state.streams.enqueue(stream, work, Arc::default(), Vec::new()), false))
     }
 
+    /// Ends all work and unmaps all memory.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        lock(&self.state).streams.clear();
+        let mut state = lock(&self.state);
+        state.streams.clear();
+        let blocks = state.allocator.clear();
+        drop(state);
+        self.discard(blocks);
     }
+
+    /// Lets go of memory. Giving pages back takes a while, which is not for the owner's thread to wait for.
+    pub(crate) fn discard(&self, blocks: Vec<Arc<Block>>) {
+        if blocks.iter().any(|block| block.len_bytes() > DISCARD_AT_ONCE_BYTES) {
+            self.run_queue.push(&(Arc::new(Discard(Mutex::new(blocks))) as Arc<dyn Job>), 1);
+        }
+    }
+}
+
+/// Freeing a block of at most this many bytes is not worth another thread.
+const DISCARD_AT_ONCE_BYTES: u64 = 1 << 20;
+
+/// Memory that is not used any more.
+struct Discard(Mutex<Vec<Arc<Block>>>);
+
+impl Job for Discard {
+    fn turn(&self) -> bool {
+        let blocks = std::mem::take(&mut *lock(&self.0));
+        drop(blocks);
+        false
+    }
+
+    fn abandon(&self) {}
 }
 
 /// A transfer under way.

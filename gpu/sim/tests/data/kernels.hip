@@ -101,7 +101,7 @@ extern "C" __global__ void spin(const unsigned* stop) {
     while (__hip_atomic_load(stop, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) == 0) {}
 }
 
-extern "C" __global__ void refuse() { asm volatile("s_sethalt 1\n.long 0xbfff0000"); }
+extern "C" __global__ void refuse() { asm volatile(".long 0xbfff0000"); }
 
 __device__ unsigned counter = 40;
 __constant__ unsigned table[4] = {1, 2, 3, 4};
