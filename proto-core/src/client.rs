@@ -54,6 +54,10 @@ impl<B: AsRef<[u8]>> Client<B> {
         inline: Option<B>,
         answered: Answered,
     ) -> Result<Option<Call>, Misuse> {
+        if answered.wants_reply(op) {
+            // Before anything is queued: a request that was sent has to be expected.
+            self.receiver.has_room()?;
+        }
         let call = self.sender.request_with(op, tail, inline, answered)?;
         if let Some(call) = call {
             self.receiver.expect(call)?;

@@ -5,12 +5,12 @@
 //! both ends in one function.
 //!
 //! ```text
-//!                    Client                                          Server
-//!            ┌─────────────────────┐                        ┌─────────────────────┐
-//!  request ─▶│ Sender              │─▶ poll_transmit ─ bytes ─▶ handle_input ─▶ Receiver │─▶ Request, Data
-//!            │                     │                        │                     │        (carry it out)
-//!    Reply ◀─│ ReplyReceiver       │◀─ handle_input ◀─ bytes ─ poll_transmit ◀─ Responder │◀─ complete, push_data
-//!            └─────────────────────┘                        └─────────────────────┘
+//!             Client                                               Server
+//!          ┌───────────────┐                                     ┌───────────┐
+//! request ▶│ Sender        │▶ poll_transmit ═ bytes ▶ handle_input ▶│ Receiver  │▶ Request, Data
+//!          │               │                                     │           │    (carried out)
+//!   Reply ◀│ ReplyReceiver │◀ handle_input ◀ bytes ═ poll_transmit ◀│ Responder │◀ complete, push_data
+//!          └───────────────┘                                     └───────────┘
 //! ```
 //!
 //! * [`op`] is the table of operations: types, codecs, reply rules, the worker's visitor.

@@ -94,11 +94,15 @@ impl ReplyReceiver {
     /// # Errors
     /// As many calls wait as may.
     pub fn expect(&mut self, call: Call) -> Result<(), Misuse> {
-        if self.calls.len() >= self.limits.open_max {
-            return Err(Misuse::TooManyCalls { max: self.limits.open_max });
-        }
+        self.has_room()?;
         self.calls.push_back(call);
         Ok(())
+    }
+
+    /// Whether one more call can be expected.
+    pub(crate) fn has_room(&self) -> Result<(), Misuse> {
+        let max = self.limits.open_max;
+        if self.calls.len() < max { Ok(()) } else { Err(Misuse::TooManyCalls { max }) }
     }
 
     /// Takes bytes from the front of `input` and returns what they say, at most one thing. Call it until it needs more.

@@ -26,6 +26,17 @@ pub enum Answered {
     Never,
 }
 
+impl Answered {
+    /// Whether `op` is answered.
+    pub fn wants_reply(self, op: &impl Op) -> bool {
+        match self {
+            Self::AsUsual => op.wants_reply(),
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
 /// A request that waits for its reply: what a [`ReplyReceiver`](crate::ReplyReceiver) has to know of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "the reply receiver has to expect the call"]
@@ -112,11 +123,7 @@ impl<B: AsRef<[u8]>> Sender<B> {
         if op.tail_len().of(given) != Ok(given) {
             return Err(Misuse::TailSize { op: O::OPCODE, need, given });
         }
-        let wants_reply = match answered {
-            Answered::AsUsual => op.wants_reply(),
-            Answered::Always => true,
-            Answered::Never => false,
-        };
+        let wants_reply = answered.wants_reply(op);
         let message = Message { op: O::OPCODE, fixed_size: O::SIZE, tail, inline, wants_reply };
         let reply = (O::Reply::SIZE, op.reply_tail_len());
         self.queue(message, reply, |out| op.put(out))

@@ -233,6 +233,11 @@ macro_rules! operations {
                 },
             }
         ),*];
+
+        /// Decodes and encodes again, for each row a request and a reply.
+        #[cfg(test)]
+        pub(crate) const ROUND_TRIPS: &[(Opcode, tests::RoundTrip, tests::RoundTrip)] =
+            &[$((Opcode::$NAME, tests::round_trip::<$Ty>, tests::round_trip::<$Rep>)),*];
     };
 }
 

@@ -71,7 +71,7 @@ impl LaunchKernel {
 /// The longest name that a worker accepts, in bytes.
 pub const NAME_MAX_BYTES: usize = 1024;
 
-/// What a client sends for a name that fits (`cstr[256]`): a longer one is sent as long as it is.
+/// Bytes that a client sends for a name that fits into them with a NUL (`cstr[256]`).
 pub const NAME_FIELD_BYTES: usize = 256;
 
 /// The name in the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`: what is before the first NUL.
@@ -90,7 +90,7 @@ pub fn name_of(tail: &[u8]) -> Result<&str, WireError> {
 }
 
 /// Appends a name as the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`: NUL-padded to [`NAME_FIELD_BYTES`], or with
-/// one NUL after it where it is longer.
+/// one NUL after it where it does not fit.
 ///
 /// # Errors
 /// A name that is empty, contains a NUL, or is longer than [`NAME_MAX_BYTES`].

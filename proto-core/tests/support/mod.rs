@@ -1,0 +1,147 @@
+//! What several tests need: requests as bytes, a server that answers from a script, replies taken apart.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use hipr_proto::{Header, HipError, Limits, Misuse, Op, Opcode, Outbox, Outcome, Rx, Server, Ticket, Wire};
+
+/// A request's bytes, made without the client.
+pub(crate) fn request(op: &impl Op, id: u32, flags: u32, tail: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    op.put(&mut body);
+    body.extend_from_slice(tail);
+    raw(opcode_of(op), id, flags, &body)
+}
+
+/// A message's bytes, whatever they say.
+pub(crate) fn raw(op: Opcode, id: u32, flags: u32, body: &[u8]) -> Vec<u8> {
+    let mut out = Header::new(op, id, body.len() as u64, flags).to_bytes().to_vec();
+    out.extend_from_slice(body);
+    out
+}
+
+fn opcode_of<O: Op>(_: &O) -> Opcode {
+    O::OPCODE
+}
+
+/// A reply, taken apart: header, error code, what follows.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) op: Opcode,
+    pub(crate) id: u32,
+    pub(crate) flags: u32,
+    pub(crate) error: i32,
+    pub(crate) body: Vec<u8>,
+}
+
+pub(crate) fn seen(mut bytes: &[u8]) -> Vec<Seen> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let header = Header::take(&mut bytes).expect("a header");
+        let (mut payload, rest) = bytes.split_at(header.payload_length as usize);
+        bytes = rest;
+        let error = i32::take(&mut payload).expect("an error code");
+        let (op, id, flags) = (header.op, header.request_id, header.flags);
+        all.push(Seen { op, id, flags, error, body: payload.to_vec() });
+    }
+    all
+}
+
+/// id and error code of each reply.
+pub(crate) fn errors(bytes: &[u8]) -> Vec<(u32, i32)> {
+    seen(bytes).iter().map(|reply| (reply.id, reply.error)).collect()
+}
+
+/// A server on a desk: bytes in, requests to look at, replies out.
+pub(crate) struct Desk {
+    pub(crate) server: Server<Vec<u8>>,
+}
+
+/// A request as it was delivered.
+#[derive(Debug)]
+pub(crate) struct Got {
+    pub(crate) ticket: Ticket,
+    pub(crate) op: Opcode,
+    pub(crate) fixed: Vec<u8>,
+    pub(crate) tail: u64,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self::with(Limits::default())
+    }
+
+    pub(crate) fn with(limits: Limits) -> Self {
+        Self { server: Server::new(limits) }
+    }
+
+    /// All requests in `bytes`, which have to be whole.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Got> {
+        let mut input = bytes;
+        let mut all: Vec<Got> = Vec::new();
+        loop {
+            match self.server.handle_input(&mut input).expect("good bytes") {
+                Rx::Request { ticket, op, fixed, tail } => {
+                    all.push(Got { ticket, op, fixed: fixed.to_vec(), tail, data: Vec::new() });
+                }
+                Rx::Data { bytes, last } => {
+                    let got = all.last_mut().expect("data belongs to a request");
+                    got.data.extend_from_slice(bytes);
+                    assert_eq!(last, got.data.len() as u64 == got.tail);
+                }
+                Rx::NeedMore => break,
+                Rx::Paused => panic!("paused"),
+            }
+        }
+        assert!(input.is_empty());
+        all
+    }
+
+    /// The one request in `bytes`.
+    pub(crate) fn one(&mut self, bytes: &[u8]) -> Got {
+        let mut all = self.feed(bytes);
+        assert_eq!(all.len(), 1);
+        all.remove(0)
+    }
+
+    pub(crate) fn complete(&mut self, ticket: Ticket, outcome: Outcome<Vec<u8>>) -> Result<(), Misuse> {
+        self.server.complete(ticket, outcome)
+    }
+
+    /// Receives a request and completes it.
+    pub(crate) fn carry_out(&mut self, bytes: &[u8], outcome: Result<(), HipError>) {
+        let got = self.one(bytes);
+        self.complete(got.ticket, outcome.into()).expect("in order");
+    }
+
+    /// The bytes that leave.
+    pub(crate) fn sent(&mut self) -> Vec<u8> {
+        let mut outbox = Outbox::new();
+        self.server.poll_transmit(&mut outbox);
+        flat(&outbox)
+    }
+}
+
+pub(crate) fn flat<B: AsRef<[u8]>>(outbox: &Outbox<B>) -> Vec<u8> {
+    outbox.slices().flatten().copied().collect()
+}
+
+/// xorshift64*: the same numbers for the same seed, everywhere.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % end
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
