@@ -120,7 +120,7 @@ impl Relocation {
 impl CodeObject {
     /// Puts the segments of `elf`, the bytes this was parsed from, into `memory` as it is when loaded at address
     /// `base`, and relocates it. `memory` starts at `base` and has [`CodeObject::image_bytes`] bytes or more; bytes
-    /// between segments are zeroed.
+    /// between segments are zeroed. `base` must be a multiple of every segment's alignment (4096, from all compilers).
     pub fn load(&self, elf: &[u8], base: u64, memory: &mut [u8]) -> Result<(), LoadError> {
         let (needed, len) = (self.image_bytes(), memory.len() as u64);
         let outside = LoadError::Memory { len, needed };

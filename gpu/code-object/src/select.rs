@@ -35,8 +35,7 @@ pub fn select<'a>(image: &'a [u8], device: &Target) -> Result<Cow<'a, [u8]>, Sel
 /// The ELF code object for `device` in a bare ELF file, an offload bundle or a compressed bundle.
 ///
 /// Code for exactly the device's processor is preferred to generic code, and among equals the one that was compiled
-/// for more of the device's settings, then the first. Bytes behind the image do no harm, except behind a version 1
-/// compressed bundle, which cannot say where it ends (see [`crate::Measure`]).
+/// for more of the device's settings, then the first. Bytes behind the image do no harm.
 pub fn select_with<'a>(
     image: &'a [u8],
     device: &Target,
@@ -69,6 +68,11 @@ fn select_elf<'a>(elf: &'a [u8], device: &Target) -> Result<&'a [u8], SelectErro
     Err(SelectError::NoMatch { device: device.clone(), available: vec![name] })
 }
 
+/// The target of a HIP entry; bundles may hold OpenMP's code as well, which is no use to HIP.
+fn hip_target(id: &str) -> Option<Target> {
+    if id.starts_with("hip") { Target::of_entry(id).ok() } else { None }
+}
+
 fn select_entry<'a>(image: &'a [u8], device: &Target) -> Result<&'a [u8], SelectError> {
     let bundle = Bundle::parse(image)?;
     let mut best: Option<(Fit, &[u8])> = None;
@@ -79,7 +83,7 @@ fn select_entry<'a>(image: &'a [u8], device: &Target) -> Result<&'a [u8], Select
         if code.is_empty() {
             continue;
         }
-        let Some(fit) = Target::of_entry(&entry.id).ok().and_then(|target| target.runs_on(device)) else {
+        let Some(fit) = hip_target(&entry.id).and_then(|target| target.runs_on(device)) else {
             available.push(entry.id.clone());
             continue;
         };

@@ -1,0 +1,88 @@
+//! Files of `data/`, and compressed bundles put together by hand.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::io::Write as _;
+use std::path::Path;
+
+use hipr_code_object::Target;
+use md5::{Digest, Md5};
+
+/// The bytes of a file of `data/`.
+pub(crate) fn data(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The text of a file of `data/`.
+pub(crate) fn text(name: &str) -> String {
+    String::from_utf8(data(name)).unwrap()
+}
+
+pub(crate) fn target(text: &str) -> Target {
+    text.parse().unwrap()
+}
+
+/// Every committed file that is an image of some kind.
+pub(crate) const IMAGES: [&str; 13] = [
+    "kernels-v4.elf",
+    "kernels-v5.elf",
+    "kernels-v6.elf",
+    "kernels-gfx1100.elf",
+    "notes.elf",
+    "relocations.elf",
+    "undefined.elf",
+    "descriptor.elf",
+    "one-gfx942.elf",
+    "one.bundle",
+    "one-v2.ccob",
+    "one-v3.ccob",
+    "one-v2-zlib.ccob",
+];
+
+pub(crate) const ZLIB: u16 = 0;
+pub(crate) const ZSTD: u16 = 1;
+
+/// The zstd frame that clang wrote for `one.bundle`.
+pub(crate) fn clang_zstd_stream() -> Vec<u8> {
+    data("one-v3.ccob")[32..].to_vec()
+}
+
+pub(crate) fn zlib_stream(bundle: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bundle).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A zstd frame of blocks that hold the bundle as it is (RFC 8878, 3.1.1), with a window of 2^(10 + `exponent`).
+pub(crate) fn raw_zstd_stream(bundle: &[u8], exponent: u8) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3];
+    let blocks = bundle.chunks(100_000).count();
+    for (index, block) in bundle.chunks(100_000).enumerate() {
+        let header = (block.len() as u32) << 3 | u32::from(index + 1 == blocks);
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.extend_from_slice(block);
+    }
+    frame
+}
+
+/// A compressed bundle of any version and method around a ready stream.
+pub(crate) fn ccob(version: u16, method: u16, bundle: &[u8], stream: &[u8]) -> Vec<u8> {
+    let mut image = b"CCOB".to_vec();
+    image.extend_from_slice(&version.to_le_bytes());
+    image.extend_from_slice(&method.to_le_bytes());
+    let (len, stream_len) = (bundle.len(), stream.len());
+    match version {
+        1 => image.extend_from_slice(&(len as u32).to_le_bytes()),
+        2 => {
+            image.extend_from_slice(&(stream_len as u32 + 24).to_le_bytes());
+            image.extend_from_slice(&(len as u32).to_le_bytes());
+        }
+        _ => {
+            image.extend_from_slice(&(stream_len as u64 + 32).to_le_bytes());
+            image.extend_from_slice(&(len as u64).to_le_bytes());
+        }
+    }
+    image.extend_from_slice(&Md5::digest(bundle)[..8]);
+    image.extend_from_slice(stream);
+    image
+}

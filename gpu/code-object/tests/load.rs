@@ -1,0 +1,114 @@
+//! Code objects in memory: segments, zeroed tails and relocations.
+
+mod common;
+
+use common::data;
+use hipr_code_object::{CodeObject, LoadError, RelocationKind, RelocationTarget};
+
+const BASE: u64 = 0x7f12_3456_7000;
+
+fn loaded(elf: &[u8]) -> (CodeObject, Vec<u8>) {
+    let code = CodeObject::parse(elf).unwrap();
+    let mut memory = vec![0xee; code.image_bytes() as usize];
+    code.load(elf, BASE, &mut memory).unwrap();
+    (code, memory)
+}
+
+fn at(memory: &[u8], vaddr: u64) -> u64 {
+    u64::from_le_bytes(memory[vaddr as usize..][..8].try_into().unwrap())
+}
+
+#[test]
+fn variables_have_their_first_values() {
+    for name in ["kernels-v4.elf", "kernels-v5.elf", "kernels-v6.elf", "kernels-gfx1100.elf"] {
+        let (code, memory) = loaded(&data(name));
+        let vaddr = |name| code.global(name).unwrap().vaddr;
+        assert_eq!(at(&memory, vaddr("counter")) as u32, 7, "{name}");
+        let scale = &memory[vaddr("scale") as usize..][..16];
+        assert_eq!(scale, [1f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).as_flattened(), "{name}");
+        let table = code.global("table").unwrap();
+        assert!(
+            memory[table.vaddr as usize..][..table.size as usize].iter().all(|byte| *byte == 0),
+            "{name}"
+        );
+        // A pointer to another variable: where it is loaded.
+        assert_eq!(at(&memory, vaddr("first")), BASE + table.vaddr, "{name}");
+        assert_eq!(code.relocations().len(), 1);
+    }
+}
+
+#[test]
+fn every_kind_of_relocation_is_computed() {
+    let elf = data("relocations.elf");
+    let (code, memory) = loaded(&elf);
+    let vaddr = |name| code.global(name).unwrap().vaddr;
+    let value = |name| at(&memory, vaddr(name));
+    assert_eq!(value("value"), 0x1122_3344_5566_7788);
+    assert_eq!(value("absolute"), BASE + vaddr("value") + 4);
+    assert_eq!(value("relative"), BASE + vaddr("absolute") + 8 + 1);
+    assert_eq!(value("distance"), vaddr("value").wrapping_sub(16).wrapping_sub(vaddr("distance")));
+    assert_eq!(value("weak_pointer"), 0);
+
+    // The linker writes few of the kinds that loaders know: give the absolute one other numbers.
+    let place = vaddr("absolute");
+    let entry = elf.windows(8).rposition(|bytes| bytes == place.to_le_bytes()).unwrap();
+    let entries = elf.windows(8).filter(|bytes| *bytes == place.to_le_bytes()).count();
+    assert!(entries >= 1);
+    let rela = (0..entry + 1)
+        .rev()
+        .find(|at| elf[*at..].starts_with(&place.to_le_bytes()) && elf[*at + 8] == 3)
+        .unwrap();
+    let target = BASE + vaddr("value") + 4;
+    let distance = target.wrapping_sub(BASE + place);
+    let low = |value: u64| value as u32 as u64;
+    for (number, expected) in [
+        (1, low(target)),
+        (2, target >> 32),
+        (4, low(distance)),
+        (5, distance),
+        (6, low(target)),
+        (10, low(distance)),
+        (11, distance >> 32),
+    ] {
+        let mut elf = elf.clone();
+        elf[rela + 8] = number;
+        let (code, memory) = loaded(&elf);
+        let kind = RelocationKind::of(number.into()).unwrap();
+        assert!(
+            code.relocations().iter().any(|relocation| relocation.kind == kind && relocation.vaddr == place)
+        );
+        assert_eq!(at(&memory, place), expected, "type {number}");
+    }
+    let mut unknown = elf.clone();
+    unknown[rela + 8] = 99;
+    assert_eq!(CodeObject::parse(&unknown).unwrap_err(), hipr_code_object::ParseError::Relocation(99));
+}
+
+#[test]
+fn what_cannot_be_loaded_says_why() {
+    let elf = data("undefined.elf");
+    let code = CodeObject::parse(&elf).unwrap();
+    assert!(
+        code.relocations().iter().any(|r| r.target == RelocationTarget::Undefined("elsewhere".to_owned()))
+    );
+    let mut memory = vec![0; code.image_bytes() as usize];
+    assert_eq!(code.load(&elf, BASE, &mut memory), Err(LoadError::Undefined("elsewhere".to_owned())));
+
+    let elf = data("kernels-v6.elf");
+    let code = CodeObject::parse(&elf).unwrap();
+    let needed = code.image_bytes();
+    let mut memory = vec![0; needed as usize - 1];
+    assert_eq!(code.load(&elf, BASE, &mut memory), Err(LoadError::Memory { len: needed - 1, needed }));
+    let mut memory = vec![0; needed as usize];
+    assert!(matches!(code.load(&elf[..5000], BASE, &mut memory), Err(LoadError::File(_))));
+    // A relocated place far outside.
+    let place = code.relocations()[0].vaddr;
+    let rela = elf.windows(8).position(|bytes| bytes == place.to_le_bytes()).unwrap();
+    let mut moved = elf.clone();
+    let at = (rela..elf.len())
+        .find(|at| elf[*at..].starts_with(&place.to_le_bytes()) && elf[*at + 8] == 13)
+        .unwrap();
+    moved[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+    let code = CodeObject::parse(&moved).unwrap();
+    assert_eq!(code.load(&moved, BASE, &mut memory), Err(LoadError::Place(u64::MAX)));
+}
