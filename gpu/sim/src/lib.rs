@@ -1,4 +1,41 @@
 //! The emulated GPU: a gfx942 that runs the machine code of real compilers on any Linux host.
+//!
+//! ```text
+//!  Context (one client)          Gpu (all clients)
+//!  handles, events, modules      executor threads, memory budget
+//!       │ commands                    ▲ jobs, in turns
+//!       ▼                             │
+//!  streams: what waits for what ──────┘
+//!                                     │ a launch: groups ─▶ waves
+//!                                     ▼
+//!                       step::run: decode, execute, 64 lanes at a time
+//! ```
+//!
+//! - [`Gpu::open`] gives a client a [`Context`]: an address space, streams, events and modules of its own. No method of it
+//!   blocks: work is queued, waits are polled, and the [`Waker`] says when to poll again.
+//! - A kernel's wild access or unknown instruction ends the kernel with an error on its stream and one line in the log that
+//!   names kernel, address and lane. Nothing that a kernel or a code object does brings the host down.
+//! - What the device claims to be is in [`property`] and [`attribute`].
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::task::Poll;
+//!
+//! use hipr_sim::{Config, Gpu, MemoryKind, Region, WaitFor};
+//!
+//! let gpu = Gpu::new(Config { memory_bytes: Some(1 << 20), ..Config::default() })?;
+//! let (waker, woken) = std::sync::mpsc::channel();
+//! let mut context = gpu.open(Arc::new(move || drop(waker.send(()))));
+//! let region = Region::flat(context.malloc(4096, MemoryKind::Device)?, 4096);
+//! context.fill(region, 7, 1, 0)?;
+//! while context.poll_sync(WaitFor::Stream(0)) == Poll::Pending {
+//!     woken.recv()?;
+//! }
+//! let mut bytes = [0; 4096];
+//! context.read(&region, 0, &mut bytes)?;
+//! assert_eq!(bytes, [7; 4096]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

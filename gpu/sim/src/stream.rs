@@ -28,7 +28,7 @@ pub const LEGACY_STREAM: u64 = 1;
 /// hipStreamPerThread: a blocking stream that is always there.
 pub const PER_THREAD_STREAM: u64 = 2;
 /// A stream without a handle for what the context does after all work that is enqueued now, ordered against no other stream.
-pub(crate) const HOUSEKEEPING: u64 = u64::MAX;
+const HOUSEKEEPING: u64 = u64::MAX;
 
 /// What a wait covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,13 +124,8 @@ impl Streams {
     }
 
     fn queue(&self, stream: u64) -> HipResult<&Queue> {
-        let queue = self.queues.get(&canonical(stream)).filter(|queue| !queue.destroyed);
-        queue.ok_or(HipError::INVALID_HANDLE)
-    }
-
-    fn queue_mut(&mut self, stream: u64) -> HipResult<&mut Queue> {
-        let queue = self.queues.get_mut(&canonical(stream)).filter(|queue| !queue.destroyed);
-        queue.ok_or(HipError::INVALID_HANDLE)
+        let queue = self.queues.get(&canonical(stream));
+        queue.filter(|queue| stream != HOUSEKEEPING && !queue.destroyed).ok_or(HipError::INVALID_HANDLE)
     }
 
     /// Adds a stream under a new handle.
@@ -151,10 +146,9 @@ impl Streams {
     /// # Errors
     /// `INVALID_HANDLE` for an unknown stream and for those that are always there.
     pub(crate) fn destroy(&mut self, stream: u64) -> HipResult<()> {
-        if stream <= PER_THREAD_STREAM || stream == HOUSEKEEPING {
-            return Err(HipError::INVALID_HANDLE);
-        }
-        let queue = self.queue_mut(stream)?;
+        let queue = self.queues.get_mut(&stream).filter(|queue| !queue.destroyed);
+        let queue = queue.filter(|_| stream > PER_THREAD_STREAM && stream != HOUSEKEEPING);
+        let queue = queue.ok_or(HipError::INVALID_HANDLE)?;
         queue.destroyed = true;
         if queue.commands.is_empty() {
             self.queues.remove(&stream);
@@ -171,6 +165,9 @@ impl Streams {
     }
 
     /// Appends a command that also waits for `after`, and completes `fence`.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE` for an unknown stream.
     pub(crate) fn enqueue(
         &mut self,
         stream: u64,
@@ -180,10 +177,21 @@ impl Streams {
     ) -> HipResult<()> {
         after.extend(self.ordered_before(stream)?.cloned());
         after.retain(|fence| !fence.is_done());
-        let queue = self.queue_mut(stream)?;
-        queue.tail = Some(Arc::clone(&fence));
-        queue.commands.push_back(Command { after, fence, work });
+        self.append(canonical(stream), Command { after, fence, work });
         Ok(())
+    }
+
+    /// Does `work` when everything that is enqueued now is done.
+    pub(crate) fn enqueue_after_all(&mut self, work: Work) {
+        let after = self.queues.values().filter_map(|queue| queue.pending().cloned()).collect();
+        self.append(HOUSEKEEPING, Command { after, fence: Arc::default(), work });
+    }
+
+    fn append(&mut self, stream: u64, command: Command) {
+        if let Some(queue) = self.queues.get_mut(&stream) {
+            queue.tail = Some(Arc::clone(&command.fence));
+            queue.commands.push_back(command);
+        }
     }
 
     /// What a new command on `stream` waits for because of the null stream's rule.
@@ -267,11 +275,6 @@ impl Streams {
             WaitFor::Event(_) => record.map(|record| &record.fence).filter(|fence| !fence.is_done()),
         };
         Ok(pending.map_or(Wait::Over, |fence| Wait::On(Arc::clone(fence))))
-    }
-
-    /// The completion of the last command of each stream that is not done.
-    pub(crate) fn pending(&self) -> Vec<Arc<Fence>> {
-        self.queues.values().filter_map(|queue| queue.pending().cloned()).collect()
     }
 
     /// What a command that is enqueued on `stream` now would wait for.

@@ -7,13 +7,12 @@ use hipr_proto::{HipError, HipResult};
 
 use super::Context;
 use crate::executor::lock;
-use crate::fence::Fence;
 use crate::grid::Grid;
 use crate::launch::{Launch, Param, Setup};
 use crate::module::{Function, Module};
 use crate::occupancy::Demand;
 use crate::property;
-use crate::stream::{HOUSEKEEPING, Task, Work};
+use crate::stream::{Task, Work};
 
 /// A kernel found in a module.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,14 +78,9 @@ impl Context {
         self.functions.retain(|_, function| function.module != module);
         let ptr = unloaded.block.base();
         self.shared.update(|state| {
-            let after = state.streams.pending();
-            let freed = state.allocator.start_free(ptr);
-            let work = Work::Free(ptr);
-            (
-                freed
-                    .and_then(|()| state.streams.enqueue(HOUSEKEEPING, work, Arc::<Fence>::default(), after)),
-                false,
-            )
+            let result = state.allocator.start_free(ptr);
+            state.streams.enqueue_after_all(Work::Free(ptr));
+            (result, false)
         })
     }
 

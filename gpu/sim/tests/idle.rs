@@ -1,0 +1,27 @@
+//! What a context costs that does nothing, measured in an own process.
+
+#[path = "session/mod.rs"]
+mod session;
+
+use session::Session;
+
+fn status(field: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn idle_contexts_and_untouched_memory_cost_little() {
+    const CONTEXTS: u64 = 2000;
+    let gpu = session::gpu(2);
+    let (threads, kib) = (status("Threads"), status("VmRSS"));
+    let mut sessions: Vec<_> = (0..CONTEXTS).map(|_| Session::open(&gpu)).collect();
+    assert_eq!(status("Threads"), threads);
+    let each = status("VmRSS").saturating_sub(kib) * 1024 / CONTEXTS;
+    assert!(each < 32 << 10, "{each} bytes each");
+    let kib = status("VmRSS");
+    let ptr = sessions[0].malloc(200 << 20);
+    sessions[0].write(ptr + (100 << 20), &[1]);
+    assert!(status("VmRSS").saturating_sub(kib) < 4 << 10);
+}
