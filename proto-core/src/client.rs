@@ -1,7 +1,7 @@
 //! Both halves of a client in one, for transports that write and read on one thread.
 
 use crate::error::{Fatal, Misuse};
-use crate::op::Op;
+use crate::op::{Op, Opcode};
 use crate::outbox::Outbox;
 use crate::receiver::Limits;
 use crate::reply_receiver::{Answer, ReplyReceiver};
@@ -59,6 +59,27 @@ impl<B: AsRef<[u8]>> Client<B> {
             self.receiver.has_room()?;
         }
         let call = self.sender.request_with(op, tail, inline, answered)?;
+        if let Some(call) = call {
+            self.receiver.expect(call)?;
+        }
+        Ok(call)
+    }
+
+    /// See [`Sender::request_raw`].
+    ///
+    /// # Errors
+    /// As [`Sender::request_raw`], or too many calls wait.
+    pub fn request_raw(
+        &mut self,
+        op: Opcode,
+        fixed: &[u8],
+        inline: Option<B>,
+        wants_reply: bool,
+    ) -> Result<Option<Call>, Misuse> {
+        if wants_reply {
+            self.receiver.has_room()?;
+        }
+        let call = self.sender.request_raw(op, fixed, inline, wants_reply)?;
         if let Some(call) = call {
             self.receiver.expect(call)?;
         }
