@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use hipr_proto::HipError;
 
@@ -25,8 +26,8 @@ const WAVE_INSTRUCTIONS: u64 = 8192;
 const ROUNDS: u32 = 4;
 /// Barriers that a group may pass in one slice.
 const BARRIERS: u32 = 512;
-/// Groups that a thread runs to their end before other work has its turn.
-const GROUPS_PER_TURN: u32 = 64;
+/// How long a thread works on a grid before other work has its turn.
+const TURN: Duration = Duration::from_millis(4);
 
 /// A launch that waits in its stream.
 #[derive(Debug)]
@@ -60,17 +61,22 @@ enum Slice {
 }
 
 impl Group {
-    /// Group number `number`, in the memory of one that has ended if there is one: what a lane finds in its scratch before it
-    /// writes there is left from the same launch, as on the hardware.
+    /// Group number `number`, in the memory of one that has ended if there is one.
     fn start(setup: &Setup, number: u64, spare: Option<Box<Self>>) -> Box<Self> {
-        let mut group = spare.unwrap_or_else(|| Box::new(Self { members: Vec::new(), lds: Lds::default() }));
+        let mut group = spare.unwrap_or_else(|| {
+            let member = || Member {
+                wave: setup.new_wave(),
+                scratch: Scratch::new(setup.scratch_bytes),
+                stage: Stage::Ready,
+            };
+            let members = (0..setup.waves()).map(|_| member()).collect();
+            Box::new(Self { members, lds: Lds::default() })
+        });
         group.lds.reset(setup.lds_bytes);
-        let mut scratch: Vec<_> = group.members.drain(..).map(|member| member.scratch).collect();
-        group.members.extend((0..setup.waves()).map(|index| Member {
-            wave: setup.wave(number, index),
-            scratch: scratch.pop().unwrap_or_else(|| Scratch::new(setup.scratch_bytes)),
-            stage: Stage::Ready,
-        }));
+        for (index, member) in (0..).zip(&mut group.members) {
+            setup.start(&mut member.wave, number, index);
+            member.stage = Stage::Ready;
+        }
         group
     }
 
@@ -224,11 +230,8 @@ impl GridJob {
 impl Job for GridJob {
     fn turn(&self) -> bool {
         let space = Space::new(self.shared.snapshot(), Arc::clone(&self.setup.memory));
-        let mut spare = None;
-        for _ in 0..GROUPS_PER_TURN {
-            if self.settle() {
-                return false;
-            }
+        let (started, mut spare) = (Instant::now(), None);
+        while !self.settle() {
             let Some(mut group) = self.next_group(spare.take()) else {
                 // What is left is with other threads; whoever ends the last group settles it.
                 self.settle();
@@ -245,8 +248,11 @@ impl Job for GridJob {
                 }
                 Err(fault) => self.end_group(Some(self.report(fault))),
             }
+            if started.elapsed() > TURN {
+                return !self.settle();
+            }
         }
-        !self.settle()
+        false
     }
 
     fn abandon(&self) {

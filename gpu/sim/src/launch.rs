@@ -148,11 +148,18 @@ impl Setup {
         volume(self.block).unwrap_or(0) as u32
     }
 
-    /// Wave `index` of group number `group`, as the hardware starts it: user SGPRs, then the group's id in the dimensions that
-    /// the kernel asks for; packed work-item ids in v0; lanes beyond the group's end switched off.
-    pub(crate) fn wave(&self, group: u64, index: u32) -> Wave {
+    /// A wave with the kernel's registers, all 0.
+    pub(crate) fn new_wave(&self) -> Wave {
+        Wave::new(self.function.vgprs() as usize, self.function.kernel.descriptor.accum_offset() as usize)
+    }
+
+    /// Makes `wave` wave `index` of group number `group`, as the hardware starts it: user SGPRs, then the group's id in the
+    /// dimensions that the kernel asks for; packed work-item ids in v0; lanes beyond the group's end switched off. The other
+    /// vector registers stay as they are: on the hardware, too, they hold what a wave before has left.
+    pub(crate) fn start(&self, wave: &mut Wave, group: u64, index: u32) {
         let descriptor = &self.function.kernel.descriptor;
-        let mut wave = Wave::new(self.function.vgprs() as usize, descriptor.accum_offset() as usize);
+        wave.sgpr.fill(0);
+        wave.scc = false;
         wave.mode = Mode::from_rsrc1(descriptor.rsrc1);
         wave.pc = self.function.entry;
         wave.hardware_id = (group as u32 & 0xffff) | (index << 16);
@@ -173,7 +180,6 @@ impl Setup {
         for (item, id) in (first..first + lanes).zip(wave.row_mut(0)) {
             *id = (item % bx) | ((item / bx % by) << 10) | ((item / bx / by) << 20);
         }
-        wave
     }
 }
 
