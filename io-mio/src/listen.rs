@@ -9,6 +9,8 @@ use tracing::{debug, warn};
 
 /// How long to wait before the next try after the system refused a descriptor.
 const BACK_OFF_MS: u64 = 100;
+/// Connections that may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4096;
 /// Connections accepted before the others get their turn.
 const TURN: u32 = 256;
 
@@ -23,6 +25,7 @@ pub(crate) struct Listen {
 
 impl Listen {
     pub(crate) fn new(mut listener: TcpListener, registry: &Registry, token: Token) -> io::Result<Self> {
+        socket2::SockRef::from(&listener).listen(BACKLOG)?;
         registry.register(&mut listener, token, Interest::READABLE)?;
         Ok(Self { listener, readable: true, retry_ms: None, left: TURN })
     }

@@ -1,0 +1,229 @@
+//! A worker in this process and clients that speak to it over real sockets, with the client half of the protocol core.
+
+#![allow(dead_code)] // each test file uses a part
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hipr_proto::op::*;
+use hipr_proto::{Answer, Answered, Call, Client, Header, HipResult, Limits, Op, Opcode, Outbox, Wire};
+use hipr_worker::device::script::Script;
+use hipr_worker::{Config, Handle, Worker};
+
+/// Longer than anything takes: what fails with it hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A worker with a scripted device.
+pub(crate) fn scripted(configure: impl FnOnce(&mut Config)) -> (Handle, Script) {
+    let script = Script::new();
+    let mut config = Config::new(Arc::new(script.clone()));
+    config.listen = "127.0.0.1:0".into();
+    configure(&mut config);
+    (Worker::bind(config).unwrap().spawn().unwrap(), script)
+}
+
+/// A worker with the named device.
+pub(crate) fn worker(device: &str) -> Handle {
+    let mut config = Config::new(hipr_worker::device::by_name(device).unwrap());
+    config.listen = "127.0.0.1:0".into();
+    Worker::bind(config).unwrap().spawn().unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A client on a real socket.
+pub(crate) struct Peer {
+    pub(crate) stream: TcpStream,
+    client: Client<Vec<u8>>,
+    input: Vec<u8>,
+    start: usize,
+}
+
+impl Peer {
+    /// Connects, without saying anything.
+    pub(crate) fn connect(addr: SocketAddr) -> Self {
+        let stream = TcpStream::connect(addr).unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, client: Client::new(Limits::default()), input: Vec::new(), start: 0 }
+    }
+
+    /// Connects and says hello.
+    pub(crate) fn hello(addr: SocketAddr) -> Self {
+        let mut peer = Self::connect(addr);
+        peer.call(&Init {}).unwrap();
+        peer
+    }
+
+    /// Sends a request and waits for the answer, whatever its row says.
+    pub(crate) fn call<O: Op>(&mut self, op: &O) -> HipResult<O::Reply> {
+        self.call_with(op, &[])
+    }
+
+    /// [`Peer::call`] with bytes after the fixed part.
+    pub(crate) fn call_with<O: Op>(&mut self, op: &O, tail: &[u8]) -> HipResult<O::Reply> {
+        self.call_inline(op, tail).map(|(reply, _)| reply)
+    }
+
+    /// [`Peer::call_with`], with the bytes that the answer brings.
+    pub(crate) fn call_inline<O: Op>(&mut self, op: &O, tail: &[u8]) -> HipResult<(O::Reply, Vec<u8>)> {
+        let call = self.send(op, tail, Answered::Always);
+        self.flush();
+        self.reply::<O>(call.unwrap())
+    }
+
+    /// Sends a request that is not answered.
+    pub(crate) fn forget<O: Op>(&mut self, op: &O, tail: &[u8]) {
+        self.send(op, tail, Answered::Never);
+    }
+
+    /// Queues a request; it leaves with the next [`Peer::flush`] or when the buffer is full.
+    pub(crate) fn send<O: Op>(&mut self, op: &O, tail: &[u8], answered: Answered) -> Option<Call> {
+        let call = self.client.request_with(op, &[], Some(tail.to_vec()), answered).unwrap();
+        if self.client.wants_flush() {
+            self.flush();
+        }
+        call
+    }
+
+    /// Sends what is queued.
+    pub(crate) fn flush(&mut self) {
+        let mut outbox = Outbox::new();
+        self.client.flush();
+        self.client.poll_transmit(&mut outbox);
+        for bytes in outbox.slices() {
+            self.stream.write_all(bytes).unwrap();
+        }
+    }
+
+    /// Waits for the answer to a call.
+    pub(crate) fn reply<O: Op>(&mut self, expected: Call) -> HipResult<(O::Reply, Vec<u8>)> {
+        let mut result = None;
+        let mut inline = Vec::new();
+        loop {
+            let mut bytes = &self.input[self.start..];
+            let done = match self.client.handle_input(&mut bytes).unwrap() {
+                Answer::Reply(reply) => {
+                    assert_eq!(reply.call, expected);
+                    result = Some(reply.read::<O>().unwrap());
+                    reply.inline == 0
+                }
+                Answer::Data { bytes, last } => {
+                    inline.extend_from_slice(bytes);
+                    last
+                }
+                Answer::NeedMore => {
+                    self.input.resize(256 << 10, 0);
+                    let n = self.stream.read(&mut self.input).unwrap();
+                    assert!(n > 0, "the worker closed the connection");
+                    self.input.truncate(n);
+                    self.start = 0;
+                    continue;
+                }
+            };
+            self.start = self.input.len() - bytes.len();
+            if done {
+                return result.unwrap().map(|reply| (reply, inline));
+            }
+        }
+    }
+
+    /// Whether the worker closes the connection, after which nothing comes.
+    pub(crate) fn is_closed(mut self) -> bool {
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(why) => why.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+
+    // ---- shorthands --------------------------------------------------------------------------------------------------
+
+    pub(crate) fn malloc(&mut self, size: u64) -> u64 {
+        self.call(&Malloc { size, flags: 0 }).unwrap().device_ptr
+    }
+
+    pub(crate) fn stream_create(&mut self) -> u64 {
+        self.call(&StreamCreate { flags: 0, priority: 0 }).unwrap().stream
+    }
+
+    pub(crate) fn event_create(&mut self) -> u64 {
+        self.call(&EventCreate { flags: 0 }).unwrap().event
+    }
+
+    pub(crate) fn module_load(&mut self) -> u64 {
+        self.call_with(&ModuleLoadData { data_size: 4 }, b"code").unwrap().module
+    }
+
+    pub(crate) fn function(&mut self, module: u64, name: &str) -> u64 {
+        let mut tail = Vec::new();
+        put_name(name, &mut tail).unwrap();
+        self.call_with(&ModuleGetFunction { module }, &tail).unwrap().function
+    }
+
+    /// Sends bytes to device memory, unanswered.
+    pub(crate) fn h2d(&mut self, dst: u64, bytes: &[u8], stream: u64) {
+        self.forget(&h2d(dst, bytes.len() as u64, stream), bytes);
+    }
+
+    /// Reads device memory.
+    pub(crate) fn d2h(&mut self, src: u64, size: u64, stream: u64) -> HipResult<Vec<u8>> {
+        self.call_inline(&d2h(src, size, stream), &[]).map(|(_, bytes)| bytes)
+    }
+}
+
+pub(crate) fn h2d(dst: u64, size: u64, stream: u64) -> Memcpy {
+    Memcpy { dst, src: 0, size, kind: kind::HOST_TO_DEVICE, stream }
+}
+
+pub(crate) fn d2h(src: u64, size: u64, stream: u64) -> Memcpy {
+    Memcpy { dst: 0, src, size, kind: kind::DEVICE_TO_HOST, stream }
+}
+
+pub(crate) fn d2d(dst: u64, src: u64, size: u64, stream: u64) -> Memcpy {
+    Memcpy { dst, src, size, kind: kind::DEVICE_TO_DEVICE, stream }
+}
+
+pub(crate) fn launch(function: u64) -> LaunchKernel {
+    LaunchKernel {
+        function,
+        grid_dim_x: 1,
+        grid_dim_y: 1,
+        grid_dim_z: 1,
+        block_dim_x: 64,
+        block_dim_y: 1,
+        block_dim_z: 1,
+        ..Wire::ZERO
+    }
+}
+
+/// A message as bytes.
+pub(crate) fn message(op: Opcode, id: u32, flags: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Header::new(op, id, payload.len() as u64, flags).put(&mut bytes);
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// Bytes that differ from place to place.
+pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
+    let mut x = seed | 1;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        bytes.extend_from_slice(&(x >> 8).to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
