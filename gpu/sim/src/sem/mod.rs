@@ -2,3 +2,4 @@
 
 pub(crate) mod float;
 pub(crate) mod int;
+pub(crate) mod salu;

@@ -1,9 +1,19 @@
 //! Scalar ALU and program control: SGPRs in, SGPRs and SCC out.
 
+use std::sync::atomic::{Ordering, fence};
+
+use crate::aperture::{PRIVATE_HIGH, SHARED_HIGH};
 use crate::enc::sop::{Sop1, Sop2, Sopc, Sopk, Sopp};
+use crate::fault::Cause;
 use crate::shape::operand::{scalar32, scalar64};
 use crate::step::{Flow, Insn, Machine, Stop};
-use crate::wave::Wave;
+use crate::wave::{M0, Mode, Wave};
+
+/// The fault of an instruction with a variant that is not implemented.
+#[cold]
+pub(crate) fn unimplemented(insn: &Insn) -> Cause {
+    Cause::Unknown { word: insn.code, mnemonic: Some(insn.row.name) }
+}
 
 /// A type of scalar operands.
 pub(crate) trait Scalar: Copy {
@@ -62,6 +72,46 @@ pub(crate) fn sop2_quiet<A: Scalar, B: Scalar, D: Scalar>(
     D::put(wave, code.sdst(), f(a, b));
 }
 
+/// SOP2 that reads and sets SCC.
+#[inline(always)]
+pub(crate) fn sop2_carry(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32, u32, bool) -> (u32, bool),
+) {
+    let code = Sop2(insn.code);
+    let a = u32::fetch(wave, code.ssrc0(), insn.literal);
+    let b = u32::fetch(wave, code.ssrc1(), insn.literal);
+    let (result, scc) = f(a, b, wave.scc);
+    u32::put(wave, code.sdst(), result);
+    wave.scc = scc;
+}
+
+/// The first source if SCC is set, else the second.
+#[inline(always)]
+pub(crate) fn select<T: Scalar>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let code = Sop2(insn.code);
+    let source = if wave.scc { code.ssrc0() } else { code.ssrc1() };
+    let value = T::fetch(wave, source, insn.literal);
+    T::put(wave, code.sdst(), value);
+}
+
+/// SOP1 that sets SCC.
+#[inline(always)]
+pub(crate) fn sop1<A: Scalar, D: Scalar>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(A) -> (D, bool),
+) {
+    let code = Sop1(insn.code);
+    let a = A::fetch(wave, code.ssrc0(), insn.literal);
+    let (result, scc) = f(a);
+    D::put(wave, code.sdst(), result);
+    wave.scc = scc;
+}
+
 /// SOP1 that leaves SCC alone.
 #[inline(always)]
 pub(crate) fn sop1_quiet<A: Scalar, D: Scalar>(
@@ -73,6 +123,109 @@ pub(crate) fn sop1_quiet<A: Scalar, D: Scalar>(
     let code = Sop1(insn.code);
     let a = A::fetch(wave, code.ssrc0(), insn.literal);
     D::put(wave, code.sdst(), f(a));
+}
+
+/// SOP1 that does nothing unless SCC is set.
+#[inline(always)]
+pub(crate) fn move_if_scc<T: Scalar>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    if wave.scc {
+        let code = Sop1(insn.code);
+        let value = T::fetch(wave, code.ssrc0(), insn.literal);
+        T::put(wave, code.sdst(), value);
+    }
+}
+
+/// SOP1 that changes its destination: `f` takes what is there and the source.
+#[inline(always)]
+pub(crate) fn sop1_update<T: Scalar>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(T, u32) -> T,
+) {
+    let code = Sop1(insn.code);
+    let source = u32::fetch(wave, code.ssrc0(), insn.literal);
+    let old = T::fetch(wave, code.sdst(), 0);
+    T::put(wave, code.sdst(), f(old, source));
+}
+
+/// EXEC becomes `f(source, EXEC)` and its old value goes to the destination.
+#[inline(always)]
+pub(crate) fn save_exec(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(u64, u64) -> u64) {
+    let code = Sop1(insn.code);
+    let source = u64::fetch(wave, code.ssrc0(), insn.literal);
+    let old = wave.exec();
+    let new = f(source, old);
+    u64::put(wave, code.sdst(), old);
+    wave.set_exec(new);
+    wave.scc = new != 0;
+}
+
+/// EXEC and the destination become `f(source, EXEC)`.
+#[inline(always)]
+pub(crate) fn write_exec(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(u64, u64) -> u64) {
+    let code = Sop1(insn.code);
+    let source = u64::fetch(wave, code.ssrc0(), insn.literal);
+    let new = f(source, wave.exec());
+    u64::put(wave, code.sdst(), new);
+    wave.set_exec(new);
+    wave.scc = new != 0;
+}
+
+/// Moves from the register that M0 is away from the one named.
+#[inline(always)]
+pub(crate) fn move_from_relative<T: Scalar>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let code = Sop1(insn.code);
+    let number = code.ssrc0().wrapping_add(wave.m0() as usize) & 127;
+    let value = T::fetch(wave, number, 0);
+    T::put(wave, code.sdst(), value);
+}
+
+/// Moves to the register that M0 is away from the one named.
+#[inline(always)]
+pub(crate) fn move_to_relative<T: Scalar>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let code = Sop1(insn.code);
+    let value = T::fetch(wave, code.ssrc0(), insn.literal);
+    let number = code.sdst().wrapping_add(wave.m0() as usize);
+    T::put(wave, number, value);
+}
+
+/// Address of the instruction after `insn`.
+#[inline(always)]
+fn next_pc(wave: &Wave, insn: &Insn) -> u64 {
+    wave.pc.wrapping_add(u64::from(insn.len_words) * 4)
+}
+
+/// The address of the next instruction.
+#[inline(always)]
+pub(crate) fn read_pc(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let pc = next_pc(wave, insn);
+    u64::put(wave, Sop1(insn.code).sdst(), pc);
+}
+
+/// Goes to the address in the source.
+#[inline(always)]
+pub(crate) fn jump(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    Flow::Jump(u64::fetch(wave, Sop1(insn.code).ssrc0(), insn.literal))
+}
+
+/// Goes to the address in the source; the address of the next instruction goes to the destination.
+#[inline(always)]
+pub(crate) fn jump_and_link(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    let code = Sop1(insn.code);
+    let target = u64::fetch(wave, code.ssrc0(), insn.literal);
+    let back = next_pc(wave, insn);
+    u64::put(wave, code.sdst(), back);
+    Flow::Jump(target)
+}
+
+/// Goes to a constant distance; the address of the next instruction goes to the destination.
+#[inline(always)]
+pub(crate) fn call(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    let code = Sopk(insn.code);
+    let back = next_pc(wave, insn);
+    u64::put(wave, code.sdst(), back);
+    Flow::Jump(back.wrapping_add_signed(i64::from(code.simm16() as u16 as i16) * 4))
 }
 
 /// SOPC.
@@ -94,6 +247,156 @@ pub(crate) fn sopc<A: Scalar, B: Scalar>(
 pub(crate) fn sopk_quiet(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(i16) -> u32) {
     let code = Sopk(insn.code);
     u32::put(wave, code.sdst(), f(code.simm16() as u16 as i16));
+}
+
+/// SOPK that does nothing unless SCC is set.
+#[inline(always)]
+pub(crate) fn sopk_if_scc(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, f: impl Fn(i16) -> u32) {
+    if wave.scc {
+        sopk_quiet(wave, machine, insn, f);
+    }
+}
+
+/// SOPK that compares its register with the sign-extended constant.
+#[inline(always)]
+pub(crate) fn sopk_compare_i32(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(i32, i32) -> bool,
+) {
+    let code = Sopk(insn.code);
+    wave.scc = f(i32::fetch(wave, code.sdst(), 0), i32::from(code.simm16() as u16 as i16));
+}
+
+/// SOPK that compares its register with the zero-extended constant.
+#[inline(always)]
+pub(crate) fn sopk_compare_u32(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32, u32) -> bool,
+) {
+    let code = Sopk(insn.code);
+    wave.scc = f(u32::fetch(wave, code.sdst(), 0), code.simm16() as u32);
+}
+
+/// SOPK that changes its register and sets SCC.
+#[inline(always)]
+pub(crate) fn sopk_update(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(i32, i32) -> (i32, bool),
+) {
+    let code = Sopk(insn.code);
+    let (value, scc) = f(i32::fetch(wave, code.sdst(), 0), i32::from(code.simm16() as u16 as i16));
+    i32::put(wave, code.sdst(), value);
+    wave.scc = scc;
+}
+
+/// SOPK that changes its register and leaves SCC alone.
+#[inline(always)]
+pub(crate) fn sopk_update_quiet(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(i32, i32) -> i32,
+) {
+    let code = Sopk(insn.code);
+    let value = f(i32::fetch(wave, code.sdst(), 0), i32::from(code.simm16() as u16 as i16));
+    i32::put(wave, code.sdst(), value);
+}
+
+/// Numbers of hardware registers.
+mod hwreg {
+    pub(super) const MODE: usize = 1;
+    pub(super) const STATUS: usize = 2;
+    pub(super) const HW_ID: usize = 4;
+    pub(super) const GPR_ALLOC: usize = 5;
+    pub(super) const LDS_ALLOC: usize = 6;
+    pub(super) const SH_MEM_BASES: usize = 15;
+}
+
+/// The value of hardware register `id`. Those that mean nothing here (trap status, counters, the XCC's number) are 0.
+fn hardware_register(wave: &Wave, machine: &Machine<'_>, id: usize) -> u32 {
+    match id {
+        hwreg::MODE => wave.mode.0,
+        // SCC, EXECZ, VCCZ, in a workgroup, valid.
+        hwreg::STATUS => {
+            u32::from(wave.scc)
+                | u32::from(wave.exec() == 0) << 9
+                | u32::from(wave.vcc() == 0) << 10
+                | 1 << 11
+                | 1 << 16
+        }
+        hwreg::HW_ID => wave.hardware_id,
+        // Size of the vector registers in eights, less one.
+        hwreg::GPR_ALLOC => ((wave.vgpr_count() as u32).div_ceil(8).saturating_sub(1) & 0x3f) << 8,
+        // Size in units of 512 bytes.
+        hwreg::LDS_ALLOC => (machine.lds.len_bytes().div_ceil(512) & 0x1ff) << 12,
+        hwreg::SH_MEM_BASES => SHARED_HIGH & 0xffff_0000 | PRIVATE_HIGH >> 16,
+        _ => 0,
+    }
+}
+
+/// Register, first bit and mask (not shifted) of a `hwreg` constant.
+fn hardware_field(constant: usize) -> (usize, u32, u32) {
+    let width = (constant >> 11 & 31) as u32 + 1;
+    (constant & 0x3f, (constant >> 6 & 31) as u32, u32::MAX >> (32 - width))
+}
+
+/// Reads a field of a hardware register.
+pub(crate) fn read_hardware(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
+    let code = Sopk(insn.code);
+    let (id, offset, mask) = hardware_field(code.simm16());
+    let value = hardware_register(wave, machine, id) >> offset & mask;
+    u32::put(wave, code.sdst(), value);
+}
+
+fn set_hardware_field(wave: &mut Wave, constant: usize, value: u32) {
+    let (id, offset, mask) = hardware_field(constant);
+    // A program may change MODE; what else it may change means nothing here.
+    if id == hwreg::MODE {
+        let mask = mask << offset;
+        wave.mode = Mode(wave.mode.0 & !mask | value << offset & mask);
+    }
+}
+
+/// Writes a register to a field of a hardware register.
+pub(crate) fn write_hardware(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let code = Sopk(insn.code);
+    let value = u32::fetch(wave, code.sdst(), 0);
+    set_hardware_field(wave, code.simm16(), value);
+}
+
+/// Writes the literal to a field of a hardware register.
+pub(crate) fn write_hardware_literal(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    set_hardware_field(wave, Sopk(insn.code).simm16(), insn.literal);
+}
+
+/// Turns the shifting of vector register numbers on: by the source, for the operands that the raw second source names.
+pub(crate) fn index_on(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let code = Sopc(insn.code);
+    let index = u32::fetch(wave, code.ssrc0(), insn.literal) & 0xff;
+    wave.sgpr[M0] = wave.m0() & !0xf0ff | index | (code.ssrc1() as u32 & 0xf) << 12;
+    wave.mode.set_gpr_index(true);
+}
+
+/// Turns the shifting of vector register numbers off.
+pub(crate) fn index_off(wave: &mut Wave, _: &mut Machine<'_>, _: &Insn) {
+    wave.mode.set_gpr_index(false);
+}
+
+/// Sets by how much vector register numbers are shifted.
+pub(crate) fn index_by(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let index = u32::fetch(wave, Sop1(insn.code).ssrc0(), insn.literal) & 0xff;
+    wave.sgpr[M0] = wave.m0() & !0xff | index;
+}
+
+/// Sets which operands' vector register numbers are shifted.
+pub(crate) fn index_operands(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    wave.sgpr[M0] = wave.m0() & !0xf000 | (Sopp(insn.code).simm16() as u32 & 0xf) << 12;
 }
 
 /// A branch that is taken if `condition` holds. Its offset counts words from the next instruction.
@@ -121,3 +424,27 @@ pub(crate) fn stop(_: &mut Wave, _: &mut Machine<'_>, _: &Insn, stop: Stop) -> F
 /// Nothing: waits and hints, which mean nothing to an emulator that does one thing after the other.
 #[inline(always)]
 pub(crate) fn nothing(_: &mut Wave, _: &mut Machine<'_>, _: &Insn) {}
+
+/// Nothing if the constant's lowest bit is 0.
+pub(crate) fn nothing_if_zero(_: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    if Sopp(insn.code).simm16() & 1 == 0 { Ok(()) } else { Err(unimplemented(insn)) }
+}
+
+/// Ends the wave if the constant's lowest bit is 1.
+pub(crate) fn end_if_set(_: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    if Sopp(insn.code).simm16() & 1 == 0 { Flow::Next } else { Flow::Stop(Stop::End) }
+}
+
+/// Calls the trap handler, which ends the kernel; for a debugger's breakpoint it goes on, as there is no debugger.
+pub(crate) fn trap(_: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    const DEBUG_TRAP: u8 = 3;
+    match Sopp(insn.code).simm16() as u8 {
+        DEBUG_TRAP => Ok(()),
+        id => Err(Cause::Trap(id)),
+    }
+}
+
+/// Cache write-back or invalidation: what orders this wave's accesses to memory that others see.
+pub(crate) fn memory_fence(_: &mut Wave, _: &mut Machine<'_>, _: &Insn) {
+    fence(Ordering::SeqCst);
+}
