@@ -30,6 +30,8 @@ struct Conn {
     stream: TcpStream,
     readable: bool,
     writable: bool,
+    /// The peer is gone in both directions, also if there is something to read.
+    reset: bool,
     /// Whether it is in the ready list.
     ready: bool,
 }
@@ -180,7 +182,7 @@ impl Loop {
                 let interest = Interest::READABLE | Interest::WRITABLE;
                 failed = poll.registry().register(&mut stream, token, interest).err();
                 let link = Link::new(id, peer, config, now_ms);
-                Conn { link, stream, readable: false, writable: true, ready: false }
+                Conn { link, stream, readable: false, writable: true, reset: false, ready: false }
             });
             Stats::add(&self.stats.connections_opened, 1);
             match (id, failed) {
@@ -202,6 +204,11 @@ impl Loop {
     fn pump(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) {
         let Some(conn) = self.conns.get_mut(id) else { return };
         conn.ready = false;
+        if conn.reset {
+            let why =
+                conn.stream.take_error().ok().flatten().unwrap_or_else(|| ErrorKind::ConnectionReset.into());
+            return self.end(id, &End::Socket(why), sink);
+        }
         let mut end = Self::write(conn, self.now_ms, &self.stats).err().map(End::Socket);
         conn.link.report_drain(&self.config, sink);
         if end.is_none() && conn.link.is_finished() {

@@ -2,13 +2,18 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
+use socket2::{SockRef, TcpKeepalive};
 use tracing::{debug, warn};
 
 /// How long to wait before the next try after the system refused a descriptor.
 const BACK_OFF_MS: u64 = 100;
+/// When a silent peer is asked whether it is still there, and how often.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 /// Connections that may wait to be accepted; the system may allow fewer.
 const BACKLOG: i32 = 4096;
 /// Connections accepted before the others get their turn.
@@ -21,13 +26,15 @@ pub(crate) struct Listen {
     /// The next try after a refusal.
     retry_ms: Option<u64>,
     left: u32,
+    /// Whether the last try was refused: said once.
+    refused: bool,
 }
 
 impl Listen {
     pub(crate) fn new(mut listener: TcpListener, registry: &Registry, token: Token) -> io::Result<Self> {
-        socket2::SockRef::from(&listener).listen(BACKLOG)?;
+        SockRef::from(&listener).listen(BACKLOG)?;
         registry.register(&mut listener, token, Interest::READABLE)?;
-        Ok(Self { listener, readable: true, retry_ms: None, left: TURN })
+        Ok(Self { listener, readable: true, retry_ms: None, left: TURN, refused: false })
     }
 
     pub(crate) fn handle_readable(&mut self) {
@@ -60,6 +67,7 @@ impl Listen {
             self.retry_ms = None;
             match self.listener.accept() {
                 Ok((stream, peer)) => {
+                    self.refused = false;
                     tune(&stream, peer);
                     return Some((stream, peer));
                 }
@@ -68,7 +76,9 @@ impl Listen {
                     debug!(%why, "a connection was gone before it was accepted")
                 }
                 Err(why) => {
-                    warn!(%why, "cannot accept a connection; trying again later");
+                    if !std::mem::replace(&mut self.refused, true) {
+                        warn!(%why, "cannot accept a connection; trying again until it works");
+                    }
                     self.retry_ms = Some(now_ms + BACK_OFF_MS);
                 }
             }
@@ -94,7 +104,8 @@ fn tune(stream: &TcpStream, peer: SocketAddr) {
     if let Err(why) = stream.set_nodelay(true) {
         debug!(%peer, %why, "TCP_NODELAY");
     }
-    if let Err(why) = socket2::SockRef::from(stream).set_keepalive(true) {
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
+    if let Err(why) = SockRef::from(stream).set_tcp_keepalive(&keepalive) {
         debug!(%peer, %why, "SO_KEEPALIVE");
     }
 }

@@ -290,6 +290,9 @@ fn launches_whose_arguments_lie_are_refused() {
         ([5, 1, 1], 77, false)
     );
     assert_eq!(launches[1].args, [data[4..].to_vec()]);
+    let long = tail(&[(0, 300)], &pattern(300, 2));
+    assert_eq!(peer.call_with(&flat, &long), Ok(()), "longer than the kernarg segment");
+    assert_eq!(script.launches()[3].args, [pattern(280, 2)]);
     assert_eq!((&launches[2].args, launches[2].cooperative), (&vec![data.clone()], true));
 }
 

@@ -32,10 +32,7 @@ pub(super) fn launch(
             check_table(&function.info, &table)?;
             Args::Params { table: &table, data: args.data() }
         }
-        LaunchMode::Flat => {
-            check_flat(&function.info, args.flat())?;
-            Args::Flat(args.flat())
-        }
+        LaunchMode::Flat => Args::Flat(check_flat(&function.info, args.flat())?),
     };
     let launch = Launch {
         function: r.function,
@@ -55,21 +52,20 @@ pub(super) fn launch(
 /// One argument per parameter, each of the parameter's size.
 fn check_table(info: &FunctionInfo, table: &[Param]) -> HipResult<()> {
     let Some(params) = &info.params else { return Ok(()) };
-    let sizes = |params: &[Param]| params.iter().map(|param| param.size).collect::<Vec<_>>();
-    if params.len() == table.len() && sizes(params) == sizes(table) {
+    if params.iter().map(|param| param.size).eq(table.iter().map(|param| param.size)) {
         Ok(())
     } else {
         Err(HipError::INVALID_VALUE)
     }
 }
 
-/// All parameters lie in the buffer, and the buffer in the kernarg segment.
-fn check_flat(info: &FunctionInfo, flat: &[u8]) -> HipResult<()> {
-    let Some(params) = &info.params else { return Ok(()) };
+/// All parameters lie in the buffer; what is beyond the kernarg segment means nothing.
+fn check_flat<'a>(info: &FunctionInfo, flat: &'a [u8]) -> HipResult<&'a [u8]> {
+    let Some(params) = &info.params else { return Ok(flat) };
     let end = params.iter().map(|param| u64::from(param.offset) + u64::from(param.size)).max().unwrap_or(0);
-    if (end..=u64::from(info.kernarg_size_bytes)).contains(&(flat.len() as u64)) {
-        Ok(())
-    } else {
-        Err(HipError::INVALID_VALUE)
+    if (flat.len() as u64) < end {
+        return Err(HipError::INVALID_VALUE);
     }
+    let segment = usize::try_from(info.kernarg_size_bytes).unwrap_or(usize::MAX);
+    Ok(flat.get(..segment).unwrap_or(flat))
 }

@@ -1,0 +1,105 @@
+//! Starting and stopping a worker, choosing its parts, and what it counts.
+
+mod common;
+
+use std::io::ErrorKind;
+
+use common::*;
+use hipr_proto::op::*;
+use hipr_proto::{HipError, Opcode};
+use hipr_worker::device::{NoDevice, by_name, null::Null};
+use hipr_worker::{Config, DEFAULT_PORT, Io, Worker};
+
+fn null() -> Config {
+    Config { listen: "127.0.0.1:0".into(), ..Config::new(std::sync::Arc::new(Null)) }
+}
+
+#[test]
+fn devices_are_chosen_by_name() {
+    assert_eq!(by_name("null").unwrap().name(), "null");
+    assert_eq!(by_name("sim").unwrap().name(), "sim");
+    let hip = by_name("hip").err().unwrap();
+    assert!(matches!(hip, NoDevice::NotBuilt("hip")) && hip.to_string().contains("not built yet"));
+    let unknown = by_name("cuda").err().unwrap();
+    assert!(matches!(&unknown, NoDevice::Unknown(name) if name == "cuda"));
+    assert!(unknown.to_string().contains("sim"), "it says what there is");
+}
+
+#[test]
+fn event_loops_are_chosen_by_name() {
+    assert_eq!(["mio", "uring", "auto"].map(|name| name.parse()), [Ok(Io::Mio), Ok(Io::Uring), Ok(Io::Auto)]);
+    assert!("epoll".parse::<Io>().unwrap_err().contains("mio, uring and auto"));
+    let error = Worker::bind(Config { io: Io::Uring, ..null() }).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    for io in [Io::Mio, Io::Auto] {
+        let worker = Worker::bind(Config { io, ..null() }).unwrap().spawn().unwrap();
+        assert!(Peer::hello(worker.local_addr()).call(&Ping {}).is_ok());
+    }
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_named() {
+    assert_eq!(Config::new(std::sync::Arc::new(Null)).listen, format!("127.0.0.1:{DEFAULT_PORT}"));
+    let first = Worker::bind(null()).unwrap();
+    let taken = first.local_addr().to_string();
+    let error = Worker::bind(Config { listen: taken.clone(), ..null() }).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse);
+    assert!(error.to_string().contains(&taken));
+    assert!(Worker::bind(Config { listen: "nonsense".into(), ..null() }).is_err());
+}
+
+#[test]
+fn stopping_closes_connections_and_frees_the_port() {
+    let worker = Worker::bind(null()).unwrap().spawn().unwrap();
+    let addr = worker.local_addr();
+    let peer = Peer::hello(addr);
+    worker.stop();
+    worker.join().unwrap();
+    assert!(peer.is_closed());
+    assert!(Worker::bind(Config { listen: addr.to_string(), ..null() }).is_ok());
+}
+
+#[test]
+fn requests_are_counted() {
+    let worker = worker("null");
+    let mut peer = Peer::hello(worker.local_addr());
+    let ptr = peer.malloc(100);
+    for _ in 0..5 {
+        peer.forget(&Memset { dst: ptr, value: 0, size: 100, stream: 0 }, &[]);
+    }
+    peer.d2h(ptr, 100, 0).unwrap();
+    let stats = worker.stats();
+    assert_eq!(stats.requests_of(Opcode::MEMSET), 5);
+    let expected = [(Opcode::INIT, 1), (Opcode::MALLOC, 1), (Opcode::MEMCPY, 1), (Opcode::MEMSET, 5)];
+    assert!(stats.requests().eq(expected));
+    assert_eq!((stats.answered_requests(), stats.unknown_requests()), (3, 0));
+    let io = stats.io();
+    assert_eq!((io.connections(), io.requests), (1, 8));
+    let sizes = [0, 12, 36, 5 * 28];
+    assert_eq!(io.received_bytes, 8 * 24 + sizes.iter().sum::<u64>());
+    // Counted when they are written, which the peer may see first.
+    until("all bytes are counted", || stats.io().sent_bytes == 3 * 28 + 8 + 100);
+}
+
+#[test]
+fn the_null_device_accepts_everything() {
+    let worker = worker("null");
+    let mut peer = Peer::hello(worker.local_addr());
+    assert_eq!(peer.call(&GetDeviceCount {}).unwrap().count, 1);
+    let properties = peer.call(&GetDeviceProperties { device_id: 0 }).unwrap();
+    assert!(properties.name.as_str().contains("null"), "it says what it is");
+    assert_eq!(peer.call(&SetDevice { device_id: 1 }), Err(HipError::INVALID_DEVICE));
+    let (x, y) = (peer.malloc(1000), peer.malloc(1000));
+    assert!(x.abs_diff(y) >= 1000);
+    assert_eq!(peer.call(&Malloc { size: 1 << 60, flags: 0 }).map(drop), Err(HipError::OUT_OF_MEMORY));
+    peer.h2d(x, &[1; 1000], 0);
+    assert_eq!(peer.d2h(x, 1000, 0).unwrap(), [0; 1000]);
+    let module = peer.module_load();
+    let function = peer.function(module, "anything");
+    let (start_event, stop_event) = (peer.event_create(), peer.event_create());
+    peer.call_with(&LaunchKernel { start_event, stop_event, ..launch(function) }, b"any arguments").unwrap();
+    assert!(peer.call(&EventElapsedTime { start_event, stop_event }).is_ok());
+    let before = peer.call(&MemGetInfo {}).unwrap();
+    peer.call(&Free { device_ptr: x }).unwrap();
+    assert_eq!(peer.call(&MemGetInfo {}).unwrap().free_bytes, before.free_bytes + 1000);
+}
