@@ -32,7 +32,7 @@ pub enum Stop {
     End,
     /// `s_barrier`: go on when every live wave of the workgroup is here.
     Barrier,
-    /// The budget is used up.
+    /// The budget is used up, or the wave sleeps (`s_sleep`): another one should have its turn.
     Budget,
 }
 

@@ -194,7 +194,7 @@ rows! {
         0x0b s_setkill = end_if_set();
         0x0c s_waitcnt = nothing();
         0x0d s_sethalt = nothing_if_zero();
-        0x0e s_sleep = nothing();
+        0x0e s_sleep = stop(Stop::Budget);
         0x0f s_setprio = nothing();
         0x10 s_sendmsg = nothing();
         0x12 s_trap = trap();
