@@ -180,9 +180,6 @@ fn admit(limits: &Limits, next: Option<&Call>, bytes: &mut &[u8]) -> Result<(Cal
     }
     let need = i32::SIZE + call.reply_size;
     let len = usize::try_from(header.payload_length).map_or(need, |length| length.min(need));
-    if len < i32::SIZE {
-        return Err(short(&call, &header));
-    }
     Ok((call, header, len))
 }
 

@@ -156,8 +156,10 @@ fn calls_that_wait_have_a_limit() {
     assert_eq!(ids(&flat(&outbox)), [1, 2], "the refused request did not leave");
 }
 
+type Ask = fn(&mut Sender<Vec<u8>>) -> Call;
+
 /// A receiver that waits for `ops`, ids from 1.
-fn waiting(ops: &[&dyn Fn(&mut Sender<Vec<u8>>) -> Call]) -> ReplyReceiver {
+fn waiting(ops: &[Ask]) -> ReplyReceiver {
     let mut sender = Sender::new();
     let mut receiver = ReplyReceiver::new(Limits::default());
     for op in ops {
@@ -200,8 +202,7 @@ fn replies_are_read_in_any_pieces() {
     ]
     .concat();
     let read = |piece: &mut dyn FnMut() -> usize| {
-        let mut receiver =
-            waiting(&[&malloc, &copy, &malloc, &malloc, &malloc, &copy, &malloc, &copy, &nodes, &nodes]);
+        let mut receiver = waiting(&[malloc, copy, malloc, malloc, malloc, copy, malloc, copy, nodes, nodes]);
         let (mut all, mut data) = (Vec::new(), Vec::new());
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
@@ -251,7 +252,7 @@ fn replies_are_read_in_any_pieces() {
 
 #[test]
 fn replies_are_decoded() {
-    let mut receiver = waiting(&[&malloc, &malloc]);
+    let mut receiver = waiting(&[malloc, malloc]);
     let bytes =
         [reply(Opcode::MALLOC, 1, 0, &[9, 0, 0, 0, 0, 0, 0, 0]), reply(Opcode::MALLOC, 2, 2, &[0; 8])]
             .concat();
@@ -282,7 +283,7 @@ fn fatal(receiver: &mut ReplyReceiver, bytes: &[u8]) -> Fatal {
 fn what_is_no_reply_to_the_next_call_ends_the_connection() {
     let op = Opcode::MALLOC;
     let wrong = |id, op| Fatal::WrongReply { expected_id: 1, expected: Opcode::MALLOC, id, op };
-    let two = || waiting(&[&malloc, &malloc]);
+    let two = || waiting(&[malloc, malloc]);
     assert_eq!(fatal(&mut two(), &reply(op, 2, 0, &[0; 8])), wrong(2, op));
     assert_eq!(fatal(&mut two(), &reply(Opcode::FREE, 1, 0, &[])), wrong(1, Opcode::FREE));
     assert_eq!(fatal(&mut waiting(&[]), &reply(op, 1, 0, &[0; 8])), Fatal::UnexpectedReply { id: 1, op });
@@ -304,7 +305,7 @@ fn what_is_no_reply_to_the_next_call_ends_the_connection() {
 #[test]
 fn a_successful_reply_has_to_be_whole() {
     let short = |op, need, have| Fatal::ShortReply { op, need, have };
-    let one = || waiting(&[&malloc]);
+    let one = || waiting(&[malloc]);
     assert_eq!(fatal(&mut one(), &raw(Opcode::MALLOC, 1, FLAG_RESPONSE, &[])), short(Opcode::MALLOC, 12, 0));
     assert_eq!(
         fatal(&mut one(), &raw(Opcode::MALLOC, 1, FLAG_RESPONSE, &[0; 3])),
@@ -312,7 +313,7 @@ fn a_successful_reply_has_to_be_whole() {
     );
     assert_eq!(fatal(&mut one(), &reply(Opcode::MALLOC, 1, 0, &[0; 7])), short(Opcode::MALLOC, 12, 11));
     assert_eq!(
-        fatal(&mut waiting(&[&copy]), &reply(Opcode::MEMCPY, 1, 0, b"hell")),
+        fatal(&mut waiting(&[copy]), &reply(Opcode::MEMCPY, 1, 0, b"hell")),
         short(Opcode::MEMCPY, 9, 8)
     );
 }
@@ -321,7 +322,7 @@ fn a_successful_reply_has_to_be_whole() {
 fn the_end_is_good_only_when_nothing_waits() {
     let bytes = reply(Opcode::MEMCPY, 1, 0, b"hello");
     for len in 0..=bytes.len() {
-        let mut receiver = waiting(&[&copy]);
+        let mut receiver = waiting(&[copy]);
         let mut input = &bytes[..len];
         while !matches!(receiver.handle_input(&mut input), Ok(Answer::NeedMore)) {}
         let expected = match len {

@@ -180,6 +180,19 @@ fn the_limit_on_the_payload_is_exact() {
 }
 
 #[test]
+fn the_limit_on_small_tails_is_exact() {
+    let limits = Limits { small_tail_max: 100, ..Limits::default() };
+    let refusal = |len: usize| {
+        let got = Desk::with(limits).one(&request(&launch(0, 0), 1, 0, &vec![0; len]));
+        (got.ticket.refusal(), got.data.len())
+    };
+    assert_eq!(refusal(100), (None, 100));
+    assert_eq!(refusal(101), (Some(HipError::INVALID_VALUE), 0));
+    // Bulk bytes are no small tail.
+    assert_eq!(Desk::with(limits).one(&request(&h2d(101), 1, 0, &[0; 101])).data.len(), 101);
+}
+
+#[test]
 fn other_minor_versions_and_unknown_flags_are_read_alike() {
     let header = Header { version: 0x01ff, ..Header::new(Opcode::PING, 5, 0, 0xffff_fff0) };
     let got = Desk::new().one(&header.to_bytes());
