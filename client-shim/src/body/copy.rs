@@ -1,0 +1,603 @@
+//! Copies.
+//!
+//! Where the bytes are is told from the addresses, as HIP does it: what the process knows as device memory is device
+//! memory, whatever the copy's kind says; the kind speaks for addresses nobody knows, which are host memory.
+//!
+//! A copy to the device returns when its bytes have left or are in our buffer; a copy from the device waits. Both hold
+//! for the asynchronous forms as well: the first is then merely faster than it has to be, the second slower.
+
+use hipr_proto::op::{self, kind};
+use hipr_proto::{HipError, HipResult};
+
+use crate::client::{Extra, Rows};
+use crate::convert::{In, Ptr, Stream};
+use crate::mirror::Place;
+use crate::session::Session;
+use crate::types::{DrvMemcpy3D, Memcpy2D, Memcpy3D, Memcpy3DPeer, PitchedPtr, Pos};
+
+/// `hipMemcpyDeviceToDeviceNoCU`: by the copy engines; here the same as device to device.
+const DEVICE_TO_DEVICE_NO_CU: i32 = 1024;
+/// `hipMemoryTypeHost`, `Device`, `Managed`, `Array`, `Unified`.
+const TYPE_HOST: i32 = 1;
+const TYPE_DEVICE: i32 = 2;
+const TYPE_MANAGED: i32 = 3;
+const TYPE_UNIFIED: i32 = 11;
+
+/// Whether the caller relies on the copy being over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Yes,
+    No,
+}
+
+/// One end of a copy.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Device(u64),
+    Host,
+}
+
+/// A box of bytes at an address: `pitch` bytes from row to row, `rows` rows from slice to slice.
+#[derive(Clone, Copy, Debug)]
+struct Place3 {
+    at: Ptr,
+    pitch: usize,
+    rows: usize,
+    /// What the caller says it is, for addresses nobody knows: true device, false host, None nothing.
+    is_device: Option<bool>,
+}
+
+/// Width in bytes, height in rows, depth in slices.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    width: usize,
+    height: usize,
+    depth: usize,
+}
+
+impl Size {
+    fn bytes(self) -> Option<usize> {
+        self.width.checked_mul(self.height)?.checked_mul(self.depth)
+    }
+}
+
+impl Place3 {
+    fn slice(&self) -> Option<usize> {
+        self.pitch.checked_mul(self.rows)
+    }
+
+    /// Bytes from the first to the last of a box, which is not empty.
+    fn span(&self, size: Size) -> Option<usize> {
+        let slices = self.slice()?.checked_mul(size.depth - 1)?;
+        let rows = self.pitch.checked_mul(size.height - 1)?;
+        slices.checked_add(rows)?.checked_add(size.width)
+    }
+
+    /// Whether a box has no gaps.
+    fn is_packed(&self, size: Size) -> bool {
+        let rows = size.height == 1 || self.pitch == size.width;
+        let slices = size.depth == 1 || (self.pitch == size.width && self.rows == size.height);
+        rows && slices
+    }
+}
+
+/// What a kind says of destination and source.
+fn hints(kind: i32) -> HipResult<(Option<bool>, Option<bool>)> {
+    match kind {
+        kind::HOST_TO_HOST => Ok((Some(false), Some(false))),
+        kind::HOST_TO_DEVICE => Ok((Some(true), Some(false))),
+        kind::DEVICE_TO_HOST => Ok((Some(false), Some(true))),
+        kind::DEVICE_TO_DEVICE | DEVICE_TO_DEVICE_NO_CU => Ok((Some(true), Some(true))),
+        kind::DEFAULT => Ok((None, None)),
+        _ => Err(HipError::INVALID_MEMCPY_DIRECTION),
+    }
+}
+
+/// The one copy that all others are.
+fn copy(
+    session: &Session,
+    dst: Place3,
+    src: Place3,
+    size: Size,
+    stream: Stream,
+    waits: Waits,
+) -> HipResult<()> {
+    let stream = session.stream(stream)?;
+    let bytes = size.bytes().ok_or(HipError::INVALID_VALUE)?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    dst.at.check()?;
+    src.at.check()?;
+    if size.height > 1 && (dst.pitch < size.width || src.pitch < size.width) {
+        return Err(HipError::INVALID_PITCH_VALUE);
+    }
+    let place = |place: Place3| -> HipResult<Place> {
+        let span = place.span(size).ok_or(HipError::INVALID_VALUE)?;
+        session.mirrors().place(session, place.at, span)
+    };
+    let (to, from) = (place(dst)?, place(src)?);
+    let end = |found: Place, place: Place3| match found {
+        Place::Device(address) | Place::Mirrored(address) => Ok(End::Device(address)),
+        Place::Host => Ok(End::Host),
+        // HIP API: hipMemcpy refuses what is said to be device memory and is not.
+        Place::Unknown if place.is_device == Some(true) => Err(HipError::INVALID_VALUE),
+        Place::Unknown => Ok(End::Host),
+    };
+    let (to_end, from_end) = (end(to, dst)?, end(from, src)?);
+    if matches!(to, Place::Mirrored(_)) || matches!(from, Place::Mirrored(_)) {
+        session.mirrors().before_use(session, stream)?;
+    }
+    let is_mirrored = matches!(to, Place::Mirrored(_));
+    match (to_end, from_end) {
+        (End::Host, End::Host) => {
+            // SAFETY: host memory that the caller names as source and destination of this copy.
+            unsafe { copy_host(dst, src, size) };
+            Ok(())
+        }
+        (End::Device(to), End::Host) => {
+            let transfer = Transfer {
+                kind: kind::HOST_TO_DEVICE,
+                to,
+                from: src.at.wire(),
+                dst,
+                src,
+                size,
+                stream,
+                waits,
+            };
+            // SAFETY: host memory that the caller names as the source of this copy; it may not change before the copy
+            // returns, and we are done with it then.
+            let packed = |len| unsafe { src.at.host_bytes(len) };
+            if src.is_packed(size) {
+                return transfer.send(session, packed(bytes));
+            }
+            let mut rows = Vec::with_capacity(bytes);
+            let slice = src.slice().ok_or(HipError::INVALID_VALUE)?;
+            for z in 0..size.depth {
+                for y in 0..size.height {
+                    let row = src.at.offset(z * slice + y * src.pitch);
+                    // SAFETY: as above.
+                    rows.extend_from_slice(unsafe { row.host_bytes(size.width) });
+                }
+            }
+            transfer.send(session, &rows)
+        }
+        (End::Host, End::Device(from)) => {
+            let transfer = Transfer {
+                kind: kind::DEVICE_TO_HOST,
+                to: dst.at.wire(),
+                from,
+                dst,
+                src,
+                size,
+                stream,
+                waits,
+            };
+            let rows = Rows {
+                start: dst.at.as_mut_ptr(),
+                width: size.width,
+                height: size.height,
+                pitch: dst.pitch,
+                slice: dst.slice().ok_or(HipError::INVALID_VALUE)?,
+            };
+            // SAFETY: host memory that the caller names as the destination of this copy.
+            unsafe { transfer.receive(session, rows) }?;
+            if waits == Waits::Yes { session.mirrors().after_stream(session, stream) } else { Ok(()) }
+        }
+        (End::Device(to), End::Device(from)) => {
+            Transfer { kind: kind::DEVICE_TO_DEVICE, to, from, dst, src, size, stream, waits }
+                .send(session, &[])?;
+            if waits == Waits::Yes && is_mirrored {
+                // The program may look at the destination when the copy returns.
+                session.ask(&op::StreamSynchronize { stream })?;
+                session.mirrors().after_stream(session, stream)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// A copy in which the device takes part.
+struct Transfer {
+    kind: i32,
+    to: u64,
+    from: u64,
+    dst: Place3,
+    src: Place3,
+    size: Size,
+    stream: u64,
+    waits: Waits,
+}
+
+/// Calls `$with` with the request that fits: the layout for the shape, the name for whether it waits.
+macro_rules! request {
+    ($transfer:expr, |$request:ident| $with:expr) => {{
+        let t = $transfer;
+        let waits = t.waits == Waits::Yes;
+        if t.size.depth > 1 {
+            let all = op::Memcpy3D {
+                src_ptr: t.from,
+                src_pitch: t.src.pitch as u64,
+                src_height: t.src.rows as u64,
+                src_x: 0,
+                src_y: 0,
+                src_z: 0,
+                dst_ptr: t.to,
+                dst_pitch: t.dst.pitch as u64,
+                dst_height: t.dst.rows as u64,
+                dst_x: 0,
+                dst_y: 0,
+                dst_z: 0,
+                width: t.size.width as u64,
+                height: t.size.height as u64,
+                depth: t.size.depth as u64,
+                kind: t.kind,
+                reserved: 0,
+                stream: t.stream,
+            };
+            if waits {
+                let $request = &all;
+                $with
+            } else {
+                let $request = &op::Memcpy3DAsync(all);
+                $with
+            }
+        } else if t.size.height > 1 {
+            let all = op::Memcpy2D {
+                dst: t.to,
+                dpitch: t.dst.pitch as u64,
+                src: t.from,
+                spitch: t.src.pitch as u64,
+                width: t.size.width as u64,
+                height: t.size.height as u64,
+                kind: t.kind,
+                reserved: 0,
+                stream: t.stream,
+            };
+            if waits {
+                let $request = &all;
+                $with
+            } else {
+                let $request = &op::Memcpy2DAsync(all);
+                $with
+            }
+        } else {
+            let size = t.size.width as u64;
+            let all = op::Memcpy { dst: t.to, src: t.from, size, kind: t.kind, stream: t.stream };
+            if waits {
+                let $request = &all;
+                $with
+            } else {
+                let $request = &op::MemcpyAsync(all);
+                $with
+            }
+        }
+    }};
+}
+
+impl Transfer {
+    fn send(&self, session: &Session, inline: &[u8]) -> HipResult<()> {
+        let extra = Extra { inline, ..session.extra() };
+        request!(self, |request| Ok(session.connection().tell_with(request, extra)?))
+    }
+
+    /// # Safety
+    /// The rows are writable and used by nobody else during the call.
+    unsafe fn receive(&self, session: &Session, rows: Rows) -> HipResult<()> {
+        let extra = session.extra();
+        // SAFETY: the caller's promise.
+        request!(self, |request| Ok(unsafe { session.connection().read_rows(request, extra, rows) }?))
+    }
+}
+
+/// # Safety
+/// `dst` is writable and `src` readable in the given size.
+unsafe fn copy_host(dst: Place3, src: Place3, size: Size) {
+    for z in 0..size.depth {
+        for y in 0..size.height {
+            let to = dst.at.offset((z * dst.rows + y) * dst.pitch);
+            let from = src.at.offset((z * src.rows + y) * src.pitch);
+            // SAFETY: the caller's promise; the rows may overlap.
+            unsafe { core::ptr::copy(from.as_mut_ptr::<u8>(), to.as_mut_ptr(), size.width) };
+        }
+    }
+}
+
+/// Bytes in one row.
+pub(crate) fn linear(
+    session: &Session,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+    stream: Stream,
+    waits: Waits,
+) -> HipResult<()> {
+    let (to, from) = hints(kind)?;
+    let place = |at, is_device| Place3 { at, pitch: len, rows: 1, is_device };
+    let size = Size { width: len, height: 1, depth: 1 };
+    copy(session, place(dst, to), place(src, from), size, stream, waits)
+}
+
+/// `hipMemcpy`.
+pub(crate) fn memcpy(session: &Session, dst: Ptr, src: Ptr, len: usize, kind: i32) -> HipResult<()> {
+    linear(session, dst, src, len, kind, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpyAsync`.
+pub(crate) fn memcpy_async(
+    s: &Session,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+    stream: Stream,
+) -> HipResult<()> {
+    linear(s, dst, src, len, kind, stream, Waits::No)
+}
+
+/// `hipMemcpyWithStream`: in the order of a stream, and over when it returns.
+pub(crate) fn memcpy_with_stream(
+    s: &Session,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+    stream: Stream,
+) -> HipResult<()> {
+    linear(s, dst, src, len, kind, stream, Waits::Yes)
+}
+
+macro_rules! directed {
+    ($($(#[$doc:meta])* $name:ident $name_async:ident $kind:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(session: &Session, dst: Ptr, src: Ptr, len: usize) -> HipResult<()> {
+            linear(session, dst, src, len, $kind, Stream::NULL, Waits::Yes)
+        }
+
+        $(#[$doc])*
+        pub(crate) fn $name_async(s: &Session, dst: Ptr, src: Ptr, len: usize, stream: Stream) -> HipResult<()> {
+            linear(s, dst, src, len, $kind, stream, Waits::No)
+        }
+    )*};
+}
+
+directed! {
+    /// `hipMemcpyHtoD`, `hipMemcpyHtoDAsync`.
+    htod htod_async kind::HOST_TO_DEVICE;
+    /// `hipMemcpyDtoH`, `hipMemcpyDtoHAsync`.
+    dtoh dtoh_async kind::DEVICE_TO_HOST;
+    /// `hipMemcpyDtoD`, `hipMemcpyDtoDAsync`.
+    dtod dtod_async kind::DEVICE_TO_DEVICE;
+}
+
+/// `hipMemcpyPeer`.
+pub(crate) fn peer(
+    session: &Session,
+    dst: Ptr,
+    dst_device: i32,
+    src: Ptr,
+    src_device: i32,
+    len: usize,
+) -> HipResult<()> {
+    peer_async(session, dst, dst_device, src, src_device, len, Stream::NULL)
+}
+
+/// `hipMemcpyPeerAsync`.
+pub(crate) fn peer_async(
+    session: &Session,
+    dst: Ptr,
+    dst_device: i32,
+    src: Ptr,
+    src_device: i32,
+    len: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    session.check_device(dst_device)?;
+    session.check_device(src_device)?;
+    if dst_device == src_device {
+        return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, stream, Waits::No);
+    }
+    let stream = session.stream(stream)?;
+    if len == 0 {
+        return Ok(());
+    }
+    for ptr in [dst, src] {
+        let found = session.memory().check_range(ptr.check()?, len)?;
+        found.ok_or(HipError::INVALID_VALUE)?;
+    }
+    let (dst, src, size) = (dst.wire(), src.wire(), len as u64);
+    session.tell(&op::MemcpyPeerAsync(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream }))
+}
+
+/// `hipMemcpy2D`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn memcpy_2d(
+    session: &Session,
+    dst: Ptr,
+    dpitch: usize,
+    src: Ptr,
+    spitch: usize,
+    width: usize,
+    height: usize,
+    kind: i32,
+) -> HipResult<()> {
+    rows(session, (dst, dpitch), (src, spitch), (width, height), kind, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpy2DAsync`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn memcpy_2d_async(
+    session: &Session,
+    dst: Ptr,
+    dpitch: usize,
+    src: Ptr,
+    spitch: usize,
+    width: usize,
+    height: usize,
+    kind: i32,
+    stream: Stream,
+) -> HipResult<()> {
+    rows(session, (dst, dpitch), (src, spitch), (width, height), kind, stream, Waits::No)
+}
+
+fn rows(
+    session: &Session,
+    (dst, dpitch): (Ptr, usize),
+    (src, spitch): (Ptr, usize),
+    (width, height): (usize, usize),
+    kind: i32,
+    stream: Stream,
+    waits: Waits,
+) -> HipResult<()> {
+    let (to, from) = hints(kind)?;
+    let place = |at, pitch, is_device| Place3 { at, pitch, rows: height, is_device };
+    let size = Size { width, height, depth: 1 };
+    copy(session, place(dst, dpitch, to), place(src, spitch, from), size, stream, waits)
+}
+
+/// Where a memory type says an address is; arrays are not supported.
+fn typed(memory_type: i32, host: Ptr, device: Ptr) -> HipResult<(Ptr, Option<bool>)> {
+    match memory_type {
+        TYPE_HOST => Ok((host, Some(false))),
+        TYPE_DEVICE => Ok((device, Some(true))),
+        TYPE_MANAGED | TYPE_UNIFIED => Ok((device, None)),
+        _ => Err(HipError::NOT_SUPPORTED),
+    }
+}
+
+/// A box that begins `x` bytes, `y` rows and `z` slices into memory.
+fn inside(
+    (at, is_device): (Ptr, Option<bool>),
+    pitch: usize,
+    rows: usize,
+    (x, y, z): (usize, usize, usize),
+) -> HipResult<Place3> {
+    let offset = || z.checked_mul(rows)?.checked_add(y)?.checked_mul(pitch)?.checked_add(x);
+    let at = at.offset(offset().ok_or(HipError::INVALID_VALUE)?);
+    Ok(Place3 { at, pitch, rows, is_device })
+}
+
+/// `hipMemcpyParam2D`, `hipDrvMemcpy2DUnaligned`.
+pub(crate) fn param_2d(session: &Session, copy: In<Memcpy2D>) -> HipResult<()> {
+    by_param_2d(session, copy, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpyParam2DAsync`.
+pub(crate) fn param_2d_async(session: &Session, copy: In<Memcpy2D>, stream: Stream) -> HipResult<()> {
+    by_param_2d(session, copy, stream, Waits::No)
+}
+
+fn by_param_2d(session: &Session, params: In<Memcpy2D>, stream: Stream, waits: Waits) -> HipResult<()> {
+    let p = params.check()?;
+    let size = Size { width: p.width_in_bytes, height: p.height, depth: 1 };
+    // A pitch of 0 means rows without gaps.
+    let pitch = |pitch: usize| if pitch == 0 { p.width_in_bytes } else { pitch };
+    let dst = typed(p.dst_memory_type, p.dst_host, p.dst_device)?;
+    let src = typed(p.src_memory_type, p.src_host, p.src_device)?;
+    let dst = inside(dst, pitch(p.dst_pitch), p.height, (p.dst_x_in_bytes, p.dst_y, 0))?;
+    let src = inside(src, pitch(p.src_pitch), p.height, (p.src_x_in_bytes, p.src_y, 0))?;
+    copy(session, dst, src, size, stream, waits)
+}
+
+/// `hipMemcpy3D`.
+pub(crate) fn memcpy_3d(session: &Session, params: In<Memcpy3D>) -> HipResult<()> {
+    by_params_3d(session, params.check()?, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpy3DAsync`.
+pub(crate) fn memcpy_3d_async(session: &Session, params: In<Memcpy3D>, stream: Stream) -> HipResult<()> {
+    by_params_3d(session, params.check()?, stream, Waits::No)
+}
+
+fn by_params_3d(session: &Session, p: Memcpy3D, stream: Stream, waits: Waits) -> HipResult<()> {
+    if !p.src_array.is_null() || !p.dst_array.is_null() {
+        return Err(HipError::NOT_SUPPORTED);
+    }
+    let (to, from) = hints(p.kind)?;
+    let place = |ptr: PitchedPtr, pos: Pos, hint| {
+        inside((ptr.ptr, hint), ptr.pitch, ptr.ysize, (pos.x, pos.y, pos.z))
+    };
+    let size = Size { width: p.extent.width, height: p.extent.height, depth: p.extent.depth };
+    copy(session, place(p.dst_ptr, p.dst_pos, to)?, place(p.src_ptr, p.src_pos, from)?, size, stream, waits)
+}
+
+/// `hipMemcpy3DPeer` (HIP 7).
+pub(crate) fn memcpy_3d_peer(session: &Session, params: Ptr) -> HipResult<()> {
+    memcpy_3d_peer_async(session, params, Stream::NULL)
+}
+
+/// `hipMemcpy3DPeerAsync` (HIP 7): between devices the worker finds the way by the addresses.
+pub(crate) fn memcpy_3d_peer_async(session: &Session, params: Ptr, stream: Stream) -> HipResult<()> {
+    let p = In::<Memcpy3DPeer>::at_address(params).check()?;
+    session.check_device(p.dst_device)?;
+    session.check_device(p.src_device)?;
+    let params = Memcpy3D {
+        src_array: p.src_array,
+        src_pos: p.src_pos,
+        src_ptr: p.src_ptr,
+        dst_array: p.dst_array,
+        dst_pos: p.dst_pos,
+        dst_ptr: p.dst_ptr,
+        extent: p.extent,
+        kind: kind::DEVICE_TO_DEVICE,
+    };
+    by_params_3d(session, params, stream, Waits::No)
+}
+
+/// `hipDrvMemcpy3D`.
+pub(crate) fn drv_3d(session: &Session, params: In<DrvMemcpy3D>) -> HipResult<()> {
+    by_drv_3d(session, params, Stream::NULL, Waits::Yes)
+}
+
+/// `hipDrvMemcpy3DAsync`.
+pub(crate) fn drv_3d_async(session: &Session, params: In<DrvMemcpy3D>, stream: Stream) -> HipResult<()> {
+    by_drv_3d(session, params, stream, Waits::No)
+}
+
+fn by_drv_3d(session: &Session, params: In<DrvMemcpy3D>, stream: Stream, waits: Waits) -> HipResult<()> {
+    let p = params.check()?;
+    let size = Size { width: p.width_in_bytes, height: p.height, depth: p.depth };
+    let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
+    let dst = typed(p.dst_memory_type, p.dst_host, p.dst_device)?;
+    let src = typed(p.src_memory_type, p.src_host, p.src_device)?;
+    let at = (p.dst_x_in_bytes, p.dst_y, p.dst_z);
+    let dst = inside(dst, or(p.dst_pitch, p.width_in_bytes), or(p.dst_height, p.height), at)?;
+    let at = (p.src_x_in_bytes, p.src_y, p.src_z);
+    let src = inside(src, or(p.src_pitch, p.width_in_bytes), or(p.src_height, p.height), at)?;
+    copy(session, dst, src, size, stream, waits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(pitch: usize, rows: usize) -> Place3 {
+        Place3 { at: Ptr(0x1000), pitch, rows, is_device: None }
+    }
+
+    #[test]
+    fn a_span_goes_from_the_first_byte_to_the_last() {
+        assert_eq!(place(10, 4).span(Size { width: 3, height: 1, depth: 1 }), Some(3));
+        assert_eq!(place(10, 4).span(Size { width: 3, height: 2, depth: 1 }), Some(13));
+        assert_eq!(place(10, 4).span(Size { width: 3, height: 2, depth: 2 }), Some(53));
+        assert_eq!(place(usize::MAX, 4).span(Size { width: 3, height: 2, depth: 2 }), None);
+    }
+
+    #[test]
+    fn a_box_without_gaps_is_packed() {
+        assert!(place(100, 7).is_packed(Size { width: 3, height: 1, depth: 1 }));
+        assert!(place(3, 7).is_packed(Size { width: 3, height: 5, depth: 1 }));
+        assert!(!place(4, 7).is_packed(Size { width: 3, height: 5, depth: 1 }));
+        assert!(!place(3, 7).is_packed(Size { width: 3, height: 5, depth: 2 }));
+        assert!(place(3, 5).is_packed(Size { width: 3, height: 5, depth: 2 }));
+    }
+
+    #[test]
+    fn kinds_are_checked() {
+        assert_eq!(hints(5), Err(HipError::INVALID_MEMCPY_DIRECTION));
+        assert_eq!(hints(-1), Err(HipError::INVALID_MEMCPY_DIRECTION));
+        assert_eq!(hints(kind::HOST_TO_DEVICE), Ok((Some(true), Some(false))));
+    }
+}

@@ -1,0 +1,100 @@
+//! Events.
+
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::convert::{Event, Out, Stream};
+use crate::session::{EventInfo, Session};
+
+/// `hipEventDisableTiming`.
+const DISABLE_TIMING: u32 = 2;
+/// `hipEventInterprocess`.
+const INTERPROCESS: u32 = 4;
+/// Every flag that HIP defines for events.
+const ALL_FLAGS: u32 = 1 | DISABLE_TIMING | INTERPROCESS | 0x2000_0000 | 0x4000_0000 | 0x8000_0000;
+
+/// `hipEventCreate`.
+pub(crate) fn create(session: &Session, event: Out<Event>) -> HipResult<()> {
+    create_with_flags(session, event, 0)
+}
+
+/// `hipEventCreateWithFlags`.
+pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32) -> HipResult<()> {
+    let out = event.check()?;
+    // HIP API: an event between processes cannot have times.
+    let between_processes = flags & (INTERPROCESS | DISABLE_TIMING) == INTERPROCESS;
+    if flags & !ALL_FLAGS != 0 || between_processes {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let event = Event::from_wire(session.ask(&op::EventCreate { flags })?.event);
+    session.events().insert(event, EventInfo { flags, recorded: None });
+    out.set(event);
+    Ok(())
+}
+
+/// `hipEventDestroy`.
+pub(crate) fn destroy(session: &Session, event: Event) -> HipResult<()> {
+    if event.is_null() {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    session.events().remove(&event).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    session.tell(&op::EventDestroy { event: event.wire() })
+}
+
+/// `hipEventRecord`.
+pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResult<()> {
+    if event.is_null() {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    let wire = session.stream(stream)?;
+    note_recorded(session, event, Stream::from_wire(wire))?;
+    session.tell(&op::EventRecord { event: event.wire(), stream: wire })
+}
+
+/// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.
+pub(crate) fn record_with_flags(
+    session: &Session,
+    event: Event,
+    stream: Stream,
+    flags: u32,
+) -> HipResult<()> {
+    if flags > 1 { Err(HipError::INVALID_VALUE) } else { record(session, event, stream) }
+}
+
+/// An event is being recorded, by itself or with a launch.
+pub(crate) fn note_recorded(session: &Session, event: Event, stream: Stream) -> HipResult<()> {
+    let mut events = session.events();
+    events.get_mut(&event).ok_or(HipError::INVALID_HANDLE)?.recorded = Some(stream);
+    Ok(())
+}
+
+fn info(session: &Session, event: Event) -> HipResult<EventInfo> {
+    session.events().get(&event).copied().ok_or(HipError::INVALID_HANDLE)
+}
+
+/// `hipEventSynchronize`. An event that was never recorded has happened.
+pub(crate) fn synchronize(session: &Session, event: Event) -> HipResult<()> {
+    let Some(stream) = info(session, event)?.recorded else { return Ok(()) };
+    session.ask(&op::EventSynchronize { event: event.wire() })?;
+    session.mirrors().after_event(session, stream.wire())
+}
+
+/// `hipEventQuery`. An event that was never recorded has happened.
+pub(crate) fn query(session: &Session, event: Event) -> HipResult<()> {
+    let Some(stream) = info(session, event)?.recorded else { return Ok(()) };
+    session.ask(&op::EventQuery { event: event.wire() })?;
+    session.mirrors().after_event(session, stream.wire())
+}
+
+/// `hipEventElapsedTime`.
+pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: Event) -> HipResult<()> {
+    let out = ms.check()?;
+    for event in [start, stop] {
+        let info = info(session, event)?;
+        if info.flags & DISABLE_TIMING != 0 || info.recorded.is_none() {
+            return Err(HipError::INVALID_HANDLE);
+        }
+    }
+    let request = op::EventElapsedTime { start_event: start.wire(), stop_event: stop.wire() };
+    out.set(session.ask(&request)?.milliseconds);
+    Ok(())
+}

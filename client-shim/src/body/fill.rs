@@ -1,0 +1,249 @@
+//! Setting memory.
+
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::convert::{Ptr, Stream};
+use crate::mirror::Place;
+use crate::session::Session;
+use crate::types::{Extent, PitchedPtr};
+
+/// What is written again and again.
+#[derive(Clone, Copy, Debug)]
+enum Pattern {
+    Byte(u8),
+    Half(u16),
+    Word(u32),
+}
+
+impl Pattern {
+    fn bytes(self) -> usize {
+        match self {
+            Self::Byte(_) => 1,
+            Self::Half(_) => 2,
+            Self::Word(_) => 4,
+        }
+    }
+}
+
+/// `count` elements from `dst` on.
+fn fill(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: Stream) -> HipResult<()> {
+    let stream = session.stream(stream)?;
+    if count == 0 {
+        return Ok(());
+    }
+    dst.check()?;
+    let len = count.checked_mul(pattern.bytes()).ok_or(HipError::INVALID_VALUE)?;
+    if !dst.0.is_multiple_of(pattern.bytes()) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    match session.mirrors().place(session, dst, len)? {
+        Place::Device(device) => row(session, device, pattern, count, stream),
+        Place::Mirrored(device) => {
+            session.mirrors().before_use(session, stream)?;
+            row(session, device, pattern, count, stream)
+        }
+        Place::Host => {
+            // Pinned or managed memory that no kernel has seen: the host's bytes are the only ones.
+            // SAFETY: `place` found the whole range in memory that was given to the program and is not freed.
+            let bytes = unsafe { dst.host_bytes_mut(len) };
+            match pattern {
+                Pattern::Byte(value) => bytes.fill(value),
+                Pattern::Half(value) => {
+                    bytes.chunks_exact_mut(2).for_each(|c| c.copy_from_slice(&value.to_ne_bytes()))
+                }
+                Pattern::Word(value) => {
+                    bytes.chunks_exact_mut(4).for_each(|c| c.copy_from_slice(&value.to_ne_bytes()))
+                }
+            }
+            Ok(())
+        }
+        Place::Unknown => Err(HipError::INVALID_VALUE),
+    }
+}
+
+fn row(session: &Session, device: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {
+    let fill = |value| op::Memset { dst: device, value, size: count as u64, stream };
+    match pattern {
+        Pattern::Byte(value) => session.tell(&op::MemsetAsync(fill(value.into()))),
+        Pattern::Half(value) => session.tell(&op::MemsetD16(fill(value.into()))),
+        Pattern::Word(value) => session.tell(&op::MemsetD32(fill(value.cast_signed()))),
+    }
+}
+
+/// `hipMemset`.
+pub(crate) fn memset(session: &Session, dst: Ptr, value: i32, size: usize) -> HipResult<()> {
+    memset_async(session, dst, value, size, Stream::NULL)
+}
+
+/// `hipMemsetAsync`: the low byte of `value`.
+pub(crate) fn memset_async(
+    session: &Session,
+    dst: Ptr,
+    value: i32,
+    size: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    fill(session, dst, Pattern::Byte(value as u8), size, stream)
+}
+
+/// `hipMemsetD8`.
+pub(crate) fn memset_d8(session: &Session, dst: Ptr, value: u8, count: usize) -> HipResult<()> {
+    fill(session, dst, Pattern::Byte(value), count, Stream::NULL)
+}
+
+/// `hipMemsetD8Async`.
+pub(crate) fn memset_d8_async(
+    s: &Session,
+    dst: Ptr,
+    value: u8,
+    count: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    fill(s, dst, Pattern::Byte(value), count, stream)
+}
+
+/// `hipMemsetD16`.
+pub(crate) fn memset_d16(session: &Session, dst: Ptr, value: u16, count: usize) -> HipResult<()> {
+    fill(session, dst, Pattern::Half(value), count, Stream::NULL)
+}
+
+/// `hipMemsetD16Async`.
+pub(crate) fn memset_d16_async(
+    s: &Session,
+    dst: Ptr,
+    value: u16,
+    count: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    fill(s, dst, Pattern::Half(value), count, stream)
+}
+
+/// `hipMemsetD32`.
+pub(crate) fn memset_d32(session: &Session, dst: Ptr, value: i32, count: usize) -> HipResult<()> {
+    fill(session, dst, Pattern::Word(value.cast_unsigned()), count, Stream::NULL)
+}
+
+/// `hipMemsetD32Async`.
+pub(crate) fn memset_d32_async(
+    s: &Session,
+    dst: Ptr,
+    value: i32,
+    count: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    fill(s, dst, Pattern::Word(value.cast_unsigned()), count, stream)
+}
+
+/// Rows of `width` elements. The protocol has no fill of rows: each is one small request, sent together.
+fn fill_rows(
+    session: &Session,
+    dst: Ptr,
+    pitch: usize,
+    pattern: Pattern,
+    (width, height): (usize, usize),
+    stream: Stream,
+) -> HipResult<()> {
+    let row_bytes = width.checked_mul(pattern.bytes()).ok_or(HipError::INVALID_VALUE)?;
+    if width == 0 || height == 0 {
+        return session.stream(stream).map(drop);
+    }
+    if pitch == row_bytes || height == 1 {
+        let count = width.checked_mul(height).ok_or(HipError::INVALID_VALUE)?;
+        return fill(session, dst, pattern, count, stream);
+    }
+    if pitch < row_bytes {
+        return Err(HipError::INVALID_PITCH_VALUE);
+    }
+    // The whole is judged before the first row is set.
+    let len = pitch.checked_mul(height - 1).and_then(|rows| rows.checked_add(row_bytes));
+    session.mirrors().place(session, dst.check()?, len.ok_or(HipError::INVALID_VALUE)?)?;
+    (0..height).try_for_each(|y| fill(session, dst.offset(y * pitch), pattern, width, stream))
+}
+
+/// `hipMemset2D`.
+pub(crate) fn memset_2d(
+    session: &Session,
+    dst: Ptr,
+    pitch: usize,
+    value: i32,
+    width: usize,
+    height: usize,
+) -> HipResult<()> {
+    memset_2d_async(session, dst, pitch, value, width, height, Stream::NULL)
+}
+
+/// `hipMemset2DAsync`.
+pub(crate) fn memset_2d_async(
+    session: &Session,
+    dst: Ptr,
+    pitch: usize,
+    value: i32,
+    width: usize,
+    height: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    fill_rows(session, dst, pitch, Pattern::Byte(value as u8), (width, height), stream)
+}
+
+macro_rules! fill_2d {
+    ($($(#[$doc:meta])* $sync:ident $name:ident $value:ident: $ty:ty => $pattern:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(
+            session: &Session,
+            dst: Ptr,
+            pitch: usize,
+            $value: $ty,
+            width: usize,
+            height: usize,
+            stream: Stream,
+        ) -> HipResult<()> {
+            fill_rows(session, dst, pitch, $pattern, (width, height), stream)
+        }
+
+        $(#[$doc])*
+        pub(crate) fn $sync(
+            session: &Session,
+            dst: Ptr,
+            pitch: usize,
+            $value: $ty,
+            width: usize,
+            height: usize,
+        ) -> HipResult<()> {
+            $name(session, dst, pitch, $value, width, height, Stream::NULL)
+        }
+    )*};
+}
+
+fill_2d! {
+    /// `hipMemsetD2D8`, `hipMemsetD2D8Async`.
+    memset_d2d8 memset_d2d8_async value: u8 => Pattern::Byte(value);
+    /// `hipMemsetD2D16`, `hipMemsetD2D16Async`.
+    memset_d2d16 memset_d2d16_async value: u16 => Pattern::Half(value);
+    /// `hipMemsetD2D32`, `hipMemsetD2D32Async`.
+    memset_d2d32 memset_d2d32_async value: u32 => Pattern::Word(value);
+}
+
+/// `hipMemset3D`.
+pub(crate) fn memset_3d(session: &Session, dst: PitchedPtr, value: i32, extent: Extent) -> HipResult<()> {
+    memset_3d_async(session, dst, value, extent, Stream::NULL)
+}
+
+/// `hipMemset3DAsync`: slices are `ysize` rows apart.
+pub(crate) fn memset_3d_async(
+    session: &Session,
+    dst: PitchedPtr,
+    value: i32,
+    extent: Extent,
+    stream: Stream,
+) -> HipResult<()> {
+    let Extent { width, height, depth } = extent;
+    let pattern = Pattern::Byte(value as u8);
+    let slice = dst.pitch.checked_mul(dst.ysize).ok_or(HipError::INVALID_VALUE)?;
+    if height == dst.ysize {
+        let rows = height.checked_mul(depth).ok_or(HipError::INVALID_VALUE)?;
+        return fill_rows(session, dst.ptr, dst.pitch, pattern, (width, rows), stream);
+    }
+    (0..depth).try_for_each(|z| {
+        fill_rows(session, dst.ptr.offset(z * slice), dst.pitch, pattern, (width, height), stream)
+    })
+}

@@ -1,0 +1,451 @@
+//! Launches.
+//!
+//! What a launch can be refused for is judged here, so that the error comes at once; what happens on the device comes
+//! with a later answer. Arguments are laid out as the kernel's metadata says, since C passes no sizes.
+
+use hipr_proto::op::{self, LaunchArgs, LaunchKernel, Param};
+use hipr_proto::{HipError, HipResult};
+
+use super::event::note_recorded;
+use super::module::by_handle;
+use crate::client::Extra;
+use crate::convert::{Event, Function, In, Ptr, Stream};
+use crate::module::LoadedFunction;
+use crate::register;
+use crate::session::Session;
+use crate::state;
+use crate::types::{Dim3, DrvLaunchConfig, LaunchConfig};
+
+/// `HIP_LAUNCH_PARAM_BUFFER_POINTER`, `_BUFFER_SIZE`, `_END`.
+const BUFFER_POINTER: usize = 1;
+const BUFFER_SIZE: usize = 2;
+const PARAM_END: usize = 3;
+/// `hipLaunchAttributeCooperative`.
+const ATTRIBUTE_COOPERATIVE: i32 = 2;
+/// Entries of `extra` that make sense: two pairs and the end.
+const EXTRA_MAX: usize = 16;
+
+/// Everything of a launch but kernel and arguments.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    /// Blocks.
+    grid: [u32; 3],
+    /// Threads of a block.
+    block: [u32; 3],
+    /// Dynamic LDS in bytes.
+    shared_mem: usize,
+    stream: Stream,
+    start: Event,
+    stop: Event,
+    ext_flags: u32,
+    is_cooperative: bool,
+    /// What HIP returns for a grid or block without threads: the runtime's functions have another error than the
+    /// module's.
+    empty: HipError,
+}
+
+impl How {
+    fn runtime(grid: Dim3, block: Dim3, shared_mem: usize, stream: Stream) -> Self {
+        Self {
+            grid: [grid.x, grid.y, grid.z],
+            block: [block.x, block.y, block.z],
+            shared_mem,
+            stream,
+            start: Event::NULL,
+            stop: Event::NULL,
+            ext_flags: 0,
+            is_cooperative: false,
+            empty: HipError::INVALID_CONFIGURATION,
+        }
+    }
+
+    fn module(grid: [u32; 3], block: [u32; 3], shared_mem: usize, stream: Stream) -> Self {
+        let any = Self::runtime(Dim3::default(), Dim3::default(), shared_mem, stream);
+        Self { grid, block, empty: HipError::INVALID_VALUE, ..any }
+    }
+
+    fn check(&self, session: &Session) -> HipResult<()> {
+        if self.grid.contains(&0) || self.block.contains(&0) {
+            return Err(self.empty);
+        }
+        // HIP API: the number of threads in each dimension has 32 bits.
+        let fits = |(grid, block): (&u32, &u32)| grid.checked_mul(*block).is_some();
+        if !self.grid.iter().zip(&self.block).all(fits) {
+            return Err(self.empty);
+        }
+        let properties = session.properties(state::device())?;
+        let threads = self.block.iter().map(|n| u64::from(*n)).product::<u64>();
+        if threads > u64::try_from(properties.max_threads_per_block).unwrap_or(0) {
+            return Err(HipError::INVALID_CONFIGURATION);
+        }
+        if self.shared_mem as u64 > properties.shared_mem_per_block {
+            return Err(HipError::INVALID_VALUE);
+        }
+        Ok(())
+    }
+}
+
+/// Arguments, as C has them.
+#[derive(Clone, Copy, Debug)]
+enum Arguments {
+    /// A pointer to each.
+    Each(In<Ptr>),
+    /// A buffer that holds them all, laid out as the kernel has them.
+    Buffer(Ptr, usize),
+}
+
+impl Arguments {
+    /// What `kernelParams` and `extra` say; one of them is null.
+    fn of(params: In<Ptr>, extra: In<Ptr>) -> HipResult<Self> {
+        if extra.is_null() {
+            return Ok(Self::Each(params));
+        }
+        if !params.is_null() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let (mut buffer, mut size) = (Ptr::NULL, None);
+        let mut at = 0;
+        while at < EXTRA_MAX {
+            let value = || extra.at(at + 1).ok_or(HipError::INVALID_VALUE);
+            match extra.at(at).map(|key| key.0) {
+                Some(BUFFER_POINTER) => buffer = value()?,
+                Some(BUFFER_SIZE) => size = In::<usize>::at_address(value()?).value(),
+                Some(PARAM_END) => {
+                    let size = size.ok_or(HipError::INVALID_VALUE)?;
+                    return if size == 0 {
+                        Ok(Self::Buffer(buffer, 0))
+                    } else {
+                        Ok(Self::Buffer(buffer.check()?, size))
+                    };
+                }
+                _ => return Err(HipError::INVALID_VALUE),
+            }
+            at += 2;
+        }
+        Err(HipError::INVALID_VALUE)
+    }
+
+    /// Descriptors, bytes, and `launch_flags` (HIPR 1.0, Kernel Launch).
+    fn encode(self, function: &LoadedFunction) -> HipResult<(Vec<Param>, Vec<u8>, u32)> {
+        match self {
+            Self::Each(_) if function.params.is_empty() => Ok((Vec::new(), Vec::new(), 0)),
+            Self::Each(pointers) => {
+                let end = |param: &Param| param.offset as usize + param.size as usize;
+                let mut data = vec![0; function.params.iter().map(end).max().unwrap_or(0)];
+                for (index, param) in function.params.iter().enumerate() {
+                    let argument = pointers.at(index).ok_or(HipError::INVALID_VALUE)?.check()?;
+                    // SAFETY: HIP API: kernelParams[i] points to argument i, which has the size that the kernel
+                    // was compiled with.
+                    let bytes = unsafe { argument.host_bytes(param.size as usize) };
+                    if let Some(place) = data.get_mut(param.offset as usize..end(param)) {
+                        place.copy_from_slice(bytes);
+                    }
+                }
+                Ok((function.params.clone(), data, 0))
+            }
+            Self::Buffer(buffer, len) => {
+                let size = u32::try_from(len).map_err(|_| HipError::INVALID_VALUE)?;
+                // SAFETY: HIP API: the buffer has the size that stands beside it.
+                let data = unsafe { buffer.host_bytes(len) }.to_vec();
+                Ok((vec![Param { offset: 0, size }], data, 1))
+            }
+        }
+    }
+}
+
+fn launch(session: &Session, function: &LoadedFunction, how: How, arguments: Arguments) -> HipResult<()> {
+    how.check(session)?;
+    let stream = session.stream(how.stream)?;
+    let (params, mut data, launch_flags) = arguments.encode(function)?;
+    let mut tail = Vec::with_capacity(params.len() * 8 + data.len());
+    session.mirrors().before_launch(session, stream, &mut data)?;
+    LaunchArgs::put(&params, &data, &mut tail);
+    let [grid_dim_x, grid_dim_y, grid_dim_z] = how.grid;
+    let [block_dim_x, block_dim_y, block_dim_z] = how.block;
+    let request = LaunchKernel {
+        function: function.handle,
+        grid_dim_x,
+        grid_dim_y,
+        grid_dim_z,
+        block_dim_x,
+        block_dim_y,
+        block_dim_z,
+        shared_mem: u32::try_from(how.shared_mem).map_err(|_| HipError::INVALID_VALUE)?,
+        stream,
+        num_args: u32::try_from(params.len()).map_err(|_| HipError::INVALID_VALUE)?,
+        launch_flags,
+        start_event: how.start.wire(),
+        stop_event: how.stop.wire(),
+        ext_flags: how.ext_flags,
+    };
+    for event in [how.start, how.stop] {
+        if !event.is_null() {
+            note_recorded(session, event, Stream::from_wire(stream))?;
+        }
+    }
+    tracing::trace!("launch {} {:?} x {:?}", function.name, how.grid, how.block);
+    let extra = Extra { tail: &tail, ..session.extra() };
+    let connection = session.connection();
+    if how.is_cooperative {
+        connection.call(&op::LaunchCooperativeKernel(request), extra)?;
+    } else if request.is_timed() || how.ext_flags != 0 {
+        connection.call(&op::ModuleLaunchKernel(request), extra)?;
+    } else {
+        connection.call(&request, extra)?;
+    }
+    Ok(())
+}
+
+/// `hipLaunchKernel`: also what `<<<>>>` becomes.
+pub(crate) fn kernel(
+    session: &Session,
+    function: Ptr,
+    grid: Dim3,
+    block: Dim3,
+    args: In<Ptr>,
+    shared_mem: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    let function = register::find_function(session, function)?;
+    launch(session, &function, How::runtime(grid, block, shared_mem, stream), Arguments::Each(args))
+}
+
+/// `hipExtLaunchKernel`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn ext_kernel(
+    session: &Session,
+    function: Ptr,
+    grid: Dim3,
+    block: Dim3,
+    args: In<Ptr>,
+    shared_mem: usize,
+    stream: Stream,
+    start: Event,
+    stop: Event,
+    flags: i32,
+) -> HipResult<()> {
+    let function = register::find_function(session, function)?;
+    let how = How {
+        start,
+        stop,
+        ext_flags: flags.cast_unsigned(),
+        ..How::runtime(grid, block, shared_mem, stream)
+    };
+    launch(session, &function, how, Arguments::Each(args))
+}
+
+/// `hipLaunchCooperativeKernel`.
+pub(crate) fn cooperative_kernel(
+    session: &Session,
+    function: Ptr,
+    grid: Dim3,
+    block: Dim3,
+    args: In<Ptr>,
+    shared_mem: u32,
+    stream: Stream,
+) -> HipResult<()> {
+    let function = register::find_function(session, function)?;
+    let how = How { is_cooperative: true, ..How::runtime(grid, block, shared_mem as usize, stream) };
+    launch(session, &function, how, Arguments::Each(args))
+}
+
+/// Whether launch attributes ask for a cooperative launch; the others are wishes.
+fn is_cooperative(attributes: Ptr, count: u32) -> bool {
+    /// `hipLaunchAttribute`, as far as it is read.
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    struct Attribute {
+        id: i32,
+        pad: i32,
+        value: i32,
+        rest: [u8; 60],
+    }
+    const _: () = assert!(size_of::<Attribute>() == 72);
+    let attributes = In::<Attribute>::at_address(attributes);
+    (0..count as usize)
+        .filter_map(|index| attributes.at(index))
+        .any(|attribute| attribute.id == ATTRIBUTE_COOPERATIVE && attribute.value != 0)
+}
+
+/// `hipLaunchKernelExC` (HIP 7).
+pub(crate) fn kernel_ex(
+    session: &Session,
+    config: In<LaunchConfig>,
+    function: Ptr,
+    args: In<Ptr>,
+) -> HipResult<()> {
+    let c = config.check()?;
+    let function = register::find_function(session, function)?;
+    let how = How::runtime(c.grid_dim, c.block_dim, c.dynamic_smem_bytes, c.stream);
+    let how = How { is_cooperative: is_cooperative(c.attrs, c.num_attrs), ..how };
+    launch(session, &function, how, Arguments::Each(args))
+}
+
+/// `hipDrvLaunchKernelEx` (HIP 7).
+pub(crate) fn drv_kernel_ex(
+    session: &Session,
+    config: In<DrvLaunchConfig>,
+    function: Function,
+    params: In<Ptr>,
+    extra: In<Ptr>,
+) -> HipResult<()> {
+    let c = config.check()?;
+    let function = by_handle(session, function)?;
+    let grid = [c.grid_dim_x, c.grid_dim_y, c.grid_dim_z];
+    let block = [c.block_dim_x, c.block_dim_y, c.block_dim_z];
+    let how = How::module(grid, block, c.shared_mem_bytes as usize, c.h_stream);
+    let how = How { is_cooperative: is_cooperative(c.attrs, c.num_attrs), ..how };
+    launch(session, &function, how, Arguments::of(params, extra)?)
+}
+
+/// `hipModuleLaunchKernel`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn module_kernel(
+    session: &Session,
+    function: Function,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_mem: u32,
+    stream: Stream,
+    params: In<Ptr>,
+    extra: In<Ptr>,
+) -> HipResult<()> {
+    let function = by_handle(session, function)?;
+    let how = How::module([grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_mem as usize, stream);
+    launch(session, &function, how, Arguments::of(params, extra)?)
+}
+
+/// `hipModuleLaunchCooperativeKernel`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn module_cooperative(
+    session: &Session,
+    function: Function,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_mem: u32,
+    stream: Stream,
+    params: In<Ptr>,
+) -> HipResult<()> {
+    let function = by_handle(session, function)?;
+    let how = How::module([grid_x, grid_y, grid_z], [block_x, block_y, block_z], shared_mem as usize, stream);
+    launch(session, &function, How { is_cooperative: true, ..how }, Arguments::Each(params))
+}
+
+/// `hipExtModuleLaunchKernel`: the grid is counted in threads.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn ext_module(
+    session: &Session,
+    function: Function,
+    global_x: u32,
+    global_y: u32,
+    global_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_mem: usize,
+    stream: Stream,
+    params: In<Ptr>,
+    extra: In<Ptr>,
+    start: Event,
+    stop: Event,
+    flags: u32,
+) -> HipResult<()> {
+    let function = by_handle(session, function)?;
+    let (global, block) = ([global_x, global_y, global_z], [block_x, block_y, block_z]);
+    if block.contains(&0) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let mut grid = [0; 3];
+    for ((grid, global), block) in grid.iter_mut().zip(global).zip(block) {
+        if global % block != 0 {
+            tracing::warn!(
+                "kernel {}: a grid of {global} threads in blocks of {block} cannot be launched: the protocol counts \
+                 whole blocks",
+                function.name
+            );
+            return Err(HipError::NOT_SUPPORTED);
+        }
+        *grid = global / block;
+    }
+    let how = How { start, stop, ext_flags: flags, ..How::module(grid, block, shared_mem, stream) };
+    launch(session, &function, how, Arguments::of(params, extra)?)
+}
+
+/// `hipHccModuleLaunchKernel`: `hipExtModuleLaunchKernel` without flags.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn hcc_module(
+    session: &Session,
+    function: Function,
+    global_x: u32,
+    global_y: u32,
+    global_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_mem: usize,
+    stream: Stream,
+    params: In<Ptr>,
+    extra: In<Ptr>,
+    start: Event,
+    stop: Event,
+) -> HipResult<()> {
+    ext_module(
+        session, function, global_x, global_y, global_z, block_x, block_y, block_z, shared_mem, stream,
+        params, extra, start, stop, 0,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::convert::Module;
+
+    fn function(params: &[(u32, u32)]) -> LoadedFunction {
+        let params = params.iter().map(|(offset, size)| Param { offset: *offset, size: *size }).collect();
+        LoadedFunction { handle: 1, name: "k".to_owned(), params, module: Module(1) }
+    }
+
+    fn ptr<T>(value: &T) -> Ptr {
+        Ptr(core::ptr::from_ref(value).expose_provenance())
+    }
+
+    #[test]
+    fn arguments_lie_where_the_metadata_says() {
+        let (a, b) = (7u8, 0x0102_0304_0506_0708u64);
+        let pointers = [ptr(&a), ptr(&b)];
+        let arguments = Arguments::of(In::from_slice(&pointers), In::NULL).expect("arguments");
+        let (params, data, flags) = arguments.encode(&function(&[(0, 1), (8, 8)])).expect("encoded");
+        assert_eq!(params, [Param { offset: 0, size: 1 }, Param { offset: 8, size: 8 }]);
+        assert_eq!(data, [7, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(flags, 0);
+    }
+
+    #[test]
+    fn a_buffer_is_sent_as_it_is() {
+        let (buffer, size) = ([1u8, 2, 3, 4], 4usize);
+        let extra = [Ptr(BUFFER_POINTER), ptr(&buffer), Ptr(BUFFER_SIZE), ptr(&size), Ptr(PARAM_END)];
+        let arguments = Arguments::of(In::NULL, In::from_slice(&extra)).expect("arguments");
+        let (params, data, flags) = arguments.encode(&function(&[(0, 4)])).expect("encoded");
+        assert_eq!((params, data, flags), (vec![Param { offset: 0, size: 4 }], vec![1, 2, 3, 4], 1));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let one = [Ptr(1)];
+        let refused = |params, extra| Arguments::of(params, extra).err();
+        assert_eq!(refused(In::from_slice(&one), In::from_slice(&one)), Some(HipError::INVALID_VALUE));
+        assert_eq!(refused(In::NULL, In::from_slice(&[Ptr(9), Ptr(0)])), Some(HipError::INVALID_VALUE));
+        assert_eq!(refused(In::NULL, In::from_slice(&[Ptr(PARAM_END)])), Some(HipError::INVALID_VALUE));
+        let none = Arguments::of(In::NULL, In::NULL).expect("no arguments");
+        assert_eq!(none.encode(&function(&[(0, 4)])).err(), Some(HipError::INVALID_VALUE));
+        assert!(none.encode(&function(&[])).is_ok());
+    }
+}

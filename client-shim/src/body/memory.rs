@@ -1,0 +1,210 @@
+//! Device memory: allocating and freeing it.
+
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::convert::{Out, Ptr, Stream};
+use crate::memory::{Allocation, Kind};
+use crate::session::Session;
+use crate::state;
+use crate::types::{Extent, PitchedPtr};
+
+/// `hipMalloc`.
+pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize) -> HipResult<()> {
+    malloc_with_flags(session, ptr, size, 0)
+}
+
+/// `hipExtMallocWithFlags`.
+pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
+    let out = ptr.check()?;
+    // hipDeviceMallocDefault, Finegrained, Uncached, Contiguous; 2 is hipMallocSignalMemory.
+    if flags > 4 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if size == 0 {
+        out.set(Ptr::NULL);
+        return Ok(());
+    }
+    let reply = session.ask(&op::Malloc { size: size as u64, flags })?;
+    out.set(note(session, reply.device_ptr, size, flags));
+    Ok(())
+}
+
+/// `hipMallocAsync`.
+pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream: Stream) -> HipResult<()> {
+    let out = ptr.check()?;
+    let stream = session.stream(stream)?;
+    if size == 0 {
+        out.set(Ptr::NULL);
+        return Ok(());
+    }
+    let reply = session.ask(&op::MallocAsync { size: size as u64, stream })?;
+    out.set(note(session, reply.device_ptr, size, 0));
+    Ok(())
+}
+
+/// `hipMallocFromPoolAsync`.
+pub(crate) fn malloc_from_pool_async(
+    session: &Session,
+    ptr: Out<Ptr>,
+    size: usize,
+    pool: Ptr,
+    stream: Stream,
+) -> HipResult<()> {
+    let out = ptr.check()?;
+    let stream = session.stream(stream)?;
+    pool.check()?;
+    if size == 0 {
+        out.set(Ptr::NULL);
+        return Ok(());
+    }
+    let request = op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
+    let reply = session.ask(&request)?;
+    out.set(note(session, reply.device_ptr, size, 0));
+    Ok(())
+}
+
+/// `hipMallocPitch`: rows of one byte elements.
+pub(crate) fn malloc_pitch(
+    session: &Session,
+    ptr: Out<Ptr>,
+    pitch: Out<usize>,
+    width: usize,
+    height: usize,
+) -> HipResult<()> {
+    alloc_pitch(session, ptr, pitch, width, height, 4)
+}
+
+/// `hipMemAllocPitch`.
+pub(crate) fn mem_alloc_pitch(
+    session: &Session,
+    ptr: Out<Ptr>,
+    pitch: Out<usize>,
+    width: usize,
+    height: usize,
+    element_size: u32,
+) -> HipResult<()> {
+    if !matches!(element_size, 4 | 8 | 16) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    alloc_pitch(session, ptr, pitch, width, height, element_size)
+}
+
+fn alloc_pitch(
+    session: &Session,
+    ptr: Out<Ptr>,
+    pitch: Out<usize>,
+    width: usize,
+    height: usize,
+    element_size: u32,
+) -> HipResult<()> {
+    let (out, pitch) = (ptr.check()?, pitch.check()?);
+    if width == 0 || height == 0 {
+        out.set(Ptr::NULL);
+        pitch.set(0);
+        return Ok(());
+    }
+    let request = op::MemAllocPitch { width_in_bytes: width as u64, height: height as u64, element_size };
+    let reply = session.ask(&request)?;
+    let row = usize::try_from(reply.pitch).map_err(|_| HipError::OUT_OF_MEMORY)?;
+    let size = row.checked_mul(height).ok_or(HipError::OUT_OF_MEMORY)?;
+    out.set(note(session, reply.dptr, size, 0));
+    pitch.set(row);
+    Ok(())
+}
+
+/// `hipMalloc3D`.
+pub(crate) fn malloc_3d(session: &Session, ptr: Out<PitchedPtr>, extent: Extent) -> HipResult<()> {
+    let out = ptr.check()?;
+    let Extent { width, height, depth } = extent;
+    let (mut base, mut pitch) = (Ptr::NULL, 0);
+    let rows = height.checked_mul(depth).ok_or(HipError::OUT_OF_MEMORY)?;
+    alloc_pitch(session, Out::to(&mut base), Out::to(&mut pitch), width, rows, 4)?;
+    out.set(PitchedPtr { ptr: base, pitch, xsize: width, ysize: height });
+    Ok(())
+}
+
+/// Notes device memory that the worker gave.
+fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Ptr {
+    let base = Ptr::from_wire(device_ptr);
+    let device = state::device();
+    session.memory().insert(Allocation { base, size_bytes, kind: Kind::Device, device, flags });
+    base
+}
+
+/// `hipFree`: device memory, and managed memory.
+pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
+    if ptr.is_null() {
+        return Ok(());
+    }
+    if session.mirrors().free_managed(session, ptr)? {
+        return Ok(());
+    }
+    take(session, ptr)?;
+    session.tell(&op::Free { device_ptr: ptr.wire() })
+}
+
+/// `hipFreeAsync`.
+pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
+    ptr.check()?;
+    let stream = session.stream(stream)?;
+    take(session, ptr)?;
+    session.tell(&op::FreeAsync { device_ptr: ptr.wire(), stream })
+}
+
+/// Forgets an allocation that may be freed.
+fn take(session: &Session, ptr: Ptr) -> HipResult<()> {
+    let mut memory = session.memory();
+    match memory.find(ptr) {
+        Some(found) if found.base == ptr && found.kind == Kind::Device => {
+            memory.remove(ptr);
+            Ok(())
+        }
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// `hipMemGetInfo`.
+pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> HipResult<()> {
+    if free.is_null() && total.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let info = session.ask(&op::MemGetInfo {})?;
+    free.set(info.free_bytes as usize);
+    total.set(info.total_bytes as usize);
+    Ok(())
+}
+
+/// `hipIpcGetMemHandle` and `hipIpcOpenMemHandle` need what the C types carry by value.
+pub(crate) fn ipc_handle(session: &Session, handle: Out<crate::types::IpcHandle>, ptr: Ptr) -> HipResult<()> {
+    let out = handle.check()?;
+    let reply = session.ask(&op::IpcGetMemHandle { device_ptr: ptr.check()?.wire() })?;
+    out.set(crate::types::IpcHandle(reply.handle));
+    Ok(())
+}
+
+/// `hipIpcOpenMemHandle`.
+pub(crate) fn ipc_open(
+    session: &Session,
+    ptr: Out<Ptr>,
+    handle: crate::types::IpcHandle,
+    flags: u32,
+) -> HipResult<()> {
+    let out = ptr.check()?;
+    let reply = session.ask(&op::IpcOpenMemHandle { handle: handle.0, flags })?;
+    let size = session.ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
+    let base = Ptr::from_wire(reply.device_ptr);
+    let device = state::device();
+    session.memory().insert(Allocation { base, size_bytes: size as usize, kind: Kind::Ipc, device, flags });
+    out.set(base);
+    Ok(())
+}
+
+/// `hipIpcCloseMemHandle`.
+pub(crate) fn ipc_close(session: &Session, ptr: Ptr) -> HipResult<()> {
+    let found = session.memory().find(ptr);
+    if !found.is_some_and(|found| found.kind == Kind::Ipc && found.base == ptr) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.memory().remove(ptr);
+    session.tell(&op::IpcCloseMemHandle { device_ptr: ptr.wire() })
+}

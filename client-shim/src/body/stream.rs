@@ -1,0 +1,158 @@
+//! Streams.
+
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::convert::{Event, Out, Stream};
+use crate::session::{Session, StreamInfo};
+use crate::state;
+
+/// `hipStreamNonBlocking`.
+const NON_BLOCKING: u32 = 1;
+
+/// `hipStreamCreate`.
+pub(crate) fn create(session: &Session, stream: Out<Stream>) -> HipResult<()> {
+    create_with_priority(session, stream, 0, 0)
+}
+
+/// `hipStreamCreateWithFlags`.
+pub(crate) fn create_with_flags(session: &Session, stream: Out<Stream>, flags: u32) -> HipResult<()> {
+    create_with_priority(session, stream, flags, 0)
+}
+
+/// `hipStreamCreateWithPriority`: a priority out of range is brought into it, as HIP has it.
+pub(crate) fn create_with_priority(
+    session: &Session,
+    stream: Out<Stream>,
+    flags: u32,
+    priority: i32,
+) -> HipResult<()> {
+    let out = stream.check()?;
+    if flags > NON_BLOCKING {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let handle = if priority == 0 {
+        session.ask(&op::StreamCreate { flags, priority })?.stream
+    } else {
+        session.ask(&op::StreamCreateWithPriority(op::StreamCreate { flags, priority }))?.stream
+    };
+    let stream = Stream::from_wire(handle);
+    session.streams().insert(stream, StreamInfo { flags, device: state::device() });
+    out.set(stream);
+    Ok(())
+}
+
+/// `hipStreamDestroy`: work that is still under way is finished first, by the worker.
+pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
+    if stream.0 <= 2 {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    session.streams().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    session.mirrors().forget_stream(session, stream.wire())?;
+    session.tell(&op::StreamDestroy { stream: stream.wire() })
+}
+
+/// `hipStreamSynchronize`.
+pub(crate) fn synchronize(session: &Session, stream: Stream) -> HipResult<()> {
+    let stream = session.stream(stream)?;
+    session.ask(&op::StreamSynchronize { stream })?;
+    session.mirrors().after_stream(session, stream)
+}
+
+/// `hipStreamQuery`.
+pub(crate) fn query(session: &Session, stream: Stream) -> HipResult<()> {
+    let stream = session.stream(stream)?;
+    session.ask(&op::StreamQuery { stream })?;
+    session.mirrors().after_stream(session, stream)
+}
+
+/// `hipStreamWaitEvent`. An event that was never recorded is no reason to wait.
+pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags: u32) -> HipResult<()> {
+    if event.is_null() {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    let stream = session.stream(stream)?;
+    let known = session.events().get(&event).copied();
+    match known {
+        None => Err(HipError::INVALID_HANDLE),
+        Some(info) if info.recorded.is_none() => Ok(()),
+        // hipEventWaitDefault and hipEventWaitExternal.
+        Some(_) if flags > 1 => Err(HipError::INVALID_VALUE),
+        Some(_) => session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags }),
+    }
+}
+
+/// `hipStreamGetFlags`.
+pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipResult<()> {
+    let out = flags.check()?;
+    session.stream(stream)?;
+    out.set(session.streams().get(&stream).map_or(0, |info| info.flags));
+    Ok(())
+}
+
+/// `hipStreamGetPriority`.
+pub(crate) fn priority(session: &Session, stream: Stream, priority: Out<i32>) -> HipResult<()> {
+    let out = priority.check()?;
+    let handle = session.stream(stream)?;
+    let priority = if session.streams().contains_key(&stream) {
+        session.ask(&op::StreamGetPriority { stream: handle })?.priority
+    } else {
+        0
+    };
+    out.set(priority);
+    Ok(())
+}
+
+/// `hipStreamGetDevice`.
+pub(crate) fn device(session: &Session, stream: Stream, device: Out<i32>) -> HipResult<()> {
+    let out = device.check()?;
+    session.stream(stream)?;
+    out.set(device_of(session, stream));
+    Ok(())
+}
+
+/// `hipGetStreamDeviceId`: the device, or -1.
+pub(crate) fn device_id(stream: Stream) -> i32 {
+    match state::session() {
+        Ok(session) if session.stream(stream).is_ok() => device_of(session, stream),
+        _ => -1,
+    }
+}
+
+fn device_of(session: &Session, stream: Stream) -> i32 {
+    session.streams().get(&stream).map_or_else(state::device, |info| info.device)
+}
+
+/// `hipStreamGetId` (HIP 7): handles are unique, so the handle is the number.
+pub(crate) fn id(session: &Session, stream: Stream, id: Out<u64>) -> HipResult<()> {
+    let out = id.check()?;
+    out.set(session.stream(stream)?);
+    Ok(())
+}
+
+/// `hipStreamIsCapturing`: hipr has no capture, so no stream is captured.
+pub(crate) fn is_capturing(session: &Session, stream: Stream, status: Out<i32>) -> HipResult<()> {
+    let out = status.check()?;
+    session.stream(stream)?;
+    out.set(0);
+    Ok(())
+}
+
+/// `hipStreamGetCaptureInfo`.
+pub(crate) fn capture_info(
+    session: &Session,
+    stream: Stream,
+    status: Out<i32>,
+    id: Out<u64>,
+) -> HipResult<()> {
+    is_capturing(session, stream, status)?;
+    id.set(0);
+    Ok(())
+}
+
+/// `hipDeviceGetStreamPriorityRange`.
+pub(crate) fn priority_range(session: &Session, least: Out<i32>, greatest: Out<i32>) -> HipResult<()> {
+    let range = session.ask(&op::DeviceGetStreamPriorityRange {})?;
+    least.set(range.least_priority);
+    greatest.set(range.greatest_priority);
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! The connection to a worker, as a Rust API: what the C functions of this library are built on, and what tools
+//! use that speak to a worker without pretending to be a HIP program.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use amdhip64::client::{Connection, WorkerAddress};
+//! use hipr_proto::op::{GetDeviceCount, Malloc, Memset};
+//!
+//! let connection = Connection::connect(&WorkerAddress::from_env(), Duration::from_secs(5))?;
+//! println!("{} devices", connection.ask(&GetDeviceCount {})?.count);
+//! let buffer = connection.ask(&Malloc { size: 4096, flags: 0 })?.device_ptr;
+//! connection.tell(&Memset { dst: buffer, value: 0, size: 4096, stream: 0 })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Threads share a connection: requests leave in the order in which they were made, and of the threads that wait
+//! for answers one reads the socket, delivers what belongs to the others, and hands over when it has its own.
+
+mod connection;
+mod flusher;
+mod replies;
+mod socket;
+mod stats;
+
+use std::env;
+use std::fmt;
+
+use hipr_proto::HipError;
+
+pub use connection::{Connection, Extra};
+pub(crate) use replies::Rows;
+pub use stats::Stats;
+
+/// The port a worker listens on (HIPR 1.0, Connection Lifecycle).
+pub const DEFAULT_PORT: u16 = 18515;
+
+/// Where the worker is: `host:port`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerAddress(String);
+
+impl WorkerAddress {
+    /// The address `text` says, `host` or `host:port`; [`DEFAULT_PORT`] where it says none.
+    pub fn new(text: &str) -> Self {
+        let text = text.trim();
+        // An IPv6 address with a port is written in brackets.
+        let bare_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
+        if bare_v6 {
+            Self(format!("[{text}]:{DEFAULT_PORT}"))
+        } else if text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+            Self(text.to_owned())
+        } else {
+            Self(format!("{text}:{DEFAULT_PORT}"))
+        }
+    }
+
+    /// What the environment says: `HIPR_WORKER`, else `TF_WORKER_HOST` and `TF_WORKER_PORT`, else this machine.
+    pub fn from_env() -> Self {
+        let variable = |name| env::var(name).ok().filter(|value: &String| !value.trim().is_empty());
+        Self::choose(variable("HIPR_WORKER"), variable("TF_WORKER_HOST"), variable("TF_WORKER_PORT"))
+    }
+
+    fn choose(worker: Option<String>, host: Option<String>, port: Option<String>) -> Self {
+        if let Some(worker) = worker {
+            return Self::new(&worker);
+        }
+        let host = host.as_deref().unwrap_or("127.0.0.1").trim();
+        match port {
+            Some(port) if host.contains(':') => Self(format!("[{host}]:{}", port.trim())),
+            Some(port) => Self(format!("{host}:{}", port.trim())),
+            None => Self::new(host),
+        }
+    }
+
+    /// `host:port`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for WorkerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectError {
+    /// Where the worker was looked for.
+    pub address: WorkerAddress,
+    /// What went wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot reach the worker at {}: {}; set HIPR_WORKER or start `hipr worker`",
+            self.address, self.reason
+        )
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Why a request has no good answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallError {
+    /// The worker says so.
+    Hip(HipError),
+    /// The connection is lost, and with it everything the session owned.
+    Lost,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hip(error) => error.fmt(f),
+            Self::Lost => f.write_str("the connection to the worker is lost"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl From<CallError> for HipError {
+    /// A lost connection is `hipErrorContextIsDestroyed`: memory, streams and modules are gone, and no call of this
+    /// process can bring them back.
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Hip(error) => error,
+            CallError::Lost => Self::CONTEXT_IS_DESTROYED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn addresses_get_the_default_port() {
+        for (given, meant) in [
+            ("worker", "worker:18515"),
+            ("worker:1", "worker:1"),
+            ("10.0.0.1", "10.0.0.1:18515"),
+            ("::1", "[::1]:18515"),
+            ("[::1]:7", "[::1]:7"),
+        ] {
+            assert_eq!(WorkerAddress::new(given).as_str(), meant);
+        }
+    }
+
+    #[test]
+    fn the_environment_has_an_order() {
+        let choose = |a, b, c| WorkerAddress::choose(a, b, c).0;
+        assert_eq!(choose(text("a:1"), text("b"), text("2")), "a:1");
+        assert_eq!(choose(None, text("b"), text("2")), "b:2");
+        assert_eq!(choose(None, text("b"), None), "b:18515");
+        assert_eq!(choose(None, None, text("2")), "127.0.0.1:2");
+        assert_eq!(choose(None, None, None), "127.0.0.1:18515");
+    }
+}

@@ -1,0 +1,329 @@
+//! Waiting for replies, many threads on one socket.
+//!
+//! There is no reading thread. Of the threads that wait, one reads: it delivers the replies of the others and stops
+//! when it has its own; then another one reads. Bulk bytes go from the socket straight into the memory that
+//! the waiting caller gave.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, Read};
+use std::net::TcpStream;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use hipr_proto::{Answer, Call, HipError, Limits, ReplyReceiver};
+
+use super::stats::Counters;
+
+/// Rows of host memory: where a reply's bulk bytes go. Packed on the wire, with pitches here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    /// First byte of the first row.
+    pub(crate) start: *mut u8,
+    /// Bytes of a row.
+    pub(crate) width: usize,
+    /// Rows of a slice.
+    pub(crate) height: usize,
+    /// Bytes from row to row.
+    pub(crate) pitch: usize,
+    /// Bytes from slice to slice.
+    pub(crate) slice: usize,
+}
+
+impl Rows {
+    /// One row.
+    pub(crate) fn one(start: *mut u8, len: usize) -> Self {
+        Self { start, width: len, height: 1, pitch: len, slice: len }
+    }
+
+    /// Where packed byte `at` belongs, and how many bytes from it on lie together.
+    fn place(&self, at: usize) -> (*mut u8, usize) {
+        let (row, column) = (at / self.width, at % self.width);
+        let (slice, row) = (row / self.height, row % self.height);
+        let left = self.width - column;
+        (self.start.wrapping_add(slice * self.slice + row * self.pitch + column), left)
+    }
+}
+
+/// What a waiting caller wants to have of a reply's bulk bytes.
+#[derive(Debug)]
+pub(super) enum Bulk {
+    /// Collected: short lists.
+    Collect(Vec<u8>),
+    /// In the caller's memory, which lives until the wait is over.
+    Into(Rows),
+}
+
+// SAFETY: the rows belong to the thread that waits; it does not touch them until its wait is over, and the one
+// thread that reads the socket is the only one that writes them.
+unsafe impl Send for Bulk {}
+
+/// A reply, whole.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) error: Option<HipError>,
+    pub(super) fixed: Vec<u8>,
+    pub(super) tail: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Calls that the receiver does not know of yet, in the order of their requests.
+    expected: VecDeque<Call>,
+    /// What is to be done with the replies that have not begun to arrive.
+    waiting: HashMap<u32, Bulk>,
+    /// Replies that are there and were not taken.
+    arrived: HashMap<u32, Whole>,
+    /// Whether a thread reads.
+    reading: bool,
+    /// Whether nothing will come any more.
+    closed: bool,
+}
+
+/// The receiving end of a connection.
+#[derive(Debug)]
+pub(super) struct Replies {
+    state: Mutex<State>,
+    /// A reply arrived, the reader stopped, or all is over.
+    changed: Condvar,
+    /// Locked by the thread that reads.
+    reader: Mutex<Reader>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    socket: TcpStream,
+    receiver: ReplyReceiver,
+    buffer: Box<[u8]>,
+    /// The reply whose bulk bytes are arriving.
+    current: Option<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    id: u32,
+    whole: Whole,
+    bulk: Bulk,
+    /// Bulk bytes that have arrived, and how many there will be.
+    have: usize,
+    len: u64,
+}
+
+const BUFFER_BYTES: usize = 64 * 1024;
+
+impl Replies {
+    pub(super) fn new(socket: TcpStream, limits: Limits) -> Self {
+        let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
+        let reader = Reader { socket, receiver: ReplyReceiver::new(limits), buffer, current: None };
+        Self { state: Mutex::default(), changed: Condvar::new(), reader: Mutex::new(reader) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Announces a reply, before its request can have left. Announcements come in the order of the requests.
+    pub(super) fn expect(&self, call: Call, bulk: Bulk) {
+        let mut state = self.state();
+        state.expected.push_back(call);
+        state.waiting.insert(call.id(), bulk);
+    }
+
+    /// Nothing will come any more: wakes all who wait. Memory that replies would have gone to is not written after
+    /// the waits are over.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for the reply to call `id`; reads the socket where no other thread does.
+    ///
+    /// # Errors
+    /// Why the connection is of no more use; `None` when it was lost before.
+    pub(super) fn wait(&self, id: u32, counters: &Counters) -> Result<Whole, Option<String>> {
+        let mut state = self.state();
+        loop {
+            if let Some(whole) = state.arrived.remove(&id) {
+                return Ok(whole);
+            }
+            if state.reading {
+                // Also when all is over: whoever reads may still be writing to our memory.
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            if state.closed {
+                state.waiting.remove(&id);
+                return Err(None);
+            }
+            state.reading = true;
+            drop(state);
+            let outcome = self.read_until(id, counters);
+            state = self.state();
+            state.reading = false;
+            if outcome.is_err() {
+                state.closed = true;
+            }
+            self.changed.notify_all();
+            if let Err(reason) = outcome {
+                return Err(Some(reason));
+            }
+        }
+    }
+
+    /// Reads until the reply to `id` has arrived.
+    fn read_until(&self, id: u32, counters: &Counters) -> Result<(), String> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let reader = &mut *reader;
+        loop {
+            if self.step(reader, counters)? == Some(id) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads once and handles what came; gives the last reply that became whole.
+    fn step(&self, reader: &mut Reader, counters: &Counters) -> Result<Option<u32>, String> {
+        // Straight into the caller's memory, where the next bytes are known to belong there.
+        let (into, room) = match &reader.current {
+            Some(Current { bulk: Bulk::Into(rows), have, len, .. }) => {
+                let (place, together) = rows.place(*have);
+                let left = usize::try_from(*len).unwrap_or(usize::MAX) - have;
+                (place, together.min(left))
+            }
+            _ => (core::ptr::null_mut(), 0),
+        };
+        let direct = room >= reader.buffer.len() / 4;
+        let buffer = if direct {
+            // SAFETY: the rows of a thread that waits in `wait`, see `Bulk`; nobody else touches them.
+            unsafe { core::slice::from_raw_parts_mut(into, room) }
+        } else {
+            &mut *reader.buffer
+        };
+        let n = loop {
+            match reader.socket.read(buffer) {
+                Ok(n) => break n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        };
+        counters.add(|c| &c.bytes_received, n as u64);
+        {
+            let mut state = self.state();
+            for call in state.expected.drain(..) {
+                reader.receiver.expect(call).map_err(|misuse| misuse.to_string())?;
+            }
+        }
+        if n == 0 {
+            return Err(match reader.receiver.handle_eof() {
+                Ok(()) => "the worker closed the connection".to_owned(),
+                Err(fatal) => fatal.to_string(),
+            });
+        }
+
+        let mut last = None;
+        let mut input = buffer.get(..n).unwrap_or_default();
+        loop {
+            let answer = reader.receiver.handle_input(&mut input).map_err(|fatal| fatal.to_string())?;
+            match answer {
+                Answer::NeedMore => return Ok(last),
+                Answer::Reply(reply) => {
+                    counters.add(|c| &c.frames_received, 1);
+                    let id = reply.call.id();
+                    let whole = Whole { error: reply.error, fixed: reply.fixed.to_vec(), tail: Vec::new() };
+                    let bulk = self.state().waiting.remove(&id).unwrap_or(Bulk::Collect(Vec::new()));
+                    if reply.inline == 0 {
+                        self.arrive(id, whole);
+                        last = Some(id);
+                    } else {
+                        reader.current = Some(Current { id, whole, bulk, have: 0, len: reply.inline });
+                    }
+                }
+                Answer::Data { bytes, last: done } => {
+                    let Some(current) = &mut reader.current else {
+                        return Err("bulk bytes without a reply".to_owned());
+                    };
+                    current.take(bytes);
+                    if done && let Some(Current { id, mut whole, bulk, .. }) = reader.current.take() {
+                        if let Bulk::Collect(tail) = bulk {
+                            whole.tail = tail;
+                        }
+                        self.arrive(id, whole);
+                        last = Some(id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn arrive(&self, id: u32, whole: Whole) {
+        self.state().arrived.insert(id, whole);
+        self.changed.notify_all();
+    }
+}
+
+impl Current {
+    /// Puts bytes where they belong; bytes that were read straight to their place stay there.
+    fn take(&mut self, bytes: &[u8]) {
+        match &mut self.bulk {
+            Bulk::Collect(tail) => tail.extend_from_slice(bytes),
+            Bulk::Into(rows) => {
+                let mut rest = bytes;
+                let mut at = self.have;
+                while !rest.is_empty() {
+                    let (place, together) = rows.place(at);
+                    let n = together.min(rest.len());
+                    let (now, later) = rest.split_at(n);
+                    if !core::ptr::eq(place, now.as_ptr()) {
+                        // SAFETY: `place` is in the rows of a thread that waits, see `Bulk`: the reply has as many
+                        // bytes as the request said (checked by the receiver), and the request said as many as
+                        // the rows have. The source is the reader's own buffer.
+                        unsafe { core::ptr::copy_nonoverlapping(now.as_ptr(), place, n) };
+                    }
+                    at += n;
+                    rest = later;
+                }
+            }
+        }
+        self.have += bytes.len();
+    }
+}
+
+impl Replies {
+    /// Replies that somebody waits for.
+    pub(super) fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_find_their_places() {
+        let mut memory = [0u8; 64];
+        let start = memory.as_mut_ptr();
+        let rows = Rows { start, width: 4, height: 2, pitch: 10, slice: 30 };
+        let at = |n| {
+            let (place, together) = rows.place(n);
+            (place as usize - start as usize, together)
+        };
+        assert_eq!(at(0), (0, 4));
+        assert_eq!(at(3), (3, 1));
+        assert_eq!(at(4), (10, 4));
+        assert_eq!(at(8), (30, 4));
+        assert_eq!(at(13), (41, 3));
+    }
+
+    #[test]
+    fn pieces_of_any_size_land_in_their_rows() {
+        for piece in 1..=12 {
+            let mut memory = [0u8; 24];
+            let rows = Rows { start: memory.as_mut_ptr(), width: 3, height: 4, pitch: 6, slice: 24 };
+            let whole = Whole { error: None, fixed: Vec::new(), tail: Vec::new() };
+            let mut current = Current { id: 1, whole, bulk: Bulk::Into(rows), have: 0, len: 12 };
+            let sent: Vec<u8> = (1..=12).collect();
+            sent.chunks(piece).for_each(|bytes| current.take(bytes));
+            let row = |n: u8| [3 * n + 1, 3 * n + 2, 3 * n + 3, 0, 0, 0];
+            assert_eq!(memory.to_vec(), (0..4).flat_map(row).collect::<Vec<_>>(), "pieces of {piece}");
+        }
+    }
+}

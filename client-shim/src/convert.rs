@@ -1,0 +1,308 @@
+//! The parameter kinds of the HIP API, each once.
+//!
+//! The rows of the export table are written in these types. Each is `#[repr(transparent)]` over the C type
+//! it stands for, so that a row is the C signature; what a body may do with a parameter is what its type
+//! offers here. The values come from C callers, whose side of the bargain is HIP's: a pointer that is not null
+//! points to what the prototype says, for as long as the call lasts. All `unsafe` that rests on this promise is
+//! in this file.
+
+use core::ffi::{CStr, c_char};
+use core::marker::PhantomData;
+
+use hipr_proto::{HipError, HipResult};
+
+/// A `void *` or `hipDeviceptr_t`: an address, on the host or on the device, or an opaque handle.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Ptr(pub usize);
+
+impl Ptr {
+    /// The null pointer.
+    pub const NULL: Self = Self(0);
+
+    /// Whether this is the null pointer.
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The address as the wire carries it.
+    pub fn wire(self) -> u64 {
+        self.0 as u64
+    }
+
+    /// An address that came over the wire. Addresses have 64 bits on every platform HIP has.
+    pub fn from_wire(address: u64) -> Self {
+        Self(address as usize)
+    }
+
+    /// This address `bytes` further on.
+    pub fn offset(self, bytes: usize) -> Self {
+        Self(self.0.wrapping_add(bytes))
+    }
+
+    /// The pointer as Rust has it.
+    pub fn as_mut_ptr<T>(self) -> *mut T {
+        core::ptr::with_exposed_provenance_mut(self.0)
+    }
+
+    /// Refuses the null pointer with `hipErrorInvalidValue`.
+    pub fn check(self) -> HipResult<Self> {
+        if self.is_null() { Err(HipError::INVALID_VALUE) } else { Ok(self) }
+    }
+
+    /// The `len` bytes of host memory at this address.
+    ///
+    /// # Safety
+    /// They are readable and nobody writes them during `'a`.
+    pub unsafe fn host_bytes<'a>(self, len: usize) -> &'a [u8] {
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: the caller's promise.
+        unsafe { core::slice::from_raw_parts(self.as_mut_ptr(), len) }
+    }
+
+    /// The `len` bytes of host memory at this address, to be written.
+    ///
+    /// # Safety
+    /// They are writable and nobody else uses them during `'a`.
+    pub unsafe fn host_bytes_mut<'a>(self, len: usize) -> &'a mut [u8] {
+        if len == 0 {
+            return &mut [];
+        }
+        // SAFETY: the caller's promise.
+        unsafe { core::slice::from_raw_parts_mut(self.as_mut_ptr(), len) }
+    }
+}
+
+impl core::fmt::Debug for Ptr {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// Where a function writes a `T`, or an array of them: `T *`.
+#[repr(transparent)]
+pub struct Out<T>(*mut T);
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<T> {}
+
+impl<T: Copy> Out<T> {
+    /// No place to write to.
+    pub const NULL: Self = Self(core::ptr::null_mut());
+
+    /// The place `value` stands in.
+    pub fn to(value: &mut T) -> Self {
+        Self(value)
+    }
+
+    /// The place at `address`.
+    pub fn at_address(address: Ptr) -> Self {
+        Self(address.as_mut_ptr())
+    }
+
+    /// Whether the caller gave no place to write to.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Refuses the null pointer with `hipErrorInvalidValue`.
+    pub fn check(self) -> HipResult<Self> {
+        if self.is_null() { Err(HipError::INVALID_VALUE) } else { Ok(self) }
+    }
+
+    /// Writes `value`, or nothing where there is no place to write to.
+    pub fn set(self, value: T) {
+        self.set_at(0, value);
+    }
+
+    /// Writes element `index` of an array, or nothing where there is no array.
+    pub fn set_at(self, index: usize, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: the C caller promises an array of as many elements as the function's other
+            // parameters say, and bodies do not go beyond them.
+            unsafe { self.0.add(index).write_unaligned(value) }
+        }
+    }
+
+    /// What stands there now; None without a place.
+    pub fn value(self) -> Option<T> {
+        // SAFETY: the C caller promises a `T` there wherever the function reads its parameter.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+
+    /// Element `index` of an array that is read and written; None without an array.
+    pub fn value_at(self, index: usize) -> Option<T> {
+        // SAFETY: as for `set_at`.
+        (!self.0.is_null()).then(|| unsafe { self.0.add(index).read_unaligned() })
+    }
+
+    /// The address, as a key.
+    pub fn address(self) -> Ptr {
+        Ptr(self.0.expose_provenance())
+    }
+}
+
+/// A `T` that a function reads, or an array of them: `const T *`.
+#[repr(transparent)]
+pub struct In<T>(*const T);
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for In<T> {}
+
+impl<T> core::fmt::Debug for In<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "In({:?})", self.0)
+    }
+}
+
+impl<T: Copy> In<T> {
+    /// Nothing to read.
+    pub const NULL: Self = Self(core::ptr::null());
+
+    /// Reads `value`.
+    pub fn from(value: &T) -> Self {
+        Self(value)
+    }
+
+    /// Reads what stands at `address`.
+    pub fn at_address(address: Ptr) -> Self {
+        Self(address.as_mut_ptr())
+    }
+
+    /// Reads from an array.
+    pub fn from_slice(values: &[T]) -> Self {
+        Self(values.as_ptr())
+    }
+
+    /// Whether the caller gave nothing to read.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The value; None for a null pointer.
+    pub fn value(self) -> Option<T> {
+        self.at(0)
+    }
+
+    /// Element `index` of an array; None for a null pointer.
+    pub fn at(self, index: usize) -> Option<T> {
+        // SAFETY: the C caller promises an array of as many elements as the function's other parameters
+        // (or an end mark) say, and bodies do not go beyond them.
+        (!self.0.is_null()).then(|| unsafe { self.0.add(index).read_unaligned() })
+    }
+
+    /// The value, or `hipErrorInvalidValue` for a null pointer.
+    pub fn check(self) -> HipResult<T> {
+        self.value().ok_or(HipError::INVALID_VALUE)
+    }
+}
+
+/// A string that a function reads or returns: `const char *`.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Str(*const c_char, PhantomData<&'static CStr>);
+
+impl Str {
+    /// No string.
+    pub const NULL: Self = Self(core::ptr::null(), PhantomData);
+
+    /// A string that lives as long as the process: what functions return.
+    pub const fn of(text: &'static CStr) -> Self {
+        Self(text.as_ptr(), PhantomData)
+    }
+
+    /// The bytes up to the NUL; None for a null pointer.
+    pub fn bytes<'a>(self) -> Option<&'a [u8]> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: the C caller promises a string that ends in NUL and stays as it is during the call;
+        // no body keeps the slice beyond it.
+        Some(unsafe { CStr::from_ptr(self.0) }.to_bytes())
+    }
+}
+
+/// A buffer for a string: `char *`, with its size in another parameter.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub struct Chars(*mut c_char);
+
+impl Chars {
+    /// Whether there is no buffer.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Writes as much of `text` as fits in `size_bytes` with its NUL.
+    pub fn set(self, text: &[u8], size_bytes: usize) {
+        if self.0.is_null() || size_bytes == 0 {
+            return;
+        }
+        let n = text.len().min(size_bytes - 1);
+        // SAFETY: the C caller promises `size_bytes` bytes there; n + 1 are written.
+        unsafe {
+            core::ptr::copy_nonoverlapping(text.as_ptr(), self.0.cast(), n);
+            self.0.add(n).write(0);
+        }
+    }
+}
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[repr(transparent)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub usize);
+
+        impl $name {
+            /// The null handle.
+            pub const NULL: Self = Self(0);
+
+            /// Whether this is the null handle.
+            pub fn is_null(self) -> bool {
+                self.0 == 0
+            }
+
+            /// A handle that came over the wire.
+            pub fn from_wire(handle: u64) -> Self {
+                Self(handle as usize)
+            }
+
+            /// The handle as the wire carries it.
+            pub fn wire(self) -> u64 {
+                self.0 as u64
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                write!(f, concat!(stringify!($name), "({:#x})"), self.0)
+            }
+        }
+    )*};
+}
+
+handles! {
+    /// `hipStream_t`: 0 and 1 the legacy stream, 2 the thread's own.
+    Stream;
+    /// `hipEvent_t`.
+    Event;
+    /// `hipModule_t`.
+    Module;
+    /// `hipFunction_t`.
+    Function;
+    /// `hipCtx_t`.
+    Context;
+}

@@ -1,0 +1,269 @@
+//! How a row of the export table becomes a C function.
+//!
+//! `exports!` makes of each row an `extern "C"` function with an ELF version, and of all rows the list
+//! `EXPORTS`. A row's route says what the function does:
+//!
+//! | route | what it does |
+//! |---|---|
+//! | `send { Op { … } }` | one operation of the protocol, and nothing else |
+//! | `body path` | a function in `body/` that is given the session and the parameters |
+//! | `spt path` | the same, with the null stream meaning the calling thread's own stream |
+//! | `local path` | a function that needs no session: no worker, no connection |
+//! | `unsupported` | `hipErrorNotSupported`, and one warning in the log that names the function |
+//!
+//! Whatever a body does, it does not unwind into C: a panic is logged and becomes `hipErrorUnknown`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::convert::{Ptr, Str};
+use crate::state::{self, Session};
+use crate::types::{ChannelFormatDesc, RtcResult};
+
+/// What the function of a row does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// One operation of the protocol.
+    Send,
+    /// A body with a session.
+    Body,
+    /// A body with a session, for which the null stream is the calling thread's own.
+    PerThread,
+    /// A body that needs no session.
+    Local,
+    /// `hipErrorNotSupported`.
+    Unsupported,
+}
+
+/// The address of an exported function.
+#[derive(Clone, Copy, Debug)]
+pub struct Address(*const ());
+
+// SAFETY: the address of code.
+unsafe impl Sync for Address {}
+// SAFETY: the address of code.
+unsafe impl Send for Address {}
+
+impl Address {
+    pub(crate) const fn of(code: *const ()) -> Self {
+        Self(code)
+    }
+
+    /// The address as a C pointer.
+    pub fn ptr(self) -> Ptr {
+        Ptr(self.0.expose_provenance())
+    }
+}
+
+/// One row of the export table.
+#[derive(Clone, Copy, Debug)]
+pub struct Export {
+    /// The symbol.
+    pub name: &'static str,
+    /// Its ELF version node, such as `hip_4.2`.
+    pub node: &'static str,
+    /// What it does.
+    pub route: Route,
+    /// Where its code is.
+    pub address: Address,
+}
+
+/// Makes the C functions and `EXPORTS` out of the table in `api.rs`.
+macro_rules! exports {
+    ($($node:literal {$(
+        fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $route:ident $($target:path)? $({ $($op:tt)* })?;
+    )*})*) => {
+        $($(
+            $crate::export::row! {
+                $route $node $name ($($arg: $ty),*) ($($ret)?) ($($target)?) ($($($op)*)?)
+            }
+        )*)*
+
+        /// The whole table, row by row.
+        pub static EXPORTS: &[$crate::export::Export] = &[$($(
+            $crate::export::Export {
+                name: stringify!($name),
+                node: $node,
+                route: $crate::export::route!($route),
+                address: $crate::export::Address::of($name as *const ()),
+            },
+        )*)*];
+    };
+}
+
+macro_rules! route {
+    (send) => {
+        $crate::export::Route::Send
+    };
+    (body) => {
+        $crate::export::Route::Body
+    };
+    (spt) => {
+        $crate::export::Route::PerThread
+    };
+    (local) => {
+        $crate::export::Route::Local
+    };
+    (unsupported) => {
+        $crate::export::Route::Unsupported
+    };
+}
+
+macro_rules! row {
+    (send $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ($($op:tt)*)) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
+            $crate::export::call(stringify!($name), |session| {
+                session.call(&hipr_proto::op::$($op)*).map(drop)
+            })
+        } }
+    };
+    (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
+            $crate::export::call(stringify!($name), |session| $target(session, $($arg),*))
+        } }
+    };
+    (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
+            $crate::export::call(stringify!($name), |session| {
+                $crate::state::with_stream_per_thread(|| $target(session, $($arg),*))
+            })
+        } }
+    };
+    (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
+            $crate::export::local(stringify!($name), || $target($($arg),*))
+        } }
+    };
+    (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) ($target:path) ()) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
+            $crate::export::boundary(stringify!($name), || $target($($arg),*))
+        } }
+    };
+    (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ()) => {
+        $crate::export::row! { unsupported $node $name ($($arg: $ty),*) (i32) () () }
+    };
+    (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) () ()) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
+            static SAID: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+            $(let _ = $arg;)*
+            $crate::export::unsupported(stringify!($name), &SAID)
+        } }
+    };
+}
+
+macro_rules! function {
+    ($node:literal $name:ident ($($arg:ident: $ty:ty),*) $ret:ty $body:block) => {
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $name($($arg: $ty),*) -> $ret $body
+
+        #[cfg(all(not(test), target_os = "linux"))]
+        core::arch::global_asm!(concat!(
+            ".symver ", stringify!($name), ",", stringify!($name), "@@@", $node
+        ));
+    };
+}
+
+pub(crate) use {exports, function, route, row};
+
+/// What a function returns when it could not do its work.
+pub(crate) trait Returned {
+    /// After a panic.
+    const PANICKED: Self;
+    /// From a function that hipr does not have.
+    const UNSUPPORTED: Self;
+}
+
+impl Returned for i32 {
+    const PANICKED: Self = HipError::UNKNOWN.0;
+    const UNSUPPORTED: Self = HipError::NOT_SUPPORTED.0;
+}
+
+impl Returned for RtcResult {
+    /// `HIPRTC_ERROR_INTERNAL_ERROR`.
+    const PANICKED: Self = Self(11);
+    /// `HIPRTC_ERROR_INTERNAL_ERROR`; there is no code of its own for what is not supported.
+    const UNSUPPORTED: Self = Self(11);
+}
+
+impl Returned for () {
+    const PANICKED: Self = ();
+    const UNSUPPORTED: Self = ();
+}
+
+impl Returned for Str {
+    const PANICKED: Self = Self::NULL;
+    const UNSUPPORTED: Self = Self::NULL;
+}
+
+impl Returned for Ptr {
+    const PANICKED: Self = Self::NULL;
+    const UNSUPPORTED: Self = Self::NULL;
+}
+
+impl Returned for usize {
+    const PANICKED: Self = 0;
+    const UNSUPPORTED: Self = 0;
+}
+
+impl Returned for u16 {
+    const PANICKED: Self = 0;
+    const UNSUPPORTED: Self = 0;
+}
+
+impl Returned for f32 {
+    const PANICKED: Self = 0.0;
+    const UNSUPPORTED: Self = 0.0;
+}
+
+impl Returned for ChannelFormatDesc {
+    const PANICKED: Self = Self { x: 0, y: 0, z: 0, w: 0, f: 0 };
+    const UNSUPPORTED: Self = Self::PANICKED;
+}
+
+/// Runs `body` and keeps a panic from unwinding into C.
+pub(crate) fn boundary<R: Returned>(name: &'static str, body: impl FnOnce() -> R) -> R {
+    state::enter(name);
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        tracing::error!("{name} failed inside hipr; this is a bug of hipr");
+        R::PANICKED
+    })
+}
+
+/// The `local` route for functions that return a `hipError_t`.
+pub(crate) fn local(name: &'static str, body: impl FnOnce() -> HipResult<()>) -> i32 {
+    let code = boundary(name, || code_of(body()));
+    state::record(code);
+    code
+}
+
+/// The routes that need a session.
+pub(crate) fn call(name: &'static str, body: impl FnOnce(&'static Session) -> HipResult<()>) -> i32 {
+    let code = boundary(name, || code_of(state::session().and_then(body)));
+    if code != 0 {
+        tracing::debug!("{name} = {}", HipError(code));
+    }
+    state::record(code);
+    code
+}
+
+/// The `unsupported` route. `said` is the row's own.
+pub(crate) fn unsupported<R: Returned>(name: &'static str, said: &AtomicBool) -> R {
+    let result = boundary(name, || {
+        if !said.swap(true, Ordering::Relaxed) {
+            tracing::warn!("{name} is not supported by hipr; it returns an error");
+        }
+        R::UNSUPPORTED
+    });
+    state::record(HipError::NOT_SUPPORTED.0);
+    result
+}
+
+/// The number that C sees.
+fn code_of(result: HipResult<()>) -> i32 {
+    match result {
+        Ok(()) => 0,
+        Err(error) => error.0,
+    }
+}

@@ -1,0 +1,60 @@
+//! What a process has done, for those who measure it.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::client::Stats;
+
+/// Calls of HIP functions.
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// A HIP function was called.
+pub(crate) fn count_call() {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A forked child begins anew.
+pub(crate) fn reset() {
+    CALLS.store(0, Ordering::Relaxed);
+}
+
+/// Adds a line of JSON to the file that `HIPR_STATS_FILE` names: calls, and the counts of the connection. One line per
+/// process, so that a program may start others.
+pub(crate) fn write_file(connection: Stats) {
+    let calls = CALLS.load(Ordering::Relaxed);
+    let Some(path) = std::env::var_os("HIPR_STATS_FILE").filter(|path| !path.is_empty() && calls > 0) else {
+        return;
+    };
+    let line = line(std::process::id(), calls, connection);
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
+        tracing::warn!("cannot write {}: {error}", path.display());
+    }
+}
+
+fn line(pid: u32, calls: u64, connection: Stats) -> String {
+    let mut line = format!("{{\"pid\":{pid},\"calls\":{calls}");
+    for (name, count) in connection.entries() {
+        // Writing to a String does not fail.
+        let _ = write!(line, ",\"{name}\":{count}");
+    }
+    line.push_str("}\n");
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_object() {
+        let stats = Stats { frames_sent: 3, round_trips: 2, ..Stats::default() };
+        assert_eq!(
+            line(7, 5, stats),
+            "{\"pid\":7,\"calls\":5,\"frames_sent\":3,\"frames_received\":0,\"bytes_sent\":0,\"bytes_received\":0,\
+             \"writes\":0,\"round_trips\":2}\n"
+        );
+    }
+}
