@@ -48,6 +48,8 @@ done
 lab=$("$here/../toolchain/setup.sh")
 mkdir -p "$out/.stamps"
 out=$(cd "$out" && pwd)
+exec 8>"$out/.lock" # one at a time in this folder
+flock 8
 
 work=$(mktemp -d "$lab/tmp/hipr.XXXXXX")
 trap 'rm -rf "$work"' EXIT

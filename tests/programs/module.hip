@@ -1,6 +1,8 @@
 // The module API with a code object from a file: loads in three ways, launches with kernelParams, with `extra` and by hipExtModuleLaunchKernel
 // with events, globals, dynamic LDS, attributes, several modules at once. The file is NAME beside this program: module_kernels.O0.co for
 // module.O0, or what the first argument names.
+#include <unistd.h>
+
 #include <fstream>
 #include <iterator>
 
