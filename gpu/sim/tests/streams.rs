@@ -212,3 +212,61 @@ fn an_error_is_told_once_and_to_who_waits_for_its_stream() {
         assert_eq!(session.sync(what), Ok(()));
     }
 }
+
+/// A small generator of numbers: the same program for the same seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// Each stream has a cell. Random commands fill the own cell or copy another stream's one, ordered by events only where the
+/// streams' own rules do not order them. The cells must be what they are after the same commands one after another.
+#[test]
+fn random_programs_end_as_if_they_ran_in_order() {
+    let gpu = gpu(3);
+    for seed in 0..60 {
+        let mut numbers = Numbers(seed);
+        let mut session = Session::open(&gpu);
+        let context = &mut session.context;
+        let mut streams = vec![(0, true), (1, true), (2, true)];
+        for flags in [0, 0, NON_BLOCKING, NON_BLOCKING] {
+            streams.push((context.stream_create(flags, 0).unwrap(), flags == 0));
+        }
+        let len = 256 << numbers.below(8);
+        let cells: Vec<u64> = streams.iter().map(|_| session.malloc(len)).collect();
+        let context = &mut session.context;
+        let mut model = vec![0u32; streams.len()];
+        let wait = |context: &mut hipr_sim::Context, waiting: (u64, bool), other: (u64, bool)| {
+            let null = |(stream, _): (u64, bool)| stream < 2;
+            let ordered = waiting.1 && other.1 && (null(waiting) || null(other));
+            if !ordered {
+                let event = context.event_create(DISABLE_TIMING).unwrap();
+                context.event_record(event, other.0).unwrap();
+                context.stream_wait_event(waiting.0, event).unwrap();
+                context.event_destroy(event).unwrap();
+            }
+        };
+        for _ in 0..120 {
+            let own = numbers.below(streams.len() as u64) as usize;
+            let other = numbers.below(streams.len() as u64) as usize;
+            let dst = Region::flat(cells[own], len);
+            if own == other {
+                model[own] = numbers.below(1 << 32) as u32;
+                context.fill(dst, model[own], 4, streams[own].0).unwrap();
+            } else {
+                wait(context, streams[own], streams[other]);
+                context.copy(dst, Region::flat(cells[other], len), streams[own].0).unwrap();
+                wait(context, streams[other], streams[own]);
+                model[own] = model[other];
+            }
+        }
+        session.sync_all().unwrap();
+        for (cell, expected) in cells.into_iter().zip(model) {
+            assert_eq!(session.read(cell, len as usize / 4), vec![expected; len as usize / 4], "seed {seed}");
+        }
+    }
+}
