@@ -1,2 +1,62 @@
-//! The `hipr` program.
-fn main() {}
+//! The `hipr` program: a worker, programs run over it, and a demo of both.
+
+#![deny(unsafe_code)]
+
+mod demo;
+mod embedded;
+mod info;
+mod library;
+mod run;
+mod worker;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+/// Where a worker listens, and where one is looked for, unless an option or `HIPR_WORKER` says otherwise.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:18515";
+
+/// HIP programs here, the GPU somewhere else.
+///
+/// Without a command: `hipr demo`.
+#[derive(Debug, Parser)]
+#[command(name = "hipr", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs a program with hipr's libamdhip64.so under it.
+    Run(run::Run),
+    /// Serves a GPU to clients.
+    Worker(worker::Worker),
+    /// Shows a worker's devices, versions and round-trip time.
+    Info(info::Info),
+    /// Runs real kernels in a second process, over TCP, on an emulated MI300X, and checks them.
+    Demo,
+    /// The program that the demo runs.
+    #[command(hide = true)]
+    DemoProgram,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let command = cli.command.unwrap_or(Command::Demo);
+    // A worker says what it serves; everything else stays quiet unless something is wrong.
+    let level = if matches!(command, Command::Worker(_)) { "info" } else { "warn" };
+    let filter = EnvFilter::try_from_env("HIPR_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    let result = match command {
+        Command::Run(options) => run::run(options),
+        Command::Worker(options) => worker::run(options),
+        Command::Info(options) => info::run(options),
+        Command::Demo => demo::run(),
+        Command::DemoProgram => demo::run_program(),
+    };
+    result.unwrap_or_else(|why| {
+        eprintln!("hipr: {why}");
+        ExitCode::FAILURE
+    })
+}

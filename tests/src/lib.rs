@@ -1,1 +1,12 @@
-//! To be described.
+//! What hipr's tests share: a client that says what a test wants, a proxy that delays and counts. The end-to-end
+//! tests themselves are in `tests/tests` and `cli/tests`.
+
+mod process;
+mod proxy;
+mod wire_client;
+mod worker;
+
+pub use process::WorkerProcess;
+pub use proxy::{Proxy, Traffic};
+pub use wire_client::{Replied, WireClient};
+pub use worker::{TestWorker, library, library_folder, start_worker};

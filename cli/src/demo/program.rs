@@ -85,7 +85,13 @@ fn pointer<T: bytemuck::Pod>(buffer: &DeviceBuffer<'_, T>) -> *mut c_void {
     buffer.pointer()
 }
 
-fn launch(module: &Module<'_>, kernel: &str, grid: [u32; 3], block: [u32; 3], args: &mut [*mut c_void]) -> Result<(), hip_sys::Error> {
+fn launch(
+    module: &Module<'_>,
+    kernel: &str,
+    grid: [u32; 3],
+    block: [u32; 3],
+    args: &mut [*mut c_void],
+) -> Result<(), hip_sys::Error> {
     let function = module.function(kernel)?;
     // SAFETY: each case passes one value per parameter of its kernel in demo/kernels.hip, and buffers of the
     // sizes that the kernel indexes.
@@ -102,7 +108,8 @@ fn max_error(got: impl IntoIterator<Item = f64>, expected: impl IntoIterator<Ite
 
 /// 0 where every element is equal, else how many are not.
 fn mismatches<T: PartialEq>(got: &[T], expected: &[T]) -> f64 {
-    got.iter().zip(expected).filter(|(g, e)| g != e).count() as f64 + got.len().abs_diff(expected.len()) as f64
+    got.iter().zip(expected).filter(|(g, e)| g != e).count() as f64
+        + got.len().abs_diff(expected.len()) as f64
 }
 
 fn saxpy(hip: &Hip, module: &Module<'_>) -> CaseResult {
@@ -136,7 +143,8 @@ fn matmul(hip: &Hip, module: &Module<'_>) -> CaseResult {
     let mut random = Random(3);
     let (a, b) = (random.units(N * N), random.units(N * N));
     let (device_a, device_b, device_c) = (hip.upload(&a)?, hip.upload(&b)?, hip.zeroed::<f32>(N * N)?);
-    let (mut pa, mut pb, mut pc, mut n) = (pointer(&device_a), pointer(&device_b), pointer(&device_c), N as u32);
+    let (mut pa, mut pb, mut pc, mut n) =
+        (pointer(&device_a), pointer(&device_b), pointer(&device_c), N as u32);
     let args = &mut [arg(&mut pa), arg(&mut pb), arg(&mut pc), arg(&mut n)];
     launch(module, "matmul", [N as u32 / 16, N as u32 / 16, 1], [16, 16, 1], args)?;
     let expected = (0..N * N).map(|i| {
@@ -222,7 +230,8 @@ fn hash64(hip: &Hip, module: &Module<'_>) -> CaseResult {
 
 fn nbody(hip: &Hip, module: &Module<'_>) -> CaseResult {
     const BODIES: usize = 256;
-    let bodies: Vec<[f32; 4]> = Random(7).units(BODIES * 4).chunks(4).map(|b| [b[0], b[1], b[2], b[3].abs()]).collect();
+    let bodies: Vec<[f32; 4]> =
+        Random(7).units(BODIES * 4).chunks(4).map(|b| [b[0], b[1], b[2], b[3].abs()]).collect();
     let (device_bodies, acceleration) = (hip.upload(&bodies)?, hip.zeroed::<[f32; 4]>(BODIES)?);
     let (mut pb, mut pa, mut n) = (pointer(&device_bodies), pointer(&acceleration), BODIES as u32);
     let args = &mut [arg(&mut pb), arg(&mut pa), arg(&mut n)];

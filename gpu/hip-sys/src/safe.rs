@@ -105,7 +105,8 @@ impl Hip {
         self.check("hipMalloc", code)?;
         let buffer = DeviceBuffer { hip: self, pointer, len: data.len(), element: PhantomData };
         // SAFETY: source and destination have the length that is passed.
-        let code = unsafe { (self.hipMemcpy)(pointer, data.as_ptr().cast(), size_of_val(data), HOST_TO_DEVICE) };
+        let code =
+            unsafe { (self.hipMemcpy)(pointer, data.as_ptr().cast(), size_of_val(data), HOST_TO_DEVICE) };
         self.check("hipMemcpy", code)?;
         Ok(buffer)
     }
@@ -149,7 +150,13 @@ impl Function<'_> {
     /// # Safety
     /// `args` has one pointer per parameter of the kernel, each to a value of the parameter's size, and what the
     /// kernel does with the device addresses among them is right.
-    pub unsafe fn launch(&self, grid: [u32; 3], block: [u32; 3], shared_len_bytes: u32, args: &mut [*mut c_void]) -> Result<(), Error> {
+    pub unsafe fn launch(
+        &self,
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared_len_bytes: u32,
+        args: &mut [*mut c_void],
+    ) -> Result<(), Error> {
         // SAFETY: the caller vouches for the arguments.
         let code = unsafe {
             (self.hip.hipModuleLaunchKernel)(
@@ -189,7 +196,9 @@ impl<T: bytemuck::Pod> DeviceBuffer<'_, T> {
         let mut data = vec![T::zeroed(); self.len];
         let len_bytes = size_of_val(data.as_slice());
         // SAFETY: source and destination have the length that is passed.
-        let code = unsafe { (self.hip.hipMemcpy)(data.as_mut_ptr().cast(), self.pointer, len_bytes, DEVICE_TO_HOST) };
+        let code = unsafe {
+            (self.hip.hipMemcpy)(data.as_mut_ptr().cast(), self.pointer, len_bytes, DEVICE_TO_HOST)
+        };
         self.hip.check("hipMemcpy", code).map(|()| data)
     }
 }

@@ -1,0 +1,91 @@
+//! `hipr demo`: a worker with the emulated GPU, a HIP program in a second process, TCP between them.
+
+// The program calls the C API of HIP.
+#[allow(unsafe_code)]
+mod program;
+mod report;
+
+use crate::embedded;
+use crate::library::{self, Folder};
+use report::{CaseReport, ProgramReport};
+use serde::Deserialize;
+use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
+
+/// What the client library writes to `HIPR_STATS_FILE` when the program ends.
+#[derive(Debug, Deserialize)]
+struct ClientStats {
+    calls: u64,
+    frames_sent: u64,
+    frames_received: u64,
+    bytes_sent: u64,
+    bytes_received: u64,
+    round_trips: u64,
+}
+
+/// Runs the demo; success only if every result is right.
+pub(crate) fn run() -> Result<ExitCode, String> {
+    let library = library::find()?;
+    let folder =
+        Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
+    let stats_file = folder.path().join("stats.json");
+    println!("hipr demo: a HIP program in one process, an emulated MI300X in another, TCP between them");
+    let worker = embedded::start()?;
+    println!("worker   listens at {}, emulating the GPU", worker.local_addr());
+    let program = env::current_exe().map_err(|why| format!("cannot tell where this program is: {why}"))?;
+    let output = Command::new(program)
+        .arg("demo-program")
+        .env("LD_LIBRARY_PATH", folder.search_path())
+        .env("HIPR_WORKER", worker.local_addr().to_string())
+        .env("HIPR_STATS_FILE", &stats_file)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|why| format!("cannot start the HIP program: {why}"))?;
+    if !output.status.success() {
+        return Err(format!("the HIP program failed: {}", output.status));
+    }
+    let report: ProgramReport = serde_json::from_slice(&output.stdout)
+        .map_err(|why| format!("cannot read the program's report: {why}"))?;
+    print_report(&report);
+    let stats = fs::read(&stats_file).map_err(|why| format!("the library wrote no statistics: {why}"))?;
+    let stats: ClientStats = serde_json::from_slice(&stats)
+        .map_err(|why| format!("cannot read the library's statistics: {why}"))?;
+    println!(
+        "\nThe program made {} HIP calls. On the wire: {} frames and {} bytes to the worker, {} frames and {} bytes back;\nit waited for the worker {} times (round trips).",
+        stats.calls,
+        stats.frames_sent,
+        stats.bytes_sent,
+        stats.frames_received,
+        stats.bytes_received,
+        stats.round_trips,
+    );
+    let wrong = report.cases.iter().filter(|case| !case.passed()).count();
+    if wrong > 0 || report.cases.is_empty() {
+        println!("{wrong} of {} kernels computed a wrong result.", report.cases.len());
+        return Ok(ExitCode::FAILURE);
+    }
+    println!("All {} kernels computed what the CPU computes.", report.cases.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_report(report: &ProgramReport) {
+    println!("program  uses {}", report.library);
+    println!("device   {}\n", report.device);
+    println!("{:<12} {:<24} {:>10} {:>10} {:>9}  result", "kernel", "size", "max error", "allowed", "ms");
+    for case in &report.cases {
+        let CaseReport { kernel, size, max_error, tolerance, elapsed_ms } = case;
+        let result = if case.passed() { "ok" } else { "WRONG" };
+        println!("{kernel:<12} {size:<24} {max_error:>10.1e} {tolerance:>10.0e} {elapsed_ms:>9.1}  {result}");
+    }
+    println!(
+        "\n(max error: largest difference from the CPU; 0 where results must be equal; mandelbrot: share of pixels)"
+    );
+}
+
+/// The program's side: one JSON document on standard output.
+pub(crate) fn run_program() -> Result<ExitCode, String> {
+    let report = program::run().map_err(|why| why.to_string())?;
+    let text = serde_json::to_string(&report).map_err(|why| why.to_string())?;
+    println!("{text}");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,143 @@
+//! `hipr info`: what a worker has, and how far away it is.
+
+use amdhip64::client::{CallError, Connection, WorkerAddress};
+use clap::Args;
+use hipr_proto::op;
+use serde::Serialize;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Round trips of which the median is shown.
+const PINGS: usize = 11;
+
+/// Options of `hipr info`.
+#[derive(Debug, Args)]
+pub(crate) struct Info {
+    /// The worker; without it what HIPR_WORKER names, else the one on this machine.
+    #[arg(long, value_name = "HOST:PORT")]
+    worker: Option<String>,
+    /// Prints one JSON document instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is shown.
+#[derive(Debug, Serialize)]
+struct Report {
+    worker: String,
+    protocol: String,
+    runtime_version: i32,
+    driver_version: i32,
+    round_trip_us: f64,
+    devices: Vec<Device>,
+}
+
+#[derive(Debug, Serialize)]
+struct Device {
+    name: String,
+    gcn_arch_name: String,
+    total_memory_bytes: u64,
+    free_memory_bytes: u64,
+    compute_units: i32,
+    wavefront_size: i32,
+    max_threads_per_block: i32,
+    shared_memory_per_block_bytes: u64,
+    clock_khz: i32,
+    memory_clock_khz: i32,
+    memory_bus_bits: i32,
+    l2_cache_bytes: i32,
+    pci: String,
+}
+
+/// Asks and prints.
+pub(crate) fn run(options: Info) -> Result<ExitCode, String> {
+    let address = options.worker.as_deref().map_or_else(WorkerAddress::from_env, WorkerAddress::new);
+    let connection = Connection::connect(&address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
+    let report = collect(&connection).map_err(|why| format!("worker {address}: {why}"))?;
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&report).map_err(|why| why.to_string())?);
+    } else {
+        print(&report);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn collect(connection: &Connection) -> Result<Report, CallError> {
+    let mut round_trips_us = Vec::with_capacity(PINGS);
+    for _ in 0..PINGS {
+        let start = Instant::now();
+        connection.ask(&op::Ping {})?;
+        round_trips_us.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    round_trips_us.sort_by(f64::total_cmp);
+    let count = connection.ask(&op::GetDeviceCount {})?.count;
+    let devices = (0..count).map(|device| self::device(connection, device)).collect::<Result<_, _>>()?;
+    Ok(Report {
+        worker: connection.address().to_string(),
+        protocol: format!("HIPR {}.{}", hipr_proto::VERSION >> 8, hipr_proto::VERSION & 0xff),
+        runtime_version: connection.ask(&op::RuntimeGetVersion {})?.version,
+        driver_version: connection.ask(&op::DriverGetVersion {})?.version,
+        round_trip_us: round_trips_us[PINGS / 2],
+        devices,
+    })
+}
+
+fn device(connection: &Connection, device_id: i32) -> Result<Device, CallError> {
+    let properties = connection.ask(&op::GetDeviceProperties { device_id })?;
+    connection.ask(&op::SetDevice { device_id })?;
+    let memory = connection.ask(&op::MemGetInfo {})?;
+    Ok(Device {
+        name: properties.name.to_string(),
+        gcn_arch_name: properties.gcn_arch_name.to_string(),
+        total_memory_bytes: memory.total_bytes,
+        free_memory_bytes: memory.free_bytes,
+        compute_units: properties.multi_processor_count,
+        wavefront_size: properties.warp_size,
+        max_threads_per_block: properties.max_threads_per_block,
+        shared_memory_per_block_bytes: properties.shared_mem_per_block,
+        clock_khz: properties.clock_rate,
+        memory_clock_khz: properties.memory_clock_rate,
+        memory_bus_bits: properties.memory_bus_width,
+        l2_cache_bytes: properties.l2_cache_size,
+        pci: format!(
+            "{:04x}:{:02x}:{:02x}.0",
+            properties.pci_domain_id, properties.pci_bus_id, properties.pci_device_id
+        ),
+    })
+}
+
+/// HIP's version number in words: major * 10^7 + minor * 10^5 + patch.
+fn version(number: i32) -> String {
+    format!("{}.{}.{}", number / 10_000_000, number / 100_000 % 100, number % 100_000)
+}
+
+fn print(report: &Report) {
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    println!("worker      {}", report.worker);
+    println!("protocol    {}", report.protocol);
+    println!("round trip  {:.0} us (median of {PINGS})", report.round_trip_us);
+    println!("runtime     {}, driver {}", version(report.runtime_version), version(report.driver_version));
+    if report.devices.is_empty() {
+        println!("devices     none");
+    }
+    for (number, device) in report.devices.iter().enumerate() {
+        println!("\ndevice {number}    {}", device.name);
+        println!("  architecture   {}, wavefront of {}", device.gcn_arch_name, device.wavefront_size);
+        println!("  compute units  {} at {} MHz", device.compute_units, device.clock_khz / 1000);
+        println!(
+            "  memory         {:.1} GiB free of {:.1}, {} bits at {} MHz",
+            gib(device.free_memory_bytes),
+            gib(device.total_memory_bytes),
+            device.memory_bus_bits,
+            device.memory_clock_khz / 1000
+        );
+        println!("  L2 cache       {} KiB", device.l2_cache_bytes / 1024);
+        println!(
+            "  workgroup      {} threads, {} KiB of LDS",
+            device.max_threads_per_block,
+            device.shared_memory_per_block_bytes / 1024
+        );
+        println!("  PCI            {}", device.pci);
+    }
+}

@@ -1,0 +1,68 @@
+//! `hipr run`: a program with the client library under it.
+
+use crate::embedded;
+use crate::library::{self, Folder};
+use clap::Args;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::thread;
+
+/// Options of `hipr run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The worker to use; without it one with the emulated GPU is started for the program's life.
+    #[arg(long, value_name = "HOST:PORT")]
+    worker: Option<String>,
+    /// The program and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM ARGS")]
+    program: Vec<OsString>,
+}
+
+/// Runs the program; its exit code is ours, 128 + n where signal n ended it, as shells have it.
+pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
+    let library = library::find()?;
+    let folder =
+        Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
+    // Lives until the program has ended.
+    let embedded = if options.worker.is_none() { Some(embedded::start()?) } else { None };
+    let address = match &embedded {
+        Some(worker) => worker.local_addr().to_string(),
+        None => options.worker.unwrap_or_default(),
+    };
+    let (name, args) = options.program.split_first().ok_or("no program given")?;
+    // Set up before the child exists: a signal that comes between must not leave it behind.
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot watch signals: {why}"))?;
+    let mut child = Command::new(name)
+        .args(args)
+        .env("LD_LIBRARY_PATH", folder.search_path())
+        .env("HIPR_WORKER", &address)
+        .spawn()
+        .map_err(|why| format!("cannot start {}: {why}", name.to_string_lossy()))?;
+    let pid = child.id();
+    let forwarder = signals.handle();
+    let thread = thread::spawn(move || signals.forever().for_each(|signal| forward(pid, signal)));
+    let status = child.wait();
+    forwarder.close();
+    let _ = thread.join();
+    Ok(code(status.map_err(|why| format!("cannot wait for {}: {why}", name.to_string_lossy()))?))
+}
+
+/// The terminal sends SIGINT to the whole process group, so the program has it already; the rest we pass on.
+fn forward(pid: u32, signal: i32) {
+    if signal != SIGINT
+        && let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)
+        && let Some(signal) = rustix::process::Signal::from_named_raw(signal)
+    {
+        // The program may be gone already; then there is nobody to tell.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+}
+
+fn code(status: ExitStatus) -> ExitCode {
+    let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}

@@ -1,0 +1,96 @@
+//! The `hipr` program as a user meets it: exit codes, messages, what the commands print.
+
+use hipr_tests::WorkerProcess;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
+
+fn hipr(args: &[&str]) -> Output {
+    Command::new(HIPR).args(args).env_remove("HIPR_WORKER").output().expect("hipr runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// An address where nobody listens: a port that was ours a moment ago.
+fn nobody() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+#[test]
+fn the_demo_computes_right_results() {
+    let output = hipr(&[]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{text}{}", stderr(&output));
+    for word in ["MI300X", "emulated", "saxpy", "matmul", "round trips", "max error"] {
+        assert!(text.contains(word), "{word} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn the_exit_code_is_the_programs_own() {
+    for code in [0, 1, 7, 255] {
+        let output = hipr(&["run", "--", "sh", "-c", &format!("exit {code}")]);
+        assert_eq!(output.status.code(), Some(code));
+    }
+    let output = hipr(&["run", "--", "sh", "-c", "kill -TERM $$"]);
+    assert_eq!(output.status.code(), Some(128 + 15), "ended by a signal, as shells say it");
+}
+
+#[test]
+fn the_program_finds_the_library_and_the_worker() {
+    let script = "for n in .so .so.5 .so.6 .so.7; do test -e ${LD_LIBRARY_PATH%%:*}/libamdhip64$n || exit 9; done; \
+                  echo $HIPR_WORKER; echo \"$1\"";
+    let output = hipr(&["run", "--worker", "127.0.0.1:7", "--", "sh", "-c", script, "sh", "--an-option"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(stdout(&output), "127.0.0.1:7\n--an-option\n", "arguments reach the program as they are");
+}
+
+#[test]
+fn users_mistakes_get_one_clear_line() {
+    let address = nobody();
+    for (args, part) in [
+        (vec!["run", "--", "/nonexistent/program"], "/nonexistent/program"),
+        (vec!["info", "--worker", &address], address.as_str()),
+        (vec!["worker", "--device", "toaster"], "toaster"),
+        (vec!["worker", "--listen", "nowhere"], "nowhere"),
+        (vec!["worker", "--io", "steam"], "steam"),
+    ] {
+        let output = hipr(&args);
+        let text = stderr(&output);
+        assert!(!output.status.success(), "{args:?}");
+        assert!(text.contains(part), "{args:?} names what is wrong: {text}");
+        assert!(!text.contains("panicked") && !text.contains("backtrace"), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_taken_port_is_said() {
+    let taken = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let output = hipr(&["worker", "--listen", &address]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(&address), "{}", stderr(&output));
+}
+
+#[test]
+fn info_tells_what_the_worker_has() {
+    let worker = WorkerProcess::start(Path::new(HIPR), "sim");
+    let address = worker.address().to_string();
+    let text = stdout(&hipr(&["info", "--worker", &address]));
+    assert!(text.contains("MI300X") && text.contains("emulated") && text.contains("gfx942"), "{text}");
+    let json = hipr(&["info", "--worker", &address, "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(report["protocol"], "HIPR 1.0");
+    assert_eq!(report["devices"][0]["wavefront_size"], 64);
+    assert!(report["devices"][0]["total_memory_bytes"].as_u64() > Some(1 << 30));
+    assert!(report["round_trip_us"].as_f64() > Some(0.0));
+}

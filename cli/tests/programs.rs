@@ -1,0 +1,99 @@
+//! Real HIP programs, compiled by hipcc, unmodified, under `hipr run`: with the embedded worker and with one in a
+//! process of its own. Without the compiler (`tests/toolchain/setup.sh`) these are skipped and say so; where
+//! HIPR_REQUIRE_COMPILER is set they fail instead. `tests/tests/committed_kernels.rs` runs their kernels everywhere.
+
+use hipr_tests::WorkerProcess;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, thread};
+
+const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
+/// What the build script ends with when there is no compiler and none can be made.
+const NO_COMPILER: i32 = 77;
+/// The contract of this suite: so many programs, each at two optimization levels.
+const PROGRAMS_MIN: usize = 20;
+
+/// The folder of executables, compiled once; None where there is no compiler.
+fn built() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(build).as_deref()
+}
+
+fn build() -> Option<PathBuf> {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs/build.sh");
+    let result = Command::new(script).arg(&out).output().expect("the build script runs");
+    if result.status.success() {
+        return Some(out);
+    }
+    let text = String::from_utf8_lossy(&result.stderr);
+    assert_eq!(result.status.code(), Some(NO_COMPILER), "the programs do not compile:\n{text}");
+    assert!(env::var_os("HIPR_REQUIRE_COMPILER").is_none(), "the compiler is required:\n{text}");
+    eprintln!("SKIPPED: no HIP compiler here, so the HIP programs did not run:\n{text}");
+    None
+}
+
+/// The executables: NAME.O0 and NAME.O3.
+fn programs(folder: &Path) -> Vec<PathBuf> {
+    let mut programs: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the folder of programs")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|level| level == "O0" || level == "O3"))
+        .collect();
+    programs.sort();
+    assert!(programs.len() >= 2 * PROGRAMS_MIN, "{} executables", programs.len());
+    programs
+}
+
+fn run(program: &Path, worker: Option<&str>) -> Output {
+    let mut command = Command::new(HIPR);
+    command.arg("run");
+    if let Some(worker) = worker {
+        command.args(["--worker", worker]);
+    }
+    // Some programs load code objects from the folder that they are in.
+    command.arg("--").arg(program).current_dir(program.parent().expect("a folder"));
+    command.output().expect("hipr runs")
+}
+
+/// Runs every program on a few threads; fails with the output of each that failed.
+fn run_all(programs: &[PathBuf], worker: Option<&str>) {
+    let next = AtomicUsize::new(0);
+    let failures: Vec<String> = thread::scope(|scope| {
+        let work = || {
+            let mut failures = Vec::new();
+            while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let output = run(program, worker);
+                if !output.status.success() {
+                    failures.push(format!(
+                        "{}: {}\n{}{}",
+                        program.file_name().unwrap_or_default().to_string_lossy(),
+                        output.status,
+                        String::from_utf8_lossy(&output.stdout),
+                        String::from_utf8_lossy(&output.stderr)
+                    ));
+                }
+            }
+            failures
+        };
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    assert!(failures.is_empty(), "{} of {} failed:\n{}", failures.len(), programs.len(), failures.join("\n"));
+}
+
+#[test]
+fn programs_pass_with_an_embedded_worker() {
+    let Some(folder) = built() else { return };
+    run_all(&programs(folder), None);
+}
+
+#[test]
+fn programs_pass_with_a_separate_worker() {
+    let Some(folder) = built() else { return };
+    let mut worker = WorkerProcess::start(Path::new(HIPR), "sim");
+    run_all(&programs(folder), Some(&worker.address().to_string()));
+    assert!(worker.lives());
+}

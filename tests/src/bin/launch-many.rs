@@ -1,0 +1,64 @@
+//! A HIP program for the latency test: sets up, says `ready`, waits for a line, then launches 300 kernels, sets and
+//! copies memory, and looks at one result. Exits with 0 if the result is right.
+
+use hip_sys::{Function, Hip};
+use std::ffi::{c_int, c_void};
+use std::io::BufRead;
+use std::process::ExitCode;
+use std::ptr::from_mut;
+
+static KERNELS: &[u8] = include_bytes!("../../../cli/demo/kernels.co");
+const LEN: usize = 1024;
+const LAUNCHES: usize = 300;
+const HOST_TO_DEVICE: c_int = 1;
+const DEVICE_TO_DEVICE: c_int = 3;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(2),
+        Err(why) => {
+            eprintln!("launch-many: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<bool, Box<dyn std::error::Error>> {
+    let hip = Hip::load()?;
+    let module = hip.module(KERNELS)?;
+    let saxpy = module.function("saxpy")?;
+    let (x, y) = (hip.zeroed::<f32>(LEN)?, hip.zeroed::<f32>(LEN)?);
+    hip.synchronize()?;
+    println!("ready");
+    std::io::stdin().lock().read_line(&mut String::new())?;
+
+    let ones = [1.0f32; LEN];
+    let len_bytes = size_of_val(&ones);
+    // SAFETY: the buffers on both sides have `len_bytes` bytes.
+    let codes = unsafe {
+        [
+            (hip.hipMemset)(y.pointer(), 0, len_bytes),
+            (hip.hipMemcpy)(x.pointer(), ones.as_ptr().cast(), len_bytes, HOST_TO_DEVICE),
+        ]
+    };
+    for _ in 0..LAUNCHES {
+        launch(&saxpy, x.pointer(), y.pointer())?;
+    }
+    // SAFETY: both buffers have `len_bytes` bytes.
+    let copied = unsafe { (hip.hipMemcpy)(x.pointer(), y.pointer(), len_bytes, DEVICE_TO_DEVICE) };
+    let result = x.download()?;
+    Ok(codes == [0, 0] && copied == 0 && result.iter().all(|value| *value == LAUNCHES as f32))
+}
+
+fn launch(saxpy: &Function<'_>, mut x: *mut c_void, mut y: *mut c_void) -> Result<(), hip_sys::Error> {
+    let (mut a, mut len) = (1.0f32, LEN as u32);
+    let args = &mut [
+        from_mut(&mut a).cast(),
+        from_mut(&mut x).cast(),
+        from_mut(&mut y).cast(),
+        from_mut(&mut len).cast(),
+    ];
+    // SAFETY: saxpy takes a float, two pointers to `len` floats and `len`.
+    unsafe { saxpy.launch([LEN as u32 / 256, 1, 1], [256, 1, 1], 0, args) }
+}

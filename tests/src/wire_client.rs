@@ -1,0 +1,136 @@
+//! A client of one thread that says exactly what a test wants it to say.
+
+use hipr_proto::{Answer, Answered, Client, HipResult, Limits, Op, Outbox};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long a test waits for bytes before it counts them as never coming. Far beyond what any answer takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection to a worker. Methods panic with the reason when the connection fails: for a test that is the result.
+pub struct WireClient {
+    stream: TcpStream,
+    client: Client<Vec<u8>>,
+    /// Received and not yet parsed.
+    input: Vec<u8>,
+}
+
+/// A reply: its outcome, and the bytes after its fixed part.
+#[derive(Debug, PartialEq)]
+pub struct Replied<R> {
+    /// What the worker said.
+    pub result: HipResult<R>,
+    /// Bytes behind the fixed part.
+    pub inline: Vec<u8>,
+}
+
+impl WireClient {
+    /// Connects, without saying anything.
+    pub fn connect(worker: SocketAddr) -> Self {
+        let stream = TcpStream::connect(worker).expect("the worker listens");
+        stream.set_nodelay(true).expect("a TCP socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a TCP socket");
+        Self { stream, client: Client::new(Limits::default()), input: Vec::new() }
+    }
+
+    /// Connects and opens a session.
+    pub fn open(worker: SocketAddr) -> Self {
+        let mut client = Self::connect(worker);
+        client.call(&hipr_proto::op::Init {}).expect("INIT succeeds");
+        client
+    }
+
+    /// The socket, to say what no client would.
+    pub fn stream(&mut self) -> &mut TcpStream {
+        &mut self.stream
+    }
+
+    /// Sends a request that is answered and returns its outcome.
+    pub fn call<O: Op>(&mut self, op: &O) -> HipResult<O::Reply> {
+        self.call_with(op, &[], None).result
+    }
+
+    /// Sends a request with what follows its fixed part, has it answered, and returns the reply.
+    pub fn call_with<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) -> Replied<O::Reply> {
+        self.send(op, tail, inline, Answered::Always);
+        self.wait::<O>()
+    }
+
+    /// Sends a request with NO_REPLY.
+    pub fn forget<O: Op>(&mut self, op: &O) {
+        self.forget_with(op, &[], None);
+    }
+
+    /// Sends a request with NO_REPLY, and what follows its fixed part.
+    pub fn forget_with<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) {
+        self.send(op, tail, inline, Answered::Never);
+    }
+
+    /// Sends a request.
+    pub fn send<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>, answered: Answered) {
+        self.client.request_with(op, tail, inline, answered).expect("a well-formed request");
+        self.client.flush();
+        let mut outbox = Outbox::new();
+        self.client.poll_transmit(&mut outbox);
+        for bytes in outbox.slices() {
+            self.stream.write_all(bytes).expect("the worker reads");
+        }
+    }
+
+    /// Waits for the reply to the request that waits longest, which was an `O`.
+    pub fn wait<O: Op>(&mut self) -> Replied<O::Reply> {
+        self.try_wait::<O>().expect("the worker answers")
+    }
+
+    /// As [`wait`](Self::wait); an error when the connection ends first.
+    pub fn try_wait<O: Op>(&mut self) -> io::Result<Replied<O::Reply>> {
+        let mut replied = None;
+        let mut inline = Vec::new();
+        loop {
+            let mut rest = self.input.as_slice();
+            let done = loop {
+                match self.client.handle_input(&mut rest).map_err(io::Error::other)? {
+                    Answer::Reply(reply) => {
+                        replied = Some(reply.read::<O>().map_err(io::Error::other)?);
+                        if reply.inline == 0 {
+                            break true;
+                        }
+                    }
+                    Answer::Data { bytes, last } => {
+                        inline.extend_from_slice(bytes);
+                        if last {
+                            break true;
+                        }
+                    }
+                    Answer::NeedMore => break false,
+                }
+            };
+            let used = self.input.len() - rest.len();
+            self.input.drain(..used);
+            if done && let Some(result) = replied.take() {
+                return Ok(Replied { result, inline });
+            }
+            self.read_more()?;
+        }
+    }
+
+    fn read_more(&mut self) -> io::Result<()> {
+        let mut buffer = vec![0; 256 * 1024];
+        let len = self.stream.read(&mut buffer)?;
+        if len == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.input.extend_from_slice(&buffer[..len]);
+        Ok(())
+    }
+
+    /// Waits until the worker closes the connection; whether it does so without another byte.
+    pub fn closed(&mut self) -> bool {
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(len) => len == 0,
+            Err(why) => why.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+}

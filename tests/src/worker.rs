@@ -1,0 +1,44 @@
+//! A worker in the test's process, and the client library's folder.
+
+use hipr_worker::{Config, Handle, Worker, device};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::{env, fs};
+
+/// A worker that stops when dropped.
+pub struct TestWorker(Handle);
+
+impl TestWorker {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.0.local_addr()
+    }
+}
+
+/// Starts a worker with the emulated GPU on a free loopback port.
+pub fn start_worker() -> TestWorker {
+    let device = device::by_name("sim").expect("the emulated GPU");
+    let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    TestWorker(Worker::bind(config).and_then(Worker::spawn).expect("a worker"))
+}
+
+/// The client library that cargo built for this test: it is a dependency of this crate.
+pub fn library() -> PathBuf {
+    let program = env::current_exe().expect("this program's path");
+    // Tests are in `deps`, programs one above.
+    let folders = program.ancestors().skip(1).take(2);
+    let mut found =
+        folders.map(|folder| if folder.ends_with("deps") { folder.to_owned() } else { folder.join("deps") });
+    found
+        .find_map(|folder| fs::canonicalize(folder.join("libamdhip64.so")).ok())
+        .expect("cargo builds libamdhip64.so beside the tests")
+}
+
+/// A folder with the client library under the names that programs ask for.
+pub fn library_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"] {
+        std::os::unix::fs::symlink(library(), folder.path().join(name)).expect("a link");
+    }
+    folder
+}

@@ -1,0 +1,444 @@
+//! Every operation that the contract names, over a real socket, against the emulated GPU: success, failure, success
+//! without a reply, and failure without a reply that the next answered request reports once.
+
+use hipr_proto::op::{self, Param};
+use hipr_proto::{HipError, OPS, Op, Opcode};
+use hipr_tests::{WireClient, start_worker};
+use std::collections::BTreeSet;
+
+/// The demo's kernels, a bundle with one gfx942 code object.
+static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
+
+/// What the session of one check has at hand.
+struct Session {
+    wire: WireClient,
+    buffer: u64,
+    stream: u64,
+    /// Recorded, complete.
+    event: u64,
+    module: u64,
+    saxpy: u64,
+}
+
+const BUFFER_BYTES: u64 = 4096;
+/// An address and a handle that no session was given.
+const NOWHERE: u64 = 0xdead_0000_0000;
+
+impl Session {
+    fn open(worker: std::net::SocketAddr) -> Self {
+        let mut wire = WireClient::open(worker);
+        let buffer = wire.call(&op::Malloc { size: BUFFER_BYTES, flags: 0 }).expect("memory").device_ptr;
+        let stream = wire.call(&op::StreamCreate { flags: 0, priority: 0 }).expect("a stream").stream;
+        let event = wire.call(&op::EventCreate { flags: 0 }).expect("an event").event;
+        wire.call(&op::EventRecord { event, stream: 0 }).expect("a recorded event");
+        wire.call(&op::EventSynchronize { event }).expect("a complete event");
+        let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
+        let module = wire.call_with(&load, &[], Some(KERNELS.to_vec())).result.expect("a module").module;
+        let function = op::ModuleGetFunction { module };
+        let saxpy = wire.call_with(&function, &name("saxpy"), None).result.expect("a function").function;
+        Self { wire, buffer, stream, event, module, saxpy }
+    }
+
+    /// Nothing is kept: the next answered request succeeds.
+    fn assert_clear(&mut self, context: &str) {
+        assert!(self.wire.call(&op::GetDevice {}).is_ok(), "{context}: an error is left over");
+    }
+}
+
+fn name(name: &str) -> Vec<u8> {
+    let mut tail = Vec::new();
+    op::put_name(name, &mut tail).expect("a short name");
+    tail
+}
+
+/// A request with what follows its fixed part.
+struct Message<O> {
+    op: O,
+    tail: Vec<u8>,
+    inline: Option<Vec<u8>>,
+}
+
+fn plain<O: Op>(op: O) -> Message<O> {
+    Message { op, tail: Vec::new(), inline: None }
+}
+
+fn with_tail<O: Op>(op: O, tail: Vec<u8>) -> Message<O> {
+    Message { op, tail, inline: None }
+}
+
+fn with_inline<O: Op>(op: O, inline: Vec<u8>) -> Message<O> {
+    Message { op, tail: Vec::new(), inline: Some(inline) }
+}
+
+/// Runs the four checks and remembers the operation.
+struct Contract {
+    worker: std::net::SocketAddr,
+    exercised: BTreeSet<u16>,
+}
+
+impl Contract {
+    /// `good` makes a request that succeeds, anew each time; `bad` one that fails with `error`.
+    fn check<O: Op>(
+        &mut self,
+        good: impl Fn(&mut Session) -> Message<O>,
+        bad: impl Fn(&mut Session) -> Message<O>,
+        error: HipError,
+    ) {
+        self.succeeds(&good);
+        self.fails(&bad, error);
+    }
+
+    /// For operations that cannot fail by themselves.
+    fn succeeds<O: Op>(&mut self, good: &impl Fn(&mut Session) -> Message<O>) {
+        let context = O::OPCODE.to_string();
+        let mut session = Session::open(self.worker);
+        let message = good(&mut session);
+        let replied = session.wire.call_with(&message.op, &message.tail, message.inline);
+        assert!(replied.result.is_ok(), "{context}: {:?}", replied.result.err());
+        session.assert_clear(&context);
+        let message = good(&mut session);
+        session.wire.forget_with(&message.op, &message.tail, message.inline);
+        session.assert_clear(&context);
+        self.exercised.insert(O::OPCODE.0);
+    }
+
+    /// For operations that cannot succeed here.
+    fn fails<O: Op>(&mut self, bad: &impl Fn(&mut Session) -> Message<O>, error: HipError) {
+        let context = O::OPCODE.to_string();
+        let mut session = Session::open(self.worker);
+        let message = bad(&mut session);
+        let replied = session.wire.call_with(&message.op, &message.tail, message.inline);
+        assert_eq!(replied.result.err(), Some(error), "{context}: answered");
+        assert_eq!(replied.inline, [], "{context}: a failure has no inline bytes");
+        session.assert_clear(&context);
+        let message = bad(&mut session);
+        session.wire.forget_with(&message.op, &message.tail, message.inline);
+        assert_eq!(session.wire.call(&op::Ping {}), Ok(()), "{context}: PING reports nothing");
+        assert_eq!(session.wire.call(&op::GetDevice {}).err(), Some(error), "{context}: reported");
+        session.assert_clear(&context);
+        self.exercised.insert(O::OPCODE.0);
+    }
+}
+
+fn memcpy(dst: u64, src: u64, size: u64, kind: i32) -> op::Memcpy {
+    op::Memcpy { dst, src, size, kind, stream: 0 }
+}
+
+fn memset(dst: u64, size: u64) -> op::Memset {
+    op::Memset { dst, value: 7, size, stream: 0 }
+}
+
+fn copy_2d(dst: u64, src: u64, kind: i32) -> op::Memcpy2D {
+    op::Memcpy2D { dst, dpitch: 64, src, spitch: 64, width: 16, height: 4, kind, reserved: 0, stream: 0 }
+}
+
+/// saxpy on the session's buffer, or elsewhere.
+fn saxpy(session: &Session, function: u64, data: u64) -> Message<op::LaunchKernel> {
+    let mut values = Vec::new();
+    values.extend_from_slice(&2f32.to_le_bytes());
+    values.extend_from_slice(&[0; 4]);
+    values.extend_from_slice(&data.to_le_bytes());
+    values.extend_from_slice(&data.to_le_bytes());
+    values.extend_from_slice(&64u32.to_le_bytes());
+    let params = [(0, 4), (8, 8), (16, 8), (24, 4)].map(|(offset, size)| Param { offset, size });
+    let mut tail = Vec::new();
+    op::LaunchArgs::put(&params, &values, &mut tail);
+    let op = op::LaunchKernel {
+        function,
+        grid_dim_x: 1,
+        grid_dim_y: 1,
+        grid_dim_z: 1,
+        block_dim_x: 64,
+        block_dim_y: 1,
+        block_dim_z: 1,
+        shared_mem: 0,
+        stream: session.stream,
+        num_args: params.len() as u32,
+        launch_flags: 0,
+        start_event: 0,
+        stop_event: 0,
+        ext_flags: 0,
+    };
+    with_tail(op, tail)
+}
+
+#[test]
+fn every_operation_of_the_contract() {
+    let worker = start_worker();
+    let mut all = Contract { worker: worker.address(), exercised: BTreeSet::new() };
+    let invalid = HipError::INVALID_VALUE;
+    let handle = HipError::INVALID_HANDLE;
+
+    // Connection and devices.
+    all.succeeds(&|_| plain(op::Ping {}));
+    all.succeeds(&|_| plain(op::GetDeviceCount {}));
+    all.succeeds(&|_| plain(op::GetDevice {}));
+    all.succeeds(&|_| plain(op::RuntimeGetVersion {}));
+    all.succeeds(&|_| plain(op::DriverGetVersion {}));
+    let invalid_device = HipError::INVALID_DEVICE;
+    all.check(
+        |_| plain(op::SetDevice { device_id: 0 }),
+        |_| plain(op::SetDevice { device_id: 99 }),
+        invalid_device,
+    );
+    all.check(
+        |_| plain(op::GetDeviceProperties { device_id: 0 }),
+        |_| plain(op::GetDeviceProperties { device_id: -1 }),
+        invalid_device,
+    );
+    all.check(
+        |_| plain(op::DeviceGetAttribute { device_id: 0, attribute: 87 }),
+        |_| plain(op::DeviceGetAttribute { device_id: 7, attribute: 87 }),
+        invalid_device,
+    );
+    const MALLOC_HEAP_SIZE: i32 = 2;
+    all.check(
+        |_| plain(op::DeviceGetLimit { limit: MALLOC_HEAP_SIZE, value: 0 }),
+        |_| plain(op::DeviceGetLimit { limit: 999, value: 0 }),
+        HipError::UNSUPPORTED_LIMIT,
+    );
+    const STACK_SIZE: i32 = 0;
+    all.check(
+        |_| plain(op::DeviceSetLimit { limit: STACK_SIZE, value: 2048 }),
+        |_| plain(op::DeviceSetLimit { limit: 999, value: 1 }),
+        HipError::UNSUPPORTED_LIMIT,
+    );
+    // One device has no peers.
+    all.fails(&|_| plain(op::DeviceEnablePeerAccess { peer_device_id: 1, flags: 0 }), invalid_device);
+
+    // Memory.
+    all.check(
+        |_| plain(op::Malloc { size: 100, flags: 0 }),
+        |_| plain(op::Malloc { size: 1 << 60, flags: 0 }),
+        HipError::OUT_OF_MEMORY,
+    );
+    all.check(
+        |s| {
+            plain(op::Free {
+                device_ptr: s.wire.call(&op::Malloc { size: 64, flags: 0 }).expect("memory").device_ptr,
+            })
+        },
+        |_| plain(op::Free { device_ptr: NOWHERE }),
+        invalid,
+    );
+    all.check(
+        |s| plain(op::MallocAsync { size: 100, stream: s.stream }),
+        |_| plain(op::MallocAsync { size: 100, stream: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| {
+            let stream = s.stream;
+            let device_ptr = s.wire.call(&op::MallocAsync { size: 64, stream }).expect("memory").device_ptr;
+            plain(op::FreeAsync { device_ptr, stream })
+        },
+        |s| plain(op::FreeAsync { device_ptr: NOWHERE, stream: s.stream }),
+        invalid,
+    );
+    all.check(
+        |s| with_inline(memcpy(s.buffer, 0, 100, op::kind::HOST_TO_DEVICE), vec![9; 100]),
+        |s| with_inline(memcpy(s.buffer + BUFFER_BYTES - 10, 0, 100, op::kind::HOST_TO_DEVICE), vec![9; 100]),
+        invalid,
+    );
+    all.check(
+        |s| plain(op::MemcpyAsync(memcpy(s.buffer + 512, s.buffer, 100, op::kind::DEVICE_TO_DEVICE))),
+        |s| plain(op::MemcpyAsync(memcpy(NOWHERE, s.buffer, 100, op::kind::DEVICE_TO_DEVICE))),
+        invalid,
+    );
+    all.check(
+        |s| with_inline(copy_2d(s.buffer, 0, op::kind::HOST_TO_DEVICE), vec![1; 64]),
+        |s| with_inline(copy_2d(s.buffer + BUFFER_BYTES - 100, 0, op::kind::HOST_TO_DEVICE), vec![1; 64]),
+        invalid,
+    );
+    let peer = |dst, src| op::MemcpyPeer { dst, dst_device: 0, src, src_device: 0, size: 64, stream: 0 };
+    all.check(|s| plain(peer(s.buffer, s.buffer + 64)), |s| plain(peer(s.buffer, NOWHERE)), invalid);
+    all.check(|s| plain(memset(s.buffer, 64)), |s| plain(memset(s.buffer, BUFFER_BYTES + 1)), invalid);
+    all.check(
+        |s| plain(op::MemsetAsync(memset(s.buffer, 64))),
+        |_| plain(op::MemsetAsync(memset(NOWHERE, 64))),
+        invalid,
+    );
+
+    // Streams and events.
+    all.check(
+        |_| plain(op::StreamCreate { flags: 1, priority: 0 }),
+        |_| plain(op::StreamCreate { flags: 0xffff, priority: 0 }),
+        invalid,
+    );
+    all.check(
+        |s| {
+            plain(op::StreamDestroy {
+                stream: s.wire.call(&op::StreamCreate { flags: 0, priority: 0 }).expect("a stream").stream,
+            })
+        },
+        |_| plain(op::StreamDestroy { stream: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| plain(op::StreamSynchronize { stream: s.stream }),
+        |_| plain(op::StreamSynchronize { stream: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| plain(op::StreamWaitEvent { stream: s.stream, event: s.event, flags: 0 }),
+        |s| plain(op::StreamWaitEvent { stream: s.stream, event: NOWHERE, flags: 0 }),
+        handle,
+    );
+    all.check(
+        |_| plain(op::EventCreate { flags: 0 }),
+        |_| plain(op::EventCreate { flags: 0xffff_0000 }),
+        invalid,
+    );
+    all.check(
+        |s| {
+            plain(op::EventDestroy {
+                event: s.wire.call(&op::EventCreate { flags: 0 }).expect("an event").event,
+            })
+        },
+        |_| plain(op::EventDestroy { event: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| plain(op::EventRecord { event: s.event, stream: s.stream }),
+        |s| plain(op::EventRecord { event: s.event, stream: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| plain(op::EventSynchronize { event: s.event }),
+        |_| plain(op::EventSynchronize { event: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| plain(op::EventQuery { event: s.event }),
+        |_| plain(op::EventQuery { event: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| plain(op::EventElapsedTime { start_event: s.event, stop_event: s.event }),
+        |s| plain(op::EventElapsedTime { start_event: s.event, stop_event: NOWHERE }),
+        handle,
+    );
+
+    // Modules and launches.
+    let load =
+        |image: &[u8]| with_inline(op::ModuleLoadData { data_size: image.len() as u64 }, image.to_vec());
+    all.check(|_| load(KERNELS), |_| load(&[0x55; 1000]), HipError::INVALID_IMAGE);
+    all.check(
+        |s| {
+            plain(op::ModuleUnload {
+                module: s
+                    .wire
+                    .call_with(&load(KERNELS).op, &[], load(KERNELS).inline)
+                    .result
+                    .expect("a module")
+                    .module,
+            })
+        },
+        |_| plain(op::ModuleUnload { module: NOWHERE }),
+        handle,
+    );
+    all.check(
+        |s| with_tail(op::ModuleGetFunction { module: s.module }, name("matmul")),
+        |s| with_tail(op::ModuleGetFunction { module: s.module }, name("no_such_kernel")),
+        HipError::NOT_FOUND,
+    );
+    all.check(|s| saxpy(s, s.saxpy, s.buffer), |s| saxpy(s, NOWHERE, s.buffer), handle);
+
+    // Combined operations.
+    let combined = |kernel: &str| {
+        let op = op::ModuleLoadAndGetFunction {
+            data_size: KERNELS.len() as u64,
+            name_length: kernel.len() as u32,
+            pad: 0,
+        };
+        Message { op, tail: kernel.as_bytes().to_vec(), inline: Some(KERNELS.to_vec()) }
+    };
+    all.check(|_| combined("hash64"), |_| combined("no_such_kernel"), HipError::NOT_FOUND);
+    let sizes = |size| {
+        let mut sizes = [0; 64];
+        sizes[..3].fill(size);
+        sizes
+    };
+    all.check(
+        |_| plain(op::MallocBatch { count: 3, pad: 0, sizes: sizes(64) }),
+        |_| plain(op::MallocBatch { count: 65, pad: 0, sizes: sizes(64) }),
+        invalid,
+    );
+    all.check(
+        |_| plain(op::StreamCreateBatch { count: 2, flags: 0 }),
+        |_| plain(op::StreamCreateBatch { count: 33, flags: 0 }),
+        invalid,
+    );
+    all.check(
+        |_| plain(op::EventCreateBatch { count: 2, flags: 0 }),
+        |_| plain(op::EventCreateBatch { count: 33, flags: 0 }),
+        invalid,
+    );
+
+    // A synchronization fails when the work that it waits for has failed.
+    let fault = |s: &mut Session| {
+        let wild = saxpy(s, s.saxpy, NOWHERE);
+        s.wire.forget_with(&wild.op, &wild.tail, None);
+        plain(op::DeviceSynchronize {})
+    };
+    all.succeeds(&|_| plain(op::DeviceSynchronize {}));
+    all.fails(&fault, HipError::ILLEGAL_ADDRESS);
+
+    // Graphs are not there yet: what the contract names of them is refused, and refused once.
+    all.fails(&|_| plain(op::GraphDestroy { graph: NOWHERE }), HipError::NOT_SUPPORTED);
+    all.fails(&|_| plain(op::GraphLaunch { graph_exec: NOWHERE, stream: 0 }), HipError::NOT_SUPPORTED);
+
+    // INIT opened every session above; SHUTDOWN ends one.
+    all.exercised.insert(Opcode::INIT.0);
+    let mut last = Session::open(worker.address());
+    assert_eq!(last.wire.call(&op::Shutdown {}), Ok(()));
+    assert!(last.wire.closed(), "SHUTDOWN ends the connection");
+    all.exercised.insert(Opcode::SHUTDOWN.0);
+
+    let named: BTreeSet<u16> =
+        OPS.iter().filter(|info| info.source.starts_with("seed")).map(|info| info.code.0).collect();
+    let missing: Vec<_> = named.difference(&all.exercised).map(|code| Opcode(*code).to_string()).collect();
+    assert!(missing.is_empty(), "operations of the contract without a check: {missing:?}");
+}
+
+#[test]
+fn the_first_kept_error_wins_and_creates_nothing() {
+    let worker = start_worker();
+    let mut session = Session::open(worker.address());
+    let (free_before, _) = memory(&mut session.wire);
+    session.wire.forget(&op::EventRecord { event: NOWHERE, stream: 0 });
+    session.wire.forget(&memset(NOWHERE, 4));
+    let refused = session.wire.call(&op::Malloc { size: 1 << 20, flags: 0 });
+    assert_eq!(refused.err(), Some(HipError::INVALID_HANDLE), "the first one, not the second");
+    assert_eq!(memory(&mut session.wire).0, free_before, "an allocation that reports an error is not made");
+    session.assert_clear("after it was reported");
+}
+
+fn memory(wire: &mut WireClient) -> (u64, u64) {
+    let info = wire.call(&op::MemGetInfo {}).expect("memory information");
+    (info.free_bytes, info.total_bytes)
+}
+
+#[test]
+fn bytes_go_there_and_back() {
+    let worker = start_worker();
+    let mut session = Session::open(worker.address());
+    let bytes: Vec<u8> = (0..BUFFER_BYTES).map(|i| (i * 7) as u8).collect();
+    let up = memcpy(session.buffer, 0, BUFFER_BYTES, op::kind::HOST_TO_DEVICE);
+    session.wire.forget_with(&up, &[], Some(bytes.clone()));
+    let down = memcpy(0, session.buffer, BUFFER_BYTES, op::kind::DEVICE_TO_HOST);
+    assert_eq!(session.wire.call_with(&down, &[], None).inline, bytes);
+
+    // A rectangle of 4 rows of 16 bytes out of rows of 64.
+    let rows =
+        session.wire.call_with(&copy_2d(0, session.buffer, op::kind::DEVICE_TO_HOST), &[], None).inline;
+    let expected: Vec<u8> = bytes.chunks(64).take(4).flat_map(|row| &row[..16]).copied().collect();
+    assert_eq!(rows, expected);
+
+    // A failed copy has no bytes and leaves the connection usable.
+    let past = memcpy(0, session.buffer + 1, BUFFER_BYTES, op::kind::DEVICE_TO_HOST);
+    let replied = session.wire.call_with(&past, &[], None);
+    assert_eq!(replied.result.err(), Some(HipError::INVALID_VALUE));
+    assert!(replied.inline.is_empty());
+    session.assert_clear("after a failed copy");
+}
