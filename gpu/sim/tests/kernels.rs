@@ -288,6 +288,32 @@ fn variables_are_found_and_relocated() {
 }
 
 #[test]
+fn managed_variables_have_their_first_value() {
+    let gpu = gpu(1);
+    for (level, image) in LEVELS {
+        let mut session = Session::open(&gpu);
+        let module = session.context.module_load(image).unwrap();
+        let kernel = session.context.function(module, "take").unwrap().handle;
+        let (pointer, pointer_bytes) = session.context.global(module, "managed").unwrap();
+        let (value, _) = session.context.global(module, "managed.managed").unwrap();
+        assert_eq!(pointer_bytes, 8);
+        assert_eq!(session.read(pointer, 2), [value as u32, (value >> 32) as u32]);
+        let out = session.malloc(4);
+        for expected in [6, 7] {
+            session.launch(kernel, 1, 1, &Values::new().u64(out)).unwrap();
+            session.sync_all().unwrap();
+            assert_eq!(session.read(out, 1), [expected], "{level}");
+        }
+        // The host may move it.
+        let elsewhere = session.buffer(&[100]);
+        session.write(pointer, &[elsewhere as u32, (elsewhere >> 32) as u32]);
+        session.launch(kernel, 1, 1, &Values::new().u64(out)).unwrap();
+        session.sync_all().unwrap();
+        assert_eq!((session.read(out, 1), session.read(elsewhere, 1)), (vec![100], vec![101]), "{level}");
+    }
+}
+
+#[test]
 fn modules_go_after_their_work() {
     let gpu = gpu(1);
     let mut session = Session::open(&gpu);

@@ -113,6 +113,10 @@ extern "C" __global__ void globals(unsigned* out, unsigned k) {
     *out = *pointer;
 }
 
+__managed__ unsigned managed = 6;
+
+extern "C" __global__ void take(unsigned* out) { *out = managed++; }
+
 struct Pair {
     double scale;
     unsigned char tag;
