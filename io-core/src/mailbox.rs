@@ -225,7 +225,9 @@ mod tests {
     fn the_loop_is_woken_only_when_it_sleeps() {
         let wakes = Arc::new(AtomicUsize::new(0));
         let count = wakes.clone();
-        let mailbox = Mailbox::new(move || drop(count.fetch_add(1, SeqCst)));
+        let mailbox = Mailbox::new(move || {
+            count.fetch_add(1, SeqCst);
+        });
         let conn = ConnId::new(1, 0);
         mailbox.post(Notice::new(conn));
         assert_eq!(wakes.load(SeqCst), 0);

@@ -24,7 +24,7 @@ pub struct Worker {
 
 #[derive(Debug)]
 enum Loop {
-    Mio(hipr_io_mio::Loop),
+    Mio(Box<hipr_io_mio::Loop>),
     Uring(hipr_io_uring::Loop),
 }
 
@@ -36,7 +36,7 @@ impl Loop {
         stats: Arc<hipr_io::Stats>,
     ) -> io::Result<Self> {
         match io {
-            Io::Mio => hipr_io_mio::Loop::new(listener, limits, stats).map(Self::Mio),
+            Io::Mio => hipr_io_mio::Loop::new(listener, limits, stats).map(Box::new).map(Self::Mio),
             Io::Uring => hipr_io_uring::Loop::new(listener, limits, stats).map(Self::Uring),
             Io::Auto => {
                 match hipr_io_uring::Loop::new(listener.try_clone()?, limits.clone(), stats.clone()) {

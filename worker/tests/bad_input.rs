@@ -56,7 +56,7 @@ fn what_is_no_message_ends_the_connection() {
     for (errors, (what, bytes)) in (1..).zip(cases) {
         let mut peer = Peer::connect(worker.local_addr());
         peer.stream.write_all(&bytes).unwrap();
-        assert!(peer.is_closed(), "{what}");
+        assert!(peer.sees_end(), "{what}");
         assert_eq!(worker.stats().io().protocol_errors, errors, "{what}");
     }
     // The same after good requests, whose answers come first.
@@ -66,7 +66,7 @@ fn what_is_no_message_ends_the_connection() {
     peer.flush();
     peer.stream.write_all(&garbage).unwrap();
     assert!(peer.reply::<MemGetInfo>(last).is_ok());
-    assert!(peer.is_closed());
+    assert!(peer.sees_end());
     is_sound(&worker, &script);
 }
 
@@ -92,7 +92,7 @@ fn silence_before_the_first_message_ends_the_connection() {
     let mut slow = Peer::connect(worker.local_addr());
     slow.stream.write_all(&header(MAGIC, VERSION, 12, 0)[..10]).unwrap();
     let mut patient = Peer::hello(worker.local_addr());
-    assert!(silent.is_closed() && slow.is_closed());
+    assert!(silent.sees_end() && slow.sees_end());
     assert_eq!(worker.stats().io().timeouts, 2);
     // Whoever has said something may be silent between messages.
     assert!(patient.call(&Ping {}).is_ok());
@@ -115,7 +115,7 @@ fn silence_in_the_middle_of_a_message_ends_the_connection() {
         peers.push((cut, peer));
     }
     for (cut, peer) in peers {
-        assert!(peer.is_closed(), "{cut}");
+        assert!(peer.sees_end(), "{cut}");
     }
     assert_eq!(worker.stats().io().timeouts, 5);
     is_sound(&worker, &script);
@@ -132,7 +132,7 @@ fn a_connection_that_ends_in_the_middle_of_a_message_is_released() {
         peer.malloc(1000);
         peer.stream.write_all(&message(Opcode::MODULE_LOAD_DATA, 100, 0, &payload)[..cut]).unwrap();
         peer.stream.shutdown(std::net::Shutdown::Write).unwrap();
-        assert!(peer.is_closed(), "{cut}");
+        assert!(peer.sees_end(), "{cut}");
     }
     assert_eq!(worker.stats().io().protocol_errors, 4);
     is_sound(&worker, &script);
@@ -315,7 +315,7 @@ fn names_that_are_none_are_invalid() {
 fn one_connection_too_many_is_closed_and_the_others_are_served() {
     let (worker, _) = scripted(|config| config.limits.connections_max = 2);
     let (mut a, b) = (Peer::hello(worker.local_addr()), Peer::hello(worker.local_addr()));
-    assert!(Peer::connect(worker.local_addr()).is_closed());
+    assert!(Peer::connect(worker.local_addr()).sees_end());
     assert_eq!(worker.stats().io().connections_refused, 1);
     assert!(a.call(&Ping {}).is_ok());
     drop(b);

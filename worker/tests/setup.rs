@@ -55,7 +55,7 @@ fn stopping_closes_connections_and_frees_the_port() {
     let peer = Peer::hello(addr);
     worker.stop();
     worker.join().unwrap();
-    assert!(peer.is_closed());
+    assert!(peer.sees_end());
     assert!(Worker::bind(Config { listen: addr.to_string(), ..null() }).is_ok());
 }
 

@@ -139,7 +139,7 @@ impl Peer {
     }
 
     /// Whether the worker closes the connection, after which nothing comes.
-    pub(crate) fn is_closed(mut self) -> bool {
+    pub(crate) fn sees_end(mut self) -> bool {
         let mut byte = [0];
         match self.stream.read(&mut byte) {
             Ok(0) => true,
