@@ -56,6 +56,12 @@ trap 'rm -rf "$work"' EXIT
 cp -r "$here"/*.h "$here"/*.hip "$here"/modules "$work"
 chroot "$lab" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root hipcc --version > "$work/compiler"
 
+# What was made of a source that is gone.
+for stamp in "$out"/.stamps/*; do
+    target=${stamp##*/}
+    [ -e "$here/${target%%.*}.hip" ] || [ -e "$here/modules/${target%%.*}.hip" ] || rm -f "$out/$target" "$stamp"
+done
+
 for source in "$here"/*.hip "$here"/modules/*.hip; do
     name=$(basename "$source" .hip)
     [ ${#names[@]} = 0 ] || [[ " ${names[*]} " = *" $name "* ]] || continue
