@@ -26,6 +26,8 @@ mod define;
 mod info;
 mod tail;
 
+#[cfg(test)]
+use alloc::vec::Vec;
 use core::fmt;
 
 use TailLen::{AtLeast, AtMost, Exact};
@@ -932,6 +934,28 @@ mod tests {
         let mut out = bytes.to_vec();
         value.put(&mut out);
         Ok(out)
+    }
+
+    /// A visitor that gives the operation's name and what it was given.
+    pub(super) struct Names;
+
+    pub(super) fn bytes_of(value: &impl Wire) -> Vec<u8> {
+        let mut out = Vec::new();
+        value.put(&mut out);
+        out
+    }
+
+    #[test]
+    fn every_request_is_given_to_its_own_method() {
+        for info in OPS {
+            let fixed: Vec<u8> = (1..=info.request.size).map(|i| (i * 41) as u8).collect();
+            let all = [fixed.as_slice(), b"tail"].concat();
+            assert_eq!(visit(info.code, &fixed, b"tail", &mut Names), Ok((info.name, all)));
+            if let Some((_, shorter)) = fixed.split_last() {
+                assert!(matches!(visit(info.code, shorter, &[], &mut Names), Err(WireError::Short { .. })));
+            }
+        }
+        assert_eq!(visit(Opcode(0x0fff), &[], &[], &mut Names), Ok(("unknown", Vec::new())));
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use hipr_proto::op::{LaunchArgs, LaunchMode, Param};
 use hipr_proto::{
-    FLAG_NO_REPLY, FLAG_RESPONSE, Fatal, Header, HipError, Limits, Op, Opcode, Outcome, Receiver, Rx, Wire,
+    FLAG_NO_REPLY, FLAG_RESPONSE, Fatal, Header, HipError, Limits, Opcode, Outcome, Receiver, Rx, Wire,
     WireError, op,
 };
 use support::{Desk, Random, errors, raw, request};
@@ -373,16 +373,4 @@ fn text() {
     assert_eq!(Text::<0>::new("x").as_str(), "");
     let mut garbage = &b"ok\xff\0"[..];
     assert_eq!(Text::<4>::take(&mut garbage).expect("four bytes").as_str(), "ok");
-}
-
-/// `visit` decodes and calls the method of the operation.
-#[test]
-fn short_fixed_parts_are_not_visited() {
-    assert_eq!(op::Malloc::SIZE, 12);
-    assert_eq!(
-        op::Malloc::take(&mut &[0; 11][..]).map(|_| ()),
-        // The first field is there, the second is not.
-        Err(WireError::Short { need: 4, have: 3 })
-    );
-    assert_eq!(<op::Malloc as Op>::OPCODE, Opcode::MALLOC);
 }

@@ -234,6 +234,21 @@ macro_rules! operations {
             }
         ),*];
 
+        #[cfg(test)]
+        impl Visit for tests::Names {
+            type Out = (&'static str, Vec<u8>);
+
+            $(
+                fn $method(&mut self, request: define::fields!(type $Ty $body), tail: &[u8]) -> Self::Out {
+                    (stringify!($NAME), [tests::bytes_of(&request).as_slice(), tail].concat())
+                }
+            )*
+
+            fn unknown(&mut self, _: Opcode) -> Self::Out {
+                ("unknown", Vec::new())
+            }
+        }
+
         /// Decodes and encodes again, for each row a request and a reply.
         #[cfg(test)]
         pub(crate) const ROUND_TRIPS: &[(Opcode, tests::RoundTrip, tests::RoundTrip)] =
