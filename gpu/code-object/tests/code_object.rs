@@ -280,6 +280,38 @@ fn notes_of_all_linked_objects_are_merged() {
     assert!(code.global("mark").is_some());
 }
 
+/// The file with `from` written instead of `to` in the type field of the first header of a table that has it.
+fn with_type(elf: &[u8], table: usize, stride: usize, field: usize, from: u32, to: u32) -> Vec<u8> {
+    let mut elf = elf.to_vec();
+    let mut at = (table + field..elf.len()).step_by(stride);
+    let at = at.find(|at| elf[*at..*at + 4] == from.to_le_bytes()).unwrap();
+    elf[at..at + 4].copy_from_slice(&to.to_le_bytes());
+    elf
+}
+
+#[test]
+fn sections_stand_in_for_segments_and_static_symbols_for_dynamic_ones() {
+    for name in ["kernels-v6", "relocations"] {
+        let elf = data(&format!("{name}.elf"));
+        let code = CodeObject::parse(&elf).unwrap();
+        // PT_NOTE becomes PT_NULL.
+        let no_note_segment = with_type(&elf, 64, 56, 0, 4, 0);
+        assert_eq!(CodeObject::parse(&no_note_segment).unwrap().kernels(), code.kernels(), "{name}");
+        // SHT_DYNSYM becomes a type that nobody knows.
+        let sections = u64::from_le_bytes(elf[40..48].try_into().unwrap()) as usize;
+        let no_dynamic_symbols = with_type(&elf, sections, 64, 4, 11, 0x6fff_0000);
+        let other = CodeObject::parse(&no_dynamic_symbols)
+            .map(|code| (code.kernels().to_vec(), code.globals().to_vec()));
+        match name {
+            // Its relocations have symbols, which are dynamic ones.
+            "relocations" => assert!(matches!(other, Err(ParseError::Elf(_))), "{other:?}"),
+            _ => assert_eq!(other, Ok((code.kernels().to_vec(), code.globals().to_vec()))),
+        }
+        // Neither local nor undefined symbols are variables.
+        assert_eq!((code.global("inner"), parse("undefined").global("elsewhere")), (None, None));
+    }
+}
+
 #[test]
 fn sizes_that_must_be_kept_are_read() {
     let code = parse("relocations");

@@ -111,6 +111,27 @@ fn a_ready_buffer_is_taken_as_it_is() {
 }
 
 #[test]
+fn hidden_arguments_touch_nothing_else() {
+    for file in ["kernels-v4.elf", "kernels-v6.elf"] {
+        let prints = kernel(file, "prints");
+        let mut segment = vec![0xee; prints.kernarg_bytes as usize + 8];
+        prints.write_hidden(&mut segment, &facts()).unwrap();
+        for (at, byte) in segment.iter().enumerate() {
+            let hidden =
+                prints.hidden_args().any(|arg| (arg.offset..arg.offset + arg.size).contains(&(at as u32)));
+            assert!(hidden || *byte == 0xee, "{file} byte {at}");
+        }
+    }
+    // A lone argument that is shorter than the number it holds.
+    let mut lone = kernel("kernels-v6.elf", "prints");
+    lone.args.retain(|arg| arg.kind == ValueKind::HiddenGridDims);
+    let mut segment = vec![0xee; lone.kernarg_bytes as usize];
+    lone.write_hidden(&mut segment, &facts()).unwrap();
+    let at = lone.args[0].offset as usize;
+    assert_eq!(segment[at..at + 4], [3, 0, 0xee, 0xee]);
+}
+
+#[test]
 fn arguments_must_match_the_parameters() {
     let saxpy = kernel("kernels-v6.elf", "saxpy");
     let (four, eight) = (&[0; 4][..], &[0; 8][..]);

@@ -64,6 +64,47 @@ fn the_error_lists_what_there_is() {
     assert_eq!(error.to_string(), "no code object for gfx1100; there is code for: gfx942");
 }
 
+/// A bundle of these entries; each one's code is an ELF header with the entry's number in its last byte.
+fn bundle_of(ids: &[&str]) -> Vec<u8> {
+    let mut image = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
+    image.extend_from_slice(&(ids.len() as u64).to_le_bytes());
+    let table_bytes: usize = ids.iter().map(|id| 24 + id.len()).sum();
+    for (index, id) in ids.iter().enumerate() {
+        for number in [32 + table_bytes + 64 * index, 64, id.len()] {
+            image.extend_from_slice(&(number as u64).to_le_bytes());
+        }
+        image.extend_from_slice(id.as_bytes());
+    }
+    for index in 0..ids.len() {
+        image.extend_from_slice(&data("one-gfx942.elf")[..63]);
+        image.push(index as u8);
+    }
+    image
+}
+
+#[test]
+fn the_order_of_entries_only_decides_among_equals() {
+    let ids = [
+        "hip-amdgcn-amd-amdhsa--gfx9-4-generic",
+        "hip-amdgcn-amd-amdhsa--gfx942",
+        "hipv4-amdgcn-amd-amdhsa--gfx942",
+        "hipv4-amdgcn-amd-amdhsa--gfx942:xnack-",
+        "hipv4-amdgcn-amd-amdhsa--gfx942:xnack+",
+        "hipv4-amdgcn-amd-amdhsa--gfx942:sramecc+",
+    ];
+    let image = bundle_of(&ids);
+    for (device, index) in [
+        ("gfx942:sramecc+:xnack-", 3),
+        ("gfx942:sramecc+:xnack+", 4),
+        ("gfx942:sramecc-", 1),
+        ("gfx942:sramecc+", 5),
+        ("gfx942", 1),
+        ("gfx950", 0),
+    ] {
+        assert_eq!(select(&image, &target(device)).unwrap()[63], index, "{device}");
+    }
+}
+
 #[test]
 fn entries_of_other_languages_are_left_alone() {
     let mut bundle = data("one.bundle");

@@ -31,6 +31,8 @@ tiny:
     variable absolute
     .quad value + 4
     .hidden inner
+    .type inner,@object
+    .size inner, 8
 inner:
     .quad 0
     variable relative
@@ -41,6 +43,7 @@ inner:
     variable weak_pointer
     .quad nowhere
     .ifdef UNDEFINED
+    .type elsewhere,@object
     variable undefined_pointer
     .quad elsewhere
     .endif
