@@ -10,6 +10,7 @@ mod run;
 mod worker;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
@@ -47,7 +48,12 @@ fn main() -> ExitCode {
     // A worker says what it serves; everything else stays quiet unless something is wrong.
     let level = if matches!(command, Command::Worker(_)) { "info" } else { "warn" };
     let filter = EnvFilter::try_from_env("HIPR_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
     let result = match command {
         Command::Run(options) => run::run(options),
         Command::Worker(options) => worker::run(options),

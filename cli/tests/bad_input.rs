@@ -9,6 +9,9 @@ use std::net::{Shutdown, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// The demo's kernels.
+static KERNELS: &[u8] = include_bytes!("../demo/kernels.co");
+
 fn worker() -> WorkerProcess {
     WorkerProcess::start(Path::new(env!("CARGO_BIN_EXE_hipr")), "sim")
 }
@@ -102,8 +105,13 @@ fn ten_thousand_half_open_connections_are_survived() {
 fn a_launch_whose_argument_table_lies_is_invalid() {
     let worker = worker();
     let mut client = WireClient::open(worker.address());
+    let mut name = Vec::new();
+    op::put_name("saxpy", &mut name).expect("a name");
+    let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
+    let module = client.call_with(&load, &[], Some(KERNELS.to_vec())).result.expect("a module").module;
+    let found = client.call_with(&op::ModuleGetFunction { module }, &name, None).result.expect("a function");
     let launch = op::LaunchKernel {
-        function: 1,
+        function: found.function,
         grid_dim_x: 1,
         grid_dim_y: 1,
         grid_dim_z: 1,
