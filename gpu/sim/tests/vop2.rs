@@ -1,7 +1,7 @@
 //! Two-source vector instructions.
 
-mod common;
-use common::Bench;
+mod bench;
+use bench::Bench;
 
 #[test]
 fn add_wraps_in_active_lanes_only() {

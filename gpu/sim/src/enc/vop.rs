@@ -154,6 +154,8 @@ pub(crate) struct Valu {
     pub(crate) omod: u8,
     /// SDWA or DPP.
     pub(crate) extra: Extra,
+    /// A 16-bit result goes to the half that op_sel chooses, and the other one stays.
+    pub(crate) keeps_half: bool,
     /// Whether sources need more than a look-up: modifiers, SDWA, DPP.
     pub(crate) modified: bool,
 }
@@ -224,6 +226,11 @@ impl Vop3 {
         [self.src0() as u16, self.src1() as u16, self.src2() as u16]
     }
 
+    /// Whether the instruction is one of those that choose halves by op_sel, its result's too.
+    fn keeps_half(self) -> bool {
+        matches!(self.op(), 0x1f4..=0x1fc | 0x203..=0x207 | 0x29e | 0x29f | 0x2a2 | 0x2a3)
+    }
+
     /// The operands of VOP3A.
     pub(crate) fn a(self) -> Valu {
         let vdst = self.vdst();
@@ -234,6 +241,7 @@ impl Vop3 {
             neg: self.neg() as u8,
             abs: self.abs() as u8,
             op_sel: self.op_sel() as u8,
+            keeps_half: self.keeps_half(),
             clamp: self.clamp() != 0,
             omod: self.omod() as u8,
             ..Valu::default()

@@ -1,8 +1,57 @@
 //! Packed and matrix instructions.
 
 use crate::isa::rows;
+use crate::sem::bits::{dot_signed, dot_unsigned};
+use crate::sem::convert::{saturate_i16, saturate_u16};
+use crate::sem::dot::{accumulate_i32, accumulate_u32, dot2_f16};
+use crate::sem::float::{fma32, max, min};
+use crate::sem::half::F16;
+use crate::shape::lane::{acc_read, acc_write};
+use crate::shape::packed::{
+    dot, fma_mix, fma_mix_half, pk_mov, pk2, pk2_clamp, pk2_f32, pk3, pk3_clamp, pk3_f32,
+};
 
 rows! {
     /// VOP3P.
-    VOP3P [128] {}
+    VOP3P [128] {
+        0x00 v_pk_mad_i16 = pk3_clamp(
+            |a: i16, b: i16, c: i16| a.wrapping_mul(b).wrapping_add(c),
+            |a: i16, b: i16, c: i16| saturate_i16((i32::from(a) * i32::from(b)).saturating_add(i32::from(c))) as i16);
+        0x01 v_pk_mul_lo_u16 = pk2(u16::wrapping_mul);
+        0x02 v_pk_add_i16 = pk2_clamp(i16::wrapping_add, i16::saturating_add);
+        0x03 v_pk_sub_i16 = pk2_clamp(i16::wrapping_sub, i16::saturating_sub);
+        0x04 v_pk_lshlrev_b16 = pk2(|a: u16, b: u16| b << (a & 15));
+        0x05 v_pk_lshrrev_b16 = pk2(|a: u16, b: u16| b >> (a & 15));
+        0x06 v_pk_ashrrev_i16 = pk2(|a: i16, b: i16| b >> (a & 15));
+        0x07 v_pk_max_i16 = pk2(|a: i16, b: i16| a.max(b));
+        0x08 v_pk_min_i16 = pk2(|a: i16, b: i16| a.min(b));
+        0x09 v_pk_mad_u16 = pk3_clamp(
+            |a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c),
+            |a: u16, b: u16, c: u16| saturate_u16((u32::from(a) * u32::from(b)).saturating_add(u32::from(c))));
+        0x0a v_pk_add_u16 = pk2_clamp(u16::wrapping_add, u16::saturating_add);
+        0x0b v_pk_sub_u16 = pk2_clamp(u16::wrapping_sub, u16::saturating_sub);
+        0x0c v_pk_max_u16 = pk2(|a: u16, b: u16| a.max(b));
+        0x0d v_pk_min_u16 = pk2(|a: u16, b: u16| a.min(b));
+        0x0e v_pk_fma_f16 = pk3(F16::mul_add);
+        0x0f v_pk_add_f16 = pk2(|a: F16, b: F16| a.map2(b, |a, b| a + b));
+        0x10 v_pk_mul_f16 = pk2(|a: F16, b: F16| a.map2(b, |a, b| a * b));
+        0x11 v_pk_min_f16 = pk2(min::<F16>);
+        0x12 v_pk_max_f16 = pk2(max::<F16>);
+        0x20 v_fma_mix_f32 = fma_mix();
+        0x21 v_fma_mixlo_f16 = fma_mix_half(0);
+        0x22 v_fma_mixhi_f16 = fma_mix_half(16);
+        0x23 v_dot2_f32_f16 = dot(|a, b, sum, _| dot2_f16(a, b, f32::from_bits(sum)).to_bits());
+        0x26 v_dot2_i32_i16 = dot(|a, b, sum, clamp| accumulate_i32(dot_signed::<16>(a, b), sum, clamp));
+        0x27 v_dot2_u32_u16 = dot(|a, b, sum, clamp| accumulate_u32(dot_unsigned::<16>(a, b), sum, clamp));
+        0x28 v_dot4_i32_i8 = dot(|a, b, sum, clamp| accumulate_i32(dot_signed::<8>(a, b), sum, clamp));
+        0x29 v_dot4_u32_u8 = dot(|a, b, sum, clamp| accumulate_u32(dot_unsigned::<8>(a, b), sum, clamp));
+        0x2a v_dot8_i32_i4 = dot(|a, b, sum, clamp| accumulate_i32(dot_signed::<4>(a, b), sum, clamp));
+        0x2b v_dot8_u32_u4 = dot(|a, b, sum, clamp| accumulate_u32(dot_unsigned::<4>(a, b), sum, clamp));
+        0x30 v_pk_fma_f32 = pk3_f32(fma32);
+        0x31 v_pk_mul_f32 = pk2_f32(|a, b| a * b);
+        0x32 v_pk_add_f32 = pk2_f32(|a, b| a + b);
+        0x33 v_pk_mov_b32 = pk_mov();
+        0x58 v_accvgpr_read_b32 = acc_read();
+        0x59 v_accvgpr_write_b32 = acc_write();
+    }
 }

@@ -1,5 +1,14 @@
 //! Semantics: pure functions on numbers.
 
+pub(crate) mod atomic;
+pub(crate) mod bits;
+pub(crate) mod convert;
+pub(crate) mod divide;
+pub(crate) mod dot;
 pub(crate) mod float;
+pub(crate) mod fp8;
+pub(crate) mod half;
 pub(crate) mod int;
+pub(crate) mod preop;
 pub(crate) mod salu;
+pub(crate) mod transcendental;

@@ -4,3 +4,7 @@ pub(crate) mod memory;
 pub(crate) mod operand;
 pub(crate) mod scalar;
 pub(crate) mod vector;
+pub(crate) mod lane;
+pub(crate) mod packed;
+pub(crate) mod source;
+pub(crate) mod store;

@@ -1,12 +1,14 @@
 //! Vector ALU: each active lane's values in, one value out.
 //!
-//! An operand is first made a row of the register file: a plain VGPR is one already; anything else (scalars, constants,
-//! modifiers, parts, other lanes) is put in a temporary row. Then one loop over 64 lanes that the compiler can vectorize.
+//! An operand is first made a row of the register file (see [`source`]); then one loop over 64 lanes computes a row of results,
+//! which the compiler can vectorize; then the row is stored where lanes are active (see [`store`](crate::shape::store)).
 
-use crate::enc::vop::{Extra, VGPR};
-use crate::shape::operand::{Width, scalar};
+use crate::sem::half::F16;
+use crate::shape::operand::Width;
+use crate::shape::source::{previous, source};
+use crate::shape::store::{lanes, store_bits, store_f16, store_f32, store_f64, store_half, store_wide};
 use crate::step::{Insn, Machine};
-use crate::wave::{LANES, Mode, Row, Wave};
+use crate::wave::{LANES, Row, Wave};
 
 /// Type of an operand as modifiers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const fn width(self) -> Width {
+    pub(crate) const fn width(self) -> Width {
         match self {
             Self::B16 | Self::F16 => Width::W16,
             Self::B32 | Self::F32 => Width::W32,
@@ -29,16 +31,7 @@ impl Kind {
         }
     }
 
-    /// Bits of MODE that matter to operands of this type, and what they are where nothing has to be done.
-    const fn plain_mode(self) -> (u32, u32) {
-        match self {
-            Self::B16 | Self::B32 | Self::B64 => (1 << 27, 0),
-            Self::F32 => (1 << 27 | 0x10, 0x10),
-            Self::F16 | Self::F64 => (1 << 27 | 0x40, 0x40),
-        }
-    }
-
-    const fn is_wide(self) -> bool {
+    pub(crate) const fn is_wide(self) -> bool {
         matches!(self, Self::B64 | Self::F64)
     }
 }
@@ -51,6 +44,7 @@ pub(crate) trait Value: Copy {
     type View<'a>: Copy;
     fn view(wave: &Wave, place: usize) -> Self::View<'_>;
     fn at(view: Self::View<'_>, lane: usize) -> Self;
+    fn from_literal(literal: u32) -> Self;
     fn raw(self) -> Self::Raw;
     fn store(wave: &mut Wave, insn: &Insn, out: &[Self::Raw; LANES]);
 }
@@ -71,6 +65,10 @@ macro_rules! narrow_values {
                 $from
             }
             #[inline(always)]
+            fn from_literal($bits: u32) -> Self {
+                $from
+            }
+            #[inline(always)]
             fn raw(self) -> u32 {
                 let $value = self;
                 $to
@@ -86,10 +84,13 @@ narrow_values! {
     u32, B32, |bits| bits, |value| value, store_bits;
     i32, B32, |bits| bits as i32, |value| value as u32, store_bits;
     f32, F32, |bits| f32::from_bits(bits), |value| value.to_bits(), store_f32;
+    u16, B16, |bits| bits as u16, |value| u32::from(value), store_half;
+    i16, B16, |bits| bits as i16, |value| u32::from(value as u16), store_half;
+    F16, F16, |bits| F16(bits as u16), |value| u32::from(value.0), store_f16;
 }
 
 macro_rules! wide_values {
-    ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $store:ident;)*) => {$(
+    ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $literal:literal, $store:ident;)*) => {$(
         impl Value for $t {
             const KIND: Kind = Kind::$kind;
             type Raw = u64;
@@ -101,6 +102,11 @@ macro_rules! wide_values {
             #[inline(always)]
             fn at((low, high): (&Row, &Row), lane: usize) -> Self {
                 let $bits = u64::from(low[lane]) | u64::from(high[lane]) << 32;
+                $from
+            }
+            #[inline(always)]
+            fn from_literal(literal: u32) -> Self {
+                let $bits = u64::from(literal) << $literal;
                 $from
             }
             #[inline(always)]
@@ -116,84 +122,9 @@ macro_rules! wide_values {
     )*};
 }
 wide_values! {
-    u64, B64, |bits| bits, |value| value, store_wide;
-    i64, B64, |bits| bits as i64, |value| value as u64, store_wide;
-}
-
-/// Where source `n` is as a row (or a pair of rows) of type `kind`.
-#[inline(always)]
-pub(crate) fn source(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
-    let code = insn.valu.src[n];
-    let (mask, plain) = kind.plain_mode();
-    if code >= VGPR && !insn.valu.modified && wave.mode.0 & mask == plain {
-        wave.place_of(usize::from(code - VGPR))
-    } else {
-        materialize(wave, insn, n, kind)
-    }
-}
-
-/// Vector register number of operand slot `slot` (3: the destination), shifted by M0 if index mode says so.
-fn register(wave: &Wave, number: usize, slot: usize) -> usize {
-    let m0 = wave.m0();
-    let shifted = wave.mode.gpr_index() && m0 >> (12 + slot) & 1 != 0;
-    if shifted { number + (m0 & 0xff) as usize } else { number }
-}
-
-#[inline(never)]
-fn materialize(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
-    let valu = &insn.valu;
-    let code = usize::from(valu.src[n]);
-    let target = wave.temporary(n);
-    if code >= usize::from(VGPR) {
-        let number = register(wave, code - usize::from(VGPR), n);
-        let place = wave.place_of(number);
-        *wave.place_mut(target) = *wave.place(place);
-        *wave.place_mut(target + 1) = *wave.place(place + 1);
-    } else {
-        let value = scalar(wave, code, insn.literal, kind.width());
-        *wave.place_mut(target) = [value as u32; LANES];
-        if kind.is_wide() {
-            *wave.place_mut(target + 1) = [(value >> 32) as u32; LANES];
-        }
-    }
-    target
-}
-
-/// The lanes whose results are written.
-#[inline(always)]
-pub(crate) fn lanes(wave: &Wave, insn: &Insn) -> u64 {
-    match insn.valu.extra {
-        Extra::None | Extra::Sdwa(_) => wave.exec(),
-        Extra::Dpp(_) => wave.exec(),
-    }
-}
-
-#[inline(always)]
-fn destination(wave: &Wave, insn: &Insn) -> usize {
-    let number = usize::from(insn.valu.vdst);
-    if wave.mode.gpr_index() { register(wave, number, 3) } else { number }
-}
-
-#[inline(always)]
-fn store_bits(wave: &mut Wave, insn: &Insn, out: &Row) {
-    let lanes = lanes(wave, insn);
-    wave.write_row(destination(wave, insn), lanes, out);
-}
-
-#[inline(always)]
-fn store_f32(wave: &mut Wave, insn: &Insn, out: &Row) {
-    let _ = Mode::DEFAULT;
-    store_bits(wave, insn, out);
-}
-
-#[inline(always)]
-fn store_wide(wave: &mut Wave, insn: &Insn, out: &[u64; LANES]) {
-    let lanes = lanes(wave, insn);
-    let number = destination(wave, insn);
-    let low = std::array::from_fn(|lane| out[lane] as u32);
-    let high = std::array::from_fn(|lane| (out[lane] >> 32) as u32);
-    wave.write_row(number, lanes, &low);
-    wave.write_row(number + 1, lanes, &high);
+    u64, B64, |bits| bits, |value| value, 0, store_wide;
+    i64, B64, |bits| bits as i64, |value| value as u64, 0, store_wide;
+    f64, F64, |bits| f64::from_bits(bits), |value| value.to_bits(), 32, store_f64;
 }
 
 /// One source.
@@ -220,6 +151,18 @@ pub(crate) fn v2<A: Value, B: Value, D: Value>(
     D::store(wave, insn, &out);
 }
 
+/// Two sources; with the clamp bit, the second function, which saturates.
+#[inline(always)]
+pub(crate) fn v2_clamp<A: Value, B: Value, D: Value>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    wrapping: impl Fn(A, B) -> D,
+    saturating: impl Fn(A, B) -> D,
+) {
+    if insn.valu.clamp { v2(wave, machine, insn, saturating) } else { v2(wave, machine, insn, wrapping) }
+}
+
 /// Three sources.
 #[inline(always)]
 pub(crate) fn v3<A: Value, B: Value, C: Value, D: Value>(
@@ -236,6 +179,161 @@ pub(crate) fn v3<A: Value, B: Value, C: Value, D: Value>(
     D::store(wave, insn, &out);
 }
 
+/// Three sources; with the clamp bit, the second function, which saturates.
+#[inline(always)]
+pub(crate) fn v3_clamp<A: Value, B: Value, C: Value, D: Value>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    wrapping: impl Fn(A, B, C) -> D,
+    saturating: impl Fn(A, B, C) -> D,
+) {
+    if insn.valu.clamp { v3(wave, machine, insn, saturating) } else { v3(wave, machine, insn, wrapping) }
+}
+
+/// Two sources and what the destination holds.
+#[inline(always)]
+pub(crate) fn accumulate<A: Value, B: Value, D: Value>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(A, B, D) -> D,
+) {
+    let a = source(wave, insn, 0, A::KIND);
+    let b = source(wave, insn, 1, B::KIND);
+    let d = previous(wave, insn, D::KIND);
+    let (a, b, d) = (A::view(wave, a), B::view(wave, b), D::view(wave, d));
+    let out = std::array::from_fn(|lane| f(A::at(a, lane), B::at(b, lane), D::at(d, lane)).raw());
+    D::store(wave, insn, &out);
+}
+
+/// Two sources and the literal.
+#[inline(always)]
+pub(crate) fn with_literal<A: Value>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(A, A, A) -> A,
+) {
+    let literal = A::from_literal(insn.literal);
+    v2(wave, machine, insn, |a: A, b: A| f(a, b, literal));
+}
+
+/// Two sources and the number of the lane.
+#[inline(always)]
+pub(crate) fn v2_lane<A: Value, B: Value, D: Value>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32, A, B) -> D,
+) {
+    let a = source(wave, insn, 0, A::KIND);
+    let b = source(wave, insn, 1, B::KIND);
+    let (a, b) = (A::view(wave, a), B::view(wave, b));
+    let out = std::array::from_fn(|lane| f(lane as u32, A::at(a, lane), B::at(b, lane)).raw());
+    D::store(wave, insn, &out);
+}
+
+/// A choice by a bit for each lane, which is the third source: VCC if the encoding has none.
+#[inline(always)]
+pub(crate) fn select(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
+    let mask = wave.pair(usize::from(insn.valu.src[2]));
+    v2_lane(wave, machine, insn, |lane, a: u32, b: u32| if mask >> lane & 1 == 0 { a } else { b });
+}
+
+/// Two sources and VCC.
+#[inline(always)]
+pub(crate) fn v3_vcc<A: Value>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(A, A, A, bool) -> A,
+) {
+    let vcc = wave.vcc();
+    let a = source(wave, insn, 0, A::KIND);
+    let b = source(wave, insn, 1, A::KIND);
+    let c = source(wave, insn, 2, A::KIND);
+    let (a, b, c) = (A::view(wave, a), A::view(wave, b), A::view(wave, c));
+    let out = std::array::from_fn(|lane| {
+        f(A::at(a, lane), A::at(b, lane), A::at(c, lane), vcc >> lane & 1 != 0).raw()
+    });
+    A::store(wave, insn, &out);
+}
+
+/// Sums and differences: a bit for each lane in (the third source, VCC if the encoding has none) and out (the scalar
+/// destination).
+#[inline(always)]
+pub(crate) fn carry(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32, u32, bool) -> (u32, bool),
+) {
+    let carries = wave.pair(usize::from(insn.valu.src[2]));
+    let a = source(wave, insn, 0, Kind::B32);
+    let b = source(wave, insn, 1, Kind::B32);
+    let (a, b) = (wave.place(a), wave.place(b));
+    let mut flags = [0; LANES];
+    let mut out = [0; LANES];
+    for lane in 0..LANES {
+        let (value, flag) = f(a[lane], b[lane], carries >> lane & 1 != 0);
+        (out[lane], flags[lane]) = (value, u8::from(flag));
+    }
+    store_mask(wave, insn, &flags);
+    store_bits(wave, insn, &out);
+}
+
+/// Sums and differences with a bit for each lane out; without one in.
+#[inline(always)]
+pub(crate) fn carry_out(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32, u32, bool) -> (u32, bool),
+) {
+    let a = source(wave, insn, 0, Kind::B32);
+    let b = source(wave, insn, 1, Kind::B32);
+    let (a, b) = (wave.place(a), wave.place(b));
+    let mut flags = [0; LANES];
+    let mut out = [0; LANES];
+    for lane in 0..LANES {
+        let (value, flag) = f(a[lane], b[lane], false);
+        (out[lane], flags[lane]) = (value, u8::from(flag));
+    }
+    store_mask(wave, insn, &flags);
+    store_bits(wave, insn, &out);
+}
+
+/// Three sources, a value and a bit for each lane out.
+#[inline(always)]
+pub(crate) fn v3_flag<A: Value, B: Value, C: Value, D: Value>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(A, B, C) -> (D, bool),
+) {
+    let a = source(wave, insn, 0, A::KIND);
+    let b = source(wave, insn, 1, B::KIND);
+    let c = source(wave, insn, 2, C::KIND);
+    let (a, b, c) = (A::view(wave, a), B::view(wave, b), C::view(wave, c));
+    let mut flags = [0; LANES];
+    let out = std::array::from_fn(|lane| {
+        let (value, flag) = f(A::at(a, lane), B::at(b, lane), C::at(c, lane));
+        flags[lane] = u8::from(flag);
+        value.raw()
+    });
+    store_mask(wave, insn, &flags);
+    D::store(wave, insn, &out);
+}
+
+#[inline(always)]
+fn compare<A: Value, B: Value>(wave: &mut Wave, insn: &Insn, f: impl Fn(A, B) -> bool) -> [u8; LANES] {
+    let a = source(wave, insn, 0, A::KIND);
+    let b = source(wave, insn, 1, B::KIND);
+    let (a, b) = (A::view(wave, a), B::view(wave, b));
+    std::array::from_fn(|lane| u8::from(f(A::at(a, lane), B::at(b, lane))))
+}
+
 /// A comparison: one bit a lane, 0 for lanes that do not run.
 #[inline(always)]
 pub(crate) fn vcmp<A: Value, B: Value>(
@@ -244,17 +342,34 @@ pub(crate) fn vcmp<A: Value, B: Value>(
     insn: &Insn,
     f: impl Fn(A, B) -> bool,
 ) {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
-    let (a, b) = (A::view(wave, a), B::view(wave, b));
-    let flags: [u8; LANES] = std::array::from_fn(|lane| u8::from(f(A::at(a, lane), B::at(b, lane))));
-    let mask = pack(&flags) & wave.exec();
+    let flags = compare(wave, insn, f);
+    store_mask(wave, insn, &flags);
+}
+
+/// A comparison whose result is the new EXEC too.
+#[inline(always)]
+pub(crate) fn vcmpx<A: Value, B: Value>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(A, B) -> bool,
+) {
+    let flags = compare(wave, insn, f);
+    let mask = store_mask(wave, insn, &flags);
+    wave.set_exec(mask);
+}
+
+/// Writes a bit for each lane, 0 for those that do not run, to the scalar destination.
+#[inline(always)]
+fn store_mask(wave: &mut Wave, insn: &Insn, flags: &[u8; LANES]) -> u64 {
+    let mask = pack(flags) & lanes(wave, insn);
     wave.set_pair(usize::from(insn.valu.sdst), mask);
+    mask
 }
 
 /// One bit of each byte, which is 0 or 1.
 #[inline(always)]
-pub(crate) fn pack(flags: &[u8; LANES]) -> u64 {
+fn pack(flags: &[u8; LANES]) -> u64 {
     let mut mask = 0;
     for (index, group) in flags.as_chunks::<8>().0.iter().enumerate() {
         let bits = u64::from_le_bytes(*group).wrapping_mul(0x0102_0408_1020_4080) >> 56;

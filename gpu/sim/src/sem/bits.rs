@@ -1,0 +1,202 @@
+//! Integers and bits of vector instructions.
+
+/// A field of `width` bits from bit `offset` on.
+#[inline(always)]
+pub(crate) fn bfe_u32(value: u32, offset: u32, width: u32) -> u32 {
+    (value >> (offset & 31)) & ((1 << (width & 31)) - 1)
+}
+
+/// The same, sign-extended.
+#[inline(always)]
+pub(crate) fn bfe_i32(value: u32, offset: u32, width: u32) -> u32 {
+    let width = width & 31;
+    let field = bfe_u32(value, offset, width);
+    let sign = if width == 0 { 0 } else { 1 << (width - 1) };
+    (field ^ sign).wrapping_sub(sign)
+}
+
+/// `width` ones from bit `offset` on.
+#[inline(always)]
+pub(crate) fn bfm(width: u32, offset: u32) -> u32 {
+    ((1 << (width & 31)) - 1) << (offset & 31)
+}
+
+/// Bits of `a` where `mask` is set, of `b` elsewhere.
+#[inline(always)]
+pub(crate) fn bfi(mask: u32, a: u32, b: u32) -> u32 {
+    mask & a | !mask & b
+}
+
+/// 32 bits of `high` and `low` side by side, from bit `shift` on.
+#[inline(always)]
+pub(crate) fn align(high: u32, low: u32, shift: u32) -> u32 {
+    ((u64::from(high) << 32 | u64::from(low)) >> shift) as u32
+}
+
+/// Position of the highest set bit counted from the top, all ones if there is none.
+#[inline(always)]
+pub(crate) fn first_high(value: u32) -> u32 {
+    if value == 0 { u32::MAX } else { value.leading_zeros() }
+}
+
+/// Position of the highest bit that differs from the sign, counted from the top, all ones if there is none.
+#[inline(always)]
+pub(crate) fn first_unlike_sign(value: i32) -> u32 {
+    first_high((value ^ (value >> 31)) as u32)
+}
+
+/// Position of the lowest set bit, all ones if there is none.
+#[inline(always)]
+pub(crate) fn first_low(value: u32) -> u32 {
+    if value == 0 { u32::MAX } else { value.trailing_zeros() }
+}
+
+/// Each byte of the result is one that the byte of `selector` names: 0 to 3 of `low`, 4 to 7 of `high`, 8 to 11 the signs of
+/// their odd bytes, 12 zeros, more ones.
+#[inline(always)]
+pub(crate) fn perm(high: u32, low: u32, selector: u32) -> u32 {
+    let data = u64::from(high) << 32 | u64::from(low);
+    let mut result = 0;
+    for index in 0..4 {
+        let select = selector >> (index * 8) & 0xff;
+        let byte = match select {
+            0..=7 => (data >> (select * 8)) as u32 & 0xff,
+            8..=11 => (0u32.wrapping_sub((data >> ((select - 8) * 16 + 15)) as u32 & 1)) & 0xff,
+            12 => 0,
+            _ => 0xff,
+        };
+        result |= byte << (index * 8);
+    }
+    result
+}
+
+/// The low 24 bits.
+#[inline(always)]
+pub(crate) fn u24(value: u32) -> u32 {
+    value & 0xff_ffff
+}
+
+/// The low 24 bits, signed.
+#[inline(always)]
+pub(crate) fn i24(value: u32) -> i32 {
+    (value << 8) as i32 >> 8
+}
+
+/// Upper half of the product of two 24-bit integers.
+#[inline(always)]
+pub(crate) fn mul_hi_u24(a: u32, b: u32) -> u32 {
+    ((u64::from(u24(a)) * u64::from(u24(b))) >> 32) as u32
+}
+
+/// Upper half of the product of two signed 24-bit integers.
+#[inline(always)]
+pub(crate) fn mul_hi_i24(a: u32, b: u32) -> u32 {
+    ((i64::from(i24(a)) * i64::from(i24(b))) >> 32) as u32
+}
+
+/// Upper half of the product.
+#[inline(always)]
+pub(crate) fn mul_hi_u32(a: u32, b: u32) -> u32 {
+    ((u64::from(a) * u64::from(b)) >> 32) as u32
+}
+
+/// Upper half of the product.
+#[inline(always)]
+pub(crate) fn mul_hi_i32(a: i32, b: i32) -> u32 {
+    ((i64::from(a) * i64::from(b)) >> 32) as u32
+}
+
+/// A 64-bit product and sum, and its carry.
+#[inline(always)]
+pub(crate) fn mad_u64_u32(a: u32, b: u32, c: u64) -> (u64, bool) {
+    (u64::from(a) * u64::from(b)).overflowing_add(c)
+}
+
+/// A signed 64-bit product and sum, and the bit above it.
+#[inline(always)]
+pub(crate) fn mad_i64_i32(a: i32, b: i32, c: i64) -> (i64, bool) {
+    let sum = i128::from(i64::from(a) * i64::from(b)) + i128::from(c);
+    (sum as i64, sum >> 64 & 1 != 0)
+}
+
+/// A sum with carry.
+#[inline(always)]
+pub(crate) fn add_carry(a: u32, b: u32, carry: bool) -> (u32, bool) {
+    let sum = u64::from(a) + u64::from(b) + u64::from(carry);
+    (sum as u32, sum >> 32 != 0)
+}
+
+/// A difference with borrow.
+#[inline(always)]
+pub(crate) fn sub_borrow(a: u32, b: u32, borrow: bool) -> (u32, bool) {
+    let difference = u64::from(a).wrapping_sub(u64::from(b)).wrapping_sub(u64::from(borrow));
+    (difference as u32, difference >> 32 != 0)
+}
+
+/// The middle one.
+#[inline(always)]
+pub(crate) fn med3<T: Ord>(a: T, b: T, c: T) -> T
+where
+    T: Copy,
+{
+    a.min(b).max(a.max(b).min(c))
+}
+
+/// The bytes of a word.
+#[inline(always)]
+fn bytes(value: u32) -> [u32; 4] {
+    value.to_le_bytes().map(u32::from)
+}
+
+/// Averages of bytes; a bit of `round` makes its byte's average round up.
+#[inline(always)]
+pub(crate) fn lerp_u8(a: u32, b: u32, round: u32) -> u32 {
+    let (a, b, round) = (bytes(a), bytes(b), bytes(round));
+    u32::from_le_bytes(std::array::from_fn(|index| ((a[index] + b[index] + (round[index] & 1)) >> 1) as u8))
+}
+
+/// Sum of absolute differences of bytes.
+#[inline(always)]
+pub(crate) fn sad_u8(a: u32, b: u32, sum: u32) -> u32 {
+    let (a, b) = (bytes(a), bytes(b));
+    (0..4).fold(sum, |sum, index| sum.wrapping_add(a[index].abs_diff(b[index])))
+}
+
+/// The same, of the bytes that are not 0 in `b`.
+#[inline(always)]
+pub(crate) fn msad_u8(a: u32, b: u32, sum: u32) -> u32 {
+    let (a, b) = (bytes(a), bytes(b));
+    (0..4)
+        .fold(sum, |sum, index| sum.wrapping_add(if b[index] == 0 { 0 } else { a[index].abs_diff(b[index]) }))
+}
+
+/// Sum of absolute differences of halves.
+#[inline(always)]
+pub(crate) fn sad_u16(a: u32, b: u32, sum: u32) -> u32 {
+    sum.wrapping_add((a & 0xffff).abs_diff(b & 0xffff)).wrapping_add((a >> 16).abs_diff(b >> 16))
+}
+
+/// Four sums of absolute differences, of the bytes of `a` from byte 0, 1, 2, 3 on, each added to a half of `sums`.
+#[inline(always)]
+pub(crate) fn quad_sad(a: u64, b: u32, sums: u64, sad: impl Fn(u32, u32, u32) -> u32) -> u64 {
+    (0..4).fold(0, |result, index| {
+        let sum = (sums >> (index * 16)) as u32 & 0xffff;
+        let sum = sad((a >> (index * 8)) as u32, b, sum);
+        result | u64::from(sum & 0xffff) << (index * 16)
+    })
+}
+
+/// Products of corresponding fields of `BITS` bits, added up.
+#[inline(always)]
+pub(crate) fn dot_unsigned<const BITS: u32>(a: u32, b: u32) -> u64 {
+    let field = |value: u32, index: u32| u64::from(value >> (index * BITS) & (u32::MAX >> (32 - BITS)));
+    (0..32 / BITS).map(|index| field(a, index) * field(b, index)).sum()
+}
+
+/// The same of signed fields.
+#[inline(always)]
+pub(crate) fn dot_signed<const BITS: u32>(a: u32, b: u32) -> i64 {
+    let field =
+        |value: u32, index: u32| i64::from((value << (32 - BITS * (index + 1))) as i32 >> (32 - BITS));
+    (0..32 / BITS).map(|index| field(a, index) * field(b, index)).sum()
+}

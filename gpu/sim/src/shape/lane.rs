@@ -1,0 +1,91 @@
+//! Between lanes, between scalar and vector registers, between the two kinds of vector registers.
+
+use crate::enc::vop::VGPR;
+use crate::shape::operand::scalar32;
+use crate::shape::source::{register, source};
+use crate::shape::store::store_bits;
+use crate::shape::vector::{Kind, Value};
+use crate::step::{Insn, Machine};
+use crate::wave::{LANES, Wave};
+
+/// One lane of source 0, which is a VGPR (or, without effect on the lane, a scalar).
+fn lane_of(wave: &Wave, insn: &Insn, lane: usize) -> u32 {
+    let code = insn.valu.src[0];
+    match code.checked_sub(VGPR) {
+        Some(number) => wave.row(register(wave, usize::from(number), 0))[lane % LANES],
+        None => scalar32(wave, usize::from(code), insn.literal),
+    }
+}
+
+/// Reads the lane that the second source says, whether it is active or not.
+pub(crate) fn readlane(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let lane = scalar32(wave, usize::from(insn.valu.src[1]), insn.literal) as usize;
+    wave.sgpr[usize::from(insn.valu.sdst) & 127] = lane_of(wave, insn, lane);
+}
+
+/// Reads the first active lane; lane 0 if there is none.
+pub(crate) fn readfirstlane(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let lane = wave.exec().trailing_zeros() as usize;
+    wave.sgpr[usize::from(insn.valu.sdst) & 127] = lane_of(wave, insn, lane);
+}
+
+/// Writes the lane that the second source says, whether it is active or not.
+pub(crate) fn writelane(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let lane = scalar32(wave, usize::from(insn.valu.src[1]), insn.literal) as usize % LANES;
+    let value = scalar32(wave, usize::from(insn.valu.src[0]), insn.literal);
+    let number = register(wave, usize::from(insn.valu.vdst), 3);
+    wave.row_mut(number)[lane] = value;
+}
+
+/// Exchanges two VGPRs.
+pub(crate) fn swap(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let first = usize::from(insn.valu.vdst);
+    let second = usize::from(insn.valu.src[0].saturating_sub(VGPR));
+    let lanes = wave.exec();
+    let (a, b) = (*wave.row(first), *wave.row(second));
+    wave.write_row(first, lanes, &b);
+    wave.write_row(second, lanes, &a);
+}
+
+/// Number of the AccVGPR that source 0 names, in the unified file.
+fn acc_source(wave: &Wave, insn: &Insn) -> usize {
+    wave.accum_offset + usize::from(insn.valu.src[0]) % usize::from(VGPR)
+}
+
+/// AccVGPR to VGPR.
+pub(crate) fn acc_read(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let values = *wave.row(acc_source(wave, insn));
+    wave.write_row(usize::from(insn.valu.vdst), wave.exec(), &values);
+}
+
+/// VGPR, scalar or constant to AccVGPR.
+pub(crate) fn acc_write(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let place = source(wave, insn, 0, Kind::B32);
+    let values = *wave.place(place);
+    wave.write_row(wave.accum_offset + usize::from(insn.valu.vdst), wave.exec(), &values);
+}
+
+/// AccVGPR to AccVGPR.
+pub(crate) fn acc_move(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let values = *wave.row(acc_source(wave, insn));
+    wave.write_row(wave.accum_offset + usize::from(insn.valu.vdst), wave.exec(), &values);
+}
+
+/// Two sources to the byte of the destination that the upper two bits of op_sel choose; the others stay.
+#[inline(always)]
+pub(crate) fn v2_byte<A: Value, B: Value>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(A, B) -> u8,
+) {
+    let a = source(wave, insn, 0, A::KIND);
+    let b = source(wave, insn, 1, B::KIND);
+    let shift = u32::from(insn.valu.op_sel >> 2 & 3) * 8;
+    let (a, b, old) = (A::view(wave, a), B::view(wave, b), wave.row(usize::from(insn.valu.vdst)));
+    let out = std::array::from_fn(|lane| {
+        let byte = u32::from(f(A::at(a, lane), B::at(b, lane)));
+        old[lane] & !(0xff << shift) | byte << shift
+    });
+    store_bits(wave, insn, &out);
+}

@@ -1,0 +1,320 @@
+//! Packed instructions: two results a lane, each from the halves (or the registers of a pair) that op_sel chooses.
+
+use crate::enc::vop::VGPR;
+use crate::sem::float::{clamp, fma32};
+use crate::sem::half::F16;
+use crate::shape::operand::{Width, scalar};
+use crate::shape::source::{destination, flush16, register};
+use crate::shape::store::{finish_f32, store_bits};
+use crate::step::{Insn, Machine};
+use crate::wave::{LANES, Row, Wave};
+
+/// A type of which two fit in a register.
+pub(crate) trait Half: Copy {
+    fn from_bits(bits: u16) -> Self;
+    fn bits(self) -> u16;
+    /// What modifiers make of a row of results.
+    fn finish(wave: &Wave, insn: &Insn, out: Row) -> Row;
+}
+
+macro_rules! halves {
+    ($($t:ty, |$bits:ident| $from:expr, |$value:ident| $to:expr;)*) => {$(
+        impl Half for $t {
+            #[inline(always)]
+            fn from_bits($bits: u16) -> Self {
+                $from
+            }
+            #[inline(always)]
+            fn bits(self) -> u16 {
+                let $value = self;
+                $to
+            }
+            #[inline(always)]
+            fn finish(_: &Wave, _: &Insn, out: Row) -> Row {
+                out
+            }
+        }
+    )*};
+}
+halves! {
+    u16, |bits| bits, |value| value;
+    i16, |bits| bits as i16, |value| value as u16;
+}
+
+impl Half for F16 {
+    #[inline(always)]
+    fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+    #[inline(always)]
+    fn bits(self) -> u16 {
+        self.0
+    }
+    #[inline(always)]
+    fn finish(wave: &Wave, insn: &Insn, out: Row) -> Row {
+        let keep = wave.mode.denormals_f16_f64() & 2 != 0;
+        if keep && !insn.valu.clamp {
+            out
+        } else {
+            finish_f16(out, insn.valu.clamp, wave.mode.dx10_clamp(), keep)
+        }
+    }
+}
+
+#[inline(never)]
+fn finish_f16(out: Row, clamped: bool, dx10: bool, keep: bool) -> Row {
+    let finish = |bits: u32| {
+        let value = if clamped { clamp(F16(bits as u16), dx10) } else { F16(bits as u16) };
+        if keep { u32::from(value.0) } else { flush16(u32::from(value.0)) }
+    };
+    out.map(|pair| finish(pair & 0xffff) | finish(pair >> 16) << 16)
+}
+
+/// Where source `n` is as a row of two halves, the one for the low result in the low half.
+#[inline(always)]
+fn halves_of(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
+    let valu = &insn.valu;
+    let code = valu.src[n];
+    let plain =
+        valu.op_sel >> n & 1 == 0 && valu.op_sel_hi >> n & 1 == 1 && (valu.neg | valu.abs) >> n & 1 == 0;
+    if code >= VGPR && plain && !wave.mode.gpr_index() {
+        wave.place_of(usize::from(code - VGPR))
+    } else {
+        arrange(wave, insn, n)
+    }
+}
+
+/// A row of 32-bit values of source `n`, in its temporary row.
+fn copy_of(wave: &mut Wave, insn: &Insn, n: usize, width: Width) -> usize {
+    let code = usize::from(insn.valu.src[n]);
+    let target = wave.temporary(n);
+    *wave.place_mut(target) = if code >= usize::from(VGPR) {
+        *wave.row(register(wave, code - usize::from(VGPR), n))
+    } else {
+        [scalar(wave, code, insn.literal, width) as u32; LANES]
+    };
+    target
+}
+
+#[inline(never)]
+fn arrange(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
+    let valu = &insn.valu;
+    let target = copy_of(wave, insn, n, Width::W16);
+    let (low, high) = (u32::from(valu.op_sel >> n & 1) * 16, u32::from(valu.op_sel_hi >> n & 1) * 16);
+    let signs = u32::from(valu.neg >> n & 1) << 15 | u32::from(valu.abs >> n & 1) << 31;
+    for value in wave.place_mut(target) {
+        *value = (*value >> low & 0xffff | *value >> high << 16) ^ signs;
+    }
+    target
+}
+
+#[inline(always)]
+fn both<T: Half>(low: T, high: T) -> u32 {
+    u32::from(low.bits()) | u32::from(high.bits()) << 16
+}
+
+#[inline(always)]
+fn low<T: Half>(value: u32) -> T {
+    T::from_bits(value as u16)
+}
+
+#[inline(always)]
+fn high<T: Half>(value: u32) -> T {
+    T::from_bits((value >> 16) as u16)
+}
+
+/// Two sources of halves.
+#[inline(always)]
+pub(crate) fn pk2<T: Half>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(T, T) -> T) {
+    let a = halves_of(wave, insn, 0);
+    let b = halves_of(wave, insn, 1);
+    let (a, b) = (wave.place(a), wave.place(b));
+    let out =
+        std::array::from_fn(|lane| both(f(low(a[lane]), low(b[lane])), f(high(a[lane]), high(b[lane]))));
+    let out = T::finish(wave, insn, out);
+    store_bits(wave, insn, &out);
+}
+
+/// Two sources of halves; with the clamp bit, the second function, which saturates.
+#[inline(always)]
+pub(crate) fn pk2_clamp<T: Half>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    wrapping: impl Fn(T, T) -> T,
+    saturating: impl Fn(T, T) -> T,
+) {
+    if insn.valu.clamp { pk2(wave, machine, insn, saturating) } else { pk2(wave, machine, insn, wrapping) }
+}
+
+/// Three sources of halves.
+#[inline(always)]
+pub(crate) fn pk3<T: Half>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(T, T, T) -> T) {
+    let a = halves_of(wave, insn, 0);
+    let b = halves_of(wave, insn, 1);
+    let c = halves_of(wave, insn, 2);
+    let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+    let out = std::array::from_fn(|lane| {
+        both(f(low(a[lane]), low(b[lane]), low(c[lane])), f(high(a[lane]), high(b[lane]), high(c[lane])))
+    });
+    let out = T::finish(wave, insn, out);
+    store_bits(wave, insn, &out);
+}
+
+/// Three sources of halves; with the clamp bit, the second function, which saturates.
+#[inline(always)]
+pub(crate) fn pk3_clamp<T: Half>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    wrapping: impl Fn(T, T, T) -> T,
+    saturating: impl Fn(T, T, T) -> T,
+) {
+    if insn.valu.clamp { pk3(wave, machine, insn, saturating) } else { pk3(wave, machine, insn, wrapping) }
+}
+
+/// Two sources of packed fields and a 32-bit sum.
+#[inline(always)]
+pub(crate) fn dot(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(u32, u32, u32, bool) -> u32) {
+    let a = halves_of(wave, insn, 0);
+    let b = halves_of(wave, insn, 1);
+    let c = sum_of(wave, insn);
+    let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+    let out = std::array::from_fn(|lane| f(a[lane], b[lane], c[lane], insn.valu.clamp));
+    store_bits(wave, insn, &out);
+}
+
+/// Where the third source is as a row of 32-bit values; negated as a float if its sign modifier is set.
+fn sum_of(wave: &mut Wave, insn: &Insn) -> usize {
+    let target = copy_of(wave, insn, 2, Width::W32);
+    if insn.valu.neg >> 2 & 1 != 0 {
+        wave.place_mut(target).iter_mut().for_each(|value| *value ^= 1 << 31);
+    }
+    target
+}
+
+/// Where source `n` of an f32 pair is: the rows for the low and for the high result.
+#[inline(always)]
+fn pair_of(wave: &mut Wave, insn: &Insn, n: usize) -> (usize, usize) {
+    let valu = &insn.valu;
+    let code = valu.src[n];
+    let (low, high) = (usize::from(valu.op_sel >> n & 1), usize::from(valu.op_sel_hi >> n & 1));
+    if code >= VGPR && (valu.neg | valu.abs) >> n & 1 == 0 && !wave.mode.gpr_index() {
+        let number = usize::from(code - VGPR);
+        (wave.place_of(number + low), wave.place_of(number + high))
+    } else {
+        arrange_pair(wave, insn, n, [low, high])
+    }
+}
+
+#[inline(never)]
+fn arrange_pair(wave: &mut Wave, insn: &Insn, n: usize, select: [usize; 2]) -> (usize, usize) {
+    let valu = &insn.valu;
+    let code = usize::from(valu.src[n]);
+    let target = wave.temporary(n);
+    for (index, negated) in [valu.neg, valu.abs].into_iter().enumerate() {
+        let mut row = if code >= usize::from(VGPR) {
+            *wave.row(register(wave, code - usize::from(VGPR), n) + select[index])
+        } else if code < 128 {
+            [wave.sgpr[(code + select[index]) & 127]; LANES]
+        } else {
+            [scalar(wave, code, insn.literal, Width::W32) as u32; LANES]
+        };
+        if negated >> n & 1 != 0 {
+            row.iter_mut().for_each(|value| *value ^= 1 << 31);
+        }
+        *wave.place_mut(target + index) = row;
+    }
+    (target, target + 1)
+}
+
+#[inline(always)]
+fn store_pair(wave: &mut Wave, insn: &Insn, low: Row, high: Row) {
+    let number = destination(wave, insn);
+    let lanes = wave.exec();
+    let (low, high) = (finish_f32(wave, insn, low), finish_f32(wave, insn, high));
+    wave.write_row(number, lanes, &low);
+    wave.write_row(number + 1, lanes, &high);
+}
+
+#[inline(always)]
+fn f32_at(wave: &Wave, place: usize) -> impl Fn(usize) -> f32 + '_ {
+    let row = wave.place(place);
+    move |lane| f32::from_bits(row[lane])
+}
+
+/// Two sources of f32 pairs.
+#[inline(always)]
+pub(crate) fn pk2_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32) -> f32) {
+    let a = pair_of(wave, insn, 0);
+    let b = pair_of(wave, insn, 1);
+    let result = |a: usize, b: usize| -> Row {
+        let (a, b) = (f32_at(wave, a), f32_at(wave, b));
+        std::array::from_fn(|lane| f(a(lane), b(lane)).to_bits())
+    };
+    let (low, high) = (result(a.0, b.0), result(a.1, b.1));
+    store_pair(wave, insn, low, high);
+}
+
+/// Three sources of f32 pairs.
+#[inline(always)]
+pub(crate) fn pk3_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32, f32) -> f32) {
+    let a = pair_of(wave, insn, 0);
+    let b = pair_of(wave, insn, 1);
+    let c = pair_of(wave, insn, 2);
+    let result = |a: usize, b: usize, c: usize| -> Row {
+        let (a, b, c) = (f32_at(wave, a), f32_at(wave, b), f32_at(wave, c));
+        std::array::from_fn(|lane| f(a(lane), b(lane), c(lane)).to_bits())
+    };
+    let (low, high) = (result(a.0, b.0, c.0), result(a.1, b.1, c.1));
+    store_pair(wave, insn, low, high);
+}
+
+/// A register of the first pair, and one of the second: op_sel chooses both.
+pub(crate) fn pk_mov(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let (low, _) = pair_of(wave, insn, 0);
+    let low = *wave.place(low);
+    let select = usize::from(insn.valu.op_sel >> 1 & 1);
+    let (_, high) = arrange_pair(wave, insn, 1, [select; 2]);
+    let high = *wave.place(high);
+    let number = destination(wave, insn);
+    let lanes = wave.exec();
+    wave.write_row(number, lanes, &low);
+    wave.write_row(number + 1, lanes, &high);
+}
+
+/// Three sources, each f32 or, where op_sel_hi says so, the half of a register that op_sel chooses.
+fn mixed(wave: &mut Wave, insn: &Insn) -> [f32; LANES] {
+    let valu = insn.valu;
+    let places: [usize; 3] = std::array::from_fn(|n| {
+        let is_half = valu.op_sel_hi >> n & 1 != 0;
+        let target = copy_of(wave, insn, n, if is_half { Width::W16 } else { Width::W32 });
+        let shift = u32::from(valu.op_sel >> n & 1) * 16;
+        let (absolute, negated) = (valu.abs >> n & 1 != 0, valu.neg >> n & 1 != 0);
+        for bits in wave.place_mut(target) {
+            let value = if is_half { F16((*bits >> shift) as u16).to_f32() } else { f32::from_bits(*bits) };
+            let value = if absolute { value.abs() } else { value };
+            *bits = (if negated { -value } else { value }).to_bits();
+        }
+        target
+    });
+    let [a, b, c] = places.map(|place| wave.place(place).map(f32::from_bits));
+    std::array::from_fn(|lane| fma32(a[lane], b[lane], c[lane]))
+}
+
+/// Fused multiply-add of mixed sources.
+pub(crate) fn fma_mix(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+    let out = mixed(wave, insn).map(f32::to_bits);
+    let out = finish_f32(wave, insn, out);
+    store_bits(wave, insn, &out);
+}
+
+/// The same to one half of the destination, whose other one stays.
+#[inline(always)]
+pub(crate) fn fma_mix_half(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, shift: u32) {
+    let out = mixed(wave, insn).map(|value| u32::from(F16::from_f32(value).0));
+    let out = F16::finish(wave, insn, out);
+    let old = wave.row(destination(wave, insn));
+    let out = std::array::from_fn(|lane| old[lane] & !(0xffff << shift) | out[lane] << shift);
+    store_bits(wave, insn, &out);
+}

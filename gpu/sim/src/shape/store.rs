@@ -1,0 +1,165 @@
+//! Results of vector instructions: output modifiers, which lanes, which part of the register.
+
+use crate::enc::vop::{Extra, Sdwa};
+use crate::sem::float::clamp;
+use crate::sem::half::F16;
+use crate::shape::source::{destination, dpp_lanes, flush16, flush32, part};
+use crate::step::Insn;
+use crate::wave::{LANES, Row, Wave};
+
+/// MODE: denormal results of f32 stay.
+const KEEP_F32: u32 = 0x20;
+/// MODE: denormal results of f16 and f64 stay.
+const KEEP_F16_F64: u32 = 0x80;
+
+/// The lanes whose results are written.
+#[inline(always)]
+pub(crate) fn lanes(wave: &Wave, insn: &Insn) -> u64 {
+    match insn.valu.extra {
+        Extra::None | Extra::Sdwa(_) => wave.exec(),
+        Extra::Dpp(dpp) => dpp_lanes(dpp, wave.exec()),
+    }
+}
+
+/// 32 bits as they are.
+#[inline(always)]
+pub(crate) fn store_bits(wave: &mut Wave, insn: &Insn, out: &Row) {
+    let number = destination(wave, insn);
+    match insn.valu.extra {
+        Extra::None => wave.write_row(number, wave.exec(), out),
+        Extra::Sdwa(sdwa) => store_part(wave, sdwa, number, out),
+        Extra::Dpp(dpp) => wave.write_row(number, dpp_lanes(dpp, wave.exec()), out),
+    }
+}
+
+/// SDWA: writes the selected byte or half; the rest of the register becomes 0, or the sign, or stays.
+#[inline(never)]
+fn store_part(wave: &mut Wave, sdwa: Sdwa, number: usize, out: &Row) {
+    const SIGN: usize = 1;
+    const PRESERVE: usize = 2;
+    let (shift, bits) = part(sdwa.dst_sel());
+    let mask = u32::MAX >> (32 - bits) << shift;
+    let old = wave.row(number);
+    let merged = std::array::from_fn(|lane| {
+        let value = out[lane] << shift & mask;
+        match sdwa.dst_unused() {
+            PRESERVE => value | old[lane] & !mask,
+            SIGN if value << (32 - bits - shift) >> 31 != 0 && bits + shift < 32 => {
+                value | u32::MAX << (bits + shift)
+            }
+            _ => value,
+        }
+    });
+    wave.write_row(number, wave.exec(), &merged);
+}
+
+/// 16 bits. The instructions that choose a half by op_sel keep the other one; the others make it 0.
+#[inline(always)]
+pub(crate) fn store_half(wave: &mut Wave, insn: &Insn, out: &Row) {
+    if insn.valu.keeps_half { store_selected(wave, insn, out) } else { store_bits(wave, insn, out) }
+}
+
+#[inline(never)]
+fn store_selected(wave: &mut Wave, insn: &Insn, out: &Row) {
+    let shift = u32::from(insn.valu.op_sel >> 3 & 1) * 16;
+    let mask = 0xffff << shift;
+    let number = destination(wave, insn);
+    let old = wave.row(number);
+    let merged = std::array::from_fn(|lane| old[lane] & !mask | out[lane] << shift & mask);
+    store_bits(wave, insn, &merged);
+}
+
+#[inline(always)]
+pub(crate) fn store_f16(wave: &mut Wave, insn: &Insn, out: &Row) {
+    if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F16_F64 == 0) {
+        let adjusted = adjust16(wave, insn, out);
+        store_half(wave, insn, &adjusted);
+    } else {
+        store_half(wave, insn, out);
+    }
+}
+
+#[inline(never)]
+fn adjust16(wave: &Wave, insn: &Insn, out: &Row) -> Row {
+    let keep = wave.mode.0 & KEEP_F16_F64 != 0;
+    let scale = output_scale(wave, insn, keep);
+    out.map(|bits| {
+        let value = F16(bits as u16).map(|value| value * scale);
+        let value = if insn.valu.clamp { clamp(value, wave.mode.dx10_clamp()) } else { value };
+        let bits = u32::from(value.0);
+        if keep { bits } else { flush16(bits) }
+    })
+}
+
+#[inline(always)]
+pub(crate) fn store_f32(wave: &mut Wave, insn: &Insn, out: &Row) {
+    if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F32 == 0) {
+        let adjusted = adjust32(wave, insn, out);
+        store_bits(wave, insn, &adjusted);
+    } else {
+        store_bits(wave, insn, out);
+    }
+}
+
+/// What modifiers make of a row of f32 results.
+#[inline(always)]
+pub(crate) fn finish_f32(wave: &Wave, insn: &Insn, out: Row) -> Row {
+    if insn.valu.clamp | (wave.mode.0 & KEEP_F32 == 0) { adjust32(wave, insn, &out) } else { out }
+}
+
+#[inline(never)]
+fn adjust32(wave: &Wave, insn: &Insn, out: &Row) -> Row {
+    let keep = wave.mode.0 & KEEP_F32 != 0;
+    let scale = output_scale(wave, insn, keep);
+    out.map(|bits| {
+        let value = f32::from_bits(bits) * scale;
+        let value = if insn.valu.clamp { clamp(value, wave.mode.dx10_clamp()) } else { value };
+        if keep { value.to_bits() } else { flush32(value.to_bits()) }
+    })
+}
+
+/// What the output modifier multiplies by. It is ignored where denormals or the IEEE mode are on.
+fn output_scale(wave: &Wave, insn: &Insn, keep_denormals: bool) -> f32 {
+    if keep_denormals || wave.mode.ieee() {
+        return 1.0;
+    }
+    match insn.valu.omod {
+        1 => 2.0,
+        2 => 4.0,
+        3 => 0.5,
+        _ => 1.0,
+    }
+}
+
+#[inline(always)]
+pub(crate) fn store_f64(wave: &mut Wave, insn: &Insn, out: &[u64; LANES]) {
+    if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F16_F64 == 0) {
+        let adjusted = adjust64(wave, insn, out);
+        store_wide(wave, insn, &adjusted);
+    } else {
+        store_wide(wave, insn, out);
+    }
+}
+
+#[inline(never)]
+fn adjust64(wave: &Wave, insn: &Insn, out: &[u64; LANES]) -> [u64; LANES] {
+    let keep = wave.mode.0 & KEEP_F16_F64 != 0;
+    let scale = f64::from(output_scale(wave, insn, keep));
+    out.map(|bits| {
+        let value = f64::from_bits(bits) * scale;
+        let value = if insn.valu.clamp { clamp(value, wave.mode.dx10_clamp()) } else { value };
+        let denormal = value.to_bits() >> 52 & 0x7ff == 0;
+        if denormal && !keep { value.to_bits() & 1 << 63 } else { value.to_bits() }
+    })
+}
+
+/// 64 bits as they are, in a register pair.
+#[inline(always)]
+pub(crate) fn store_wide(wave: &mut Wave, insn: &Insn, out: &[u64; LANES]) {
+    let lanes = lanes(wave, insn);
+    let number = destination(wave, insn);
+    let low = std::array::from_fn(|lane| out[lane] as u32);
+    let high = std::array::from_fn(|lane| (out[lane] >> 32) as u32);
+    wave.write_row(number, lanes, &low);
+    wave.write_row(number + 1, lanes, &high);
+}
