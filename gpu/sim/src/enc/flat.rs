@@ -25,4 +25,9 @@ impl Flat {
     pub(crate) const fn signed_offset(self) -> i64 {
         ((self.0 as i64) << 51) >> 51
     }
+
+    /// The byte offset as flat takes it.
+    pub(crate) const fn unsigned_offset(self) -> u64 {
+        self.0 & 0xfff
+    }
 }

@@ -1,12 +1,73 @@
 //! Untyped buffers.
 
+use std::ops::{Add, BitAnd, BitOr, BitXor};
+
 use crate::isa::rows;
-use crate::shape::scalar::nothing;
+use crate::sem::atomic::{
+    add_f16_pair, compare_swap, decrement_u32, decrement_u64, increment_u32, increment_u64, max_f64, min_f64,
+    set_high, set_low, sign8, sign16, swap,
+};
+use crate::shape::memory::buffer::Buffer;
+use crate::shape::memory::{atomic, atomic2, load, load_part, load_words, store, store_words};
+use crate::shape::scalar::memory_fence;
 
 rows! {
     /// MUBUF.
     MUBUF [128] {
-        0x28 buffer_wbl2 = nothing();
-        0x29 buffer_inv = nothing();
+        0x10 buffer_load_ubyte = load::<Buffer, u8>(u32::from);
+        0x11 buffer_load_sbyte = load::<Buffer, u8>(sign8);
+        0x12 buffer_load_ushort = load::<Buffer, u16>(u32::from);
+        0x13 buffer_load_sshort = load::<Buffer, u16>(sign16);
+        0x14 buffer_load_dword = load_words::<Buffer, 1>();
+        0x15 buffer_load_dwordx2 = load_words::<Buffer, 2>();
+        0x16 buffer_load_dwordx3 = load_words::<Buffer, 3>();
+        0x17 buffer_load_dwordx4 = load_words::<Buffer, 4>();
+        0x18 buffer_store_byte = store::<Buffer, u8>(|a| a as u8);
+        0x19 buffer_store_byte_d16_hi = store::<Buffer, u8>(|a| (a >> 16) as u8);
+        0x1a buffer_store_short = store::<Buffer, u16>(|a| a as u16);
+        0x1b buffer_store_short_d16_hi = store::<Buffer, u16>(|a| (a >> 16) as u16);
+        0x1c buffer_store_dword = store_words::<Buffer, 1>();
+        0x1d buffer_store_dwordx2 = store_words::<Buffer, 2>();
+        0x1e buffer_store_dwordx3 = store_words::<Buffer, 3>();
+        0x1f buffer_store_dwordx4 = store_words::<Buffer, 4>();
+        0x20 buffer_load_ubyte_d16 = load_part::<Buffer, u8>(|old, a| set_low(old, a.into()));
+        0x21 buffer_load_ubyte_d16_hi = load_part::<Buffer, u8>(|old, a| set_high(old, a.into()));
+        0x22 buffer_load_sbyte_d16 = load_part::<Buffer, u8>(|old, a| set_low(old, sign8(a) as u16));
+        0x23 buffer_load_sbyte_d16_hi = load_part::<Buffer, u8>(|old, a| set_high(old, sign8(a) as u16));
+        0x24 buffer_load_short_d16 = load_part::<Buffer, u16>(set_low);
+        0x25 buffer_load_short_d16_hi = load_part::<Buffer, u16>(set_high);
+        0x28 buffer_wbl2 = memory_fence();
+        0x29 buffer_inv = memory_fence();
+        0x40 buffer_atomic_swap = atomic::<Buffer, u32>(swap);
+        0x41 buffer_atomic_cmpswap = atomic2::<Buffer, u32>(compare_swap);
+        0x42 buffer_atomic_add = atomic::<Buffer, u32>(u32::wrapping_add);
+        0x43 buffer_atomic_sub = atomic::<Buffer, u32>(u32::wrapping_sub);
+        0x44 buffer_atomic_smin = atomic::<Buffer, i32>(i32::min);
+        0x45 buffer_atomic_umin = atomic::<Buffer, u32>(u32::min);
+        0x46 buffer_atomic_smax = atomic::<Buffer, i32>(i32::max);
+        0x47 buffer_atomic_umax = atomic::<Buffer, u32>(u32::max);
+        0x48 buffer_atomic_and = atomic::<Buffer, u32>(u32::bitand);
+        0x49 buffer_atomic_or = atomic::<Buffer, u32>(u32::bitor);
+        0x4a buffer_atomic_xor = atomic::<Buffer, u32>(u32::bitxor);
+        0x4b buffer_atomic_inc = atomic::<Buffer, u32>(increment_u32);
+        0x4c buffer_atomic_dec = atomic::<Buffer, u32>(decrement_u32);
+        0x4d buffer_atomic_add_f32 = atomic::<Buffer, f32>(f32::add);
+        0x4e buffer_atomic_pk_add_f16 = atomic::<Buffer, u32>(add_f16_pair);
+        0x4f buffer_atomic_add_f64 = atomic::<Buffer, f64>(f64::add);
+        0x50 buffer_atomic_min_f64 = atomic::<Buffer, f64>(min_f64);
+        0x51 buffer_atomic_max_f64 = atomic::<Buffer, f64>(max_f64);
+        0x60 buffer_atomic_swap_x2 = atomic::<Buffer, u64>(swap);
+        0x61 buffer_atomic_cmpswap_x2 = atomic2::<Buffer, u64>(compare_swap);
+        0x62 buffer_atomic_add_x2 = atomic::<Buffer, u64>(u64::wrapping_add);
+        0x63 buffer_atomic_sub_x2 = atomic::<Buffer, u64>(u64::wrapping_sub);
+        0x64 buffer_atomic_smin_x2 = atomic::<Buffer, i64>(i64::min);
+        0x65 buffer_atomic_umin_x2 = atomic::<Buffer, u64>(u64::min);
+        0x66 buffer_atomic_smax_x2 = atomic::<Buffer, i64>(i64::max);
+        0x67 buffer_atomic_umax_x2 = atomic::<Buffer, u64>(u64::max);
+        0x68 buffer_atomic_and_x2 = atomic::<Buffer, u64>(u64::bitand);
+        0x69 buffer_atomic_or_x2 = atomic::<Buffer, u64>(u64::bitor);
+        0x6a buffer_atomic_xor_x2 = atomic::<Buffer, u64>(u64::bitxor);
+        0x6b buffer_atomic_inc_x2 = atomic::<Buffer, u64>(increment_u64);
+        0x6c buffer_atomic_dec_x2 = atomic::<Buffer, u64>(decrement_u64);
     }
 }

@@ -1,122 +1,399 @@
 //! Memory: addresses from registers, data between registers and memory.
+//!
+//! A [`Family`] (global, flat, scratch, buffer, LDS) says where each lane's access goes; what kind of access it is comes from
+//! the row. Lanes are served one after the other, lowest first. Where all lanes together touch one piece of memory, that piece
+//! is checked and copied at once.
 
-use crate::enc::ds::Ds;
+pub(crate) mod buffer;
+pub(crate) mod ds;
+pub(crate) mod flat;
+pub(crate) mod smem;
+mod unit;
+
+pub(crate) use unit::{Bits, Unit, Word};
+
+use std::sync::atomic::Ordering;
+
 use crate::enc::flat::Flat;
-use crate::enc::smem::Smem;
 use crate::fault::Cause;
-use crate::mem::BadAddress;
+use crate::lds::{Lds, Scratch};
+use crate::mem::{BadAddress, Cursor};
 use crate::step::{Insn, Machine};
-use crate::wave::{Row, Wave};
+use crate::wave::{LANES, Row, Wave};
 
-/// `SADDR` that means: no scalar address.
-const NO_SADDR: usize = 127;
+/// All lanes.
+const ALL: u64 = u64::MAX;
+static ZERO: Row = [0; LANES];
 
-/// Loads `N` words from scalar memory. The low two bits of the address are ignored.
+/// The lanes that are set in `lanes`, lowest first.
 #[inline(always)]
-pub(crate) fn s_load<const N: usize>(
-    wave: &mut Wave,
-    machine: &mut Machine<'_>,
-    insn: &Insn,
-) -> Result<(), Cause> {
-    let code = Smem(insn.code);
-    let mut addr = wave.pair(code.sbase() * 2);
-    if code.imm() != 0 {
-        addr = addr.wrapping_add_signed(code.signed_offset());
-        if code.soffset_en() != 0 {
-            addr = addr.wrapping_add(u64::from(wave.sgpr[code.soffset()]));
-        }
-    } else {
-        addr = addr.wrapping_add(u64::from(wave.sgpr[code.offset() & 127]));
-    }
-    let mut words = [0; N];
-    machine.space.load_words(addr & !3, &mut words).map_err(|access| Cause::IllegalAddress {
-        lane: None,
-        access,
-        write: false,
-    })?;
-    for (index, word) in words.into_iter().enumerate() {
-        wave.sgpr[(code.sdata() + index) & 127] = word;
-    }
-    Ok(())
-}
-
-/// Unified register number of a data operand.
-fn data_register(wave: &Wave, number: usize, acc: usize) -> usize {
-    if acc == 0 { number } else { wave.accum_offset + number }
-}
-
-/// The active lanes, lowest first.
 pub(crate) fn active(mut lanes: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = lanes.trailing_zeros() as usize;
         lanes &= lanes.wrapping_sub(1);
-        (lane < 64).then_some(lane)
+        (lane < LANES).then_some(lane)
     })
 }
 
+#[cold]
 fn illegal(lane: usize, access: BadAddress, write: bool) -> Cause {
     Cause::IllegalAddress { lane: Some(lane as u32), access, write }
 }
 
-/// The address of each lane of a GLOBAL instruction.
+/// Unified register number of a data operand.
 #[inline(always)]
-fn global_address(wave: &Wave, code: Flat, lane: usize) -> u64 {
-    let low = wave.row(code.addr())[lane];
-    let base = if code.saddr() == NO_SADDR {
-        u64::from(low) | u64::from(wave.row(code.addr() + 1)[lane]) << 32
-    } else {
-        wave.pair(code.saddr()).wrapping_add(u64::from(low))
+fn data_register(wave: &Wave, number: usize, acc: usize) -> usize {
+    if acc == 0 { number } else { wave.accum_offset + number }
+}
+
+/// The data operands of an instruction, as unified register numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Operands {
+    /// First register of what is stored.
+    from: usize,
+    /// First register of the second operand, where it does not just follow the first.
+    second: Option<usize>,
+    /// First register that takes the result.
+    to: usize,
+    /// Atomics: whether there is a result.
+    returns: bool,
+    /// Whether others see the access: 64 bits are then one access.
+    shared: bool,
+}
+
+/// Memory as one instruction sees it.
+pub(crate) trait Memory {
+    /// Where a lane's access begins.
+    fn place(&self, lane: usize) -> u64;
+    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause>;
+    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause>;
+    /// Replaces what is at `place` by `f` of it and returns what was there.
+    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause>;
+
+    /// Loads `N` words for each lane in `lanes`, if that can be done at once. Other lanes' results mean nothing.
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool;
+    /// Stores `N` words for each lane in `lanes`, if that can be done at once.
+    fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool;
+}
+
+/// How a family of instructions names memory and registers.
+pub(crate) trait Family {
+    type Memory<'a>: Memory;
+    fn open<'a>(
+        wave: &'a Wave,
+        machine: &'a mut Machine<'_>,
+        insn: &Insn,
+    ) -> Result<Self::Memory<'a>, Cause>;
+    fn operands(wave: &Wave, insn: &Insn) -> Operands;
+}
+
+/// Addresses that are a register or a register pair plus something that all lanes have in common.
+#[derive(Clone, Copy, Debug)]
+struct Linear<'a> {
+    low: &'a Row,
+    high: &'a Row,
+    base: u64,
+}
+
+impl Linear<'_> {
+    #[inline(always)]
+    fn at(&self, lane: usize) -> u64 {
+        self.base.wrapping_add(u64::from(self.low[lane]) | u64::from(self.high[lane]) << 32)
+    }
+
+    /// The first lane's address, if the other lanes' follow in steps of `stride` bytes.
+    #[inline(always)]
+    fn consecutive(&self, stride: u32) -> Option<u64> {
+        let (low, high) = (self.low[0], self.high[0]);
+        low.checked_add((LANES as u32 - 1) * stride)?;
+        let mut difference = 0;
+        for lane in 0..LANES {
+            let expected = low.wrapping_add(lane as u32 * stride);
+            difference |= (self.low[lane] ^ expected) | (self.high[lane] ^ high);
+        }
+        (difference == 0).then(|| self.at(0))
+    }
+
+    /// The address, if it is the same in all lanes.
+    #[inline(always)]
+    fn uniform(&self) -> Option<u64> {
+        let (low, high) = (self.low[0], self.high[0]);
+        let mut difference = 0;
+        for lane in 0..LANES {
+            difference |= (self.low[lane] ^ low) | (self.high[lane] ^ high);
+        }
+        (difference == 0).then(|| self.at(0))
+    }
+}
+
+/// Loads `N` words for each lane from device memory at `addr` on.
+#[inline(always)]
+fn load_device_rows<const N: usize>(cursor: &mut Cursor<'_>, addr: u64, out: &mut [Row; N]) -> bool {
+    let Ok((block, offset)) = cursor.locate(addr, LANES * N * 4) else { return false };
+    let first = offset / 4;
+    let Some(words) = block.words().get(first..first + LANES * N).filter(|_| offset.is_multiple_of(4)) else {
+        return false;
     };
-    base.wrapping_add_signed(code.signed_offset())
+    for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
+        for (row, word) in out.iter_mut().zip(words) {
+            row[lane] = word.load(Ordering::Relaxed);
+        }
+    }
+    true
 }
 
-/// Loads a word from device memory.
-pub(crate) fn global_load(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
-    let code = Flat(insn.code);
-    let mut cursor = machine.space.cursor();
-    let lanes = wave.exec();
-    let mut out: Row = [0; 64];
-    for lane in active(lanes) {
-        let addr = global_address(wave, code, lane);
-        out[lane] = cursor.load_u32(addr).map_err(|access| illegal(lane, access, false))?;
+/// Stores `N` words for each lane to device memory at `addr` on.
+#[inline(always)]
+fn store_device_rows<const N: usize>(cursor: &mut Cursor<'_>, addr: u64, rows: [&Row; N]) -> bool {
+    let Ok((block, offset)) = cursor.locate(addr, LANES * N * 4) else { return false };
+    let first = offset / 4;
+    let Some(words) = block.words().get(first..first + LANES * N).filter(|_| offset.is_multiple_of(4)) else {
+        return false;
+    };
+    for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
+        for (row, word) in rows.iter().zip(words) {
+            word.store(row[lane], Ordering::Relaxed);
+        }
     }
-    let number = data_register(wave, code.vdst(), code.acc());
-    wave.write_row(number, lanes, &out);
+    true
+}
+
+/// Loads `N` words for each lane from LDS at `addr` on.
+#[inline(always)]
+fn load_lds_rows<const N: usize>(lds: &Lds, addr: u32, out: &mut [Row; N]) -> bool {
+    let first = addr as usize / 4;
+    let Some(words) = lds.words().get(first..first + LANES * N).filter(|_| addr.is_multiple_of(4)) else {
+        return false;
+    };
+    for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
+        for (row, word) in out.iter_mut().zip(words) {
+            row[lane] = *word;
+        }
+    }
+    true
+}
+
+/// Stores `N` words for each lane to LDS at `addr` on.
+#[inline(always)]
+fn store_lds_rows<const N: usize>(lds: &mut Lds, addr: u32, rows: [&Row; N]) -> bool {
+    let first = addr as usize / 4;
+    let words = lds.words_mut().get_mut(first..first + LANES * N).filter(|_| addr.is_multiple_of(4));
+    let Some(words) = words else { return false };
+    for (lane, words) in words.as_chunks_mut::<N>().0.iter_mut().enumerate().take(LANES) {
+        for (row, word) in rows.iter().zip(words) {
+            *word = row[lane];
+        }
+    }
+    true
+}
+
+/// Loads `N` words of each lane's scratch, all at `addr`.
+#[inline(always)]
+fn load_scratch_rows<const N: usize>(scratch: &Scratch, addr: u32, out: &mut [Row; N]) -> bool {
+    let first = addr as usize / 4;
+    let Some(rows) = scratch.rows().get(first..first + N).filter(|_| addr.is_multiple_of(4)) else {
+        return false;
+    };
+    out.copy_from_slice(rows);
+    true
+}
+
+/// Stores `N` words of each lane in `lanes` to its scratch, all at `addr`.
+#[inline(always)]
+fn store_scratch_rows<const N: usize>(
+    scratch: &mut Scratch,
+    addr: u32,
+    lanes: u64,
+    rows: [&Row; N],
+) -> bool {
+    let first = addr as usize / 4;
+    let targets = scratch.rows_mut().get_mut(first..first + N).filter(|_| addr.is_multiple_of(4));
+    let Some(targets) = targets else { return false };
+    for (target, row) in targets.iter_mut().zip(rows) {
+        if lanes == ALL {
+            *target = *row;
+        } else {
+            for (lane, (old, new)) in target.iter_mut().zip(row).enumerate() {
+                let mask = 0u32.wrapping_sub((lanes >> lane) as u32 & 1);
+                *old = *old & !mask | new & mask;
+            }
+        }
+    }
+    true
+}
+
+/// Loads a unit and makes a register of it.
+#[inline(always)]
+pub(crate) fn load<F: Family, U: Unit>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(U) -> u32,
+) -> Result<(), Cause> {
+    let lanes = wave.exec();
+    let operands = F::operands(wave, insn);
+    let mut out = [0; LANES];
+    let mut memory = F::open(wave, machine, insn)?;
+    for lane in active(lanes) {
+        let place = memory.place(lane);
+        out[lane] = f(memory.load(lane, place)?);
+    }
+    drop(memory);
+    wave.write_row(operands.to, lanes, &out);
     Ok(())
 }
 
-/// Stores a word to device memory.
-pub(crate) fn global_store(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
-    let code = Flat(insn.code);
-    let mut cursor = machine.space.cursor();
-    let number = data_register(wave, code.data(), code.acc());
-    for lane in active(wave.exec()) {
-        let addr = global_address(wave, code, lane);
-        let value = wave.row(number)[lane];
-        cursor.store_u32(addr, value).map_err(|access| illegal(lane, access, true))?;
+/// Loads a unit and makes it part of a register: `f` takes what is there and the unit.
+#[inline(always)]
+pub(crate) fn load_part<F: Family, U: Unit>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32, U) -> u32,
+) -> Result<(), Cause> {
+    let lanes = wave.exec();
+    let operands = F::operands(wave, insn);
+    let mut out = *wave.row(operands.to);
+    let mut memory = F::open(wave, machine, insn)?;
+    for lane in active(lanes) {
+        let place = memory.place(lane);
+        out[lane] = f(out[lane], memory.load(lane, place)?);
+    }
+    drop(memory);
+    wave.write_row(operands.to, lanes, &out);
+    Ok(())
+}
+
+/// Loads `N` words to `N` registers.
+#[inline(always)]
+pub(crate) fn load_words<F: Family, const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    let lanes = wave.exec();
+    let operands = F::operands(wave, insn);
+    let mut out = [[0; LANES]; N];
+    let mut memory = F::open(wave, machine, insn)?;
+    if N == 2 && operands.shared {
+        for lane in active(lanes) {
+            let place = memory.place(lane);
+            let value: u64 = memory.load(lane, place)?;
+            out[0][lane] = value as u32;
+            out[N - 1][lane] = (value >> 32) as u32;
+        }
+    } else if !memory.load_rows(lanes, &mut out) {
+        for lane in active(lanes) {
+            let place = memory.place(lane);
+            let words: [u32; N] = memory.load(lane, place)?;
+            for (row, word) in out.iter_mut().zip(words) {
+                row[lane] = word;
+            }
+        }
+    }
+    drop(memory);
+    for (index, row) in out.iter().enumerate() {
+        wave.write_row(operands.to + index, lanes, row);
     }
     Ok(())
 }
 
-/// Loads a word from LDS.
-pub(crate) fn ds_read(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    let code = Ds(insn.code);
-    let lanes = wave.exec();
-    let addresses = wave.row(code.addr());
-    let mut out: Row = [0; 64];
-    for lane in active(lanes) {
-        out[lane] = machine.lds.load_u32(addresses[lane].wrapping_add(code.offset() as u32));
+/// Stores a unit that is made from a register.
+#[inline(always)]
+pub(crate) fn store<F: Family, U: Unit>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32) -> U,
+) -> Result<(), Cause> {
+    let from = wave.row(F::operands(wave, insn).from);
+    let mut memory = F::open(wave, machine, insn)?;
+    for lane in active(wave.exec()) {
+        let place = memory.place(lane);
+        memory.store(lane, place, f(from[lane]))?;
     }
-    let number = data_register(wave, code.vdst(), code.acc());
-    wave.write_row(number, lanes, &out);
+    Ok(())
 }
 
-/// Stores a word to LDS.
-pub(crate) fn ds_write(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    let code = Ds(insn.code);
-    let number = data_register(wave, code.data0(), code.acc());
-    let (addresses, values) = (wave.row(code.addr()), wave.row(number));
-    for lane in active(wave.exec()) {
-        machine.lds.store_u32(addresses[lane].wrapping_add(code.offset() as u32), values[lane]);
+/// Stores `N` registers as `N` words.
+#[inline(always)]
+pub(crate) fn store_words<F: Family, const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    let lanes = wave.exec();
+    let operands = F::operands(wave, insn);
+    let rows: [&Row; N] = std::array::from_fn(|index| wave.row(operands.from + index));
+    let mut memory = F::open(wave, machine, insn)?;
+    if N == 2 && operands.shared {
+        for lane in active(lanes) {
+            let place = memory.place(lane);
+            memory.store(lane, place, u64::from(rows[0][lane]) | u64::from(rows[N - 1][lane]) << 32)?;
+        }
+    } else if !memory.store_rows(lanes, rows) {
+        for lane in active(lanes) {
+            let place = memory.place(lane);
+            memory.store::<[u32; N]>(lane, place, std::array::from_fn(|index| rows[index][lane]))?;
+        }
     }
+    Ok(())
+}
+
+/// Atomic: memory becomes `f(memory, data)`.
+#[inline(always)]
+pub(crate) fn atomic<F: Family, W: Word>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(W, W) -> W,
+) -> Result<(), Cause> {
+    atomic2::<F, W>(wave, machine, insn, |old, data, _| f(old, data))
+}
+
+/// Atomic with two data operands: memory becomes `f(memory, first, second)`.
+#[inline(always)]
+pub(crate) fn atomic2<F: Family, W: Word>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(W, W, W) -> W,
+) -> Result<(), Cause> {
+    let lanes = wave.exec();
+    let operands = F::operands(wave, insn);
+    let second = operands.second.unwrap_or(operands.from + W::Bits::WORDS);
+    let mut out = [[0; LANES]; 2];
+    let mut memory = F::open(wave, machine, insn)?;
+    for lane in active(lanes) {
+        let place = memory.place(lane);
+        let data = [operands.from, second].map(|number| W::from_bits(W::Bits::register(wave, number, lane)));
+        let update = |old| f(W::from_bits(old), data[0], data[1]).to_bits();
+        memory.update::<W::Bits>(lane, place, update)?.put(&mut out, lane);
+    }
+    drop(memory);
+    if operands.returns {
+        for (index, row) in out.iter().take(W::Bits::WORDS).enumerate() {
+            wave.write_row(operands.to + index, lanes, row);
+        }
+    }
+    Ok(())
+}
+
+/// Loads a unit for each lane and stores a word that is made of it to LDS, at M0 plus the offset plus 4 bytes for each lane.
+#[inline(always)]
+pub(crate) fn load_to_lds<F: Family, U: Unit>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(U) -> u32,
+) -> Result<(), Cause> {
+    let first = (wave.m0() & 0xffff).wrapping_add(Flat(insn.code).signed_offset() as u32);
+    for lane in active(wave.exec()) {
+        let mut memory = F::open(wave, machine, insn)?;
+        let place = memory.place(lane);
+        let value = f(memory.load(lane, place)?);
+        drop(memory);
+        machine.lds.store_u32(first.wrapping_add(lane as u32 * 4), value);
+    }
+    Ok(())
 }

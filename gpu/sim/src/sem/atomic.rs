@@ -1,0 +1,124 @@
+//! What atomics make of the old value and their operands.
+
+use half::{bf16, f16};
+
+/// The new value.
+pub(crate) fn swap<T>(_: T, new: T) -> T {
+    new
+}
+
+/// `new` if the old value is `compare`.
+pub(crate) fn compare_swap<T: PartialEq>(old: T, new: T, compare: T) -> T {
+    if old == compare { new } else { old }
+}
+
+/// Counts up to `limit`, then from 0 again.
+pub(crate) fn increment_u32(old: u32, limit: u32) -> u32 {
+    if old >= limit { 0 } else { old + 1 }
+}
+
+/// Counts up to `limit`, then from 0 again.
+pub(crate) fn increment_u64(old: u64, limit: u64) -> u64 {
+    if old >= limit { 0 } else { old + 1 }
+}
+
+/// Counts down to 0, then from `limit` again; from above `limit` at once.
+pub(crate) fn decrement_u32(old: u32, limit: u32) -> u32 {
+    if old == 0 || old > limit { limit } else { old - 1 }
+}
+
+/// Counts down to 0, then from `limit` again; from above `limit` at once.
+pub(crate) fn decrement_u64(old: u64, limit: u64) -> u64 {
+    if old == 0 || old > limit { limit } else { old - 1 }
+}
+
+/// Subtracts `back` where that is possible, else adds `forth`.
+pub(crate) fn wrap(old: u32, back: u32, forth: u32) -> u32 {
+    if old >= back { old - back } else { old.wrapping_add(forth) }
+}
+
+/// Each half of `data` whose top bit is set replaces the old half, without that bit.
+pub(crate) fn conditional_swap(old: u64, data: u64) -> u64 {
+    let half = |shift: u32| {
+        let (old, data) = ((old >> shift) as u32, (data >> shift) as u32);
+        u64::from(if data >> 31 != 0 { data & 0x7fff_ffff } else { old }) << shift
+    };
+    half(0) | half(32)
+}
+
+macro_rules! floats {
+    ($($min:ident $max:ident $t:ty;)*) => {$(
+        /// The smaller one; a number rather than a NaN, -0 rather than 0.
+        pub(crate) fn $min(a: $t, b: $t) -> $t {
+            if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
+        }
+
+        /// The larger one; a number rather than a NaN, 0 rather than -0.
+        pub(crate) fn $max(a: $t, b: $t) -> $t {
+            if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
+        }
+    )*};
+}
+floats! {
+    min_f32 max_f32 f32;
+    min_f64 max_f64 f64;
+}
+
+/// Applies `f` to the low and to the high halves.
+fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
+    u32::from(f(a as u16, b as u16)) | u32::from(f((a >> 16) as u16, (b >> 16) as u16)) << 16
+}
+
+/// Two sums of f16, rounded once each.
+pub(crate) fn add_f16_pair(a: u32, b: u32) -> u32 {
+    halves(a, b, |a, b| (f16::from_bits(a) + f16::from_bits(b)).to_bits())
+}
+
+/// Two sums of bf16, rounded once each.
+pub(crate) fn add_bf16_pair(a: u32, b: u32) -> u32 {
+    halves(a, b, |a, b| (bf16::from_bits(a) + bf16::from_bits(b)).to_bits())
+}
+
+/// The lane that `ds_swizzle` reads, by its offset.
+///
+/// In the last two patterns, lanes are taken by their bits in groups of 32: rotated as numbers within the bits that the mask
+/// leaves, or with those bits reversed (the order of a fast Fourier transform).
+pub(crate) fn swizzle_source(pattern: usize, lane: usize) -> usize {
+    let (group, lane) = (lane & 0x20, lane & 0x1f);
+    let mask = pattern & 0x1f;
+    group
+        | match pattern {
+            // For each of four lanes, two bits.
+            0x8000..0xc000 => lane & !3 | pattern >> (lane % 4 * 2) & 3,
+            0xc000..0xe000 => {
+                let distance = pattern >> 5 & 0x1f;
+                let moved = if pattern & 0x400 == 0 { lane + distance } else { lane.wrapping_sub(distance) };
+                lane & mask | moved & !mask & 0x1f
+            }
+            0xe000.. => {
+                let reversed = (lane as u8).reverse_bits() as usize >> 3;
+                lane & mask | reversed >> mask.count_ones()
+            }
+            _ => (lane & mask | pattern >> 5 & 0x1f) ^ (pattern >> 10 & 0x1f),
+        }
+}
+
+/// A byte with its sign extended.
+pub(crate) fn sign8(value: u8) -> u32 {
+    i32::from(value as i8) as u32
+}
+
+/// 16 bits with their sign extended.
+pub(crate) fn sign16(value: u16) -> u32 {
+    i32::from(value as i16) as u32
+}
+
+/// `old` with its low half replaced.
+pub(crate) fn set_low(old: u32, half: u16) -> u32 {
+    old & 0xffff_0000 | u32::from(half)
+}
+
+/// `old` with its high half replaced.
+pub(crate) fn set_high(old: u32, half: u16) -> u32 {
+    old & 0xffff | u32::from(half) << 16
+}

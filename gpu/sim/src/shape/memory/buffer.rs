@@ -1,0 +1,187 @@
+//! Untyped buffers: memory behind a resource that says where it begins and how much there is.
+
+use super::flat::check_aligned;
+use super::{
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_device_rows,
+    store_device_rows,
+};
+use crate::enc::mubuf::Mubuf;
+use crate::fault::Cause;
+use crate::mem::Cursor;
+use crate::shape::operand::scalar32;
+use crate::shape::scalar::unimplemented;
+use crate::step::{Insn, Machine};
+use crate::wave::{Row, Wave};
+
+/// A buffer resource in four scalar registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resource([u32; 4]);
+
+impl Resource {
+    /// The resource in register `number` and the three after it.
+    #[inline(always)]
+    pub(super) fn at(wave: &Wave, number: usize) -> Self {
+        Self(std::array::from_fn(|index| wave.sgpr[(number + index) & 127]))
+    }
+
+    /// Address of the first byte.
+    #[inline(always)]
+    pub(super) fn base(self) -> u64 {
+        u64::from(self.0[0]) | u64::from(self.0[1] & 0xffff) << 32
+    }
+
+    /// Bytes of a record, 0 if there are none.
+    #[inline(always)]
+    pub(super) fn stride(self) -> u64 {
+        u64::from(self.0[1] >> 16 & 0x3fff)
+    }
+
+    /// How many records there are, or bytes where accesses have no index or records no size.
+    #[inline(always)]
+    pub(super) fn records(self) -> u64 {
+        u64::from(self.0[2])
+    }
+
+    /// Whether records are interleaved.
+    #[inline(always)]
+    fn swizzled(self) -> bool {
+        self.0[1] >> 31 != 0
+    }
+
+    /// Whether the lane number is added to the index.
+    #[inline(always)]
+    fn adds_lane(self) -> bool {
+        self.0[3] >> 23 & 1 != 0
+    }
+}
+
+/// MUBUF.
+pub(crate) struct Buffer;
+
+pub(crate) struct BufferMemory<'a> {
+    cursor: Cursor<'a>,
+    /// Address of what is at place 0.
+    base: u64,
+    /// Offsets of the lanes.
+    places: Linear<'a>,
+    index: &'a Row,
+    stride: u64,
+    /// Indices from here on are outside.
+    index_end: u64,
+    /// Places from here on are outside.
+    end: u64,
+}
+
+/// A place outside of every buffer.
+const OUTSIDE: u64 = u64::MAX;
+
+impl BufferMemory<'_> {
+    /// How many bytes there are at `place`.
+    #[inline(always)]
+    fn available(&self, place: u64) -> u64 {
+        self.end.saturating_sub(place)
+    }
+
+    /// Where all lanes' accesses begin, if they follow each other in steps of `stride` bytes and are all inside.
+    #[inline(always)]
+    fn consecutive(&self, stride: u32) -> Option<u64> {
+        let place = self.places.consecutive(stride).filter(|_| self.stride == 0)?;
+        (self.available(place) >= u64::from(stride) * 64).then(|| self.base.wrapping_add(place))
+    }
+}
+
+impl Family for Buffer {
+    type Memory<'a> = BufferMemory<'a>;
+
+    #[inline(always)]
+    fn open<'a>(
+        wave: &'a Wave,
+        machine: &'a mut Machine<'_>,
+        insn: &Insn,
+    ) -> Result<BufferMemory<'a>, Cause> {
+        let code = Mubuf(insn.code);
+        let resource = Resource::at(wave, code.srsrc() * 4);
+        if code.lds() != 0 || resource.swizzled() || resource.adds_lane() {
+            return Err(unimplemented(insn));
+        }
+        let (has_index, has_offset) = (code.idxen() != 0, code.offen() != 0);
+        let index = if has_index { wave.row(code.vaddr()) } else { &ZERO };
+        let offset = if has_offset { wave.row(code.vaddr() + usize::from(has_index)) } else { &ZERO };
+        let scalar = u64::from(scalar32(wave, code.soffset(), insn.literal));
+        // Without an index, or without records, the limit counts bytes, and the scalar offset takes part.
+        let structured = has_index && resource.stride() != 0;
+        let (index_end, end) = if structured {
+            (resource.records(), OUTSIDE)
+        } else {
+            (OUTSIDE, resource.records().saturating_sub(scalar))
+        };
+        Ok(BufferMemory {
+            cursor: machine.space.cursor(),
+            base: resource.base().wrapping_add(scalar),
+            places: Linear { low: offset, high: &ZERO, base: code.offset() as u64 },
+            index,
+            stride: if structured { resource.stride() } else { 0 },
+            index_end,
+            end,
+        })
+    }
+
+    #[inline(always)]
+    fn operands(wave: &Wave, insn: &Insn) -> Operands {
+        let code = Mubuf(insn.code);
+        let data = data_register(wave, code.vdata(), code.acc());
+        Operands {
+            from: data,
+            second: None,
+            to: data,
+            returns: code.sc0() != 0,
+            shared: code.sc0() != 0 || code.sc1() != 0,
+        }
+    }
+}
+
+impl Memory for BufferMemory<'_> {
+    #[inline(always)]
+    fn place(&self, lane: usize) -> u64 {
+        let index = u64::from(self.index[lane]);
+        if index >= self.index_end { OUTSIDE } else { self.places.at(lane) + index * self.stride }
+    }
+
+    #[inline(always)]
+    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
+        let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
+        U::load_clipped(&mut self.cursor, addr, len_bytes).map_err(|access| illegal(lane, access, false))
+    }
+
+    #[inline(always)]
+    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
+        let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
+        value.store_clipped(&mut self.cursor, addr, len_bytes).map_err(|access| illegal(lane, access, true))
+    }
+
+    #[inline(always)]
+    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        if self.available(place) < B::BYTES {
+            return Ok(B::ZERO);
+        }
+        let addr = self.base.wrapping_add(place);
+        check_aligned::<B>(lane, addr)?;
+        B::update_device(&mut self.cursor, addr, f).map_err(|access| illegal(lane, access, true))
+    }
+
+    #[inline(always)]
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
+        lanes == ALL
+            && self
+                .consecutive(N as u32 * 4)
+                .is_some_and(|addr| load_device_rows(&mut self.cursor, addr, out))
+    }
+
+    #[inline(always)]
+    fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
+        lanes == ALL
+            && self
+                .consecutive(N as u32 * 4)
+                .is_some_and(|addr| store_device_rows(&mut self.cursor, addr, rows))
+    }
+}

@@ -1,0 +1,285 @@
+//! LDS, and operations between lanes that share its path.
+
+use super::flat::check_aligned;
+use super::{
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, active, data_register, load_lds_rows,
+    store_lds_rows,
+};
+use crate::enc::ds::Ds;
+use crate::fault::Cause;
+use crate::lds::Lds;
+use crate::shape::scalar::unimplemented;
+use crate::step::{Insn, Machine};
+use crate::wave::{LANES, Row, Wave};
+
+/// The workgroup's LDS: DS.
+pub(crate) struct Local;
+
+pub(crate) struct LocalMemory<'a> {
+    places: Linear<'a>,
+    lds: &'a mut Lds,
+}
+
+impl<'a> LocalMemory<'a> {
+    /// LDS at the address register plus `offset`.
+    #[inline(always)]
+    fn at(wave: &'a Wave, machine: &'a mut Machine<'_>, code: Ds, offset: usize) -> Self {
+        let places = Linear { low: wave.row(code.addr()), high: &ZERO, base: offset as u64 };
+        Self { places, lds: machine.lds }
+    }
+}
+
+/// Faults if the instruction means the global data share, which the gfx942 does not have.
+#[inline(always)]
+fn check_local(insn: &Insn) -> Result<(), Cause> {
+    if Ds(insn.code).gds() == 0 { Ok(()) } else { Err(unimplemented(insn)) }
+}
+
+impl Family for Local {
+    type Memory<'a> = LocalMemory<'a>;
+
+    #[inline(always)]
+    fn open<'a>(wave: &'a Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<LocalMemory<'a>, Cause> {
+        check_local(insn)?;
+        let code = Ds(insn.code);
+        Ok(LocalMemory::at(wave, machine, code, code.offset()))
+    }
+
+    #[inline(always)]
+    fn operands(wave: &Wave, insn: &Insn) -> Operands {
+        let code = Ds(insn.code);
+        Operands {
+            from: data_register(wave, code.data0(), code.acc()),
+            second: Some(data_register(wave, code.data1(), code.acc())),
+            to: data_register(wave, code.vdst(), code.acc()),
+            // Atomics are there twice, 0x20 apart: without and with result.
+            returns: code.op() & 0x20 != 0,
+            shared: false,
+        }
+    }
+}
+
+impl Memory for LocalMemory<'_> {
+    #[inline(always)]
+    fn place(&self, lane: usize) -> u64 {
+        self.places.at(lane)
+    }
+
+    #[inline(always)]
+    fn load<U: Unit>(&mut self, _: usize, place: u64) -> Result<U, Cause> {
+        Ok(U::load_lds(self.lds, place as u32))
+    }
+
+    #[inline(always)]
+    fn store<U: Unit>(&mut self, _: usize, place: u64, value: U) -> Result<(), Cause> {
+        value.store_lds(self.lds, place as u32);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        check_aligned::<B>(lane, place)?;
+        let old = B::load_lds(self.lds, place as u32);
+        f(old).store_lds(self.lds, place as u32);
+        Ok(old)
+    }
+
+    #[inline(always)]
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
+        lanes == ALL
+            && self
+                .places
+                .consecutive(N as u32 * 4)
+                .is_some_and(|addr| load_lds_rows(self.lds, addr as u32, out))
+    }
+
+    #[inline(always)]
+    fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
+        lanes == ALL
+            && self
+                .places
+                .consecutive(N as u32 * 4)
+                .is_some_and(|addr| store_lds_rows(self.lds, addr as u32, rows))
+    }
+}
+
+/// The two offsets of an instruction, which count in steps of `step_bytes`.
+#[inline(always)]
+fn offsets(code: Ds, step_bytes: usize) -> [usize; 2] {
+    [code.offset0() * step_bytes, code.offset1() * step_bytes]
+}
+
+/// Loads `N` words each from two places, whose offsets count in steps of `STEP` bytes.
+#[inline(always)]
+pub(crate) fn read2<const N: usize, const STEP: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    check_local(insn)?;
+    let lanes = wave.exec();
+    let code = Ds(insn.code);
+    let mut out = [[[0; LANES]; N]; 2];
+    for (rows, offset) in out.iter_mut().zip(offsets(code, STEP)) {
+        let mut memory = LocalMemory::at(wave, machine, code, offset);
+        if !memory.load_rows(lanes, rows) {
+            for lane in active(lanes) {
+                let words: [u32; N] = Unit::load_lds(memory.lds, memory.place(lane) as u32);
+                for (row, word) in rows.iter_mut().zip(words) {
+                    row[lane] = word;
+                }
+            }
+        }
+    }
+    let number = data_register(wave, code.vdst(), code.acc());
+    for (index, row) in out.as_flattened().iter().enumerate() {
+        wave.write_row(number + index, lanes, row);
+    }
+    Ok(())
+}
+
+/// Stores `N` words each to two places, whose offsets count in steps of `STEP` bytes.
+#[inline(always)]
+pub(crate) fn write2<const N: usize, const STEP: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    check_local(insn)?;
+    let lanes = wave.exec();
+    let code = Ds(insn.code);
+    for (number, offset) in [code.data0(), code.data1()].into_iter().zip(offsets(code, STEP)) {
+        let number = data_register(wave, number, code.acc());
+        let rows: [&Row; N] = std::array::from_fn(|index| wave.row(number + index));
+        let mut memory = LocalMemory::at(wave, machine, code, offset);
+        if !memory.store_rows(lanes, rows) {
+            for lane in active(lanes) {
+                let words: [u32; N] = std::array::from_fn(|index| rows[index][lane]);
+                words.store_lds(memory.lds, memory.place(lane) as u32);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Exchanges values at two places, whose offsets count in steps of `STEP` bytes.
+#[inline(always)]
+pub(crate) fn exchange2<B: Bits, const STEP: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    check_local(insn)?;
+    let lanes = wave.exec();
+    let code = Ds(insn.code);
+    let numbers = [code.data0(), code.data1()].map(|number| data_register(wave, number, code.acc()));
+    let mut out = [[[0; LANES]; 2]; 2];
+    for lane in active(lanes) {
+        for ((number, offset), out) in numbers.into_iter().zip(offsets(code, STEP)).zip(&mut out) {
+            let mut memory = LocalMemory::at(wave, machine, code, offset);
+            let value = B::register(wave, number, lane);
+            memory.update(lane, memory.place(lane), |_: B| value)?.put(out, lane);
+        }
+    }
+    let number = data_register(wave, code.vdst(), code.acc());
+    let rows = out.iter().flat_map(|rows| rows.iter().take(B::WORDS));
+    for (index, row) in rows.enumerate() {
+        wave.write_row(number + index, lanes, row);
+    }
+    Ok(())
+}
+
+/// Loads a word for each lane from M0 plus the offset on.
+pub(crate) fn read_by_lane(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    check_local(insn)?;
+    let code = Ds(insn.code);
+    let first = (wave.m0() & 0xffff) + code.offset() as u32;
+    let out = std::array::from_fn(|lane| machine.lds.load_u32(first + lane as u32 * 4));
+    let number = data_register(wave, code.vdst(), code.acc());
+    wave.write_row(number, wave.exec(), &out);
+    Ok(())
+}
+
+/// Changes a counter at M0 plus the offset by the number of active lanes; all of them get its old value.
+pub(crate) fn count_lanes(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(u32, u32) -> u32,
+) -> Result<(), Cause> {
+    check_local(insn)?;
+    let lanes = wave.exec();
+    if lanes == 0 {
+        return Ok(());
+    }
+    let code = Ds(insn.code);
+    let addr = ((wave.m0() & 0xffff) + code.offset() as u32) & !3;
+    let old = machine.lds.load_u32(addr);
+    machine.lds.store_u32(addr, f(old, lanes.count_ones()));
+    let number = data_register(wave, code.vdst(), code.acc());
+    wave.write_row(number, lanes, &[old; LANES]);
+    Ok(())
+}
+
+/// Each lane pushes its value to the lane that its address names; lanes that nobody names get 0, of several pushes the one
+/// from the highest lane counts.
+pub(crate) fn permute(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    check_local(insn)?;
+    let lanes = wave.exec();
+    let code = Ds(insn.code);
+    let addresses = wave.row(code.addr());
+    let data = wave.row(data_register(wave, code.data0(), code.acc()));
+    let mut out = [0; LANES];
+    for lane in active(lanes) {
+        out[lane_at(addresses[lane], code)] = data[lane];
+    }
+    let number = data_register(wave, code.vdst(), code.acc());
+    wave.write_row(number, lanes, &out);
+    Ok(())
+}
+
+/// The lane that an address names: they are 4 bytes apart.
+#[inline(always)]
+fn lane_at(addr: u32, code: Ds) -> usize {
+    addr.wrapping_add(code.offset() as u32) as usize / 4 % LANES
+}
+
+/// Each lane pulls the value of the lane that `source(offset, lane)` or its address names; lanes that do not run give 0.
+#[inline(always)]
+fn pull(
+    wave: &mut Wave,
+    insn: &Insn,
+    data: usize,
+    source: impl Fn(&Wave, usize) -> usize,
+) -> Result<(), Cause> {
+    check_local(insn)?;
+    let lanes = wave.exec();
+    let code = Ds(insn.code);
+    let data = wave.row(data_register(wave, data, code.acc()));
+    let mut out = [0; LANES];
+    for (lane, out) in out.iter_mut().enumerate() {
+        let source = source(wave, lane) % LANES;
+        let running = 0u32.wrapping_sub((lanes >> source) as u32 & 1);
+        *out = data[source] & running;
+    }
+    let number = data_register(wave, code.vdst(), code.acc());
+    wave.write_row(number, lanes, &out);
+    Ok(())
+}
+
+/// Each lane pulls the value of the lane that its address names.
+pub(crate) fn permute_back(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    let code = Ds(insn.code);
+    pull(wave, insn, code.data0(), |wave, lane| lane_at(wave.row(code.addr())[lane], code))
+}
+
+/// Each lane pulls the value of the lane that the offset's pattern names.
+pub(crate) fn swizzle(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    source: impl Fn(usize, usize) -> usize,
+) -> Result<(), Cause> {
+    let code = Ds(insn.code);
+    pull(wave, insn, code.addr(), |_, lane| source(code.offset(), lane))
+}

@@ -1,0 +1,307 @@
+//! Flat, global and scratch memory.
+
+use super::{
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_device_rows,
+    load_lds_rows, load_scratch_rows, store_device_rows, store_lds_rows, store_scratch_rows,
+};
+use crate::aperture::{PRIVATE_BASE, Place, place};
+use crate::enc::flat::Flat as Code;
+use crate::fault::Cause;
+use crate::lds::{Lds, Scratch};
+use crate::mem::{BadAddress, Cursor};
+use crate::step::{Insn, Machine};
+use crate::wave::{Row, Wave};
+
+/// `SADDR` that means: no scalar address.
+const NO_SADDR: usize = 127;
+
+fn operands(wave: &Wave, insn: &Insn) -> Operands {
+    let code = Code(insn.code);
+    Operands {
+        from: data_register(wave, code.data(), code.acc()),
+        second: None,
+        to: data_register(wave, code.vdst(), code.acc()),
+        returns: code.sc0() != 0,
+        shared: code.sc0() != 0 || code.sc1() != 0,
+    }
+}
+
+/// Faults if an atomic's address is no multiple of its size.
+#[inline(always)]
+pub(super) fn check_aligned<B: Bits>(lane: usize, addr: u64) -> Result<(), Cause> {
+    if addr.is_multiple_of(B::BYTES) {
+        Ok(())
+    } else {
+        Err(Cause::MisalignedAtomic { lane: lane as u32, addr })
+    }
+}
+
+/// The fault of an access beyond the lane's scratch.
+#[cold]
+fn out_of_scratch(lane: usize, addr: u32, len_bytes: u64, write: bool) -> Cause {
+    illegal(lane, BadAddress { addr: PRIVATE_BASE | u64::from(addr), len_bytes }, write)
+}
+
+/// Device memory: GLOBAL.
+pub(crate) struct Global;
+
+pub(crate) struct GlobalMemory<'a> {
+    places: Linear<'a>,
+    cursor: Cursor<'a>,
+}
+
+impl Family for Global {
+    type Memory<'a> = GlobalMemory<'a>;
+
+    #[inline(always)]
+    fn open<'a>(
+        wave: &'a Wave,
+        machine: &'a mut Machine<'_>,
+        insn: &Insn,
+    ) -> Result<GlobalMemory<'a>, Cause> {
+        let code = Code(insn.code);
+        let low = wave.row(code.addr());
+        let offset = code.signed_offset() as u64;
+        let places = if code.saddr() == NO_SADDR {
+            Linear { low, high: wave.row(code.addr() + 1), base: offset }
+        } else {
+            Linear { low, high: &ZERO, base: wave.pair(code.saddr()).wrapping_add(offset) }
+        };
+        Ok(GlobalMemory { places, cursor: machine.space.cursor() })
+    }
+
+    #[inline(always)]
+    fn operands(wave: &Wave, insn: &Insn) -> Operands {
+        operands(wave, insn)
+    }
+}
+
+impl Memory for GlobalMemory<'_> {
+    #[inline(always)]
+    fn place(&self, lane: usize) -> u64 {
+        self.places.at(lane)
+    }
+
+    #[inline(always)]
+    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
+        U::load_device(&mut self.cursor, place).map_err(|access| illegal(lane, access, false))
+    }
+
+    #[inline(always)]
+    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
+        value.store_device(&mut self.cursor, place).map_err(|access| illegal(lane, access, true))
+    }
+
+    #[inline(always)]
+    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        check_aligned::<B>(lane, place)?;
+        B::update_device(&mut self.cursor, place, f).map_err(|access| illegal(lane, access, true))
+    }
+
+    #[inline(always)]
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
+        lanes == ALL
+            && self
+                .places
+                .consecutive(N as u32 * 4)
+                .is_some_and(|addr| load_device_rows(&mut self.cursor, addr, out))
+    }
+
+    #[inline(always)]
+    fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
+        lanes == ALL
+            && self
+                .places
+                .consecutive(N as u32 * 4)
+                .is_some_and(|addr| store_device_rows(&mut self.cursor, addr, rows))
+    }
+}
+
+/// Whatever the address says: FLAT.
+pub(crate) struct Flat;
+
+pub(crate) struct FlatMemory<'a> {
+    places: Linear<'a>,
+    cursor: Cursor<'a>,
+    lds: &'a mut Lds,
+    scratch: &'a mut Scratch,
+}
+
+impl Family for Flat {
+    type Memory<'a> = FlatMemory<'a>;
+
+    #[inline(always)]
+    fn open<'a>(wave: &'a Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<FlatMemory<'a>, Cause> {
+        let code = Code(insn.code);
+        let (low, high) = (wave.row(code.addr()), wave.row(code.addr() + 1));
+        Ok(FlatMemory {
+            places: Linear { low, high, base: code.unsigned_offset() },
+            cursor: machine.space.cursor(),
+            lds: machine.lds,
+            scratch: machine.scratch,
+        })
+    }
+
+    #[inline(always)]
+    fn operands(wave: &Wave, insn: &Insn) -> Operands {
+        operands(wave, insn)
+    }
+}
+
+impl Memory for FlatMemory<'_> {
+    #[inline(always)]
+    fn place(&self, lane: usize) -> u64 {
+        self.places.at(lane)
+    }
+
+    #[inline(always)]
+    fn load<U: Unit>(&mut self, lane: usize, addr: u64) -> Result<U, Cause> {
+        match place(addr) {
+            Place::Memory(addr) => {
+                U::load_device(&mut self.cursor, addr).map_err(|access| illegal(lane, access, false))
+            }
+            Place::Shared(addr) => Ok(U::load_lds(self.lds, addr)),
+            Place::Private(addr) => U::load_scratch(self.scratch, lane, addr)
+                .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, false)),
+        }
+    }
+
+    #[inline(always)]
+    fn store<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause> {
+        match place(addr) {
+            Place::Memory(addr) => {
+                value.store_device(&mut self.cursor, addr).map_err(|access| illegal(lane, access, true))
+            }
+            Place::Shared(addr) => {
+                value.store_lds(self.lds, addr);
+                Ok(())
+            }
+            Place::Private(addr) => value
+                .store_scratch(self.scratch, lane, addr)
+                .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, true)),
+        }
+    }
+
+    #[inline(always)]
+    fn update<B: Bits>(&mut self, lane: usize, addr: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        check_aligned::<B>(lane, addr)?;
+        if let Place::Memory(addr) = place(addr) {
+            return B::update_device(&mut self.cursor, addr, f).map_err(|access| illegal(lane, access, true));
+        }
+        // What is not device memory is this thread's own.
+        let old = self.load(lane, addr)?;
+        self.store(lane, addr, f(old))?;
+        Ok(old)
+    }
+
+    #[inline(always)]
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
+        match place(self.places.at(0)) {
+            Place::Private(_) => self.places.uniform().is_some_and(|addr| match place(addr) {
+                Place::Private(addr) => load_scratch_rows(self.scratch, addr, out),
+                _ => false,
+            }),
+            _ if lanes != ALL => false,
+            _ => self.places.consecutive(N as u32 * 4).is_some_and(|addr| match place(addr) {
+                Place::Shared(addr) => load_lds_rows(self.lds, addr, out),
+                _ => load_device_rows(&mut self.cursor, addr, out),
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
+        match place(self.places.at(0)) {
+            Place::Private(_) => self.places.uniform().is_some_and(|addr| match place(addr) {
+                Place::Private(addr) => store_scratch_rows(self.scratch, addr, lanes, rows),
+                _ => false,
+            }),
+            _ if lanes != ALL => false,
+            _ => self.places.consecutive(N as u32 * 4).is_some_and(|addr| match place(addr) {
+                Place::Shared(addr) => store_lds_rows(self.lds, addr, rows),
+                _ => store_device_rows(&mut self.cursor, addr, rows),
+            }),
+        }
+    }
+}
+
+/// The lane's own memory: SCRATCH.
+pub(crate) struct Private;
+
+pub(crate) struct PrivateMemory<'a> {
+    places: Linear<'a>,
+    scratch: &'a mut Scratch,
+    /// Whether there is no address register, so that all lanes have the same address.
+    uniform: bool,
+}
+
+impl PrivateMemory<'_> {
+    #[inline(always)]
+    fn uniform(&self) -> Option<u32> {
+        let addr = if self.uniform { Some(self.places.base) } else { self.places.uniform() };
+        addr.map(|addr| addr as u32)
+    }
+}
+
+impl Family for Private {
+    type Memory<'a> = PrivateMemory<'a>;
+
+    #[inline(always)]
+    fn open<'a>(
+        wave: &'a Wave,
+        machine: &'a mut Machine<'_>,
+        insn: &Insn,
+    ) -> Result<PrivateMemory<'a>, Cause> {
+        let code = Code(insn.code);
+        let mut base = code.signed_offset() as u64;
+        if code.saddr() != NO_SADDR {
+            base = base.wrapping_add(u64::from(wave.sgpr[code.saddr()]));
+        }
+        let uniform = code.sve() == 0;
+        let low = if uniform { &ZERO } else { wave.row(code.addr()) };
+        Ok(PrivateMemory { places: Linear { low, high: &ZERO, base }, scratch: machine.scratch, uniform })
+    }
+
+    #[inline(always)]
+    fn operands(wave: &Wave, insn: &Insn) -> Operands {
+        Operands { shared: false, ..operands(wave, insn) }
+    }
+}
+
+impl Memory for PrivateMemory<'_> {
+    #[inline(always)]
+    fn place(&self, lane: usize) -> u64 {
+        self.places.at(lane)
+    }
+
+    #[inline(always)]
+    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
+        let addr = place as u32;
+        U::load_scratch(self.scratch, lane, addr).ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, false))
+    }
+
+    #[inline(always)]
+    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
+        let addr = place as u32;
+        let stored = value.store_scratch(self.scratch, lane, addr);
+        stored.ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, true))
+    }
+
+    #[inline(always)]
+    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        check_aligned::<B>(lane, place)?;
+        let old = self.load(lane, place)?;
+        self.store(lane, place, f(old))?;
+        Ok(old)
+    }
+
+    #[inline(always)]
+    fn load_rows<const N: usize>(&mut self, _: u64, out: &mut [Row; N]) -> bool {
+        self.uniform().is_some_and(|addr| load_scratch_rows(self.scratch, addr, out))
+    }
+
+    #[inline(always)]
+    fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
+        self.uniform().is_some_and(|addr| store_scratch_rows(self.scratch, addr, lanes, rows))
+    }
+}

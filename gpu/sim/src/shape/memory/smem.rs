@@ -1,0 +1,177 @@
+//! Scalar memory: one address, scalar registers.
+
+use super::buffer::Resource;
+use crate::enc::smem::Smem;
+use crate::fault::Cause;
+use crate::mem::BadAddress;
+use crate::shape::memory::{Bits, Unit, Word};
+use crate::shape::scalar::Scalar;
+use crate::step::{Insn, Machine};
+use crate::wave::Wave;
+
+fn illegal(access: BadAddress, write: bool) -> Cause {
+    Cause::IllegalAddress { lane: None, access, write }
+}
+
+/// What is added to the base: a constant, a register, or both.
+#[inline(always)]
+fn offset(wave: &Wave, code: Smem) -> u64 {
+    let constant = if code.imm() != 0 { code.signed_offset() as u64 } else { 0 };
+    let register = if code.soffset_en() != 0 {
+        u64::from(wave.sgpr[code.soffset()])
+    } else if code.imm() == 0 {
+        u64::from(wave.sgpr[code.offset() & 127])
+    } else {
+        0
+    };
+    constant.wrapping_add(register)
+}
+
+/// The low two bits of addresses are ignored.
+#[inline(always)]
+fn address(wave: &Wave, code: Smem) -> u64 {
+    wave.pair(code.sbase() * 2).wrapping_add(offset(wave, code)) & !3
+}
+
+/// Where an access to a buffer begins, and how many bytes there are from there on.
+#[inline(always)]
+fn buffer_address(wave: &Wave, code: Smem) -> (u64, u64) {
+    let resource = Resource::at(wave, code.sbase() * 2);
+    let len_bytes = resource.records() * resource.stride().max(1);
+    let offset = offset(wave, code) & !3;
+    (resource.base().wrapping_add(offset) & !3, len_bytes.saturating_sub(offset))
+}
+
+fn put<const N: usize>(wave: &mut Wave, number: usize, words: [u32; N]) {
+    for (index, word) in words.into_iter().enumerate() {
+        wave.sgpr[(number + index) & 127] = word;
+    }
+}
+
+fn registers<const N: usize>(wave: &Wave, number: usize) -> [u32; N] {
+    std::array::from_fn(|index| wave.sgpr[(number + index) & 127])
+}
+
+/// Loads `N` words.
+pub(crate) fn s_load<const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    let code = Smem(insn.code);
+    let mut words = [0; N];
+    let loaded = machine.space.load_words(address(wave, code), &mut words);
+    loaded.map_err(|access| illegal(access, false))?;
+    put(wave, code.sdata(), words);
+    Ok(())
+}
+
+/// Stores `N` words.
+pub(crate) fn s_store<const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    let code = Smem(insn.code);
+    let words: [u32; N] = registers(wave, code.sdata());
+    machine.space.store_words(address(wave, code), &words).map_err(|access| illegal(access, true))
+}
+
+/// Loads `N` words of a buffer; words beyond its end are 0.
+pub(crate) fn s_buffer_load<const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    let code = Smem(insn.code);
+    let (addr, len_bytes) = buffer_address(wave, code);
+    let mut words = [0; N];
+    let inside = N.min((len_bytes / 4) as usize);
+    if inside > 0 {
+        let loaded = machine.space.load_words(addr, &mut words[..inside]);
+        loaded.map_err(|access| illegal(access, false))?;
+    }
+    put(wave, code.sdata(), words);
+    Ok(())
+}
+
+/// Stores `N` words to a buffer; words beyond its end are dropped.
+pub(crate) fn s_buffer_store<const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    let code = Smem(insn.code);
+    let (addr, len_bytes) = buffer_address(wave, code);
+    let words: [u32; N] = registers(wave, code.sdata());
+    let inside = N.min((len_bytes / 4) as usize);
+    if inside == 0 {
+        return Ok(());
+    }
+    machine.space.store_words(addr, &words[..inside]).map_err(|access| illegal(access, true))
+}
+
+/// Updates memory at `addr` and gives the old value to the data registers if the instruction wants it.
+fn update<W: Word>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    code: Smem,
+    addr: u64,
+    f: impl Fn(W, W, W) -> W,
+) -> Result<(), Cause>
+where
+    W::Bits: Scalar,
+{
+    let first = W::from_bits(W::Bits::fetch(wave, code.sdata(), 0));
+    let second = W::from_bits(W::Bits::fetch(wave, (code.sdata() + W::Bits::WORDS) & 127, 0));
+    let update = |old| f(W::from_bits(old), first, second).to_bits();
+    let old = W::Bits::update_device(&mut machine.space.cursor(), addr, update);
+    let old = old.map_err(|access| illegal(access, true))?;
+    if code.glc() != 0 {
+        Scalar::put(wave, code.sdata(), old);
+    }
+    Ok(())
+}
+
+/// Atomic: memory becomes `f(memory, data, the data after it)`.
+pub(crate) fn s_atomic<W: Word>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(W, W, W) -> W,
+) -> Result<(), Cause>
+where
+    W::Bits: Scalar,
+{
+    let code = Smem(insn.code);
+    let addr = address(wave, code);
+    update(wave, machine, code, addr, f)
+}
+
+/// Atomic on a buffer; beyond its end nothing happens and the result is 0.
+pub(crate) fn s_buffer_atomic<W: Word>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(W, W, W) -> W,
+) -> Result<(), Cause>
+where
+    W::Bits: Scalar,
+{
+    let code = Smem(insn.code);
+    let (addr, len_bytes) = buffer_address(wave, code);
+    if len_bytes < W::Bits::BYTES {
+        if code.glc() != 0 {
+            Scalar::put(wave, code.sdata(), W::Bits::ZERO);
+        }
+        return Ok(());
+    }
+    update(wave, machine, code, addr, f)
+}
+
+/// A clock that counts `hz` times a second, from when the device began.
+pub(crate) fn clock(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, hz: u64) {
+    let elapsed = machine.clock_start.elapsed();
+    let ticks = elapsed.as_nanos() * u128::from(hz) / 1_000_000_000;
+    wave.set_pair(Smem(insn.code).sdata(), ticks as u64);
+}
