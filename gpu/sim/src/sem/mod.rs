@@ -5,7 +5,6 @@ pub(crate) mod bits;
 pub(crate) mod convert;
 pub(crate) mod divide;
 pub(crate) mod dot;
-pub(crate) mod atomic;
 pub(crate) mod float;
 pub(crate) mod fp8;
 pub(crate) mod half;
