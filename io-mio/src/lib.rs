@@ -125,10 +125,9 @@ impl Loop {
                     Token(slot) => {
                         let id = u32::try_from(slot).ok().and_then(|slot| self.conns.id_at(slot));
                         if let Some(conn) = id.and_then(|id| self.conns.get_mut(id)) {
-                            conn.readable |=
-                                event.is_readable() || event.is_read_closed() || event.is_error();
-                            conn.writable |=
-                                event.is_writable() || event.is_write_closed() || event.is_error();
+                            conn.readable |= event.is_readable() || event.is_read_closed();
+                            conn.writable |= event.is_writable();
+                            conn.reset |= event.is_error() || event.is_write_closed();
                             Self::make_ready(&mut self.ready, conn);
                         }
                     }

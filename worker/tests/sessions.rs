@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use hipr_proto::op::*;
-use hipr_proto::{Answered, HipError, HipResult};
+use hipr_proto::{Answered, HipError, HipResult, Wire};
 use hipr_worker::device::script::Live;
 
 #[test]
@@ -200,6 +200,52 @@ fn a_client_that_goes_while_it_waits_is_released() {
     drop(a);
     until("everything is released", || script.live() == Live::default());
     assert_eq!(worker.stats().io().connections(), 0);
+}
+
+#[test]
+fn a_client_that_breaks_off_while_nothing_is_read_is_released() {
+    let (worker, script) = scripted(|_| {});
+    let mut a = Peer::hello(worker.local_addr());
+    let ptr = a.malloc(64 << 20);
+    script.hold(0, 0);
+    a.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
+    a.flush();
+    // More than the worker takes while the stream is busy.
+    let mut stream = a.stream.try_clone().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let mut payload = Vec::new();
+    h2d(ptr, 64 << 20, 0).put(&mut payload);
+    payload.resize(payload.len() + (64 << 20), 1);
+    let bytes = message(hipr_proto::Opcode::MEMCPY, 5, hipr_proto::FLAG_NO_REPLY, &payload);
+    let mut sent = 0;
+    until("the worker reads no more", || match std::io::Write::write(&mut stream, &bytes[sent..]) {
+        Ok(n) => {
+            sent += n;
+            false
+        }
+        Err(_) => worker.stats().io().received_bytes >= 4 << 20,
+    });
+    // Without a word: the system sends a reset instead of an end.
+    socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).unwrap();
+    drop((stream, a));
+    until("everything is released", || script.live() == Live::default());
+    assert_eq!(worker.stats().io().connections(), 0);
+}
+
+#[test]
+fn memory_that_cannot_be_read_any_more_is_an_error_of_the_next_reply() {
+    let (worker, script) = scripted(|_| {});
+    let mut a = Peer::hello(worker.local_addr());
+    let ptr = a.malloc(1 << 20);
+    a.call(&Memset { dst: ptr, value: 7, size: 1 << 20, stream: 0 }).unwrap();
+    script.fail_next("read", HipError::ILLEGAL_STATE);
+    // The length was announced, so it is kept: the piece that failed is zeros.
+    let bytes = a.d2h(ptr, 1 << 20, 0).unwrap();
+    assert!(
+        bytes[..256 << 10].iter().all(|&byte| byte == 0) && bytes[256 << 10..].iter().all(|&byte| byte == 7)
+    );
+    assert_eq!(a.d2h(ptr, 1 << 20, 0), Err(HipError::ILLEGAL_STATE));
+    assert_eq!(a.d2h(ptr, 1 << 20, 0).unwrap(), vec![7; 1 << 20]);
 }
 
 #[test]
