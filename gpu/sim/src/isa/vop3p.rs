@@ -6,7 +6,9 @@ use crate::sem::convert::{saturate_i16, saturate_u16};
 use crate::sem::dot::{accumulate_i32, accumulate_u32, dot2_f16};
 use crate::sem::float::{fma32, max, min};
 use crate::sem::half::F16;
+use crate::sem::matrix::{Bf8Bf8, Bf8Fp8, Bf16, F16s, F32, F64, Fp8Bf8, Fp8Fp8, I8, Xf32};
 use crate::shape::lane::{acc_read, acc_write};
+use crate::shape::matrix::mfma;
 use crate::shape::packed::{
     dot, fma_mix, fma_mix_half, pk_mov, pk2, pk2_clamp, pk2_f32, pk3, pk3_clamp, pk3_f32,
 };
@@ -51,7 +53,39 @@ rows! {
         0x31 v_pk_mul_f32 = pk2_f32(|a, b| a * b);
         0x32 v_pk_add_f32 = pk2_f32(|a, b| a + b);
         0x33 v_pk_mov_b32 = pk_mov();
+        0x3e v_mfma_f32_16x16x8_xf32 = mfma::<16, 16, 8, 1, Xf32>();
+        0x3f v_mfma_f32_32x32x4_xf32 = mfma::<32, 32, 4, 1, Xf32>();
+        0x40 v_mfma_f32_32x32x1_2b_f32 = mfma::<32, 32, 1, 2, F32>();
+        0x41 v_mfma_f32_16x16x1_4b_f32 = mfma::<16, 16, 1, 4, F32>();
+        0x42 v_mfma_f32_4x4x1_16b_f32 = mfma::<4, 4, 1, 16, F32>();
+        0x44 v_mfma_f32_32x32x2_f32 = mfma::<32, 32, 2, 1, F32>();
+        0x45 v_mfma_f32_16x16x4_f32 = mfma::<16, 16, 4, 1, F32>();
+        0x48 v_mfma_f32_32x32x4_2b_f16 = mfma::<32, 32, 4, 2, F16s>();
+        0x49 v_mfma_f32_16x16x4_4b_f16 = mfma::<16, 16, 4, 4, F16s>();
+        0x4a v_mfma_f32_4x4x4_16b_f16 = mfma::<4, 4, 4, 16, F16s>();
+        0x4c v_mfma_f32_32x32x8_f16 = mfma::<32, 32, 8, 1, F16s>();
+        0x4d v_mfma_f32_16x16x16_f16 = mfma::<16, 16, 16, 1, F16s>();
+        0x50 v_mfma_i32_32x32x4_2b_i8 = mfma::<32, 32, 4, 2, I8>();
+        0x51 v_mfma_i32_16x16x4_4b_i8 = mfma::<16, 16, 4, 4, I8>();
+        0x52 v_mfma_i32_4x4x4_16b_i8 = mfma::<4, 4, 4, 16, I8>();
+        0x56 v_mfma_i32_32x32x16_i8 = mfma::<32, 32, 16, 1, I8>();
+        0x57 v_mfma_i32_16x16x32_i8 = mfma::<16, 16, 32, 1, I8>();
         0x58 v_accvgpr_read_b32 = acc_read();
         0x59 v_accvgpr_write_b32 = acc_write();
+        0x5d v_mfma_f32_32x32x4_2b_bf16 = mfma::<32, 32, 4, 2, Bf16>();
+        0x5e v_mfma_f32_16x16x4_4b_bf16 = mfma::<16, 16, 4, 4, Bf16>();
+        0x5f v_mfma_f32_4x4x4_16b_bf16 = mfma::<4, 4, 4, 16, Bf16>();
+        0x60 v_mfma_f32_32x32x8_bf16 = mfma::<32, 32, 8, 1, Bf16>();
+        0x61 v_mfma_f32_16x16x16_bf16 = mfma::<16, 16, 16, 1, Bf16>();
+        0x6e v_mfma_f64_16x16x4_f64 = mfma::<16, 16, 4, 1, F64>();
+        0x6f v_mfma_f64_4x4x4_4b_f64 = mfma::<4, 4, 4, 4, F64>();
+        0x70 v_mfma_f32_16x16x32_bf8_bf8 = mfma::<16, 16, 32, 1, Bf8Bf8>();
+        0x71 v_mfma_f32_16x16x32_bf8_fp8 = mfma::<16, 16, 32, 1, Bf8Fp8>();
+        0x72 v_mfma_f32_16x16x32_fp8_bf8 = mfma::<16, 16, 32, 1, Fp8Bf8>();
+        0x73 v_mfma_f32_16x16x32_fp8_fp8 = mfma::<16, 16, 32, 1, Fp8Fp8>();
+        0x74 v_mfma_f32_32x32x16_bf8_bf8 = mfma::<32, 32, 16, 1, Bf8Bf8>();
+        0x75 v_mfma_f32_32x32x16_bf8_fp8 = mfma::<32, 32, 16, 1, Bf8Fp8>();
+        0x76 v_mfma_f32_32x32x16_fp8_bf8 = mfma::<32, 32, 16, 1, Fp8Bf8>();
+        0x77 v_mfma_f32_32x32x16_fp8_fp8 = mfma::<32, 32, 16, 1, Fp8Fp8>();
     }
 }

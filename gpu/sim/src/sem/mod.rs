@@ -12,3 +12,4 @@ pub(crate) mod int;
 pub(crate) mod preop;
 pub(crate) mod salu;
 pub(crate) mod transcendental;
+pub(crate) mod matrix;

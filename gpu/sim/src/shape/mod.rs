@@ -8,3 +8,4 @@ pub(crate) mod lane;
 pub(crate) mod packed;
 pub(crate) mod source;
 pub(crate) mod store;
+pub(crate) mod matrix;

@@ -1,0 +1,131 @@
+//! Element types of matrix instructions: what bits mean, and one multiply-accumulate.
+//!
+//! Products of elements shorter than f32 are exact in f32. In which order and with how many roundings the hardware adds those up is
+//! not published; here it is one after the other, rounded each time. f32 and f64 are chains of fused multiply-adds, as on the
+//! hardware.
+
+use crate::sem::float::{fma32, fma64};
+use crate::sem::fp8::{BF8, FP8};
+use crate::sem::half::F16;
+
+/// What is added up.
+pub(crate) trait Sum: Copy + Default {
+    /// Registers of one element.
+    const WORDS: usize;
+    fn from_bits(bits: u64) -> Self;
+    fn bits(self) -> u64;
+    fn negated(self) -> Self;
+}
+
+macro_rules! sums {
+    ($($t:ty, $words:literal, |$bits:ident| $from:expr, |$value:ident| $to:expr, $negated:expr;)*) => {$(
+        impl Sum for $t {
+            const WORDS: usize = $words;
+            #[inline(always)]
+            fn from_bits($bits: u64) -> Self {
+                $from
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                let $value = self;
+                $to
+            }
+            #[inline(always)]
+            fn negated(self) -> Self {
+                let $value = self;
+                $negated
+            }
+        }
+    )*};
+}
+sums! {
+    f32, 1, |bits| f32::from_bits(bits as u32), |value| u64::from(value.to_bits()), -value;
+    i32, 1, |bits| bits as i32, |value| u64::from(value as u32), value.wrapping_neg();
+    f64, 2, |bits| f64::from_bits(bits), |value| value.to_bits(), -value;
+}
+
+/// Types of the elements of A and B, and what their products are added up to.
+pub(crate) trait Elements {
+    type Factor: Copy + Default;
+    type Sum: Sum;
+    /// Bits of an element in a register.
+    const BITS: usize;
+    fn a(bits: u64) -> Self::Factor;
+    fn b(bits: u64) -> Self::Factor {
+        Self::a(bits)
+    }
+    fn multiply_add(a: Self::Factor, b: Self::Factor, sum: Self::Sum) -> Self::Sum;
+}
+
+macro_rules! elements {
+    ($($name:ident: $bits:literal bits, $factor:ty => $sum:ty,
+       |$a:ident| $from_a:expr, |$b:ident| $from_b:expr, $multiply_add:expr;)*) => {$(
+        #[derive(Debug)]
+        pub(crate) struct $name;
+        impl Elements for $name {
+            type Factor = $factor;
+            type Sum = $sum;
+            const BITS: usize = $bits;
+            #[inline(always)]
+            fn a($a: u64) -> $factor {
+                $from_a
+            }
+            #[inline(always)]
+            fn b($b: u64) -> $factor {
+                $from_b
+            }
+            #[inline(always)]
+            fn multiply_add(a: $factor, b: $factor, sum: $sum) -> $sum {
+                $multiply_add(a, b, sum)
+            }
+        }
+    )*};
+}
+
+/// A product that is exact, added.
+#[inline(always)]
+fn exact_product(a: f32, b: f32, sum: f32) -> f32 {
+    a * b + sum
+}
+
+#[inline(always)]
+fn integer_product(a: i32, b: i32, sum: i32) -> i32 {
+    (a * b).wrapping_add(sum)
+}
+
+#[inline(always)]
+fn half(bits: u64) -> f32 {
+    F16(bits as u16).to_f32()
+}
+
+#[inline(always)]
+fn bf16(bits: u64) -> f32 {
+    f32::from_bits((bits as u32) << 16)
+}
+
+#[inline(always)]
+fn byte(bits: u64) -> i32 {
+    i32::from(bits as u8 as i8)
+}
+
+/// f32 with 10 bits of mantissa, to nearest even.
+#[inline(always)]
+fn xf32(bits: u64) -> f32 {
+    let bits = bits as u32;
+    let value = f32::from_bits(bits);
+    let rounded = f32::from_bits(bits.wrapping_add(0xfff + (bits >> 13 & 1)) & !0x1fff);
+    if value.is_nan() { value } else { rounded }
+}
+
+elements! {
+    F32: 32 bits, f32 => f32, |a| f32::from_bits(a as u32), |b| f32::from_bits(b as u32), fma32;
+    Xf32: 32 bits, f32 => f32, |a| xf32(a), |b| xf32(b), exact_product;
+    F16s: 16 bits, f32 => f32, |a| half(a), |b| half(b), exact_product;
+    Bf16: 16 bits, f32 => f32, |a| bf16(a), |b| bf16(b), exact_product;
+    I8: 8 bits, i32 => i32, |a| byte(a), |b| byte(b), integer_product;
+    Bf8Bf8: 8 bits, f32 => f32, |a| BF8.decode(a as u8), |b| BF8.decode(b as u8), exact_product;
+    Bf8Fp8: 8 bits, f32 => f32, |a| BF8.decode(a as u8), |b| FP8.decode(b as u8), exact_product;
+    Fp8Bf8: 8 bits, f32 => f32, |a| FP8.decode(a as u8), |b| BF8.decode(b as u8), exact_product;
+    Fp8Fp8: 8 bits, f32 => f32, |a| FP8.decode(a as u8), |b| FP8.decode(b as u8), exact_product;
+    F64: 64 bits, f64 => f64, |a| f64::from_bits(a), |b| f64::from_bits(b), fma64;
+}

@@ -1,0 +1,129 @@
+//! Matrix instructions: D = A * B + C, of `B` independent blocks spread over the lanes. EXEC does not matter.
+//!
+//! A is M rows of K, B is K rows of N, C and D are M rows of N. A lane holds some consecutive k of one row of A (one column of B)
+//! of one block; a register of C or D holds four rows' parts. The layouts are those of AMD's matrix instruction calculator.
+
+use crate::enc::vop::{Mai, VGPR};
+use crate::sem::matrix::{Elements, Sum};
+use crate::shape::operand::{Width, scalar};
+use crate::step::{Insn, Machine};
+use crate::wave::{LANES, Wave};
+
+/// Where a matrix operand is.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// From this register of the unified file on.
+    Rows(usize),
+    /// The same value everywhere.
+    Constant(u64),
+}
+
+fn place(wave: &Wave, code: usize, acc: bool, width: Width) -> Place {
+    match code.checked_sub(usize::from(VGPR)) {
+        Some(number) => Place::Rows(number + if acc { wave.accum_offset } else { 0 }),
+        None => Place::Constant(scalar(wave, code, 0, width)),
+    }
+}
+
+impl Place {
+    /// Element `index` of those of `bits` bits that `lane` holds.
+    #[inline(always)]
+    fn element(self, wave: &Wave, lane: usize, index: usize, bits: usize) -> u64 {
+        match self {
+            Self::Constant(value) => value,
+            Self::Rows(first) if bits == 64 => {
+                let word = |word: usize| u64::from(wave.row(first + index * 2 + word)[lane]);
+                word(0) | word(1) << 32
+            }
+            Self::Rows(first) => {
+                let word = wave.row(first + index * bits / 32)[lane];
+                u64::from(word >> (index * bits % 32))
+            }
+        }
+    }
+}
+
+/// The lane whose B is used in place of `lane`'s.
+fn permuted(lane: usize, blgp: usize) -> usize {
+    match blgp {
+        1 => lane % 32,
+        2 => lane % 32 + 32,
+        3 => (lane + 16) % 64,
+        4..=7 => lane % 16 + (blgp - 4) * 16,
+        _ => lane,
+    }
+}
+
+/// Where element (`i`, 0) of block `block` of D is: number of the element among those of its lane, and the lane.
+#[inline(always)]
+fn result_place<S: Sum, const M: usize, const N: usize>(i: usize, block: usize) -> (usize, usize) {
+    let groups = LANES / N;
+    match (S::WORDS, M) {
+        (2, 4) => (0, i * 16 + block * N),
+        (2, _) => (i / groups, i % groups * N),
+        (_, 4) => (i, block * N),
+        _ => (block * M * N / LANES + i / (4 * groups) * 4 + i % 4, i / 4 % groups * N),
+    }
+}
+
+/// M by N by K, in `B` blocks.
+pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+) {
+    let code = Mai(insn.code);
+    let is_double = <T::Sum as Sum>::WORDS == 2;
+    let width = if is_double { Width::Double } else { Width::W32 };
+    let a = place(wave, code.src0(), code.acc() & 1 != 0, width);
+    let b = place(wave, code.src1(), code.acc() & 2 != 0, width);
+    let c = place(wave, code.src2(), code.acc_cd() != 0, width);
+    // Doubles have sign modifiers in place of the permutation of B.
+    let (permutation, signs) = if is_double { (0, code.blgp()) } else { (code.blgp(), 0) };
+    let sign = |n: usize| if signs >> n & 1 != 0 { 1u64 << 63 } else { 0 };
+    let each = K * M * B / LANES;
+
+    let mut result = [[[T::Sum::default(); N]; M]; B];
+    for (block, sums) in result.iter_mut().enumerate() {
+        let shared = (block >> code.cbsz() << code.cbsz()) + code.abid();
+        let a_block = if code.cbsz() == 0 || is_double { block } else { shared % B };
+        let mut rows = [[T::Factor::default(); K]; M];
+        let mut columns = [[T::Factor::default(); N]; K];
+        for k in 0..K {
+            let lane = k / each * M * B;
+            for (i, row) in rows.iter_mut().enumerate() {
+                let bits = a.element(wave, lane + a_block * M + i, k % each, T::BITS);
+                row[k] = T::a(bits ^ sign(0));
+            }
+            for (j, factor) in columns[k].iter_mut().enumerate() {
+                let lane = permuted(lane + block * N + j, permutation);
+                *factor = T::b(b.element(wave, lane, k % each, T::BITS) ^ sign(1));
+            }
+        }
+        for (i, row) in sums.iter_mut().enumerate() {
+            let (index, lane) = result_place::<T::Sum, M, N>(i, block);
+            for (j, sum) in row.iter_mut().enumerate() {
+                let bits = c.element(wave, lane + j, index, T::Sum::WORDS * 32);
+                *sum = if sign(2) == 0 { T::Sum::from_bits(bits) } else { T::Sum::from_bits(bits).negated() };
+            }
+            for (factor, column) in rows[i].iter().zip(&columns) {
+                for (sum, other) in row.iter_mut().zip(column) {
+                    *sum = T::multiply_add(*factor, *other, *sum);
+                }
+            }
+        }
+    }
+
+    let first = code.vdst() + if code.acc_cd() != 0 { wave.accum_offset } else { 0 };
+    for (block, sums) in result.iter().enumerate() {
+        for (i, row) in sums.iter().enumerate() {
+            let (index, lane) = result_place::<T::Sum, M, N>(i, block);
+            for word in 0..T::Sum::WORDS {
+                let target = wave.row_mut(first + index * T::Sum::WORDS + word);
+                for (target, sum) in target[lane..lane + N].iter_mut().zip(row) {
+                    *target = (sum.bits() >> (word * 32)) as u32;
+                }
+            }
+        }
+    }
+}
