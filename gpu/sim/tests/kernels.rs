@@ -42,7 +42,10 @@ fn lds_and_barriers_reduce() {
             let (px, out) = (session.buffer(&x), session.malloc(4 * u64::from(groups)));
             session.launch(kernel, groups, block, &Values::new().u64(px).u64(out)).unwrap();
             session.sync_all().unwrap();
-            let expected: Vec<u32> = x.chunks(block as usize).map(|part| part.iter().sum()).collect();
+            let expected: Vec<u32> = x
+                .chunks(block as usize)
+                .map(|part| part.iter().fold(0u32, |sum, x| sum.wrapping_add(*x)))
+                .collect();
             assert_eq!(session.read(out, groups as usize), expected, "{level} block {block}");
         }
     }
