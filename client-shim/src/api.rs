@@ -7,8 +7,8 @@
 #![allow(non_snake_case, reason = "names are those of the C headers")]
 
 use crate::body::{
-    context, copy, device, entry, error, event, fill, host, launch, memory, misc, module, occupancy, pointer,
-    pool, properties, stream, symbol,
+    context, copy, device, entry, error, event, fill, host, hostfn, launch, memory, misc, module, occupancy,
+    pointer, pool, properties, stream, symbol,
 };
 use crate::convert::{Chars, Context, Event, Function, In, Module, Out, Ptr, Str, Stream};
 use crate::export::exports;
@@ -90,7 +90,7 @@ exports! {
         fn hipExtLaunchMultiKernelMultiDevice(launchParamsList: Out<LaunchParams>, numDevices: i32, flags: u32) = unsupported;
         fn hipExtMallocWithFlags(ptr: Out<Ptr>, sizeBytes: usize, flags: u32) = body memory::malloc_with_flags;
         fn hipExtModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::ext_module;
-        fn hipExtStreamCreateWithCUMask(stream: Out<Stream>, cuMaskSize: u32, cuMask: In<u32>) = unsupported;
+        fn hipExtStreamCreateWithCUMask(stream: Out<Stream>, cuMaskSize: u32, cuMask: In<u32>) = body stream::create_with_cu_mask;
         fn hipExtStreamGetCUMask(stream: Stream, cuMaskSize: u32, cuMask: Out<u32>) = unsupported;
         fn hipFree(ptr: Ptr) = body memory::free;
         fn hipFreeArray(array: Ptr) = unsupported;
@@ -219,10 +219,10 @@ exports! {
         fn hipPeekAtLastError() -> i32 = local error::peek;
         fn hipPointerGetAttributes(attributes: Out<PointerAttributes>, ptr: Ptr) = body pointer::attributes;
         fn hipPointerSetAttribute(value: Ptr, attribute: i32, ptr: Ptr) = unsupported;
-        fn __hipPopCallConfiguration(gridDim: Out<Dim3>, blockDim: Out<Dim3>, sharedMem: Out<usize>, stream: Out<Stream>) = local register::pop;
+        fn __hipPopCallConfiguration(gridDim: Out<Dim3>, blockDim: Out<Dim3>, sharedMem: Out<usize>, stream: Out<Stream>) -> i32 = local register::pop;
         fn hipProfilerStart() = body misc::profiler;
         fn hipProfilerStop() = body misc::profiler;
-        fn __hipPushCallConfiguration(gridDim: Dim3, blockDim: Dim3, sharedMem: usize, stream: Stream) = local register::push;
+        fn __hipPushCallConfiguration(gridDim: Dim3, blockDim: Dim3, sharedMem: usize, stream: Stream) -> i32 = local register::push;
         fn __hipRegisterFatBinary(data: Ptr) -> Ptr = local register::fat_binary;
         fn __hipRegisterFunction(modules: Ptr, hostFunction: Ptr, deviceFunction: Str, deviceName: Str, threadLimit: u32, tid: Ptr, bid: Ptr, blockDim: Out<Dim3>, gridDim: Out<Dim3>, wSize: Out<i32>) -> () = local register::function;
         fn __hipRegisterManagedVar(hipModule: Ptr, pointer: Out<Ptr>, init_value: Ptr, name: Str, size: usize, align: u32) -> () = local register::managed_variable;
@@ -249,7 +249,7 @@ exports! {
         fn hipSetDevice(deviceId: i32) = body device::set;
         fn hipSetDeviceFlags(flags: u32) = send { SetDeviceFlags { flags } };
         fn hipSetupArgument(arg: Ptr, size: usize, offset: usize) = unsupported;
-        fn hipStreamAddCallback(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = unsupported;
+        fn hipStreamAddCallback(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = body hostfn::add;
         fn hipStreamAttachMemAsync(stream: Stream, dev_ptr: Ptr, length: usize, flags: u32) = body host::attach;
         fn hipStreamCreate(stream: Out<Stream>) = body stream::create;
         fn hipStreamCreateWithFlags(stream: Out<Stream>, flags: u32) = body stream::create_with_flags;
@@ -340,8 +340,8 @@ exports! {
         fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
         fn hipStreamWaitValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32, mask: u32) = unsupported;
         fn hipStreamWaitValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32, mask: u64) = unsupported;
-        fn hipStreamWriteValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32) = unsupported;
-        fn hipStreamWriteValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32) = unsupported;
+        fn hipStreamWriteValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32) = body fill::write_value_32;
+        fn hipStreamWriteValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32) = body fill::write_value_64;
     }
     "hip_4.5" {
         fn amd_dbgapi_get_build_id() -> usize = local misc::build_id;
@@ -396,7 +396,7 @@ exports! {
         fn hipGraphKernelNodeGetAttribute(hNode: Ptr, attr: i32, value: Ptr) = unsupported;
         fn hipGraphKernelNodeSetAttribute(hNode: Ptr, attr: i32, value: Ptr) = unsupported;
         fn hipPointerGetAttribute(data: Ptr, attribute: i32, ptr: Ptr) = body pointer::attribute;
-        fn hipThreadExchangeStreamCaptureMode(mode: Out<i32>) = unsupported;
+        fn hipThreadExchangeStreamCaptureMode(mode: Out<i32>) = body stream::exchange_capture_mode;
     }
     "hip_5.1" {
         fn hipDeviceGetDefaultMemPool(mem_pool: Out<Ptr>, device: i32) = body pool::default;
@@ -473,8 +473,8 @@ exports! {
         fn hipGraphReleaseUserObject(graph: Ptr, object: Ptr, count: u32) = unsupported;
         fn hipGraphRetainUserObject(graph: Ptr, object: Ptr, count: u32, flags: u32) = unsupported;
         fn hipGraphUpload(graphExec: Ptr, stream: Stream) = unsupported;
-        fn hipLaunchHostFunc(stream: Stream, function: HostFn, userData: Ptr) = unsupported;
-        fn hipLaunchHostFunc_spt(stream: Stream, function: HostFn, userData: Ptr) = unsupported;
+        fn hipLaunchHostFunc(stream: Stream, function: HostFn, userData: Ptr) = body hostfn::launch;
+        fn hipLaunchHostFunc_spt(stream: Stream, function: HostFn, userData: Ptr) = spt hostfn::launch;
         fn hipMemcpy2DAsync_spt(dst: Ptr, dpitch: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = spt copy::memcpy_2d_async;
         fn hipMemcpy2DFromArrayAsync_spt(dst: Ptr, dpitch: usize, src: Ptr, wOffsetSrc: usize, hOffsetSrc: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
         fn hipMemcpy2DToArrayAsync_spt(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
@@ -488,7 +488,7 @@ exports! {
         fn hipRegisterTracerCallback(function: Ptr) -> () = unsupported;
         fn hiprtcGetBitcode(prog: Ptr, bitcode: Chars) -> RtcResult = unsupported;
         fn hiprtcGetBitcodeSize(prog: Ptr, bitcode_size: Out<usize>) -> RtcResult = unsupported;
-        fn hipStreamAddCallback_spt(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = unsupported;
+        fn hipStreamAddCallback_spt(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = spt hostfn::add;
         fn hipStreamBeginCapture_spt(stream: Stream, mode: i32) = unsupported;
         fn hipStreamEndCapture_spt(stream: Stream, pGraph: Out<Ptr>) = unsupported;
         fn hipStreamGetCaptureInfo_spt(stream: Stream, pCaptureStatus: Out<i32>, pId: Out<u64>) = spt stream::capture_info;

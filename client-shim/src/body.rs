@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod fill;
 pub(crate) mod host;
+pub(crate) mod hostfn;
 pub(crate) mod launch;
 pub(crate) mod memory;
 pub(crate) mod misc;

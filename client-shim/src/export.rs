@@ -231,7 +231,7 @@ pub(crate) fn boundary<R: Returned>(name: &'static str, body: impl FnOnce() -> R
     })
 }
 
-/// The `local` route for functions that return a `hipError_t`.
+/// The `local` route for functions that return a `hipError_t`, which is the thread's last error then.
 pub(crate) fn local(name: &'static str, body: impl FnOnce() -> HipResult<()>) -> i32 {
     let code = boundary(name, || code_of(body()));
     state::record(code);

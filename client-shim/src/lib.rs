@@ -28,6 +28,7 @@ pub mod state;
 pub mod types;
 
 mod body;
+mod callbacks;
 mod log;
 mod map;
 mod register;

@@ -23,10 +23,19 @@ pub struct LoadedModule {
     pub handle: Module,
     /// The device it was loaded for.
     pub device: i32,
-    /// Parameters of the kernels that have more than a reply has room for, by kernel name.
-    long_params: HashMap<String, Vec<Param>>,
+    /// What the code object says of its kernels, by name.
+    kernels: HashMap<String, KernelFacts>,
     /// Its variables that were asked for: name, address and size in bytes.
     globals: Mutex<HashMap<String, (Ptr, usize)>>,
+}
+
+/// What a code object says of a kernel, as far as it is needed here.
+#[derive(Debug, Default)]
+struct KernelFacts {
+    /// Threads of a block that it was compiled for at most (`__launch_bounds__`).
+    max_threads: u32,
+    /// Where its parameters lie, if they are more than a reply has room for.
+    long_params: Option<Vec<Param>>,
 }
 
 /// A kernel.
@@ -38,6 +47,8 @@ pub struct LoadedFunction {
     pub name: String,
     /// Where its explicit parameters lie in the kernarg segment, in bytes.
     pub params: Vec<Param>,
+    /// Threads of a block that it was compiled for at most; None where that is not known.
+    pub max_threads: Option<u32>,
     /// Its module.
     pub module: Module,
 }
@@ -134,7 +145,7 @@ impl LoadedModule {
         Self {
             handle: Module::from_wire(handle),
             device,
-            long_params: long_params(code),
+            kernels: kernel_facts(code),
             globals: Mutex::default(),
         }
     }
@@ -146,10 +157,11 @@ impl LoadedModule {
         num_params: u32,
         params: &[Param; PARAMS_IN_REPLY],
     ) -> HipResult<LoadedFunction> {
+        let facts = self.kernels.get(name);
         let count = num_params as usize;
         let params = match params.get(..count) {
             Some(params) => params.to_vec(),
-            None => match self.long_params.get(name) {
+            None => match facts.and_then(|facts| facts.long_params.as_ref()) {
                 Some(params) if params.len() == count => params.clone(),
                 _ => {
                     tracing::error!(
@@ -159,7 +171,8 @@ impl LoadedModule {
                 }
             },
         };
-        Ok(LoadedFunction { handle, name: name.to_owned(), params, module: self.handle })
+        let max_threads = facts.map(|facts| facts.max_threads);
+        Ok(LoadedFunction { handle, name: name.to_owned(), params, max_threads, module: self.handle })
     }
 
     /// A kernel of the module.
@@ -209,17 +222,23 @@ impl LoadedModule {
     }
 }
 
-/// Kernels with more parameters than a reply has room for. A code object that cannot be parsed here has none: the worker
-/// has the last word on it.
-fn long_params(code: &[u8]) -> HashMap<String, Vec<Param>> {
-    let Ok(object) = CodeObject::parse(code) else { return HashMap::new() };
-    let mut long = HashMap::new();
-    for kernel in object.kernels() {
-        let layout = kernel.param_layout();
-        if layout.len() > PARAMS_IN_REPLY {
-            let params = layout.into_iter().map(|(offset, size)| Param { offset, size }).collect();
-            long.insert(kernel.name.clone(), params);
+/// What a code object says of its kernels. Of one that cannot be parsed here nothing is known: the worker has the last word
+/// on it.
+fn kernel_facts(code: &[u8]) -> HashMap<String, KernelFacts> {
+    let object = match CodeObject::parse(code) {
+        Ok(object) => object,
+        Err(error) => {
+            tracing::debug!("a code object that cannot be parsed: {error}");
+            return HashMap::new();
         }
-    }
-    long
+    };
+    let facts = object.kernels().iter().map(|kernel| {
+        let layout = kernel.param_layout();
+        let is_long = layout.len() > PARAMS_IN_REPLY;
+        let params = || layout.into_iter().map(|(offset, size)| Param { offset, size }).collect();
+        let facts =
+            KernelFacts { max_threads: kernel.max_flat_workgroup_size, long_params: is_long.then(params) };
+        (kernel.name.clone(), facts)
+    });
+    facts.collect()
 }

@@ -213,24 +213,19 @@ fn name(name: Str) -> Option<String> {
 }
 
 /// `__hipPushCallConfiguration`.
-pub(crate) fn push(grid: Dim3, block: Dim3, shared_mem: usize, stream: Stream) -> HipResult<()> {
+pub(crate) fn push(grid: Dim3, block: Dim3, shared_mem: usize, stream: Stream) -> i32 {
     state::push_configuration(Configuration { grid, block, shared_mem, stream });
-    Ok(())
+    0
 }
 
 /// `__hipPopCallConfiguration`.
-pub(crate) fn pop(
-    grid: Out<Dim3>,
-    block: Out<Dim3>,
-    shared_mem: Out<usize>,
-    stream: Out<Stream>,
-) -> HipResult<()> {
-    let configuration = state::pop_configuration().ok_or(HipError::MISSING_CONFIGURATION)?;
+pub(crate) fn pop(grid: Out<Dim3>, block: Out<Dim3>, shared_mem: Out<usize>, stream: Out<Stream>) -> i32 {
+    let Some(configuration) = state::pop_configuration() else { return HipError::MISSING_CONFIGURATION.0 };
     grid.set(configuration.grid);
     block.set(configuration.block);
     shared_mem.set(configuration.shared_mem);
     stream.set(configuration.stream);
-    Ok(())
+    0
 }
 
 /// The name of the kernel that a host address stands for.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Op};
 
+use crate::callbacks::Callbacks;
 use crate::client::{Connection, Extra, WorkerAddress};
 use crate::convert::{Event, Function, Module, Stream};
 use crate::memory::Memory;
@@ -50,6 +51,7 @@ pub struct Session {
     functions: Mutex<HashMap<Function, Arc<LoadedFunction>>>,
     registered: Mutex<Registered>,
     mirrors: Mirrors,
+    callbacks: Callbacks,
 }
 
 impl Session {
@@ -77,6 +79,7 @@ impl Session {
                     functions: Mutex::default(),
                     registered: Mutex::default(),
                     mirrors: Mirrors::default(),
+                    callbacks: Callbacks::default(),
                 })
             }
             Err(error) => {
@@ -242,11 +245,27 @@ impl Session {
         &self.mirrors
     }
 
-    /// The stream that `stream` means to the calling thread, as the wire has it.
+    /// The program's functions that wait for streams.
+    pub(crate) fn callbacks(&self) -> &Callbacks {
+        &self.callbacks
+    }
+
+    /// The stream that `stream` means to the calling thread, as the wire has it, ready to be given work or waited for: host
+    /// functions on it have returned.
     ///
     /// # Errors
     /// `hipErrorContextIsDestroyed` for what is no stream, as HIP has it.
     pub fn stream(&self, stream: Stream) -> HipResult<u64> {
+        let stream = self.stream_of_callback(stream)?;
+        self.callbacks.gate(self, stream);
+        Ok(stream)
+    }
+
+    /// [`stream`](Self::stream) without waiting for host functions.
+    ///
+    /// # Errors
+    /// As [`stream`](Self::stream).
+    pub(crate) fn stream_of_callback(&self, stream: Stream) -> HipResult<u64> {
         match stream.0 {
             0 if state::is_stream_per_thread() => Ok(STREAM_PER_THREAD),
             0 | 1 => Ok(0),

@@ -44,21 +44,20 @@ thread_local! {
     static LAST_ERROR: Cell<i32> = const { Cell::new(0) };
     static LAST_RESULT: Cell<i32> = const { Cell::new(0) };
     static DEVICE: Cell<i32> = const { Cell::new(0) };
+    static CAPTURE_MODE: Cell<i32> = const { Cell::new(0) };
     static STREAM_PER_THREAD: Cell<bool> = const { Cell::new(false) };
     static DEVICES: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
     static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Remembers the result of a call for [`last_error`]. `hipErrorNotReady` is an answer, not an error, and
-/// success does not wipe an error out: only reading it does (HIP API: hipGetLastError).
+/// Remembers the result of a call for [`last_error`]: in HIP 6.4, whose version this library has, the last error is
+/// the result of the last call, success included (HIP API: hipGetLastError).
 pub fn record(code: i32) {
+    LAST_ERROR.set(code);
     LAST_RESULT.set(code);
-    if code != 0 && code != HipError::NOT_READY.0 {
-        LAST_ERROR.set(code);
-    }
 }
 
-/// The thread's last error, which stays.
+/// The thread's last error, which stays; 0 if there is none.
 pub fn last_error() -> i32 {
     LAST_ERROR.get()
 }
@@ -81,6 +80,11 @@ pub fn device() -> i32 {
 /// Makes `device` the thread's current one. Whether it exists is for the caller to find out.
 pub fn set_device(device: i32) {
     DEVICE.set(device);
+}
+
+/// The thread's capture mode, which becomes `mode`.
+pub fn exchange_capture_mode(mode: i32) -> i32 {
+    CAPTURE_MODE.replace(mode)
 }
 
 /// Makes `device` current until [`pop_device`].
@@ -248,19 +252,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_error_is_kept_until_it_is_read() {
+    fn last_error_is_kept_until_it_is_read_or_another_call_is_made() {
         record(HipError::INVALID_VALUE.0);
-        record(0);
         assert_eq!(last_error(), HipError::INVALID_VALUE.0);
         assert_eq!(take_last_error(), HipError::INVALID_VALUE.0);
         assert_eq!(take_last_error(), 0);
+        record(HipError::INVALID_VALUE.0);
+        record(0);
+        assert_eq!(last_error(), 0);
     }
 
     #[test]
-    fn not_ready_is_no_error() {
+    fn the_last_result_is_kept_beside_the_last_error() {
         record(HipError::NOT_READY.0);
-        assert_eq!(last_error(), 0);
+        assert_eq!(take_last_error(), HipError::NOT_READY.0);
         assert_eq!(take_last_result(), HipError::NOT_READY.0);
+        assert_eq!(take_last_result(), 0);
     }
 
     #[test]

@@ -36,7 +36,8 @@ fn every_symbol_has_one_row() {
 #[test]
 fn rows_are_in_order() {
     let version = |node: &str| {
-        let (major, minor) = node.strip_prefix("hip_").and_then(|n| n.split_once('.')).expect("hip_MAJOR.MINOR");
+        let (major, minor) =
+            node.strip_prefix("hip_").and_then(|n| n.split_once('.')).expect("hip_MAJOR.MINOR");
         (major.parse::<u32>().expect("a number"), minor.parse::<u32>().expect("a number"))
     };
     let name = |name: &str| name.trim_start_matches('_').to_lowercase();
@@ -47,8 +48,11 @@ fn rows_are_in_order() {
 /// What ten real programs import, and what AMD's compilers put into every program, is not `unsupported`.
 #[test]
 fn what_programs_begin_with_is_there() {
-    let supported: BTreeSet<_> =
-        EXPORTS.iter().filter(|export| export.route != Route::Unsupported).map(|export| export.name).collect();
+    let supported: BTreeSet<_> = EXPORTS
+        .iter()
+        .filter(|export| export.route != Route::Unsupported)
+        .map(|export| export.name)
+        .collect();
     for name in [
         "__hipRegisterFatBinary",
         "__hipUnregisterFatBinary",
@@ -112,6 +116,7 @@ fn the_library_has_the_symbols_with_their_versions() {
             (entries, sections.strings(endian, data, link).expect("dynamic strings"))
         },
     );
-    let soname = entries.iter().find(|entry| entry.tag32(endian) == Some(object::elf::DT_SONAME)).expect("a soname");
+    let soname =
+        entries.iter().find(|entry| entry.tag32(endian) == Some(object::elf::DT_SONAME)).expect("a soname");
     assert_eq!(soname.string(endian, strings), Ok(b"libamdhip64.so.6".as_slice()));
 }

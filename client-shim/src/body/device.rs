@@ -46,6 +46,7 @@ pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
 
 /// `hipDeviceSynchronize`, `hipCtxSynchronize`.
 pub(crate) fn synchronize(session: &Session) -> HipResult<()> {
+    session.callbacks().gate_all();
     session.ask(&op::DeviceSynchronize {})?;
     session.mirrors().after_device(session)
 }
@@ -53,6 +54,7 @@ pub(crate) fn synchronize(session: &Session) -> HipResult<()> {
 /// `hipDeviceReset`: what the process had on the device is gone.
 pub(crate) fn reset(session: &Session) -> HipResult<()> {
     let device = state::device();
+    session.callbacks().gate_all();
     session.ask(&op::DeviceReset {})?;
     session.memory().clear(device);
     session.streams().retain(|_, info| info.device != device);

@@ -64,7 +64,7 @@ impl How {
         Self { grid, block, empty: HipError::INVALID_VALUE, ..any }
     }
 
-    fn check(&self, session: &Session) -> HipResult<()> {
+    fn check(&self, session: &Session, function: &LoadedFunction) -> HipResult<()> {
         if self.grid.contains(&0) || self.block.contains(&0) {
             return Err(self.empty);
         }
@@ -77,6 +77,10 @@ impl How {
         let threads = self.block.iter().map(|n| u64::from(*n)).product::<u64>();
         if threads > u64::try_from(properties.max_threads_per_block).unwrap_or(0) {
             return Err(HipError::INVALID_CONFIGURATION);
+        }
+        // HIP API: a block larger than the kernel was compiled for.
+        if function.max_threads.is_some_and(|most| most > 0 && threads > u64::from(most)) {
+            return Err(HipError::LAUNCH_FAILURE);
         }
         if self.shared_mem as u64 > properties.shared_mem_per_block {
             return Err(HipError::INVALID_VALUE);
@@ -154,7 +158,7 @@ impl Arguments {
 }
 
 fn launch(session: &Session, function: &LoadedFunction, how: How, arguments: Arguments) -> HipResult<()> {
-    how.check(session)?;
+    how.check(session, function)?;
     let stream = session.stream(how.stream)?;
     let (params, mut data, launch_flags) = arguments.encode(function)?;
     let mut tail = Vec::with_capacity(params.len() * 8 + data.len());
@@ -410,7 +414,7 @@ mod tests {
 
     fn function(params: &[(u32, u32)]) -> LoadedFunction {
         let params = params.iter().map(|(offset, size)| Param { offset: *offset, size: *size }).collect();
-        LoadedFunction { handle: 1, name: "k".to_owned(), params, module: Module(1) }
+        LoadedFunction { handle: 1, name: "k".to_owned(), params, max_threads: None, module: Module(1) }
     }
 
     fn ptr<T>(value: &T) -> Ptr {

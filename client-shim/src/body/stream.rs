@@ -2,7 +2,7 @@
 
 use hipr_proto::{HipError, HipResult, op};
 
-use crate::convert::{Event, Out, Stream};
+use crate::convert::{Event, In, Out, Stream};
 use crate::session::{Session, StreamInfo};
 use crate::state;
 
@@ -60,7 +60,10 @@ pub(crate) fn synchronize(session: &Session, stream: Stream) -> HipResult<()> {
 
 /// `hipStreamQuery`.
 pub(crate) fn query(session: &Session, stream: Stream) -> HipResult<()> {
-    let stream = session.stream(stream)?;
+    let stream = session.stream_of_callback(stream)?;
+    if session.callbacks().is_waiting(session, stream) {
+        return Err(HipError::NOT_READY);
+    }
     session.ask(&op::StreamQuery { stream })?;
     session.mirrors().after_stream(session, stream)
 }
@@ -146,6 +149,30 @@ pub(crate) fn capture_info(
 ) -> HipResult<()> {
     is_capturing(session, stream, status)?;
     id.set(0);
+    Ok(())
+}
+
+/// `hipExtStreamCreateWithCUMask`: which compute units a stream may use is a wish.
+pub(crate) fn create_with_cu_mask(
+    session: &Session,
+    stream: Out<Stream>,
+    mask_words: u32,
+    mask: In<u32>,
+) -> HipResult<()> {
+    if mask_words == 0 || mask.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    create(session, stream)
+}
+
+/// `hipThreadExchangeStreamCaptureMode`: nothing is captured, but the mode is the program's to set and read.
+pub(crate) fn exchange_capture_mode(_session: &Session, mode: Out<i32>) -> HipResult<()> {
+    let new = mode.check()?.value().unwrap_or_default();
+    // hipStreamCaptureModeGlobal, ThreadLocal, Relaxed.
+    if !(0..=2).contains(&new) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    mode.set(state::exchange_capture_mode(new));
     Ok(())
 }
 

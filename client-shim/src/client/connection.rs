@@ -53,7 +53,7 @@ pub struct Connection {
 pub(super) struct Inner {
     this: Weak<Inner>,
     address: WorkerAddress,
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
     writer: Mutex<Writer>,
     replies: Replies,
     lost: OnceLock<()>,
@@ -92,14 +92,14 @@ impl Connection {
             socket.set_write_timeout(timeout)
         };
         prepare(&socket, Some(left)).map_err(no_answer)?;
-        let reading = socket.try_clone().map_err(no_answer)?;
+        let socket = Arc::new(socket);
         let writer = Writer { sender: Sender::new(), outbox: Outbox::new(), device: 0, closed: false };
         let inner = Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             address: address.clone(),
-            socket,
+            socket: Arc::clone(&socket),
             writer: Mutex::new(writer),
-            replies: Replies::new(reading, Limits::default()),
+            replies: Replies::new(socket, Limits::default()),
             lost: OnceLock::new(),
             flusher: Flusher::default(),
             counters: Counters::default(),

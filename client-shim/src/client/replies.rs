@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read};
 use std::net::TcpStream;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{Answer, Call, HipError, Limits, ReplyReceiver};
 
@@ -90,7 +90,7 @@ pub(super) struct Replies {
 
 #[derive(Debug)]
 struct Reader {
-    socket: TcpStream,
+    socket: Arc<TcpStream>,
     receiver: ReplyReceiver,
     buffer: Box<[u8]>,
     /// The reply whose bulk bytes are arriving.
@@ -110,7 +110,7 @@ struct Current {
 const BUFFER_BYTES: usize = 64 * 1024;
 
 impl Replies {
-    pub(super) fn new(socket: TcpStream, limits: Limits) -> Self {
+    pub(super) fn new(socket: Arc<TcpStream>, limits: Limits) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         let reader = Reader { socket, receiver: ReplyReceiver::new(limits), buffer, current: None };
         Self { state: Mutex::default(), changed: Condvar::new(), reader: Mutex::new(reader) }
@@ -172,15 +172,15 @@ impl Replies {
     fn read_until(&self, id: u32, counters: &Counters) -> Result<(), String> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let reader = &mut *reader;
-        loop {
-            if self.step(reader, counters)? == Some(id) {
-                return Ok(());
-            }
+        // One read may bring many replies.
+        while !self.state().arrived.contains_key(&id) {
+            self.step(reader, counters)?;
         }
+        Ok(())
     }
 
-    /// Reads once and handles what came; gives the last reply that became whole.
-    fn step(&self, reader: &mut Reader, counters: &Counters) -> Result<Option<u32>, String> {
+    /// Reads once and handles what came.
+    fn step(&self, reader: &mut Reader, counters: &Counters) -> Result<(), String> {
         // Straight into the caller's memory, where the next bytes are known to belong there.
         let (into, room) = match &reader.current {
             Some(Current { bulk: Bulk::Into(rows), have, len, .. }) => {
@@ -198,7 +198,7 @@ impl Replies {
             &mut *reader.buffer
         };
         let n = loop {
-            match reader.socket.read(buffer) {
+            match (&*reader.socket).read(buffer) {
                 Ok(n) => break n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),
@@ -218,12 +218,11 @@ impl Replies {
             });
         }
 
-        let mut last = None;
         let mut input = buffer.get(..n).unwrap_or_default();
         loop {
             let answer = reader.receiver.handle_input(&mut input).map_err(|fatal| fatal.to_string())?;
             match answer {
-                Answer::NeedMore => return Ok(last),
+                Answer::NeedMore => return Ok(()),
                 Answer::Reply(reply) => {
                     counters.add(|c| &c.frames_received, 1);
                     let id = reply.call.id();
@@ -231,7 +230,6 @@ impl Replies {
                     let bulk = self.state().waiting.remove(&id).unwrap_or(Bulk::Collect(Vec::new()));
                     if reply.inline == 0 {
                         self.arrive(id, whole);
-                        last = Some(id);
                     } else {
                         reader.current = Some(Current { id, whole, bulk, have: 0, len: reply.inline });
                     }
@@ -246,7 +244,6 @@ impl Replies {
                             whole.tail = tail;
                         }
                         self.arrive(id, whole);
-                        last = Some(id);
                     }
                 }
             }
