@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod body;
 mod config;
 mod link;
 mod mailbox;
@@ -26,11 +27,9 @@ mod slots;
 mod stats;
 
 pub use batch::{Batch, Item, Pool, Span};
+pub use body::{Body, BodyPool};
 pub use config::Config;
 pub use link::{Applied, Link};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};
 pub use slots::Slots;
 pub use stats::{Stats, StatsSnapshot};
-
-/// What carries a reply's bulk bytes. Owned, so that it is neither copied nor borrowed on its way to the socket.
-pub type Body = Vec<u8>;

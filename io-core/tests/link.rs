@@ -77,18 +77,28 @@ fn copy(len: usize) -> Vec<u8> {
     message(Opcode::MEMCPY, &fixed, &bytes)
 }
 
-/// What batches say, with pieces of data joined.
-fn said(batches: Vec<Batch>) -> Vec<(Opcode, Vec<u8>, u64, Vec<u8>, bool)> {
-    let mut said = Vec::new();
+/// A request as a batch says it, with its pieces of data joined.
+#[derive(Debug, PartialEq)]
+struct Said {
+    op: Opcode,
+    fixed: Vec<u8>,
+    tail: u64,
+    data: Vec<u8>,
+    whole: bool,
+}
+
+fn said(batches: Vec<Batch>) -> Vec<Said> {
+    let mut said = Vec::<Said>::new();
     for mut batch in batches {
         while let Some(item) = batch.pop() {
             match item {
                 Item::Request { ticket, op, fixed, tail } => {
                     assert_eq!(ticket.sequence(), said.len() as u64);
-                    said.push((op, batch.fixed(fixed).to_vec(), tail, Vec::new(), tail == 0));
+                    let (fixed, whole) = (batch.fixed(fixed).to_vec(), tail == 0);
+                    said.push(Said { op, fixed, tail, data: Vec::new(), whole });
                 }
                 Item::Data { span, last } => {
-                    let (.., data, whole) = said.last_mut().unwrap();
+                    let Said { data, whole, .. } = said.last_mut().unwrap();
                     data.extend_from_slice(batch.data(span));
                     assert!(!std::mem::replace(whole, last), "data after the last");
                 }
@@ -118,8 +128,8 @@ fn how_bytes_are_cut_is_invisible() {
     };
     let whole = cut(&[stream.len()]);
     assert_eq!(whole.len(), 6);
-    assert!(whole.iter().all(|(.., complete)| *complete));
-    assert_eq!(whole[1].3, copy(100_000)[Header::SIZE + Memcpy::SIZE..]);
+    assert!(whole.iter().all(|said| said.whole));
+    assert_eq!(whole[1].data, copy(100_000)[Header::SIZE + Memcpy::SIZE..]);
     for sizes in [&[1][..], &[23, 1, 2], &[24], &[61], &[16 << 10], &[(16 << 10) + 1, 3], &[40_000, 7]] {
         assert_eq!(cut(sizes), whole, "{sizes:?}");
     }

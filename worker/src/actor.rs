@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender};
 
-use hipr_io::{ConnId, Event, Mailbox, Notice};
+use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
 use tracing::{debug, error};
 
 use crate::SessionLimits;
@@ -50,6 +50,7 @@ pub(crate) struct Actor {
     seats: BTreeMap<ConnId, Seat>,
     line: VecDeque<ConnId>,
     collected_bytes: Rc<Cell<usize>>,
+    bodies: BodyPool,
 }
 
 impl Actor {
@@ -64,7 +65,8 @@ impl Actor {
         requests: Arc<Requests>,
     ) -> Self {
         let (seats, line, collected_bytes) = Default::default();
-        Self { device, limits, mailbox, inbox, sender, requests, seats, line, collected_bytes }
+        let bodies = BodyPool::new(limits.chunk_bytes);
+        Self { device, limits, mailbox, inbox, sender, requests, seats, line, collected_bytes, bodies }
     }
 
     /// Serves until it is told to stop.
@@ -146,6 +148,7 @@ impl Actor {
             limits: &self.limits,
             requests: &self.requests,
             collected_bytes: &self.collected_bytes,
+            bodies: &self.bodies,
             waker: &|| {
                 let (sender, woken) = (sender.clone(), woken.clone());
                 Waker::new(move || {

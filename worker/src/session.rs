@@ -13,7 +13,7 @@ use std::mem;
 use std::rc::Rc;
 use std::task::Poll;
 
-use hipr_io::{Batch, Body, ConnId, Item, Notice};
+use hipr_io::{Batch, Body, BodyPool, ConnId, Item, Notice};
 use hipr_proto::{
     Class, HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket, visit,
 };
@@ -34,6 +34,8 @@ pub(crate) struct Env<'a> {
     /// Bytes that all sessions together have collected of tails.
     pub(crate) collected_bytes: &'a Rc<Cell<usize>>,
     pub(crate) waker: &'a dyn Fn() -> Waker,
+    /// What carries bytes of device memory to the loop.
+    pub(crate) bodies: &'a BodyPool,
 }
 
 /// Why a turn ended.
@@ -457,10 +459,13 @@ impl Session {
     fn read_chunk(&mut self, env: &Env<'_>, src: Region, offset: u64) {
         let left = self.responder.stream_left();
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
-        let mut chunk = vec![0; len];
-        if let Err(error) = self.owned.context().and_then(|context| context.read(&src, offset, &mut chunk)) {
+        let mut failed = None;
+        let chunk = env.bodies.body(len, |bytes| {
+            let read = self.owned.context().and_then(|context| context.read(&src, offset, bytes));
+            failed = read.inspect_err(|_| bytes.fill(0)).err();
+        });
+        if let Some(error) = failed {
             tracing::warn!(conn = %self.conn, %error, "device memory cannot be read");
-            chunk.fill(0);
             self.responder.keep(error);
         }
         self.broken = self.broken.or(self.responder.push_data(chunk).err());
