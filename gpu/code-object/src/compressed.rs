@@ -10,21 +10,24 @@
 //!
 //! and the stream. The hash is the first 8 bytes of the uncompressed bundle's MD5.
 
-use std::io::Read;
+use std::fmt::{self, Debug, Formatter};
+use std::io::{self, Read};
 
 use flate2::{Decompress, FlushDecompress, Status};
 use md5::{Digest, Md5};
+use zstd::stream::raw::{DParameter, Operation};
 
 use crate::bytes::{array, u16_at, u32_at, u64_at};
 use crate::image::{ImageError, Need};
-use crate::zstd::{self, BlockHeader, ZstdError};
 
 pub(crate) const MAGIC: &[u8] = b"CCOB";
 
 /// What unpacking may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A compressed bundle that claims or has more uncompressed bytes than this is refused.
+    /// A compressed bundle that claims or has more uncompressed bytes than this is refused. So is a zstd frame with
+    /// a window longer than the next power of two, if that is over 8 MiB: the frame can then not be of a bundle that
+    /// is short enough. Windows over 2 GiB are refused in any case.
     pub uncompressed_max_bytes: u64,
 }
 
@@ -105,7 +108,8 @@ impl CompressedHeader {
 
 /// The bundle inside the compressed bundle that starts at `image[0]`; its length and hash are checked.
 ///
-/// Memory grows with what the stream yields, never with what the header claims.
+/// Memory in use grows with what the stream yields, never with what the header claims. libzstd reserves addresses for
+/// the window that a zstd frame declares, within [`Limits`], and uses as much of it as the stream yields.
 pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
     let header = CompressedHeader::parse(image)?;
     let len = header.uncompressed_bytes;
@@ -115,20 +119,14 @@ pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
     let end = header.total_bytes.unwrap_or(image.len() as u64);
     let stream = usize::try_from(end).ok().and_then(|end| image.get(header.header_bytes..end));
     let stream = stream.ok_or(ImageError::Truncated { needed: end, len: image.len() as u64 })?;
-    let damaged = |error: &dyn std::fmt::Display| ImageError::Damaged(error.to_string());
     let bundle = match header.method {
-        Method::Zlib => {
-            let mut bundle = Vec::new();
-            // One byte more than claimed is enough to see that the claim is wrong.
-            let result = flate2::read::ZlibDecoder::new(stream).take(len + 1).read_to_end(&mut bundle);
-            result.map_err(|error| damaged(&error))?;
-            bundle
-        }
-        Method::Zstd => {
-            let limit = usize::try_from(len).map_err(|error| damaged(&error))?;
-            zstd::decompress(stream, limit).map_err(|error| damaged(&error))?
-        }
+        Method::Zlib => read_past(flate2::read::ZlibDecoder::new(stream), len),
+        Method::Zstd => zstd_reader(stream, limits).and_then(|reader| read_past(reader, len)),
     };
+    let bundle = bundle.map_err(damaged)?;
+    if bundle.len() as u64 > len {
+        return Err(yields_more());
+    }
     if bundle.len() as u64 != len {
         return Err(ImageError::Damaged(format!("it unpacks to another length than {len} bytes")));
     }
@@ -139,18 +137,65 @@ pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
     Ok(bundle)
 }
 
+/// All bytes, but not more than one byte after `len`: that suffices to see that `len` is wrong.
+fn read_past(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(len.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Unpacks the zstd frame at the start of `stream`; what follows the frame is not looked at.
+fn zstd_reader(stream: &[u8], limits: Limits) -> io::Result<impl Read> {
+    let mut reader = zstd::Decoder::with_buffer(stream)?.single_frame();
+    reader.window_log_max(window_log_max(limits))?;
+    Ok(reader)
+}
+
+/// The longest window that each decoder should take (RFC 8878, 3.1.1.1.2): 8 MiB.
+const WINDOW_LOG_COMMON: u32 = 23;
+/// The longest that libzstd can take.
+const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
+
+/// Compressors cut the window to a power of two that the content fits in.
+fn window_log_max(limits: Limits) -> u32 {
+    let window = limits.uncompressed_max_bytes.checked_next_power_of_two();
+    window.map_or(WINDOW_LOG_MAX, u64::ilog2).clamp(WINDOW_LOG_COMMON, WINDOW_LOG_MAX)
+}
+
+fn damaged(error: impl fmt::Display) -> ImageError {
+    ImageError::Damaged(error.to_string())
+}
+
+fn yields_more() -> ImageError {
+    ImageError::Damaged("it unpacks to more than its header says".to_owned())
+}
+
 fn hash(bundle: &[u8]) -> u64 {
     let digest = Md5::digest(bundle);
     array(&digest, 0).map_or(0, u64::from_le_bytes)
 }
 
-/// Progress in finding the end of a version 1 stream.
-#[derive(Debug)]
-pub(crate) enum StreamEnd {
-    /// The next zstd block header is at this offset of the image.
-    Zstd { block_at: usize, checksum_bytes: usize },
-    /// The zlib stream was inflated up to this offset of the image.
-    Zlib { inflate: Decompress, at: usize },
+/// Progress in finding the end of a version 1 stream: it is unpacked and the output is dropped.
+pub(crate) struct StreamEnd {
+    decoder: StreamDecoder,
+    /// Offset in the image up to which the stream was unpacked.
+    at: usize,
+    /// Bytes that it yielded.
+    yielded: u64,
+}
+
+enum StreamDecoder {
+    Zlib(Decompress),
+    Zstd(zstd::stream::raw::Decoder<'static>),
+}
+
+impl Debug for StreamEnd {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamEnd")
+            .field("at", &self.at)
+            .field("yielded", &self.yielded)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How many bytes the compressed bundle that starts with `prefix` has.
@@ -162,68 +207,74 @@ pub(crate) fn needed(prefix: &[u8], stream: &mut Option<StreamEnd>) -> Result<Ne
     if let Some(total) = header.total_bytes {
         return Ok(Need::Total(total));
     }
-    let state = match stream {
-        Some(state) => state,
-        None => stream.insert(match header.method {
-            Method::Zlib => StreamEnd::Zlib { inflate: Decompress::new(true), at: header.header_bytes },
-            Method::Zstd => {
-                let frame = prefix.get(header.header_bytes..).unwrap_or_default();
-                let Some(frame) = zstd::frame_header(frame).map_err(damaged_stream)? else {
-                    return Ok(Need::More(header.header_bytes as u64 + 5));
-                };
-                let block_at = header.header_bytes + frame.bytes;
-                StreamEnd::Zstd { block_at, checksum_bytes: frame.checksum_bytes }
-            }
-        }),
+    let stream = match stream {
+        Some(stream) => stream,
+        None => stream.insert(StreamEnd::new(&header).map_err(damaged)?),
     };
-    match state {
-        StreamEnd::Zstd { block_at, checksum_bytes } => zstd_end(prefix, block_at, *checksum_bytes),
-        StreamEnd::Zlib { inflate, at } => zlib_end(prefix, inflate, at, header.uncompressed_bytes),
-    }
+    stream.advance(prefix, header.uncompressed_bytes)
 }
 
-fn zstd_end(prefix: &[u8], block_at: &mut usize, checksum_bytes: usize) -> Result<Need, ImageError> {
-    loop {
-        let block = BlockHeader::read(prefix, *block_at).map_err(damaged_stream)?;
-        let Some(block) = block else { return Ok(Need::More((*block_at + BlockHeader::BYTES) as u64)) };
-        *block_at += BlockHeader::BYTES + block.body_bytes();
-        if block.last {
-            return Ok(Need::Total((*block_at + checksum_bytes) as u64));
-        }
-    }
-}
-
-fn damaged_stream(error: ZstdError) -> ImageError {
-    ImageError::Damaged(error.to_string())
+/// What one step did.
+struct Step {
+    read: usize,
+    yielded: usize,
+    /// The stream has at least this many bytes behind those that are there; 0 at its end.
+    left: usize,
 }
 
 /// A deflate stream that has not ended is followed by at least this many bytes of checksum.
-const ZLIB_TRAILER_BYTES: u64 = 4;
+const ZLIB_TRAILER_BYTES: usize = 4;
 
-fn zlib_end(
-    prefix: &[u8],
-    inflate: &mut Decompress,
-    at: &mut usize,
-    uncompressed_bytes: u64,
-) -> Result<Need, ImageError> {
-    let mut sink = vec![0; 64 << 10];
-    loop {
-        let input = prefix.get(*at..).unwrap_or_default();
-        let (read_before, made_before) = (inflate.total_in(), inflate.total_out());
-        let status = inflate.decompress(input, &mut sink, FlushDecompress::None);
-        let status = status.map_err(|error| ImageError::Damaged(error.to_string()))?;
-        let read = inflate.total_in() - read_before;
-        *at += read as usize;
-        if inflate.total_out() > uncompressed_bytes {
-            return Err(ImageError::Damaged(format!("it unpacks to more than {uncompressed_bytes} bytes")));
+impl StreamEnd {
+    fn new(header: &CompressedHeader) -> io::Result<StreamEnd> {
+        let decoder = match header.method {
+            Method::Zlib => StreamDecoder::Zlib(Decompress::new(true)),
+            Method::Zstd => {
+                let mut decoder = zstd::stream::raw::Decoder::new()?;
+                decoder.set_parameter(DParameter::WindowLogMax(window_log_max(Limits::default())))?;
+                StreamDecoder::Zstd(decoder)
+            }
+        };
+        Ok(StreamEnd { decoder, at: header.header_bytes, yielded: 0 })
+    }
+
+    fn advance(&mut self, prefix: &[u8], uncompressed_bytes: u64) -> Result<Need, ImageError> {
+        let mut sink = vec![0; 64 << 10];
+        loop {
+            let input = prefix.get(self.at..).unwrap_or_default();
+            let step = self.step(input, &mut sink, uncompressed_bytes)?;
+            self.at += step.read;
+            self.yielded += step.yielded as u64;
+            if self.yielded > uncompressed_bytes {
+                return Err(yields_more());
+            }
+            if step.left == 0 {
+                return Ok(Need::Total(self.at as u64));
+            }
+            if step.read == 0 && step.yielded == 0 {
+                return Ok(Need::More(prefix.len() as u64 + step.left as u64));
+            }
         }
-        if status == Status::StreamEnd {
-            return Ok(Need::Total(*at as u64));
-        }
-        if read == 0 && inflate.total_out() == made_before {
-            // In the trailer itself fewer bytes may be left, but never none.
-            let sure = if inflate.total_out() == uncompressed_bytes { 1 } else { ZLIB_TRAILER_BYTES };
-            return Ok(Need::More(prefix.len() as u64 + sure));
+    }
+
+    fn step(&mut self, input: &[u8], sink: &mut [u8], uncompressed_bytes: u64) -> Result<Step, ImageError> {
+        match &mut self.decoder {
+            StreamDecoder::Zlib(inflate) => {
+                let (read_before, made_before) = (inflate.total_in(), inflate.total_out());
+                let status = inflate.decompress(input, sink, FlushDecompress::None).map_err(damaged)?;
+                // In the trailer itself fewer bytes may be left, but never none.
+                let sure = if inflate.total_out() == uncompressed_bytes { 1 } else { ZLIB_TRAILER_BYTES };
+                Ok(Step {
+                    read: (inflate.total_in() - read_before) as usize,
+                    yielded: (inflate.total_out() - made_before) as usize,
+                    left: if status == Status::StreamEnd { 0 } else { sure },
+                })
+            }
+            StreamDecoder::Zstd(decoder) => {
+                let status = decoder.run_on_buffers(input, sink).map_err(damaged)?;
+                // ZSTD_decompressStream promises to suggest no more than is left of the frame.
+                Ok(Step { read: status.bytes_read, yielded: status.bytes_written, left: status.remaining })
+            }
         }
     }
 }

@@ -107,9 +107,9 @@ impl Format {
 /// Call [`Measure::advance`] with ever longer prefixes: each [`Need::More`] is a number of bytes that the image is
 /// sure to have, so nothing outside the image needs to be read. A caller may give more than was asked for. Files
 /// say their length in their headers, with one exception: a compressed bundle of version 1, whose stream ends
-/// itself. Its zstd frames are walked block by block; its zlib streams are inflated (the output is dropped), and as
-/// deflate does not announce how long it is, `More` then asks for a few bytes at a time: give what is left of the
-/// memory page, which can always be read.
+/// itself. Such a stream is unpacked and the output is dropped. A zstd frame says before each block how long the
+/// block is; deflate does not announce how long it is, so `More` then asks for a few bytes at a time: give what is
+/// left of the memory page, which can always be read.
 #[derive(Debug, Default)]
 pub struct Measure {
     stream: Option<compressed::StreamEnd>,

@@ -26,7 +26,6 @@ mod msgpack;
 mod relocation;
 mod select;
 mod target;
-mod zstd;
 
 pub use bundle::{Bundle, BundleEntry};
 pub use compressed::{CompressedHeader, Limits, Method, decompress};

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{IMAGES, ZLIB, ZSTD, ccob, clang_zstd_stream, data, raw_zstd_stream, zlib_stream};
+use common::{
+    IMAGES, ZLIB, ZSTD, ccob, clang_zstd_stream, data, long_matches_zstd_stream, raw_zstd_stream,
+    streamed_zstd, zlib_stream,
+};
 use hipr_code_object::{
     Bundle, CompressedHeader, Format, ImageError, Limits, Measure, Method, Need, decompress, image_len,
     needed_len,
@@ -52,6 +55,10 @@ fn images_of_every_version() -> Vec<(String, Vec<u8>)> {
             format!("v{version} raw zstd"),
             ccob(version, ZSTD, &bundle, &raw_zstd_stream(&bundle, 10)),
         ));
+        images.push((
+            format!("v{version} streamed zstd"),
+            ccob(version, ZSTD, &bundle, &streamed_zstd(&bundle, 10_000, 27)),
+        ));
     }
     images
 }
@@ -59,8 +66,8 @@ fn images_of_every_version() -> Vec<(String, Vec<u8>)> {
 #[test]
 fn measuring_never_asks_for_bytes_outside_of_the_image() {
     for (name, image) in images_of_every_version() {
-        // Steps of every length meet the end of a zlib stream at every distance.
-        for start in 1..if name.contains("zlib") { 12 } else { 3 } {
+        // Steps of every length meet the end of a stream at every distance.
+        for start in 1..if name.starts_with("v1") { 12 } else { 3 } {
             // Only what was asked for is shown: as if the next byte could not be read.
             let (mut measure, mut known, mut steps) = (Measure::new(), start, 0);
             let total = loop {
@@ -134,6 +141,75 @@ fn a_window_larger_than_the_bundle_costs_nothing() {
 }
 
 #[test]
+fn windows_are_limited_as_the_bundle_is() {
+    let bundle = data("one.bundle");
+    let tight = Limits { uncompressed_max_bytes: bundle.len() as u64 };
+    // Each decoder should take 8 MiB; more only where a bundle could be that long. The longest is 2 GiB.
+    for (exponent, limits, fine) in [
+        (13, tight, true),
+        (14, tight, false),
+        (14, Limits { uncompressed_max_bytes: (8 << 20) + 1 }, true),
+        (22, Limits::default(), false),
+        (22, Limits { uncompressed_max_bytes: u64::MAX }, false),
+    ] {
+        let result = decompress(&ccob(2, ZSTD, &bundle, &raw_zstd_stream(&bundle, exponent)), limits);
+        match result {
+            Ok(found) => assert!(fine && found == bundle, "{exponent}, {limits:?}"),
+            Err(error) => assert!(!fine && matches!(error, ImageError::Damaged(_)), "{exponent}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_bundle_may_be_longer_than_the_window() {
+    // 3 MiB that repeat at a distance of 100 KB with changes, so that matches reach over block and window ends.
+    let (mut state, mut bundle) = (1u32, Vec::new());
+    for at in 0..3usize << 20 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let fresh = at < 100_000 || state >> 24 == 0;
+        let byte = if fresh { (state >> 16) as u8 } else { bundle[at - 100_000] };
+        bundle.push(byte);
+    }
+    let stream = streamed_zstd(&bundle, 1 << 20, 18);
+    assert!(stream.len() < bundle.len() / 4, "{}", stream.len());
+    let image = ccob(1, ZSTD, &bundle, &stream);
+    assert!(decompress(&image, Limits::default()).as_ref() == Ok(&bundle));
+    let (mut measure, mut known) = (Measure::new(), 1);
+    while let Need::More(len) = measure.advance(&image[..known]).unwrap() {
+        known = len as usize;
+    }
+    assert_eq!(known, image.len());
+}
+
+#[test]
+fn only_whole_frames_of_their_own_are_unpacked() {
+    let bundle = data("one.bundle");
+    let stream = streamed_zstd(&bundle, 10_000, 20);
+    let unpack = |stream: &[u8]| decompress(&ccob(2, ZSTD, &bundle, stream), Limits::default());
+    assert_eq!(unpack(&stream).as_ref(), Ok(&bundle));
+    // Also where only the checksum is missing or wrong.
+    for len in [0, 3, 5, 9, stream.len() / 2, stream.len() - 4, stream.len() - 1] {
+        let result = unpack(&stream[..len]);
+        assert!(matches!(result, Err(ImageError::Damaged(_))), "{len}: {result:?}");
+    }
+    let mut wrong = stream.clone();
+    *wrong.last_mut().unwrap() ^= 1;
+    assert!(matches!(unpack(&wrong), Err(ImageError::Damaged(_))));
+    // What follows the frame is not looked at.
+    assert_eq!(unpack(&[&stream[..], b"more"].concat()).as_ref(), Ok(&bundle));
+    // A frame in front that is skipped, and one that needs dictionary 7.
+    let skippable = [&[0x50, 0x2a, 0x4d, 0x18, 1, 0, 0, 0, 0][..], &stream].concat();
+    assert!(matches!(unpack(&skippable), Err(ImageError::Damaged(_))));
+    let raw = raw_zstd_stream(&bundle, 10);
+    let dictionary = [&raw[..4], &[1], &raw[5..6], &[7], &raw[6..]].concat();
+    assert!(matches!(unpack(&dictionary), Err(ImageError::Damaged(_))));
+    for stream in [&long_matches_zstd_stream(), &dictionary] {
+        let result = image_len(&ccob(1, ZSTD, &bundle, stream));
+        assert!(matches!(result, Err(ImageError::Damaged(_))), "{result:?}");
+    }
+}
+
+#[test]
 fn limits_hold_for_claims_and_for_contents() {
     let bundle = data("one.bundle");
     let len = bundle.len() as u64;
@@ -148,7 +224,7 @@ fn limits_hold_for_claims_and_for_contents() {
             assert!(matches!(result, Err(ImageError::Damaged(_))), "{result:?}");
         }
         let length = image_len(&ccob(1, method, &bundle[..1000], &stream));
-        assert_eq!(length.is_err(), method == ZLIB, "{length:?}");
+        assert!(matches!(length, Err(ImageError::Damaged(_))), "{length:?}");
     }
 }
 

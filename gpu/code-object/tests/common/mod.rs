@@ -65,6 +65,43 @@ pub(crate) fn raw_zstd_stream(bundle: &[u8], exponent: u8) -> Vec<u8> {
     frame
 }
 
+/// A zstd frame that a compressor wrote without knowing how long `bundle` is, in blocks of at most `block_bytes`, with
+/// a window of 2^`window_log`, long distance matches and a checksum.
+pub(crate) fn streamed_zstd(bundle: &[u8], block_bytes: usize, window_log: u32) -> Vec<u8> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), 5).unwrap();
+    encoder.window_log(window_log).unwrap();
+    encoder.long_distance_matching(true).unwrap();
+    encoder.include_checksum(true).unwrap();
+    for part in bundle.chunks(block_bytes) {
+        encoder.write_all(part).unwrap();
+        encoder.flush().unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+/// Four bytes, then one block of 60,000 matches of 131,074 bytes each: 7.8 GB out of 120 kB, if blocks could be
+/// longer than 128 KiB.
+pub(crate) fn long_matches_zstd_stream() -> Vec<u8> {
+    let mut block = vec![0, 255];
+    block.extend_from_slice(&(60_000u16 - 0x7f00).to_le_bytes());
+    block.extend_from_slice(&[0b0101_0100, 0, 0, 52]);
+    block.extend(std::iter::repeat_n(0xff, 120_000));
+    block.push(1);
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x58, 4 << 3, 0, 0];
+    frame.extend_from_slice(b"abcd");
+    frame.extend_from_slice(&((block.len() as u32) << 3 | 2 << 1 | 1).to_le_bytes()[..3]);
+    frame.extend_from_slice(&block);
+    frame
+}
+
+/// A compressed bundle that claims `claim` uncompressed bytes.
+pub(crate) fn claiming(version: u16, claim: u32, stream: &[u8]) -> Vec<u8> {
+    let mut image = ccob(version, ZSTD, &[], stream);
+    let at = if version == 1 { 8 } else { 12 };
+    image[at..at + 4].copy_from_slice(&claim.to_le_bytes());
+    image
+}
+
 /// A compressed bundle of any version and method around a ready stream.
 pub(crate) fn ccob(version: u16, method: u16, bundle: &[u8], stream: &[u8]) -> Vec<u8> {
     let mut image = b"CCOB".to_vec();
