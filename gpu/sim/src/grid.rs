@@ -21,9 +21,9 @@ use crate::step::{Machine, Stop, run};
 use crate::wave::Wave;
 
 /// Instructions that a wave executes before the next one of its group has its turn.
-const WAVE_INSTRUCTIONS: u64 = 8192;
+const WAVE_INSTRUCTIONS: u64 = 2048;
 /// How often the waves of a group have their turn before another group has its one.
-const ROUNDS: u32 = 4;
+const ROUNDS: u32 = 2;
 /// Barriers that a group may pass in one slice.
 const BARRIERS: u32 = 512;
 /// How long a thread works on a grid before other work has its turn.
