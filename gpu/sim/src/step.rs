@@ -98,7 +98,8 @@ impl Program {
     #[inline(always)]
     fn at(&self, pc: u64) -> Result<&Insn, Cause> {
         let offset = pc.wrapping_sub(self.base);
-        let index = (offset / 4) as usize;
+        // An offset that is no multiple of 4 becomes one beyond all code.
+        let index = offset.rotate_right(2) as usize;
         let Some(page) = self.pages.get(index / PAGE_WORDS) else { return Err(Cause::BadPc) };
         if let Some(page) = page.get()
             && let Some(insn) = page[index % PAGE_WORDS].get()
