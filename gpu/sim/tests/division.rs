@@ -119,9 +119,8 @@ fn hard_quotients_f32() {
     let mut bench = Bench::default();
     let mut random = Random::new(2);
     for _ in 0..20_000 {
-        let d: [f32; 64] =
-            std::array::from_fn(|_| f32::from_bits(random.u32() & 0x7fff_ffff))
-                .map(|d: f32| if d.is_finite() { d } else { 3.0 });
+        let d: [f32; 64] = std::array::from_fn(|_| f32::from_bits(random.u32() & 0x7fff_ffff))
+            .map(|d: f32| if d.is_finite() { d } else { 3.0 });
         let n = d.map(|d| {
             let short = f64::from(random.u32() >> (random.u32() % 32))
                 * 2f64.powi(-(random.u32() as i32 % 170).abs());

@@ -101,3 +101,93 @@ impl Random {
         (self.u64() >> 32) as u32
     }
 }
+
+/// What v3 holds before an instruction writes it.
+const OLD: u32 = 0xdead_beef;
+
+/// Runs one instruction on every case: v1, v2, v4 and what v3 must be then. With all lanes, with some, with none.
+pub fn check(words: &[u32], text: &str, cases: &[(u32, u32, u32, u32)]) {
+    for exec in [u64::MAX, 0xaaaa_5555_0ff0_8001, 0] {
+        let mut bench = Bench::default();
+        for chunk in cases.chunks(LANES) {
+            let case = |lane: usize| chunk[lane % chunk.len()];
+            bench.wave.set_exec(exec);
+            bench.fill(1, |lane| case(lane).0);
+            bench.fill(2, |lane| case(lane).1);
+            bench.fill(4, |lane| case(lane).2);
+            bench.fill(3, |_| OLD);
+            bench.run(words);
+            for lane in 0..LANES {
+                let (a, b, c, result) = case(lane);
+                let expected = if exec >> lane & 1 == 1 { result } else { OLD };
+                let got = bench.wave.row(3)[lane];
+                assert_eq!(
+                    got, expected,
+                    "{text}: v1 {a:#x}, v2 {b:#x}, v4 {c:#x}: {got:#x}, not {expected:#x}"
+                );
+            }
+        }
+    }
+}
+
+/// The same of an instruction with one source, v1.
+pub fn check1(words: &[u32], text: &str, cases: &[(u32, u32)]) {
+    check(words, text, &cases.iter().map(|&(a, result)| (a, 0, 0, result)).collect::<Vec<_>>());
+}
+
+/// The same of an instruction with two sources, v1 and v2.
+pub fn check2(words: &[u32], text: &str, cases: &[(u32, u32, u32)]) {
+    check(words, text, &cases.iter().map(|&(a, b, result)| (a, b, 0, result)).collect::<Vec<_>>());
+}
+
+/// Operands of an instruction with 64-bit results.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wide {
+    pub v1: u32,
+    pub v2: u32,
+    pub v4: u64,
+    pub v6: u64,
+    pub v10: u64,
+}
+
+/// Runs one instruction on every case: operands, and what v[8:9] must be then.
+pub fn check_wide(words: &[u32], text: &str, cases: &[(Wide, u64)]) {
+    const OLD_WIDE: u64 = 0x0123_4567_89ab_cdef;
+    for exec in [u64::MAX, 0xaaaa_5555_0ff0_8001, 0] {
+        let mut bench = Bench::default();
+        for chunk in cases.chunks(LANES) {
+            let case = |lane: usize| chunk[lane % chunk.len()];
+            bench.wave.set_exec(exec);
+            bench.fill(1, |lane| case(lane).0.v1);
+            bench.fill(2, |lane| case(lane).0.v2);
+            bench.fill64(4, |lane| case(lane).0.v4);
+            bench.fill64(6, |lane| case(lane).0.v6);
+            bench.fill64(10, |lane| case(lane).0.v10);
+            bench.fill64(8, |_| OLD_WIDE);
+            bench.run(words);
+            let results = bench.row64(8);
+            for (lane, &got) in results.iter().enumerate() {
+                let (operands, result) = case(lane);
+                let expected = if exec >> lane & 1 == 1 { result } else { OLD_WIDE };
+                assert_eq!(got, expected, "{text}: {operands:x?}: {got:#x}, not {expected:#x}");
+            }
+        }
+    }
+}
+
+/// The bits of an f32.
+pub fn f(value: f32) -> u32 {
+    value.to_bits()
+}
+
+/// The bits of an f64.
+pub fn d(value: f64) -> u64 {
+    value.to_bits()
+}
+
+/// Signalling NaN.
+pub const SNAN: u32 = 0x7f80_0001;
+/// The same, made quiet.
+pub const QUIETED: u32 = 0x7fc0_0001;
+/// A quiet NaN.
+pub const QNAN: u32 = 0x7fc0_0123;
