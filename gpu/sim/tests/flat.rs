@@ -1,0 +1,1008 @@
+//! Global and flat memory.
+
+mod bench;
+use bench::{Bench, MEMORY};
+use hipr_sim::aperture::{PRIVATE_BASE, SHARED_BASE};
+use hipr_sim::fault::{Cause, Fault};
+use hipr_sim::mem::BadAddress;
+use hipr_sim::wave::{LANES, Row};
+
+/// Some lanes on, some off, in every row of 16.
+const SOME: u64 = 0xf0f0_8001_0000_fff1;
+const LEN_BYTES: u64 = 1 << 16;
+
+fn is_on(exec: u64, lane: usize) -> bool {
+    exec >> lane & 1 == 1
+}
+
+/// A byte of the memory of [`bench`].
+fn byte(offset: u64) -> u8 {
+    (offset as u8).wrapping_mul(7) ^ (offset >> 8) as u8 ^ 0x80
+}
+
+/// `N` bytes of the memory of [`bench`].
+fn bytes<const N: usize>(offset: u64) -> [u8; N] {
+    std::array::from_fn(|index| byte(offset + index as u64))
+}
+
+fn word(offset: u64) -> u32 {
+    u32::from_le_bytes(bytes(offset))
+}
+
+/// A wave whose v[0:1] and s[0:1] point at memory full of bytes that tell where they are.
+fn bench() -> Bench {
+    let mut bench = Bench::default();
+    let all: Vec<u8> = (0..LEN_BYTES).map(byte).collect();
+    bench.space.write(MEMORY, &all).unwrap();
+    bench.wave.set_pair(0, MEMORY);
+    bench
+}
+
+fn read<const N: usize>(bench: &Bench, addr: u64) -> [u8; N] {
+    let mut out = [0; N];
+    bench.space.read(addr, &mut out).unwrap();
+    out
+}
+
+fn read_word(bench: &Bench, offset: u64) -> u32 {
+    u32::from_le_bytes(read(bench, MEMORY + offset))
+}
+
+/// Ways to spread the lanes over memory: next to each other, with gaps, backwards, scattered and unaligned, all at one place.
+const SPREADS: [fn(usize) -> u64; 6] = [
+    |lane| 0x1000 + lane as u64 * 4,
+    |lane| 0x1000 + lane as u64 * 16,
+    |lane| 0x1000 + lane as u64 * 8,
+    |lane| 0x1000 - lane as u64 * 12,
+    |lane| (lane as u64 * 0x9e37 + 3) & 0x3fff,
+    |_| 0x404,
+];
+
+#[test]
+fn loads_of_words_however_the_lanes_are_spread() {
+    let loads = [
+        &[
+            0xdc508008, 0x0a7f0000, // global_load_dword v10, v[0:1], off offset:8
+        ],
+        &[
+            0xdc548008, 0x0a7f0000, // global_load_dwordx2 v[10:11], v[0:1], off offset:8
+        ],
+        &[
+            0xdc588008, 0x0a7f0000, // global_load_dwordx3 v[10:12], v[0:1], off offset:8
+        ],
+        &[
+            0xdc5c8008, 0x0a7f0000, // global_load_dwordx4 v[10:13], v[0:1], off offset:8
+        ],
+        &[
+            0xdc500008, 0x0a000000, // flat_load_dword v10, v[0:1] offset:8
+        ],
+        &[
+            0xdc540008, 0x0a000000, // flat_load_dwordx2 v[10:11], v[0:1] offset:8
+        ],
+        &[
+            0xdc580008, 0x0a000000, // flat_load_dwordx3 v[10:12], v[0:1] offset:8
+        ],
+        &[
+            0xdc5c0008, 0x0a000000, // flat_load_dwordx4 v[10:13], v[0:1] offset:8
+        ],
+    ];
+    for spread in SPREADS {
+        for exec in [u64::MAX, SOME, 1 << 63, 0] {
+            for (index, load) in loads.iter().enumerate() {
+                let mut bench = bench();
+                bench.fill64(0, |lane| MEMORY + spread(lane));
+                (10..16).for_each(|register| bench.fill(register, |_| 7));
+                bench.wave.set_exec(exec);
+                bench.run(*load);
+                for register in 0..6 {
+                    let loaded = register <= index % 4;
+                    let expected: Row = std::array::from_fn(|lane| {
+                        let offset = spread(lane) + 8 + register as u64 * 4;
+                        if loaded && is_on(exec, lane) { word(offset) } else { 7 }
+                    });
+                    assert_eq!(bench.wave.row(10 + register), &expected, "{load:x?}, EXEC {exec:#x}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn stores_of_words_however_the_lanes_are_spread() {
+    let stores = [
+        &[
+            0xdc708008, 0x007f0a00, // global_store_dword v[0:1], v10, off offset:8
+        ],
+        &[
+            0xdc748008, 0x007f0a00, // global_store_dwordx2 v[0:1], v[10:11], off offset:8
+        ],
+        &[
+            0xdc788008, 0x007f0a00, // global_store_dwordx3 v[0:1], v[10:12], off offset:8
+        ],
+        &[
+            0xdc7c8008, 0x007f0a00, // global_store_dwordx4 v[0:1], v[10:13], off offset:8
+        ],
+        &[
+            0xdc700008, 0x00000a00, // flat_store_dword v[0:1], v10 offset:8
+        ],
+        &[
+            0xdc740008, 0x00000a00, // flat_store_dwordx2 v[0:1], v[10:11] offset:8
+        ],
+        &[
+            0xdc780008, 0x00000a00, // flat_store_dwordx3 v[0:1], v[10:12] offset:8
+        ],
+        &[
+            0xdc7c0008, 0x00000a00, // flat_store_dwordx4 v[0:1], v[10:13] offset:8
+        ],
+    ];
+    for spread in SPREADS {
+        for exec in [u64::MAX, SOME, 1 << 63, 0] {
+            for (index, store) in stores.iter().enumerate() {
+                let mut bench = bench();
+                bench.fill64(0, |lane| MEMORY + spread(lane));
+                for register in 0..4 {
+                    bench.fill(10 + register, |lane| (0xa000_0000 + register * 0x10_0000 + lane) as u32);
+                }
+                bench.wave.set_exec(exec);
+                bench.run(*store);
+                // Lanes come one after the other, so that the last one's bytes stay.
+                let mut expected: Vec<u8> = (0..0x8000).map(byte).collect();
+                for lane in (0..LANES).filter(|&lane| is_on(exec, lane)) {
+                    for register in 0..=index % 4 {
+                        let at = spread(lane) as usize + 8 + register * 4;
+                        let value = (0xa000_0000 + register * 0x10_0000 + lane) as u32;
+                        expected[at..at + 4].copy_from_slice(&value.to_le_bytes());
+                    }
+                }
+                assert!(read::<0x8000>(&bench, MEMORY)[..] == expected, "{store:x?}, EXEC {exec:#x}");
+            }
+        }
+    }
+}
+
+#[test]
+fn addresses_are_pairs_or_a_scalar_and_an_offset() {
+    let mut bench = bench();
+    bench.fill64(0, |lane| MEMORY + lane as u64 * 4);
+    bench.fill(2, |lane| lane as u32 * 4 + 0x20);
+    bench.fill64(4, |lane| MEMORY + 0x1000 + lane as u64 * 4);
+    // The offset in a register is unsigned.
+    bench.fill(3, |lane| 0xffff_f000 + lane as u32 * 4);
+    bench.wave.set_pair(2, MEMORY + 0x2000 - 0xffff_f000);
+    bench.run(&[
+        0xdc508000, 0x0a000002, // global_load_dword v10, v2, s[0:1]
+        0xdc508fff, 0x0b000002, // global_load_dword v11, v2, s[0:1] offset:4095
+        0xdc509000, 0x0c7f0004, // global_load_dword v12, v[4:5], off offset:-4096
+        0xdc509ff0, 0x0d020003, // global_load_dword v13, v3, s[2:3] offset:-16
+        0xdc500fff, 0x0e000000, // flat_load_dword v14, v[0:1] offset:4095
+    ]);
+    for lane in 0..LANES {
+        let step = lane as u64 * 4;
+        let loaded: [u32; 5] = std::array::from_fn(|index| bench.wave.row(10 + index)[lane]);
+        assert_eq!(
+            loaded,
+            [word(step + 0x20), word(step + 0x101f), word(step), word(step + 0x1ff0), word(step + 4095)]
+        );
+    }
+}
+
+#[test]
+fn small_loads_extend_and_keep_halves() {
+    let loads: [(&[u32], fn(u64) -> u32); 10] = [
+        (
+            &[
+                0xdc408000, 0x0a7f0000, // global_load_ubyte v10, v[0:1], off
+            ],
+            |at| u32::from(byte(at)),
+        ),
+        (
+            &[
+                0xdc448000, 0x0a7f0000, // global_load_sbyte v10, v[0:1], off
+            ],
+            |at| i32::from(byte(at) as i8) as u32,
+        ),
+        (
+            &[
+                0xdc488000, 0x0a7f0000, // global_load_ushort v10, v[0:1], off
+            ],
+            |at| word(at) & 0xffff,
+        ),
+        (
+            &[
+                0xdc4c0000, 0x0a000000, // flat_load_sshort v10, v[0:1]
+            ],
+            |at| i32::from(word(at) as i16) as u32,
+        ),
+        (
+            &[
+                0xdc808000, 0x0a7f0000, // global_load_ubyte_d16 v10, v[0:1], off
+            ],
+            |at| 0xaaaa_0000 | u32::from(byte(at)),
+        ),
+        (
+            &[
+                0xdc848000, 0x0a7f0000, // global_load_ubyte_d16_hi v10, v[0:1], off
+            ],
+            |at| 0xbbbb | u32::from(byte(at)) << 16,
+        ),
+        (
+            &[
+                0xdc880000, 0x0a000000, // flat_load_sbyte_d16 v10, v[0:1]
+            ],
+            |at| 0xaaaa_0000 | u32::from(byte(at) as i8 as u16),
+        ),
+        (
+            &[
+                0xdc8c8000, 0x0a7f0000, // global_load_sbyte_d16_hi v10, v[0:1], off
+            ],
+            |at| 0xbbbb | u32::from(byte(at) as i8 as u16) << 16,
+        ),
+        (
+            &[
+                0xdc908000, 0x0a7f0000, // global_load_short_d16 v10, v[0:1], off
+            ],
+            |at| 0xaaaa_0000 | word(at) & 0xffff,
+        ),
+        (
+            &[
+                0xdc940000, 0x0a000000, // flat_load_short_d16_hi v10, v[0:1]
+            ],
+            |at| 0xbbbb | word(at) << 16,
+        ),
+    ];
+    for (load, expected) in loads {
+        for exec in [u64::MAX, SOME, 0] {
+            let mut bench = bench();
+            bench.fill64(0, |lane| MEMORY + lane as u64 * 5);
+            bench.fill(10, |_| 0xaaaa_bbbb);
+            bench.wave.set_exec(exec);
+            bench.run(load);
+            for lane in 0..LANES {
+                let expected = if is_on(exec, lane) { expected(lane as u64 * 5) } else { 0xaaaa_bbbb };
+                assert_eq!(bench.wave.row(10)[lane], expected, "{load:x?}, lane {lane}");
+            }
+        }
+    }
+}
+
+#[test]
+fn small_stores_leave_their_neighbours_alone() {
+    let stores: [(&[u32], usize, u32); 4] = [
+        (
+            &[
+                0xdc608000, 0x007f0a00, // global_store_byte v[0:1], v10, off
+            ],
+            1,
+            0,
+        ),
+        (
+            &[
+                0xdc640000, 0x00000a00, // flat_store_byte_d16_hi v[0:1], v10
+            ],
+            1,
+            16,
+        ),
+        (
+            &[
+                0xdc680000, 0x00000a00, // flat_store_short v[0:1], v10
+            ],
+            2,
+            0,
+        ),
+        (
+            &[
+                0xdc6c8000, 0x007f0a00, // global_store_short_d16_hi v[0:1], v10, off
+            ],
+            2,
+            16,
+        ),
+    ];
+    for (store, len, shift) in stores {
+        for exec in [u64::MAX, SOME, 0] {
+            let mut bench = bench();
+            bench.fill64(0, |lane| MEMORY + 1 + lane as u64 * 3);
+            bench.fill(10, |lane| 0x1122_3344 + lane as u32 * 0x0101_0101);
+            bench.wave.set_exec(exec);
+            bench.run(store);
+            let mut expected: Vec<u8> = (0..0x100).map(byte).collect();
+            for lane in (0..LANES).filter(|&lane| is_on(exec, lane)) {
+                let value = (0x1122_3344 + lane as u32 * 0x0101_0101) >> shift;
+                expected[1 + lane * 3..][..len].copy_from_slice(&value.to_le_bytes()[..len]);
+            }
+            assert_eq!(read::<0x100>(&bench, MEMORY)[..], expected, "{store:x?}, EXEC {exec:#x}");
+        }
+    }
+}
+
+#[test]
+fn data_may_be_in_accumulation_registers() {
+    let mut bench = bench();
+    // a4 is register 68.
+    bench.fill64(0, |lane| MEMORY + lane as u64 * 4);
+    bench.fill(68, |lane| lane as u32);
+    bench.run(&[
+        0xdc508000, 0x02ff0000, // global_load_dword a2, v[0:1], off
+        0xdc708400, 0x00ff0400, // global_store_dword v[0:1], a4, off offset:1024
+        0xdc500400, 0x0a000000, // flat_load_dword v10, v[0:1] offset:1024
+        0xdd098400, 0x06ff0400, // global_atomic_add a6, v[0:1], a4, off offset:1024 sc0
+    ]);
+    for lane in 0..LANES {
+        assert_eq!(bench.wave.row(66)[lane], word(lane as u64 * 4));
+        assert_eq!(bench.wave.row(10)[lane], lane as u32);
+        assert_eq!(bench.wave.row(70)[lane], lane as u32);
+        assert_eq!(read_word(&bench, 1024 + lane as u64 * 4), 2 * lane as u32);
+    }
+}
+
+#[test]
+fn an_address_may_be_overwritten_by_what_it_points_at() {
+    let mut bench = bench();
+    bench.fill64(0, |lane| MEMORY + lane as u64 * 16);
+    bench.run(&[
+        0xdc5c8000, 0x007f0000, // global_load_dwordx4 v[0:3], v[0:1], off
+    ]);
+    for lane in 0..LANES {
+        for register in 0..4 {
+            assert_eq!(bench.wave.row(register)[lane], word(lane as u64 * 16 + register as u64 * 4));
+        }
+    }
+}
+
+/// The lane, address, length and direction of an illegal access.
+fn illegal(fault: &Fault) -> (Option<u32>, u64, u64, bool) {
+    match fault.cause {
+        Cause::IllegalAddress { lane, access: BadAddress { addr, len_bytes }, write } => {
+            (lane, addr, len_bytes, write)
+        }
+        _ => panic!("{fault}"),
+    }
+}
+
+#[test]
+fn wild_addresses_are_faults_of_the_first_such_lane() {
+    let code: [(&[u32], u64, bool); 6] = [
+        (
+            &[
+                0xdc548000, 0x0a7f0000, // global_load_dwordx2 v[10:11], v[0:1], off
+            ],
+            8,
+            false,
+        ),
+        (
+            &[
+                0xdc7c8000, 0x007f0a00, // global_store_dwordx4 v[0:1], v[10:13], off
+            ],
+            16,
+            true,
+        ),
+        (
+            &[
+                0xdc400000, 0x0a000000, // flat_load_ubyte v10, v[0:1]
+            ],
+            1,
+            false,
+        ),
+        (
+            &[
+                0xdc680000, 0x00000a00, // flat_store_short v[0:1], v10
+            ],
+            2,
+            true,
+        ),
+        (
+            &[
+                0xdd088000, 0x007f0a00, // global_atomic_add v[0:1], v10, off
+            ],
+            4,
+            true,
+        ),
+        (
+            &[
+                0xdd880000, 0x00000a00, // flat_atomic_add_x2 v[0:1], v[10:11]
+            ],
+            8,
+            true,
+        ),
+    ];
+    for (code, len_bytes, write) in code {
+        for addr in [0, 8, MEMORY - 16, MEMORY + LEN_BYTES, u64::MAX - 15] {
+            let mut bench = bench();
+            bench.fill64(0, |lane| if lane < 40 { MEMORY + lane as u64 * 16 } else { addr });
+            // Lane 40 is off.
+            bench.wave.set_exec(!(1 << 40));
+            bench.fill(10, |_| 5);
+            let fault = bench.try_run(code).unwrap_err();
+            assert_eq!(illegal(&fault), (Some(41), addr, len_bytes, write), "{code:x?}");
+            assert_eq!((fault.pc, bench.wave.pc), (bench::CODE, bench::CODE));
+            if !write {
+                assert_eq!(bench.wave.row(10), &[5; LANES], "a load that faults writes nothing");
+            }
+            // Lanes that are off may have any address.
+            bench.wave.set_exec((1 << 40) - 1);
+            bench.run(code);
+        }
+    }
+}
+
+#[test]
+fn accesses_that_reach_beyond_the_end_are_faults() {
+    let mut bench = bench();
+    bench.fill64(0, |lane| MEMORY + LEN_BYTES - 64 * 16 + lane as u64 * 16);
+    bench.run(&[
+        0xdc5c8000, 0x0a7f0000, // global_load_dwordx4 v[10:13], v[0:1], off
+    ]);
+    let fault = bench
+        .try_run(&[
+            0xdc5c8004, 0x0a7f0000, // global_load_dwordx4 v[10:13], v[0:1], off offset:4
+        ])
+        .unwrap_err();
+    assert_eq!(illegal(&fault), (Some(63), MEMORY + LEN_BYTES - 12, 16, false));
+    let fault = bench
+        .try_run(&[
+            0xdc7c8004, 0x007f0a00, // global_store_dwordx4 v[0:1], v[10:13], off offset:4
+        ])
+        .unwrap_err();
+    assert_eq!(illegal(&fault), (Some(63), MEMORY + LEN_BYTES - 12, 16, true));
+}
+
+#[test]
+fn flat_addresses_reach_lds_and_scratch() {
+    let mut bench = bench();
+    // By lane modulo 4: memory, LDS, own scratch, own scratch elsewhere.
+    let addr = |lane: usize| match lane % 4 {
+        0 => MEMORY + lane as u64 * 8,
+        1 => SHARED_BASE + lane as u64 * 8,
+        2 => PRIVATE_BASE + 16,
+        _ => PRIVATE_BASE + 40,
+    };
+    bench.fill64(0, addr);
+    bench.fill(10, |lane| 0x100 + lane as u32);
+    bench.fill(11, |lane| 0x200 + lane as u32);
+    bench.run(&[
+        0xdc740000, 0x00000a00, // flat_store_dwordx2 v[0:1], v[10:11]
+        0xdc540000, 0x0c000000, // flat_load_dwordx2 v[12:13], v[0:1]
+        0xdc480004, 0x0e000000, // flat_load_ushort v14, v[0:1] offset:4
+        0xdd090000, 0x0f000a00, // flat_atomic_add v15, v[0:1], v10 sc0
+        0xdc500000, 0x10000000, // flat_load_dword v16, v[0:1]
+    ]);
+    for lane in 0..LANES {
+        let row: [u32; 5] = std::array::from_fn(|index| bench.wave.row(12 + index)[lane]);
+        let value = 0x100 + lane as u32;
+        assert_eq!(row, [value, value + 0x100, value + 0x100, value, 2 * value], "lane {lane}");
+        match lane % 4 {
+            0 => assert_eq!(read_word(&bench, lane as u64 * 8), 2 * value),
+            1 => assert_eq!(bench.lds.load_u32(lane as u32 * 8), 2 * value),
+            2 => assert_eq!(bench.scratch.load_u32(lane, 16), Some(2 * value)),
+            _ => assert_eq!(bench.scratch.load_u32(lane, 40), Some(2 * value)),
+        }
+    }
+}
+
+#[test]
+fn whole_rows_of_lds_and_scratch_by_flat_addresses() {
+    for exec in [u64::MAX, SOME, 0] {
+        let mut bench = bench();
+        bench.fill64(0, |lane| SHARED_BASE + 256 + lane as u64 * 16);
+        bench.fill64(2, |_| PRIVATE_BASE + 32);
+        for register in 0..4 {
+            bench.fill(10 + register, |lane| (register * 0x100 + lane) as u32);
+        }
+        bench.wave.set_exec(exec);
+        bench.run(&[
+            0xdc7c0000, 0x00000a00, // flat_store_dwordx4 v[0:1], v[10:13]
+            0xdc7c0000, 0x00000a02, // flat_store_dwordx4 v[2:3], v[10:13]
+            0xdc5c0000, 0x14000000, // flat_load_dwordx4 v[20:23], v[0:1]
+            0xdc5c0000, 0x18000002, // flat_load_dwordx4 v[24:27], v[2:3]
+        ]);
+        for lane in 0..LANES {
+            for register in 0..4 {
+                let expected = if is_on(exec, lane) { (register * 0x100 + lane) as u32 } else { 0 };
+                assert_eq!(bench.lds.load_u32((256 + lane * 16 + register * 4) as u32), expected);
+                assert_eq!(bench.scratch.load_u32(lane, 32 + register as u32 * 4), Some(expected));
+                assert_eq!(bench.wave.row(20 + register)[lane], expected);
+                assert_eq!(bench.wave.row(24 + register)[lane], expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn flat_addresses_beyond_lds_and_scratch() {
+    let mut bench = bench();
+    // LDS of 4096 bytes: beyond its end reads give 0 and writes are dropped.
+    bench.fill64(0, |_| SHARED_BASE + 4092);
+    bench.fill(10, |_| 3);
+    bench.fill(11, |_| 4);
+    bench.run(&[
+        0xdc740000, 0x00000a00, // flat_store_dwordx2 v[0:1], v[10:11]
+        0xdc540000, 0x0c000000, // flat_load_dwordx2 v[12:13], v[0:1]
+    ]);
+    assert_eq!((bench.wave.row(12), bench.wave.row(13)), (&[3; LANES], &[0; LANES]));
+    // Scratch of 256 bytes: an error.
+    bench.fill64(0, |lane| PRIVATE_BASE + if lane == 9 { 252 } else { 248 });
+    let fault = bench
+        .try_run(&[
+            0xdc540000, 0x0c000000, // flat_load_dwordx2 v[12:13], v[0:1]
+        ])
+        .unwrap_err();
+    assert_eq!(illegal(&fault), (Some(9), PRIVATE_BASE + 252, 8, false));
+}
+
+/// Runs an atomic of v[10:..] on memory at 8 bytes a lane: v[20:21] and the 8 bytes after it.
+fn run_atomic(code: &[u32], old: u64, data: [u32; 4], exec: u64) -> (u64, u64) {
+    let mut bench = bench();
+    for lane in 0..LANES as u64 {
+        bench.space.store_u64(MEMORY + lane * 8, old).unwrap();
+    }
+    bench.fill64(0, |lane| MEMORY + lane as u64 * 8);
+    for (register, value) in (10..).zip(data) {
+        bench.fill(register, |_| value);
+    }
+    bench.fill64(20, |_| 0x7777_7777_7777_7777);
+    bench.wave.set_exec(exec);
+    bench.run(code);
+    let returned = bench.row64(20);
+    let new: [u64; LANES] =
+        std::array::from_fn(|lane| u64::from_le_bytes(read(&bench, MEMORY + lane as u64 * 8)));
+    let on = exec.trailing_zeros() as usize;
+    for lane in 0..LANES {
+        let expected = if is_on(exec, lane) { (returned[on], new[on]) } else { (0x7777_7777_7777_7777, old) };
+        assert_eq!((returned[lane], new[lane]), expected, "lane {lane}");
+    }
+    (returned[on], new[on])
+}
+
+/// Old value, data, new value.
+type Case = (u32, [u32; 2], u32);
+
+#[test]
+fn atomics_on_words() {
+    const NEG: u32 = u32::MAX;
+    let code: [(&[u32], &[u32], &[Case]); 17] = [
+        (
+            &[
+                0xdd018000, 0x147f0a00, // global_atomic_swap v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd000000, 0x00000a00, // flat_atomic_swap v[0:1], v10
+            ],
+            &[(5, [7, 0], 7)],
+        ),
+        (
+            &[
+                0xdd058000, 0x147f0a00, // global_atomic_cmpswap v20, v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd040000, 0x00000a00, // flat_atomic_cmpswap v[0:1], v[10:11]
+            ],
+            &[(5, [7, 5], 7), (5, [7, 6], 5)],
+        ),
+        (
+            &[
+                0xdd098000, 0x147f0a00, // global_atomic_add v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd080000, 0x00000a00, // flat_atomic_add v[0:1], v10
+            ],
+            &[(5, [NEG, 0], 4)],
+        ),
+        (
+            &[
+                0xdd0d8000, 0x147f0a00, // global_atomic_sub v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd0c0000, 0x00000a00, // flat_atomic_sub v[0:1], v10
+            ],
+            &[(5, [7, 0], NEG - 1)],
+        ),
+        (
+            &[
+                0xdd118000, 0x147f0a00, // global_atomic_smin v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd100000, 0x00000a00, // flat_atomic_smin v[0:1], v10
+            ],
+            &[(5, [NEG, 0], NEG), (5, [6, 0], 5)],
+        ),
+        (
+            &[
+                0xdd158000, 0x147f0a00, // global_atomic_umin v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd140000, 0x00000a00, // flat_atomic_umin v[0:1], v10
+            ],
+            &[(5, [NEG, 0], 5), (5, [4, 0], 4)],
+        ),
+        (
+            &[
+                0xdd198000, 0x147f0a00, // global_atomic_smax v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd180000, 0x00000a00, // flat_atomic_smax v[0:1], v10
+            ],
+            &[(5, [NEG, 0], 5), (5, [6, 0], 6)],
+        ),
+        (
+            &[
+                0xdd1d8000, 0x147f0a00, // global_atomic_umax v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd1c0000, 0x00000a00, // flat_atomic_umax v[0:1], v10
+            ],
+            &[(5, [NEG, 0], NEG), (5, [4, 0], 5)],
+        ),
+        (
+            &[
+                0xdd218000, 0x147f0a00, // global_atomic_and v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd200000, 0x00000a00, // flat_atomic_and v[0:1], v10
+            ],
+            &[(0b0011, [0b0101, 0], 0b0001)],
+        ),
+        (
+            &[
+                0xdd258000, 0x147f0a00, // global_atomic_or v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd240000, 0x00000a00, // flat_atomic_or v[0:1], v10
+            ],
+            &[(0b0011, [0b0101, 0], 0b0111)],
+        ),
+        (
+            &[
+                0xdd298000, 0x147f0a00, // global_atomic_xor v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd280000, 0x00000a00, // flat_atomic_xor v[0:1], v10
+            ],
+            &[(0b0011, [0b0101, 0], 0b0110)],
+        ),
+        (
+            &[
+                0xdd2d8000, 0x147f0a00, // global_atomic_inc v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd2c0000, 0x00000a00, // flat_atomic_inc v[0:1], v10
+            ],
+            &[(5, [7, 0], 6), (7, [7, 0], 0), (8, [7, 0], 0), (NEG - 1, [NEG, 0], NEG)],
+        ),
+        (
+            &[
+                0xdd318000, 0x147f0a00, // global_atomic_dec v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd300000, 0x00000a00, // flat_atomic_dec v[0:1], v10
+            ],
+            &[(5, [7, 0], 4), (0, [7, 0], 7), (8, [7, 0], 7), (7, [7, 0], 6)],
+        ),
+        (
+            &[
+                0xdd358000, 0x147f0a00, // global_atomic_add_f32 v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd340000, 0x00000a00, // flat_atomic_add_f32 v[0:1], v10
+            ],
+            &[(1.5f32.to_bits(), [2.25f32.to_bits(), 0], 3.75f32.to_bits()), (1, [1, 0], 2)],
+        ),
+        // 1.0 + 2.0 and 1.0 + 2^-11, which is halfway and goes to the even one.
+        (
+            &[
+                0xdd398000, 0x147f0a00, // global_atomic_pk_add_f16 v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd380000, 0x00000a00, // flat_atomic_pk_add_f16 v[0:1], v10
+            ],
+            &[(0x3c00_3c00, [0x1000_4000, 0], 0x3c00_4200)],
+        ),
+        (
+            &[
+                0xdd498000, 0x147f0a00, // global_atomic_pk_add_bf16 v20, v[0:1], v10, off sc0
+            ],
+            &[
+                0xdd480000, 0x00000a00, // flat_atomic_pk_add_bf16 v[0:1], v10
+            ],
+            &[(0x3f80_3f80, [0x3b80_4000, 0], 0x3f80_4040)],
+        ),
+        (
+            &[
+                0xdf098000, 0x147f0a00, // global_atomic_add v20, v[0:1], v10, off sc0 sc1
+            ],
+            &[
+                0xdf080000, 0x00000a00, // flat_atomic_add v[0:1], v10 sc1
+            ],
+            &[(1, [1, 0], 2)],
+        ),
+    ];
+    for (returning, silent, cases) in code {
+        for &(old, [first, second], new) in cases {
+            let high = 0x1234_5678_0000_0000;
+            for exec in [u64::MAX, SOME] {
+                let memory = high | u64::from(old);
+                let expected = (0x7777_7777_0000_0000 | u64::from(old), high | u64::from(new));
+                assert_eq!(
+                    run_atomic(returning, memory, [first, second, 0, 0], exec),
+                    expected,
+                    "{returning:x?}"
+                );
+                let expected = (0x7777_7777_7777_7777, high | u64::from(new));
+                assert_eq!(run_atomic(silent, memory, [first, second, 0, 0], exec), expected, "{silent:x?}");
+            }
+        }
+    }
+}
+
+/// Old value, data, new value.
+type WideCase = (u64, [u64; 2], u64);
+
+#[test]
+fn atomics_on_pairs_of_words() {
+    const NEG: u64 = u64::MAX;
+    const BIG: u64 = 5 << 32;
+    let code: [(&[u32], &[u32], &[WideCase]); 16] = [
+        (
+            &[
+                0xdd818000, 0x147f0a00, // global_atomic_swap_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd800000, 0x00000a00, // flat_atomic_swap_x2 v[0:1], v[10:11]
+            ],
+            &[(BIG, [7, 0], 7)],
+        ),
+        (
+            &[
+                0xdd858000, 0x147f0a00, // global_atomic_cmpswap_x2 v[20:21], v[0:1], v[10:13], off sc0
+            ],
+            &[
+                0xdd840000, 0x00000a00, // flat_atomic_cmpswap_x2 v[0:1], v[10:13]
+            ],
+            &[(BIG, [7, BIG], 7), (BIG, [7, 0], BIG), (BIG | 1, [7, 1], BIG | 1)],
+        ),
+        (
+            &[
+                0xdd898000, 0x147f0a00, // global_atomic_add_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd880000, 0x00000a00, // flat_atomic_add_x2 v[0:1], v[10:11]
+            ],
+            &[(0xffff_ffff, [1, 0], 1 << 32), (5, [NEG, 0], 4)],
+        ),
+        (
+            &[
+                0xdd8d8000, 0x147f0a00, // global_atomic_sub_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd8c0000, 0x00000a00, // flat_atomic_sub_x2 v[0:1], v[10:11]
+            ],
+            &[(1 << 32, [1, 0], 0xffff_ffff)],
+        ),
+        (
+            &[
+                0xdd918000, 0x147f0a00, // global_atomic_smin_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd900000, 0x00000a00, // flat_atomic_smin_x2 v[0:1], v[10:11]
+            ],
+            &[(BIG, [NEG, 0], NEG), (BIG, [6 << 32, 0], BIG)],
+        ),
+        (
+            &[
+                0xdd958000, 0x147f0a00, // global_atomic_umin_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd940000, 0x00000a00, // flat_atomic_umin_x2 v[0:1], v[10:11]
+            ],
+            &[(BIG, [NEG, 0], BIG), (BIG, [4 << 32, 0], 4 << 32)],
+        ),
+        (
+            &[
+                0xdd998000, 0x147f0a00, // global_atomic_smax_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd980000, 0x00000a00, // flat_atomic_smax_x2 v[0:1], v[10:11]
+            ],
+            &[(BIG, [NEG, 0], BIG), (BIG, [6 << 32, 0], 6 << 32)],
+        ),
+        (
+            &[
+                0xdd9d8000, 0x147f0a00, // global_atomic_umax_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd9c0000, 0x00000a00, // flat_atomic_umax_x2 v[0:1], v[10:11]
+            ],
+            &[(BIG, [NEG, 0], NEG), (BIG, [4 << 32, 0], BIG)],
+        ),
+        (
+            &[
+                0xdda18000, 0x147f0a00, // global_atomic_and_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdda00000, 0x00000a00, // flat_atomic_and_x2 v[0:1], v[10:11]
+            ],
+            &[(0x3 << 40, [0x5 << 40, 0], 0x1 << 40)],
+        ),
+        (
+            &[
+                0xdda58000, 0x147f0a00, // global_atomic_or_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdda40000, 0x00000a00, // flat_atomic_or_x2 v[0:1], v[10:11]
+            ],
+            &[(0x3 << 40, [0x5 << 40, 0], 0x7 << 40)],
+        ),
+        (
+            &[
+                0xdda98000, 0x147f0a00, // global_atomic_xor_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdda80000, 0x00000a00, // flat_atomic_xor_x2 v[0:1], v[10:11]
+            ],
+            &[(0x3 << 40, [0x5 << 40, 0], 0x6 << 40)],
+        ),
+        (
+            &[
+                0xddad8000, 0x147f0a00, // global_atomic_inc_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xddac0000, 0x00000a00, // flat_atomic_inc_x2 v[0:1], v[10:11]
+            ],
+            &[(0xffff_ffff, [NEG, 0], 1 << 32), (BIG, [BIG, 0], 0), (BIG + 1, [BIG, 0], 0)],
+        ),
+        (
+            &[
+                0xddb18000, 0x147f0a00, // global_atomic_dec_x2 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xddb00000, 0x00000a00, // flat_atomic_dec_x2 v[0:1], v[10:11]
+            ],
+            &[(BIG, [BIG, 0], BIG - 1), (0, [BIG, 0], BIG), (BIG + 1, [BIG, 0], BIG)],
+        ),
+        (
+            &[
+                0xdd3d8000, 0x147f0a00, // global_atomic_add_f64 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd3c0000, 0x00000a00, // flat_atomic_add_f64 v[0:1], v[10:11]
+            ],
+            &[(1.5f64.to_bits(), [2.25f64.to_bits(), 0], 3.75f64.to_bits()), (1, [1, 0], 2)],
+        ),
+        (
+            &[
+                0xdd418000, 0x147f0a00, // global_atomic_min_f64 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd400000, 0x00000a00, // flat_atomic_min_f64 v[0:1], v[10:11]
+            ],
+            &[
+                (1.5f64.to_bits(), [(-2f64).to_bits(), 0], (-2f64).to_bits()),
+                (0, [(-0f64).to_bits(), 0], (-0f64).to_bits()),
+                (1.5f64.to_bits(), [f64::NAN.to_bits(), 0], 1.5f64.to_bits()),
+                (f64::NAN.to_bits(), [1.5f64.to_bits(), 0], 1.5f64.to_bits()),
+            ],
+        ),
+        (
+            &[
+                0xdd458000, 0x147f0a00, // global_atomic_max_f64 v[20:21], v[0:1], v[10:11], off sc0
+            ],
+            &[
+                0xdd440000, 0x00000a00, // flat_atomic_max_f64 v[0:1], v[10:11]
+            ],
+            &[
+                (1.5f64.to_bits(), [(-2f64).to_bits(), 0], 1.5f64.to_bits()),
+                ((-0f64).to_bits(), [0, 0], 0),
+                (1.5f64.to_bits(), [f64::INFINITY.to_bits(), 0], f64::INFINITY.to_bits()),
+                (f64::NAN.to_bits(), [1.5f64.to_bits(), 0], 1.5f64.to_bits()),
+            ],
+        ),
+    ];
+    for (returning, silent, cases) in code {
+        for &(old, [first, second], new) in cases {
+            let data = [first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32];
+            for exec in [u64::MAX, SOME] {
+                assert_eq!(run_atomic(returning, old, data, exec), (old, new), "{returning:x?}");
+                assert_eq!(run_atomic(silent, old, data, exec), (0x7777_7777_7777_7777, new), "{silent:x?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lanes_that_update_one_word_come_one_after_the_other() {
+    let mut bench = bench();
+    bench.space.store_u32(MEMORY, 100).unwrap();
+    bench.fill64(0, |_| MEMORY);
+    bench.fill(10, |lane| lane as u32);
+    bench.wave.set_exec(SOME);
+    bench.run(&[
+        0xdd098000, 0x147f0a00, // global_atomic_add v20, v[0:1], v10, off sc0
+    ]);
+    let mut sum = 100;
+    for lane in 0..LANES {
+        let expected = if is_on(SOME, lane) { sum } else { 0 };
+        assert_eq!(bench.wave.row(20)[lane], expected, "lane {lane}");
+        sum += if is_on(SOME, lane) { lane as u32 } else { 0 };
+    }
+    assert_eq!(read_word(&bench, 0), sum);
+}
+
+#[test]
+fn misaligned_atomics_are_faults() {
+    let code: [(&[u32], u64); 4] = [
+        (
+            &[
+                0xdd088000, 0x007f0a00, // global_atomic_add v[0:1], v10, off
+            ],
+            2,
+        ),
+        (
+            &[
+                0xdd340000, 0x00000a00, // flat_atomic_add_f32 v[0:1], v10
+            ],
+            1,
+        ),
+        (
+            &[
+                0xdd888000, 0x007f0a00, // global_atomic_add_x2 v[0:1], v[10:11], off
+            ],
+            4,
+        ),
+        (
+            &[
+                0xdd840000, 0x00000a00, // flat_atomic_cmpswap_x2 v[0:1], v[10:13]
+            ],
+            4,
+        ),
+    ];
+    for base in [MEMORY, SHARED_BASE, PRIVATE_BASE] {
+        for (code, offset) in code {
+            if base != MEMORY && code[0] >> 14 & 3 == 2 {
+                continue;
+            }
+            let mut bench = bench();
+            bench.fill64(0, |lane| base + if lane == 3 { offset } else { 0 });
+            let fault = bench.try_run(code).unwrap_err();
+            assert_eq!(fault.cause, Cause::MisalignedAtomic { lane: 3, addr: base + offset }, "{code:x?}");
+        }
+    }
+}
+
+#[test]
+fn shared_pairs_are_loaded_and_stored_whole() {
+    let mut bench = bench();
+    bench.fill64(0, |lane| MEMORY + lane as u64 * 8);
+    bench.fill64(2, |lane| MEMORY + 0x1004 + lane as u64 * 8);
+    bench.run(&[
+        0xde548000, 0x0a7f0000, // global_load_dwordx2 v[10:11], v[0:1], off sc1
+        0xdc550000, 0x0c000002, // flat_load_dwordx2 v[12:13], v[2:3] sc0
+        0xde758000, 0x007f0c00, // global_store_dwordx2 v[0:1], v[12:13], off sc0 sc1
+        0xde740000, 0x00000a02, // flat_store_dwordx2 v[2:3], v[10:11] sc1
+    ]);
+    for lane in 0..LANES {
+        let (near, far) = (lane as u64 * 8, 0x1004 + lane as u64 * 8);
+        assert_eq!((bench.wave.row(10)[lane], bench.wave.row(11)[lane]), (word(near), word(near + 4)));
+        assert_eq!((bench.wave.row(12)[lane], bench.wave.row(13)[lane]), (word(far), word(far + 4)));
+        assert_eq!(read::<8>(&bench, MEMORY + near), bytes(far));
+        assert_eq!(read::<8>(&bench, MEMORY + far), bytes(near));
+    }
+}
+
+#[test]
+fn loads_straight_to_lds() {
+    let mut bench = bench();
+    bench.fill64(0, |lane| MEMORY + lane as u64 * 12);
+    bench.wave.sgpr[hipr_sim::wave::M0] = 0x7777_0100;
+    bench.wave.set_exec(SOME);
+    bench.run(&[
+        0xdca88000, 0x007f0000, // global_load_lds_dword v[0:1], off
+        0xdc9c8400, 0x007f0000, // global_load_lds_sbyte v[0:1], off offset:1024
+        0xdca08800, 0x007f0000, // global_load_lds_ushort v[0:1], off offset:2048
+    ]);
+    for lane in 0..LANES {
+        let at = lane as u64 * 12;
+        let expected = [word(at), i32::from(byte(at + 1024) as i8) as u32, word(at + 2048) & 0xffff];
+        for (index, expected) in expected.into_iter().enumerate() {
+            let loaded = bench.lds.load_u32((0x100 + index * 1024 + lane * 4) as u32);
+            assert_eq!(loaded, if is_on(SOME, lane) { expected } else { 0 }, "lane {lane}");
+        }
+    }
+}
