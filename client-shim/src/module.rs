@@ -90,13 +90,17 @@ fn usize_of(len: u64) -> HipResult<usize> {
     usize::try_from(len).map_err(|_| HipError::INVALID_IMAGE)
 }
 
-/// The code object for a device out of an image: what is sent to the worker.
+/// The code object for a device out of an image: what is sent to the worker. A device that does not say what it is gets the
+/// image whole.
 ///
 /// # Errors
 /// `hipErrorNoBinaryForGpu` when there is none, `hipErrorInvalidImage` when the image is damaged.
 pub(crate) fn code_for<'a>(session: &Session, device: i32, image: &'a [u8]) -> HipResult<Cow<'a, [u8]>> {
     let properties = session.properties(device)?;
     let architecture = properties.gcn_arch_name.as_str();
+    if architecture.is_empty() {
+        return Ok(Cow::Borrowed(image));
+    }
     let target: Target = architecture.parse().map_err(|error| {
         tracing::warn!("the worker's device {device} has the architecture {architecture:?}: {error}");
         HipError::NO_BINARY_FOR_GPU

@@ -7,7 +7,7 @@
 //! has the same program.
 //!
 //! **Exit.** The destructor of the library runs after those of the program. It writes what is still in the
-//! buffer, tells the worker good-bye and waits for its answer (at most [`GOODBYE_TIMEOUT`]), so that a program that
+//! buffer, tells the worker good-bye and waits for its answer (at most 5 seconds), so that a program that
 //! launches kernels and ends has launched them.
 
 use std::cell::{Cell, RefCell};

@@ -73,16 +73,18 @@ impl How {
         if !self.grid.iter().zip(&self.block).all(fits) {
             return Err(self.empty);
         }
+        // A device that does not tell its limits, with 0, judges for itself.
         let properties = session.properties(state::device())?;
         let threads = self.block.iter().map(|n| u64::from(*n)).product::<u64>();
-        if threads > u64::try_from(properties.max_threads_per_block).unwrap_or(0) {
+        let most = u64::try_from(properties.max_threads_per_block).unwrap_or(0);
+        if most > 0 && threads > most {
             return Err(HipError::INVALID_CONFIGURATION);
         }
         // HIP API: a block larger than the kernel was compiled for.
         if function.max_threads.is_some_and(|most| most > 0 && threads > u64::from(most)) {
             return Err(HipError::LAUNCH_FAILURE);
         }
-        if self.shared_mem as u64 > properties.shared_mem_per_block {
+        if properties.shared_mem_per_block > 0 && self.shared_mem as u64 > properties.shared_mem_per_block {
             return Err(HipError::INVALID_VALUE);
         }
         Ok(())

@@ -1,0 +1,309 @@
+//! What the tests share: the C functions as a program declares them, programs in processes of their own, and workers.
+#![allow(dead_code, reason = "each test uses some of it")]
+
+use std::ffi::{c_char, c_void};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::{env, thread};
+
+use hipr_proto::{HipError, Limits, Opcode, Outbox, Outcome, Rx, Server, Wire, op};
+use hipr_worker::device::script::Script;
+use hipr_worker::{Config, Handle, Worker};
+
+/// HIP's functions, as C declares them.
+pub(crate) mod hip {
+    use super::{c_char, c_void};
+
+    #[repr(C)]
+    #[derive(Clone, Copy)]
+    pub(crate) struct Dim3 {
+        pub(crate) x: u32,
+        pub(crate) y: u32,
+        pub(crate) z: u32,
+    }
+
+    #[repr(C)]
+    pub(crate) struct PointerAttribute {
+        pub(crate) kind: i32,
+        pub(crate) device: i32,
+        pub(crate) device_pointer: *mut c_void,
+        pub(crate) host_pointer: *mut c_void,
+        pub(crate) is_managed: i32,
+        pub(crate) flags: u32,
+    }
+
+    pub(crate) type Ptr = *mut c_void;
+
+    // The functions are in the library that is being tested.
+    use amdhip64 as _;
+    unsafe extern "C" {
+        pub(crate) fn hipInit(flags: u32) -> i32;
+        pub(crate) fn hipGetDeviceCount(count: *mut i32) -> i32;
+        pub(crate) fn hipSetDevice(device: i32) -> i32;
+        pub(crate) fn hipGetDevice(device: *mut i32) -> i32;
+        pub(crate) fn hipDriverGetVersion(version: *mut i32) -> i32;
+        pub(crate) fn hipDeviceSynchronize() -> i32;
+        pub(crate) fn hipGetLastError() -> i32;
+        pub(crate) fn hipPeekAtLastError() -> i32;
+        pub(crate) fn hipGetErrorName(code: i32) -> *const c_char;
+        pub(crate) fn hipMalloc(ptr: *mut Ptr, size: usize) -> i32;
+        pub(crate) fn hipFree(ptr: Ptr) -> i32;
+        pub(crate) fn hipHostMalloc(ptr: *mut Ptr, size: usize, flags: u32) -> i32;
+        pub(crate) fn hipHostFree(ptr: Ptr) -> i32;
+        pub(crate) fn hipHostRegister(ptr: Ptr, size: usize, flags: u32) -> i32;
+        pub(crate) fn hipHostUnregister(ptr: Ptr) -> i32;
+        pub(crate) fn hipHostGetDevicePointer(out: *mut Ptr, host: Ptr, flags: u32) -> i32;
+        pub(crate) fn hipMallocManaged(ptr: *mut Ptr, size: usize, flags: u32) -> i32;
+        pub(crate) fn hipMemcpy(dst: Ptr, src: *const c_void, size: usize, kind: i32) -> i32;
+        pub(crate) fn hipMemcpyAsync(
+            dst: Ptr,
+            src: *const c_void,
+            size: usize,
+            kind: i32,
+            stream: Ptr,
+        ) -> i32;
+        pub(crate) fn hipMemcpy2D(
+            d: Ptr,
+            dp: usize,
+            s: *const c_void,
+            sp: usize,
+            w: usize,
+            h: usize,
+            kind: i32,
+        ) -> i32;
+        pub(crate) fn hipMemset(dst: Ptr, value: i32, size: usize) -> i32;
+        pub(crate) fn hipMemsetAsync(dst: Ptr, value: i32, size: usize, stream: Ptr) -> i32;
+        pub(crate) fn hipMemset2D(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize) -> i32;
+        pub(crate) fn hipMemsetD16(dst: Ptr, value: u16, count: usize) -> i32;
+        pub(crate) fn hipPointerGetAttributes(attributes: *mut PointerAttribute, ptr: *const c_void) -> i32;
+        pub(crate) fn hipStreamCreate(stream: *mut Ptr) -> i32;
+        pub(crate) fn hipStreamSynchronize(stream: Ptr) -> i32;
+        pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;
+        pub(crate) fn hipLaunchHostFunc(stream: Ptr, function: Option<extern "C" fn(Ptr)>, data: Ptr) -> i32;
+        pub(crate) fn hipModuleLoadData(module: *mut Ptr, image: *const c_void) -> i32;
+        pub(crate) fn hipGraphCreate(graph: *mut Ptr, flags: u32) -> i32;
+        pub(crate) fn hiprtcVersion(major: *mut i32, minor: *mut i32) -> i32;
+        pub(crate) fn __hipRegisterFatBinary(wrapper: *const c_void) -> *mut Ptr;
+        pub(crate) fn __hipRegisterFunction(
+            modules: *mut Ptr,
+            host: *const c_void,
+            device: *const c_char,
+            name: *const c_char,
+            limit: u32,
+            tid: Ptr,
+            bid: Ptr,
+            block: Ptr,
+            grid: Ptr,
+            warp: *mut i32,
+        );
+        pub(crate) fn __hipUnregisterFatBinary(modules: *mut Ptr);
+        pub(crate) fn hipLaunchKernel(
+            f: *const c_void,
+            grid: Dim3,
+            block: Dim3,
+            args: *mut Ptr,
+            lds: usize,
+            stream: Ptr,
+        ) -> i32;
+    }
+
+    pub(crate) const H2D: i32 = 1;
+    pub(crate) const D2H: i32 = 2;
+    pub(crate) const D2D: i32 = 3;
+    pub(crate) const DEFAULT: i32 = 4;
+}
+
+/// Set for a test that is the program of another one.
+const PROGRAM: &str = "HIPR_TEST_PROGRAM";
+
+/// Whether this test runs as a program, with a library that nothing has used yet. Programs are marked `ignore`, since they
+/// are parts of other tests.
+pub(crate) fn is_program() -> bool {
+    env::var_os(PROGRAM).is_some()
+}
+
+/// The test `name` of this file, as a program of its own.
+pub(crate) fn program(name: &str, worker: SocketAddr) -> Command {
+    let mut command = Command::new(env::current_exe().expect("this test's file"));
+    command
+        .args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(PROGRAM, name)
+        .env("HIPR_WORKER", worker.to_string())
+        .env_remove("HIPR_LOG")
+        .env_remove("HIPR_STATS_FILE")
+        .env_remove("HIPR_CONNECT_TIMEOUT_MS")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Runs a program to its end, which must be a good one; its standard error.
+pub(crate) fn run(mut command: Command) -> String {
+    finish(command.spawn().expect("the program starts"))
+}
+
+/// Waits for a program's end, which must be a good one; its standard error.
+pub(crate) fn finish(child: Child) -> String {
+    let output = child.wait_with_output().expect("the program ends");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}\n{out}\n{err}", output.status);
+    assert!(out.contains("1 passed"), "the program ran: {out}");
+    err.into_owned()
+}
+
+/// The lines that the library wrote.
+pub(crate) fn log_lines(stderr: &str) -> Vec<&str> {
+    stderr.lines().filter(|line| line.starts_with("hipr: ")).collect()
+}
+
+/// Writes a line and waits for one: a program and its test take turns.
+pub(crate) fn tell_test() {
+    println!("\nready");
+    std::io::stdout().flush().expect("somebody reads");
+    let mut byte = [0];
+    let _ = std::io::stdin().read(&mut byte);
+}
+
+/// An address where nobody listens.
+pub(crate) fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+}
+
+/// A real worker with a scripted device.
+pub(crate) fn scripted() -> (Handle, Script) {
+    let script = Script::new();
+    let device = std::sync::Arc::new(script.clone());
+    let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    (Worker::bind(config).and_then(Worker::spawn).expect("a worker"), script)
+}
+
+/// What a worker in a test was asked.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Asked {
+    /// Counted from 0, in the order of connecting.
+    pub(crate) connection: usize,
+    pub(crate) op: Opcode,
+    pub(crate) fixed: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
+}
+
+impl Asked {
+    pub(crate) fn as_op<O: op::Op>(&self) -> O {
+        assert_eq!(self.op, O::OPCODE);
+        O::take(&mut self.fixed.as_slice()).expect("a whole request")
+    }
+}
+
+/// What a worker in a test does with a request.
+pub(crate) enum Reaction {
+    /// It answers that all went well, with this fixed part of the operation's size.
+    Good(Vec<u8>),
+    /// It answers with an error.
+    Bad(HipError),
+    /// It closes the connection.
+    Close,
+}
+
+/// A worker that a test writes: it hears everything and has no device.
+pub(crate) struct FakeWorker {
+    pub(crate) address: SocketAddr,
+    pub(crate) asked: Receiver<Asked>,
+}
+
+impl FakeWorker {
+    /// Starts one; `react` says what happens with each request.
+    pub(crate) fn start(react: impl Fn(&Asked) -> Reaction + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (sender, asked) = mpsc::channel();
+        let react = std::sync::Arc::new(react);
+        thread::spawn(move || {
+            for (connection, socket) in listener.incoming().enumerate() {
+                let (sender, react) = (sender.clone(), std::sync::Arc::clone(&react));
+                let Ok(socket) = socket else { return };
+                thread::spawn(move || serve(connection, socket, &sender, &*react));
+            }
+        });
+        Self { address, asked }
+    }
+
+    /// The requests up to and with the next of `op`.
+    pub(crate) fn until(&self, op: Opcode) -> Vec<Asked> {
+        let mut all = Vec::new();
+        loop {
+            all.push(self.asked.recv().expect("the worker lives"));
+            if all.last().is_some_and(|last| last.op == op) {
+                return all;
+            }
+        }
+    }
+}
+
+fn serve(
+    connection: usize,
+    mut socket: TcpStream,
+    sender: &mpsc::Sender<Asked>,
+    react: &dyn Fn(&Asked) -> Reaction,
+) {
+    let mut server = Server::<Vec<u8>>::new(Limits::default());
+    let mut buffer = vec![0; 64 << 10];
+    let mut open = None;
+    loop {
+        let n = match socket.read(&mut buffer) {
+            Ok(0) | Err(_) => return,
+            Ok(n) => n,
+        };
+        let mut input = &buffer[..n];
+        loop {
+            let done = match server.handle_input(&mut input).expect("a client that knows the protocol") {
+                Rx::Request { ticket, op, fixed, tail } => {
+                    let asked = Asked { connection, op, fixed: fixed.to_vec(), tail: Vec::new() };
+                    open = Some((ticket, asked));
+                    tail == 0
+                }
+                Rx::Data { bytes, last } => {
+                    open.as_mut().expect("a request").1.tail.extend_from_slice(bytes);
+                    last
+                }
+                Rx::NeedMore | Rx::Paused => break,
+            };
+            if !done {
+                continue;
+            }
+            let (ticket, asked) = open.take().expect("a request");
+            let reaction = react(&asked);
+            let _ = sender.send(asked);
+            match reaction {
+                Reaction::Good(fixed) => server.complete(ticket, Outcome::ok_raw(&fixed)).expect("in order"),
+                Reaction::Bad(error) => server.complete(ticket, Outcome::error(error)).expect("in order"),
+                Reaction::Close => return,
+            }
+        }
+        let mut outbox = Outbox::new();
+        server.poll_transmit(&mut outbox);
+        for bytes in outbox.slices() {
+            if socket.write_all(bytes).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The bytes of a reply.
+pub(crate) fn bytes<W: Wire>(reply: &W) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    reply.put(&mut bytes);
+    bytes
+}
+
+/// A worker without a device: allocations have addresses, everything else works and does nothing.
+pub(crate) fn easy(asked: &Asked) -> Reaction {
+    Reaction::Good(match asked.op {
+        Opcode::GET_DEVICE_COUNT => bytes(&op::GetDeviceCountReply { count: 2 }),
+        Opcode::MALLOC => bytes(&op::MallocReply { device_ptr: 0x1000_0000 }),
+        other => vec![0; other.info().map_or(0, |info| info.reply.size)],
+    })
+}

@@ -1,0 +1,347 @@
+//! What goes over the wire and when: requests that nobody waits for, threads, devices, forks, the end of a process.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Write};
+use std::ptr::null_mut;
+use std::{fs, thread};
+
+use hipr_proto::{Opcode, op};
+use support::hip::*;
+use support::{FakeWorker, easy, finish, is_program, log_lines, program, run, tell_test};
+
+/// Operations, without what opens and closes a session.
+fn between(asked: &[support::Asked]) -> Vec<Opcode> {
+    let all = asked.iter().map(|asked| asked.op);
+    all.filter(|op| ![Opcode::INIT, Opcode::SHUTDOWN].contains(op)).collect()
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_waits_for_nothing() {
+    if !is_program() {
+        return;
+    }
+    let mut ptr = null_mut();
+    // SAFETY: C calls with good pointers; a device pointer is only passed on.
+    unsafe {
+        assert_eq!(hipMalloc(&mut ptr, 4096), 0);
+        for value in 0..100 {
+            assert_eq!(hipMemset(ptr, value, 4096), 0);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_ends_has_said_everything() {
+    let worker = FakeWorker::start(easy);
+    let folder = std::env::temp_dir().join(format!("hipr-traffic-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let stats = folder.join("stats.json");
+    let mut command = program("program_that_waits_for_nothing", worker.address);
+    command.env("HIPR_STATS_FILE", &stats);
+    assert_eq!(log_lines(&run(command)), Vec::<&str>::new());
+
+    let asked = worker.until(Opcode::SHUTDOWN);
+    assert_eq!(asked[0].op, Opcode::INIT);
+    let ops = between(&asked);
+    assert_eq!(ops[0], Opcode::MALLOC);
+    assert_eq!(ops[1..], [Opcode::MEMSET_ASYNC; 100]);
+    for (value, asked) in (0..).zip(&asked[2..102]) {
+        let set = asked.as_op::<op::MemsetAsync>().0;
+        assert_eq!((set.dst, set.value, set.size), (0x1000_0000, value, 4096), "in the order of the calls");
+    }
+
+    let line = fs::read_to_string(&stats).expect("the file was written");
+    fs::remove_dir_all(&folder).expect("the folder can go");
+    let number = |name: &str| {
+        let (_, rest) = line.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name}: {line}"));
+        rest.split([',', '}']).next().and_then(|n| n.parse::<u64>().ok()).expect("a number")
+    };
+    assert_eq!(number("calls"), 101);
+    assert_eq!(number("frames_sent"), 103, "INIT, MALLOC, 100 MEMSET, SHUTDOWN");
+    assert_eq!(number("frames_received"), 3);
+    assert_eq!(number("round_trips"), 3);
+    assert_eq!(number("bytes_sent"), 3 * 24 + 12 + 100 * (24 + 28));
+    assert_eq!(number("bytes_received"), 3 * (24 + 4) + 8);
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_launches_and_sleeps() {
+    if !is_program() {
+        return;
+    }
+    let mut ptr = null_mut();
+    // SAFETY: C calls with good pointers; a device pointer is only passed on.
+    unsafe {
+        assert_eq!(hipMalloc(&mut ptr, 4096), 0);
+        assert_eq!(hipMemset(ptr, 1, 4096), 0);
+    }
+    tell_test();
+}
+
+#[test]
+fn what_nobody_waits_for_leaves_all_the_same() {
+    let worker = FakeWorker::start(easy);
+    let mut child = program("program_that_launches_and_sleeps", worker.address).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line == "ready")), "the program is past its calls");
+    // The program sleeps until it is told to go on, and the request arrives.
+    let asked = worker.until(Opcode::MEMSET_ASYNC);
+    assert_eq!(between(&asked), [Opcode::MALLOC, Opcode::MEMSET_ASYNC]);
+    child.stdin.take().expect("piped").write_all(b"go").expect("the program reads");
+    drop(lines);
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_with_two_devices() {
+    if !is_program() {
+        return;
+    }
+    let (mut ptr, mut device) = (null_mut(), -1);
+    // SAFETY: C calls with good pointers.
+    unsafe {
+        assert_eq!(hipSetDevice(2), 101, "hipErrorInvalidDevice: there are two");
+        assert_eq!(hipSetDevice(1), 0);
+        assert_eq!(hipSetDevice(0), 0);
+        assert_eq!(hipSetDevice(1), 0);
+        assert_eq!((hipGetDevice(&mut device), device), (0, 1));
+        assert_eq!(hipMalloc(&mut ptr, 1), 0);
+        assert_eq!(hipMalloc(&mut ptr, 2), 0);
+        let other = thread::spawn(|| {
+            let mut device = -1;
+            assert_eq!((hipGetDevice(&mut device), device), (0, 0), "a thread begins with device 0");
+            let mut ptr = null_mut();
+            assert_eq!(hipMalloc(&mut ptr, 3), 0);
+            assert_eq!(hipMalloc(&mut ptr, usize::MAX), 0);
+        });
+        other.join().expect("no panic");
+        assert_eq!(hipMalloc(&mut ptr, 4), 0);
+    }
+}
+
+#[test]
+fn the_worker_is_told_of_a_device_when_it_matters() {
+    let worker = FakeWorker::start(easy);
+    run(program("program_with_two_devices", worker.address));
+    let mut seen = Vec::new();
+    for asked in worker.until(Opcode::SHUTDOWN) {
+        match asked.op {
+            Opcode::SET_DEVICE => seen.push(("device", asked.as_op::<op::SetDevice>().device_id as u64)),
+            Opcode::MALLOC => seen.push(("malloc", asked.as_op::<op::Malloc>().size)),
+            Opcode::GET_DEVICE_COUNT => seen.push(("count", 0)),
+            _ => {}
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            ("count", 0),
+            ("device", 1),
+            ("malloc", 1),
+            ("malloc", 2),
+            ("device", 0),
+            ("malloc", 3),
+            ("malloc", u64::MAX),
+            ("device", 1),
+            ("malloc", 4),
+        ]
+    );
+}
+
+/// Forks; the child ends without running the test harness's end.
+fn fork(child: impl FnOnce()) {
+    // SAFETY: the child only uses this library, which is made for it, and what allocates memory, which the C library
+    // prepares for forks.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        let went_well = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).is_ok();
+        // SAFETY: ends the process as a program does.
+        unsafe { libc::exit(i32::from(!went_well)) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child from above.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0, "the child ended well: {status:#x}");
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_forks_first() {
+    if !is_program() {
+        return;
+    }
+    let allocate = |size| {
+        let mut ptr = null_mut();
+        // SAFETY: a C call with a good pointer.
+        assert_eq!(unsafe { hipMalloc(&mut ptr, size) }, 0);
+    };
+    fork(|| allocate(1));
+    allocate(2);
+}
+
+#[test]
+fn a_child_that_forked_before_the_first_call_has_a_session() {
+    let worker = FakeWorker::start(easy);
+    run(program("program_that_forks_first", worker.address));
+    let mut seen = worker.until(Opcode::SHUTDOWN);
+    seen.extend(worker.until(Opcode::SHUTDOWN));
+    let sizes: Vec<_> = seen
+        .iter()
+        .filter(|asked| asked.op == Opcode::MALLOC)
+        .map(|asked| (asked.connection, asked.as_op::<op::Malloc>().size))
+        .collect();
+    assert_eq!(sizes, [(0, 1), (1, 2)]);
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_forks_later() {
+    if !is_program() {
+        return;
+    }
+    let mut ptr = null_mut();
+    // SAFETY: C calls with good pointers; device pointers are only passed on.
+    unsafe {
+        assert_eq!(hipMalloc(&mut ptr, 1), 0);
+        assert_eq!(hipMemset(ptr, 5, 1), 0);
+        let of_parent = ptr as usize;
+        fork(|| {
+            let of_parent = of_parent as Ptr;
+            assert_eq!(hipFree(of_parent), 1, "memory of the parent is not the child's");
+            let mut ptr = null_mut();
+            assert_eq!(hipMalloc(&mut ptr, 2), 0);
+        });
+        assert_eq!(hipMemset(ptr, 6, 1), 0);
+        assert_eq!(hipDeviceSynchronize(), 0);
+        assert_eq!(hipFree(ptr), 0);
+    }
+}
+
+#[test]
+fn a_child_of_a_program_that_has_a_session_gets_its_own() {
+    let worker = FakeWorker::start(easy);
+    run(program("program_that_forks_later", worker.address));
+    let mut seen = worker.until(Opcode::SHUTDOWN);
+    seen.extend(worker.until(Opcode::SHUTDOWN));
+    let of = |connection| {
+        let all: Vec<_> = seen.iter().filter(|asked| asked.connection == connection).cloned().collect();
+        between(&all)
+    };
+    assert_eq!(
+        of(0),
+        [
+            Opcode::MALLOC,
+            Opcode::MEMSET_ASYNC,
+            Opcode::MEMSET_ASYNC,
+            Opcode::DEVICE_SYNCHRONIZE,
+            Opcode::FREE
+        ],
+        "the parent's requests arrive once, whatever the child does"
+    );
+    assert_eq!(of(1), [Opcode::MALLOC]);
+}
+
+extern "C" fn in_the_middle(place: Ptr) {
+    // SAFETY: the atomic that the program waits for.
+    let place = unsafe { &*place.cast::<std::sync::atomic::AtomicU32>() };
+    place.store(1, std::sync::atomic::Ordering::SeqCst);
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_with_a_host_function() {
+    if !is_program() {
+        return;
+    }
+    let (mut ptr, mut stream) = (null_mut(), null_mut());
+    let ran = std::sync::atomic::AtomicU32::new(0);
+    // SAFETY: C calls with good pointers; device pointers are only passed on.
+    unsafe {
+        assert_eq!(hipStreamCreate(&mut stream), 0);
+        assert_eq!(hipMalloc(&mut ptr, 64), 0);
+        assert_eq!(hipMemsetAsync(ptr, 1, 64, stream), 0);
+        assert_eq!(hipLaunchHostFunc(stream, None, null_mut()), 1);
+        assert_eq!(hipLaunchHostFunc(stream, Some(in_the_middle), (&raw const ran).cast_mut().cast()), 0);
+        assert_eq!(hipMemsetAsync(ptr, 2, 64, stream), 0);
+        assert_eq!(
+            ran.load(std::sync::atomic::Ordering::SeqCst),
+            1,
+            "work behind a host function comes after it"
+        );
+        assert_eq!(hipStreamSynchronize(stream), 0);
+    }
+}
+
+#[test]
+fn host_functions_run_between_the_work_before_and_behind_them() {
+    let worker = FakeWorker::start(|asked| match asked.op {
+        Opcode::STREAM_CREATE => {
+            support::Reaction::Good(support::bytes(&op::StreamCreateReply { stream: 0x77 }))
+        }
+        Opcode::EVENT_CREATE => {
+            support::Reaction::Good(support::bytes(&op::EventCreateReply { event: 0x99 }))
+        }
+        _ => easy(asked),
+    });
+    run(program("program_with_a_host_function", worker.address));
+    let asked = worker.until(Opcode::SHUTDOWN);
+    assert_eq!(
+        between(&asked),
+        [
+            Opcode::STREAM_CREATE,
+            Opcode::MALLOC,
+            Opcode::MEMSET_ASYNC,
+            Opcode::EVENT_CREATE,
+            Opcode::EVENT_RECORD,
+            Opcode::EVENT_SYNCHRONIZE,
+            Opcode::MEMSET_ASYNC,
+            Opcode::STREAM_SYNCHRONIZE,
+        ]
+    );
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_registers_and_does_nothing() {
+    if !is_program() {
+        return;
+    }
+    #[repr(C)]
+    struct Wrapper(u32, u32, *const u8, *const u8);
+    let image = b"not even an image";
+    let wrapper = Wrapper(0x4849_5046, 1, image.as_ptr(), std::ptr::null());
+    let key = 0u64;
+    // SAFETY: C calls as a compiler emits them.
+    unsafe {
+        let modules = __hipRegisterFatBinary((&raw const wrapper).cast());
+        assert!(!modules.is_null());
+        let name = c"kernel".as_ptr();
+        let none = null_mut();
+        __hipRegisterFunction(
+            modules,
+            (&raw const key).cast(),
+            name,
+            name,
+            u32::MAX,
+            none,
+            none,
+            none,
+            none,
+            null_mut(),
+        );
+        __hipUnregisterFatBinary(modules);
+    }
+}
+
+#[test]
+fn registration_needs_no_worker() {
+    let stderr = finish(
+        program("program_that_registers_and_does_nothing", support::nobody()).spawn().expect("starts"),
+    );
+    assert_eq!(log_lines(&stderr), Vec::<&str>::new(), "nothing was looked for");
+}
