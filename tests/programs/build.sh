@@ -15,7 +15,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 if [ "${1:-}" = --one ]; then
     lab=$2 work=$3 out=$4 level=$5 kind=$6 source=$7
     name=$(basename "$source" .hip)
-    common="--offload-arch=gfx942 -std=c++17 -$level -Wall -Wextra -Werror"
+    common="--offload-arch=gfx942 -std=c++17 -$level -Wall -Wextra -Werror -fmacro-prefix-map=${work#"$lab"}/="
     libraries=/usr/lib/x86_64-linux-gnu
     case $kind in
     program) target=$name.$level flags="$common -pthread -Wl,--dynamic-linker=$lab/lib64/ld-linux-x86-64.so.2 -Wl,--enable-new-dtags,-rpath,$lab$libraries" ;;
@@ -23,7 +23,7 @@ if [ "${1:-}" = --one ]; then
     ccob) target=$name.$level.ccob flags="$common --genco --offload-compress" ;;
     esac
     stamp=$out/.stamps/$target
-    inputs=$({ echo "$flags"; cat "$work/compiler" "$source"; [ $kind != program ] || cat "$here/check.h"; } | sha256sum)
+    inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/compiler" "$source"; [ $kind != program ] || cat "$here/check.h"; } | sha256sum)
     [ -e "$out/$target" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ] && exit 0
     rm -f "$stamp" "$out/$target"
     inside=${work#"$lab"}

@@ -23,7 +23,7 @@ enum Exit { kPass = 0, kFail = 1, kNoDevice = 2 };
 inline const char* program = "?";
 inline int failures = 0;
 inline long values_compared = 0;
-inline double max_error = 0; // absolute, over all values compared as floating point
+inline double max_error = 0; // of all values compared as floating point, in units of the wanted value, or of 1 where that is less
 
 // Counts one failed check; the first few are described on standard error.
 [[gnu::format(printf, 1, 2)]] inline void fail(const char* format, ...) {
@@ -101,7 +101,7 @@ void near(const char* what, const std::vector<T>& got, const std::vector<W>& wan
         if (g == w) continue;
         double error = std::fabs(g - w);
         if (!(error <= absolute + relative * std::fabs(w))) fail("%s[%zu]: %.17g instead of %.17g", what, i, g, w);
-        else max_error = std::max(max_error, error);
+        else max_error = std::max(max_error, error / std::max(1.0, std::fabs(w)));
     }
 }
 

@@ -59,7 +59,7 @@ extern "C" __global__ void arithmetic_i32(const int* a, const int* b, int* out, 
     long long wide = static_cast<long long>(x) * y;
     r[16] = wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : static_cast<int>(wide);
     r[17] = static_cast<int>(wide >> 21);
-    r[18] = __sad(x, y, 9u);
+    r[18] = static_cast<int>(__sad(x >> 2, y >> 2, 9u)); // the difference must fit
     r[19] = (x > y) + (x >= 0) * 2 + (y != 0) * 4;
     r[20] = static_cast<int>(static_cast<long long>(x) - y >= 0);
     r[21] = x & -x;
@@ -139,7 +139,7 @@ static void reference_i32(int x, int y, int* r) {
     r[11] = static_cast<int>((static_cast<long long>(x) + y) >> 1), r[12] = static_cast<int>(static_cast<unsigned>(x) << 9) >> 20;
     r[13] = static_cast<signed char>(x) + static_cast<short>(y), r[14] = (x > 0) - (x < 0), r[15] = x / 16 + y / 1024;
     r[16] = static_cast<int>(std::clamp<long long>(wide, INT32_MIN, INT32_MAX)), r[17] = static_cast<int>(wide >> 21);
-    r[18] = static_cast<int>(static_cast<unsigned>(std::llabs(static_cast<long long>(x) - y)) + 9), r[19] = (x > y) + (x >= 0) * 2 + (y != 0) * 4, r[20] = x >= y;
+    r[18] = std::abs((x >> 2) - (y >> 2)) + 9, r[19] = (x > y) + (x >= 0) * 2 + (y != 0) * 4, r[20] = x >= y;
     r[21] = static_cast<int>(static_cast<unsigned>(x) & (0u - static_cast<unsigned>(x)));
     r[22] = (~x ? __builtin_clz(~static_cast<unsigned>(x)) : 32) + __builtin_popcount(static_cast<unsigned>(y)), r[23] = x ^ y;
 }
