@@ -76,7 +76,7 @@ impl Lds {
     /// The four bytes at `addr`, aligned or not.
     #[inline(always)]
     pub fn load_u32(&self, addr: u32) -> u32 {
-        if addr % 4 == 0 {
+        if addr.is_multiple_of(4) {
             self.words.get(addr as usize / 4).copied().unwrap_or(0)
         } else {
             u32::from(self.load_u16(addr)) | u32::from(self.load_u16(addr.wrapping_add(2))) << 16
@@ -86,7 +86,7 @@ impl Lds {
     /// Stores four bytes at `addr`, aligned or not.
     #[inline(always)]
     pub fn store_u32(&mut self, addr: u32, value: u32) {
-        if addr % 4 == 0 {
+        if addr.is_multiple_of(4) {
             if let Some(word) = self.words.get_mut(addr as usize / 4) {
                 *word = value;
             }
@@ -105,17 +105,10 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// `bytes_per_lane` zeroed bytes for each lane.
+    /// `bytes_per_lane` zeroed bytes for each lane. Rows that are never touched cost no host memory where they are many: kernels
+    /// ask for far more stack than they use.
     pub fn new(bytes_per_lane: u32) -> Self {
-        let mut scratch = Self::default();
-        scratch.reset(bytes_per_lane);
-        scratch
-    }
-
-    /// Makes it `bytes_per_lane` zeroed bytes for each lane, keeping the allocation where it suffices.
-    pub fn reset(&mut self, bytes_per_lane: u32) {
-        self.rows.clear();
-        self.rows.resize(bytes_per_lane.div_ceil(4) as usize, [0; LANES]);
+        Self { rows: vec![[0; LANES]; bytes_per_lane.div_ceil(4) as usize] }
     }
 
     /// Bytes of one lane.
@@ -154,7 +147,7 @@ impl Scratch {
     /// The four bytes at `addr` of a lane, aligned or not; `None` beyond its end.
     #[inline(always)]
     pub fn load_u32(&self, lane: usize, addr: u32) -> Option<u32> {
-        if addr % 4 == 0 {
+        if addr.is_multiple_of(4) {
             return self.rows.get(addr as usize / 4)?.get(lane).copied();
         }
         let mut value = 0;
@@ -167,7 +160,7 @@ impl Scratch {
     /// Stores four bytes at `addr` of a lane, aligned or not; `None` beyond its end.
     #[inline(always)]
     pub fn store_u32(&mut self, lane: usize, addr: u32, value: u32) -> Option<()> {
-        if addr % 4 == 0 {
+        if addr.is_multiple_of(4) {
             *self.rows.get_mut(addr as usize / 4)?.get_mut(lane)? = value;
             return Some(());
         }

@@ -155,7 +155,7 @@ fn hard_quotients_f64() {
         let n = d.map(|d| {
             let short = (random.u64() >> (random.u32() % 60)) as f64;
             let scaled = short * 2f64.powi(-(random.u32() as i32 % 1020).abs());
-            let product = d * scaled * if random.u32() % 2 == 0 { 1.0 } else { 2f64.powi(-100) };
+            let product = d * scaled * if random.u32().is_multiple_of(2) { 1.0 } else { 2f64.powi(-100) };
             let nudge = (random.u32() % 3) as i64 - 1;
             f64::from_bits((product.to_bits() as i64 + nudge).max(0) as u64)
         });

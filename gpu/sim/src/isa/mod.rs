@@ -201,6 +201,12 @@ pub fn implemented() -> impl Iterator<Item = (&'static str, u32, &'static str)> 
     })
 }
 
+/// Mnemonic and length in words of the instruction that `words` begin with.
+pub fn identify(words: &[u32]) -> Result<(&'static str, usize), Cause> {
+    let insn = decode(words)?;
+    Ok((insn.row.name, insn.len_words as usize))
+}
+
 /// Every instruction of the gfx942, implemented or not: encoding, opcode, mnemonic, tab-separated, after one line of headings.
 static OPCODES: &str = include_str!("../../tests/data/opcodes_gfx942.tsv");
 

@@ -33,7 +33,7 @@ rows! {
         0x14 v_or_b32 = v2(|a: u32, b: u32| a | b);
         0x15 v_xor_b32 = v2(|a: u32, b: u32| a ^ b);
         0x17 v_fmamk_f32 e32 = with_literal(|a, b, k| fma32(a, k, b));
-        0x18 v_fmaak_f32 e32 = with_literal(|a, b, k| fma32(a, b, k));
+        0x18 v_fmaak_f32 e32 = with_literal(fma32);
         0x19 v_add_co_u32 = carry_out(add_carry);
         0x1a v_sub_co_u32 = carry_out(sub_borrow);
         0x1b v_subrev_co_u32 = carry_out(|a, b, borrow| sub_borrow(b, a, borrow));

@@ -135,10 +135,7 @@ pub(crate) fn sub_borrow(a: u32, b: u32, borrow: bool) -> (u32, bool) {
 
 /// The middle one.
 #[inline(always)]
-pub(crate) fn med3<T: Ord>(a: T, b: T, c: T) -> T
-where
-    T: Copy,
-{
+pub(crate) fn med3<T: Ord + Copy>(a: T, b: T, c: T) -> T {
     a.min(b).max(a.max(b).min(c))
 }
 

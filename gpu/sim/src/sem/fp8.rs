@@ -45,7 +45,7 @@ impl Format {
     /// `value` rounded up as often as `random`, a uniform 32-bit number, says.
     #[inline(always)]
     pub(crate) fn encode_stochastic(self, value: f32, random: u32) -> u8 {
-        self.round(value, |_, dropped, unit| dropped + (u64::from(random) * unit >> 32) >= unit)
+        self.round(value, |_, dropped, unit| dropped + ((u64::from(random) * unit) >> 32) >= unit)
     }
 
     /// Rounds up in magnitude if `up` says so, of the kept integer, what was dropped, and its unit.

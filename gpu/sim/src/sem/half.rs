@@ -100,7 +100,7 @@ impl F16 {
     /// 0 to 1 as an unsigned integer of 16 bits, to nearest even.
     #[inline(always)]
     pub(crate) fn to_unorm16(self) -> u16 {
-        crate::sem::convert::unorm16(self.to_f32()) as u16
+        crate::sem::convert::unorm16(self.to_f32())
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) mod float;
 pub(crate) mod fp8;
 pub(crate) mod half;
 pub(crate) mod int;
+pub(crate) mod matrix;
 pub(crate) mod preop;
 pub(crate) mod salu;
 pub(crate) mod transcendental;
-pub(crate) mod matrix;

@@ -1,11 +1,11 @@
 //! Shapes: how operands are fetched, which lanes run, how results land. What is done to the numbers comes from the row.
 
+pub(crate) mod lane;
+pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod operand;
-pub(crate) mod scalar;
-pub(crate) mod vector;
-pub(crate) mod lane;
 pub(crate) mod packed;
+pub(crate) mod scalar;
 pub(crate) mod source;
 pub(crate) mod store;
-pub(crate) mod matrix;
+pub(crate) mod vector;

@@ -211,7 +211,7 @@ fn dpp_lane(ctrl: usize, lane: usize) -> Option<usize> {
         0x13c => Some((lane + LANES - 1) % LANES),
         // row_mirror, row_half_mirror
         0x140 => Some(row + 15 - column),
-        0x141 => Some(lane & !7 | 7 - (lane & 7)),
+        0x141 => Some(lane & !7 | (7 - (lane & 7))),
         // row_bcast:15, row_bcast:31
         0x142 => row.checked_sub(1),
         0x143 => (lane >= 32).then_some(31),

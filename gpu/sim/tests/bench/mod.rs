@@ -10,18 +10,18 @@ use hipr_sim::step::{Machine, Program, Stop, run};
 use hipr_sim::wave::{LANES, Wave};
 
 /// Where the code of a test is.
-pub const CODE: u64 = 0x7000_0000_0000;
+pub(crate) const CODE: u64 = 0x7000_0000_0000;
 /// Where the memory of a test is.
-pub const MEMORY: u64 = 0x2000_0000_0000;
+pub(crate) const MEMORY: u64 = 0x2000_0000_0000;
 const S_ENDPGM: u32 = 0xbf81_0000;
 const BUDGET: u64 = 1_000_000;
 
 /// A wave and what is around it.
-pub struct Bench {
-    pub wave: Wave,
-    pub space: Space,
-    pub lds: Lds,
-    pub scratch: Scratch,
+pub(crate) struct Bench {
+    pub(crate) wave: Wave,
+    pub(crate) space: Space,
+    pub(crate) lds: Lds,
+    pub(crate) scratch: Scratch,
 }
 
 impl Default for Bench {
@@ -38,7 +38,7 @@ impl Default for Bench {
 
 impl Bench {
     /// Runs `words` and an `s_endpgm`.
-    pub fn try_run(&mut self, words: &[u32]) -> Result<Stop, Fault> {
+    pub(crate) fn try_run(&mut self, words: &[u32]) -> Result<Stop, Fault> {
         let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
         let program = Program::new(&code, CODE);
         self.wave.pc = CODE;
@@ -53,7 +53,7 @@ impl Bench {
     }
 
     /// Runs `words` to their end.
-    pub fn run(&mut self, words: &[u32]) {
+    pub(crate) fn run(&mut self, words: &[u32]) {
         match self.try_run(words) {
             Ok(Stop::End) => {}
             other => panic!("{other:x?} after {words:x?}"),
@@ -61,18 +61,18 @@ impl Bench {
     }
 
     /// Sets a vector register from a function of the lane.
-    pub fn fill(&mut self, register: usize, value: impl Fn(usize) -> u32) {
+    pub(crate) fn fill(&mut self, register: usize, value: impl Fn(usize) -> u32) {
         *self.wave.row_mut(register) = std::array::from_fn(value);
     }
 
     /// Sets a pair of vector registers.
-    pub fn fill64(&mut self, register: usize, value: impl Fn(usize) -> u64) {
+    pub(crate) fn fill64(&mut self, register: usize, value: impl Fn(usize) -> u64) {
         self.fill(register, |lane| value(lane) as u32);
         self.fill(register + 1, |lane| (value(lane) >> 32) as u32);
     }
 
     /// The values of a pair of vector registers.
-    pub fn row64(&self, register: usize) -> [u64; LANES] {
+    pub(crate) fn row64(&self, register: usize) -> [u64; LANES] {
         std::array::from_fn(|lane| {
             u64::from(self.wave.row(register)[lane]) | u64::from(self.wave.row(register + 1)[lane]) << 32
         })
@@ -80,16 +80,16 @@ impl Bench {
 }
 
 /// Reproducible numbers (xorshift64*).
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
     /// A sequence of its own for each seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// 64 bits.
-    pub fn u64(&mut self) -> u64 {
+    pub(crate) fn u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -97,7 +97,7 @@ impl Random {
     }
 
     /// 32 bits.
-    pub fn u32(&mut self) -> u32 {
+    pub(crate) fn u32(&mut self) -> u32 {
         (self.u64() >> 32) as u32
     }
 }
@@ -106,7 +106,7 @@ impl Random {
 const OLD: u32 = 0xdead_beef;
 
 /// Runs one instruction on every case: v1, v2, v4 and what v3 must be then. With all lanes, with some, with none.
-pub fn check(words: &[u32], text: &str, cases: &[(u32, u32, u32, u32)]) {
+pub(crate) fn check(words: &[u32], text: &str, cases: &[(u32, u32, u32, u32)]) {
     for exec in [u64::MAX, 0xaaaa_5555_0ff0_8001, 0] {
         let mut bench = Bench::default();
         for chunk in cases.chunks(LANES) {
@@ -131,27 +131,27 @@ pub fn check(words: &[u32], text: &str, cases: &[(u32, u32, u32, u32)]) {
 }
 
 /// The same of an instruction with one source, v1.
-pub fn check1(words: &[u32], text: &str, cases: &[(u32, u32)]) {
+pub(crate) fn check1(words: &[u32], text: &str, cases: &[(u32, u32)]) {
     check(words, text, &cases.iter().map(|&(a, result)| (a, 0, 0, result)).collect::<Vec<_>>());
 }
 
 /// The same of an instruction with two sources, v1 and v2.
-pub fn check2(words: &[u32], text: &str, cases: &[(u32, u32, u32)]) {
+pub(crate) fn check2(words: &[u32], text: &str, cases: &[(u32, u32, u32)]) {
     check(words, text, &cases.iter().map(|&(a, b, result)| (a, b, 0, result)).collect::<Vec<_>>());
 }
 
 /// Operands of an instruction with 64-bit results.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wide {
-    pub v1: u32,
-    pub v2: u32,
-    pub v4: u64,
-    pub v6: u64,
-    pub v10: u64,
+pub(crate) struct Wide {
+    pub(crate) v1: u32,
+    pub(crate) v2: u32,
+    pub(crate) v4: u64,
+    pub(crate) v6: u64,
+    pub(crate) v10: u64,
 }
 
 /// Runs one instruction on every case: operands, and what v[8:9] must be then.
-pub fn check_wide(words: &[u32], text: &str, cases: &[(Wide, u64)]) {
+pub(crate) fn check_wide(words: &[u32], text: &str, cases: &[(Wide, u64)]) {
     const OLD_WIDE: u64 = 0x0123_4567_89ab_cdef;
     for exec in [u64::MAX, 0xaaaa_5555_0ff0_8001, 0] {
         let mut bench = Bench::default();
@@ -176,18 +176,18 @@ pub fn check_wide(words: &[u32], text: &str, cases: &[(Wide, u64)]) {
 }
 
 /// The bits of an f32.
-pub fn f(value: f32) -> u32 {
+pub(crate) fn f(value: f32) -> u32 {
     value.to_bits()
 }
 
 /// The bits of an f64.
-pub fn d(value: f64) -> u64 {
+pub(crate) fn d(value: f64) -> u64 {
     value.to_bits()
 }
 
 /// Signalling NaN.
-pub const SNAN: u32 = 0x7f80_0001;
+pub(crate) const SNAN: u32 = 0x7f80_0001;
 /// The same, made quiet.
-pub const QUIETED: u32 = 0x7fc0_0001;
+pub(crate) const QUIETED: u32 = 0x7fc0_0001;
 /// A quiet NaN.
-pub const QNAN: u32 = 0x7fc0_0123;
+pub(crate) const QNAN: u32 = 0x7fc0_0123;

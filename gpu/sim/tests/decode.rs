@@ -1,0 +1,53 @@
+//! Decoding, against what LLVM's disassembler said of code that compilers (clang, IREE, tinygrad, Triton) made.
+
+mod bench;
+use std::collections::BTreeSet;
+
+use bench::{Bench, CODE};
+use hipr_sim::fault::Cause;
+use hipr_sim::isa::identify;
+
+/// Mnemonics and encodings: of each mnemonic and length some that occur in real kernels.
+static ENCODINGS: &str = include_str!("data/encodings.tsv");
+
+#[test]
+fn real_instructions_have_their_name_and_length() {
+    let mut names = BTreeSet::new();
+    for line in ENCODINGS.lines().skip(1) {
+        let (name, words) = line.split_once('\t').unwrap();
+        let words: Vec<u32> = words.split(' ').map(|word| u32::from_str_radix(word, 16).unwrap()).collect();
+        assert_eq!(identify(&words), Ok((name, words.len())), "{line}");
+        names.insert(name);
+    }
+    assert!(names.len() > 450, "{} mnemonics", names.len());
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let Err(fault) = Bench::default().try_run(&[0xbf800000, 0xd3e20004, 0x04421104]) else {
+        panic!("v_smfmac_f32_16x16x32_f16 is not implemented");
+    };
+    assert_eq!(fault.pc, CODE + 4);
+    assert_eq!(
+        fault.cause,
+        Cause::Unknown { word: 0x0442_1104_d3e2_0004, mnemonic: Some("v_smfmac_f32_16x16x32_f16") }
+    );
+    assert!(fault.to_string().contains("v_smfmac_f32_16x16x32_f16"), "{fault}");
+}
+
+#[test]
+fn what_is_no_instruction_is_shown() {
+    for words in [[0xffff_ffff, 0], [0x9e00_0000, 0], [0xf000_0000, 0]] {
+        let Err(fault) = Bench::default().try_run(&words) else { panic!("{words:x?} ran") };
+        assert!(matches!(fault.cause, Cause::Unknown { mnemonic: None, .. }), "{fault}");
+    }
+}
+
+#[test]
+fn code_that_ends_too_early_is_a_fault() {
+    // The first word of v_fma_f32 with nothing but s_endpgm's word behind it is an instruction; without that it is none.
+    assert_eq!(identify(&[0xd1cb_0003]), Err(Cause::BadPc));
+    assert_eq!(identify(&[]), Err(Cause::BadPc));
+    let Err(fault) = Bench::default().try_run(&[0xbf82_7fff]) else { panic!("a wild branch ran") };
+    assert_eq!(fault.cause, Cause::BadPc);
+}
