@@ -5,7 +5,7 @@ use hipr_proto::op::{self, Param, kind};
 use hipr_proto::{FLAG_NO_REPLY, Header, HipError, Opcode, VERSION};
 use hipr_tests::{WireClient, WorkerProcess};
 use std::io::Write;
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -72,33 +72,6 @@ fn a_truncated_frame_and_silence_end_in_a_closed_connection() {
     client.stream().write_all(&[0; 5]).expect("the worker reads");
     client.stream().shutdown(Shutdown::Write).expect("a connection");
     assert!(client.closed(), "the end inside a request");
-}
-
-#[test]
-fn ten_thousand_half_open_connections_are_survived() {
-    let mut worker = worker();
-    let mut client = WireClient::open(worker.address());
-    let files = worker.open_files();
-    let memory = worker.resident_bytes();
-    let mut half_open: Vec<TcpStream> = Vec::new();
-    for i in 0..10_000 {
-        let Ok(mut stream) = TcpStream::connect(worker.address()) else { break };
-        if i % 2 == 0 {
-            let _ = stream.write_all(&header(0).to_bytes()[..9]);
-        }
-        half_open.push(stream);
-    }
-    assert!(half_open.len() > 5_000, "this machine allows enough open files: {}", half_open.len());
-    assert_eq!(client.call(&op::Ping {}), Ok(()), "a session that was there goes on");
-    let mut another = WireClient::open(worker.address());
-    assert_eq!(another.call(&op::Ping {}), Ok(()), "a new one is served");
-    drop(another);
-    // Those who say nothing are closed after a while, without their doing.
-    eventually("silent connections are closed", || worker.open_files() <= files + 16);
-    let grown = worker.resident_bytes().saturating_sub(memory);
-    assert!(grown < 64 << 20, "{} MiB are left over", grown >> 20);
-    assert_eq!(client.call(&op::Ping {}), Ok(()));
-    assert!(worker.lives());
 }
 
 #[test]

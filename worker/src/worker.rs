@@ -50,6 +50,14 @@ impl Loop {
         }
     }
 
+    /// What `Io` calls it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Mio(_) => "mio",
+            Self::Uring(_) => "uring",
+        }
+    }
+
     fn mailbox(&self) -> Arc<Mailbox> {
         match self {
             Self::Mio(event_loop) => event_loop.mailbox(),
@@ -83,7 +91,7 @@ impl Worker {
     /// The address is not one, is in use, or may not be used; the event loop cannot be had.
     pub fn bind(mut config: Config) -> io::Result<Self> {
         match raise_open_files() {
-            Ok(limit) => debug!(limit, "open files"),
+            Ok(limit) => debug!(?limit, "open files"),
             Err(why) => debug!(%why, "the limit of open files cannot be raised"),
         }
         let listener = TcpListener::bind(&config.listen).map_err(|why| {
@@ -113,7 +121,7 @@ impl Worker {
     /// Those of the event loop. A failing connection or request is none.
     pub fn run(self) -> io::Result<()> {
         let Self { config, local_addr, event_loop, mailbox, stats } = self;
-        info!(%local_addr, device = config.device.name(), io = %config.io, "serving");
+        info!(%local_addr, device = config.device.name(), io = event_loop.name(), "serving");
         let (sender, inbox) = channel();
         let actor = {
             let (mailbox, sender) = (mailbox.clone(), sender.clone());
