@@ -1,11 +1,13 @@
-//! What hipr's tests share: a client that says what a test wants, a proxy that delays and counts. The end-to-end
-//! tests themselves are in `tests/tests` and `cli/tests`.
+//! What hipr's tests share: a client that says what a test wants, a launcher of kernels, a proxy that delays and
+//! counts. The end-to-end tests themselves are in `tests/tests` and `cli/tests`.
 
+mod gpu;
 mod process;
 mod proxy;
 mod wire_client;
 mod worker;
 
+pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::WorkerProcess;
 pub use proxy::{Proxy, Traffic};
 pub use wire_client::{Replied, WireClient};

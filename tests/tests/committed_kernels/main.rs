@@ -1,0 +1,87 @@
+//! The kernels of `tests/programs`, from the committed code objects in `programs/prebuilt`: on a machine without the HIP
+//! compiler these tests stand for the programs. Each loads a code object at -O0 and at -O3 in a session of its own over
+//! a real socket, launches its kernels on the emulated GPU, and compares with references written here.
+
+use hipr_tests::{Gpu, start_worker};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+mod arguments;
+mod check;
+mod conversions;
+mod flow;
+mod grids;
+mod half;
+mod integers;
+mod lanes;
+mod linear;
+mod math;
+mod memory;
+mod rows;
+mod runtime;
+mod sparse;
+
+/// Declares one test for each program and the list of them.
+macro_rules! programs {
+    ($($module:ident: $($program:ident)*;)*) => {
+        const TESTED: &[&str] = &[$($(stringify!($program)),*),*];
+
+        $($(#[test]
+        fn $program() {
+            at_both_levels(stringify!($program), $module::$program);
+        })*)*
+    };
+}
+
+programs! {
+    arguments: big_args dynamic_lds launch_dims module_kernels occupancy symbols;
+    conversions: conversions;
+    flow: control_flow;
+    grids: fft mandelbrot nbody stencil;
+    half: half;
+    integers: hash64 integers small_ints;
+    lanes: atomics warp;
+    linear: matmul saxpy transpose vector_add;
+    math: math_f32 math_f64;
+    memory: functions scratch;
+    rows: histogram layernorm reduce scan softmax;
+    runtime: async_memory copies copies_2d errors faults host_memory many_launches streams threads;
+    sparse: bitonic_sort black_scholes spmv;
+}
+
+fn prebuilt(file: &str) -> PathBuf {
+    [env!("CARGO_MANIFEST_DIR"), "programs", "prebuilt", file].iter().collect()
+}
+
+/// Program and kernel of each line of the list.
+fn listed() -> Vec<(String, String)> {
+    let list = fs::read_to_string(prebuilt("kernels.tsv")).expect("the list of kernels");
+    let lines = list.lines().filter(|line| !line.starts_with('#')).skip(1);
+    let fields = lines.map(|line| line.split('\t').map(str::to_owned).collect::<Vec<_>>());
+    fields.map(|fields| (fields[0].clone(), fields[1].clone())).collect()
+}
+
+/// Runs a test with the program's code object of either level. It has to launch every kernel of the list.
+fn at_both_levels(program: &str, test: fn(&mut Gpu)) {
+    // What the worker logs is shown when the test fails.
+    let _ = tracing_subscriber::fmt().with_test_writer().with_ansi(false).try_init();
+    let listed = listed();
+    let kernels: BTreeSet<&str> =
+        listed.iter().filter(|(of, _)| of == program).map(|(_, kernel)| kernel.as_str()).collect();
+    let worker = start_worker();
+    for level in ["O0", "O3"] {
+        println!("{program} at -{level}");
+        let bundle = fs::read(prebuilt(&format!("{program}.{level}.co"))).expect("a code object");
+        let mut gpu = Gpu::open(worker.address(), &bundle);
+        test(&mut gpu);
+        assert_eq!(gpu.synchronize(), Ok(()), "nothing is left to report");
+        assert_eq!(gpu.launched(), kernels, "the kernels of {program}.{level}.co");
+    }
+}
+
+#[test]
+fn every_program_has_a_test() {
+    let listed: BTreeSet<String> = listed().into_iter().map(|(program, _)| program).collect();
+    assert_eq!(TESTED.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>(), listed);
+}
