@@ -4,7 +4,7 @@
 //! runs with and without it. What it opens is whatever the loader finds under the usual names: AMD's
 //! runtime, or hipr's own client, which exports the same functions.
 //!
-//! [`hip_functions!`] is the table: one row per function, its C signature. The struct of function
+//! `hip_functions!` is the table: one row per function, its C signature. The struct of function
 //! pointers, the look-ups and [`Hip::NAMES`] all come from it.
 
 #![allow(non_snake_case)]
