@@ -110,7 +110,7 @@ pub struct CodeObject {
 }
 
 impl CodeObject {
-    /// Takes a bare ELF code object apart ([`crate::select`] gets one out of a bundle). Metadata of all notes is
+    /// Takes a bare ELF code object apart ([`crate::select()`] gets one out of a bundle). Metadata of all notes is
     /// merged: the linker keeps one per object that it linked.
     pub fn parse(elf: &[u8]) -> Result<CodeObject, ParseError> {
         check_elf(elf)?;
