@@ -67,7 +67,7 @@ exports! {
         fn hipDeviceGetTexture1DLinearMaxWidth(max_width: Out<usize>, desc: In<ChannelFormatDesc>, device: i32) = unsupported;
         fn hipDevicePrimaryCtxGetState(dev: i32, flags: Out<u32>, active: Out<i32>) = body context::primary_state;
         fn hipDevicePrimaryCtxRelease(dev: i32) = body context::release;
-        fn hipDevicePrimaryCtxReset(dev: i32) = unsupported;
+        fn hipDevicePrimaryCtxReset(dev: i32) = body device::reset_primary;
         fn hipDevicePrimaryCtxRetain(pctx: Out<Context>, dev: i32) = body context::retain;
         fn hipDevicePrimaryCtxSetFlags(dev: i32, flags: u32) = body context::set_flags;
         fn hipDeviceReset() = body device::reset;

@@ -32,4 +32,5 @@ mod callbacks;
 mod log;
 mod map;
 mod register;
+mod reserve;
 mod stats;

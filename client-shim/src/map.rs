@@ -4,7 +4,16 @@ use crate::convert::Ptr;
 
 /// `len` bytes of fresh memory at exactly `address`, if nothing is there.
 pub(crate) fn at(address: Ptr, len: usize) -> Option<Ptr> {
-    let got = map(address, len, libc::MAP_FIXED_NOREPLACE)?;
+    exactly(address, len, libc::PROT_READ | libc::PROT_WRITE)
+}
+
+/// Keeps `len` bytes at exactly `address` from being used for anything, if nothing is there.
+pub(crate) fn reserve(address: Ptr, len: usize) -> bool {
+    exactly(address, len, libc::PROT_NONE).is_some()
+}
+
+fn exactly(address: Ptr, len: usize, access: libc::c_int) -> Option<Ptr> {
+    let got = map(address, len, access, libc::MAP_FIXED_NOREPLACE)?;
     if got == address {
         return Some(got);
     }
@@ -15,12 +24,11 @@ pub(crate) fn at(address: Ptr, len: usize) -> Option<Ptr> {
 
 /// `len` bytes of fresh memory wherever there is room.
 pub(crate) fn anywhere(len: usize) -> Option<Ptr> {
-    map(Ptr::NULL, len, 0)
+    map(Ptr::NULL, len, libc::PROT_READ | libc::PROT_WRITE, 0)
 }
 
-fn map(address: Ptr, len: usize, flags: libc::c_int) -> Option<Ptr> {
+fn map(address: Ptr, len: usize, access: libc::c_int, flags: libc::c_int) -> Option<Ptr> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | flags;
-    let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: new anonymous memory; MAP_FIXED_NOREPLACE never replaces what is there.
     let got = unsafe { libc::mmap(address.as_mut_ptr(), len, access, flags, -1, 0) };
     (got != libc::MAP_FAILED).then(|| Ptr(got.expose_provenance()))

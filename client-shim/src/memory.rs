@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hipr_proto::{HipError, HipResult};
 
 use crate::convert::Ptr;
+use crate::reserve::Reserved;
 
 /// What an allocation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Allocation {
     pub device: i32,
     /// The flags it was made with.
     pub flags: u32,
+    /// Whether the process has memory of its own at the same addresses; found out when it is noted.
+    pub is_ambiguous: bool,
 }
 
 impl Allocation {
@@ -43,14 +46,21 @@ impl Allocation {
 #[derive(Debug, Default)]
 pub struct Memory {
     by_base: BTreeMap<usize, Allocation>,
+    reserved: Reserved,
 }
 
 impl Memory {
     /// Notes an allocation. One of no bytes is not noted: it has no address.
-    pub fn insert(&mut self, allocation: Allocation) {
+    pub fn insert(&mut self, mut allocation: Allocation) {
         if allocation.size_bytes > 0 {
+            allocation.is_ambiguous = !self.reserved.claim(allocation.base, allocation.size_bytes);
             self.by_base.insert(allocation.base.0, allocation);
         }
+    }
+
+    /// Lets the process use addresses that device memory had.
+    pub fn release(&mut self, base: Ptr, len: usize) {
+        self.reserved.release(base, len);
     }
 
     /// Forgets the allocation that begins at `base`.
@@ -94,6 +104,7 @@ mod tests {
                 kind: Kind::Device,
                 device: 0,
                 flags: 0,
+                is_ambiguous: false,
             });
         }
         memory

@@ -22,27 +22,23 @@
 //! registered nor managed cannot be reached by kernels.
 //!
 //! Memory costs nothing of this before a kernel can know of it: managed memory and memory pinned as mapped from the first
-//! launch on, other pinned or registered memory once `hipHostGetDevicePointer` or an argument names it.
+//! launch on; other pinned or registered memory once `hipHostGetDevicePointer` names it, or an argument, or a pointer among
+//! bytes that are copied to the device.
 
-use std::collections::{BTreeMap, HashSet};
+mod diff;
+mod region;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use hipr_proto::op::{self, kind};
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{HipError, HipResult, op};
 
-use crate::client::{Extra, Rows};
+use self::diff::PAGE;
+use self::region::{Region, Regions, Release, free};
 use crate::convert::Ptr;
 use crate::map;
 use crate::session::{Session, lock};
 use crate::state;
-
-/// What is compared at once.
-const PAGE: usize = 4096;
-/// The unit in which changes are told apart while the device may be writing to the same page.
-const WORD: usize = 4;
-/// `hipHostMallocMapped`.
-const MAPPED: u32 = 2;
 
 /// Where an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,49 +79,6 @@ pub struct RegionInfo {
     pub device: i32,
 }
 
-/// Memory on the worker that has to be given back.
-#[derive(Clone, Copy, Debug)]
-enum Release {
-    /// `FREE`.
-    Device(u64),
-    /// `FREE_HOST`.
-    Host(u64),
-}
-
-#[derive(Debug)]
-struct Region {
-    info: RegionInfo,
-    /// Address on the worker; None before it is needed.
-    remote: Option<u64>,
-    release: Option<Release>,
-    /// Pages to be unmapped in the end.
-    mapped: bool,
-    /// What both sides last agreed on; None as long as only the host uses the memory.
-    twin: Option<Vec<u8>>,
-}
-
-impl Region {
-    fn contains(&self, address: usize) -> bool {
-        (self.info.host.0..self.info.host.0 + self.info.len).contains(&address)
-    }
-}
-
-#[derive(Debug, Default)]
-struct Regions {
-    by_host: BTreeMap<usize, Region>,
-    /// Device address to host address, where they differ.
-    by_remote: BTreeMap<u64, usize>,
-    /// Streams that were given work since the last pull.
-    touched: HashSet<u64>,
-    /// The stream on which changes left last, and the streams that have to come after it no more.
-    pushed_on: Option<u64>,
-    ordered: HashSet<u64>,
-    /// Orders streams after a push; made when first needed.
-    event: Option<u64>,
-    /// The stream on which changes are fetched; made when first needed.
-    pull_stream: Option<u64>,
-}
-
 /// The memory of this process that exists on both sides.
 #[derive(Debug, Default)]
 pub struct Mirrors {
@@ -153,13 +106,23 @@ impl Mirrors {
         self.count.store(regions.by_host.len(), Ordering::Release);
     }
 
-    /// What the `len` bytes at `ptr` are.
+    /// What the `len` bytes at `ptr` are. `is_device` is what the caller says of an address that could be either.
     ///
     /// # Errors
     /// `hipErrorInvalidValue` when they go beyond the memory they begin in.
-    pub fn place(&self, session: &Session, ptr: Ptr, len: usize) -> HipResult<Place> {
-        if session.memory().check_range(ptr, len)?.is_some() {
-            return Ok(Place::Device(ptr.wire()));
+    pub fn place(
+        &self,
+        session: &Session,
+        ptr: Ptr,
+        len: usize,
+        is_device: Option<bool>,
+    ) -> HipResult<Place> {
+        let found = session.memory().find(ptr);
+        match found {
+            Some(allocation) if allocation.is_ambiguous && is_device == Some(false) => {}
+            Some(allocation) if allocation.bytes_from(ptr) < len => return Err(HipError::INVALID_VALUE),
+            Some(_) => return Ok(Place::Device(ptr.wire())),
+            None => {}
         }
         if self.is_empty() {
             return Ok(Place::Unknown);
@@ -225,6 +188,7 @@ impl Mirrors {
             let (start, whole) = allocate(size + PAGE)?;
             (remote, release) = (start.next_multiple_of(PAGE as u64), whole);
         }
+        session.memory().release(Ptr::from_wire(remote), size);
         let host = match map::at(Ptr::from_wire(remote), size).or_else(|| map::anywhere(size)) {
             Some(host) => host,
             None => {
@@ -241,7 +205,7 @@ impl Mirrors {
             });
         }
         let info = RegionInfo { origin, host, len, flags, device: state::device() };
-        let region = Region { info, remote: Some(remote), release: Some(release), mapped: true, twin: None };
+        let region = Region::new(info, Some(remote), Some(release), true);
         self.insert(&mut self.regions(), region);
         Ok(host)
     }
@@ -258,7 +222,7 @@ impl Mirrors {
             return Err(HipError::HOST_MEMORY_ALREADY_REGISTERED);
         }
         let info = RegionInfo { origin: Origin::Registered, host: ptr, len, flags, device: state::device() };
-        self.insert(&mut regions, Region { info, remote: None, release: None, mapped: false, twin: None });
+        self.insert(&mut regions, Region::new(info, None, None, false));
         Ok(())
     }
 
@@ -270,10 +234,7 @@ impl Mirrors {
         let mut regions = self.regions();
         if !regions.by_host.contains_key(&host.0) {
             let info = RegionInfo { origin: Origin::Managed, host, len, flags: 0, device: state::device() };
-            self.insert(
-                &mut regions,
-                Region { info, remote: None, release: None, mapped: false, twin: None },
-            );
+            self.insert(&mut regions, Region::new(info, None, None, false));
         }
         regions.remote(session, host.0)
     }
@@ -338,12 +299,62 @@ impl Mirrors {
     /// # Errors
     /// `hipErrorInvalidValue` for memory that is not on both sides.
     pub fn device_pointer(&self, session: &Session, ptr: Ptr) -> HipResult<u64> {
+        self.regions().tell(session, ptr.wire(), 0)?.ok_or(HipError::INVALID_VALUE)
+    }
+
+    /// The device address of host memory, which kernels are not told by this.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue` for memory that is not on both sides.
+    pub fn device_address(&self, session: &Session, ptr: Ptr) -> HipResult<u64> {
         let mut regions = self.regions();
         let (region, offset) = regions.find(ptr).ok_or(HipError::INVALID_VALUE)?;
         let base = region.info.host.0;
-        let remote = regions.remote(session, base)?;
-        regions.expose(session, base, 0)?;
-        Ok(remote + offset as u64)
+        Ok(regions.remote(session, base)? + offset as u64)
+    }
+
+    /// These bytes are about to be copied to the device: pointers among them tell kernels of memory.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub fn note_pointers(&self, session: &Session, stream: u64, bytes: &[u8]) -> HipResult<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut regions = self.regions();
+        let Some((start, end)) = regions.hidden_range() else { return Ok(()) };
+        for word in bytes.chunks_exact(8) {
+            let Ok(word) = <[u8; 8]>::try_from(word) else { continue };
+            let address = u64::from_le_bytes(word);
+            if !(start..end).contains(&(address as usize)) {
+                continue;
+            }
+            if let Some(remote) = regions.tell(session, address, stream)?
+                && remote != address
+            {
+                warn_once(&POINTER_COPIED, || {
+                    tracing::warn!(
+                        "a pointer to host memory ({address:#x}) is copied to the device, where that memory has \
+                         another address: a kernel that follows it fails; use hipHostGetDevicePointer"
+                    );
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What was on a device is gone. The program's own memory stays as it is; what was given to it stays mapped.
+    pub fn clear(&self, device: i32) {
+        let mut regions = self.regions();
+        regions.by_host.retain(|_, region| region.info.device != device);
+        let Regions { by_host, by_remote, .. } = &mut *regions;
+        by_remote.retain(|_, host| by_host.contains_key(host));
+        regions.touched.clear();
+        regions.pushed_on = None;
+        regions.ordered.clear();
+        regions.event = None;
+        regions.pull_stream = None;
+        self.count.store(regions.by_host.len(), Ordering::Release);
     }
 
     /// A kernel with these arguments is about to be launched: sends what the program wrote, and puts device addresses in
@@ -359,24 +370,11 @@ impl Mirrors {
         // Pointers are aligned, also in structures.
         for word in args.chunks_exact_mut(8) {
             let Ok(bytes) = <[u8; 8]>::try_from(&*word) else { continue };
-            let Some((region, offset)) = regions.find_host(u64::from_le_bytes(bytes) as usize) else {
-                continue;
-            };
-            let base = region.info.host.0;
-            let remote = regions.remote(session, base)?;
-            regions.expose(session, base, stream)?;
-            word.copy_from_slice(&(remote + offset as u64).to_le_bytes());
+            if let Some(remote) = regions.tell(session, u64::from_le_bytes(bytes), stream)? {
+                word.copy_from_slice(&remote.to_le_bytes());
+            }
         }
-        let hidden: Vec<usize> = regions
-            .by_host
-            .iter()
-            .filter(|(_, region)| region.twin.is_none() && is_known_to_kernels(region))
-            .map(|(base, _)| *base)
-            .collect();
-        for base in hidden {
-            regions.remote(session, base)?;
-            regions.expose(session, base, stream)?;
-        }
+        regions.expose_known(session, stream)?;
         regions.use_on(session, stream)
     }
 
@@ -462,6 +460,7 @@ impl Mirrors {
 }
 
 static ADDRESS_TAKEN: AtomicBool = AtomicBool::new(false);
+static POINTER_COPIED: AtomicBool = AtomicBool::new(false);
 
 fn warn_once(said: &AtomicBool, warn: impl FnOnce()) {
     if !said.swap(true, Ordering::Relaxed) {
@@ -469,291 +468,7 @@ fn warn_once(said: &AtomicBool, warn: impl FnOnce()) {
     }
 }
 
-/// Whether kernels can know of memory although no argument names it.
-fn is_known_to_kernels(region: &Region) -> bool {
-    match region.info.origin {
-        Origin::Managed => true,
-        Origin::Pinned | Origin::Registered => region.info.flags & MAPPED != 0,
-    }
-}
-
 /// `len` in whole pages.
 fn pages(len: usize) -> HipResult<usize> {
     len.checked_next_multiple_of(PAGE).ok_or(HipError::OUT_OF_MEMORY)
-}
-
-fn free(session: &Session, release: Release) -> HipResult<()> {
-    match release {
-        Release::Device(device_ptr) => session.tell(&op::Free { device_ptr }),
-        Release::Host(device_ptr) => session.tell(&op::FreeHost { device_ptr }),
-    }
-}
-
-impl Regions {
-    /// The region that `ptr`, a host or a device address, is in, and the offset in it.
-    fn find(&self, ptr: Ptr) -> Option<(&Region, usize)> {
-        if let Some(found) = self.find_host(ptr.0) {
-            return Some(found);
-        }
-        let (remote, host) = self.by_remote.range(..=ptr.wire()).next_back()?;
-        let region = self.by_host.get(host)?;
-        let offset = usize::try_from(ptr.wire() - remote).ok()?;
-        (offset < region.info.len).then_some((region, offset))
-    }
-
-    fn find_host(&self, address: usize) -> Option<(&Region, usize)> {
-        let (base, region) = self.by_host.range(..=address).next_back()?;
-        region.contains(address).then_some((region, address - base))
-    }
-
-    /// The device address of a region, which gets one if it has none.
-    fn remote(&mut self, session: &Session, base: usize) -> HipResult<u64> {
-        let region = self.by_host.get_mut(&base).ok_or(HipError::INVALID_VALUE)?;
-        if let Some(remote) = region.remote {
-            return Ok(remote);
-        }
-        let remote = session.ask(&op::Malloc { size: region.info.len as u64, flags: 0 })?.device_ptr;
-        region.remote = Some(remote);
-        region.release = Some(Release::Device(remote));
-        self.by_remote.insert(remote, base);
-        Ok(remote)
-    }
-
-    /// From now on the device may use a region: both sides begin with zeros, and what the host has is a change.
-    fn expose(&mut self, session: &Session, base: usize, stream: u64) -> HipResult<()> {
-        let region = self.by_host.get_mut(&base).ok_or(HipError::INVALID_VALUE)?;
-        if region.twin.is_some() {
-            return Ok(());
-        }
-        let Some(remote) = region.remote else { return Err(HipError::INVALID_VALUE) };
-        let zeros = op::Memset { dst: remote, value: 0, size: region.info.len as u64, stream };
-        session.tell(&op::MemsetAsync(zeros))?;
-        region.twin = Some(vec![0; region.info.len]);
-        self.pushed(stream);
-        Ok(())
-    }
-
-    /// The device is about to use what it may use, on a stream.
-    fn use_on(&mut self, session: &Session, stream: u64) -> HipResult<()> {
-        self.push(session, stream)?;
-        self.order(session, stream)?;
-        self.touched.insert(stream);
-        Ok(())
-    }
-
-    fn pushed(&mut self, stream: u64) {
-        self.pushed_on = Some(stream);
-        self.ordered.clear();
-        self.ordered.insert(stream);
-    }
-
-    /// Makes `stream` come after the changes that were sent on another one.
-    fn order(&mut self, session: &Session, stream: u64) -> HipResult<()> {
-        let Some(other) = self.pushed_on else { return Ok(()) };
-        if !self.ordered.insert(stream) {
-            return Ok(());
-        }
-        let event = match self.event {
-            Some(event) => event,
-            // hipEventDisableTiming.
-            None => *self.event.insert(session.ask(&op::EventCreate { flags: 2 })?.event),
-        };
-        session.tell(&op::EventRecord { event, stream: other })?;
-        session.tell(&op::StreamWaitEvent { stream, event, flags: 0 })
-    }
-
-    /// Sends what the program wrote.
-    fn push(&mut self, session: &Session, stream: u64) -> HipResult<()> {
-        // While nothing is under way the device has what the twin has, and whole pages may go.
-        let unit = if self.touched.is_empty() { PAGE } else { WORD };
-        let mut sent = false;
-        for region in self.by_host.values_mut() {
-            let (Some(twin), Some(remote)) = (&mut region.twin, region.remote) else { continue };
-            // SAFETY: memory that was given to the program or registered by it, and not freed: `take` removes it
-            // from the table first, under the lock that is held here.
-            unsafe {
-                changes(region.info.host, twin, unit, |offset, bytes| {
-                    sent = true;
-                    let request = op::Memcpy {
-                        dst: remote + offset as u64,
-                        src: region.info.host.wire() + offset as u64,
-                        size: bytes.len() as u64,
-                        kind: kind::HOST_TO_DEVICE,
-                        stream,
-                    };
-                    let extra = Extra { inline: bytes, ..session.extra() };
-                    Ok(session.connection().tell_with(&op::MemcpyAsync(request), extra)?)
-                })?;
-            }
-        }
-        if sent {
-            self.pushed(stream);
-        }
-        Ok(())
-    }
-
-    /// Fetches what the device wrote.
-    fn pull(&mut self, session: &Session) -> HipResult<()> {
-        let exposed: Vec<(u64, usize)> = self
-            .by_host
-            .values()
-            .filter(|region| region.twin.is_some())
-            .filter_map(|region| Some((region.remote?, region.info.len)))
-            .collect();
-        if exposed.is_empty() {
-            return Ok(());
-        }
-        let stream = match self.pull_stream {
-            Some(stream) => stream,
-            // Of its own and not blocking, so that it waits for nothing: what matters is done.
-            None => {
-                *self.pull_stream.insert(session.ask(&op::StreamCreate { flags: 1, priority: 0 })?.stream)
-            }
-        };
-        let mut copies: Vec<Vec<u8>> = exposed.iter().map(|(_, len)| vec![0; *len]).collect();
-        let reads: Vec<_> = exposed
-            .iter()
-            .zip(&mut copies)
-            .map(|((remote, len), copy)| {
-                let size = *len as u64;
-                let request = op::Memcpy { dst: 0, src: *remote, size, kind: kind::DEVICE_TO_HOST, stream };
-                (op::MemcpyAsync(request), Rows::one(copy.as_mut_ptr(), *len))
-            })
-            .collect();
-        // SAFETY: the copies are ours during the call.
-        unsafe { session.connection().read_all(&reads) }?;
-        let regions = self.by_host.values_mut().filter(|region| region.twin.is_some());
-        for (region, copy) in regions.zip(&copies) {
-            let Some(twin) = &mut region.twin else { continue };
-            // SAFETY: as in `push`.
-            unsafe { merge(region.info.host, twin, copy) };
-        }
-        Ok(())
-    }
-}
-
-/// Calls `send` for each run of units of `host` that are not what `twin` says, and brings `twin` up to date. The
-/// program may write while this runs: what is compared is a copy, and that copy is what is sent.
-///
-/// # Safety
-/// As many bytes as `twin` has are readable at `host`.
-unsafe fn changes(
-    host: Ptr,
-    twin: &mut [u8],
-    unit: usize,
-    mut send: impl FnMut(usize, &[u8]) -> HipResult<()>,
-) -> HipResult<()> {
-    let mut page = [0u8; PAGE];
-    // The run of changed bytes that has not been sent, and where it begins.
-    let mut run: Vec<u8> = Vec::new();
-    let mut start = 0;
-    for (index, old) in twin.chunks_mut(PAGE).enumerate() {
-        let offset = index * PAGE;
-        let new = page.get_mut(..old.len()).unwrap_or_default();
-        // SAFETY: inside what the caller promises.
-        unsafe {
-            core::ptr::copy_nonoverlapping(host.offset(offset).as_mut_ptr(), new.as_mut_ptr(), new.len())
-        };
-        if new == old {
-            if !run.is_empty() {
-                send(start, &run)?;
-                run.clear();
-            }
-            continue;
-        }
-        for (index, (new, old)) in new.chunks(unit).zip(old.chunks(unit)).enumerate() {
-            if new != old {
-                if run.is_empty() {
-                    start = offset + index * unit;
-                }
-                run.extend_from_slice(new);
-            }
-            if (new == old || run.len() >= RUN_BYTES) && !run.is_empty() {
-                send(start, &run)?;
-                run.clear();
-            }
-        }
-        old.copy_from_slice(new);
-    }
-    if run.is_empty() { Ok(()) } else { send(start, &run) }
-}
-
-/// How much is gathered before it is sent.
-const RUN_BYTES: usize = 4 << 20;
-
-/// Puts what the device wrote (the bytes of `device` that are not what `twin` says) into the host's memory.
-///
-/// # Safety
-/// As many bytes as `twin` has are writable at `host`.
-unsafe fn merge(host: Ptr, twin: &mut [u8], device: &[u8]) {
-    for (index, (old, new)) in twin.chunks_mut(PAGE).zip(device.chunks(PAGE)).enumerate() {
-        if old == new {
-            continue;
-        }
-        for (i, (old, new)) in old.iter_mut().zip(new).enumerate() {
-            if old != new {
-                // SAFETY: inside what the caller promises. Only bytes that the device wrote are written.
-                unsafe { host.offset(index * PAGE + i).as_mut_ptr::<u8>().write(*new) };
-                *old = *new;
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sent(host: &mut [u8], twin: &mut [u8], unit: usize) -> Vec<(usize, usize)> {
-        let mut all = Vec::new();
-        // SAFETY: `host` is as long as `twin`.
-        let result = unsafe {
-            changes(Ptr(host.as_mut_ptr().expose_provenance()), twin, unit, |offset, bytes| {
-                all.push((offset, bytes.len()));
-                Ok(())
-            })
-        };
-        assert_eq!(result, Ok(()));
-        assert_eq!(host, twin, "the twin is brought up to date");
-        all
-    }
-
-    #[test]
-    fn only_changes_are_sent() {
-        let mut host = vec![0u8; 3 * PAGE + 10];
-        let mut twin = host.clone();
-        assert_eq!(sent(&mut host, &mut twin, PAGE), []);
-        host[5] = 1;
-        host[PAGE + 1] = 1;
-        host[3 * PAGE + 9] = 1;
-        assert_eq!(sent(&mut host, &mut twin, PAGE), [(0, 2 * PAGE), (3 * PAGE, 10)]);
-        assert_eq!(sent(&mut host, &mut twin, PAGE), []);
-    }
-
-    #[test]
-    fn words_are_sent_alone_while_the_device_works() {
-        let mut host = vec![0u8; 2 * PAGE];
-        let mut twin = host.clone();
-        host[5] = 1;
-        host[8] = 1;
-        host[100] = 1;
-        host[PAGE - 1] = 1;
-        host[PAGE] = 1;
-        assert_eq!(sent(&mut host, &mut twin, WORD), [(4, 8), (100, 4), (PAGE - 4, 8)]);
-    }
-
-    #[test]
-    fn what_host_and_device_wrote_survives() {
-        let mut host = vec![0u8; PAGE + 8];
-        let mut twin = host.clone();
-        let mut device = host.clone();
-        host[3] = 7;
-        device[4] = 8;
-        device[PAGE + 7] = 9;
-        // SAFETY: `host` is as long as `twin`.
-        unsafe { merge(Ptr(host.as_mut_ptr().expose_provenance()), &mut twin, &device) };
-        assert_eq!((host[3], host[4], host[PAGE + 7]), (7, 8, 9));
-        assert_eq!(twin, device);
-        assert_eq!(sent(&mut host, &mut twin, WORD), [(0, 4)], "the host's change is still to be sent");
-    }
 }

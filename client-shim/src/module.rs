@@ -206,7 +206,14 @@ impl LoadedModule {
         let request = op::ModuleGetGlobal { module: self.handle.wire() };
         let reply = session.connection().ask_with(&request, extra)?;
         let (base, size_bytes) = (Ptr::from_wire(reply.device_ptr), reply.size as usize);
-        let allocation = Allocation { base, size_bytes, kind: Kind::Global, device: self.device, flags: 0 };
+        let allocation = Allocation {
+            base,
+            size_bytes,
+            kind: Kind::Global,
+            device: self.device,
+            flags: 0,
+            is_ambiguous: false,
+        };
         session.memory().insert(allocation);
         lock(&self.globals).insert(name.to_owned(), (base, size_bytes));
         Ok((base, size_bytes))

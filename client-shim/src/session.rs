@@ -44,6 +44,7 @@ pub struct Session {
     versions: OnceLock<(i32, i32)>,
     properties: Mutex<HashMap<i32, Arc<GetDevicePropertiesReply>>>,
     attributes: Mutex<HashMap<(i32, i32), i32>>,
+    uuids: Mutex<HashMap<i32, [u8; 16]>>,
     memory: Mutex<Memory>,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     events: Mutex<HashMap<Event, EventInfo>>,
@@ -72,6 +73,7 @@ impl Session {
                     versions: OnceLock::new(),
                     properties: Mutex::default(),
                     attributes: Mutex::default(),
+                    uuids: Mutex::default(),
                     memory: Mutex::default(),
                     streams: Mutex::default(),
                     events: Mutex::default(),
@@ -195,6 +197,21 @@ impl Session {
     /// An attribute if it is known already.
     pub fn known_attribute(&self, device: i32, attribute: i32) -> Option<i32> {
         lock(&self.attributes).get(&(device, attribute)).copied()
+    }
+
+    /// The bytes that name a device; asked once.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidDevice`, or what the worker answers.
+    pub fn uuid(&self, device: i32) -> HipResult<[u8; 16]> {
+        if let Some(known) = lock(&self.uuids).get(&device) {
+            return Ok(*known);
+        }
+        self.check_device(device)?;
+        let handle = u64::try_from(device).map_err(|_| HipError::INVALID_DEVICE)?;
+        let uuid = self.connection.ask(&op::DeviceGetUuid { device: handle })?.uuid;
+        lock(&self.uuids).insert(device, uuid);
+        Ok(uuid)
     }
 
     /// Versions of driver and runtime; asked once.

@@ -1,7 +1,8 @@
 //! Copies.
 //!
 //! Where the bytes are is told from the addresses, as HIP does it: what the process knows as device memory is device
-//! memory, whatever the copy's kind says; the kind speaks for addresses nobody knows, which are host memory.
+//! memory, whatever the copy's kind says; the kind speaks for addresses nobody knows, which are host memory, and for those
+//! that both sides use (see `reserve`).
 //!
 //! A copy to the device returns when its bytes have left or are in our buffer; a copy from the device waits. Both hold
 //! for the asynchronous forms as well: the first is then merely faster than it has to be, the second slower.
@@ -114,7 +115,7 @@ fn copy(
     }
     let place = |place: Place3| -> HipResult<Place> {
         let span = place.span(size).ok_or(HipError::INVALID_VALUE)?;
-        session.mirrors().place(session, place.at, span)
+        session.mirrors().place(session, place.at, span, place.is_device)
     };
     let (to, from) = (place(dst)?, place(src)?);
     let end = |found: Place, place: Place3| match found {
@@ -150,7 +151,9 @@ fn copy(
             // returns, and we are done with it then.
             let packed = |len| unsafe { src.at.host_bytes(len) };
             if src.is_packed(size) {
-                return transfer.send(session, packed(bytes));
+                let bytes = packed(bytes);
+                session.mirrors().note_pointers(session, stream, bytes)?;
+                return transfer.send(session, bytes);
             }
             let mut rows = Vec::with_capacity(bytes);
             let slice = src.slice().ok_or(HipError::INVALID_VALUE)?;
@@ -161,6 +164,7 @@ fn copy(
                     rows.extend_from_slice(unsafe { row.host_bytes(size.width) });
                 }
             }
+            session.mirrors().note_pointers(session, stream, &rows)?;
             transfer.send(session, &rows)
         }
         (End::Host, End::Device(from)) => {

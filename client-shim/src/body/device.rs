@@ -57,12 +57,23 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     session.callbacks().gate_all();
     session.ask(&op::DeviceReset {})?;
     session.memory().clear(device);
+    session.mirrors().clear(device);
     session.streams().retain(|_, info| info.device != device);
     session.modules().retain(|_, module| module.device != device);
     let mut registered = session.registered();
     registered.modules.retain(|(of, _), _| *of != device);
     registered.functions.retain(|(of, _), _| *of != device);
     Ok(())
+}
+
+/// `hipDevicePrimaryCtxReset`.
+pub(crate) fn reset_primary(session: &Session, device: i32) -> HipResult<()> {
+    session.check_device(device)?;
+    let current = state::device();
+    state::set_device(device);
+    let done = reset(session);
+    state::set_device(current);
+    done
 }
 
 /// `hipDeviceGet`: a device's handle is its number.
@@ -106,9 +117,7 @@ pub(crate) fn capability(session: &Session, major: Out<i32>, minor: Out<i32>, de
 /// `hipDeviceGetUuid`.
 pub(crate) fn uuid(session: &Session, uuid: Out<Uuid>, device: i32) -> HipResult<()> {
     let out = uuid.check()?;
-    session.check_device(device)?;
-    let device = u64::try_from(device).map_err(|_| HipError::INVALID_DEVICE)?;
-    out.set(Uuid { bytes: session.ask(&op::DeviceGetUuid { device })?.uuid });
+    out.set(Uuid { bytes: session.uuid(device)? });
     Ok(())
 }
 

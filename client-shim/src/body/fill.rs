@@ -36,7 +36,7 @@ fn fill(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: Str
     if !dst.0.is_multiple_of(pattern.bytes()) {
         return Err(HipError::INVALID_VALUE);
     }
-    match session.mirrors().place(session, dst, len)? {
+    match session.mirrors().place(session, dst, len, Some(true))? {
         Place::Device(device) => row(session, device, pattern, count, stream),
         Place::Mirrored(device) => {
             session.mirrors().before_use(session, stream)?;
@@ -184,7 +184,7 @@ fn fill_rows(
     }
     // The whole is judged before the first row is set.
     let len = pitch.checked_mul(height - 1).and_then(|rows| rows.checked_add(row_bytes));
-    session.mirrors().place(session, dst.check()?, len.ok_or(HipError::INVALID_VALUE)?)?;
+    session.mirrors().place(session, dst.check()?, len.ok_or(HipError::INVALID_VALUE)?, Some(true))?;
     (0..height).try_for_each(|y| fill(session, dst.offset(y * pitch), pattern, width, stream))
 }
 

@@ -127,7 +127,14 @@ pub(crate) fn malloc_3d(session: &Session, ptr: Out<PitchedPtr>, extent: Extent)
 fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Ptr {
     let base = Ptr::from_wire(device_ptr);
     let device = state::device();
-    session.memory().insert(Allocation { base, size_bytes, kind: Kind::Device, device, flags });
+    session.memory().insert(Allocation {
+        base,
+        size_bytes,
+        kind: Kind::Device,
+        device,
+        flags,
+        is_ambiguous: false,
+    });
     base
 }
 
@@ -194,7 +201,14 @@ pub(crate) fn ipc_open(
     let size = session.ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
     let base = Ptr::from_wire(reply.device_ptr);
     let device = state::device();
-    session.memory().insert(Allocation { base, size_bytes: size as usize, kind: Kind::Ipc, device, flags });
+    session.memory().insert(Allocation {
+        base,
+        size_bytes: size as usize,
+        kind: Kind::Ipc,
+        device,
+        flags,
+        is_ambiguous: false,
+    });
     out.set(base);
     Ok(())
 }

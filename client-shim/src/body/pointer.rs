@@ -46,7 +46,7 @@ pub(crate) fn attributes(session: &Session, out: Out<PointerAttributes>, ptr: Pt
         Found::Both(info, offset) => PointerAttributes {
             kind: if info.origin == Origin::Managed { MANAGED } else { HOST },
             device: info.device,
-            device_pointer: Ptr::from_wire(session.mirrors().device_pointer(session, ptr)?),
+            device_pointer: Ptr::from_wire(session.mirrors().device_address(session, ptr)?),
             host_pointer: info.host.offset(offset),
             is_managed: i32::from(info.origin == Origin::Managed),
             allocation_flags: info.flags,
@@ -68,7 +68,7 @@ fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> Hi
         (2, Found::Device(_)) => whole(DEVICE),
         (2, Found::Both(info, _)) => whole(if info.origin == Origin::Managed { MANAGED } else { HOST }),
         (3, Found::Device(_)) => pointer(ptr),
-        (3, Found::Both(..)) => pointer(Ptr::from_wire(session.mirrors().device_pointer(session, ptr)?)),
+        (3, Found::Both(..)) => pointer(Ptr::from_wire(session.mirrors().device_address(session, ptr)?)),
         (4, Found::Both(info, offset)) => pointer(info.host.offset(offset)),
         (7, Found::Device(allocation)) => pointer(allocation.base),
         (7, Found::Both(info, _)) => pointer(info.host),

@@ -102,11 +102,10 @@ impl<'a> Facts<'a> {
         known.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0).unwrap_or(usual)
     }
 
-    /// The device's number, which stands in its UUID where the worker knows none.
+    /// Zeros where the worker knows none.
     fn uuid(&self) -> HipResult<Uuid> {
-        let device = u64::try_from(self.device).map_err(|_| HipError::INVALID_DEVICE)?;
-        match self.session.ask(&op::DeviceGetUuid { device }) {
-            Ok(reply) => Ok(Uuid { bytes: reply.uuid }),
+        match self.session.uuid(self.device) {
+            Ok(bytes) => Ok(Uuid { bytes }),
             Err(HipError::NOT_SUPPORTED) => Ok(Uuid::default()),
             Err(error) => Err(error),
         }
