@@ -108,7 +108,7 @@ impl Scratch {
     /// `bytes_per_lane` zeroed bytes for each lane. Rows that are never touched cost no host memory where they are many: kernels
     /// ask for far more stack than they use.
     pub fn new(bytes_per_lane: u32) -> Self {
-        Self { rows: vec![[0; LANES]; bytes_per_lane.div_ceil(4) as usize] }
+        Self { rows: bytemuck::zeroed_vec(bytes_per_lane.div_ceil(4) as usize) }
     }
 
     /// Bytes of one lane.

@@ -1,9 +1,9 @@
-//! What a context costs that does nothing, measured in an own process.
+//! What contexts, memory and groups cost that do nothing, measured in an own process.
 
 #[path = "session/mod.rs"]
 mod session;
 
-use session::Session;
+use session::{LEVELS, Session, Values};
 
 fn status(field: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -24,4 +24,11 @@ fn idle_contexts_and_untouched_memory_cost_little() {
     let ptr = sessions[0].malloc(200 << 20);
     sessions[0].write(ptr + (100 << 20), &[1]);
     assert!(status("VmRSS").saturating_sub(kib) < 4 << 10);
+    // As many groups under way as the hardware holds, each wave with a megabyte of stack of which it uses little.
+    let meet = sessions[0].kernel(LEVELS[0].1, "meet");
+    let (arrived, wrong) = (sessions[0].buffer(&[0]), sessions[0].buffer(&[0]));
+    sessions[0].launch(meet, 304, 1024, &Values::new().u64(arrived).u64(wrong).u32(1)).unwrap();
+    sessions[0].sync_all().unwrap();
+    assert_eq!(sessions[0].read(arrived, 1), [304]);
+    assert!(status("VmHWM").saturating_sub(kib) < 512 << 10);
 }
