@@ -2,8 +2,8 @@
 # Compiles every program of this folder for gfx942, at -O0 and at -O3, with the compiler that ../toolchain/setup.sh makes.
 #
 # Usage: build.sh OUT_DIR [-j JOBS] [NAME...]       (2 jobs and all programs unless told)
-# Makes OUT_DIR/NAME.O0 and .O3 from NAME.hip, and from modules/NAME.hip the code object bundles NAME.O0.co, .O3.co (plain) and
-# NAME.O0.ccob, .O3.ccob (compressed). Only what changed is compiled again.
+# Makes OUT_DIR/NAME.O0 and .O3 from NAME.hip, and from modules/NAME.hip the code object bundles NAME.O0.co, .O3.co (plain), NAME.O0.ccob,
+# .O3.ccob (compressed), and NAME.O0.v4.co, .v5.co ... (older versions of code objects). Only what changed is compiled again.
 # The programs run on this machine, not only in the compiler's folder: they name that folder's loader and C++ library, as they are newer
 # than this machine's. LD_LIBRARY_PATH goes before that folder, so that it decides which libamdhip64 is loaded.
 # Ends with 0, with 1 when something does not compile, with 77 when there is no compiler (see setup.sh).
@@ -21,6 +21,7 @@ if [ "${1:-}" = --one ]; then
     program) target=$name.$level flags="$common -pthread -Wl,--dynamic-linker=$lab/lib64/ld-linux-x86-64.so.2 -Wl,--enable-new-dtags,-rpath,$lab$libraries" ;;
     co) target=$name.$level.co flags="$common --genco" ;;
     ccob) target=$name.$level.ccob flags="$common --genco --offload-compress" ;;
+    v[0-9]) target=$name.$level.$kind.co flags="$common --genco -mcode-object-version=${kind#v}" ;;
     esac
     stamp=$out/.stamps/$target
     inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/compiler" "$source"; [ $kind != program ] || cat "$here/check.h"; } | sha256sum)
@@ -67,7 +68,7 @@ for source in "$here"/*.hip "$here"/modules/*.hip; do
     [ ${#names[@]} = 0 ] || [[ " ${names[*]} " = *" $name "* ]] || continue
     for level in O0 O3; do
         case $source in
-        */modules/*) printf '%s\0' $level co "$source" $level ccob "$source" ;;
+        */modules/*) for kind in co ccob v4 v5; do printf '%s\0' $level $kind "$source"; done ;;
         *) printf '%s\0' $level program "$source" ;;
         esac
     done

@@ -22,7 +22,7 @@ enum Exit { kPass = 0, kFail = 1, kNoDevice = 2 };
 
 inline const char* program = "?";
 inline int failures = 0;
-inline long values_compared = 0;
+inline long values_compared = 0; // and conditions
 inline double max_error = 0; // of all values compared as floating point, in units of the wanted value, or of 1 where that is less
 
 // Counts one failed check; the first few are described on standard error.
@@ -44,12 +44,14 @@ inline void hip(hipError_t error, const char* call, const char* file, int line) 
 }
 
 inline void hip_error(hipError_t error, hipError_t wanted, const char* call, const char* file, int line) {
+    values_compared++;
     if (error != wanted)
         fail("%s:%d: %s gave %s (%d) instead of %s (%d)", file, line, call, hipGetErrorName(error), static_cast<int>(error),
              hipGetErrorName(wanted), static_cast<int>(wanted));
 }
 
 inline void that(bool ok, const char* condition, const char* file, int line) {
+    values_compared++;
     if (!ok) fail("%s:%d: not true: %s", file, line, condition);
 }
 

@@ -1,6 +1,6 @@
-// The module API with a code object from a file: loads in three ways, launches with kernelParams, with `extra` and by hipExtModuleLaunchKernel
-// with events, globals, dynamic LDS, attributes, several modules at once. The file is NAME beside this program: module_kernels.O0.co for
-// module.O0, or what the first argument names.
+// The module API with code objects from files: loads in three ways, launches with kernelParams, with `extra` and by hipExtModuleLaunchKernel
+// with events, globals, dynamic LDS, attributes, several modules at once, older versions of code objects. The files are beside this program:
+// module_kernels.O0.co and others for module.O0; or the first argument names one.
 #include <unistd.h>
 
 #include <fstream>
@@ -175,6 +175,15 @@ int main(int argc, char** argv) {
     run_everything(from_compressed);
     HIP_CHECK(hipModuleUnload(from_compressed));
     HIP_CHECK(hipModuleUnload(from_memory));
+
+    // Code objects of versions 4 and 5: their kernels find sizes in other places.
+    for (const char* version : {".v4.co", ".v5.co"}) {
+        if (argc > 1) break;
+        hipModule_t older = nullptr;
+        HIP_CHECK(hipModuleLoad(&older, beside_program(version).c_str()));
+        run_everything(older);
+        HIP_CHECK(hipModuleUnload(older));
+    }
 
     // The bare code object inside the bundle (its last entry).
     const char elf_magic[4] = {0x7f, 'E', 'L', 'F'};

@@ -87,6 +87,7 @@ int main() {
     HIP_CHECK(hipGetSymbolAddress(&address, HIP_SYMBOL(table)));
     HIP_CHECK(hipGetSymbolSize(&size, HIP_SYMBOL(table)));
     EXPECT(address != nullptr && size == 256 * sizeof(unsigned));
+    size = 256 * sizeof(unsigned);
     fill_table<<<1, 256>>>(99);
     const unsigned hidden_values[4] = {0xdead, 0xbeef, 1, 2};
     std::vector<unsigned> got(256), expected(256);
