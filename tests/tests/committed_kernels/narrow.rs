@@ -1,4 +1,4 @@
-//! Numbers of 16 bits (f16): arithmetic is exact in f64 and rounded here.
+//! Numbers of 16 bits: f16, whose arithmetic is exact in f64 and rounded here, and bf16, the upper half of an f32.
 
 use crate::check::{Random, blocks, equal, near};
 use hipr_tests::{Gpu, args};
@@ -128,6 +128,47 @@ fn conversions(gpu: &mut Gpu, random: &mut Random, a: &[u16]) {
     equal("to int", &gpu.download(to_int), &widened.iter().map(|v| *v as i32).collect::<Vec<i32>>());
 }
 
+/// The nearest bf16, ties to even.
+fn round_to_bf16(x: f32) -> u16 {
+    let bits = x.to_bits();
+    (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16
+}
+
+fn value_of_bf16(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+pub(crate) fn bf16(gpu: &mut Gpu) {
+    let mut random = Random(39);
+    let mut x: Vec<f32> =
+        (0..N).map(|_| (random.real(-1.0, 1.0) * 2f64.powi(random.below(200) as i32 - 100)) as f32).collect();
+    let ulp = f32::EPSILON * 32_768.0; // 2^-8
+    let edges = [0.0, -0.0, f32::INFINITY, 3.4e38, 1.0 + ulp, 1.0 + 3.0 * ulp, 1e-40];
+    x[..edges.len()].copy_from_slice(&edges);
+    let want: Vec<u16> = x.iter().map(|x| round_to_bf16(*x)).collect();
+    let back: Vec<f32> = want.iter().map(|bits| value_of_bf16(*bits)).collect();
+    let (dx, dout, dback) = (gpu.upload(&x), gpu.zeroed::<u16>(N), gpu.zeroed::<f32>(N));
+    gpu.launch("convert_bf16", blocks(N, 128), 128, 0, args![dx, dout, dback, N as i32]);
+    equal("to bf16", &gpu.download(dout), &want);
+    equal("to f32", &gpu.download(dback), &back);
+
+    let mut some = || (0..N).map(|_| round_to_bf16(random.real(-4.0, 4.0) as f32)).collect::<Vec<u16>>();
+    let (a, b) = (some(), some());
+    let pairs = || a.iter().zip(&b).map(|(a, b)| (value_of_bf16(*a), value_of_bf16(*b)));
+    let want: Vec<u16> =
+        pairs().flat_map(|(x, y)| [x + y, x - y, x * y, x.max(y), x.min(y)]).map(round_to_bf16).collect();
+    let (da, db, dout) = (gpu.upload(&a), gpu.upload(&b), gpu.zeroed::<u16>(want.len()));
+    gpu.launch("arithmetic_bf16", blocks(N, 128), 128, 0, args![da, db, dout, N as i32]);
+    equal("arithmetic", &gpu.download(dout), &want);
+
+    const LENGTH: usize = 30;
+    let products: Vec<f64> = pairs().map(|(x, y)| f64::from(x) * f64::from(y)).collect();
+    let want: Vec<f64> = products.chunks(LENGTH).take(64).map(|row| row.iter().sum()).collect();
+    let dots = gpu.zeroed::<f32>(64);
+    gpu.launch("dot_bf16", 1, 64, 0, args![da, db, dots, LENGTH as i32]);
+    near("dot", &gpu.download(dots), &want, 1e-5, 1e-5);
+}
+
 #[test]
 fn rounding_of_the_reference_is_right() {
     for bits in (0..0x7c00).flat_map(|bits| [bits, bits | 0x8000]) {
@@ -137,4 +178,6 @@ fn rounding_of_the_reference_is_right() {
     {
         assert_eq!(round_to_f16(x), bits, "{x}");
     }
+    assert_eq!(round_to_bf16(1.0 + 1.0 / 256.0), 0x3f80, "a tie to the even one below");
+    assert_eq!(round_to_bf16(1.0 + 3.0 / 256.0), 0x3f82, "a tie to the even one above");
 }
