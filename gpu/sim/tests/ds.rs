@@ -73,58 +73,22 @@ fn check_load<const N: usize>(code: &[u32], offsets: [u32; N]) {
 
 #[test]
 fn loads_of_words() {
+    check_load(&[0xd86c0000, 0x0a000000 /* ds_read_b32 v10, v0 */], [0]);
+    check_load(&[0xd86c03e8, 0x0a000000 /* ds_read_b32 v10, v0 offset:1000 */], [1000]);
+    check_load(&[0xd8ec0008, 0x0a000000 /* ds_read_b64 v[10:11], v0 offset:8 */], [8, 12]);
+    check_load(&[0xd9fc0100, 0x0a000000 /* ds_read_b96 v[10:12], v0 offset:256 */], [256, 260, 264]);
+    check_load(&[0xd9fe0000, 0x0a000000 /* ds_read_b128 v[10:13], v0 */], [0, 4, 8, 12]);
+    check_load(&[0xd86e0103, 0x0a000000 /* ds_read2_b32 v[10:11], v0 offset0:3 offset1:1 */], [12, 4]);
     check_load(
-        &[
-            0xd86c0000, 0x0a000000, // ds_read_b32 v10, v0
-        ],
-        [0],
-    );
-    check_load(
-        &[
-            0xd86c03e8, 0x0a000000, // ds_read_b32 v10, v0 offset:1000
-        ],
-        [1000],
-    );
-    check_load(
-        &[
-            0xd8ec0008, 0x0a000000, // ds_read_b64 v[10:11], v0 offset:8
-        ],
-        [8, 12],
-    );
-    check_load(
-        &[
-            0xd9fc0100, 0x0a000000, // ds_read_b96 v[10:12], v0 offset:256
-        ],
-        [256, 260, 264],
-    );
-    check_load(
-        &[
-            0xd9fe0000, 0x0a000000, // ds_read_b128 v[10:13], v0
-        ],
-        [0, 4, 8, 12],
-    );
-    check_load(
-        &[
-            0xd86e0103, 0x0a000000, // ds_read2_b32 v[10:11], v0 offset0:3 offset1:1
-        ],
-        [12, 4],
-    );
-    check_load(
-        &[
-            0xd8eeff03, 0x0a000000, // ds_read2_b64 v[10:13], v0 offset0:3 offset1:255
-        ],
+        &[0xd8eeff03, 0x0a000000 /* ds_read2_b64 v[10:13], v0 offset0:3 offset1:255 */],
         [24, 28, 2040, 2044],
     );
     check_load(
-        &[
-            0xd8700401, 0x0a000000, // ds_read2st64_b32 v[10:11], v0 offset0:1 offset1:4
-        ],
+        &[0xd8700401, 0x0a000000 /* ds_read2st64_b32 v[10:11], v0 offset0:1 offset1:4 */],
         [256, 1024],
     );
     check_load(
-        &[
-            0xd8f00102, 0x0a000000, // ds_read2st64_b64 v[10:13], v0 offset0:2 offset1:1
-        ],
+        &[0xd8f00102, 0x0a000000 /* ds_read2st64_b64 v[10:13], v0 offset0:2 offset1:1 */],
         [1024, 1028, 512, 516],
     );
 }
@@ -165,66 +129,28 @@ fn check_store<const N: usize>(code: &[u32], offsets: [u32; N], halves: bool) {
 
 #[test]
 fn stores_of_words() {
+    check_store(&[0xd81a0000, 0x00000a00 /* ds_write_b32 v0, v10 */], [0], false);
+    check_store(&[0xd81a03e8, 0x00000a00 /* ds_write_b32 v0, v10 offset:1000 */], [1000], false);
+    check_store(&[0xd89a0008, 0x00000a00 /* ds_write_b64 v0, v[10:11] offset:8 */], [8, 12], false);
+    check_store(&[0xd9bc0100, 0x00000a00 /* ds_write_b96 v0, v[10:12] offset:256 */], [256, 260, 264], false);
+    check_store(&[0xd9be0000, 0x00000a00 /* ds_write_b128 v0, v[10:13] */], [0, 4, 8, 12], false);
     check_store(
-        &[
-            0xd81a0000, 0x00000a00, // ds_write_b32 v0, v10
-        ],
-        [0],
-        false,
-    );
-    check_store(
-        &[
-            0xd81a03e8, 0x00000a00, // ds_write_b32 v0, v10 offset:1000
-        ],
-        [1000],
-        false,
-    );
-    check_store(
-        &[
-            0xd89a0008, 0x00000a00, // ds_write_b64 v0, v[10:11] offset:8
-        ],
-        [8, 12],
-        false,
-    );
-    check_store(
-        &[
-            0xd9bc0100, 0x00000a00, // ds_write_b96 v0, v[10:12] offset:256
-        ],
-        [256, 260, 264],
-        false,
-    );
-    check_store(
-        &[
-            0xd9be0000, 0x00000a00, // ds_write_b128 v0, v[10:13]
-        ],
-        [0, 4, 8, 12],
-        false,
-    );
-    check_store(
-        &[
-            0xd81c0103, 0x00140a00, // ds_write2_b32 v0, v10, v20 offset0:3 offset1:1
-        ],
+        &[0xd81c0103, 0x00140a00 /* ds_write2_b32 v0, v10, v20 offset0:3 offset1:1 */],
         [12, 4],
         true,
     );
     check_store(
-        &[
-            0xd89cff03, 0x00140a00, // ds_write2_b64 v0, v[10:11], v[20:21] offset0:3 offset1:255
-        ],
+        &[0xd89cff03, 0x00140a00 /* ds_write2_b64 v0, v[10:11], v[20:21] offset0:3 offset1:255 */],
         [24, 28, 2040, 2044],
         true,
     );
     check_store(
-        &[
-            0xd81e0401, 0x00140a00, // ds_write2st64_b32 v0, v10, v20 offset0:1 offset1:4
-        ],
+        &[0xd81e0401, 0x00140a00 /* ds_write2st64_b32 v0, v10, v20 offset0:1 offset1:4 */],
         [256, 1024],
         true,
     );
     check_store(
-        &[
-            0xd89e0102, 0x00140a00, // ds_write2st64_b64 v0, v[10:11], v[20:21] offset0:2 offset1:1
-        ],
+        &[0xd89e0102, 0x00140a00 /* ds_write2st64_b64 v0, v[10:11], v[20:21] offset0:2 offset1:1 */],
         [1024, 1028, 512, 516],
         true,
     );
@@ -233,96 +159,26 @@ fn stores_of_words() {
 #[test]
 fn parts_of_words() {
     let loads: [(&[u32], fn(u32) -> u32); 10] = [
-        (
-            &[
-                0xd8740000, 0x0a000000, // ds_read_u8 v10, v0
-            ],
-            |at| u32::from(byte(at)),
-        ),
-        (
-            &[
-                0xd8720000, 0x0a000000, // ds_read_i8 v10, v0
-            ],
-            |at| i32::from(byte(at) as i8) as u32,
-        ),
-        (
-            &[
-                0xd8780000, 0x0a000000, // ds_read_u16 v10, v0
-            ],
-            |at| word(at) & 0xffff,
-        ),
-        (
-            &[
-                0xd8760000, 0x0a000000, // ds_read_i16 v10, v0
-            ],
-            |at| i32::from(word(at) as i16) as u32,
-        ),
-        (
-            &[
-                0xd8ac0000, 0x0a000000, // ds_read_u8_d16 v10, v0
-            ],
-            |at| 0xaaaa_0000 | u32::from(byte(at)),
-        ),
-        (
-            &[
-                0xd8ae0000, 0x0a000000, // ds_read_u8_d16_hi v10, v0
-            ],
-            |at| 0xbbbb | u32::from(byte(at)) << 16,
-        ),
-        (
-            &[
-                0xd8b00000, 0x0a000000, // ds_read_i8_d16 v10, v0
-            ],
-            |at| 0xaaaa_0000 | u32::from(byte(at) as i8 as u16),
-        ),
-        (
-            &[
-                0xd8b20000, 0x0a000000, // ds_read_i8_d16_hi v10, v0
-            ],
-            |at| 0xbbbb | u32::from(byte(at) as i8 as u16) << 16,
-        ),
-        (
-            &[
-                0xd8b40000, 0x0a000000, // ds_read_u16_d16 v10, v0
-            ],
-            |at| 0xaaaa_0000 | word(at) & 0xffff,
-        ),
-        (
-            &[
-                0xd8b60000, 0x0a000000, // ds_read_u16_d16_hi v10, v0
-            ],
-            |at| 0xbbbb | word(at) << 16,
-        ),
+        (&[0xd8740000, 0x0a000000 /* ds_read_u8 v10, v0 */], |at| u32::from(byte(at))),
+        (&[0xd8720000, 0x0a000000 /* ds_read_i8 v10, v0 */], |at| i32::from(byte(at) as i8) as u32),
+        (&[0xd8780000, 0x0a000000 /* ds_read_u16 v10, v0 */], |at| word(at) & 0xffff),
+        (&[0xd8760000, 0x0a000000 /* ds_read_i16 v10, v0 */], |at| i32::from(word(at) as i16) as u32),
+        (&[0xd8ac0000, 0x0a000000 /* ds_read_u8_d16 v10, v0 */], |at| 0xaaaa_0000 | u32::from(byte(at))),
+        (&[0xd8ae0000, 0x0a000000 /* ds_read_u8_d16_hi v10, v0 */], |at| 0xbbbb | u32::from(byte(at)) << 16),
+        (&[0xd8b00000, 0x0a000000 /* ds_read_i8_d16 v10, v0 */], |at| {
+            0xaaaa_0000 | u32::from(byte(at) as i8 as u16)
+        }),
+        (&[0xd8b20000, 0x0a000000 /* ds_read_i8_d16_hi v10, v0 */], |at| {
+            0xbbbb | u32::from(byte(at) as i8 as u16) << 16
+        }),
+        (&[0xd8b40000, 0x0a000000 /* ds_read_u16_d16 v10, v0 */], |at| 0xaaaa_0000 | word(at) & 0xffff),
+        (&[0xd8b60000, 0x0a000000 /* ds_read_u16_d16_hi v10, v0 */], |at| 0xbbbb | word(at) << 16),
     ];
     let stores: [(&[u32], usize, u32); 4] = [
-        (
-            &[
-                0xd83c0000, 0x00000a00, // ds_write_b8 v0, v10
-            ],
-            1,
-            0,
-        ),
-        (
-            &[
-                0xd8a80000, 0x00000a00, // ds_write_b8_d16_hi v0, v10
-            ],
-            1,
-            16,
-        ),
-        (
-            &[
-                0xd83e0000, 0x00000a00, // ds_write_b16 v0, v10
-            ],
-            2,
-            0,
-        ),
-        (
-            &[
-                0xd8aa0000, 0x00000a00, // ds_write_b16_d16_hi v0, v10
-            ],
-            2,
-            16,
-        ),
+        (&[0xd83c0000, 0x00000a00 /* ds_write_b8 v0, v10 */], 1, 0),
+        (&[0xd8a80000, 0x00000a00 /* ds_write_b8_d16_hi v0, v10 */], 1, 16),
+        (&[0xd83e0000, 0x00000a00 /* ds_write_b16 v0, v10 */], 2, 0),
+        (&[0xd8aa0000, 0x00000a00 /* ds_write_b16_d16_hi v0, v10 */], 2, 16),
     ];
     // The last lanes are beyond the end.
     let addr = |lane: usize| LEN_BYTES - 150 + lane as u32 * 3;
@@ -384,9 +240,7 @@ fn data_may_be_in_accumulation_registers() {
 fn an_address_may_be_overwritten_by_what_it_points_at() {
     let mut bench = bench();
     bench.fill(0, |lane| lane as u32 * 4);
-    bench.run(&[
-        0xd86e0605, 0x00000000, // ds_read2_b32 v[0:1], v0 offset0:5 offset1:6
-    ]);
+    bench.run(&[0xd86e0605, 0x00000000 /* ds_read2_b32 v[0:1], v0 offset0:5 offset1:6 */]);
     for lane in 0..LANES {
         let at = lane as u32 * 4;
         assert_eq!((bench.wave.row(0)[lane], bench.wave.row(1)[lane]), (word(at + 20), word(at + 24)));
@@ -471,148 +325,84 @@ fn atomics_on_words() {
     const NEG: u32 = u32::MAX;
     let f = f32::to_bits;
     check_atomic(
-        Some(&[
-            0xd8000040, 0x00000a00, // ds_add_u32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8400040, 0x14000a00, // ds_add_rtn_u32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8000040, 0x00000a00 /* ds_add_u32 v0, v10 offset:64 */]),
+        Some(&[0xd8400040, 0x14000a00 /* ds_add_rtn_u32 v20, v0, v10 offset:64 */]),
         &[(5, [NEG, 0], 4)],
     );
     check_atomic(
-        Some(&[
-            0xd8020040, 0x00000a00, // ds_sub_u32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8420040, 0x14000a00, // ds_sub_rtn_u32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8020040, 0x00000a00 /* ds_sub_u32 v0, v10 offset:64 */]),
+        Some(&[0xd8420040, 0x14000a00 /* ds_sub_rtn_u32 v20, v0, v10 offset:64 */]),
         &[(5, [7, 0], NEG - 1)],
     );
     check_atomic(
-        Some(&[
-            0xd8040040, 0x00000a00, // ds_rsub_u32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8440040, 0x14000a00, // ds_rsub_rtn_u32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8040040, 0x00000a00 /* ds_rsub_u32 v0, v10 offset:64 */]),
+        Some(&[0xd8440040, 0x14000a00 /* ds_rsub_rtn_u32 v20, v0, v10 offset:64 */]),
         &[(5, [7, 0], 2)],
     );
     check_atomic(
-        Some(&[
-            0xd8060040, 0x00000a00, // ds_inc_u32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8460040, 0x14000a00, // ds_inc_rtn_u32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8060040, 0x00000a00 /* ds_inc_u32 v0, v10 offset:64 */]),
+        Some(&[0xd8460040, 0x14000a00 /* ds_inc_rtn_u32 v20, v0, v10 offset:64 */]),
         &[(5, [7, 0], 6), (7, [7, 0], 0), (8, [7, 0], 0)],
     );
     check_atomic(
-        Some(&[
-            0xd8080040, 0x00000a00, // ds_dec_u32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8480040, 0x14000a00, // ds_dec_rtn_u32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8080040, 0x00000a00 /* ds_dec_u32 v0, v10 offset:64 */]),
+        Some(&[0xd8480040, 0x14000a00 /* ds_dec_rtn_u32 v20, v0, v10 offset:64 */]),
         &[(5, [7, 0], 4), (0, [7, 0], 7), (8, [7, 0], 7)],
     );
     check_atomic(
-        Some(&[
-            0xd80a0040, 0x00000a00, // ds_min_i32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd84a0040, 0x14000a00, // ds_min_rtn_i32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd80a0040, 0x00000a00 /* ds_min_i32 v0, v10 offset:64 */]),
+        Some(&[0xd84a0040, 0x14000a00 /* ds_min_rtn_i32 v20, v0, v10 offset:64 */]),
         &[(5, [NEG, 0], NEG), (5, [6, 0], 5)],
     );
     check_atomic(
-        Some(&[
-            0xd80c0040, 0x00000a00, // ds_max_i32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd84c0040, 0x14000a00, // ds_max_rtn_i32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd80c0040, 0x00000a00 /* ds_max_i32 v0, v10 offset:64 */]),
+        Some(&[0xd84c0040, 0x14000a00 /* ds_max_rtn_i32 v20, v0, v10 offset:64 */]),
         &[(5, [NEG, 0], 5), (5, [6, 0], 6)],
     );
     check_atomic(
-        Some(&[
-            0xd80e0040, 0x00000a00, // ds_min_u32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd84e0040, 0x14000a00, // ds_min_rtn_u32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd80e0040, 0x00000a00 /* ds_min_u32 v0, v10 offset:64 */]),
+        Some(&[0xd84e0040, 0x14000a00 /* ds_min_rtn_u32 v20, v0, v10 offset:64 */]),
         &[(5, [NEG, 0], 5), (5, [4, 0], 4)],
     );
     check_atomic(
-        Some(&[
-            0xd8100040, 0x00000a00, // ds_max_u32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8500040, 0x14000a00, // ds_max_rtn_u32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8100040, 0x00000a00 /* ds_max_u32 v0, v10 offset:64 */]),
+        Some(&[0xd8500040, 0x14000a00 /* ds_max_rtn_u32 v20, v0, v10 offset:64 */]),
         &[(5, [NEG, 0], NEG), (5, [4, 0], 5)],
     );
     check_atomic(
-        Some(&[
-            0xd8120040, 0x00000a00, // ds_and_b32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8520040, 0x14000a00, // ds_and_rtn_b32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8120040, 0x00000a00 /* ds_and_b32 v0, v10 offset:64 */]),
+        Some(&[0xd8520040, 0x14000a00 /* ds_and_rtn_b32 v20, v0, v10 offset:64 */]),
         &[(3, [5, 0], 1)],
     );
     check_atomic(
-        Some(&[
-            0xd8140040, 0x00000a00, // ds_or_b32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8540040, 0x14000a00, // ds_or_rtn_b32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8140040, 0x00000a00 /* ds_or_b32 v0, v10 offset:64 */]),
+        Some(&[0xd8540040, 0x14000a00 /* ds_or_rtn_b32 v20, v0, v10 offset:64 */]),
         &[(3, [5, 0], 7)],
     );
     check_atomic(
-        Some(&[
-            0xd8160040, 0x00000a00, // ds_xor_b32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8560040, 0x14000a00, // ds_xor_rtn_b32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8160040, 0x00000a00 /* ds_xor_b32 v0, v10 offset:64 */]),
+        Some(&[0xd8560040, 0x14000a00 /* ds_xor_rtn_b32 v20, v0, v10 offset:64 */]),
         &[(3, [5, 0], 6)],
     );
     check_atomic(
-        Some(&[
-            0xd8180040, 0x000c0a00, // ds_mskor_b32 v0, v10, v12 offset:64
-        ]),
-        Some(&[
-            0xd8580040, 0x140c0a00, // ds_mskor_rtn_b32 v20, v0, v10, v12 offset:64
-        ]),
+        Some(&[0xd8180040, 0x000c0a00 /* ds_mskor_b32 v0, v10, v12 offset:64 */]),
+        Some(&[0xd8580040, 0x140c0a00 /* ds_mskor_rtn_b32 v20, v0, v10, v12 offset:64 */]),
         &[(0xff, [0xf, 0x100], 0x1f0)],
     );
     // The first operand is what is compared with.
     check_atomic(
-        Some(&[
-            0xd8200040, 0x000c0a00, // ds_cmpst_b32 v0, v10, v12 offset:64
-        ]),
-        Some(&[
-            0xd8600040, 0x140c0a00, // ds_cmpst_rtn_b32 v20, v0, v10, v12 offset:64
-        ]),
+        Some(&[0xd8200040, 0x000c0a00 /* ds_cmpst_b32 v0, v10, v12 offset:64 */]),
+        Some(&[0xd8600040, 0x140c0a00 /* ds_cmpst_rtn_b32 v20, v0, v10, v12 offset:64 */]),
         &[(5, [5, 9], 9), (5, [9, 5], 5)],
     );
     check_atomic(
-        Some(&[
-            0xd8220040, 0x000c0a00, // ds_cmpst_f32 v0, v10, v12 offset:64
-        ]),
-        Some(&[
-            0xd8620040, 0x140c0a00, // ds_cmpst_rtn_f32 v20, v0, v10, v12 offset:64
-        ]),
+        Some(&[0xd8220040, 0x000c0a00 /* ds_cmpst_f32 v0, v10, v12 offset:64 */]),
+        Some(&[0xd8620040, 0x140c0a00 /* ds_cmpst_rtn_f32 v20, v0, v10, v12 offset:64 */]),
         &[(f(0.0), [f(-0.0), 9], 9), (f(f32::NAN), [f(f32::NAN), 9], f(f32::NAN)), (5, [6, 9], 5)],
     );
     check_atomic(
-        Some(&[
-            0xd8240040, 0x00000a00, // ds_min_f32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8640040, 0x14000a00, // ds_min_rtn_f32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8240040, 0x00000a00 /* ds_min_f32 v0, v10 offset:64 */]),
+        Some(&[0xd8640040, 0x14000a00 /* ds_min_rtn_f32 v20, v0, v10 offset:64 */]),
         &[
             (f(1.0), [f(-1.0), 0], f(-1.0)),
             (f(f32::NAN), [f(2.0), 0], f(2.0)),
@@ -620,53 +410,33 @@ fn atomics_on_words() {
         ],
     );
     check_atomic(
-        Some(&[
-            0xd8260040, 0x00000a00, // ds_max_f32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd8660040, 0x14000a00, // ds_max_rtn_f32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8260040, 0x00000a00 /* ds_max_f32 v0, v10 offset:64 */]),
+        Some(&[0xd8660040, 0x14000a00 /* ds_max_rtn_f32 v20, v0, v10 offset:64 */]),
         &[(f(1.0), [f(-1.0), 0], f(1.0)), (f(f32::NAN), [f(2.0), 0], f(2.0)), (f(-0.0), [f(0.0), 0], f(0.0))],
     );
     check_atomic(
-        Some(&[
-            0xd82a0040, 0x00000a00, // ds_add_f32 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd86a0040, 0x14000a00, // ds_add_rtn_f32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd82a0040, 0x00000a00 /* ds_add_f32 v0, v10 offset:64 */]),
+        Some(&[0xd86a0040, 0x14000a00 /* ds_add_rtn_f32 v20, v0, v10 offset:64 */]),
         &[(f(1.5), [f(2.25), 0], f(3.75)), (f(16_777_216.0), [f(1.0), 0], f(16_777_216.0))],
     );
     check_atomic(
-        Some(&[
-            0xd82e0040, 0x00000a00, // ds_pk_add_f16 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd96e0040, 0x14000a00, // ds_pk_add_rtn_f16 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd82e0040, 0x00000a00 /* ds_pk_add_f16 v0, v10 offset:64 */]),
+        Some(&[0xd96e0040, 0x14000a00 /* ds_pk_add_rtn_f16 v20, v0, v10 offset:64 */]),
         &[(0x3c00_3c00, [0x1000_4000, 0], 0x3c00_4200)],
     );
     check_atomic(
-        Some(&[
-            0xd8300040, 0x00000a00, // ds_pk_add_bf16 v0, v10 offset:64
-        ]),
-        Some(&[
-            0xd9700040, 0x14000a00, // ds_pk_add_rtn_bf16 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd8300040, 0x00000a00 /* ds_pk_add_bf16 v0, v10 offset:64 */]),
+        Some(&[0xd9700040, 0x14000a00 /* ds_pk_add_rtn_bf16 v20, v0, v10 offset:64 */]),
         &[(0x3f80_3f80, [0x3b80_4000, 0], 0x3f80_4040)],
     );
     check_atomic(
         None,
-        Some(&[
-            0xd85a0040, 0x14000a00, // ds_wrxchg_rtn_b32 v20, v0, v10 offset:64
-        ]),
+        Some(&[0xd85a0040, 0x14000a00 /* ds_wrxchg_rtn_b32 v20, v0, v10 offset:64 */]),
         &[(5, [7, 0], 7)],
     );
     check_atomic(
         None,
-        Some(&[
-            0xd8680040, 0x140c0a00, // ds_wrap_rtn_b32 v20, v0, v10, v12 offset:64
-        ]),
+        Some(&[0xd8680040, 0x140c0a00 /* ds_wrap_rtn_b32 v20, v0, v10, v12 offset:64 */]),
         &[(9, [7, 100], 2), (5, [7, 100], 105), (7, [7, 100], 0)],
     );
 }
@@ -677,179 +447,109 @@ fn atomics_on_pairs_of_words() {
     const BIG: u64 = 5 << 32;
     let f = f64::to_bits;
     check_wide(
-        Some(&[
-            0xd8800040, 0x00000a00, // ds_add_u64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8c00040, 0x14000a00, // ds_add_rtn_u64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8800040, 0x00000a00 /* ds_add_u64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8c00040, 0x14000a00 /* ds_add_rtn_u64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(0xffff_ffff, [1, 0], 1 << 32)],
     );
     check_wide(
-        Some(&[
-            0xd8820040, 0x00000a00, // ds_sub_u64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8c20040, 0x14000a00, // ds_sub_rtn_u64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8820040, 0x00000a00 /* ds_sub_u64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8c20040, 0x14000a00 /* ds_sub_rtn_u64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(1 << 32, [1, 0], 0xffff_ffff)],
     );
     check_wide(
-        Some(&[
-            0xd8840040, 0x00000a00, // ds_rsub_u64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8c40040, 0x14000a00, // ds_rsub_rtn_u64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8840040, 0x00000a00 /* ds_rsub_u64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8c40040, 0x14000a00 /* ds_rsub_rtn_u64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(1, [1 << 32, 0], 0xffff_ffff)],
     );
     check_wide(
-        Some(&[
-            0xd8860040, 0x00000a00, // ds_inc_u64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8c60040, 0x14000a00, // ds_inc_rtn_u64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8860040, 0x00000a00 /* ds_inc_u64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8c60040, 0x14000a00 /* ds_inc_rtn_u64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(0xffff_ffff, [NEG, 0], 1 << 32), (BIG, [BIG, 0], 0)],
     );
     check_wide(
-        Some(&[
-            0xd8880040, 0x00000a00, // ds_dec_u64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8c80040, 0x14000a00, // ds_dec_rtn_u64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8880040, 0x00000a00 /* ds_dec_u64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8c80040, 0x14000a00 /* ds_dec_rtn_u64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(BIG, [BIG, 0], BIG - 1), (0, [BIG, 0], BIG), (BIG + 1, [BIG, 0], BIG)],
     );
     check_wide(
-        Some(&[
-            0xd88a0040, 0x00000a00, // ds_min_i64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8ca0040, 0x14000a00, // ds_min_rtn_i64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd88a0040, 0x00000a00 /* ds_min_i64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8ca0040, 0x14000a00 /* ds_min_rtn_i64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(BIG, [NEG, 0], NEG), (BIG, [6 << 32, 0], BIG)],
     );
     check_wide(
-        Some(&[
-            0xd88c0040, 0x00000a00, // ds_max_i64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8cc0040, 0x14000a00, // ds_max_rtn_i64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd88c0040, 0x00000a00 /* ds_max_i64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8cc0040, 0x14000a00 /* ds_max_rtn_i64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(BIG, [NEG, 0], BIG), (BIG, [6 << 32, 0], 6 << 32)],
     );
     check_wide(
-        Some(&[
-            0xd88e0040, 0x00000a00, // ds_min_u64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8ce0040, 0x14000a00, // ds_min_rtn_u64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd88e0040, 0x00000a00 /* ds_min_u64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8ce0040, 0x14000a00 /* ds_min_rtn_u64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(BIG, [NEG, 0], BIG), (BIG, [4 << 32, 0], 4 << 32)],
     );
     check_wide(
-        Some(&[
-            0xd8900040, 0x00000a00, // ds_max_u64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8d00040, 0x14000a00, // ds_max_rtn_u64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8900040, 0x00000a00 /* ds_max_u64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8d00040, 0x14000a00 /* ds_max_rtn_u64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(BIG, [NEG, 0], NEG), (BIG, [4 << 32, 0], BIG)],
     );
     check_wide(
-        Some(&[
-            0xd8920040, 0x00000a00, // ds_and_b64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8d20040, 0x14000a00, // ds_and_rtn_b64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8920040, 0x00000a00 /* ds_and_b64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8d20040, 0x14000a00 /* ds_and_rtn_b64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(3 << 40, [5 << 40, 0], 1 << 40)],
     );
     check_wide(
-        Some(&[
-            0xd8940040, 0x00000a00, // ds_or_b64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8d40040, 0x14000a00, // ds_or_rtn_b64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8940040, 0x00000a00 /* ds_or_b64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8d40040, 0x14000a00 /* ds_or_rtn_b64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(3 << 40, [5 << 40, 0], 7 << 40)],
     );
     check_wide(
-        Some(&[
-            0xd8960040, 0x00000a00, // ds_xor_b64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8d60040, 0x14000a00, // ds_xor_rtn_b64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8960040, 0x00000a00 /* ds_xor_b64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8d60040, 0x14000a00 /* ds_xor_rtn_b64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(3 << 40, [5 << 40, 0], 6 << 40)],
     );
     check_wide(
+        Some(&[0xd8980040, 0x000c0a00 /* ds_mskor_b64 v0, v[10:11], v[12:13] offset:64 */]),
         Some(&[
-            0xd8980040, 0x000c0a00, // ds_mskor_b64 v0, v[10:11], v[12:13] offset:64
-        ]),
-        Some(&[
-            0xd8d80040, 0x140c0a00, // ds_mskor_rtn_b64 v[20:21], v0, v[10:11], v[12:13] offset:64
+            0xd8d80040, 0x140c0a00, /* ds_mskor_rtn_b64 v[20:21], v0, v[10:11], v[12:13] offset:64 */
         ]),
         &[(0xff << 32, [0xf << 32, 1 << 63], 0xf0 << 32 | 1 << 63)],
     );
     check_wide(
+        Some(&[0xd8a00040, 0x000c0a00 /* ds_cmpst_b64 v0, v[10:11], v[12:13] offset:64 */]),
         Some(&[
-            0xd8a00040, 0x000c0a00, // ds_cmpst_b64 v0, v[10:11], v[12:13] offset:64
-        ]),
-        Some(&[
-            0xd8e00040, 0x140c0a00, // ds_cmpst_rtn_b64 v[20:21], v0, v[10:11], v[12:13] offset:64
+            0xd8e00040, 0x140c0a00, /* ds_cmpst_rtn_b64 v[20:21], v0, v[10:11], v[12:13] offset:64 */
         ]),
         &[(BIG, [BIG, 9], 9), (BIG, [5, 9], BIG)],
     );
     check_wide(
+        Some(&[0xd8a20040, 0x000c0a00 /* ds_cmpst_f64 v0, v[10:11], v[12:13] offset:64 */]),
         Some(&[
-            0xd8a20040, 0x000c0a00, // ds_cmpst_f64 v0, v[10:11], v[12:13] offset:64
-        ]),
-        Some(&[
-            0xd8e20040, 0x140c0a00, // ds_cmpst_rtn_f64 v[20:21], v0, v[10:11], v[12:13] offset:64
+            0xd8e20040, 0x140c0a00, /* ds_cmpst_rtn_f64 v[20:21], v0, v[10:11], v[12:13] offset:64 */
         ]),
         &[(f(0.0), [f(-0.0), 9], 9), (BIG, [5, 9], BIG)],
     );
     check_wide(
-        Some(&[
-            0xd8a40040, 0x00000a00, // ds_min_f64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8e40040, 0x14000a00, // ds_min_rtn_f64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8a40040, 0x00000a00 /* ds_min_f64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8e40040, 0x14000a00 /* ds_min_rtn_f64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(f(1.0), [f(-1.0), 0], f(-1.0)), (f(f64::NAN), [f(2.0), 0], f(2.0))],
     );
     check_wide(
-        Some(&[
-            0xd8a60040, 0x00000a00, // ds_max_f64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8e60040, 0x14000a00, // ds_max_rtn_f64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8a60040, 0x00000a00 /* ds_max_f64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8e60040, 0x14000a00 /* ds_max_rtn_f64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(f(1.0), [f(-1.0), 0], f(1.0)), (f(2.0), [f(f64::NAN), 0], f(2.0))],
     );
     check_wide(
-        Some(&[
-            0xd8b80040, 0x00000a00, // ds_add_f64 v0, v[10:11] offset:64
-        ]),
-        Some(&[
-            0xd8f80040, 0x14000a00, // ds_add_rtn_f64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8b80040, 0x00000a00 /* ds_add_f64 v0, v[10:11] offset:64 */]),
+        Some(&[0xd8f80040, 0x14000a00 /* ds_add_rtn_f64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(f(1.5), [f(2.25), 0], f(3.75))],
     );
     check_wide(
         None,
-        Some(&[
-            0xd8da0040, 0x14000a00, // ds_wrxchg_rtn_b64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8da0040, 0x14000a00 /* ds_wrxchg_rtn_b64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(BIG, [7 << 32, 0], 7 << 32)],
     );
     check_wide(
         None,
-        Some(&[
-            0xd8fc0040, 0x14000a00, // ds_condxchg32_rtn_b64 v[20:21], v0, v[10:11] offset:64
-        ]),
+        Some(&[0xd8fc0040, 0x14000a00 /* ds_condxchg32_rtn_b64 v[20:21], v0, v[10:11] offset:64 */]),
         &[(BIG | 3, [0x8000_0001_0000_0002, 0], 1 << 32 | 3), (BIG | 3, [0x0000_0001_8000_0002, 0], BIG | 2)],
     );
 }
@@ -893,9 +593,7 @@ fn lanes_that_update_one_word_come_one_after_the_other() {
     bench.fill(0, |_| 16);
     bench.fill(10, |lane| lane as u32);
     bench.wave.set_exec(SOME);
-    bench.run(&[
-        0xd8400000, 0x14000a00, // ds_add_rtn_u32 v20, v0, v10
-    ]);
+    bench.run(&[0xd8400000, 0x14000a00 /* ds_add_rtn_u32 v20, v0, v10 */]);
     let mut sum = 100;
     for lane in 0..LANES {
         assert_eq!(bench.wave.row(20)[lane], if is_on(SOME, lane) { sum } else { 0 }, "lane {lane}");
@@ -910,9 +608,7 @@ fn atomics_beyond_the_end_see_zero_and_change_nothing() {
     bench.fill(0, |_| LEN_BYTES);
     bench.fill(10, |_| 5);
     bench.fill(20, |_| 7);
-    bench.run(&[
-        0xd8400000, 0x14000a00, // ds_add_rtn_u32 v20, v0, v10
-    ]);
+    bench.run(&[0xd8400000, 0x14000a00 /* ds_add_rtn_u32 v20, v0, v10 */]);
     assert_eq!(bench.wave.row(20), &[0; LANES]);
     assert!(contents(&bench) == (0..LEN_BYTES).map(byte).collect::<Vec<_>>());
 }
@@ -920,24 +616,9 @@ fn atomics_beyond_the_end_see_zero_and_change_nothing() {
 #[test]
 fn misaligned_atomics_are_faults() {
     let code: [(&[u32], u32); 3] = [
-        (
-            &[
-                0xd8000000, 0x00000a00, // ds_add_u32 v0, v10
-            ],
-            2,
-        ),
-        (
-            &[
-                0xd8f80000, 0x14000a00, // ds_add_rtn_f64 v[20:21], v0, v[10:11]
-            ],
-            4,
-        ),
-        (
-            &[
-                0xd8e00000, 0x140c0a00, // ds_cmpst_rtn_b64 v[20:21], v0, v[10:11], v[12:13]
-            ],
-            4,
-        ),
+        (&[0xd8000000, 0x00000a00 /* ds_add_u32 v0, v10 */], 2),
+        (&[0xd8f80000, 0x14000a00 /* ds_add_rtn_f64 v[20:21], v0, v[10:11] */], 4),
+        (&[0xd8e00000, 0x140c0a00 /* ds_cmpst_rtn_b64 v[20:21], v0, v[10:11], v[12:13] */], 4),
     ];
     for (code, offset) in code {
         let mut bench = bench();
@@ -950,9 +631,7 @@ fn misaligned_atomics_are_faults() {
 #[test]
 fn the_global_data_share_is_a_fault() {
     let mut bench = bench();
-    let mut code = [
-        0xd86c0000, 0x0a000000, // ds_read_b32 v10, v0
-    ];
+    let mut code = [0xd86c0000, 0x0a000000 /* ds_read_b32 v10, v0 */];
     code[0] |= 1 << 16;
     let fault = bench.try_run(&code).unwrap_err();
     assert!(matches!(fault.cause, Cause::Unknown { mnemonic: Some("ds_read_b32"), .. }), "{fault}");
@@ -979,9 +658,7 @@ fn counters_by_lanes() {
     }
     assert_eq!(bench.lds.load_u32(40), 100 + count);
     bench.wave.set_exec(0);
-    bench.run(&[
-        0xd97c0008, 0x0a000000, // ds_append v10 offset:8
-    ]);
+    bench.run(&[0xd97c0008, 0x0a000000 /* ds_append v10 offset:8 */]);
     assert_eq!(bench.lds.load_u32(40), 100 + count);
 }
 
@@ -999,9 +676,7 @@ fn exchange(code: &[u32], addr: impl Fn(usize) -> u32, exec: u64) -> Row {
 
 #[test]
 fn lanes_pull_from_lanes() {
-    let code = [
-        0xd87e0000, 0x02000100, // ds_bpermute_b32 v2, v0, v1
-    ];
+    let code = [0xd87e0000, 0x02000100 /* ds_bpermute_b32 v2, v0, v1 */];
     // Low bits and high bits of the address do not count.
     let addr = |lane: usize| ((63 - lane) * 4 + lane % 4) as u32 | 0xffff_ff00;
     let out = exchange(&code, addr, u64::MAX);
@@ -1015,9 +690,7 @@ fn lanes_pull_from_lanes() {
     };
     assert_eq!(out, std::array::from_fn(expected));
     let out = exchange(
-        &[
-            0xd87e0008, 0x02000100, // ds_bpermute_b32 v2, v0, v1 offset:8
-        ],
+        &[0xd87e0008, 0x02000100 /* ds_bpermute_b32 v2, v0, v1 offset:8 */],
         |lane| lane as u32 * 4,
         u64::MAX,
     );
@@ -1026,9 +699,7 @@ fn lanes_pull_from_lanes() {
 
 #[test]
 fn lanes_push_to_lanes() {
-    let code = [
-        0xd87c0000, 0x02000100, // ds_permute_b32 v2, v0, v1
-    ];
+    let code = [0xd87c0000, 0x02000100 /* ds_permute_b32 v2, v0, v1 */];
     let out = exchange(&code, |lane| ((lane + 1) % 64 * 4) as u32, u64::MAX);
     assert_eq!(out, std::array::from_fn(|lane| 0x100 + (lane as u32 + 63) % 64));
     // Of several, the highest lane counts; who gets nothing has 0.
@@ -1047,49 +718,26 @@ fn lanes_push_to_lanes() {
 fn lanes_pull_by_a_pattern() {
     let code: [(&[u32], fn(usize) -> usize); 7] = [
         (
-            &[
-                0xd87a8072, 0x02000001, // ds_swizzle_b32 v2, v1 offset:swizzle(QUAD_PERM, 2, 0, 3, 1)
-            ],
+            &[0xd87a8072, 0x02000001 /* ds_swizzle_b32 v2, v1 offset:swizzle(QUAD_PERM, 2, 0, 3, 1) */],
             |lane| lane & !3 | [2, 0, 3, 1][lane % 4],
         ),
+        (&[0xd87a401f, 0x02000001 /* ds_swizzle_b32 v2, v1 offset:swizzle(SWAP, 16) */], |lane| lane ^ 16),
+        (&[0xd87a1c1f, 0x02000001 /* ds_swizzle_b32 v2, v1 offset:swizzle(REVERSE, 8) */], |lane| lane ^ 7),
+        (&[0xd87a00a0, 0x02000001 /* ds_swizzle_b32 v2, v1 offset:swizzle(BROADCAST, 32, 5) */], |lane| {
+            lane & 32 | 5
+        }),
         (
-            &[
-                0xd87a401f, 0x02000001, // ds_swizzle_b32 v2, v1 offset:swizzle(SWAP, 16)
-            ],
-            |lane| lane ^ 16,
-        ),
-        (
-            &[
-                0xd87a1c1f, 0x02000001, // ds_swizzle_b32 v2, v1 offset:swizzle(REVERSE, 8)
-            ],
-            |lane| lane ^ 7,
-        ),
-        (
-            &[
-                0xd87a00a0, 0x02000001, // ds_swizzle_b32 v2, v1 offset:swizzle(BROADCAST, 32, 5)
-            ],
-            |lane| lane & 32 | 5,
-        ),
-        (
-            &[
-                0xd87a0926, 0x02000001, // ds_swizzle_b32 v2, v1 offset:swizzle(BITMASK_PERM, "01pi1")
-            ],
+            &[0xd87a0926, 0x02000001 /* ds_swizzle_b32 v2, v1 offset:swizzle(BITMASK_PERM, "01pi1") */],
             |lane| lane & 0x24 | 9 | !lane & 2,
         ),
         // Rotated by 3 among lanes that differ in the bits that the mask (16) leaves.
-        (
-            &[
-                0xd87ac070, 0x02000001, // ds_swizzle_b32 v2, v1 offset:0xc070
-            ],
-            |lane| lane & 48 | (lane + 3) & 15,
-        ),
+        (&[0xd87ac070, 0x02000001 /* ds_swizzle_b32 v2, v1 offset:0xc070 */], |lane| {
+            lane & 48 | (lane + 3) & 15
+        }),
         // Bits reversed.
-        (
-            &[
-                0xd87ae000, 0x02000001, // ds_swizzle_b32 v2, v1 offset:0xe000
-            ],
-            |lane| lane & 32 | (lane as u8 & 31).reverse_bits() as usize >> 3,
-        ),
+        (&[0xd87ae000, 0x02000001 /* ds_swizzle_b32 v2, v1 offset:0xe000 */], |lane| {
+            lane & 32 | (lane as u8 & 31).reverse_bits() as usize >> 3
+        }),
     ];
     for (code, source) in code {
         for exec in [u64::MAX, SOME, 0] {

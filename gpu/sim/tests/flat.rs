@@ -61,30 +61,14 @@ const SPREADS: [fn(usize) -> u64; 6] = [
 #[test]
 fn loads_of_words_however_the_lanes_are_spread() {
     let loads = [
-        &[
-            0xdc508008, 0x0a7f0000, // global_load_dword v10, v[0:1], off offset:8
-        ],
-        &[
-            0xdc548008, 0x0a7f0000, // global_load_dwordx2 v[10:11], v[0:1], off offset:8
-        ],
-        &[
-            0xdc588008, 0x0a7f0000, // global_load_dwordx3 v[10:12], v[0:1], off offset:8
-        ],
-        &[
-            0xdc5c8008, 0x0a7f0000, // global_load_dwordx4 v[10:13], v[0:1], off offset:8
-        ],
-        &[
-            0xdc500008, 0x0a000000, // flat_load_dword v10, v[0:1] offset:8
-        ],
-        &[
-            0xdc540008, 0x0a000000, // flat_load_dwordx2 v[10:11], v[0:1] offset:8
-        ],
-        &[
-            0xdc580008, 0x0a000000, // flat_load_dwordx3 v[10:12], v[0:1] offset:8
-        ],
-        &[
-            0xdc5c0008, 0x0a000000, // flat_load_dwordx4 v[10:13], v[0:1] offset:8
-        ],
+        &[0xdc508008, 0x0a7f0000 /* global_load_dword v10, v[0:1], off offset:8 */],
+        &[0xdc548008, 0x0a7f0000 /* global_load_dwordx2 v[10:11], v[0:1], off offset:8 */],
+        &[0xdc588008, 0x0a7f0000 /* global_load_dwordx3 v[10:12], v[0:1], off offset:8 */],
+        &[0xdc5c8008, 0x0a7f0000 /* global_load_dwordx4 v[10:13], v[0:1], off offset:8 */],
+        &[0xdc500008, 0x0a000000 /* flat_load_dword v10, v[0:1] offset:8 */],
+        &[0xdc540008, 0x0a000000 /* flat_load_dwordx2 v[10:11], v[0:1] offset:8 */],
+        &[0xdc580008, 0x0a000000 /* flat_load_dwordx3 v[10:12], v[0:1] offset:8 */],
+        &[0xdc5c0008, 0x0a000000 /* flat_load_dwordx4 v[10:13], v[0:1] offset:8 */],
     ];
     for spread in SPREADS {
         for exec in [u64::MAX, SOME, 1 << 63, 0] {
@@ -110,30 +94,14 @@ fn loads_of_words_however_the_lanes_are_spread() {
 #[test]
 fn stores_of_words_however_the_lanes_are_spread() {
     let stores = [
-        &[
-            0xdc708008, 0x007f0a00, // global_store_dword v[0:1], v10, off offset:8
-        ],
-        &[
-            0xdc748008, 0x007f0a00, // global_store_dwordx2 v[0:1], v[10:11], off offset:8
-        ],
-        &[
-            0xdc788008, 0x007f0a00, // global_store_dwordx3 v[0:1], v[10:12], off offset:8
-        ],
-        &[
-            0xdc7c8008, 0x007f0a00, // global_store_dwordx4 v[0:1], v[10:13], off offset:8
-        ],
-        &[
-            0xdc700008, 0x00000a00, // flat_store_dword v[0:1], v10 offset:8
-        ],
-        &[
-            0xdc740008, 0x00000a00, // flat_store_dwordx2 v[0:1], v[10:11] offset:8
-        ],
-        &[
-            0xdc780008, 0x00000a00, // flat_store_dwordx3 v[0:1], v[10:12] offset:8
-        ],
-        &[
-            0xdc7c0008, 0x00000a00, // flat_store_dwordx4 v[0:1], v[10:13] offset:8
-        ],
+        &[0xdc708008, 0x007f0a00 /* global_store_dword v[0:1], v10, off offset:8 */],
+        &[0xdc748008, 0x007f0a00 /* global_store_dwordx2 v[0:1], v[10:11], off offset:8 */],
+        &[0xdc788008, 0x007f0a00 /* global_store_dwordx3 v[0:1], v[10:12], off offset:8 */],
+        &[0xdc7c8008, 0x007f0a00 /* global_store_dwordx4 v[0:1], v[10:13], off offset:8 */],
+        &[0xdc700008, 0x00000a00 /* flat_store_dword v[0:1], v10 offset:8 */],
+        &[0xdc740008, 0x00000a00 /* flat_store_dwordx2 v[0:1], v[10:11] offset:8 */],
+        &[0xdc780008, 0x00000a00 /* flat_store_dwordx3 v[0:1], v[10:12] offset:8 */],
+        &[0xdc7c0008, 0x00000a00 /* flat_store_dwordx4 v[0:1], v[10:13] offset:8 */],
     ];
     for spread in SPREADS {
         for exec in [u64::MAX, SOME, 1 << 63, 0] {
@@ -189,66 +157,30 @@ fn addresses_are_pairs_or_a_scalar_and_an_offset() {
 #[test]
 fn small_loads_extend_and_keep_halves() {
     let loads: [(&[u32], fn(u64) -> u32); 10] = [
-        (
-            &[
-                0xdc408000, 0x0a7f0000, // global_load_ubyte v10, v[0:1], off
-            ],
-            |at| u32::from(byte(at)),
-        ),
-        (
-            &[
-                0xdc448000, 0x0a7f0000, // global_load_sbyte v10, v[0:1], off
-            ],
-            |at| i32::from(byte(at) as i8) as u32,
-        ),
-        (
-            &[
-                0xdc488000, 0x0a7f0000, // global_load_ushort v10, v[0:1], off
-            ],
-            |at| word(at) & 0xffff,
-        ),
-        (
-            &[
-                0xdc4c0000, 0x0a000000, // flat_load_sshort v10, v[0:1]
-            ],
-            |at| i32::from(word(at) as i16) as u32,
-        ),
-        (
-            &[
-                0xdc808000, 0x0a7f0000, // global_load_ubyte_d16 v10, v[0:1], off
-            ],
-            |at| 0xaaaa_0000 | u32::from(byte(at)),
-        ),
-        (
-            &[
-                0xdc848000, 0x0a7f0000, // global_load_ubyte_d16_hi v10, v[0:1], off
-            ],
-            |at| 0xbbbb | u32::from(byte(at)) << 16,
-        ),
-        (
-            &[
-                0xdc880000, 0x0a000000, // flat_load_sbyte_d16 v10, v[0:1]
-            ],
-            |at| 0xaaaa_0000 | u32::from(byte(at) as i8 as u16),
-        ),
-        (
-            &[
-                0xdc8c8000, 0x0a7f0000, // global_load_sbyte_d16_hi v10, v[0:1], off
-            ],
-            |at| 0xbbbb | u32::from(byte(at) as i8 as u16) << 16,
-        ),
-        (
-            &[
-                0xdc908000, 0x0a7f0000, // global_load_short_d16 v10, v[0:1], off
-            ],
-            |at| 0xaaaa_0000 | word(at) & 0xffff,
-        ),
-        (
-            &[
-                0xdc940000, 0x0a000000, // flat_load_short_d16_hi v10, v[0:1]
-            ],
-            |at| 0xbbbb | word(at) << 16,
-        ),
+        (&[0xdc408000, 0x0a7f0000 /* global_load_ubyte v10, v[0:1], off */], |at| u32::from(byte(at))),
+        (&[0xdc448000, 0x0a7f0000 /* global_load_sbyte v10, v[0:1], off */], |at| {
+            i32::from(byte(at) as i8) as u32
+        }),
+        (&[0xdc488000, 0x0a7f0000 /* global_load_ushort v10, v[0:1], off */], |at| word(at) & 0xffff),
+        (&[0xdc4c0000, 0x0a000000 /* flat_load_sshort v10, v[0:1] */], |at| {
+            i32::from(word(at) as i16) as u32
+        }),
+        (&[0xdc808000, 0x0a7f0000 /* global_load_ubyte_d16 v10, v[0:1], off */], |at| {
+            0xaaaa_0000 | u32::from(byte(at))
+        }),
+        (&[0xdc848000, 0x0a7f0000 /* global_load_ubyte_d16_hi v10, v[0:1], off */], |at| {
+            0xbbbb | u32::from(byte(at)) << 16
+        }),
+        (&[0xdc880000, 0x0a000000 /* flat_load_sbyte_d16 v10, v[0:1] */], |at| {
+            0xaaaa_0000 | u32::from(byte(at) as i8 as u16)
+        }),
+        (&[0xdc8c8000, 0x0a7f0000 /* global_load_sbyte_d16_hi v10, v[0:1], off */], |at| {
+            0xbbbb | u32::from(byte(at) as i8 as u16) << 16
+        }),
+        (&[0xdc908000, 0x0a7f0000 /* global_load_short_d16 v10, v[0:1], off */], |at| {
+            0xaaaa_0000 | word(at) & 0xffff
+        }),
+        (&[0xdc940000, 0x0a000000 /* flat_load_short_d16_hi v10, v[0:1] */], |at| 0xbbbb | word(at) << 16),
     ];
     for (load, expected) in loads {
         for exec in [u64::MAX, SOME, 0] {
@@ -268,34 +200,10 @@ fn small_loads_extend_and_keep_halves() {
 #[test]
 fn small_stores_leave_their_neighbours_alone() {
     let stores: [(&[u32], usize, u32); 4] = [
-        (
-            &[
-                0xdc608000, 0x007f0a00, // global_store_byte v[0:1], v10, off
-            ],
-            1,
-            0,
-        ),
-        (
-            &[
-                0xdc640000, 0x00000a00, // flat_store_byte_d16_hi v[0:1], v10
-            ],
-            1,
-            16,
-        ),
-        (
-            &[
-                0xdc680000, 0x00000a00, // flat_store_short v[0:1], v10
-            ],
-            2,
-            0,
-        ),
-        (
-            &[
-                0xdc6c8000, 0x007f0a00, // global_store_short_d16_hi v[0:1], v10, off
-            ],
-            2,
-            16,
-        ),
+        (&[0xdc608000, 0x007f0a00 /* global_store_byte v[0:1], v10, off */], 1, 0),
+        (&[0xdc640000, 0x00000a00 /* flat_store_byte_d16_hi v[0:1], v10 */], 1, 16),
+        (&[0xdc680000, 0x00000a00 /* flat_store_short v[0:1], v10 */], 2, 0),
+        (&[0xdc6c8000, 0x007f0a00 /* global_store_short_d16_hi v[0:1], v10, off */], 2, 16),
     ];
     for (store, len, shift) in stores {
         for exec in [u64::MAX, SOME, 0] {
@@ -338,9 +246,7 @@ fn data_may_be_in_accumulation_registers() {
 fn an_address_may_be_overwritten_by_what_it_points_at() {
     let mut bench = bench();
     bench.fill64(0, |lane| MEMORY + lane as u64 * 16);
-    bench.run(&[
-        0xdc5c8000, 0x007f0000, // global_load_dwordx4 v[0:3], v[0:1], off
-    ]);
+    bench.run(&[0xdc5c8000, 0x007f0000 /* global_load_dwordx4 v[0:3], v[0:1], off */]);
     for lane in 0..LANES {
         for register in 0..4 {
             assert_eq!(bench.wave.row(register)[lane], word(lane as u64 * 16 + register as u64 * 4));
@@ -361,48 +267,12 @@ fn illegal(fault: &Fault) -> (Option<u32>, u64, u64, bool) {
 #[test]
 fn wild_addresses_are_faults_of_the_first_such_lane() {
     let code: [(&[u32], u64, bool); 6] = [
-        (
-            &[
-                0xdc548000, 0x0a7f0000, // global_load_dwordx2 v[10:11], v[0:1], off
-            ],
-            8,
-            false,
-        ),
-        (
-            &[
-                0xdc7c8000, 0x007f0a00, // global_store_dwordx4 v[0:1], v[10:13], off
-            ],
-            16,
-            true,
-        ),
-        (
-            &[
-                0xdc400000, 0x0a000000, // flat_load_ubyte v10, v[0:1]
-            ],
-            1,
-            false,
-        ),
-        (
-            &[
-                0xdc680000, 0x00000a00, // flat_store_short v[0:1], v10
-            ],
-            2,
-            true,
-        ),
-        (
-            &[
-                0xdd088000, 0x007f0a00, // global_atomic_add v[0:1], v10, off
-            ],
-            4,
-            true,
-        ),
-        (
-            &[
-                0xdd880000, 0x00000a00, // flat_atomic_add_x2 v[0:1], v[10:11]
-            ],
-            8,
-            true,
-        ),
+        (&[0xdc548000, 0x0a7f0000 /* global_load_dwordx2 v[10:11], v[0:1], off */], 8, false),
+        (&[0xdc7c8000, 0x007f0a00 /* global_store_dwordx4 v[0:1], v[10:13], off */], 16, true),
+        (&[0xdc400000, 0x0a000000 /* flat_load_ubyte v10, v[0:1] */], 1, false),
+        (&[0xdc680000, 0x00000a00 /* flat_store_short v[0:1], v10 */], 2, true),
+        (&[0xdd088000, 0x007f0a00 /* global_atomic_add v[0:1], v10, off */], 4, true),
+        (&[0xdd880000, 0x00000a00 /* flat_atomic_add_x2 v[0:1], v[10:11] */], 8, true),
     ];
     for (code, len_bytes, write) in code {
         for addr in [0, 8, MEMORY - 16, MEMORY + LEN_BYTES, u64::MAX - 15] {
@@ -428,19 +298,13 @@ fn wild_addresses_are_faults_of_the_first_such_lane() {
 fn accesses_that_reach_beyond_the_end_are_faults() {
     let mut bench = bench();
     bench.fill64(0, |lane| MEMORY + LEN_BYTES - 64 * 16 + lane as u64 * 16);
-    bench.run(&[
-        0xdc5c8000, 0x0a7f0000, // global_load_dwordx4 v[10:13], v[0:1], off
-    ]);
+    bench.run(&[0xdc5c8000, 0x0a7f0000 /* global_load_dwordx4 v[10:13], v[0:1], off */]);
     let fault = bench
-        .try_run(&[
-            0xdc5c8004, 0x0a7f0000, // global_load_dwordx4 v[10:13], v[0:1], off offset:4
-        ])
+        .try_run(&[0xdc5c8004, 0x0a7f0000 /* global_load_dwordx4 v[10:13], v[0:1], off offset:4 */])
         .unwrap_err();
     assert_eq!(illegal(&fault), (Some(63), MEMORY + LEN_BYTES - 12, 16, false));
     let fault = bench
-        .try_run(&[
-            0xdc7c8004, 0x007f0a00, // global_store_dwordx4 v[0:1], v[10:13], off offset:4
-        ])
+        .try_run(&[0xdc7c8004, 0x007f0a00 /* global_store_dwordx4 v[0:1], v[10:13], off offset:4 */])
         .unwrap_err();
     assert_eq!(illegal(&fault), (Some(63), MEMORY + LEN_BYTES - 12, 16, true));
 }
@@ -520,11 +384,8 @@ fn flat_addresses_beyond_lds_and_scratch() {
     assert_eq!((bench.wave.row(12), bench.wave.row(13)), (&[3; LANES], &[0; LANES]));
     // Scratch of 256 bytes: an error.
     bench.fill64(0, |lane| PRIVATE_BASE + if lane == 9 { 252 } else { 248 });
-    let fault = bench
-        .try_run(&[
-            0xdc540000, 0x0c000000, // flat_load_dwordx2 v[12:13], v[0:1]
-        ])
-        .unwrap_err();
+    let fault =
+        bench.try_run(&[0xdc540000, 0x0c000000 /* flat_load_dwordx2 v[12:13], v[0:1] */]).unwrap_err();
     assert_eq!(illegal(&fault), (Some(9), PRIVATE_BASE + 252, 8, false));
 }
 
@@ -560,157 +421,89 @@ fn atomics_on_words() {
     const NEG: u32 = u32::MAX;
     let code: [(&[u32], &[u32], &[Case]); 17] = [
         (
-            &[
-                0xdd018000, 0x147f0a00, // global_atomic_swap v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd000000, 0x00000a00, // flat_atomic_swap v[0:1], v10
-            ],
+            &[0xdd018000, 0x147f0a00 /* global_atomic_swap v20, v[0:1], v10, off sc0 */],
+            &[0xdd000000, 0x00000a00 /* flat_atomic_swap v[0:1], v10 */],
             &[(5, [7, 0], 7)],
         ),
         (
-            &[
-                0xdd058000, 0x147f0a00, // global_atomic_cmpswap v20, v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd040000, 0x00000a00, // flat_atomic_cmpswap v[0:1], v[10:11]
-            ],
+            &[0xdd058000, 0x147f0a00 /* global_atomic_cmpswap v20, v[0:1], v[10:11], off sc0 */],
+            &[0xdd040000, 0x00000a00 /* flat_atomic_cmpswap v[0:1], v[10:11] */],
             &[(5, [7, 5], 7), (5, [7, 6], 5)],
         ),
         (
-            &[
-                0xdd098000, 0x147f0a00, // global_atomic_add v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd080000, 0x00000a00, // flat_atomic_add v[0:1], v10
-            ],
+            &[0xdd098000, 0x147f0a00 /* global_atomic_add v20, v[0:1], v10, off sc0 */],
+            &[0xdd080000, 0x00000a00 /* flat_atomic_add v[0:1], v10 */],
             &[(5, [NEG, 0], 4)],
         ),
         (
-            &[
-                0xdd0d8000, 0x147f0a00, // global_atomic_sub v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd0c0000, 0x00000a00, // flat_atomic_sub v[0:1], v10
-            ],
+            &[0xdd0d8000, 0x147f0a00 /* global_atomic_sub v20, v[0:1], v10, off sc0 */],
+            &[0xdd0c0000, 0x00000a00 /* flat_atomic_sub v[0:1], v10 */],
             &[(5, [7, 0], NEG - 1)],
         ),
         (
-            &[
-                0xdd118000, 0x147f0a00, // global_atomic_smin v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd100000, 0x00000a00, // flat_atomic_smin v[0:1], v10
-            ],
+            &[0xdd118000, 0x147f0a00 /* global_atomic_smin v20, v[0:1], v10, off sc0 */],
+            &[0xdd100000, 0x00000a00 /* flat_atomic_smin v[0:1], v10 */],
             &[(5, [NEG, 0], NEG), (5, [6, 0], 5)],
         ),
         (
-            &[
-                0xdd158000, 0x147f0a00, // global_atomic_umin v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd140000, 0x00000a00, // flat_atomic_umin v[0:1], v10
-            ],
+            &[0xdd158000, 0x147f0a00 /* global_atomic_umin v20, v[0:1], v10, off sc0 */],
+            &[0xdd140000, 0x00000a00 /* flat_atomic_umin v[0:1], v10 */],
             &[(5, [NEG, 0], 5), (5, [4, 0], 4)],
         ),
         (
-            &[
-                0xdd198000, 0x147f0a00, // global_atomic_smax v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd180000, 0x00000a00, // flat_atomic_smax v[0:1], v10
-            ],
+            &[0xdd198000, 0x147f0a00 /* global_atomic_smax v20, v[0:1], v10, off sc0 */],
+            &[0xdd180000, 0x00000a00 /* flat_atomic_smax v[0:1], v10 */],
             &[(5, [NEG, 0], 5), (5, [6, 0], 6)],
         ),
         (
-            &[
-                0xdd1d8000, 0x147f0a00, // global_atomic_umax v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd1c0000, 0x00000a00, // flat_atomic_umax v[0:1], v10
-            ],
+            &[0xdd1d8000, 0x147f0a00 /* global_atomic_umax v20, v[0:1], v10, off sc0 */],
+            &[0xdd1c0000, 0x00000a00 /* flat_atomic_umax v[0:1], v10 */],
             &[(5, [NEG, 0], NEG), (5, [4, 0], 5)],
         ),
         (
-            &[
-                0xdd218000, 0x147f0a00, // global_atomic_and v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd200000, 0x00000a00, // flat_atomic_and v[0:1], v10
-            ],
+            &[0xdd218000, 0x147f0a00 /* global_atomic_and v20, v[0:1], v10, off sc0 */],
+            &[0xdd200000, 0x00000a00 /* flat_atomic_and v[0:1], v10 */],
             &[(0b0011, [0b0101, 0], 0b0001)],
         ),
         (
-            &[
-                0xdd258000, 0x147f0a00, // global_atomic_or v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd240000, 0x00000a00, // flat_atomic_or v[0:1], v10
-            ],
+            &[0xdd258000, 0x147f0a00 /* global_atomic_or v20, v[0:1], v10, off sc0 */],
+            &[0xdd240000, 0x00000a00 /* flat_atomic_or v[0:1], v10 */],
             &[(0b0011, [0b0101, 0], 0b0111)],
         ),
         (
-            &[
-                0xdd298000, 0x147f0a00, // global_atomic_xor v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd280000, 0x00000a00, // flat_atomic_xor v[0:1], v10
-            ],
+            &[0xdd298000, 0x147f0a00 /* global_atomic_xor v20, v[0:1], v10, off sc0 */],
+            &[0xdd280000, 0x00000a00 /* flat_atomic_xor v[0:1], v10 */],
             &[(0b0011, [0b0101, 0], 0b0110)],
         ),
         (
-            &[
-                0xdd2d8000, 0x147f0a00, // global_atomic_inc v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd2c0000, 0x00000a00, // flat_atomic_inc v[0:1], v10
-            ],
+            &[0xdd2d8000, 0x147f0a00 /* global_atomic_inc v20, v[0:1], v10, off sc0 */],
+            &[0xdd2c0000, 0x00000a00 /* flat_atomic_inc v[0:1], v10 */],
             &[(5, [7, 0], 6), (7, [7, 0], 0), (8, [7, 0], 0), (NEG - 1, [NEG, 0], NEG)],
         ),
         (
-            &[
-                0xdd318000, 0x147f0a00, // global_atomic_dec v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd300000, 0x00000a00, // flat_atomic_dec v[0:1], v10
-            ],
+            &[0xdd318000, 0x147f0a00 /* global_atomic_dec v20, v[0:1], v10, off sc0 */],
+            &[0xdd300000, 0x00000a00 /* flat_atomic_dec v[0:1], v10 */],
             &[(5, [7, 0], 4), (0, [7, 0], 7), (8, [7, 0], 7), (7, [7, 0], 6)],
         ),
         (
-            &[
-                0xdd358000, 0x147f0a00, // global_atomic_add_f32 v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd340000, 0x00000a00, // flat_atomic_add_f32 v[0:1], v10
-            ],
+            &[0xdd358000, 0x147f0a00 /* global_atomic_add_f32 v20, v[0:1], v10, off sc0 */],
+            &[0xdd340000, 0x00000a00 /* flat_atomic_add_f32 v[0:1], v10 */],
             &[(1.5f32.to_bits(), [2.25f32.to_bits(), 0], 3.75f32.to_bits()), (1, [1, 0], 2)],
         ),
         // 1.0 + 2.0 and 1.0 + 2^-11, which is halfway and goes to the even one.
         (
-            &[
-                0xdd398000, 0x147f0a00, // global_atomic_pk_add_f16 v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd380000, 0x00000a00, // flat_atomic_pk_add_f16 v[0:1], v10
-            ],
+            &[0xdd398000, 0x147f0a00 /* global_atomic_pk_add_f16 v20, v[0:1], v10, off sc0 */],
+            &[0xdd380000, 0x00000a00 /* flat_atomic_pk_add_f16 v[0:1], v10 */],
             &[(0x3c00_3c00, [0x1000_4000, 0], 0x3c00_4200)],
         ),
         (
-            &[
-                0xdd498000, 0x147f0a00, // global_atomic_pk_add_bf16 v20, v[0:1], v10, off sc0
-            ],
-            &[
-                0xdd480000, 0x00000a00, // flat_atomic_pk_add_bf16 v[0:1], v10
-            ],
+            &[0xdd498000, 0x147f0a00 /* global_atomic_pk_add_bf16 v20, v[0:1], v10, off sc0 */],
+            &[0xdd480000, 0x00000a00 /* flat_atomic_pk_add_bf16 v[0:1], v10 */],
             &[(0x3f80_3f80, [0x3b80_4000, 0], 0x3f80_4040)],
         ),
         (
-            &[
-                0xdf098000, 0x147f0a00, // global_atomic_add v20, v[0:1], v10, off sc0 sc1
-            ],
-            &[
-                0xdf080000, 0x00000a00, // flat_atomic_add v[0:1], v10 sc1
-            ],
+            &[0xdf098000, 0x147f0a00 /* global_atomic_add v20, v[0:1], v10, off sc0 sc1 */],
+            &[0xdf080000, 0x00000a00 /* flat_atomic_add v[0:1], v10 sc1 */],
             &[(1, [1, 0], 2)],
         ),
     ];
@@ -741,138 +534,78 @@ fn atomics_on_pairs_of_words() {
     const BIG: u64 = 5 << 32;
     let code: [(&[u32], &[u32], &[WideCase]); 16] = [
         (
-            &[
-                0xdd818000, 0x147f0a00, // global_atomic_swap_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd800000, 0x00000a00, // flat_atomic_swap_x2 v[0:1], v[10:11]
-            ],
+            &[0xdd818000, 0x147f0a00 /* global_atomic_swap_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd800000, 0x00000a00 /* flat_atomic_swap_x2 v[0:1], v[10:11] */],
             &[(BIG, [7, 0], 7)],
         ),
         (
-            &[
-                0xdd858000, 0x147f0a00, // global_atomic_cmpswap_x2 v[20:21], v[0:1], v[10:13], off sc0
-            ],
-            &[
-                0xdd840000, 0x00000a00, // flat_atomic_cmpswap_x2 v[0:1], v[10:13]
-            ],
+            &[0xdd858000, 0x147f0a00 /* global_atomic_cmpswap_x2 v[20:21], v[0:1], v[10:13], off sc0 */],
+            &[0xdd840000, 0x00000a00 /* flat_atomic_cmpswap_x2 v[0:1], v[10:13] */],
             &[(BIG, [7, BIG], 7), (BIG, [7, 0], BIG), (BIG | 1, [7, 1], BIG | 1)],
         ),
         (
-            &[
-                0xdd898000, 0x147f0a00, // global_atomic_add_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd880000, 0x00000a00, // flat_atomic_add_x2 v[0:1], v[10:11]
-            ],
+            &[0xdd898000, 0x147f0a00 /* global_atomic_add_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd880000, 0x00000a00 /* flat_atomic_add_x2 v[0:1], v[10:11] */],
             &[(0xffff_ffff, [1, 0], 1 << 32), (5, [NEG, 0], 4)],
         ),
         (
-            &[
-                0xdd8d8000, 0x147f0a00, // global_atomic_sub_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd8c0000, 0x00000a00, // flat_atomic_sub_x2 v[0:1], v[10:11]
-            ],
+            &[0xdd8d8000, 0x147f0a00 /* global_atomic_sub_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd8c0000, 0x00000a00 /* flat_atomic_sub_x2 v[0:1], v[10:11] */],
             &[(1 << 32, [1, 0], 0xffff_ffff)],
         ),
         (
-            &[
-                0xdd918000, 0x147f0a00, // global_atomic_smin_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd900000, 0x00000a00, // flat_atomic_smin_x2 v[0:1], v[10:11]
-            ],
+            &[0xdd918000, 0x147f0a00 /* global_atomic_smin_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd900000, 0x00000a00 /* flat_atomic_smin_x2 v[0:1], v[10:11] */],
             &[(BIG, [NEG, 0], NEG), (BIG, [6 << 32, 0], BIG)],
         ),
         (
-            &[
-                0xdd958000, 0x147f0a00, // global_atomic_umin_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd940000, 0x00000a00, // flat_atomic_umin_x2 v[0:1], v[10:11]
-            ],
+            &[0xdd958000, 0x147f0a00 /* global_atomic_umin_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd940000, 0x00000a00 /* flat_atomic_umin_x2 v[0:1], v[10:11] */],
             &[(BIG, [NEG, 0], BIG), (BIG, [4 << 32, 0], 4 << 32)],
         ),
         (
-            &[
-                0xdd998000, 0x147f0a00, // global_atomic_smax_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd980000, 0x00000a00, // flat_atomic_smax_x2 v[0:1], v[10:11]
-            ],
+            &[0xdd998000, 0x147f0a00 /* global_atomic_smax_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd980000, 0x00000a00 /* flat_atomic_smax_x2 v[0:1], v[10:11] */],
             &[(BIG, [NEG, 0], BIG), (BIG, [6 << 32, 0], 6 << 32)],
         ),
         (
-            &[
-                0xdd9d8000, 0x147f0a00, // global_atomic_umax_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd9c0000, 0x00000a00, // flat_atomic_umax_x2 v[0:1], v[10:11]
-            ],
+            &[0xdd9d8000, 0x147f0a00 /* global_atomic_umax_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd9c0000, 0x00000a00 /* flat_atomic_umax_x2 v[0:1], v[10:11] */],
             &[(BIG, [NEG, 0], NEG), (BIG, [4 << 32, 0], BIG)],
         ),
         (
-            &[
-                0xdda18000, 0x147f0a00, // global_atomic_and_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdda00000, 0x00000a00, // flat_atomic_and_x2 v[0:1], v[10:11]
-            ],
+            &[0xdda18000, 0x147f0a00 /* global_atomic_and_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdda00000, 0x00000a00 /* flat_atomic_and_x2 v[0:1], v[10:11] */],
             &[(0x3 << 40, [0x5 << 40, 0], 0x1 << 40)],
         ),
         (
-            &[
-                0xdda58000, 0x147f0a00, // global_atomic_or_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdda40000, 0x00000a00, // flat_atomic_or_x2 v[0:1], v[10:11]
-            ],
+            &[0xdda58000, 0x147f0a00 /* global_atomic_or_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdda40000, 0x00000a00 /* flat_atomic_or_x2 v[0:1], v[10:11] */],
             &[(0x3 << 40, [0x5 << 40, 0], 0x7 << 40)],
         ),
         (
-            &[
-                0xdda98000, 0x147f0a00, // global_atomic_xor_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdda80000, 0x00000a00, // flat_atomic_xor_x2 v[0:1], v[10:11]
-            ],
+            &[0xdda98000, 0x147f0a00 /* global_atomic_xor_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdda80000, 0x00000a00 /* flat_atomic_xor_x2 v[0:1], v[10:11] */],
             &[(0x3 << 40, [0x5 << 40, 0], 0x6 << 40)],
         ),
         (
-            &[
-                0xddad8000, 0x147f0a00, // global_atomic_inc_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xddac0000, 0x00000a00, // flat_atomic_inc_x2 v[0:1], v[10:11]
-            ],
+            &[0xddad8000, 0x147f0a00 /* global_atomic_inc_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xddac0000, 0x00000a00 /* flat_atomic_inc_x2 v[0:1], v[10:11] */],
             &[(0xffff_ffff, [NEG, 0], 1 << 32), (BIG, [BIG, 0], 0), (BIG + 1, [BIG, 0], 0)],
         ),
         (
-            &[
-                0xddb18000, 0x147f0a00, // global_atomic_dec_x2 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xddb00000, 0x00000a00, // flat_atomic_dec_x2 v[0:1], v[10:11]
-            ],
+            &[0xddb18000, 0x147f0a00 /* global_atomic_dec_x2 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xddb00000, 0x00000a00 /* flat_atomic_dec_x2 v[0:1], v[10:11] */],
             &[(BIG, [BIG, 0], BIG - 1), (0, [BIG, 0], BIG), (BIG + 1, [BIG, 0], BIG)],
         ),
         (
-            &[
-                0xdd3d8000, 0x147f0a00, // global_atomic_add_f64 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd3c0000, 0x00000a00, // flat_atomic_add_f64 v[0:1], v[10:11]
-            ],
+            &[0xdd3d8000, 0x147f0a00 /* global_atomic_add_f64 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd3c0000, 0x00000a00 /* flat_atomic_add_f64 v[0:1], v[10:11] */],
             &[(1.5f64.to_bits(), [2.25f64.to_bits(), 0], 3.75f64.to_bits()), (1, [1, 0], 2)],
         ),
         (
-            &[
-                0xdd418000, 0x147f0a00, // global_atomic_min_f64 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd400000, 0x00000a00, // flat_atomic_min_f64 v[0:1], v[10:11]
-            ],
+            &[0xdd418000, 0x147f0a00 /* global_atomic_min_f64 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd400000, 0x00000a00 /* flat_atomic_min_f64 v[0:1], v[10:11] */],
             &[
                 (1.5f64.to_bits(), [(-2f64).to_bits(), 0], (-2f64).to_bits()),
                 (0, [(-0f64).to_bits(), 0], (-0f64).to_bits()),
@@ -881,12 +614,8 @@ fn atomics_on_pairs_of_words() {
             ],
         ),
         (
-            &[
-                0xdd458000, 0x147f0a00, // global_atomic_max_f64 v[20:21], v[0:1], v[10:11], off sc0
-            ],
-            &[
-                0xdd440000, 0x00000a00, // flat_atomic_max_f64 v[0:1], v[10:11]
-            ],
+            &[0xdd458000, 0x147f0a00 /* global_atomic_max_f64 v[20:21], v[0:1], v[10:11], off sc0 */],
+            &[0xdd440000, 0x00000a00 /* flat_atomic_max_f64 v[0:1], v[10:11] */],
             &[
                 (1.5f64.to_bits(), [(-2f64).to_bits(), 0], 1.5f64.to_bits()),
                 ((-0f64).to_bits(), [0, 0], 0),
@@ -913,9 +642,7 @@ fn lanes_that_update_one_word_come_one_after_the_other() {
     bench.fill64(0, |_| MEMORY);
     bench.fill(10, |lane| lane as u32);
     bench.wave.set_exec(SOME);
-    bench.run(&[
-        0xdd098000, 0x147f0a00, // global_atomic_add v20, v[0:1], v10, off sc0
-    ]);
+    bench.run(&[0xdd098000, 0x147f0a00 /* global_atomic_add v20, v[0:1], v10, off sc0 */]);
     let mut sum = 100;
     for lane in 0..LANES {
         let expected = if is_on(SOME, lane) { sum } else { 0 };
@@ -928,30 +655,10 @@ fn lanes_that_update_one_word_come_one_after_the_other() {
 #[test]
 fn misaligned_atomics_are_faults() {
     let code: [(&[u32], u64); 4] = [
-        (
-            &[
-                0xdd088000, 0x007f0a00, // global_atomic_add v[0:1], v10, off
-            ],
-            2,
-        ),
-        (
-            &[
-                0xdd340000, 0x00000a00, // flat_atomic_add_f32 v[0:1], v10
-            ],
-            1,
-        ),
-        (
-            &[
-                0xdd888000, 0x007f0a00, // global_atomic_add_x2 v[0:1], v[10:11], off
-            ],
-            4,
-        ),
-        (
-            &[
-                0xdd840000, 0x00000a00, // flat_atomic_cmpswap_x2 v[0:1], v[10:13]
-            ],
-            4,
-        ),
+        (&[0xdd088000, 0x007f0a00 /* global_atomic_add v[0:1], v10, off */], 2),
+        (&[0xdd340000, 0x00000a00 /* flat_atomic_add_f32 v[0:1], v10 */], 1),
+        (&[0xdd888000, 0x007f0a00 /* global_atomic_add_x2 v[0:1], v[10:11], off */], 4),
+        (&[0xdd840000, 0x00000a00 /* flat_atomic_cmpswap_x2 v[0:1], v[10:13] */], 4),
     ];
     for base in [MEMORY, SHARED_BASE, PRIVATE_BASE] {
         for (code, offset) in code {

@@ -37,58 +37,24 @@ fn read_word(bench: &Bench, offset: u64) -> u32 {
 #[test]
 fn addresses_are_sums_of_what_there_is() {
     let code: [(&[u32], fn(u64) -> u64); 9] = [
-        (
-            &[
-                0xe0500000, 0x80020a00, // buffer_load_dword v10, off, s[8:11], 0
-            ],
-            |_| 0,
-        ),
-        (
-            &[
-                0xe0500ffc, 0x80020a00, // buffer_load_dword v10, off, s[8:11], 0 offset:4092
-            ],
-            |_| 4092,
-        ),
-        (
-            &[
-                0xe0500008, 0x03020a00, // buffer_load_dword v10, off, s[8:11], s3 offset:8
-            ],
-            |_| 0x108,
-        ),
-        (
-            &[
-                0xe0500000, 0x90020a00, // buffer_load_dword v10, off, s[8:11], 16
-            ],
-            |_| 16,
-        ),
-        (
-            &[
-                0xe0501000, 0x80020a04, // buffer_load_dword v10, v4, s[8:11], 0 offen
-            ],
-            |lane| lane * 4,
-        ),
-        (
-            &[
-                0xe050100c, 0x03020a04, // buffer_load_dword v10, v4, s[8:11], s3 offen offset:12
-            ],
-            |lane| lane * 4 + 0x10c,
-        ),
-        (
-            &[
-                0xe0502004, 0x80020a06, // buffer_load_dword v10, v6, s[8:11], 0 idxen offset:4
-            ],
-            |lane| lane / 2 * 16 + 4,
-        ),
-        (
-            &[
-                0xe0503000, 0x80020a06, // buffer_load_dword v10, v[6:7], s[8:11], 0 idxen offen
-            ],
-            |lane| lane / 2 * 16 + lane % 2 * 8,
-        ),
+        (&[0xe0500000, 0x80020a00 /* buffer_load_dword v10, off, s[8:11], 0 */], |_| 0),
+        (&[0xe0500ffc, 0x80020a00 /* buffer_load_dword v10, off, s[8:11], 0 offset:4092 */], |_| 4092),
+        (&[0xe0500008, 0x03020a00 /* buffer_load_dword v10, off, s[8:11], s3 offset:8 */], |_| 0x108),
+        (&[0xe0500000, 0x90020a00 /* buffer_load_dword v10, off, s[8:11], 16 */], |_| 16),
+        (&[0xe0501000, 0x80020a04 /* buffer_load_dword v10, v4, s[8:11], 0 offen */], |lane| lane * 4),
+        (&[0xe050100c, 0x03020a04 /* buffer_load_dword v10, v4, s[8:11], s3 offen offset:12 */], |lane| {
+            lane * 4 + 0x10c
+        }),
+        (&[0xe0502004, 0x80020a06 /* buffer_load_dword v10, v6, s[8:11], 0 idxen offset:4 */], |lane| {
+            lane / 2 * 16 + 4
+        }),
+        (&[0xe0503000, 0x80020a06 /* buffer_load_dword v10, v[6:7], s[8:11], 0 idxen offen */], |lane| {
+            lane / 2 * 16 + lane % 2 * 8
+        }),
         (
             &[
                 0xe0503004,
-                0x03020a06, // buffer_load_dword v10, v[6:7], s[8:11], s3 idxen offen offset:4
+                0x03020a06, /* buffer_load_dword v10, v[6:7], s[8:11], s3 idxen offen offset:4 */
             ],
             |lane| lane / 2 * 16 + lane % 2 * 8 + 0x104,
         ),
@@ -114,18 +80,10 @@ fn addresses_are_sums_of_what_there_is() {
 #[test]
 fn loads_beyond_the_end_give_zero() {
     let code: [&[u32]; 4] = [
-        &[
-            0xe0501004, 0x03020a04, // buffer_load_dword v10, v4, s[8:11], s3 offen offset:4
-        ],
-        &[
-            0xe0541004, 0x03020a04, // buffer_load_dwordx2 v[10:11], v4, s[8:11], s3 offen offset:4
-        ],
-        &[
-            0xe0581004, 0x03020a04, // buffer_load_dwordx3 v[10:12], v4, s[8:11], s3 offen offset:4
-        ],
-        &[
-            0xe05c1004, 0x03020a04, // buffer_load_dwordx4 v[10:13], v4, s[8:11], s3 offen offset:4
-        ],
+        &[0xe0501004, 0x03020a04 /* buffer_load_dword v10, v4, s[8:11], s3 offen offset:4 */],
+        &[0xe0541004, 0x03020a04 /* buffer_load_dwordx2 v[10:11], v4, s[8:11], s3 offen offset:4 */],
+        &[0xe0581004, 0x03020a04 /* buffer_load_dwordx3 v[10:12], v4, s[8:11], s3 offen offset:4 */],
+        &[0xe05c1004, 0x03020a04 /* buffer_load_dwordx4 v[10:13], v4, s[8:11], s3 offen offset:4 */],
     ];
     // Lanes next to each other or all over; the last ones are the compilers' way to mask a lane.
     let spreads: [fn(usize, u32) -> u32; 4] = [
@@ -166,18 +124,10 @@ fn loads_beyond_the_end_give_zero() {
 #[test]
 fn stores_beyond_the_end_are_dropped() {
     let code: [&[u32]; 4] = [
-        &[
-            0xe0701004, 0x80020a04, // buffer_store_dword v10, v4, s[8:11], 0 offen offset:4
-        ],
-        &[
-            0xe0741004, 0x80020a04, // buffer_store_dwordx2 v[10:11], v4, s[8:11], 0 offen offset:4
-        ],
-        &[
-            0xe0781004, 0x80020a04, // buffer_store_dwordx3 v[10:12], v4, s[8:11], 0 offen offset:4
-        ],
-        &[
-            0xe07c1004, 0x80020a04, // buffer_store_dwordx4 v[10:13], v4, s[8:11], 0 offen offset:4
-        ],
+        &[0xe0701004, 0x80020a04 /* buffer_store_dword v10, v4, s[8:11], 0 offen offset:4 */],
+        &[0xe0741004, 0x80020a04 /* buffer_store_dwordx2 v[10:11], v4, s[8:11], 0 offen offset:4 */],
+        &[0xe0781004, 0x80020a04 /* buffer_store_dwordx3 v[10:12], v4, s[8:11], 0 offen offset:4 */],
+        &[0xe07c1004, 0x80020a04 /* buffer_store_dwordx4 v[10:13], v4, s[8:11], 0 offen offset:4 */],
     ];
     for (index, code) in code.into_iter().enumerate() {
         let size = 4 * (index as u32 + 1);
@@ -225,9 +175,7 @@ fn with_an_index_records_are_counted() {
     assert_eq!(read_word(&bench, 0x1000 + 160), word(0x1000 + 160));
     // Without one, bytes: compilers set a stride for the cache's sake.
     bench.fill(4, |lane| lane as u32 * 4);
-    bench.run(&[
-        0xe0501000, 0x80020a04, // buffer_load_dword v10, v4, s[8:11], 0 offen
-    ]);
+    bench.run(&[0xe0501000, 0x80020a04 /* buffer_load_dword v10, v4, s[8:11], 0 offen */]);
     assert_eq!(bench.wave.row(10)[..3], [0, read_word(&bench, 0x1004), 0]);
 }
 
@@ -266,9 +214,7 @@ fn parts_of_words() {
     // The last word begins inside but its high half does not.
     assert_eq!(read_word(&bench, 0x1018), 0x1122_2244);
     assert_eq!(read_word(&bench, 0x101c), word(0x101c) & 0xffff_0000 | 0x2244);
-    bench.run(&[
-        0xe0681000, 0x80020a04, // buffer_store_short v10, v4, s[8:11], 0 offen
-    ]);
+    bench.run(&[0xe0681000, 0x80020a04 /* buffer_store_short v10, v4, s[8:11], 0 offen */]);
     assert_eq!(read_word(&bench, 0x1018), 0x1122_3344);
     assert_eq!(read_word(&bench, 0x101c), word(0x101c) & 0xffff_0000 | 0x3344);
     assert_eq!(read_word(&bench, 0x1020), word(0x1020));
@@ -285,7 +231,7 @@ fn atomics_inside_and_outside() {
     bench.fill(17, |lane| word(0x1004 + lane as u64 * 8));
     bench.fill(5, |lane| lane as u32 * 8);
     bench.run(&[
-        0xe1845000, 0x80020e05, // buffer_atomic_cmpswap_x2 v[14:17], v5, s[8:11], 0 offen sc0
+        0xe1845000, 0x80020e05, /* buffer_atomic_cmpswap_x2 v[14:17], v5, s[8:11], 0 offen sc0 */
     ]);
     for lane in 0..LANES {
         let old =
@@ -310,9 +256,7 @@ fn atomics_inside_and_outside() {
     );
     bench.fill(4, |lane| if lane == 2 { 2 } else { 0 });
     let fault = bench
-        .try_run(&[
-            0xe1081000, 0x80020a04, // buffer_atomic_add v10, v4, s[8:11], 0 offen
-        ])
+        .try_run(&[0xe1081000, 0x80020a04 /* buffer_atomic_add v10, v4, s[8:11], 0 offen */])
         .unwrap_err();
     assert_eq!(fault.cause, Cause::MisalignedAtomic { lane: 2, addr: MEMORY + 0x1002 });
 }
@@ -329,126 +273,31 @@ fn every_atomic() {
         (bench.row64(10)[0], bench.space.load_u64(MEMORY + 0x1000).unwrap())
     }
     let code: [(&[u32], u32, u32, u32); 15] = [
+        (&[0xe1004000, 0x80020a00 /* buffer_atomic_swap v10, off, s[8:11], 0 sc0 */], 5, 7, 7),
+        (&[0xe1084000, 0x80020a00 /* buffer_atomic_add v10, off, s[8:11], 0 sc0 */], 5, 7, 12),
+        (&[0xe10c4000, 0x80020a00 /* buffer_atomic_sub v10, off, s[8:11], 0 sc0 */], 7, 5, 2),
+        (&[0xe1104000, 0x80020a00 /* buffer_atomic_smin v10, off, s[8:11], 0 sc0 */], 5, u32::MAX, u32::MAX),
+        (&[0xe1144000, 0x80020a00 /* buffer_atomic_umin v10, off, s[8:11], 0 sc0 */], 5, u32::MAX, 5),
+        (&[0xe1184000, 0x80020a00 /* buffer_atomic_smax v10, off, s[8:11], 0 sc0 */], 5, u32::MAX, 5),
+        (&[0xe11c4000, 0x80020a00 /* buffer_atomic_umax v10, off, s[8:11], 0 sc0 */], 5, u32::MAX, u32::MAX),
+        (&[0xe1204000, 0x80020a00 /* buffer_atomic_and v10, off, s[8:11], 0 sc0 */], 3, 5, 1),
+        (&[0xe1244000, 0x80020a00 /* buffer_atomic_or v10, off, s[8:11], 0 sc0 */], 3, 5, 7),
+        (&[0xe1284000, 0x80020a00 /* buffer_atomic_xor v10, off, s[8:11], 0 sc0 */], 3, 5, 6),
+        (&[0xe12c4000, 0x80020a00 /* buffer_atomic_inc v10, off, s[8:11], 0 sc0 */], 5, 5, 0),
+        (&[0xe1304000, 0x80020a00 /* buffer_atomic_dec v10, off, s[8:11], 0 sc0 */], 0, 5, 5),
         (
-            &[
-                0xe1004000, 0x80020a00, // buffer_atomic_swap v10, off, s[8:11], 0 sc0
-            ],
-            5,
-            7,
-            7,
-        ),
-        (
-            &[
-                0xe1084000, 0x80020a00, // buffer_atomic_add v10, off, s[8:11], 0 sc0
-            ],
-            5,
-            7,
-            12,
-        ),
-        (
-            &[
-                0xe10c4000, 0x80020a00, // buffer_atomic_sub v10, off, s[8:11], 0 sc0
-            ],
-            7,
-            5,
-            2,
-        ),
-        (
-            &[
-                0xe1104000, 0x80020a00, // buffer_atomic_smin v10, off, s[8:11], 0 sc0
-            ],
-            5,
-            u32::MAX,
-            u32::MAX,
-        ),
-        (
-            &[
-                0xe1144000, 0x80020a00, // buffer_atomic_umin v10, off, s[8:11], 0 sc0
-            ],
-            5,
-            u32::MAX,
-            5,
-        ),
-        (
-            &[
-                0xe1184000, 0x80020a00, // buffer_atomic_smax v10, off, s[8:11], 0 sc0
-            ],
-            5,
-            u32::MAX,
-            5,
-        ),
-        (
-            &[
-                0xe11c4000, 0x80020a00, // buffer_atomic_umax v10, off, s[8:11], 0 sc0
-            ],
-            5,
-            u32::MAX,
-            u32::MAX,
-        ),
-        (
-            &[
-                0xe1204000, 0x80020a00, // buffer_atomic_and v10, off, s[8:11], 0 sc0
-            ],
-            3,
-            5,
-            1,
-        ),
-        (
-            &[
-                0xe1244000, 0x80020a00, // buffer_atomic_or v10, off, s[8:11], 0 sc0
-            ],
-            3,
-            5,
-            7,
-        ),
-        (
-            &[
-                0xe1284000, 0x80020a00, // buffer_atomic_xor v10, off, s[8:11], 0 sc0
-            ],
-            3,
-            5,
-            6,
-        ),
-        (
-            &[
-                0xe12c4000, 0x80020a00, // buffer_atomic_inc v10, off, s[8:11], 0 sc0
-            ],
-            5,
-            5,
-            0,
-        ),
-        (
-            &[
-                0xe1304000, 0x80020a00, // buffer_atomic_dec v10, off, s[8:11], 0 sc0
-            ],
-            0,
-            5,
-            5,
-        ),
-        (
-            &[
-                0xe1344000, 0x80020a00, // buffer_atomic_add_f32 v10, off, s[8:11], 0 sc0
-            ],
+            &[0xe1344000, 0x80020a00 /* buffer_atomic_add_f32 v10, off, s[8:11], 0 sc0 */],
             0x3f80_0000,
             0x3f80_0000,
             0x4000_0000,
         ),
         (
-            &[
-                0xe1384000, 0x80020a00, // buffer_atomic_pk_add_f16 v10, off, s[8:11], 0 sc0
-            ],
+            &[0xe1384000, 0x80020a00 /* buffer_atomic_pk_add_f16 v10, off, s[8:11], 0 sc0 */],
             0x3c00_3c00,
             0x4000_3c00,
             0x4200_4000,
         ),
-        (
-            &[
-                0xe1044000, 0x80020a00, // buffer_atomic_cmpswap v[10:11], off, s[8:11], 0 sc0
-            ],
-            0,
-            9,
-            9,
-        ),
+        (&[0xe1044000, 0x80020a00 /* buffer_atomic_cmpswap v[10:11], off, s[8:11], 0 sc0 */], 0, 9, 9),
     ];
     for (code, old, data, new) in code {
         assert_eq!(run(code, u64::from(old), u64::from(data)), (u64::from(old), u64::from(new)), "{code:x?}");
@@ -456,122 +305,82 @@ fn every_atomic() {
     let f = f64::to_bits;
     const BIG: u64 = 5 << 32;
     let code: [(&[u32], u64, u64, u64); 15] = [
+        (&[0xe1804000, 0x80020a00 /* buffer_atomic_swap_x2 v[10:11], off, s[8:11], 0 sc0 */], BIG, 7, 7),
         (
-            &[
-                0xe1804000, 0x80020a00, // buffer_atomic_swap_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
-            BIG,
-            7,
-            7,
-        ),
-        (
-            &[
-                0xe1884000, 0x80020a00, // buffer_atomic_add_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1884000, 0x80020a00 /* buffer_atomic_add_x2 v[10:11], off, s[8:11], 0 sc0 */],
             u64::from(u32::MAX),
             1,
             1 << 32,
         ),
         (
-            &[
-                0xe18c4000, 0x80020a00, // buffer_atomic_sub_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe18c4000, 0x80020a00 /* buffer_atomic_sub_x2 v[10:11], off, s[8:11], 0 sc0 */],
             1 << 32,
             1,
             u64::from(u32::MAX),
         ),
         (
-            &[
-                0xe1904000, 0x80020a00, // buffer_atomic_smin_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1904000, 0x80020a00 /* buffer_atomic_smin_x2 v[10:11], off, s[8:11], 0 sc0 */],
             BIG,
             u64::MAX,
             u64::MAX,
         ),
         (
-            &[
-                0xe1944000, 0x80020a00, // buffer_atomic_umin_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1944000, 0x80020a00 /* buffer_atomic_umin_x2 v[10:11], off, s[8:11], 0 sc0 */],
             BIG,
             u64::MAX,
             BIG,
         ),
         (
-            &[
-                0xe1984000, 0x80020a00, // buffer_atomic_smax_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1984000, 0x80020a00 /* buffer_atomic_smax_x2 v[10:11], off, s[8:11], 0 sc0 */],
             BIG,
             u64::MAX,
             BIG,
         ),
         (
-            &[
-                0xe19c4000, 0x80020a00, // buffer_atomic_umax_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe19c4000, 0x80020a00 /* buffer_atomic_umax_x2 v[10:11], off, s[8:11], 0 sc0 */],
             BIG,
             u64::MAX,
             u64::MAX,
         ),
         (
-            &[
-                0xe1a04000, 0x80020a00, // buffer_atomic_and_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1a04000, 0x80020a00 /* buffer_atomic_and_x2 v[10:11], off, s[8:11], 0 sc0 */],
             3 << 40,
             5 << 40,
             1 << 40,
         ),
         (
-            &[
-                0xe1a44000, 0x80020a00, // buffer_atomic_or_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1a44000, 0x80020a00 /* buffer_atomic_or_x2 v[10:11], off, s[8:11], 0 sc0 */],
             3 << 40,
             5 << 40,
             7 << 40,
         ),
         (
-            &[
-                0xe1a84000, 0x80020a00, // buffer_atomic_xor_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1a84000, 0x80020a00 /* buffer_atomic_xor_x2 v[10:11], off, s[8:11], 0 sc0 */],
             3 << 40,
             5 << 40,
             6 << 40,
         ),
         (
-            &[
-                0xe1ac4000, 0x80020a00, // buffer_atomic_inc_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1ac4000, 0x80020a00 /* buffer_atomic_inc_x2 v[10:11], off, s[8:11], 0 sc0 */],
             u64::from(u32::MAX),
             BIG,
             1 << 32,
         ),
+        (&[0xe1b04000, 0x80020a00 /* buffer_atomic_dec_x2 v[10:11], off, s[8:11], 0 sc0 */], 0, BIG, BIG),
         (
-            &[
-                0xe1b04000, 0x80020a00, // buffer_atomic_dec_x2 v[10:11], off, s[8:11], 0 sc0
-            ],
-            0,
-            BIG,
-            BIG,
-        ),
-        (
-            &[
-                0xe13c4000, 0x80020a00, // buffer_atomic_add_f64 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe13c4000, 0x80020a00 /* buffer_atomic_add_f64 v[10:11], off, s[8:11], 0 sc0 */],
             f(1.5),
             f(2.0),
             f(3.5),
         ),
         (
-            &[
-                0xe1404000, 0x80020a00, // buffer_atomic_min_f64 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1404000, 0x80020a00 /* buffer_atomic_min_f64 v[10:11], off, s[8:11], 0 sc0 */],
             f(1.5),
             f(-2.0),
             f(-2.0),
         ),
         (
-            &[
-                0xe1444000, 0x80020a00, // buffer_atomic_max_f64 v[10:11], off, s[8:11], 0 sc0
-            ],
+            &[0xe1444000, 0x80020a00 /* buffer_atomic_max_f64 v[10:11], off, s[8:11], 0 sc0 */],
             f(1.5),
             f(-2.0),
             f(1.5),
@@ -601,24 +410,9 @@ fn data_may_be_in_accumulation_registers() {
 #[test]
 fn inside_the_buffer_but_outside_of_memory_is_a_fault() {
     for (code, write) in [
-        (
-            [
-                0xe0541000, 0x80020a04, // buffer_load_dwordx2 v[10:11], v4, s[8:11], 0 offen
-            ],
-            false,
-        ),
-        (
-            [
-                0xe0741000, 0x80020a04, // buffer_store_dwordx2 v[10:11], v4, s[8:11], 0 offen
-            ],
-            true,
-        ),
-        (
-            [
-                0xe1881000, 0x80020a04, // buffer_atomic_add_x2 v[10:11], v4, s[8:11], 0 offen
-            ],
-            true,
-        ),
+        ([0xe0541000, 0x80020a04 /* buffer_load_dwordx2 v[10:11], v4, s[8:11], 0 offen */], false),
+        ([0xe0741000, 0x80020a04 /* buffer_store_dwordx2 v[10:11], v4, s[8:11], 0 offen */], true),
+        ([0xe1881000, 0x80020a04 /* buffer_atomic_add_x2 v[10:11], v4, s[8:11], 0 offen */], true),
     ] {
         let mut bench = bench(0, u32::MAX);
         bench.fill(4, |lane| if lane == 9 { 0x8000_0000 } else { lane as u32 * 8 });
@@ -630,9 +424,7 @@ fn inside_the_buffer_but_outside_of_memory_is_a_fault() {
 
 #[test]
 fn what_is_not_emulated_is_a_fault() {
-    let load = [
-        0xe0501000, 0x80020a04, // buffer_load_dword v10, v4, s[8:11], 0 offen
-    ];
+    let load = [0xe0501000, 0x80020a04 /* buffer_load_dword v10, v4, s[8:11], 0 offen */];
     let mut bench_swizzled = bench(4, 10);
     bench_swizzled.wave.sgpr[9] |= 1 << 31;
     let mut bench_lanes = bench(4, 10);
@@ -640,12 +432,7 @@ fn what_is_not_emulated_is_a_fault() {
     for (mut bench, code) in [
         (bench_swizzled, load),
         (bench_lanes, load),
-        (
-            bench(0, 100),
-            [
-                0xe0511000, 0x80020004, // buffer_load_dword v4, s[8:11], 0 offen lds
-            ],
-        ),
+        (bench(0, 100), [0xe0511000, 0x80020004 /* buffer_load_dword v4, s[8:11], 0 offen lds */]),
     ] {
         let fault = bench.try_run(&code).unwrap_err();
         assert!(matches!(fault.cause, Cause::Unknown { mnemonic: Some("buffer_load_dword"), .. }), "{fault}");

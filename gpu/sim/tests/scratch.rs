@@ -31,42 +31,12 @@ fn bench() -> Bench {
 #[test]
 fn addresses_are_sums_of_what_there_is() {
     let code: [(&[u32], fn(usize) -> usize); 6] = [
-        (
-            &[
-                0xdc504014, 0x0a7f0000, // scratch_load_dword v10, off, off offset:20
-            ],
-            |_| 5,
-        ),
-        (
-            &[
-                0xdc504000, 0x0a030000, // scratch_load_dword v10, off, s3
-            ],
-            |_| 16,
-        ),
-        (
-            &[
-                0xdc505ff8, 0x0a030000, // scratch_load_dword v10, off, s3 offset:-8
-            ],
-            |_| 14,
-        ),
-        (
-            &[
-                0xdc506000, 0x0a7f0002, // scratch_load_dword v10, v2, off
-            ],
-            |lane| lane % 4,
-        ),
-        (
-            &[
-                0xdc506064, 0x0a7f0002, // scratch_load_dword v10, v2, off offset:100
-            ],
-            |lane| lane % 4 + 25,
-        ),
-        (
-            &[
-                0xdc507fc0, 0x0a030002, // scratch_load_dword v10, v2, s3 offset:-64
-            ],
-            |lane| lane % 4,
-        ),
+        (&[0xdc504014, 0x0a7f0000 /* scratch_load_dword v10, off, off offset:20 */], |_| 5),
+        (&[0xdc504000, 0x0a030000 /* scratch_load_dword v10, off, s3 */], |_| 16),
+        (&[0xdc505ff8, 0x0a030000 /* scratch_load_dword v10, off, s3 offset:-8 */], |_| 14),
+        (&[0xdc506000, 0x0a7f0002 /* scratch_load_dword v10, v2, off */], |lane| lane % 4),
+        (&[0xdc506064, 0x0a7f0002 /* scratch_load_dword v10, v2, off offset:100 */], |lane| lane % 4 + 25),
+        (&[0xdc507fc0, 0x0a030002 /* scratch_load_dword v10, v2, s3 offset:-64 */], |lane| lane % 4),
     ];
     for (code, index) in code {
         for exec in [u64::MAX, SOME, 1 << 63, 0] {
@@ -85,56 +55,24 @@ fn addresses_are_sums_of_what_there_is() {
 #[test]
 fn words_come_and_go() {
     let loads: [&[u32]; 8] = [
-        &[
-            0xdc504000, 0x0a030000, // scratch_load_dword v10, off, s3
-        ],
-        &[
-            0xdc544000, 0x0a030000, // scratch_load_dwordx2 v[10:11], off, s3
-        ],
-        &[
-            0xdc584000, 0x0a030000, // scratch_load_dwordx3 v[10:12], off, s3
-        ],
-        &[
-            0xdc5c4000, 0x0a030000, // scratch_load_dwordx4 v[10:13], off, s3
-        ],
-        &[
-            0xdc506000, 0x0a030002, // scratch_load_dword v10, v2, s3
-        ],
-        &[
-            0xdc546000, 0x0a030002, // scratch_load_dwordx2 v[10:11], v2, s3
-        ],
-        &[
-            0xdc586000, 0x0a030002, // scratch_load_dwordx3 v[10:12], v2, s3
-        ],
-        &[
-            0xdc5c6000, 0x0a030002, // scratch_load_dwordx4 v[10:13], v2, s3
-        ],
+        &[0xdc504000, 0x0a030000 /* scratch_load_dword v10, off, s3 */],
+        &[0xdc544000, 0x0a030000 /* scratch_load_dwordx2 v[10:11], off, s3 */],
+        &[0xdc584000, 0x0a030000 /* scratch_load_dwordx3 v[10:12], off, s3 */],
+        &[0xdc5c4000, 0x0a030000 /* scratch_load_dwordx4 v[10:13], off, s3 */],
+        &[0xdc506000, 0x0a030002 /* scratch_load_dword v10, v2, s3 */],
+        &[0xdc546000, 0x0a030002 /* scratch_load_dwordx2 v[10:11], v2, s3 */],
+        &[0xdc586000, 0x0a030002 /* scratch_load_dwordx3 v[10:12], v2, s3 */],
+        &[0xdc5c6000, 0x0a030002 /* scratch_load_dwordx4 v[10:13], v2, s3 */],
     ];
     let stores: [&[u32]; 8] = [
-        &[
-            0xdc704000, 0x00030a00, // scratch_store_dword off, v10, s3
-        ],
-        &[
-            0xdc744000, 0x00030a00, // scratch_store_dwordx2 off, v[10:11], s3
-        ],
-        &[
-            0xdc784000, 0x00030a00, // scratch_store_dwordx3 off, v[10:12], s3
-        ],
-        &[
-            0xdc7c4000, 0x00030a00, // scratch_store_dwordx4 off, v[10:13], s3
-        ],
-        &[
-            0xdc706000, 0x00030a02, // scratch_store_dword v2, v10, s3
-        ],
-        &[
-            0xdc746000, 0x00030a02, // scratch_store_dwordx2 v2, v[10:11], s3
-        ],
-        &[
-            0xdc786000, 0x00030a02, // scratch_store_dwordx3 v2, v[10:12], s3
-        ],
-        &[
-            0xdc7c6000, 0x00030a02, // scratch_store_dwordx4 v2, v[10:13], s3
-        ],
+        &[0xdc704000, 0x00030a00 /* scratch_store_dword off, v10, s3 */],
+        &[0xdc744000, 0x00030a00 /* scratch_store_dwordx2 off, v[10:11], s3 */],
+        &[0xdc784000, 0x00030a00 /* scratch_store_dwordx3 off, v[10:12], s3 */],
+        &[0xdc7c4000, 0x00030a00 /* scratch_store_dwordx4 off, v[10:13], s3 */],
+        &[0xdc706000, 0x00030a02 /* scratch_store_dword v2, v10, s3 */],
+        &[0xdc746000, 0x00030a02 /* scratch_store_dwordx2 v2, v[10:11], s3 */],
+        &[0xdc786000, 0x00030a02 /* scratch_store_dwordx3 v2, v[10:12], s3 */],
+        &[0xdc7c6000, 0x00030a02 /* scratch_store_dwordx4 v2, v[10:13], s3 */],
     ];
     for (code, (load, store)) in loads.into_iter().zip(stores).enumerate() {
         let len = code % 4 + 1;
@@ -253,55 +191,13 @@ fn unaligned_words() {
 #[test]
 fn beyond_the_end_is_a_fault() {
     let code: [(&[u32], u64, u64, bool); 6] = [
-        (
-            &[
-                0xdc504100, 0x0a7f0000, // scratch_load_dword v10, off, off offset:256
-            ],
-            256,
-            4,
-            false,
-        ),
-        (
-            &[
-                0xdc5c40b8, 0x0a030000, // scratch_load_dwordx4 v[10:13], off, s3 offset:184
-            ],
-            248,
-            16,
-            false,
-        ),
-        (
-            &[
-                0xdc7440bc, 0x00030a00, // scratch_store_dwordx2 off, v[10:11], s3 offset:188
-            ],
-            252,
-            8,
-            true,
-        ),
-        (
-            &[
-                0xdc404100, 0x0a7f0000, // scratch_load_ubyte v10, off, off offset:256
-            ],
-            256,
-            1,
-            false,
-        ),
-        (
-            &[
-                0xdc6840ff, 0x007f0a00, // scratch_store_short off, v10, off offset:255
-            ],
-            255,
-            2,
-            true,
-        ),
+        (&[0xdc504100, 0x0a7f0000 /* scratch_load_dword v10, off, off offset:256 */], 256, 4, false),
+        (&[0xdc5c40b8, 0x0a030000 /* scratch_load_dwordx4 v[10:13], off, s3 offset:184 */], 248, 16, false),
+        (&[0xdc7440bc, 0x00030a00 /* scratch_store_dwordx2 off, v[10:11], s3 offset:188 */], 252, 8, true),
+        (&[0xdc404100, 0x0a7f0000 /* scratch_load_ubyte v10, off, off offset:256 */], 256, 1, false),
+        (&[0xdc6840ff, 0x007f0a00 /* scratch_store_short off, v10, off offset:255 */], 255, 2, true),
         // Below the beginning.
-        (
-            &[
-                0xdc505fbc, 0x0a030000, // scratch_load_dword v10, off, s3 offset:-68
-            ],
-            0xffff_fffc,
-            4,
-            false,
-        ),
+        (&[0xdc505fbc, 0x0a030000 /* scratch_load_dword v10, off, s3 offset:-68 */], 0xffff_fffc, 4, false),
     ];
     for (code, addr, bytes, writes) in code {
         let mut bench = bench();
@@ -316,10 +212,6 @@ fn beyond_the_end_is_a_fault() {
     }
     let mut bench = bench();
     bench.fill(2, |lane| if lane == 5 { 4000 } else { 0 });
-    let fault = bench
-        .try_run(&[
-            0xdc506000, 0x0a7f0002, // scratch_load_dword v10, v2, off
-        ])
-        .unwrap_err();
+    let fault = bench.try_run(&[0xdc506000, 0x0a7f0002 /* scratch_load_dword v10, v2, off */]).unwrap_err();
     assert!(matches!(fault.cause, Cause::IllegalAddress { lane: Some(5), .. }), "{fault}");
 }

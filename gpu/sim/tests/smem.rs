@@ -70,9 +70,7 @@ fn the_low_two_bits_of_addresses_do_not_count() {
 #[test]
 fn an_address_may_be_overwritten_by_what_it_points_at() {
     let mut bench = bench();
-    bench.run(&[
-        0xc00a0102, 0x00000000, // s_load_dwordx4 s[4:7], s[4:5], 0x0
-    ]);
+    bench.run(&[0xc00a0102, 0x00000000 /* s_load_dwordx4 s[4:7], s[4:5], 0x0 */]);
     assert_eq!(bench.wave.sgpr[4..8], [0x100, 0x101, 0x102, 0x103]);
 }
 
@@ -84,12 +82,8 @@ fn wild_addresses_are_faults_without_a_lane() {
         let mut bench = bench();
         bench.wave.set_pair(4, addr);
         bench.wave.sgpr[8] = 99;
-        let load = [
-            0xc0060202, 0x00000000, // s_load_dwordx2 s[8:9], s[4:5], 0x0
-        ];
-        let store = [
-            0xc0460202, 0x00000000, // s_store_dwordx2 s[8:9], s[4:5], 0x0
-        ];
+        let load = [0xc0060202, 0x00000000 /* s_load_dwordx2 s[8:9], s[4:5], 0x0 */];
+        let store = [0xc0460202, 0x00000000 /* s_store_dwordx2 s[8:9], s[4:5], 0x0 */];
         let fault = bench.try_run(if write { &store } else { &load }).unwrap_err();
         let Cause::IllegalAddress { lane: None, access, write: wrote } = fault.cause else {
             panic!("{fault}")
@@ -128,12 +122,8 @@ fn with_buffer(stride: u32, records: u32) -> Bench {
 
 #[test]
 fn buffer_loads_beyond_the_end_give_zero() {
-    let load4 = [
-        0xc02a0506, 0x00000008, // s_buffer_load_dwordx4 s[20:23], s[12:15], 0x8
-    ];
-    let load8 = [
-        0xc02c0506, 0x00000000, // s_buffer_load_dwordx8 s[20:27], s[12:15], s0
-    ];
+    let load4 = [0xc02a0506, 0x00000008 /* s_buffer_load_dwordx4 s[20:23], s[12:15], 0x8 */];
+    let load8 = [0xc02c0506, 0x00000000 /* s_buffer_load_dwordx8 s[20:27], s[12:15], s0 */];
     let mut bench = with_buffer(0, 0x10);
     bench.run(&load4);
     assert_eq!(bench.wave.sgpr[20..24], [0x102, 0x103, 0, 0]);

@@ -670,9 +670,7 @@ fn branches_skip_what_follows() {
         0xbf990001, // s_cbranch_cdbgsys_or_user 1
         0xbf9a0001, // s_cbranch_cdbgsys_and_user 1
     ];
-    let [set] = [
-        0xb0000001, // s_movk_i32 s0, 1
-    ];
+    let [set] = [0xb0000001 /* s_movk_i32 s0, 1 */];
     // With everything zero, and with everything set.
     let taken = [
         [true, true, false, true, false, true, false, false, false, false, false],
@@ -728,11 +726,7 @@ fn wild_jumps_are_faults() {
     for target in [0, CODE + 2, CODE - 4, CODE + 8, u64::MAX - 3] {
         let mut bench = Bench::default();
         bench.wave.set_pair(0, target);
-        let fault = bench
-            .try_run(&[
-                0xbe801d00, // s_setpc_b64 s[0:1]
-            ])
-            .unwrap_err();
+        let fault = bench.try_run(&[0xbe801d00 /* s_setpc_b64 s[0:1] */]).unwrap_err();
         assert_eq!((fault.cause, fault.pc), (Cause::BadPc, target));
     }
 }
@@ -760,9 +754,7 @@ fn index_mode_is_a_bit_of_mode_and_three_fields_of_m0() {
     bench.wave.sgpr[0] = 0x1_0203;
     bench.wave.sgpr[1] = 0xff04;
     bench.wave.sgpr[M0] = 0xabcd_0fff;
-    bench.run(&[
-        0xbf110900, // s_set_gpr_idx_on s0, gpr_idx(SRC0, DST)
-    ]);
+    bench.run(&[0xbf110900 /* s_set_gpr_idx_on s0, gpr_idx(SRC0, DST) */]);
     assert!(bench.wave.mode.gpr_index());
     assert_eq!(bench.wave.m0(), 0xabcd_9f03);
     bench.run(&[
@@ -770,9 +762,7 @@ fn index_mode_is_a_bit_of_mode_and_three_fields_of_m0() {
         0xbf9d0002, // s_set_gpr_idx_mode gpr_idx(SRC1)
     ]);
     assert_eq!(bench.wave.m0(), 0xabcd_2f04);
-    bench.run(&[
-        0xbf9c0000, // s_set_gpr_idx_off
-    ]);
+    bench.run(&[0xbf9c0000 /* s_set_gpr_idx_off */]);
     assert!(!bench.wave.mode.gpr_index());
     assert_eq!(bench.wave.m0(), 0xabcd_2f04);
 }
@@ -825,9 +815,7 @@ fn stops_and_traps() {
         0xbf8b0001, // s_setkill 1
     ] {
         let mut bench = Bench::default();
-        let [set] = [
-            0xbe800081, // s_mov_b32 s0, 1
-        ];
+        let [set] = [0xbe800081 /* s_mov_b32 s0, 1 */];
         assert_eq!(bench.try_run(&[ends, set]), Ok(Stop::End), "{ends:#x}");
         assert_eq!(bench.wave.sgpr[0], 0);
     }
@@ -840,11 +828,7 @@ fn stops_and_traps() {
         .unwrap_err();
     assert_eq!((fault.cause, fault.pc, fault.mnemonic), (Cause::Trap(2), CODE + 4, Some("s_trap")));
     // A wave that halts waits for a debugger.
-    let fault = bench
-        .try_run(&[
-            0xbf8d0001, // s_sethalt 1
-        ])
-        .unwrap_err();
+    let fault = bench.try_run(&[0xbf8d0001 /* s_sethalt 1 */]).unwrap_err();
     assert!(matches!(fault.cause, Cause::Unknown { mnemonic: Some("s_sethalt"), .. }), "{fault}");
     bench.run(&[
         0xbf800007, // s_nop 7
@@ -862,12 +846,7 @@ fn stops_and_traps() {
     ]);
     // A wave that sleeps gives its turn away.
     let mut bench = Bench::default();
-    assert_eq!(
-        bench.try_run(&[
-            0xbf8e0001, // s_sleep 1
-        ]),
-        Ok(Stop::Budget)
-    );
+    assert_eq!(bench.try_run(&[0xbf8e0001 /* s_sleep 1 */]), Ok(Stop::Budget));
     assert_eq!(bench.wave.pc, CODE + 4);
 }
 

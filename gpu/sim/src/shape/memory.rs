@@ -9,15 +9,14 @@ pub(crate) mod ds;
 pub(crate) mod flat;
 pub(crate) mod smem;
 mod unit;
+mod window;
 
 pub(crate) use unit::{Bits, Unit, Word};
-
-use std::sync::atomic::Ordering;
 
 use crate::enc::flat::Flat;
 use crate::fault::Cause;
 use crate::lds::{Lds, Scratch};
-use crate::mem::{BadAddress, Cursor};
+use crate::mem::BadAddress;
 use crate::step::{Insn, Machine};
 use crate::wave::{LANES, Row, Wave};
 
@@ -33,6 +32,18 @@ pub(crate) fn active(mut lanes: u64) -> impl Iterator<Item = usize> {
         lanes &= lanes.wrapping_sub(1);
         (lane < LANES).then_some(lane)
     })
+}
+
+/// Does something for each lane in `lanes`, lowest first. Written out for all lanes and for some: a closure for both would not be
+/// inlined, which costs half the speed.
+macro_rules! for_each {
+    ($lane:ident in $lanes:expr, $body:block) => {
+        if $lanes == ALL {
+            for $lane in 0..LANES $body
+        } else {
+            for $lane in active($lanes) $body
+        }
+    };
 }
 
 #[cold]
@@ -65,6 +76,11 @@ pub(crate) struct Operands {
 pub(crate) trait Memory {
     /// Where a lane's access begins.
     fn place(&self, lane: usize) -> u64;
+    /// Loads from `place` where that is simple. Apart from [`load`](Self::load), so that several words stay in registers.
+    #[inline(always)]
+    fn peek<U: Unit>(&self, _place: u64) -> Option<U> {
+        None
+    }
     fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause>;
     fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause>;
     /// Replaces what is at `place` by `f` of it and returns what was there.
@@ -124,38 +140,6 @@ impl Linear<'_> {
         }
         (difference == 0).then(|| self.at(0))
     }
-}
-
-/// Loads `N` words for each lane from device memory at `addr` on.
-#[inline(always)]
-fn load_device_rows<const N: usize>(cursor: &mut Cursor<'_>, addr: u64, out: &mut [Row; N]) -> bool {
-    let Ok((block, offset)) = cursor.locate(addr, LANES * N * 4) else { return false };
-    let first = offset / 4;
-    let Some(words) = block.words().get(first..first + LANES * N).filter(|_| offset.is_multiple_of(4)) else {
-        return false;
-    };
-    for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
-        for (row, word) in out.iter_mut().zip(words) {
-            row[lane] = word.load(Ordering::Relaxed);
-        }
-    }
-    true
-}
-
-/// Stores `N` words for each lane to device memory at `addr` on.
-#[inline(always)]
-fn store_device_rows<const N: usize>(cursor: &mut Cursor<'_>, addr: u64, rows: [&Row; N]) -> bool {
-    let Ok((block, offset)) = cursor.locate(addr, LANES * N * 4) else { return false };
-    let first = offset / 4;
-    let Some(words) = block.words().get(first..first + LANES * N).filter(|_| offset.is_multiple_of(4)) else {
-        return false;
-    };
-    for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
-        for (row, word) in rows.iter().zip(words) {
-            word.store(row[lane], Ordering::Relaxed);
-        }
-    }
-    true
 }
 
 /// Loads `N` words for each lane from LDS at `addr` on.
@@ -234,10 +218,10 @@ pub(crate) fn load<F: Family, U: Unit>(
     let operands = F::operands(wave, insn);
     let mut out = [0; LANES];
     let mut memory = F::open(wave, machine, insn)?;
-    for lane in active(lanes) {
+    for_each!(lane in lanes, {
         let place = memory.place(lane);
         out[lane] = f(memory.load(lane, place)?);
-    }
+    });
     drop(memory);
     wave.write_row(operands.to, lanes, &out);
     Ok(())
@@ -264,6 +248,14 @@ pub(crate) fn load_part<F: Family, U: Unit>(
     Ok(())
 }
 
+/// Puts a lane's words in its place of the rows.
+#[inline(always)]
+fn put<const N: usize>(rows: &mut [Row; N], lane: usize, words: [u32; N]) {
+    for (row, word) in rows.iter_mut().zip(words) {
+        row[lane] = word;
+    }
+}
+
 /// Loads `N` words to `N` registers.
 #[inline(always)]
 pub(crate) fn load_words<F: Family, const N: usize>(
@@ -283,13 +275,13 @@ pub(crate) fn load_words<F: Family, const N: usize>(
             out[N - 1][lane] = (value >> 32) as u32;
         }
     } else if !memory.load_rows(lanes, &mut out) {
-        for lane in active(lanes) {
+        for_each!(lane in lanes, {
             let place = memory.place(lane);
-            let words: [u32; N] = memory.load(lane, place)?;
-            for (row, word) in out.iter_mut().zip(words) {
-                row[lane] = word;
+            match memory.peek::<[u32; N]>(place) {
+                Some(words) => put(&mut out, lane, words),
+                None => put(&mut out, lane, memory.load(lane, place)?),
             }
-        }
+        });
     }
     drop(memory);
     for (index, row) in out.iter().enumerate() {
@@ -308,10 +300,11 @@ pub(crate) fn store<F: Family, U: Unit>(
 ) -> Result<(), Cause> {
     let from = wave.row(F::operands(wave, insn).from);
     let mut memory = F::open(wave, machine, insn)?;
-    for lane in active(wave.exec()) {
+    let lanes = wave.exec();
+    for_each!(lane in lanes, {
         let place = memory.place(lane);
         memory.store(lane, place, f(from[lane]))?;
-    }
+    });
     Ok(())
 }
 
@@ -332,10 +325,10 @@ pub(crate) fn store_words<F: Family, const N: usize>(
             memory.store(lane, place, u64::from(rows[0][lane]) | u64::from(rows[N - 1][lane]) << 32)?;
         }
     } else if !memory.store_rows(lanes, rows) {
-        for lane in active(lanes) {
+        for_each!(lane in lanes, {
             let place = memory.place(lane);
             memory.store::<[u32; N]>(lane, place, std::array::from_fn(|index| rows[index][lane]))?;
-        }
+        });
     }
     Ok(())
 }

@@ -1,13 +1,9 @@
 //! Untyped buffers: memory behind a resource that says where it begins and how much there is.
 
-use super::flat::check_aligned;
-use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_device_rows,
-    store_device_rows,
-};
+use super::window::Window;
+use super::{ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register};
 use crate::enc::mubuf::Mubuf;
 use crate::fault::Cause;
-use crate::mem::Cursor;
 use crate::shape::operand::scalar32;
 use crate::shape::scalar::unimplemented;
 use crate::step::{Insn, Machine};
@@ -59,7 +55,7 @@ impl Resource {
 pub(crate) struct Buffer;
 
 pub(crate) struct BufferMemory<'a> {
-    cursor: Cursor<'a>,
+    window: Window<'a>,
     /// Address of what is at place 0.
     base: u64,
     /// Offsets of the lanes.
@@ -116,7 +112,7 @@ impl Family for Buffer {
             (OUTSIDE, resource.records().saturating_sub(scalar))
         };
         Ok(BufferMemory {
-            cursor: machine.space.cursor(),
+            window: Window::new(machine.space),
             base: resource.base().wrapping_add(scalar),
             places: Linear { low: offset, high: &ZERO, base: code.offset() as u64 },
             index,
@@ -148,15 +144,28 @@ impl Memory for BufferMemory<'_> {
     }
 
     #[inline(always)]
+    fn peek<U: Unit>(&self, place: u64) -> Option<U> {
+        if self.available(place) < U::BYTES { None } else { self.window.peek(self.base.wrapping_add(place)) }
+    }
+
+    #[inline(always)]
     fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
         let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
-        U::load_clipped(&mut self.cursor, addr, len_bytes).map_err(|access| illegal(lane, access, false))
+        if len_bytes >= U::BYTES {
+            self.window.load(lane, addr)
+        } else {
+            self.window.load_clipped(lane, addr, len_bytes)
+        }
     }
 
     #[inline(always)]
     fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
         let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
-        value.store_clipped(&mut self.cursor, addr, len_bytes).map_err(|access| illegal(lane, access, true))
+        if len_bytes >= U::BYTES {
+            self.window.store(lane, addr, value)
+        } else {
+            self.window.store_clipped(lane, addr, value, len_bytes)
+        }
     }
 
     #[inline(always)]
@@ -164,24 +173,16 @@ impl Memory for BufferMemory<'_> {
         if self.available(place) < B::BYTES {
             return Ok(B::ZERO);
         }
-        let addr = self.base.wrapping_add(place);
-        check_aligned::<B>(lane, addr)?;
-        B::update_device(&mut self.cursor, addr, f).map_err(|access| illegal(lane, access, true))
+        self.window.update(lane, self.base.wrapping_add(place), f)
     }
 
     #[inline(always)]
     fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
-        lanes == ALL
-            && self
-                .consecutive(N as u32 * 4)
-                .is_some_and(|addr| load_device_rows(&mut self.cursor, addr, out))
+        lanes == ALL && self.consecutive(N as u32 * 4).is_some_and(|addr| self.window.load_rows(addr, out))
     }
 
     #[inline(always)]
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
-        lanes == ALL
-            && self
-                .consecutive(N as u32 * 4)
-                .is_some_and(|addr| store_device_rows(&mut self.cursor, addr, rows))
+        lanes == ALL && self.consecutive(N as u32 * 4).is_some_and(|addr| self.window.store_rows(addr, rows))
     }
 }

@@ -1,8 +1,8 @@
 //! LDS, and operations between lanes that share its path.
 
-use super::flat::check_aligned;
+use super::window::check_aligned;
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, active, data_register, load_lds_rows,
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, active, data_register, load_lds_rows, put,
     store_lds_rows,
 };
 use crate::enc::ds::Ds;
@@ -86,11 +86,19 @@ impl Memory for LocalMemory<'_> {
 
     #[inline(always)]
     fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
-        lanes == ALL
-            && self
-                .places
-                .consecutive(N as u32 * 4)
-                .is_some_and(|addr| load_lds_rows(self.lds, addr as u32, out))
+        if let Some(addr) = self.places.consecutive(N as u32 * 4)
+            && load_lds_rows(self.lds, addr as u32, out)
+        {
+            return true;
+        }
+        // Reading for lanes that do not run does no harm.
+        if lanes.count_ones() <= LANES as u32 / 2 {
+            return false;
+        }
+        for lane in 0..LANES {
+            put(out, lane, Unit::load_lds(self.lds, self.places.at(lane) as u32));
+        }
+        true
     }
 
     #[inline(always)]
@@ -124,10 +132,7 @@ pub(crate) fn read2<const N: usize, const STEP: usize>(
         let mut memory = LocalMemory::at(wave, machine, code, offset);
         if !memory.load_rows(lanes, rows) {
             for lane in active(lanes) {
-                let words: [u32; N] = Unit::load_lds(memory.lds, memory.place(lane) as u32);
-                for (row, word) in rows.iter_mut().zip(words) {
-                    row[lane] = word;
-                }
+                put(rows, lane, Unit::load_lds(memory.lds, memory.place(lane) as u32));
             }
         }
     }

@@ -1,14 +1,15 @@
 //! Flat, global and scratch memory.
 
+use super::window::{Window, check_aligned};
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_device_rows,
-    load_lds_rows, load_scratch_rows, store_device_rows, store_lds_rows, store_scratch_rows,
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_lds_rows,
+    load_scratch_rows, store_lds_rows, store_scratch_rows,
 };
 use crate::aperture::{PRIVATE_BASE, Place, place};
 use crate::enc::flat::Flat as Code;
 use crate::fault::Cause;
 use crate::lds::{Lds, Scratch};
-use crate::mem::{BadAddress, Cursor};
+use crate::mem::BadAddress;
 use crate::step::{Insn, Machine};
 use crate::wave::{Row, Wave};
 
@@ -26,16 +27,6 @@ fn operands(wave: &Wave, insn: &Insn) -> Operands {
     }
 }
 
-/// Faults if an atomic's address is no multiple of its size.
-#[inline(always)]
-pub(super) fn check_aligned<B: Bits>(lane: usize, addr: u64) -> Result<(), Cause> {
-    if addr.is_multiple_of(B::BYTES) {
-        Ok(())
-    } else {
-        Err(Cause::MisalignedAtomic { lane: lane as u32, addr })
-    }
-}
-
 /// The fault of an access beyond the lane's scratch.
 #[cold]
 fn out_of_scratch(lane: usize, addr: u32, len_bytes: u64, write: bool) -> Cause {
@@ -47,7 +38,7 @@ pub(crate) struct Global;
 
 pub(crate) struct GlobalMemory<'a> {
     places: Linear<'a>,
-    cursor: Cursor<'a>,
+    window: Window<'a>,
 }
 
 impl Family for Global {
@@ -67,7 +58,7 @@ impl Family for Global {
         } else {
             Linear { low, high: &ZERO, base: wave.pair(code.saddr()).wrapping_add(offset) }
         };
-        Ok(GlobalMemory { places, cursor: machine.space.cursor() })
+        Ok(GlobalMemory { places, window: Window::new(machine.space) })
     }
 
     #[inline(always)]
@@ -83,37 +74,35 @@ impl Memory for GlobalMemory<'_> {
     }
 
     #[inline(always)]
+    fn peek<U: Unit>(&self, place: u64) -> Option<U> {
+        self.window.peek(place)
+    }
+
+    #[inline(always)]
     fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
-        U::load_device(&mut self.cursor, place).map_err(|access| illegal(lane, access, false))
+        self.window.load(lane, place)
     }
 
     #[inline(always)]
     fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
-        value.store_device(&mut self.cursor, place).map_err(|access| illegal(lane, access, true))
+        self.window.store(lane, place, value)
     }
 
     #[inline(always)]
     fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
-        check_aligned::<B>(lane, place)?;
-        B::update_device(&mut self.cursor, place, f).map_err(|access| illegal(lane, access, true))
+        self.window.update(lane, place, f)
     }
 
     #[inline(always)]
     fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
         lanes == ALL
-            && self
-                .places
-                .consecutive(N as u32 * 4)
-                .is_some_and(|addr| load_device_rows(&mut self.cursor, addr, out))
+            && self.places.consecutive(N as u32 * 4).is_some_and(|addr| self.window.load_rows(addr, out))
     }
 
     #[inline(always)]
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
         lanes == ALL
-            && self
-                .places
-                .consecutive(N as u32 * 4)
-                .is_some_and(|addr| store_device_rows(&mut self.cursor, addr, rows))
+            && self.places.consecutive(N as u32 * 4).is_some_and(|addr| self.window.store_rows(addr, rows))
     }
 }
 
@@ -122,7 +111,7 @@ pub(crate) struct Flat;
 
 pub(crate) struct FlatMemory<'a> {
     places: Linear<'a>,
-    cursor: Cursor<'a>,
+    window: Window<'a>,
     lds: &'a mut Lds,
     scratch: &'a mut Scratch,
 }
@@ -136,7 +125,7 @@ impl Family for Flat {
         let (low, high) = (wave.row(code.addr()), wave.row(code.addr() + 1));
         Ok(FlatMemory {
             places: Linear { low, high, base: code.unsigned_offset() },
-            cursor: machine.space.cursor(),
+            window: Window::new(machine.space),
             lds: machine.lds,
             scratch: machine.scratch,
         })
@@ -154,12 +143,16 @@ impl Memory for FlatMemory<'_> {
         self.places.at(lane)
     }
 
+    /// No allocation lies in an aperture.
+    #[inline(always)]
+    fn peek<U: Unit>(&self, addr: u64) -> Option<U> {
+        self.window.peek(addr)
+    }
+
     #[inline(always)]
     fn load<U: Unit>(&mut self, lane: usize, addr: u64) -> Result<U, Cause> {
         match place(addr) {
-            Place::Memory(addr) => {
-                U::load_device(&mut self.cursor, addr).map_err(|access| illegal(lane, access, false))
-            }
+            Place::Memory(addr) => self.window.load(lane, addr),
             Place::Shared(addr) => Ok(U::load_lds(self.lds, addr)),
             Place::Private(addr) => U::load_scratch(self.scratch, lane, addr)
                 .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, false)),
@@ -169,9 +162,7 @@ impl Memory for FlatMemory<'_> {
     #[inline(always)]
     fn store<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause> {
         match place(addr) {
-            Place::Memory(addr) => {
-                value.store_device(&mut self.cursor, addr).map_err(|access| illegal(lane, access, true))
-            }
+            Place::Memory(addr) => self.window.store(lane, addr, value),
             Place::Shared(addr) => {
                 value.store_lds(self.lds, addr);
                 Ok(())
@@ -184,10 +175,10 @@ impl Memory for FlatMemory<'_> {
 
     #[inline(always)]
     fn update<B: Bits>(&mut self, lane: usize, addr: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
-        check_aligned::<B>(lane, addr)?;
         if let Place::Memory(addr) = place(addr) {
-            return B::update_device(&mut self.cursor, addr, f).map_err(|access| illegal(lane, access, true));
+            return self.window.update(lane, addr, f);
         }
+        check_aligned::<B>(lane, addr)?;
         // What is not device memory is this thread's own.
         let old = self.load(lane, addr)?;
         self.store(lane, addr, f(old))?;
@@ -204,7 +195,7 @@ impl Memory for FlatMemory<'_> {
             _ if lanes != ALL => false,
             _ => self.places.consecutive(N as u32 * 4).is_some_and(|addr| match place(addr) {
                 Place::Shared(addr) => load_lds_rows(self.lds, addr, out),
-                _ => load_device_rows(&mut self.cursor, addr, out),
+                _ => self.window.load_rows(addr, out),
             }),
         }
     }
@@ -219,7 +210,7 @@ impl Memory for FlatMemory<'_> {
             _ if lanes != ALL => false,
             _ => self.places.consecutive(N as u32 * 4).is_some_and(|addr| match place(addr) {
                 Place::Shared(addr) => store_lds_rows(self.lds, addr, rows),
-                _ => store_device_rows(&mut self.cursor, addr, rows),
+                _ => self.window.store_rows(addr, rows),
             }),
         }
     }

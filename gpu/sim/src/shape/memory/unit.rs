@@ -1,6 +1,6 @@
 //! What one lane loads, stores or updates at once, and how that is done to each kind of memory.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::lds::{Lds, Scratch};
 use crate::mem::{BadAddress, Cursor};
@@ -11,6 +11,10 @@ pub(crate) trait Unit: Copy {
     /// Its size.
     const BYTES: u64;
     const ZERO: Self;
+    /// Loads it from byte `offset` of a block's words, if it is all there and lies as is simplest.
+    fn load_words(words: &[AtomicU32], offset: u64) -> Option<Self>;
+    /// Stores it, on the same condition.
+    fn store_words(self, words: &[AtomicU32], offset: u64) -> Option<()>;
     fn load_device(cursor: &mut Cursor<'_>, addr: u64) -> Result<Self, BadAddress>;
     fn store_device(self, cursor: &mut Cursor<'_>, addr: u64) -> Result<(), BadAddress>;
     fn load_lds(lds: &Lds, addr: u32) -> Self;
@@ -31,9 +35,37 @@ pub(crate) trait Unit: Copy {
     }
 }
 
+/// The place of the word at byte `offset`. One that is no multiple of 4 becomes a place beyond all words.
+#[inline(always)]
+fn index(offset: u64) -> usize {
+    usize::try_from(offset.rotate_right(2)).unwrap_or(usize::MAX)
+}
+
+/// Replaces the bits of `word` that are set in `mask`; the others keep what others store at the same time.
+#[inline(always)]
+fn replace_bits(word: &AtomicU32, mask: u32, value: u32) {
+    let replace = |old: u32| Some(old & !mask | value & mask);
+    // The closure never refuses.
+    let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, replace);
+}
+
 impl Unit for u8 {
     const BYTES: u64 = 1;
     const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn load_words(words: &[AtomicU32], offset: u64) -> Option<Self> {
+        let word = words.get(usize::try_from(offset / 4).ok()?)?;
+        Some((word.load(Ordering::Relaxed) >> (offset % 4 * 8)) as u8)
+    }
+
+    #[inline(always)]
+    fn store_words(self, words: &[AtomicU32], offset: u64) -> Option<()> {
+        let word = words.get(usize::try_from(offset / 4).ok()?)?;
+        let shift = offset % 4 * 8;
+        replace_bits(word, 0xff << shift, u32::from(self) << shift);
+        Some(())
+    }
 
     #[inline(always)]
     fn load_device(cursor: &mut Cursor<'_>, addr: u64) -> Result<Self, BadAddress> {
@@ -69,6 +101,20 @@ impl Unit for u8 {
 impl Unit for u16 {
     const BYTES: u64 = 2;
     const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn load_words(words: &[AtomicU32], offset: u64) -> Option<Self> {
+        let word = words.get(usize::try_from(offset / 4).ok()?).filter(|_| offset.is_multiple_of(2))?;
+        Some((word.load(Ordering::Relaxed) >> (offset % 4 * 8)) as u16)
+    }
+
+    #[inline(always)]
+    fn store_words(self, words: &[AtomicU32], offset: u64) -> Option<()> {
+        let word = words.get(usize::try_from(offset / 4).ok()?).filter(|_| offset.is_multiple_of(2))?;
+        let shift = offset % 4 * 8;
+        replace_bits(word, 0xffff << shift, u32::from(self) << shift);
+        Some(())
+    }
 
     #[inline(always)]
     fn load_device(cursor: &mut Cursor<'_>, addr: u64) -> Result<Self, BadAddress> {
@@ -109,27 +155,29 @@ impl<const N: usize> Unit for [u32; N] {
     const ZERO: Self = [0; N];
 
     #[inline(always)]
+    fn load_words(words: &[AtomicU32], offset: u64) -> Option<Self> {
+        let words = words.get(index(offset)..)?.first_chunk::<N>()?;
+        Some(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)))
+    }
+
+    #[inline(always)]
+    fn store_words(self, words: &[AtomicU32], offset: u64) -> Option<()> {
+        let words = words.get(index(offset)..)?.first_chunk::<N>()?;
+        for (word, value) in words.iter().zip(self) {
+            word.store(value, Ordering::Relaxed);
+        }
+        Some(())
+    }
+
+    #[inline(always)]
     fn load_device(cursor: &mut Cursor<'_>, addr: u64) -> Result<Self, BadAddress> {
         let (block, offset) = cursor.locate(addr, N * 4)?;
-        if offset.is_multiple_of(4)
-            && let Some(words) = block.words().get(offset / 4..offset / 4 + N)
-        {
-            return Ok(std::array::from_fn(|index| words[index].load(Ordering::Relaxed)));
-        }
         Ok(std::array::from_fn(|index| block.load_u32(offset + index * 4)))
     }
 
     #[inline(always)]
     fn store_device(self, cursor: &mut Cursor<'_>, addr: u64) -> Result<(), BadAddress> {
         let (block, offset) = cursor.locate(addr, N * 4)?;
-        if offset.is_multiple_of(4)
-            && let Some(words) = block.words().get(offset / 4..offset / 4 + N)
-        {
-            for (word, value) in words.iter().zip(self) {
-                word.store(value, Ordering::Relaxed);
-            }
-            return Ok(());
-        }
         for (index, value) in self.into_iter().enumerate() {
             block.store_u32(offset + index * 4, value);
         }
@@ -200,6 +248,17 @@ impl Unit for u32 {
     const ZERO: Self = 0;
 
     #[inline(always)]
+    fn load_words(words: &[AtomicU32], offset: u64) -> Option<Self> {
+        Some(words.get(index(offset))?.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn store_words(self, words: &[AtomicU32], offset: u64) -> Option<()> {
+        words.get(index(offset))?.store(self, Ordering::Relaxed);
+        Some(())
+    }
+
+    #[inline(always)]
     fn load_device(cursor: &mut Cursor<'_>, addr: u64) -> Result<Self, BadAddress> {
         cursor.load_u32(addr)
     }
@@ -244,6 +303,17 @@ fn join([low, high]: [u32; 2]) -> u64 {
 impl Unit for u64 {
     const BYTES: u64 = 8;
     const ZERO: Self = 0;
+
+    /// Two words are no simple access: nobody may see one of them alone.
+    #[inline(always)]
+    fn load_words(_: &[AtomicU32], _: u64) -> Option<Self> {
+        None
+    }
+
+    #[inline(always)]
+    fn store_words(self, _: &[AtomicU32], _: u64) -> Option<()> {
+        None
+    }
 
     #[inline(always)]
     fn load_device(cursor: &mut Cursor<'_>, addr: u64) -> Result<Self, BadAddress> {
