@@ -173,11 +173,14 @@ pub(crate) trait Returned {
     const PANICKED: Self;
     /// From a function that hipr does not have.
     const UNSUPPORTED: Self;
+    /// What is then the thread's last error; None for functions that are not HIP's own.
+    const LAST_ERROR: Option<HipError> = None;
 }
 
 impl Returned for i32 {
     const PANICKED: Self = HipError::UNKNOWN.0;
     const UNSUPPORTED: Self = HipError::NOT_SUPPORTED.0;
+    const LAST_ERROR: Option<HipError> = Some(HipError::NOT_SUPPORTED);
 }
 
 impl Returned for RtcResult {
@@ -256,7 +259,9 @@ pub(crate) fn unsupported<R: Returned>(name: &'static str, said: &AtomicBool) ->
         }
         R::UNSUPPORTED
     });
-    state::record(HipError::NOT_SUPPORTED.0);
+    if let Some(error) = R::LAST_ERROR {
+        state::record(error.0);
+    }
     result
 }
 

@@ -25,15 +25,14 @@ pub(super) fn connect(address: &str, timeout: Duration) -> io::Result<TcpStream>
     Err(failure)
 }
 
-/// Small requests leave at once, and a peer that is gone without a word is noticed within about a minute, so that
-/// no wait is for ever.
+/// Small requests leave at once, and a peer that is gone without a word while we wait for it is noticed within about a
+/// minute. (TCP_USER_TIMEOUT would also end connections to a worker that is merely busy and does not read.)
 fn prepare(socket: &TcpStream) -> io::Result<()> {
     socket.set_nodelay(true)?;
     set_option(socket, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 20)?;
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 10)?;
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 4)?;
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, 60_000)
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 4)
 }
 
 fn set_option(socket: &TcpStream, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {

@@ -1,0 +1,41 @@
+//! `docs/hip-functions.md` as the export table says it.
+
+use std::fmt::Write as _;
+
+use amdhip64::api::EXPORTS;
+use amdhip64::export::{Export, Route};
+
+/// The document.
+pub(crate) fn render() -> String {
+    let mut text = String::from(
+        "# HIP functions\n\n\
+         Written from `client-shim/src/api.rs` by `cargo run -p hipr-client --example hip-functions-doc`; do not edit.\n\n\
+         `libamdhip64.so` exports every function of AMD's library, releases 6.4 and 7.2 together, with the same ELF version.\n\
+         Those that hipr does not have return `hipErrorNotSupported` (those of the runtime compiler, `hiprtc*`, their own\n\
+         error) and say so once in the log.\n\n",
+    );
+    let there = |export: &&Export| export.route != Route::Unsupported;
+    let count = EXPORTS.iter().filter(there).count();
+    let _ = writeln!(text, "{count} of {} functions are there.\n", EXPORTS.len());
+    let mut nodes: Vec<&str> = EXPORTS.iter().map(|export| export.node).collect();
+    nodes.dedup();
+    for node in nodes {
+        let of_node = || EXPORTS.iter().filter(|export| export.node == node);
+        let (there, missing): (Vec<_>, Vec<_>) = of_node().partition(|export| there(export));
+        let _ = writeln!(text, "## {node}\n");
+        list(&mut text, "There", &there);
+        list(&mut text, "Not there", &missing);
+    }
+    // One newline ends the file.
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text
+}
+
+fn list(text: &mut String, title: &str, exports: &[&Export]) {
+    if exports.is_empty() {
+        return;
+    }
+    let names: Vec<String> = exports.iter().map(|export| format!("`{}`", export.name)).collect();
+    let _ = writeln!(text, "{title} ({}): {}\n", names.len(), names.join(", "));
+}

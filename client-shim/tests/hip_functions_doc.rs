@@ -1,0 +1,14 @@
+//! `docs/hip-functions.md` says what the export table says.
+
+#[path = "../examples/hip-functions-doc/render.rs"]
+mod render;
+
+#[test]
+fn the_document_is_current() {
+    let committed = include_str!("../../docs/hip-functions.md");
+    assert_eq!(
+        committed,
+        render::render(),
+        "write it again: cargo run -p hipr-client --example hip-functions-doc"
+    );
+}
