@@ -407,6 +407,10 @@ fn atomics_on_words() {
             (f(1.0), [f(-1.0), 0], f(-1.0)),
             (f(f32::NAN), [f(2.0), 0], f(2.0)),
             (f(2.0), [f(f32::NAN), 0], f(2.0)),
+            // Signalling NaNs come out, quieted.
+            (f(2.0), [0x7f80_0001, 0], 0x7fc0_0001),
+            (0xff80_0001, [f(2.0), 0], 0xffc0_0001),
+            (f(0.0), [f(-0.0), 0], f(-0.0)),
         ],
     );
     check_atomic(

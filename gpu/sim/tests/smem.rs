@@ -55,7 +55,7 @@ fn offsets_are_constants_registers_or_both() {
 }
 
 #[test]
-fn the_low_two_bits_of_addresses_do_not_count() {
+fn the_low_two_bits_of_each_part_of_an_address_do_not_count() {
     let mut bench = bench();
     bench.wave.set_pair(6, MEMORY + 3);
     bench.wave.sgpr[0] = 7;
@@ -63,8 +63,9 @@ fn the_low_two_bits_of_addresses_do_not_count() {
         0xc0020203, 0x00000000, // s_load_dword s8, s[6:7], 0x0
         0xc0000242, 0x00000000, // s_load_dword s9, s[4:5], s0
         0xc0020282, 0x0000000b, // s_load_dword s10, s[4:5], 0xb
+        0xc00242c3, 0x00000003, // s_load_dword s11, s[6:7], s0 offset:0x3
     ]);
-    assert_eq!(bench.wave.sgpr[8..11], [0x100, 0x101, 0x102]);
+    assert_eq!(bench.wave.sgpr[8..12], [0x100, 0x101, 0x102, 0x101]);
 }
 
 #[test]

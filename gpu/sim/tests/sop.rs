@@ -789,11 +789,14 @@ fn hardware_registers() {
         0xb88bf804, // s_getreg_b32 s11, hwreg(HW_REG_HW_ID)
         0xb88c7c0f, // s_getreg_b32 s12, hwreg(HW_REG_SH_MEM_BASES, 16, 16)
         0xb88d780f, // s_getreg_b32 s13, hwreg(HW_REG_SH_MEM_BASES, 0, 16)
+        0xb88ef805, // s_getreg_b32 s14, hwreg(HW_REG_GPR_ALLOC)
     ]);
     assert_eq!(bench.wave.sgpr[2..6], [0x3f0, 0xf, 0x3c0, 0x3c5]);
     assert_eq!(bench.wave.mode, Mode(0x3c5));
     // 4096 bytes are 8 times 512.
     assert_eq!(bench.wave.sgpr[6..12], [0x1234_5678, 0x56, 0, 1, 8, 0x1234_5678]);
+    // 128 registers of which those from 64 on are AccVGPRs.
+    assert_eq!(bench.wave.sgpr[14], 15 << 6 | 15 << 12);
     let bases = [hipr_sim::aperture::SHARED_BASE, hipr_sim::aperture::PRIVATE_BASE];
     assert_eq!(bench.wave.sgpr[12..14], bases.map(|base| (base >> 48) as u32));
 }

@@ -47,21 +47,39 @@ pub(crate) fn conditional_swap(old: u64, data: u64) -> u64 {
 }
 
 macro_rules! floats {
-    ($($min:ident $max:ident $t:ty;)*) => {$(
-        /// The smaller one; a number rather than a NaN, -0 rather than 0.
-        pub(crate) fn $min(a: $t, b: $t) -> $t {
-            if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b }
+    ($($min:ident $max:ident $pick:ident $t:ty, $quiet:literal;)*) => {$(
+        /// What is left to compare if neither is a NaN. A signalling NaN comes out as a quiet one; of a quiet NaN and a
+        /// number, the number.
+        fn $pick(old: $t, new: $t, prefer_new: impl Fn($t, $t) -> bool) -> $t {
+            let signals = |a: $t| a.is_nan() && a.to_bits() & $quiet == 0;
+            let quiet = |a: $t| <$t>::from_bits(a.to_bits() | $quiet);
+            if signals(old) {
+                quiet(old)
+            } else if signals(new) {
+                quiet(new)
+            } else if new.is_nan() {
+                old
+            } else if old.is_nan() || prefer_new(old, new) {
+                new
+            } else {
+                old
+            }
         }
 
-        /// The larger one; a number rather than a NaN, 0 rather than -0.
-        pub(crate) fn $max(a: $t, b: $t) -> $t {
-            if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b }
+        /// The smaller one; -0 is smaller than 0.
+        pub(crate) fn $min(old: $t, new: $t) -> $t {
+            $pick(old, new, |old, new| new < old || (new == old && new.is_sign_negative()))
+        }
+
+        /// The larger one; 0 is larger than -0.
+        pub(crate) fn $max(old: $t, new: $t) -> $t {
+            $pick(old, new, |old, new| new > old || (new == old && new.is_sign_positive()))
         }
     )*};
 }
 floats! {
-    min_f32 max_f32 f32;
-    min_f64 max_f64 f64;
+    min_f32 max_f32 pick_f32 f32, 0x0040_0000;
+    min_f64 max_f64 pick_f64 f64, 0x0008_0000_0000_0000;
 }
 
 /// Applies `f` to the low and to the high halves.

@@ -331,8 +331,12 @@ fn hardware_register(wave: &Wave, machine: &Machine<'_>, id: usize) -> u32 {
                 | 1 << 16
         }
         hwreg::HW_ID => wave.hardware_id,
-        // Size of the vector registers in eights, less one.
-        hwreg::GPR_ALLOC => ((wave.vgpr_count() as u32).div_ceil(8).saturating_sub(1) & 0x3f) << 8,
+        // Vector registers in eights less one, where AccVGPRs begin in fours less one.
+        hwreg::GPR_ALLOC => {
+            let size = (wave.vgpr_count() as u32).div_ceil(8).saturating_sub(1) & 0x3f;
+            let acc = (wave.accum_offset as u32 / 4).saturating_sub(1) & 0x3f;
+            size << 6 | acc << 12
+        }
         // Size in units of 512 bytes.
         hwreg::LDS_ALLOC => (machine.lds.len_bytes().div_ceil(512) & 0x1ff) << 12,
         hwreg::SH_MEM_BASES => SHARED_HIGH & 0xffff_0000 | PRIVATE_HIGH >> 16,

@@ -38,13 +38,7 @@ impl Resource {
         u64::from(self.0[2])
     }
 
-    /// Whether records are interleaved.
-    #[inline(always)]
-    fn swizzled(self) -> bool {
-        self.0[1] >> 31 != 0
-    }
-
-    /// Whether the lane number is added to the index.
+    /// Whether the lane number is added to the index, and records may be interleaved.
     #[inline(always)]
     fn adds_lane(self) -> bool {
         self.0[3] >> 23 & 1 != 0
@@ -58,8 +52,9 @@ pub(crate) struct BufferMemory<'a> {
     window: Window<'a>,
     /// Address of what is at place 0.
     base: u64,
-    /// Offsets of the lanes.
-    places: Linear<'a>,
+    /// Offsets of the lanes, and the constant that is added to them in 32 bits.
+    offset: &'a Row,
+    constant: u32,
     index: &'a Row,
     stride: u64,
     /// Indices from here on are outside.
@@ -81,7 +76,11 @@ impl BufferMemory<'_> {
     /// Where all lanes' accesses begin, if they follow each other in steps of `stride` bytes and are all inside.
     #[inline(always)]
     fn consecutive(&self, stride: u32) -> Option<u64> {
-        let place = self.places.consecutive(stride).filter(|_| self.stride == 0)?;
+        if self.stride != 0 {
+            return None;
+        }
+        let offsets = Linear { low: self.offset, high: &ZERO, base: 0 };
+        let place = u64::from((offsets.consecutive(stride)? as u32).wrapping_add(self.constant));
         (self.available(place) >= u64::from(stride) * 64).then(|| self.base.wrapping_add(place))
     }
 }
@@ -97,7 +96,7 @@ impl Family for Buffer {
     ) -> Result<BufferMemory<'a>, Cause> {
         let code = Mubuf(insn.code);
         let resource = Resource::at(wave, code.srsrc() * 4);
-        if code.lds() != 0 || resource.swizzled() || resource.adds_lane() {
+        if code.lds() != 0 || resource.adds_lane() {
             return Err(unimplemented(insn));
         }
         let (has_index, has_offset) = (code.idxen() != 0, code.offen() != 0);
@@ -114,7 +113,8 @@ impl Family for Buffer {
         Ok(BufferMemory {
             window: Window::new(machine.space),
             base: resource.base().wrapping_add(scalar),
-            places: Linear { low: offset, high: &ZERO, base: code.offset() as u64 },
+            offset,
+            constant: code.offset() as u32,
             index,
             stride: if structured { resource.stride() } else { 0 },
             index_end,
@@ -140,7 +140,8 @@ impl Memory for BufferMemory<'_> {
     #[inline(always)]
     fn place(&self, lane: usize) -> u64 {
         let index = u64::from(self.index[lane]);
-        if index >= self.index_end { OUTSIDE } else { self.places.at(lane) + index * self.stride }
+        let offset = u64::from(self.offset[lane].wrapping_add(self.constant));
+        if index >= self.index_end { OUTSIDE } else { offset + index * self.stride }
     }
 
     #[inline(always)]

@@ -13,6 +13,9 @@ fn illegal(access: BadAddress, write: bool) -> Cause {
     Cause::IllegalAddress { lane: None, access, write }
 }
 
+/// The low two bits of each part of an address are ignored.
+const ALIGNED: u64 = !3;
+
 /// What is added to the base: a constant, a register, or both.
 #[inline(always)]
 fn offset(wave: &Wave, code: Smem) -> u64 {
@@ -24,13 +27,12 @@ fn offset(wave: &Wave, code: Smem) -> u64 {
     } else {
         0
     };
-    constant.wrapping_add(register)
+    (constant & ALIGNED).wrapping_add(register & ALIGNED)
 }
 
-/// The low two bits of addresses are ignored.
 #[inline(always)]
 fn address(wave: &Wave, code: Smem) -> u64 {
-    wave.pair(code.sbase() * 2).wrapping_add(offset(wave, code)) & !3
+    (wave.pair(code.sbase() * 2) & ALIGNED).wrapping_add(offset(wave, code))
 }
 
 /// Where an access to a buffer begins, and how many bytes there are from there on.
@@ -38,8 +40,8 @@ fn address(wave: &Wave, code: Smem) -> u64 {
 fn buffer_address(wave: &Wave, code: Smem) -> (u64, u64) {
     let resource = Resource::at(wave, code.sbase() * 2);
     let len_bytes = resource.records() * resource.stride().max(1);
-    let offset = offset(wave, code) & !3;
-    (resource.base().wrapping_add(offset) & !3, len_bytes.saturating_sub(offset))
+    let offset = offset(wave, code);
+    ((resource.base() & ALIGNED).wrapping_add(offset), len_bytes.saturating_sub(offset))
 }
 
 fn put<const N: usize>(wave: &mut Wave, number: usize, words: [u32; N]) {
