@@ -34,9 +34,12 @@ fn read_word(bench: &Bench, offset: u64) -> u32 {
     bench.space.load_u32(MEMORY + offset).unwrap()
 }
 
+/// Where a lane's access is in the buffer.
+type Offset = fn(u64) -> u64;
+
 #[test]
 fn addresses_are_sums_of_what_there_is() {
-    let code: [(&[u32], fn(u64) -> u64); 9] = [
+    let code: [(&[u32], Offset); 9] = [
         (&[0xe0500000, 0x80020a00 /* buffer_load_dword v10, off, s[8:11], 0 */], |_| 0),
         (&[0xe0500ffc, 0x80020a00 /* buffer_load_dword v10, off, s[8:11], 0 offset:4092 */], |_| 4092),
         (&[0xe0500008, 0x03020a00 /* buffer_load_dword v10, off, s[8:11], s3 offset:8 */], |_| 0x108),

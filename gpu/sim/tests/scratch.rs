@@ -28,9 +28,12 @@ fn bench() -> Bench {
     bench
 }
 
+/// The word that a lane finds.
+type Index = fn(usize) -> usize;
+
 #[test]
 fn addresses_are_sums_of_what_there_is() {
-    let code: [(&[u32], fn(usize) -> usize); 6] = [
+    let code: [(&[u32], Index); 6] = [
         (&[0xdc504014, 0x0a7f0000 /* scratch_load_dword v10, off, off offset:20 */], |_| 5),
         (&[0xdc504000, 0x0a030000 /* scratch_load_dword v10, off, s3 */], |_| 16),
         (&[0xdc505ff8, 0x0a030000 /* scratch_load_dword v10, off, s3 offset:-8 */], |_| 14),

@@ -34,12 +34,17 @@ pub(crate) fn active(mut lanes: u64) -> impl Iterator<Item = usize> {
     })
 }
 
+#[inline(always)]
+fn every_lane() -> std::ops::Range<usize> {
+    0..LANES
+}
+
 /// Does something for each lane in `lanes`, lowest first. Written out for all lanes and for some: a closure for both would not be
 /// inlined, which costs half the speed.
 macro_rules! for_each {
     ($lane:ident in $lanes:expr, $body:block) => {
         if $lanes == ALL {
-            for $lane in 0..LANES $body
+            for $lane in every_lane() $body
         } else {
             for $lane in active($lanes) $body
         }
@@ -95,11 +100,8 @@ pub(crate) trait Memory {
 /// How a family of instructions names memory and registers.
 pub(crate) trait Family {
     type Memory<'a>: Memory;
-    fn open<'a>(
-        wave: &'a Wave,
-        machine: &'a mut Machine<'_>,
-        insn: &Insn,
-    ) -> Result<Self::Memory<'a>, Cause>;
+    fn open<'a>(wave: &'a Wave, machine: &'a mut Machine<'_>, insn: &Insn)
+    -> Result<Self::Memory<'a>, Cause>;
     fn operands(wave: &Wave, insn: &Insn) -> Operands;
 }
 
@@ -184,12 +186,7 @@ fn load_scratch_rows<const N: usize>(scratch: &Scratch, addr: u32, out: &mut [Ro
 
 /// Stores `N` words of each lane in `lanes` to its scratch, all at `addr`.
 #[inline(always)]
-fn store_scratch_rows<const N: usize>(
-    scratch: &mut Scratch,
-    addr: u32,
-    lanes: u64,
-    rows: [&Row; N],
-) -> bool {
+fn store_scratch_rows<const N: usize>(scratch: &mut Scratch, addr: u32, lanes: u64, rows: [&Row; N]) -> bool {
     let first = addr as usize / 4;
     let targets = scratch.rows_mut().get_mut(first..first + N).filter(|_| addr.is_multiple_of(4));
     let Some(targets) = targets else { return false };
