@@ -183,9 +183,12 @@ fn parts_of_words() {
         (&[0xd83e0000, 0x00000a00 /* ds_write_b16 v0, v10 */], 2, 0),
         (&[0xd8aa0000, 0x00000a00 /* ds_write_b16_d16_hi v0, v10 */], 2, 16),
     ];
-    // The last lanes are beyond the end.
-    let addr = |lane: usize| LEN_BYTES - 150 + lane as u32 * 3;
-    for exec in [u64::MAX, SOME, 0] {
+    // Next to each other, on a word and not, apart; the last lanes beyond the end.
+    let cases = [(0x100, 1), (0x102, 1), (0x100, 2), (0x103, 2), (LEN_BYTES - 150, 3), (LEN_BYTES - 64, 2)];
+    for ((first, step), exec) in
+        cases.into_iter().flat_map(|case| [(case, u64::MAX), (case, SOME), (case, 0)])
+    {
+        let addr = |lane: usize| first + lane as u32 * step;
         for (load, expected) in loads {
             let mut bench = bench();
             bench.fill(0, addr);

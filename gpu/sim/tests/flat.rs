@@ -154,6 +154,14 @@ fn addresses_are_pairs_or_a_scalar_and_an_offset() {
     }
 }
 
+/// Bytes between lanes, and where the first one is: next to each other, on a word and not, overlapping, apart.
+const SMALL_SPREADS: [(u64, u64); 7] = [(1, 0), (1, 4), (1, 3), (2, 8), (2, 6), (2, 1), (5, 0)];
+
+/// Everything of `a` with everything of `b`.
+fn all_pairs<A: Copy, B: Copy>(a: &[A], b: &[B]) -> Vec<(A, B)> {
+    a.iter().flat_map(|&a| b.iter().map(move |&b| (a, b))).collect()
+}
+
 /// What a load gives from an offset.
 type Loaded = fn(u64) -> u32;
 
@@ -185,16 +193,17 @@ fn small_loads_extend_and_keep_halves() {
         }),
         (&[0xdc940000, 0x0a000000 /* flat_load_short_d16_hi v10, v[0:1] */], |at| 0xbbbb | word(at) << 16),
     ];
-    for (load, expected) in loads {
+    for ((load, expected), (step, first)) in all_pairs(&loads, &SMALL_SPREADS) {
         for exec in [u64::MAX, SOME, 0] {
             let mut bench = bench();
-            bench.fill64(0, |lane| MEMORY + lane as u64 * 5);
+            let offset = |lane: usize| first + lane as u64 * step;
+            bench.fill64(0, |lane| MEMORY + offset(lane));
             bench.fill(10, |_| 0xaaaa_bbbb);
             bench.wave.set_exec(exec);
             bench.run(load);
             for lane in 0..LANES {
-                let expected = if is_on(exec, lane) { expected(lane as u64 * 5) } else { 0xaaaa_bbbb };
-                assert_eq!(bench.wave.row(10)[lane], expected, "{load:x?}, lane {lane}");
+                let expected = if is_on(exec, lane) { expected(offset(lane)) } else { 0xaaaa_bbbb };
+                assert_eq!(bench.wave.row(10)[lane], expected, "{load:x?}, {step} bytes apart, lane {lane}");
             }
         }
     }
@@ -208,19 +217,24 @@ fn small_stores_leave_their_neighbours_alone() {
         (&[0xdc680000, 0x00000a00 /* flat_store_short v[0:1], v10 */], 2, 0),
         (&[0xdc6c8000, 0x007f0a00 /* global_store_short_d16_hi v[0:1], v10, off */], 2, 16),
     ];
-    for (store, len, shift) in stores {
+    for ((store, len, shift), (step, first)) in all_pairs(&stores, &SMALL_SPREADS) {
         for exec in [u64::MAX, SOME, 0] {
             let mut bench = bench();
-            bench.fill64(0, |lane| MEMORY + 1 + lane as u64 * 3);
+            let offset = |lane: usize| first + lane as u64 * step;
+            bench.fill64(0, |lane| MEMORY + offset(lane));
             bench.fill(10, |lane| 0x1122_3344 + lane as u32 * 0x0101_0101);
             bench.wave.set_exec(exec);
             bench.run(store);
-            let mut expected: Vec<u8> = (0..0x100).map(byte).collect();
+            let mut expected: Vec<u8> = (0..0x200).map(byte).collect();
             for lane in (0..LANES).filter(|&lane| is_on(exec, lane)) {
                 let value = (0x1122_3344 + lane as u32 * 0x0101_0101) >> shift;
-                expected[1 + lane * 3..][..len].copy_from_slice(&value.to_le_bytes()[..len]);
+                expected[offset(lane) as usize..][..len].copy_from_slice(&value.to_le_bytes()[..len]);
             }
-            assert_eq!(read::<0x100>(&bench, MEMORY)[..], expected, "{store:x?}, EXEC {exec:#x}");
+            assert_eq!(
+                read::<0x200>(&bench, MEMORY)[..],
+                expected,
+                "{store:x?}, {step} bytes apart, EXEC {exec:#x}"
+            );
         }
     }
 }

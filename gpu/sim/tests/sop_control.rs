@@ -315,3 +315,43 @@ fn scalar_instructions_ignore_exec() {
     ]);
     assert_eq!(bench.wave.sgpr[..2], [10, 77]);
 }
+
+#[test]
+fn forked_lanes_meet_again() {
+    // s[32:33] are the lanes that go the other way; s40 counts them, s41 those that go on.
+    let code = [
+        0xbea21c00, // s_getpc_b64 s[34:35]
+        0x80229822, // s_add_u32 s34, s34, 24
+        0x82238023, // s_addc_u32 s35, s35, 0
+        0xb8200003, // s_cbranch_i_fork s[32:33], 3
+        0xbea90d7e, // s_bcnt1_i32_b64 s41, exec
+        0x8e2a812a, // s_lshl_b32 s42, s42, 1
+        0xbf820002, // s_branch 2
+        0xbea80d7e, // s_bcnt1_i32_b64 s40, exec
+        0xb72a0005, // s_addk_i32 s42, 0x5
+        0xbe802e24, // s_cbranch_join s36
+        0xb72b0001, // s_addk_i32 s43, 0x1
+    ];
+    let by_register = [0x94802220 /* s_cbranch_g_fork s[32:33], s[34:35] */];
+    for by_register in [None, Some(by_register[0])] {
+        let mut code = code;
+        if let Some(word) = by_register {
+            code[3] = word;
+        }
+        // The smaller part goes first: (s42 + 5) * 2 or s42 * 2 + 5. The other one's lanes are left running.
+        for (lanes, there, here, order, left) in [
+            (0x0f, 4, 60, 16, !0x0f),
+            (!0x0f, 60, 4, 11, !0x0f),
+            (u64::MAX >> 32, 32, 32, 16, u64::MAX << 32),
+            (u64::MAX, 64, 0, 8, u64::MAX),
+            (0, 0, 64, 6, u64::MAX),
+        ] {
+            let mut bench = Bench::default();
+            bench.wave.set_pair(32, lanes);
+            bench.wave.sgpr[42] = 3;
+            bench.run(&code);
+            assert_eq!(bench.wave.sgpr[40..44], [there, here, order, 1], "{lanes:#x}");
+            assert_eq!((bench.wave.exec(), bench.wave.mode), (left, Mode::DEFAULT), "{lanes:#x}");
+        }
+    }
+}

@@ -37,6 +37,8 @@ rows! {
         0x23 s_dcache_wb_vol = memory_fence();
         0x24 s_memtime = clock(MEMTIME_HZ);
         0x25 s_memrealtime = clock(MEMREALTIME_HZ);
+        0x26 s_atc_probe = nothing();
+        0x27 s_atc_probe_buffer = nothing();
         0x28 s_dcache_discard = nothing();
         0x29 s_dcache_discard_x2 = nothing();
         0x40 s_buffer_atomic_swap = s_buffer_atomic::<u32>(|_, a, _| a);

@@ -4,11 +4,11 @@ use crate::isa::rows;
 use crate::sem::int::nonzero;
 use crate::sem::salu;
 use crate::shape::scalar::{
-    branch, call, end_if_set, index_by, index_off, index_on, index_operands, jump, jump_and_link,
-    move_from_relative, move_if_scc, move_to_relative, nothing, nothing_if_zero, read_hardware, read_pc,
-    save_exec, select, sop1, sop1_quiet, sop1_update, sop2, sop2_carry, sop2_quiet, sopc, sopk_compare_i32,
-    sopk_compare_u32, sopk_if_scc, sopk_quiet, sopk_update, sopk_update_quiet, stop, trap, write_exec,
-    write_hardware, write_hardware_literal,
+    branch, call, end_if_set, fork_by, fork_to, index_by, index_off, index_on, index_operands, join, jump,
+    jump_and_link, move_from_relative, move_if_scc, move_to_relative, nothing, nothing_if_zero,
+    read_hardware, read_pc, save_exec, select, sop1, sop1_quiet, sop1_update, sop2, sop2_carry, sop2_quiet,
+    sopc, sopk_compare_i32, sopk_compare_u32, sopk_if_scc, sopk_quiet, sopk_update, sopk_update_quiet, stop,
+    trap, write_exec, write_hardware, write_hardware_literal,
 };
 use crate::step::Stop;
 
@@ -59,6 +59,7 @@ rows! {
         0x26 s_bfe_i32 = sop2(salu::bfe_i32);
         0x27 s_bfe_u64 = sop2(salu::bfe_u64);
         0x28 s_bfe_i64 = sop2(salu::bfe_i64);
+        0x29 s_cbranch_g_fork = fork_to();
         0x2a s_absdiff_i32 = sop2(salu::abs_difference);
         0x2c s_mul_hi_u32 = sop2_quiet(salu::mul_hi_u32);
         0x2d s_mul_hi_i32 = sop2_quiet(salu::mul_hi_i32);
@@ -119,6 +120,7 @@ rows! {
         0x2b s_movrels_b64 = move_from_relative::<u64>();
         0x2c s_movreld_b32 = move_to_relative::<u32>();
         0x2d s_movreld_b64 = move_to_relative::<u64>();
+        0x2e s_cbranch_join = join();
         0x30 s_abs_i32 = sop1(|a: i32| nonzero(a.wrapping_abs()));
         0x32 s_set_gpr_idx_idx = index_by();
         0x33 s_andn1_saveexec_b64 = save_exec(|a, exec| !a & exec);
@@ -171,6 +173,7 @@ rows! {
         0x0d s_cmpk_le_u32 = sopk_compare_u32(|a, k| a <= k);
         0x0e s_addk_i32 = sopk_update(i32::overflowing_add);
         0x0f s_mulk_i32 = sopk_update_quiet(i32::wrapping_mul);
+        0x10 s_cbranch_i_fork = fork_by();
         0x11 s_getreg_b32 = read_hardware();
         0x12 s_setreg_b32 = write_hardware();
         0x14 s_setreg_imm32_b32 = write_hardware_literal();

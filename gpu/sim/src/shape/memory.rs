@@ -91,6 +91,16 @@ pub(crate) trait Memory {
     /// Replaces what is at `place` by `f` of it and returns what was there.
     fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause>;
 
+    /// Loads the words that all lanes together want, `step` bytes each, if they follow each other and that can be done at once.
+    #[inline(always)]
+    fn load_span(&mut self, _lanes: u64, _step: u32, _out: &mut [u32]) -> bool {
+        false
+    }
+    /// Stores the words that all lanes together have, in the same case.
+    #[inline(always)]
+    fn store_span(&mut self, _lanes: u64, _step: u32, _words: &[u32]) -> bool {
+        false
+    }
     /// Loads `N` words for each lane in `lanes`, if that can be done at once. Other lanes' results mean nothing.
     fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool;
     /// Stores `N` words for each lane in `lanes`, if that can be done at once.
@@ -142,6 +152,22 @@ impl Linear<'_> {
         }
         (difference == 0).then(|| self.at(0))
     }
+}
+
+/// Loads words from LDS at `addr` on.
+#[inline(always)]
+fn load_lds_span(lds: &Lds, addr: u32, out: &mut [u32]) -> bool {
+    let first = addr as usize / 4;
+    let words = lds.words().get(first..first + out.len()).filter(|_| addr.is_multiple_of(4));
+    words.inspect(|words| out.copy_from_slice(words)).is_some()
+}
+
+/// Stores words to LDS at `addr` on.
+#[inline(always)]
+fn store_lds_span(lds: &mut Lds, addr: u32, words: &[u32]) -> bool {
+    let first = addr as usize / 4;
+    let target = lds.words_mut().get_mut(first..first + words.len()).filter(|_| addr.is_multiple_of(4));
+    target.map(|target| target.copy_from_slice(words)).is_some()
 }
 
 /// Loads `N` words for each lane from LDS at `addr` on.
@@ -203,6 +229,18 @@ fn store_scratch_rows<const N: usize>(scratch: &mut Scratch, addr: u32, lanes: u
     true
 }
 
+/// How many units there are in a word, 1 if they are no smaller.
+#[inline(always)]
+const fn parts<U: Unit>() -> usize {
+    if U::BYTES < 4 { 4 / U::BYTES as usize } else { 1 }
+}
+
+/// Where a lane's unit is in its word.
+#[inline(always)]
+const fn shift<U: Unit>(lane: usize) -> u32 {
+    (lane % parts::<U>()) as u32 * U::BYTES as u32 * 8
+}
+
 /// Loads a unit and makes a register of it.
 #[inline(always)]
 pub(crate) fn load<F: Family, U: Unit>(
@@ -215,10 +253,17 @@ pub(crate) fn load<F: Family, U: Unit>(
     let operands = F::operands(wave, insn);
     let mut out = [0; LANES];
     let mut memory = F::open(wave, machine, insn)?;
-    for_each!(lane in lanes, {
-        let place = memory.place(lane);
-        out[lane] = f(memory.load(lane, place)?);
-    });
+    let (mut buffer, len) = ([0; LANES], LANES / parts::<U>());
+    if parts::<U>() > 1 && memory.load_span(lanes, U::BYTES as u32, &mut buffer[..len]) {
+        for (lane, out) in out.iter_mut().enumerate() {
+            *out = f(U::from_part(buffer[lane / parts::<U>()] >> shift::<U>(lane)));
+        }
+    } else {
+        for_each!(lane in lanes, {
+            let place = memory.place(lane);
+            out[lane] = f(memory.load(lane, place)?);
+        });
+    }
     drop(memory);
     wave.write_row(operands.to, lanes, &out);
     Ok(())
@@ -298,6 +343,15 @@ pub(crate) fn store<F: Family, U: Unit>(
     let from = wave.row(F::operands(wave, insn).from);
     let mut memory = F::open(wave, machine, insn)?;
     let lanes = wave.exec();
+    if parts::<U>() > 1 && lanes == ALL {
+        let (mut buffer, len) = ([0; LANES], LANES / parts::<U>());
+        for (lane, &from) in from.iter().enumerate() {
+            buffer[lane / parts::<U>()] |= f(from).to_part() << shift::<U>(lane);
+        }
+        if memory.store_span(lanes, U::BYTES as u32, &buffer[..len]) {
+            return Ok(());
+        }
+    }
     for_each!(lane in lanes, {
         let place = memory.place(lane);
         memory.store(lane, place, f(from[lane]))?;

@@ -249,6 +249,66 @@ pub(crate) fn sopk_quiet(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: i
     u32::put(wave, code.sdst(), f(code.simm16() as u16 as i16));
 }
 
+/// Place of the field of MODE that counts the forks on the stack: its highest three bits.
+const FORKS_SHIFT: u32 = 29;
+
+/// Divides the active lanes: those in `pass` are to go to `target`, the others on. The smaller part goes first; what the other
+/// one needs is put on a stack in scalar registers, whose height is a field of MODE, until [`join`].
+fn fork(wave: &mut Wave, insn: &Insn, pass: u64, target: u64) -> Flow {
+    let exec = wave.exec();
+    let (pass, fail) = (pass & exec, !pass & exec);
+    if pass == exec {
+        return Flow::Jump(target);
+    }
+    if fail == exec {
+        return Flow::Next;
+    }
+    let next = next_pc(wave, insn);
+    let fail_first = fail.count_ones() < pass.count_ones();
+    let (first, later, later_pc) = if fail_first { (fail, pass, target) } else { (pass, fail, next) };
+    let height = wave.mode.0 >> FORKS_SHIFT;
+    wave.set_pair(height as usize * 4, later);
+    wave.set_pair(height as usize * 4 + 2, later_pc);
+    set_forks(wave, height.wrapping_add(1));
+    wave.set_exec(first);
+    if fail_first { Flow::Next } else { Flow::Jump(target) }
+}
+
+fn set_forks(wave: &mut Wave, height: u32) {
+    let mask = u32::MAX << FORKS_SHIFT;
+    wave.mode = Mode(wave.mode.0 & !mask | height << FORKS_SHIFT);
+}
+
+/// Divides the active lanes by the first source; the second is where those go that are set in it.
+pub(crate) fn fork_to(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    let code = Sop2(insn.code);
+    let pass = u64::fetch(wave, code.ssrc0(), insn.literal);
+    let target = u64::fetch(wave, code.ssrc1(), insn.literal);
+    fork(wave, insn, pass, target)
+}
+
+/// Divides the active lanes by the register; the constant says where those go that are set in it.
+pub(crate) fn fork_by(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    let code = Sopk(insn.code);
+    let pass = u64::fetch(wave, code.sdst(), 0);
+    let target = next_pc(wave, insn).wrapping_add_signed(i64::from(code.simm16() as u16 as i16) * 4);
+    fork(wave, insn, pass, target)
+}
+
+/// Goes on with the lanes that wait on the stack, or, if it is as low as the source says, with the next instruction.
+pub(crate) fn join(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    let height = wave.mode.0 >> FORKS_SHIFT;
+    if height == u32::fetch(wave, Sop1(insn.code).ssrc0(), insn.literal) {
+        return Flow::Next;
+    }
+    let height = height.wrapping_sub(1) & 7;
+    set_forks(wave, height);
+    let lanes = wave.pair(height as usize * 4);
+    let target = wave.pair(height as usize * 4 + 2);
+    wave.set_exec(lanes);
+    Flow::Jump(target)
+}
+
 /// SOPK that does nothing unless SCC is set.
 #[inline(always)]
 pub(crate) fn sopk_if_scc(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, f: impl Fn(i16) -> u32) {

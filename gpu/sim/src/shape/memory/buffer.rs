@@ -178,6 +178,16 @@ impl Memory for BufferMemory<'_> {
     }
 
     #[inline(always)]
+    fn load_span(&mut self, lanes: u64, step: u32, out: &mut [u32]) -> bool {
+        lanes == ALL && self.consecutive(step).is_some_and(|addr| self.window.load_span(addr, out))
+    }
+
+    #[inline(always)]
+    fn store_span(&mut self, lanes: u64, step: u32, words: &[u32]) -> bool {
+        lanes == ALL && self.consecutive(step).is_some_and(|addr| self.window.store_span(addr, words))
+    }
+
+    #[inline(always)]
     fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
         lanes == ALL && self.consecutive(N as u32 * 4).is_some_and(|addr| self.window.load_rows(addr, out))
     }

@@ -2,8 +2,8 @@
 
 use super::window::check_aligned;
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, active, data_register, load_lds_rows, put,
-    store_lds_rows,
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, active, data_register, load_lds_rows,
+    load_lds_span, put, store_lds_rows, store_lds_span,
 };
 use crate::enc::ds::Ds;
 use crate::fault::Cause;
@@ -82,6 +82,18 @@ impl Memory for LocalMemory<'_> {
         let old = B::load_lds(self.lds, place as u32);
         f(old).store_lds(self.lds, place as u32);
         Ok(old)
+    }
+
+    #[inline(always)]
+    fn load_span(&mut self, lanes: u64, step: u32, out: &mut [u32]) -> bool {
+        lanes == ALL
+            && self.places.consecutive(step).is_some_and(|addr| load_lds_span(self.lds, addr as u32, out))
+    }
+
+    #[inline(always)]
+    fn store_span(&mut self, lanes: u64, step: u32, words: &[u32]) -> bool {
+        lanes == ALL
+            && self.places.consecutive(step).is_some_and(|addr| store_lds_span(self.lds, addr as u32, words))
     }
 
     #[inline(always)]

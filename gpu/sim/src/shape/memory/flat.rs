@@ -3,7 +3,7 @@
 use super::window::{Window, check_aligned};
 use super::{
     ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_lds_rows,
-    load_scratch_rows, store_lds_rows, store_scratch_rows,
+    load_lds_span, load_scratch_rows, store_lds_rows, store_lds_span, store_scratch_rows,
 };
 use crate::aperture::{PRIVATE_BASE, Place, place};
 use crate::enc::flat::Flat as Code;
@@ -91,6 +91,16 @@ impl Memory for GlobalMemory<'_> {
     #[inline(always)]
     fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
         self.window.update(lane, place, f)
+    }
+
+    #[inline(always)]
+    fn load_span(&mut self, lanes: u64, step: u32, out: &mut [u32]) -> bool {
+        lanes == ALL && self.places.consecutive(step).is_some_and(|addr| self.window.load_span(addr, out))
+    }
+
+    #[inline(always)]
+    fn store_span(&mut self, lanes: u64, step: u32, words: &[u32]) -> bool {
+        lanes == ALL && self.places.consecutive(step).is_some_and(|addr| self.window.store_span(addr, words))
     }
 
     #[inline(always)]
@@ -183,6 +193,26 @@ impl Memory for FlatMemory<'_> {
         let old = self.load(lane, addr)?;
         self.store(lane, addr, f(old))?;
         Ok(old)
+    }
+
+    #[inline(always)]
+    fn load_span(&mut self, lanes: u64, step: u32, out: &mut [u32]) -> bool {
+        lanes == ALL
+            && self.places.consecutive(step).is_some_and(|addr| match place(addr) {
+                Place::Memory(addr) => self.window.load_span(addr, out),
+                Place::Shared(addr) => load_lds_span(self.lds, addr, out),
+                Place::Private(_) => false,
+            })
+    }
+
+    #[inline(always)]
+    fn store_span(&mut self, lanes: u64, step: u32, words: &[u32]) -> bool {
+        lanes == ALL
+            && self.places.consecutive(step).is_some_and(|addr| match place(addr) {
+                Place::Memory(addr) => self.window.store_span(addr, words),
+                Place::Shared(addr) => store_lds_span(self.lds, addr, words),
+                Place::Private(_) => false,
+            })
     }
 
     #[inline(always)]

@@ -22,6 +22,18 @@ pub(crate) trait Unit: Copy {
     fn load_scratch(scratch: &Scratch, lane: usize, addr: u32) -> Option<Self>;
     fn store_scratch(self, scratch: &mut Scratch, lane: usize, addr: u32) -> Option<()>;
 
+    /// It from the low bits of a word, if it is smaller than one.
+    #[inline(always)]
+    fn from_part(_word: u32) -> Self {
+        Self::ZERO
+    }
+
+    /// It as the low bits of a word, if it is smaller than one.
+    #[inline(always)]
+    fn to_part(self) -> u32 {
+        0
+    }
+
     /// Loads of it what lies in the `len_bytes` bytes at `addr`; the rest is 0. Of several words, each is there or not.
     #[inline(always)]
     fn load_clipped(cursor: &mut Cursor<'_>, addr: u64, len_bytes: u64) -> Result<Self, BadAddress> {
@@ -96,6 +108,16 @@ impl Unit for u8 {
     fn store_scratch(self, scratch: &mut Scratch, lane: usize, addr: u32) -> Option<()> {
         scratch.store_u8(lane, addr, self)
     }
+
+    #[inline(always)]
+    fn from_part(word: u32) -> Self {
+        word as u8
+    }
+
+    #[inline(always)]
+    fn to_part(self) -> u32 {
+        u32::from(self)
+    }
 }
 
 impl Unit for u16 {
@@ -147,6 +169,16 @@ impl Unit for u16 {
         let [low, high] = self.to_le_bytes();
         scratch.store_u8(lane, addr, low)?;
         scratch.store_u8(lane, addr.checked_add(1)?, high)
+    }
+
+    #[inline(always)]
+    fn from_part(word: u32) -> Self {
+        word as u16
+    }
+
+    #[inline(always)]
+    fn to_part(self) -> u32 {
+        u32::from(self)
     }
 }
 

@@ -107,6 +107,26 @@ impl<'a> Window<'a> {
         block.words().get(offset / 4..offset / 4 + len).filter(|_| offset.is_multiple_of(4))
     }
 
+    /// Loads words from `addr` on.
+    #[inline(always)]
+    pub(super) fn load_span(&mut self, addr: u64, out: &mut [u32]) -> bool {
+        let Some(words) = self.words(addr, out.len()) else { return false };
+        for (out, word) in out.iter_mut().zip(words) {
+            *out = word.load(Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Stores words to `addr` on.
+    #[inline(always)]
+    pub(super) fn store_span(&mut self, addr: u64, values: &[u32]) -> bool {
+        let Some(words) = self.words(addr, values.len()) else { return false };
+        for (word, value) in words.iter().zip(values) {
+            word.store(*value, Ordering::Relaxed);
+        }
+        true
+    }
+
     /// Loads `N` words for each lane from `addr` on.
     #[inline(always)]
     pub(super) fn load_rows<const N: usize>(&mut self, addr: u64, out: &mut [Row; N]) -> bool {
