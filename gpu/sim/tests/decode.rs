@@ -3,7 +3,7 @@
 mod bench;
 use std::collections::BTreeSet;
 
-use bench::{Bench, CODE};
+use bench::{Bench, CODE, Random};
 use hipr_sim::fault::Cause;
 use hipr_sim::isa::identify;
 
@@ -50,4 +50,30 @@ fn code_that_ends_too_early_is_a_fault() {
     assert_eq!(identify(&[]), Err(Cause::BadPc));
     let Err(fault) = Bench::default().try_run(&[0xbf82_7fff]) else { panic!("a wild branch ran") };
     assert_eq!(fault.cause, Cause::BadPc);
+}
+
+/// Whatever operands, modifiers and registers an instruction has, the emulator answers with a stop or a fault.
+#[test]
+fn any_operands_end_in_a_stop_or_a_fault() {
+    let mut random = Random::new(9);
+    let mut bench = Bench::default();
+    for line in ENCODINGS.lines().skip(1) {
+        let words = line.split_once('\t').unwrap().1.split(' ');
+        let words: Vec<u32> = words.map(|word| u32::from_str_radix(word, 16).unwrap()).collect();
+        for _ in 0..40 {
+            let mut words = words.clone();
+            for word in &mut words {
+                // Few bits at a time, so that it often stays the same instruction.
+                *word ^= random.u32() & random.u32() & random.u32();
+            }
+            for register in 0..100 {
+                let bits = random.u32();
+                bench.wave.sgpr[register] = bits;
+                bench.fill(register, |lane| bits.rotate_left(lane as u32));
+            }
+            bench.wave.mode.0 = random.u32();
+            bench.wave.set_exec(random.u64());
+            let _ = bench.try_run_for(&words, 50);
+        }
+    }
 }

@@ -14,6 +14,19 @@ fn fused_multiply_add_rounds_once() {
             (f(f32::MAX), f(2.0), f(f32::NEG_INFINITY), f(f32::NEG_INFINITY)),
             (f(f32::MAX), f(2.0), f(-f32::MAX), f(f32::MAX)),
             (1, f(0.5), 0, 0),
+            // Next to the middle between two numbers: rounding to f64 first would meet it and go the other way.
+            (
+                f(2f32.powi(-24) * (1.0 + f32::EPSILON)),
+                f(1.0 - f32::EPSILON),
+                f(1.0 + f32::EPSILON),
+                f(1.0 + f32::EPSILON),
+            ),
+            (
+                f(2f32.powi(-24) * (1.0 + f32::EPSILON)),
+                f(-1.0 + f32::EPSILON),
+                f(-1.0 - f32::EPSILON),
+                f(-1.0 - f32::EPSILON),
+            ),
             (1, f(0.5), 1, 2),
             (f(-0.0), f(1.0), f(-0.0), f(-0.0)),
             (f(1.0), f(1.0), f(-1.0), f(0.0)),

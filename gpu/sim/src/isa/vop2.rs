@@ -2,9 +2,11 @@
 
 use crate::isa::rows;
 use crate::sem::bits::{add_carry, dot_signed, i24, mul_hi_i24, mul_hi_u24, sub_borrow, u24};
-use crate::sem::dot::{accumulate_i32, dot2_f16, fma_pair};
-use crate::sem::float::{fma32, fma64, ldexp16, max, min};
+use crate::sem::dot::{accumulate_i32, dot2_f16};
+use crate::sem::float::{exact_product_to_odd, fma64, ldexp16, max, min};
 use crate::sem::half::F16;
+use crate::shape::fused::{fma_literal, fmac};
+use crate::shape::half::{half2, pk_half_accumulate};
 use crate::shape::vector::{accumulate, carry, carry_out, select, v2, v2_clamp, with_literal};
 
 rows! {
@@ -32,18 +34,18 @@ rows! {
         0x13 v_and_b32 = v2(|a: u32, b: u32| a & b);
         0x14 v_or_b32 = v2(|a: u32, b: u32| a | b);
         0x15 v_xor_b32 = v2(|a: u32, b: u32| a ^ b);
-        0x17 v_fmamk_f32 e32 = with_literal(|a, b, k| fma32(a, k, b));
-        0x18 v_fmaak_f32 e32 = with_literal(fma32);
+        0x17 v_fmamk_f32 e32 = fma_literal(|a, b, k| [a, k, b]);
+        0x18 v_fmaak_f32 e32 = fma_literal(|a, b, k| [a, b, k]);
         0x19 v_add_co_u32 = carry_out(add_carry);
         0x1a v_sub_co_u32 = carry_out(sub_borrow);
         0x1b v_subrev_co_u32 = carry_out(|a, b, borrow| sub_borrow(b, a, borrow));
         0x1c v_addc_co_u32 = carry(add_carry);
         0x1d v_subb_co_u32 = carry(sub_borrow);
         0x1e v_subbrev_co_u32 = carry(|a, b, borrow| sub_borrow(b, a, borrow));
-        0x1f v_add_f16 = v2(|a: F16, b: F16| a.map2(b, |a, b| a + b));
-        0x20 v_sub_f16 = v2(|a: F16, b: F16| a.map2(b, |a, b| a - b));
-        0x21 v_subrev_f16 = v2(|a: F16, b: F16| a.map2(b, |a, b| b - a));
-        0x22 v_mul_f16 = v2(|a: F16, b: F16| a.map2(b, |a, b| a * b));
+        0x1f v_add_f16 = half2(|a, b| a + b);
+        0x20 v_sub_f16 = half2(|a, b| a - b);
+        0x21 v_subrev_f16 = half2(|a, b| b - a);
+        0x22 v_mul_f16 = half2(|a, b| a * b);
         0x23 v_mac_f16 = accumulate(F16::mul_then_add);
         0x24 v_madmk_f16 e32 = with_literal(|a: F16, b, k| a.mul_then_add(k, b));
         0x25 v_madak_f16 e32 = with_literal(|a: F16, b, k| a.mul_then_add(b, k));
@@ -68,8 +70,8 @@ rows! {
         0x38 v_dot2c_i32_i16 = accumulate(|a: u32, b: u32, sum: u32| accumulate_i32(dot_signed::<16>(a, b), sum, false));
         0x39 v_dot4c_i32_i8 = accumulate(|a: u32, b: u32, sum: u32| accumulate_i32(dot_signed::<8>(a, b), sum, false));
         0x3a v_dot8c_i32_i4 = accumulate(|a: u32, b: u32, sum: u32| accumulate_i32(dot_signed::<4>(a, b), sum, false));
-        0x3b v_fmac_f32 = accumulate(fma32);
-        0x3c v_pk_fmac_f16 = accumulate(fma_pair);
+        0x3b v_fmac_f32 = fmac();
+        0x3c v_pk_fmac_f16 = pk_half_accumulate(exact_product_to_odd);
         0x3d v_xnor_b32 = v2(|a: u32, b: u32| !(a ^ b));
     }
 }

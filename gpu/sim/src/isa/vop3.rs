@@ -2,19 +2,21 @@
 
 use crate::isa::rows;
 use crate::sem::bits::{
-    align, bfe_i32, bfe_u32, bfi, bfm, i24, lerp_u8, mad_i64_i32, mad_u64_u32, med3 as med3_int, msad_u8,
-    mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, u24,
+    Permutation, align, bfe_i32, bfe_u32, bfi, bfm, i24, lerp_u8, mad_i64_i32, mad_u64_u32, med3 as med3_int,
+    msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, u24,
 };
 use crate::sem::convert::{byte, pack, pack_f16_toward_zero, saturate_i16, saturate_u16, snorm16, unorm16};
 use crate::sem::divide::{
     div_fixup16, div_fixup32, div_fixup64, div_fmas32, div_fmas64, div_scale32, div_scale64,
 };
-use crate::sem::float::{fma32, fma64, ldexp32, ldexp64, max, max3, med3, min, min3};
+use crate::sem::float::{exact_product_to_odd, fma64, ldexp32, ldexp64, max, max3, med3, min, min3};
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
 use crate::sem::preop::trig_preop64;
+use crate::shape::fused::fma;
+use crate::shape::half::half3;
 use crate::shape::lane::{readlane, v2_byte, writelane};
-use crate::shape::vector::{accumulate, v2, v2_clamp, v2_lane, v3, v3_clamp, v3_flag, v3_vcc};
+use crate::shape::vector::{accumulate, v2, v2_clamp, v2_lane, v3, v3_clamp, v3_flag, v3_prepared, v3_vcc};
 
 rows! {
     /// VOP3's own.
@@ -29,7 +31,7 @@ rows! {
         0x1c8 v_bfe_u32 = v3(bfe_u32);
         0x1c9 v_bfe_i32 = v3(bfe_i32);
         0x1ca v_bfi_b32 = v3(bfi);
-        0x1cb v_fma_f32 = v3(fma32);
+        0x1cb v_fma_f32 = fma();
         0x1cc v_fma_f64 = v3(fma64);
         0x1cd v_lerp_u8 = v3(lerp_u8);
         0x1ce v_alignbit_b32 = v3(|a, b, c: u32| align(a, b, c & 31));
@@ -64,8 +66,8 @@ rows! {
         0x1ea v_mad_legacy_f16 = v3(F16::mul_then_add);
         0x1eb v_mad_legacy_u16 = v3(|a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c));
         0x1ec v_mad_legacy_i16 = v3(|a: i16, b: i16, c: i16| a.wrapping_mul(b).wrapping_add(c));
-        0x1ed v_perm_b32 = v3(perm);
-        0x1ee v_fma_legacy_f16 = v3(F16::mul_add);
+        0x1ed v_perm_b32 = v3_prepared(Permutation::new, Permutation::apply, perm);
+        0x1ee v_fma_legacy_f16 = half3(exact_product_to_odd);
         0x1ef v_div_fixup_legacy_f16 = v3(div_fixup16);
         0x1f0 v_cvt_pkaccum_u8_f32 = accumulate(|a: f32, b: u32, old: u32| {
             bfi(0xff << ((b & 3) * 8), u32::from(byte(a)) << ((b & 3) * 8), old)
@@ -95,7 +97,7 @@ rows! {
         0x205 v_mad_i16 = v3_clamp(
             |a: i16, b: i16, c: i16| a.wrapping_mul(b).wrapping_add(c),
             |a: i16, b: i16, c: i16| saturate_i16((i32::from(a) * i32::from(b)).saturating_add(i32::from(c))) as i16);
-        0x206 v_fma_f16 = v3(F16::mul_add);
+        0x206 v_fma_f16 = half3(exact_product_to_odd);
         0x207 v_div_fixup_f16 = v3(div_fixup16);
         0x208 v_lshl_add_u64 = v3(|a: u64, b: u32, c: u64| (a << (b & 7)).wrapping_add(c));
         0x280 v_add_f64 = v2(|a: f64, b: f64| a + b);

@@ -4,13 +4,14 @@ use crate::isa::rows;
 use crate::sem::bits::{dot_signed, dot_unsigned};
 use crate::sem::convert::{saturate_i16, saturate_u16};
 use crate::sem::dot::{accumulate_i32, accumulate_u32, dot2_f16};
-use crate::sem::float::{fma32, max, min};
+use crate::sem::float::{exact_product_to_odd, max, min};
 use crate::sem::half::F16;
 use crate::sem::matrix::{Bf8Bf8, Bf8Fp8, Bf16, F16s, F32, F64, Fp8Bf8, Fp8Fp8, I8, Xf32};
+use crate::shape::half::{pk_half2, pk_half3};
 use crate::shape::lane::{acc_read, acc_write};
 use crate::shape::matrix::mfma;
 use crate::shape::packed::{
-    dot, fma_mix, fma_mix_half, pk_mov, pk2, pk2_clamp, pk2_f32, pk3, pk3_clamp, pk3_f32,
+    dot, fma_mix, fma_mix_half, pk_fma_f32, pk_mov, pk2, pk2_clamp, pk2_f32, pk3_clamp,
 };
 
 rows! {
@@ -34,9 +35,9 @@ rows! {
         0x0b v_pk_sub_u16 = pk2_clamp(u16::wrapping_sub, u16::saturating_sub);
         0x0c v_pk_max_u16 = pk2(|a: u16, b: u16| a.max(b));
         0x0d v_pk_min_u16 = pk2(|a: u16, b: u16| a.min(b));
-        0x0e v_pk_fma_f16 = pk3(F16::mul_add);
-        0x0f v_pk_add_f16 = pk2(|a: F16, b: F16| a.map2(b, |a, b| a + b));
-        0x10 v_pk_mul_f16 = pk2(|a: F16, b: F16| a.map2(b, |a, b| a * b));
+        0x0e v_pk_fma_f16 = pk_half3(exact_product_to_odd);
+        0x0f v_pk_add_f16 = pk_half2(|a, b| a + b);
+        0x10 v_pk_mul_f16 = pk_half2(|a, b| a * b);
         0x11 v_pk_min_f16 = pk2(min::<F16>);
         0x12 v_pk_max_f16 = pk2(max::<F16>);
         0x20 v_fma_mix_f32 = fma_mix();
@@ -49,7 +50,7 @@ rows! {
         0x29 v_dot4_u32_u8 = dot(|a, b, sum, clamp| accumulate_u32(dot_unsigned::<8>(a, b), sum, clamp));
         0x2a v_dot8_i32_i4 = dot(|a, b, sum, clamp| accumulate_i32(dot_signed::<4>(a, b), sum, clamp));
         0x2b v_dot8_u32_u4 = dot(|a, b, sum, clamp| accumulate_u32(dot_unsigned::<4>(a, b), sum, clamp));
-        0x30 v_pk_fma_f32 = pk3_f32(fma32);
+        0x30 v_pk_fma_f32 = pk_fma_f32();
         0x31 v_pk_mul_f32 = pk2_f32(|a, b| a * b);
         0x32 v_pk_add_f32 = pk2_f32(|a, b| a + b);
         0x33 v_pk_mov_b32 = pk_mov();

@@ -56,18 +56,50 @@ pub(crate) fn first_low(value: u32) -> u32 {
 #[inline(always)]
 pub(crate) fn perm(high: u32, low: u32, selector: u32) -> u32 {
     let data = u64::from(high) << 32 | u64::from(low);
-    let mut result = 0;
-    for index in 0..4 {
+    (0..4).fold(0, |result, index| {
         let select = selector >> (index * 8) & 0xff;
         let byte = match select {
             0..=7 => (data >> (select * 8)) as u32 & 0xff,
-            8..=11 => (0u32.wrapping_sub((data >> ((select - 8) * 16 + 15)) as u32 & 1)) & 0xff,
+            8..=11 => 0u32.wrapping_sub((data >> ((select - 8) * 16 + 15)) as u32 & 1) & 0xff,
             12 => 0,
             _ => 0xff,
         };
-        result |= byte << (index * 8);
+        result | byte << (index * 8)
+    })
+}
+
+/// A selection of bytes that takes no signs, worked out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permutation {
+    /// Of each byte: how far to shift the registers, and what to take of the low one and of the high one.
+    bytes: [(u32, u32, u32); 4],
+    ones: u32,
+}
+
+impl Permutation {
+    #[inline(always)]
+    pub(crate) fn new(selector: u32) -> Option<Self> {
+        let selects = selector.to_le_bytes().map(u32::from);
+        if selects.iter().any(|select| (8..12).contains(select)) {
+            return None;
+        }
+        let bytes = selects.map(|select| match select {
+            0..=3 => (select * 8, 0xff, 0),
+            4..=7 => (select % 4 * 8, 0, 0xff),
+            _ => (0, 0, 0),
+        });
+        let ones = selects.map(|select| if select > 12 { 0xff } else { 0 });
+        Some(Self { bytes, ones: u32::from_le_bytes(ones) })
     }
-    result
+
+    #[inline(always)]
+    pub(crate) fn apply(&self, high: u32, low: u32) -> u32 {
+        let byte = |index: usize| {
+            let (shift, of_low, of_high) = self.bytes[index];
+            low >> shift & of_low | high >> shift & of_high
+        };
+        self.ones | byte(0) | byte(1) << 8 | byte(2) << 16 | byte(3) << 24
+    }
 }
 
 /// The low 24 bits.

@@ -16,13 +16,6 @@ pub(crate) fn dot2_f16(a: u32, b: u32, sum: f32) -> f32 {
     (product(a_low, b_low) + product(a_high, b_high) + f64::from(sum)) as f32
 }
 
-/// Fused multiply-add of both halves.
-#[inline(always)]
-pub(crate) fn fma_pair(a: u32, b: u32, c: u32) -> u32 {
-    let ((a_low, a_high), (b_low, b_high), (c_low, c_high)) = (halves(a), halves(b), halves(c));
-    u32::from(a_low.mul_add(b_low, c_low).0) | u32::from(a_high.mul_add(b_high, c_high).0) << 16
-}
-
 /// A signed dot product and a sum; saturated if `clamp`, else wrapped.
 #[inline(always)]
 pub(crate) fn accumulate_i32(dot: i64, sum: u32, clamp: bool) -> u32 {

@@ -11,6 +11,22 @@ pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
     if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { fma32_to_odd(a, b, c) as f32 }
 }
 
+/// `a * b + c`, and not 0 if it may be wrong in the last place.
+///
+/// The sum is rounded to f64 and then to f32. That differs from rounding once only if the first rounding met the middle between
+/// two numbers of f32, or, where those are further apart than their bits say, among denormals.
+#[inline(always)]
+pub(crate) fn fma32_nearly(a: f32, b: f32, c: f32) -> (f32, u32) {
+    if cfg!(target_feature = "fma") {
+        return (a.mul_add(b, c), 0);
+    }
+    let sum = f64::from(a) * f64::from(b) + f64::from(c);
+    let result = sum as f32;
+    let middle = sum.to_bits() as u32 & 0x1fff_ffff == 0x1000_0000;
+    let denormal = (result.abs() <= f32::MIN_POSITIVE) & (sum != 0.0);
+    (result, u32::from(middle | denormal))
+}
+
 /// `a * b + c` as an f64 that is rounded to odd: to be rounded once more, to f32 or less.
 #[inline(always)]
 pub(crate) fn fma32_to_odd(a: f32, b: f32, c: f32) -> f64 {
@@ -19,6 +35,19 @@ pub(crate) fn fma32_to_odd(a: f32, b: f32, c: f32) -> f64 {
     let shadow = sum - product;
     let error = (product - (sum - shadow)) + (addend - shadow);
     to_odd64(sum, error)
+}
+
+/// `a * b + c`, rounded to odd: to be rounded once more, to f16. The product must be exact.
+#[inline(always)]
+pub(crate) fn exact_product_to_odd(a: f32, b: f32, c: f32) -> f32 {
+    let product = a * b;
+    let sum = product + c;
+    let shadow = sum - product;
+    let error = (product - (sum - shadow)) + (c - shadow);
+    let inexact = (error > 0.0) | (error < 0.0);
+    let bits = sum.to_bits();
+    let toward_error = if (error > 0.0) == (sum > 0.0) { 1u32 } else { u32::MAX };
+    f32::from_bits(if inexact & (bits & 1 == 0) { bits.wrapping_add(toward_error) } else { bits })
 }
 
 /// The double next to `sum` in the direction of `error`, if `sum` is even and `error` is not 0.
@@ -106,18 +135,28 @@ fn prefer_number<T: Float>(a: T, b: T, chosen: T) -> T {
     if a.signaling() { a.quiet() } else { number }
 }
 
+/// The lesser of two numbers; -0 is less than +0.
+#[inline(always)]
+fn lesser<T: Float>(a: T, b: T) -> T {
+    if (a < b) | ((a == b) & a.negative()) { a } else { b }
+}
+
+/// The greater of two numbers; +0 is greater than -0.
+#[inline(always)]
+fn greater<T: Float>(a: T, b: T) -> T {
+    if (a > b) | ((a == b) & !a.negative()) { a } else { b }
+}
+
 /// The lesser; -0 is less than +0.
 #[inline(always)]
 pub(crate) fn min<T: Float>(a: T, b: T) -> T {
-    let chosen = if (a < b) | ((a == b) & a.negative()) { a } else { b };
-    prefer_number(a, b, chosen)
+    prefer_number(a, b, lesser(a, b))
 }
 
 /// The greater; +0 is greater than -0.
 #[inline(always)]
 pub(crate) fn max<T: Float>(a: T, b: T) -> T {
-    let chosen = if (a > b) | ((a == b) & !a.negative()) { a } else { b };
-    prefer_number(a, b, chosen)
+    prefer_number(a, b, greater(a, b))
 }
 
 /// Whether one is NaN.
@@ -145,14 +184,7 @@ pub(crate) fn max3<T: Float>(a: T, b: T, c: T) -> T {
 /// The middle one; the least of the numbers if one is NaN.
 #[inline(always)]
 pub(crate) fn med3<T: Float>(a: T, b: T, c: T) -> T {
-    let greatest = max3(a, b, c);
-    let middle = if greatest == a {
-        max(b, c)
-    } else if greatest == b {
-        max(a, c)
-    } else {
-        max(a, b)
-    };
+    let middle = greater(lesser(a, b), lesser(greater(a, b), c));
     if a.nan() | b.nan() | c.nan() { min3(a, b, c) } else { middle }
 }
 

@@ -60,7 +60,7 @@ impl Format {
         let significand = u64::from(magnitude & 0x7f_ffff) | if magnitude >> 23 == 0 { 0 } else { 1 << 23 };
         // The value is significand * 2^(exponent - 23); denormals keep fewer bits.
         let target = exponent.max(1 - self.bias);
-        let drop = ((23 - self.mantissa_bits as i32) + (target - exponent)).min(40) as u32;
+        let drop = ((23 - self.mantissa_bits as i32) + (target - exponent)).min(31) as u32;
         let (kept, unit) = (significand >> drop, 1u64 << drop);
         let kept = kept + u64::from(up(kept, significand & (unit - 1), unit));
         let biased = (target + self.bias - 1) as u64;

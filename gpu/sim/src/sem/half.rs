@@ -8,19 +8,16 @@ impl F16 {
     /// The same number as f32. Branch-free, so that a loop of it vectorizes.
     #[inline(always)]
     pub(crate) fn to_f32(self) -> f32 {
-        const EXPONENT: u32 = 0x7c00 << 13;
-        const DENORMAL: u32 = 113 << 23;
+        // As the exponent of an f32, that of an f16 is 112 too small.
+        const REBIAS: u32 = 112 << 23;
+        const SPECIAL: u32 = 0x7c00 << 13;
+        // A denormal is so much more than the least normal number.
+        const LEAST: u32 = REBIAS + (1 << 23);
         let sign = u32::from(self.0 & 0x8000) << 16;
         let bits = u32::from(self.0 & 0x7fff) << 13;
-        let normal = bits + (112 << 23);
-        let denormal = (f32::from_bits(bits + DENORMAL) - f32::from_bits(DENORMAL)).to_bits();
-        let special = bits + (224 << 23);
-        let value = match bits & EXPONENT {
-            0 => denormal,
-            EXPONENT => special,
-            _ => normal,
-        };
-        f32::from_bits(sign | value)
+        let denormal = f32::from_bits(bits + LEAST) - f32::from_bits(LEAST);
+        let normal = bits + REBIAS + if bits >= SPECIAL { REBIAS } else { 0 };
+        f32::from_bits(sign | if bits < 1 << 23 { denormal.to_bits() } else { normal })
     }
 
     /// Rounds to nearest even.
@@ -58,13 +55,6 @@ impl F16 {
     #[inline(always)]
     pub(crate) fn is_nan(self) -> bool {
         self.0 & 0x7fff > 0x7c00
-    }
-
-    /// `a * b + c`, rounded once: every sum whose rounding could be in doubt is exact in f64.
-    #[inline(always)]
-    pub(crate) fn mul_add(self, b: Self, c: Self) -> Self {
-        let product = f64::from(self.to_f32() * b.to_f32());
-        Self::from_f64(product + f64::from(c.to_f32()))
     }
 
     /// `a * b`, rounded, `+ c`, rounded again.

@@ -4,7 +4,7 @@
 //! not published; here it is one after the other, rounded each time. f32 and f64 are chains of fused multiply-adds, as on the
 //! hardware.
 
-use crate::sem::float::{fma32, fma64};
+use crate::sem::float::{fma32, fma32_nearly, fma64};
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
 
@@ -55,6 +55,13 @@ pub(crate) trait Elements {
         Self::a(bits)
     }
     fn multiply_add(a: Self::Factor, b: Self::Factor, sum: Self::Sum) -> Self::Sum;
+    /// Adds the products of one element of A and a row of B to a row of sums.
+    #[inline(always)]
+    fn add_products<const N: usize>(a: Self::Factor, b: &[Self::Factor; N], sums: &mut [Self::Sum; N]) {
+        for (sum, b) in sums.iter_mut().zip(b) {
+            *sum = Self::multiply_add(a, *b, *sum);
+        }
+    }
 }
 
 macro_rules! elements {
@@ -117,8 +124,36 @@ fn xf32(bits: u64) -> f32 {
     if value.is_nan() { value } else { rounded }
 }
 
+/// f32.
+#[derive(Debug)]
+pub(crate) struct F32;
+
+impl Elements for F32 {
+    type Factor = f32;
+    type Sum = f32;
+    const BITS: usize = 32;
+    #[inline(always)]
+    fn a(bits: u64) -> f32 {
+        f32::from_bits(bits as u32)
+    }
+    #[inline(always)]
+    fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
+        fma32(a, b, sum)
+    }
+    #[inline(always)]
+    fn add_products<const N: usize>(a: f32, b: &[f32; N], sums: &mut [f32; N]) {
+        let mut doubt = 0;
+        let mut nearly = [0.0; N];
+        for lane in 0..N {
+            let (value, doubtful) = fma32_nearly(a, b[lane], sums[lane]);
+            nearly[lane] = value;
+            doubt |= doubtful;
+        }
+        *sums = if doubt == 0 { nearly } else { std::array::from_fn(|lane| fma32(a, b[lane], sums[lane])) };
+    }
+}
+
 elements! {
-    F32: 32 bits, f32 => f32, |a| f32::from_bits(a as u32), |b| f32::from_bits(b as u32), fma32;
     Xf32: 32 bits, f32 => f32, |a| xf32(a), |b| xf32(b), exact_product;
     F16s: 16 bits, f32 => f32, |a| half(a), |b| half(b), exact_product;
     Bf16: 16 bits, f32 => f32, |a| bf16(a), |b| bf16(b), exact_product;

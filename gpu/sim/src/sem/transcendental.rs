@@ -5,6 +5,9 @@ use std::f64::consts::{LN_2, TAU};
 
 use crate::sem::float::rndne64;
 
+/// Added to a small double, it leaves the integer nearest to that in the low bits.
+const INTEGER_IN_LOW_BITS: f64 = 6_755_399_441_055_744.0;
+
 #[inline(always)]
 pub(crate) fn rcp32(x: f32) -> f32 {
     1.0 / x
@@ -28,10 +31,10 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
 }
 
 /// The power series of the exponential.
-const EXPONENTIAL: [f64; 12] = reciprocal_factorials();
+const EXPONENTIAL: [f64; 10] = reciprocal_factorials();
 
-const fn reciprocal_factorials() -> [f64; 12] {
-    let mut terms = [1.0; 12];
+const fn reciprocal_factorials() -> [f64; 10] {
+    let mut terms = [1.0; 10];
     let mut n = 1;
     while n < terms.len() {
         terms[n] = terms[n - 1] / n as f64;
@@ -47,17 +50,17 @@ pub(crate) fn exp2_32(x: f32) -> f32 {
     let x = f64::from(x);
     let bounded = if x > 200.0 { 200.0 } else { x };
     let bounded = if bounded < -200.0 { -200.0 } else { bounded };
-    let whole = rndne64(bounded);
-    let fraction = polynomial((bounded - whole) * LN_2, EXPONENTIAL);
-    let power = f64::from_bits(((whole as i32 + 1023) as u64) << 52);
+    let shifted = bounded + INTEGER_IN_LOW_BITS;
+    let fraction = polynomial((bounded - (shifted - INTEGER_IN_LOW_BITS)) * LN_2, EXPONENTIAL);
+    let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
     (fraction * power) as f32
 }
 
 /// Terms of artanh(s) / s in s squared, times 2 / ln 2.
-const LOGARITHM: [f64; 12] = logarithm_terms();
+const LOGARITHM: [f64; 8] = logarithm_terms();
 
-const fn logarithm_terms() -> [f64; 12] {
-    let mut terms = [0.0; 12];
+const fn logarithm_terms() -> [f64; 8] {
+    let mut terms = [0.0; 8];
     let mut n = 0;
     while n < terms.len() {
         terms[n] = 2.0 / LN_2 / (2 * n + 1) as f64;
@@ -72,11 +75,14 @@ pub(crate) fn log2_32(x: f32) -> f32 {
     // Every f32 but 0 is normal as f64.
     let bits = f64::from(x).to_bits();
     // The mantissa goes from 0.707 to 1.414.
-    let shifted = bits.wrapping_sub(std::f64::consts::FRAC_1_SQRT_2.to_bits());
-    let exponent = (shifted as i64 >> 52) as i32;
-    let mantissa = f64::from_bits(bits.wrapping_sub((i64::from(exponent) as u64) << 52));
+    const BIAS: u64 = 1024;
+    let offset = (BIAS << 52).wrapping_sub(std::f64::consts::FRAC_1_SQRT_2.to_bits());
+    let exponent = bits.wrapping_add(offset) >> 52;
+    let mantissa = f64::from_bits(bits.wrapping_sub(exponent.wrapping_sub(BIAS) << 52));
+    // 2^52 + exponent, without a conversion of integers.
+    let whole = f64::from_bits(0x4330_0000_0000_0000 | exponent) - (4_503_599_627_370_496.0 + BIAS as f64);
     let s = (mantissa - 1.0) / (mantissa + 1.0);
-    let value = f64::from(exponent) + s * polynomial(s * s, LOGARITHM);
+    let value = whole + s * polynomial(s * s, LOGARITHM);
     if x == 0.0 {
         f32::NEG_INFINITY
     } else if x < 0.0 || x.is_nan() {
@@ -89,10 +95,10 @@ pub(crate) fn log2_32(x: f32) -> f32 {
 }
 
 /// The power series of sin(t) / t in t squared.
-const SINE: [f64; 10] = sine_terms();
+const SINE: [f64; 9] = sine_terms();
 
-const fn sine_terms() -> [f64; 10] {
-    let mut terms = [1.0; 10];
+const fn sine_terms() -> [f64; 9] {
+    let mut terms = [1.0; 9];
     let mut n = 1;
     while n < terms.len() {
         terms[n] = -terms[n - 1] / (2 * n * (2 * n + 1)) as f64;

@@ -107,9 +107,7 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
                 *sum = if sign(2) == 0 { T::Sum::from_bits(bits) } else { T::Sum::from_bits(bits).negated() };
             }
             for (factor, column) in rows[i].iter().zip(&columns) {
-                for (sum, other) in row.iter_mut().zip(column) {
-                    *sum = T::multiply_add(*factor, *other, *sum);
-                }
+                T::add_products(*factor, column, row);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Shapes: how operands are fetched, which lanes run, how results land. What is done to the numbers comes from the row.
 
+pub(crate) mod fused;
+pub(crate) mod half;
 pub(crate) mod lane;
 pub(crate) mod matrix;
 pub(crate) mod memory;

@@ -3,6 +3,7 @@
 use crate::enc::vop::VGPR;
 use crate::sem::float::{clamp, fma32};
 use crate::sem::half::F16;
+use crate::shape::fused::fma_row;
 use crate::shape::operand::{Width, scalar};
 use crate::shape::source::{destination, flush16, register};
 use crate::shape::store::{finish_f32, store_bits};
@@ -72,7 +73,7 @@ fn finish_f16(out: Row, clamped: bool, dx10: bool, keep: bool) -> Row {
 
 /// Where source `n` is as a row of two halves, the one for the low result in the low half.
 #[inline(always)]
-fn halves_of(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
+pub(crate) fn halves_of(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
     let valu = &insn.valu;
     let code = valu.src[n];
     let plain =
@@ -108,9 +109,12 @@ fn arrange(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
     target
 }
 
+/// Rows of low and high results as one. Two loops over simple rows vectorize better than one that does both.
 #[inline(always)]
-fn both<T: Half>(low: T, high: T) -> u32 {
-    u32::from(low.bits()) | u32::from(high.bits()) << 16
+fn both<T: Half>(low: impl Fn(usize) -> T, high: impl Fn(usize) -> T) -> Row {
+    let low: Row = std::array::from_fn(|lane| u32::from(low(lane).bits()));
+    let high: Row = std::array::from_fn(|lane| u32::from(high(lane).bits()));
+    std::array::from_fn(|lane| low[lane] | high[lane] << 16)
 }
 
 #[inline(always)]
@@ -129,8 +133,7 @@ pub(crate) fn pk2<T: Half>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f:
     let a = halves_of(wave, insn, 0);
     let b = halves_of(wave, insn, 1);
     let (a, b) = (wave.place(a), wave.place(b));
-    let out =
-        std::array::from_fn(|lane| both(f(low(a[lane]), low(b[lane])), f(high(a[lane]), high(b[lane]))));
+    let out = both(|lane| f(low(a[lane]), low(b[lane])), |lane| f(high(a[lane]), high(b[lane])));
     let out = T::finish(wave, insn, out);
     store_bits(wave, insn, &out);
 }
@@ -147,30 +150,27 @@ pub(crate) fn pk2_clamp<T: Half>(
     if insn.valu.clamp { pk2(wave, machine, insn, saturating) } else { pk2(wave, machine, insn, wrapping) }
 }
 
-/// Three sources of halves.
-#[inline(always)]
-pub(crate) fn pk3<T: Half>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(T, T, T) -> T) {
-    let a = halves_of(wave, insn, 0);
-    let b = halves_of(wave, insn, 1);
-    let c = halves_of(wave, insn, 2);
-    let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
-    let out = std::array::from_fn(|lane| {
-        both(f(low(a[lane]), low(b[lane]), low(c[lane])), f(high(a[lane]), high(b[lane]), high(c[lane])))
-    });
-    let out = T::finish(wave, insn, out);
-    store_bits(wave, insn, &out);
-}
-
 /// Three sources of halves; with the clamp bit, the second function, which saturates.
 #[inline(always)]
 pub(crate) fn pk3_clamp<T: Half>(
     wave: &mut Wave,
-    machine: &mut Machine<'_>,
+    _: &mut Machine<'_>,
     insn: &Insn,
     wrapping: impl Fn(T, T, T) -> T,
     saturating: impl Fn(T, T, T) -> T,
 ) {
-    if insn.valu.clamp { pk3(wave, machine, insn, saturating) } else { pk3(wave, machine, insn, wrapping) }
+    let clamp = insn.valu.clamp;
+    let f = |a, b, c| if clamp { saturating(a, b, c) } else { wrapping(a, b, c) };
+    let a = halves_of(wave, insn, 0);
+    let b = halves_of(wave, insn, 1);
+    let c = halves_of(wave, insn, 2);
+    let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+    let out = both(
+        |lane| f(low(a[lane]), low(b[lane]), low(c[lane])),
+        |lane| f(high(a[lane]), high(b[lane]), high(c[lane])),
+    );
+    let out = T::finish(wave, insn, out);
+    store_bits(wave, insn, &out);
 }
 
 /// Two sources of packed fields and a 32-bit sum.
@@ -256,17 +256,13 @@ pub(crate) fn pk2_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl
     store_pair(wave, insn, low, high);
 }
 
-/// Three sources of f32 pairs.
-#[inline(always)]
-pub(crate) fn pk3_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32, f32) -> f32) {
+/// Fused multiply-add of f32 pairs.
+pub(crate) fn pk_fma_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let a = pair_of(wave, insn, 0);
     let b = pair_of(wave, insn, 1);
     let c = pair_of(wave, insn, 2);
-    let result = |a: usize, b: usize, c: usize| -> Row {
-        let (a, b, c) = (f32_at(wave, a), f32_at(wave, b), f32_at(wave, c));
-        std::array::from_fn(|lane| f(a(lane), b(lane), c(lane)).to_bits())
-    };
-    let (low, high) = (result(a.0, b.0, c.0), result(a.1, b.1, c.1));
+    let low = fma_row(wave.place(a.0), wave.place(b.0), wave.place(c.0));
+    let high = fma_row(wave.place(a.1), wave.place(b.1), wave.place(c.1));
     store_pair(wave, insn, low, high);
 }
 

@@ -3,8 +3,9 @@
 //! An operand is first made a row of the register file (see [`source`]); then one loop over 64 lanes computes a row of results,
 //! which the compiler can vectorize; then the row is stored where lanes are active (see [`store`](crate::shape::store)).
 
+use crate::enc::vop::VGPR;
 use crate::sem::half::F16;
-use crate::shape::operand::Width;
+use crate::shape::operand::{Width, scalar64};
 use crate::shape::source::{previous, source};
 use crate::shape::store::{lanes, store_bits, store_f16, store_f32, store_f64, store_half, store_wide};
 use crate::step::{Insn, Machine};
@@ -191,6 +192,30 @@ pub(crate) fn v3_clamp<A: Value, B: Value, C: Value, D: Value>(
     if insn.valu.clamp { v3(wave, machine, insn, saturating) } else { v3(wave, machine, insn, wrapping) }
 }
 
+/// Three sources, of which the third is usually the same in all lanes: what it means is then worked out once. `f` does the whole
+/// where it is not, or where `prepare` declines.
+#[inline(always)]
+pub(crate) fn v3_prepared<A: Value, B: Value, C: Value, D: Value, P>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    prepare: impl Fn(C) -> Option<P>,
+    apply: impl Fn(&P, A, B) -> D,
+    f: impl Fn(A, B, C) -> D,
+) {
+    let a = source(wave, insn, 0, A::KIND);
+    let b = source(wave, insn, 1, B::KIND);
+    let c = source(wave, insn, 2, C::KIND);
+    let (a, b, c) = (A::view(wave, a), B::view(wave, b), C::view(wave, c));
+    let uniform = insn.valu.src[2] < VGPR;
+    let out = if uniform && let Some(prepared) = prepare(C::at(c, 0)) {
+        std::array::from_fn(|lane| apply(&prepared, A::at(a, lane), B::at(b, lane)).raw())
+    } else {
+        std::array::from_fn(|lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)).raw())
+    };
+    D::store(wave, insn, &out);
+}
+
 /// Two sources and what the destination holds.
 #[inline(always)]
 pub(crate) fn accumulate<A: Value, B: Value, D: Value>(
@@ -237,7 +262,7 @@ pub(crate) fn v2_lane<A: Value, B: Value, D: Value>(
 /// A choice by a bit for each lane, which is the third source: VCC if the encoding has none.
 #[inline(always)]
 pub(crate) fn select(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    let mask = wave.pair(usize::from(insn.valu.src[2]));
+    let mask = scalar64(wave, usize::from(insn.valu.src[2]), insn.literal);
     v2_lane(wave, machine, insn, |lane, a: u32, b: u32| if mask >> lane & 1 == 0 { a } else { b });
 }
 
@@ -269,7 +294,7 @@ pub(crate) fn carry(
     insn: &Insn,
     f: impl Fn(u32, u32, bool) -> (u32, bool),
 ) {
-    let carries = wave.pair(usize::from(insn.valu.src[2]));
+    let carries = scalar64(wave, usize::from(insn.valu.src[2]), insn.literal);
     let a = source(wave, insn, 0, Kind::B32);
     let b = source(wave, insn, 1, Kind::B32);
     let (a, b) = (wave.place(a), wave.place(b));

@@ -39,6 +39,11 @@ impl Default for Bench {
 impl Bench {
     /// Runs `words` and an `s_endpgm`.
     pub(crate) fn try_run(&mut self, words: &[u32]) -> Result<Stop, Fault> {
+        self.try_run_for(words, BUDGET)
+    }
+
+    /// Runs at most `budget` instructions of `words` and an `s_endpgm`.
+    pub(crate) fn try_run_for(&mut self, words: &[u32], budget: u64) -> Result<Stop, Fault> {
         let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
         let program = Program::new(&code, CODE);
         self.wave.pc = CODE;
@@ -49,7 +54,7 @@ impl Bench {
             program: &program,
             clock_start: Instant::now(),
         };
-        run(&mut self.wave, &mut machine, BUDGET)
+        run(&mut self.wave, &mut machine, budget)
     }
 
     /// Runs `words` to their end.
