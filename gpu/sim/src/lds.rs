@@ -1,6 +1,6 @@
 //! What the waves of a workgroup share, and what each lane has for itself.
 
-use crate::wave::{LANES, Row};
+use crate::wave::Row;
 
 /// The LDS of one workgroup. Reads beyond its end give 0 and writes there are dropped, as on the hardware.
 #[derive(Clone, Debug, Default)]

@@ -66,11 +66,11 @@ pub use transfer::Region;
 
 // The interpreter.
 pub mod aperture;
-pub mod fault;
-pub mod lds;
-pub mod step;
-pub mod wave;
 mod enc;
+pub mod fault;
 pub mod isa;
+pub mod lds;
 mod sem;
 mod shape;
+pub mod step;
+pub mod wave;

@@ -15,9 +15,9 @@ pub(crate) fn fma_row(a: &Row, b: &Row, c: &Row) -> Row {
     let operand = |row: &Row, lane: usize| f32::from_bits(row[lane]);
     let mut out = [0; LANES];
     let mut doubt = 0;
-    for lane in 0..LANES {
+    for (lane, out) in out.iter_mut().enumerate() {
         let (value, doubtful) = fma32_nearly(operand(a, lane), operand(b, lane), operand(c, lane));
-        out[lane] = value.to_bits();
+        *out = value.to_bits();
         doubt |= doubtful;
     }
     if doubt == 0 { out } else { fma_row_exactly(a, b, c) }
