@@ -14,9 +14,6 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// Where a worker listens, and where one is looked for, unless an option or `HIPR_WORKER` says otherwise.
-const DEFAULT_ADDRESS: &str = "127.0.0.1:18515";
-
 /// HIP programs here, the GPU somewhere else.
 ///
 /// Without a command: `hipr demo`.

@@ -1,15 +1,14 @@
 //! `hipr worker`: serves a GPU to clients until a signal ends it.
 
-use crate::DEFAULT_ADDRESS;
 use clap::Args;
-use hipr_worker::{Config, Io, device};
+use hipr_worker::{Config, DEFAULT_PORT, Io, device};
 use std::process::ExitCode;
 
 /// Options of `hipr worker`.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {
     /// Address and port to listen on; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value = DEFAULT_ADDRESS)]
+    #[arg(long, value_name = "ADDR:PORT", default_value_t = format!("127.0.0.1:{DEFAULT_PORT}"))]
     listen: String,
     /// Event loop: mio, uring, or auto (io_uring where it can be had).
     #[arg(long, value_name = "LOOP", default_value = "auto")]

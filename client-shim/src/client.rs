@@ -31,8 +31,7 @@ pub use connection::{Connection, Extra};
 pub(crate) use replies::Rows;
 pub use stats::Stats;
 
-/// The port a worker listens on (HIPR 1.0, Connection Lifecycle).
-pub const DEFAULT_PORT: u16 = 18515;
+pub use hipr_proto::DEFAULT_PORT;
 
 /// Where the worker is: `host:port`.
 #[derive(Clone, Debug, PartialEq, Eq)]

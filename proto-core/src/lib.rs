@@ -75,6 +75,9 @@
 
 extern crate alloc;
 
+/// The port that workers listen on and clients look for if nothing else is said (HIPR 1.0, Connection Lifecycle).
+pub const DEFAULT_PORT: u16 = 18515;
+
 pub mod deferred;
 pub mod op;
 

@@ -35,8 +35,6 @@ mod worker;
 
 pub use config::{Config, Io, SessionLimits};
 pub use hipr_io::{Config as IoConfig, StatsSnapshot as IoStats};
+pub use hipr_proto::DEFAULT_PORT;
 pub use stats::Stats;
 pub use worker::{Handle, Worker};
-
-/// The port that workers listen on if nothing else is said (HIPR 1.0, Connection Lifecycle).
-pub const DEFAULT_PORT: u16 = 18515;
