@@ -1,23 +1,25 @@
 //! The dispatch thread: the one thread that calls devices.
 //!
-//! One channel brings everything that can happen: what the loop says, wake-ups of devices, stop. Sessions that have something
-//! to do stand in one line and get a turn each, so none holds up another.
+//! [`Dispatch`] is everything it knows and does; [`serve`] is the thread around it. One channel brings all that can happen:
+//! what the loop says, wake-ups of devices, stop. Sessions that have something to do stand in one line and get a turn each, so
+//! none holds up another.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::Receiver;
 
 use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
 use tracing::{debug, error};
 
-use crate::SessionLimits;
 use crate::device::{Device, Waker};
 use crate::session::{Env, Session, Turn};
 use crate::stats::Requests;
+use crate::{SessionLimits, Stats};
 
 /// What can happen.
 #[derive(Debug)]
@@ -30,6 +32,29 @@ pub(crate) enum Message {
     Stop,
 }
 
+/// Messages taken before the next session gets its turn.
+const MESSAGES: usize = 64;
+
+/// The dispatch thread: serves until it is told to stop. The channel cannot end before: `dispatch` has a sender, to be woken.
+pub(crate) fn serve(mut dispatch: Dispatch, inbox: &Receiver<Message>) {
+    let mut has_turns = false;
+    loop {
+        let mut next = if has_turns { inbox.try_recv().ok() } else { inbox.recv().ok() };
+        for left in (0..MESSAGES).rev() {
+            match next.take() {
+                None => break,
+                Some(Message::Stop) => return,
+                Some(Message::Event(event)) => dispatch.handle_event(event),
+                Some(Message::Wake(conn)) => dispatch.handle_wake(conn),
+            }
+            if left > 0 {
+                next = inbox.try_recv().ok();
+            }
+        }
+        has_turns = dispatch.step();
+    }
+}
+
 struct Seat {
     session: Session,
     /// Whether a wake-up is on its way already.
@@ -38,14 +63,46 @@ struct Seat {
     in_line: bool,
 }
 
-/// The dispatch thread's state.
-pub(crate) struct Actor {
+/// All sessions and what they do on the device, without a thread, a channel or a clock: what stands behind an event loop.
+///
+/// [`Worker`](crate::Worker) runs it on a thread of its own. Whoever has a transport or a loop of their own calls it
+/// directly: [`handle_event`](Self::handle_event) with what the loop says, [`handle_wake`](Self::handle_wake) with what the
+/// device says, and [`step`](Self::step) until there is nothing to do. Answers leave through the [`Mailbox`]. Nothing in it
+/// waits. It stays on the thread that made it; dropping it releases all sessions.
+///
+/// ```
+/// use std::sync::{Arc, mpsc};
+///
+/// use hipr_io::{Event, Mailbox, Slots};
+/// use hipr_worker::{Dispatch, SessionLimits, Stats, device};
+///
+/// let mailbox = Arc::new(Mailbox::new(|| println!("there is a notice for the loop")));
+/// let (wake, wakes) = mpsc::channel();
+/// let wake = move |conn| drop(wake.send(conn));
+/// let device = device::by_name("null")?;
+/// let mut dispatch = Dispatch::new(device, SessionLimits::default(), mailbox.clone(), wake, &Stats::default());
+///
+/// // A loop names its connections; what it reads becomes batches in `hipr_io::Link`.
+/// let conn = Slots::default().insert(|_| ()).expect("an empty table has room");
+/// dispatch.handle_event(Event::Opened { conn, peer: ([127, 0, 0, 1], 4000).into() });
+/// dispatch.handle_event(Event::Ended { conn });
+/// loop {
+///     while dispatch.step() {}
+///     match wakes.try_recv() {
+///         Ok(conn) => dispatch.handle_wake(conn),
+///         Err(_) => break,
+///     }
+/// }
+/// let mut notices = Vec::new();
+/// mailbox.take(&mut notices);
+/// assert!(notices[0].conn == conn && notices[0].close);
+/// # Ok::<(), device::NoDevice>(())
+/// ```
+pub struct Dispatch {
     device: Arc<dyn Device>,
     limits: SessionLimits,
     mailbox: Arc<Mailbox>,
-    inbox: Receiver<Message>,
-    /// For the wakers.
-    sender: Sender<Message>,
+    wake: Arc<dyn Fn(ConnId) + Send + Sync>,
     requests: Arc<Requests>,
     seats: BTreeMap<ConnId, Seat>,
     line: VecDeque<ConnId>,
@@ -53,56 +110,32 @@ pub(crate) struct Actor {
     bodies: BodyPool,
 }
 
-impl Actor {
-    /// Messages taken before the next session gets its turn.
-    const MESSAGES: usize = 64;
+impl fmt::Debug for Dispatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, sessions) = (self.device.name(), self.seats.len());
+        f.debug_struct("Dispatch").field("device", &device).field("sessions", &sessions).finish()
+    }
+}
 
-    pub(crate) fn new(
+impl Dispatch {
+    /// Without any session yet. `limits.unsent_max_bytes` has to be the loop's
+    /// ([`hipr_io::Config::unsent_max_bytes`]). `wake` is called from threads of the device, with connections that are then
+    /// to be given to [`handle_wake`](Self::handle_wake). Requests are counted in `stats`.
+    pub fn new(
         device: Arc<dyn Device>,
         limits: SessionLimits,
         mailbox: Arc<Mailbox>,
-        (sender, inbox): (Sender<Message>, Receiver<Message>),
-        requests: Arc<Requests>,
+        wake: impl Fn(ConnId) + Send + Sync + 'static,
+        stats: &Stats,
     ) -> Self {
         let (seats, line, collected_bytes) = Default::default();
+        let (wake, requests) = (Arc::new(wake), stats.requests_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);
-        Self { device, limits, mailbox, inbox, sender, requests, seats, line, collected_bytes, bodies }
+        Self { device, limits, mailbox, wake, requests, seats, line, collected_bytes, bodies }
     }
 
-    /// Serves until it is told to stop.
-    pub(crate) fn run(mut self) {
-        loop {
-            let mut next = self.next_message(self.line.is_empty());
-            for left in (0..Self::MESSAGES).rev() {
-                match next.take() {
-                    None => break,
-                    Some(Message::Stop) => return self.stop(),
-                    Some(Message::Event(event)) => self.handle_event(event),
-                    Some(Message::Wake(conn)) => self.handle_wake(conn),
-                }
-                if left > 0 {
-                    next = self.next_message(false);
-                }
-            }
-            if let Some(conn) = self.line.pop_front() {
-                self.run_session(conn);
-            }
-        }
-    }
-
-    /// The channel cannot end while `sender` lives.
-    fn next_message(&self, wait: bool) -> Option<Message> {
-        if wait { self.inbox.recv().ok() } else { self.inbox.try_recv().ok() }
-    }
-
-    fn stop(mut self) {
-        debug!(sessions = self.seats.len(), "dispatch stops");
-        while let Some((&conn, _)) = self.seats.first_key_value() {
-            self.remove(conn);
-        }
-    }
-
-    fn handle_event(&mut self, event: Event) {
+    /// Takes what the loop says. Nothing is carried out before [`step`](Self::step).
+    pub fn handle_event(&mut self, event: Event) {
         match event {
             Event::Opened { conn, peer } => {
                 debug!(%conn, %peer, "session opened");
@@ -126,11 +159,21 @@ impl Actor {
         }
     }
 
-    fn handle_wake(&mut self, conn: ConnId) {
+    /// Takes what the device says: a wait of this connection may be over.
+    pub fn handle_wake(&mut self, conn: ConnId) {
         if let Some(seat) = self.seats.get_mut(&conn) {
             seat.woken.store(false, SeqCst);
             Self::enqueue(&mut self.line, conn, seat);
         }
+    }
+
+    /// Gives the session that is first in line its turn. `false`: no other stands in line, and there is nothing to do until
+    /// the next event or wake-up.
+    pub fn step(&mut self) -> bool {
+        if let Some(conn) = self.line.pop_front() {
+            self.run_session(conn);
+        }
+        !self.line.is_empty()
     }
 
     fn enqueue(line: &mut VecDeque<ConnId>, conn: ConnId, seat: &mut Seat) {
@@ -142,7 +185,7 @@ impl Actor {
     fn run_session(&mut self, conn: ConnId) {
         let Some(seat) = self.seats.get_mut(&conn) else { return };
         seat.in_line = false;
-        let (sender, woken) = (&self.sender, &seat.woken);
+        let (wake, woken) = (&self.wake, &seat.woken);
         let env = Env {
             device: &*self.device,
             limits: &self.limits,
@@ -150,11 +193,10 @@ impl Actor {
             collected_bytes: &self.collected_bytes,
             bodies: &self.bodies,
             waker: &|| {
-                let (sender, woken) = (sender.clone(), woken.clone());
+                let (wake, woken) = (wake.clone(), woken.clone());
                 Waker::new(move || {
                     if !woken.swap(true, SeqCst) {
-                        // After the end nobody listens, and there is nothing to wake.
-                        let _ = sender.send(Message::Wake(conn));
+                        wake(conn);
                     }
                 })
             },
@@ -183,5 +225,14 @@ impl Actor {
             error!(%conn, device = self.device.name(), "panic while a session was released");
         }
         debug!(%conn, "session closed");
+    }
+}
+
+impl Drop for Dispatch {
+    fn drop(&mut self) {
+        debug!(sessions = self.seats.len(), "dispatch stops");
+        while let Some((&conn, _)) = self.seats.first_key_value() {
+            self.remove(conn);
+        }
     }
 }

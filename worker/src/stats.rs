@@ -45,7 +45,8 @@ impl Stats {
         Self::default()
     }
 
-    pub(crate) fn io_counters(&self) -> Arc<hipr_io::Stats> {
+    /// The loop's own counters, for a loop that counts.
+    pub fn io_counters(&self) -> Arc<hipr_io::Stats> {
         self.io.clone()
     }
 

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use hipr_io::Mailbox;
 use tracing::{debug, info};
 
-use crate::actor::{Actor, Message};
+use crate::actor::{self, Dispatch, Message};
 use crate::config::{Config, Io};
 use crate::rlimit::raise_open_files;
 use crate::stats::Stats;
@@ -123,19 +123,19 @@ impl Worker {
         let Self { config, local_addr, event_loop, mailbox, stats } = self;
         info!(%local_addr, device = config.device.name(), io = event_loop.name(), "serving");
         let (sender, inbox) = channel();
-        let actor = {
-            let (mailbox, sender) = (mailbox.clone(), sender.clone());
-            let requests = stats.requests_counters();
+        let dispatch = {
+            let (mailbox, wakes) = (mailbox.clone(), sender.clone());
             thread::Builder::new().name("hipr-dispatch".into()).spawn(move || {
-                let guard = StopLoop(mailbox.clone());
-                Actor::new(config.device, config.session, mailbox, (sender, inbox), requests).run();
-                drop(guard);
+                let _guard = StopLoop(mailbox.clone());
+                // After the end nobody listens, and there is nothing to wake.
+                let wake = move |conn| drop(wakes.send(Message::Wake(conn)));
+                actor::serve(Dispatch::new(config.device, config.session, mailbox, wake, &stats), &inbox);
             })?
         };
         let result = event_loop.run(&sender);
         // An error means that it is gone already, with a panic.
         let _ = sender.send(Message::Stop);
-        match actor.join() {
+        match dispatch.join() {
             Ok(()) => result,
             Err(_) => Err(io::Error::other("the dispatch thread panicked")),
         }
