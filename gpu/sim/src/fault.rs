@@ -35,6 +35,9 @@ pub enum Cause {
     },
     /// `s_trap`: 2 is an abort.
     Trap(u8),
+    /// The launch executed as many instructions as it may
+    /// ([`Config::kernel_instructions_max`](crate::Config::kernel_instructions_max)).
+    InstructionLimit(u64),
 }
 
 impl fmt::Display for Cause {
@@ -54,6 +57,7 @@ impl fmt::Display for Cause {
             }
             Self::MisalignedAtomic { lane, addr } => write!(f, "misaligned atomic at {addr:#x}, lane {lane}"),
             Self::Trap(id) => write!(f, "trap {id}"),
+            Self::InstructionLimit(limit) => write!(f, "stopped after {limit} instructions"),
         }
     }
 }

@@ -20,6 +20,10 @@ pub struct Config {
     pub threads: Option<NonZero<usize>>,
     /// Device memory in bytes; by default three quarters of the host's, at most the 192 GiB of an MI300X.
     pub memory_bytes: Option<u64>,
+    /// How many instructions the waves of one launch may execute, all together; by default any number. A launch that wants
+    /// more fails with `LAUNCH_TIME_OUT`. Threads count what they executed after each slice, so that a launch that runs on
+    /// several of them may get a slice (some ten thousand instructions) further on each; on one thread it is exact.
+    pub kernel_instructions_max: Option<u64>,
 }
 
 /// An emulated gfx942. Clones are the same device; it goes when the last clone and the last context are dropped.
@@ -30,6 +34,7 @@ pub(crate) struct Inner {
     pub(crate) run_queue: Arc<RunQueue>,
     pub(crate) executors: Executors,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) kernel_instructions_max: u64,
     /// Zero of all of the device's times.
     pub(crate) epoch: Instant,
 }
@@ -46,8 +51,9 @@ impl Gpu {
         let executors = Executors::start(&run_queue, threads)?;
         let budget = Budget::new(config.memory_bytes.unwrap_or_else(default_memory_bytes));
         let epoch = Instant::now();
+        let kernel_instructions_max = config.kernel_instructions_max.unwrap_or(u64::MAX);
         tracing::debug!(threads = executors.count(), memory_bytes = budget.total_bytes(), "emulated device");
-        Ok(Self(Arc::new(Inner { run_queue, executors, budget, epoch })))
+        Ok(Self(Arc::new(Inner { run_queue, executors, budget, kernel_instructions_max, epoch })))
     }
 
     /// A new context: an address space, streams, events and modules of its own. `waker` is called, from any thread, whenever a

@@ -6,6 +6,7 @@
 //! while no group ends.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -80,7 +81,14 @@ impl Group {
         group
     }
 
-    fn run(&mut self, setup: &Setup, space: &Space, shared: &Shared) -> Result<Slice, Fault> {
+    /// Runs a slice, and takes the instructions that it executes off `left`.
+    fn run(
+        &mut self,
+        setup: &Setup,
+        space: &Space,
+        shared: &Shared,
+        left: &mut u64,
+    ) -> Result<Slice, Fault> {
         let mut rounds = 0;
         for _ in 0..BARRIERS {
             let mut yielded = true;
@@ -94,7 +102,15 @@ impl Group {
                         program: &setup.function.program,
                         clock_start: shared.epoch,
                     };
-                    match run(&mut member.wave, &mut machine, WAVE_INSTRUCTIONS)? {
+                    if *left == 0 {
+                        let cause = Cause::InstructionLimit(shared.kernel_instructions_max);
+                        return Err(Fault { cause, pc: member.wave.pc, mnemonic: None, kernel: None });
+                    }
+                    let mut budget = WAVE_INSTRUCTIONS.min(*left);
+                    *left -= budget;
+                    let stop = run(&mut member.wave, &mut machine, &mut budget)?;
+                    *left += budget;
+                    match stop {
                         Stop::End => member.stage = Stage::Ended,
                         Stop::Barrier => member.stage = Stage::AtBarrier,
                         Stop::Budget => yielded = true,
@@ -139,6 +155,8 @@ pub(crate) struct GridJob {
     shared: Arc<Shared>,
     stream: u64,
     setup: Setup,
+    /// Instructions of all its waves so far.
+    executed: AtomicU64,
     progress: Mutex<Progress>,
 }
 
@@ -146,7 +164,7 @@ impl GridJob {
     pub(crate) fn new(shared: &Arc<Shared>, stream: u64, grid: Grid) -> Self {
         let limit = 2 * shared.threads;
         let progress = Mutex::new(Progress { limit, ..Progress::default() });
-        Self { shared: Arc::clone(shared), stream, setup: grid.0, progress }
+        Self { shared: Arc::clone(shared), stream, setup: grid.0, executed: AtomicU64::new(0), progress }
     }
 
     /// How many threads can work on it.
@@ -168,6 +186,15 @@ impl GridJob {
             return Some(Group::start(&self.setup, number, spare));
         }
         progress.paused.pop_front()
+    }
+
+    /// Carries `group` on for a slice.
+    fn carry_on(&self, group: &mut Group, space: &Space) -> Result<Slice, Fault> {
+        let most = self.shared.kernel_instructions_max.saturating_sub(self.executed.load(Ordering::Relaxed));
+        let mut left = most;
+        let result = group.run(&self.setup, space, &self.shared, &mut left);
+        self.executed.fetch_add(most - left, Ordering::Relaxed);
+        result
     }
 
     fn pause(&self, group: Box<Group>) {
@@ -218,6 +245,7 @@ impl GridJob {
         let error = match fault.cause {
             Cause::IllegalAddress { .. } | Cause::MisalignedAtomic { .. } => HipError::ILLEGAL_ADDRESS,
             Cause::Unknown { .. } | Cause::BadPc | Cause::Trap(_) => HipError::LAUNCH_FAILURE,
+            Cause::InstructionLimit(_) => HipError::LAUNCH_TIME_OUT,
         };
         let name = Arc::clone(&self.setup.function.name);
         let offset = fault.pc.wrapping_sub(self.setup.function.entry);
@@ -237,7 +265,7 @@ impl Job for GridJob {
                 self.settle();
                 return false;
             };
-            match group.run(&self.setup, &space, &self.shared) {
+            match self.carry_on(&mut group, &space) {
                 Ok(Slice::Ended) => {
                     self.end_group(None);
                     spare = Some(group);

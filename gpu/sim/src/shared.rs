@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     run_queue: Arc<RunQueue>,
     /// How many executor threads there are.
     pub(crate) threads: usize,
+    /// Instructions that one launch may execute.
+    pub(crate) kernel_instructions_max: u64,
     /// Zero of the device's times.
     pub(crate) epoch: Instant,
     pub(crate) waker: Waker,
@@ -39,6 +41,7 @@ impl Shared {
         Arc::new(Self {
             run_queue: Arc::clone(&gpu.run_queue),
             threads: gpu.executors.count(),
+            kernel_instructions_max: gpu.kernel_instructions_max,
             epoch: gpu.epoch,
             waker,
             closed: AtomicBool::new(false),

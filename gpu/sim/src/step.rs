@@ -129,13 +129,13 @@ impl std::fmt::Debug for Program {
     }
 }
 
-/// Runs `wave` from its program counter on, for at most `budget` instructions.
-pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: u64) -> Result<Stop, Fault> {
+/// Runs `wave` from its program counter on, for at most `budget` instructions, and takes those that it executed off `budget`.
+pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Result<Stop, Fault> {
     let program = machine.program;
-    let mut left = budget;
-    loop {
+    let mut left = *budget;
+    let stop = loop {
         if left == 0 {
-            return Ok(Stop::Budget);
+            break Stop::Budget;
         }
         left -= 1;
         let pc = wave.pc;
@@ -149,9 +149,11 @@ pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: u64) -> Result<St
             Ok(Flow::Jump(target)) => wave.pc = target,
             Ok(Flow::Stop(stop)) => {
                 wave.pc = next;
-                return Ok(stop);
+                break stop;
             }
             Err(cause) => return Err(Fault { cause, pc, mnemonic: Some(insn.row.name), kernel: None }),
         }
-    }
+    };
+    *budget = left;
+    Ok(stop)
 }

@@ -170,6 +170,40 @@ impl Encoding {
     }
 }
 
+/// What of an encoding's first word its operands may not touch.
+struct Fixed {
+    /// The bits that say which encoding it is.
+    prefix: u32,
+    /// Those bits and the opcode's.
+    mask: u32,
+    /// The opcode's lowest bit.
+    op_shift: u32,
+}
+
+impl Encoding {
+    fn fixed(self) -> Fixed {
+        let (prefix, mask, op_shift) = match self {
+            Self::Sop1 => (0xbe80_0000, 0xff80_ff00, 8),
+            Self::Sop2 => (0x8000_0000, 0xff80_0000, 23),
+            Self::Sopc => (0xbf00_0000, 0xffff_0000, 16),
+            Self::Sopk => (0xb000_0000, 0xff80_0000, 23),
+            Self::Sopp => (0xbf80_0000, 0xffff_0000, 16),
+            Self::Vop1 => (0x7e00_0000, 0xfe01_fe00, 9),
+            Self::Vop2 => (0x0000_0000, 0xfe00_0000, 25),
+            Self::Vopc => (0x7c00_0000, 0xfffe_0000, 17),
+            Self::Vop3 => (0xd000_0000, 0xffff_0000, 16),
+            Self::Vop3p => (0xd380_0000, 0xffff_0000, 16),
+            Self::Smem => (0xc000_0000, 0xfffc_0000, 18),
+            Self::Ds => (0xd800_0000, 0xfdfe_0000, 17),
+            Self::Flat => (0xdc00_0000, 0xfdfc_c000, 18),
+            Self::Scratch => (0xdc00_4000, 0xfdfc_c000, 18),
+            Self::Global => (0xdc00_8000, 0xfdfc_c000, 18),
+            Self::Mubuf => (0xe000_0000, 0xfdfc_0000, 18),
+        };
+        Fixed { prefix, mask, op_shift }
+    }
+}
+
 const VOP3_OF_VOP2: usize = 0x100;
 const VOP3_OF_VOP1: usize = 0x140;
 const VOP3_OWN: usize = 0x1c0;
@@ -205,6 +239,15 @@ pub fn implemented() -> impl Iterator<Item = (&'static str, u32, &'static str)> 
 pub fn identify(words: &[u32]) -> Result<(&'static str, usize), Cause> {
     let insn = decode(words)?;
     Ok((insn.row.name, insn.len_words as usize))
+}
+
+/// The first two words of an instruction that [`implemented`] names, with the bits of `operands` where its operands are; of a
+/// short one the second word is what follows it. `None` for names and numbers that no encoding has.
+pub fn assemble(encoding: &str, op: u32, operands: u64) -> Option<[u32; 2]> {
+    let encoding = ENCODINGS.into_iter().find(|candidate| candidate.name() == encoding)?;
+    encoding.row(op as usize)?;
+    let Fixed { prefix, mask, op_shift } = encoding.fixed();
+    Some([operands as u32 & !mask | prefix | op << op_shift, (operands >> 32) as u32])
 }
 
 /// Every instruction of the gfx942, implemented or not: encoding, opcode, mnemonic, tab-separated, after one line of headings.

@@ -54,7 +54,7 @@ impl Bench {
             program: &program,
             clock_start: Instant::now(),
         };
-        run(&mut self.wave, &mut machine, budget)
+        run(&mut self.wave, &mut machine, &mut { budget })
     }
 
     /// Runs `words` to their end.
