@@ -80,7 +80,8 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Limits of what a session may make the worker hold, apart from device memory.
+/// Limits of what a session may make the worker hold. What would exceed `handles_max`, `memory_max_bytes` or one of the
+/// limits of code objects is refused with `hipErrorOutOfMemory`; the log says which, once for a session.
 #[derive(Clone, Debug)]
 pub struct SessionLimits {
     /// A copy to a busy stream of at most so many bytes is collected and enqueued; a longer one waits until the stream is
@@ -99,6 +100,9 @@ pub struct SessionLimits {
     pub collect_total_max_bytes: usize,
     /// Handles and allocations of one session.
     pub handles_max: usize,
+    /// Bytes that one session may have allocated at a time: device, managed and pinned host memory, and its code objects.
+    /// What the session is told of free and total memory is cut to it.
+    pub memory_max_bytes: u64,
 }
 
 impl Default for SessionLimits {
@@ -111,6 +115,7 @@ impl Default for SessionLimits {
             collect_max_bytes: 1 << 30,
             collect_total_max_bytes: 4 << 30,
             handles_max: 1 << 20,
+            memory_max_bytes: u64::MAX,
         }
     }
 }

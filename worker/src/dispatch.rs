@@ -12,9 +12,11 @@ mod memory;
 mod module;
 mod stream;
 
+use hipr_io::ConnId;
 use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult, Wire};
 
+use crate::SessionLimits;
 use crate::device::{Context, Region, WaitFor};
 use crate::session::Owned;
 
@@ -59,8 +61,10 @@ pub(crate) struct Call<'a> {
     pub(crate) reply: &'a mut Vec<u8>,
     /// The tail, where it was asked for with [`Step::Collect`].
     pub(crate) collected: Option<Vec<u8>>,
-    /// Handles and allocations that a client may have at a time.
-    pub(crate) handles_max: usize,
+    /// What a client may have at a time.
+    pub(crate) limits: &'a SessionLimits,
+    /// Its connection, for the log.
+    pub(crate) conn: ConnId,
 }
 
 impl Call<'_> {
@@ -84,12 +88,29 @@ impl Call<'_> {
     }
 
     /// Checks that the client may have `count` handles more.
-    fn check_room(&self, count: usize) -> HipResult<()> {
-        if self.owned.handles().saturating_add(count) <= self.handles_max {
-            Ok(())
-        } else {
-            Err(HipError::OUT_OF_MEMORY)
+    fn check_room(&mut self, count: usize) -> HipResult<()> {
+        let max = self.limits.handles_max;
+        if self.owned.handles().saturating_add(count) <= max {
+            return Ok(());
         }
+        Err(self.owned.refuse(self.conn, "handles_max", max as u64))
+    }
+
+    /// Checks that the client may have a handle more, for `size_bytes` more of memory.
+    fn check_memory(&mut self, size_bytes: u64) -> HipResult<()> {
+        self.check_room(1)?;
+        let max = self.limits.memory_max_bytes;
+        if self.owned.memory_bytes().saturating_add(size_bytes) <= max {
+            return Ok(());
+        }
+        Err(self.owned.refuse(self.conn, "memory_max_bytes", max))
+    }
+
+    /// Free and total bytes of memory, as far as they are the client's.
+    fn mem_info(&self) -> HipResult<(u64, u64)> {
+        let (free_bytes, total_bytes) = self.context_ref()?.mem_info()?;
+        let max = self.limits.memory_max_bytes;
+        Ok((free_bytes.min(max.saturating_sub(self.owned.memory_bytes())), total_bytes.min(max)))
     }
 }
 

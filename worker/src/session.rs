@@ -269,8 +269,8 @@ impl Session {
             self.owned.open(env.device, env.waker)?;
         }
         self.reply.clear();
-        let (owned, reply, handles_max) = (&mut self.owned, &mut self.reply, env.limits.handles_max);
-        let mut call = Call { owned, reply, collected, handles_max };
+        let (owned, reply) = (&mut self.owned, &mut self.reply);
+        let mut call = Call { owned, reply, collected, limits: env.limits, conn: self.conn };
         visit(op, &self.fixed, tail, &mut call).unwrap_or_else(|short| Err(short.into()))
     }
 
@@ -362,7 +362,8 @@ impl Session {
                 self.go_on(env, ticket, step, 0);
             }
             State::Collect { ticket, mut collected } => {
-                if let Err(error) = collected.push(bytes, env.limits) {
+                if let Err((limit, max)) = collected.push(bytes, env.limits) {
+                    let error = self.owned.refuse(self.conn, limit, max as u64);
                     return self.fail(ticket, error, !last);
                 }
                 if !last {

@@ -320,6 +320,38 @@ fn a_session_has_so_many_handles_and_no_more() {
 }
 
 #[test]
+fn a_session_has_so_much_memory_and_no_more() {
+    let (worker, script) = scripted(|config| config.session.memory_max_bytes = 1000);
+    let mut a = Peer::hello(worker.local_addr());
+    let mut b = Peer::hello(worker.local_addr());
+    let full = Err(HipError::OUT_OF_MEMORY);
+    let free = |peer: &mut Peer| peer.call(&MemGetInfo {}).map(|info| (info.free_bytes, info.total_bytes));
+    assert_eq!(free(&mut a), Ok((1000, 1000)));
+    let ptr = a.malloc(600);
+    a.call(&MallocHost { size: 300, flags: 0 }).unwrap();
+    assert_eq!(free(&mut a), Ok((100, 1000)));
+    assert_eq!(a.call(&Malloc { size: 101, flags: 0 }).map(drop), full);
+    assert_eq!(a.call(&MallocHost { size: 101, flags: 0 }).map(drop), full);
+    assert_eq!(a.call(&MallocManaged { size: u64::MAX, flags: 1 }).map(drop), full);
+    assert_eq!(a.call(&MallocAsync { size: 101, stream: 0 }).map(drop), full);
+    assert_eq!(a.call_with(&ModuleLoadData { data_size: 101 }, &[7; 101]).map(drop), full);
+    let mut sizes = [0; 64];
+    sizes[..2].copy_from_slice(&[60, 60]);
+    assert_eq!(a.call(&MallocBatch { count: 2, pad: 0, sizes }).map(drop), full);
+    assert_eq!(free(&mut a), Ok((100, 1000)), "what was refused counts for nothing");
+    assert_eq!(b.malloc(1000) & 0xff, 0, "another session has its own");
+
+    let module = a.call_with(&ModuleLoadData { data_size: 100 }, &[7; 100]).unwrap().module;
+    assert_eq!(free(&mut a), Ok((0, 1000)));
+    a.call(&ModuleUnload { module }).unwrap();
+    a.call(&Free { device_ptr: ptr }).unwrap();
+    assert_eq!(free(&mut a), Ok((700, 1000)));
+    a.call(&DeviceReset {}).unwrap();
+    a.malloc(1000);
+    assert_eq!(script.live().allocations, 2);
+}
+
+#[test]
 fn a_batch_is_all_or_nothing() {
     let (worker, script) = scripted(|_| {});
     let mut a = Peer::hello(worker.local_addr());

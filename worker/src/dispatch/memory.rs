@@ -18,7 +18,7 @@ fn allocate(call: &mut Call<'_>, size_bytes: u64, kind: MemoryKind, flags: u32) 
     if size_bytes == 0 {
         return Ok(0);
     }
-    call.check_room(1)?;
+    call.check_memory(size_bytes)?;
     let base = call.context()?.malloc(size_bytes, kind, flags)?;
     add(call, base, size_bytes, kind, flags)
 }
@@ -52,7 +52,7 @@ pub(super) fn malloc_async(call: &mut Call<'_>, r: MallocAsync) -> HipResult<Ste
     if r.size == 0 {
         return call.reply(MallocAsyncReply { device_ptr: 0 });
     }
-    call.check_room(1)?;
+    call.check_memory(r.size)?;
     let base = call.context()?.malloc_async(r.size, r.stream)?;
     let device_ptr = add(call, base, r.size, MemoryKind::Device, 0)?;
     call.reply(MallocAsyncReply { device_ptr })
@@ -134,7 +134,7 @@ pub(super) fn fill(call: &mut Call<'_>, r: Memset, element_bytes: u32) -> HipRes
 }
 
 pub(super) fn info(call: &mut Call<'_>, _: MemGetInfo) -> HipResult<Step> {
-    let (free_bytes, total_bytes) = call.context_ref()?.mem_info()?;
+    let (free_bytes, total_bytes) = call.mem_info()?;
     call.reply(MemGetInfoReply { free_bytes, total_bytes })
 }
 

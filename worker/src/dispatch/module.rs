@@ -8,10 +8,27 @@ use super::{Call, Step};
 use crate::device::FunctionInfo;
 
 fn load_image(call: &mut Call<'_>, image: Vec<u8>) -> HipResult<u64> {
-    call.check_room(1)?;
+    let size_bytes = memory_bytes(call, &image);
+    call.check_memory(size_bytes)?;
     let module = call.context()?.module_load(image)?;
-    call.owned.add_module(module);
+    call.owned.add_module(module, size_bytes);
     Ok(module)
+}
+
+/// What an image takes of device memory. Variables without a value can make that any number of times its length, so the
+/// code object is looked into; where that gives nothing, what is wrong is the device's to say.
+fn memory_bytes(call: &Call<'_>, image: &[u8]) -> u64 {
+    let len = image.len() as u64;
+    if call.limits.memory_max_bytes == u64::MAX {
+        return len;
+    }
+    let loaded = || {
+        let context = call.context_ref().ok()?;
+        let target = context.properties(context.device()).ok()?.gcn_arch_name.to_string().parse().ok()?;
+        let elf = hipr_code_object::select(image, &target).ok()?;
+        Some(hipr_code_object::CodeObject::parse(&elf).ok()?.image_bytes())
+    };
+    loaded().unwrap_or(len)
 }
 
 fn unload_one(call: &mut Call<'_>, module: u64) -> HipResult<()> {

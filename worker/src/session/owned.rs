@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hipr_io::ConnId;
 use hipr_proto::{HipError, HipResult};
 
 use crate::device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
@@ -33,6 +34,13 @@ pub(crate) struct Allocation {
     pub(crate) origin: Origin,
 }
 
+impl Allocation {
+    /// Bytes that count against the session's limit; a module's variables count with the module.
+    fn counted_bytes(&self) -> u64 {
+        if self.origin == Origin::Client { self.size_bytes } else { 0 }
+    }
+}
+
 /// A kernel that the client has a handle of.
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
@@ -47,10 +55,15 @@ pub(crate) struct Owned {
     allocations: BTreeMap<u64, Allocation>,
     streams: BTreeSet<u64>,
     events: BTreeSet<u64>,
-    modules: BTreeSet<u64>,
+    /// Modules, with the bytes that their code objects occupy.
+    modules: BTreeMap<u64, u64>,
     functions: BTreeMap<u64, Function>,
     staged: BTreeMap<u64, usize>,
     staged_bytes: usize,
+    /// Bytes of the client's allocations and modules.
+    memory_bytes: u64,
+    /// Limits that something was refused for.
+    refused: BTreeSet<&'static str>,
     /// What was set of the device.
     pub(crate) settings: Settings,
 }
@@ -79,15 +92,36 @@ impl Owned {
 
     /// Forgets all handles and addresses (the context has released them).
     pub(crate) fn clear(&mut self) {
-        let context = self.context.take();
-        *self = Self { context, ..Self::default() };
+        let (context, refused) = (self.context.take(), std::mem::take(&mut self.refused));
+        *self = Self { context, refused, ..Self::default() };
+    }
+
+    // ---- limits ------------------------------------------------------------------------------------------------------
+
+    /// Bytes that count against the session's limit of memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// The error for what would exceed `limit`, which is `max`. A client that goes on trying is logged once.
+    pub(crate) fn refuse(&mut self, conn: ConnId, limit: &'static str, max: u64) -> HipError {
+        if self.refused.insert(limit) {
+            tracing::info!(%conn, limit, max, "out of memory: the session is at a limit of the worker");
+        }
+        HipError::OUT_OF_MEMORY
     }
 
     // ---- memory ------------------------------------------------------------------------------------------------------
 
     /// Adds an allocation of the client's.
     pub(crate) fn add_allocation(&mut self, allocation: Allocation) {
-        self.allocations.insert(allocation.base, allocation);
+        self.memory_bytes = self.memory_bytes.saturating_add(allocation.counted_bytes());
+        let replaced = self.allocations.insert(allocation.base, allocation);
+        self.uncount(replaced);
+    }
+
+    fn uncount(&mut self, gone: Option<Allocation>) {
+        self.memory_bytes = self.memory_bytes.saturating_sub(gone.map_or(0, |gone| gone.counted_bytes()));
     }
 
     /// Adds a module's variable; where several have one address, the largest counts.
@@ -116,7 +150,8 @@ impl Owned {
 
     /// Forgets an allocation.
     pub(crate) fn remove_allocation(&mut self, ptr: u64) {
-        self.allocations.remove(&ptr);
+        let gone = self.allocations.remove(&ptr);
+        self.uncount(gone);
     }
 
     /// Checks that a region lies in one allocation. An empty one lies anywhere.
@@ -176,17 +211,19 @@ impl Owned {
 
     /// Checks a module.
     pub(crate) fn check_module(&self, module: u64) -> HipResult<()> {
-        if self.modules.contains(&module) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
+        if self.modules.contains_key(&module) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
     }
 
-    /// Adds a module.
-    pub(crate) fn add_module(&mut self, module: u64) {
-        self.modules.insert(module);
+    /// Adds a module whose code object occupies so many bytes.
+    pub(crate) fn add_module(&mut self, module: u64, size_bytes: u64) {
+        self.memory_bytes = self.memory_bytes.saturating_add(size_bytes);
+        self.modules.insert(module, size_bytes);
     }
 
     /// Forgets a module with its functions and variables.
     pub(crate) fn remove_module(&mut self, module: u64) {
-        self.modules.remove(&module);
+        let size_bytes = self.modules.remove(&module).unwrap_or(0);
+        self.memory_bytes = self.memory_bytes.saturating_sub(size_bytes);
         self.functions.retain(|_, function| function.module != module);
         self.allocations.retain(|_, allocation| allocation.origin != Origin::Module(module));
     }
@@ -263,7 +300,7 @@ mod tests {
     #[test]
     fn a_module_takes_its_variables_and_functions_along() {
         let mut owned = owned(&[(0x1000, 0x100)]);
-        owned.add_module(7);
+        owned.add_module(7, 0x40);
         let origin = Origin::Module(7);
         let global = Allocation {
             base: 0x8000,
@@ -274,6 +311,7 @@ mod tests {
             origin,
         };
         owned.add_allocation(global);
+        assert_eq!(owned.memory_bytes(), 0x140, "a variable is part of its module");
         owned.add_function(7, FunctionInfo { handle: 70, kernarg_size_bytes: 8, params: None });
         assert_eq!(owned.freeable(0x8000), Err(HipError::INVALID_VALUE), "a variable cannot be freed");
         assert_eq!(owned.freeable(0x1008), Err(HipError::INVALID_VALUE), "nor the middle of an allocation");
@@ -283,6 +321,9 @@ mod tests {
         assert_eq!(owned.function(70).map(|_| ()), Err(HipError::INVALID_HANDLE));
         assert_eq!(owned.check_module(7), Err(HipError::INVALID_HANDLE));
         assert_eq!(owned.check_region(&Region::flat(0x1000, 0x100)), Ok(()));
+        assert_eq!(owned.memory_bytes(), 0x100);
+        owned.remove_allocation(0x1000);
+        assert_eq!(owned.memory_bytes(), 0);
     }
 
     #[test]

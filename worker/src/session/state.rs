@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use hipr_proto::{HipError, HipResult, Ticket};
+use hipr_proto::{HipError, Ticket};
 
 use crate::SessionLimits;
 use crate::device::{Region, WaitFor};
@@ -54,13 +54,16 @@ impl Collected {
         Self { bytes: Vec::new(), total_bytes: total_bytes.clone() }
     }
 
-    /// Adds bytes; `OUT_OF_MEMORY` above the limits.
-    pub(super) fn push(&mut self, bytes: &[u8], limits: &SessionLimits) -> HipResult<()> {
+    /// Adds bytes; above a limit its name and value instead.
+    pub(super) fn push(&mut self, bytes: &[u8], limits: &SessionLimits) -> Result<(), (&'static str, usize)> {
         let (len, total) = (self.bytes.len() + bytes.len(), self.total_bytes.get() + bytes.len());
-        if len > limits.collect_max_bytes || total > limits.collect_total_max_bytes {
-            return Err(HipError::OUT_OF_MEMORY);
+        if len > limits.collect_max_bytes {
+            return Err(("collect_max_bytes", limits.collect_max_bytes));
         }
-        self.bytes.try_reserve(bytes.len()).map_err(|_| HipError::OUT_OF_MEMORY)?;
+        if total > limits.collect_total_max_bytes {
+            return Err(("collect_total_max_bytes", limits.collect_total_max_bytes));
+        }
+        self.bytes.try_reserve(bytes.len()).map_err(|_| ("host memory", len))?;
         self.bytes.extend_from_slice(bytes);
         self.total_bytes.set(total);
         Ok(())
@@ -91,9 +94,9 @@ mod tests {
             SessionLimits { collect_max_bytes: 10, collect_total_max_bytes: 15, ..SessionLimits::default() };
         let mut a = Collected::new(&total);
         assert_eq!(a.push(&[1; 10], &limits), Ok(()));
-        assert_eq!(a.push(&[1], &limits), Err(HipError::OUT_OF_MEMORY), "one has a limit");
+        assert_eq!(a.push(&[1], &limits), Err(("collect_max_bytes", 10)), "one has a limit");
         let mut b = Collected::new(&total);
-        assert_eq!(b.push(&[2; 6], &limits), Err(HipError::OUT_OF_MEMORY), "all have a limit");
+        assert_eq!(b.push(&[2; 6], &limits), Err(("collect_total_max_bytes", 15)), "all have a limit");
         assert_eq!(b.push(&[2; 5], &limits), Ok(()));
         assert_eq!(total.get(), 15);
         drop(b);
