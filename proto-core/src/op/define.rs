@@ -216,6 +216,14 @@ macro_rules! operations {
             })
         }
 
+        /// Calls `task` with the types of `op`; `None` for an operation that is not in the table.
+        pub fn with_op<T: ForOp>(op: Opcode, task: T) -> Option<T::Out> {
+            Some(match op.0 {
+                $($code => task.call::<$Ty>(),)*
+                _ => return None,
+            })
+        }
+
         pub(crate) const TABLE: &[Info] = &[$(
             Info {
                 code: Opcode::$NAME,
@@ -248,11 +256,6 @@ macro_rules! operations {
                 ("unknown", Vec::new())
             }
         }
-
-        /// Decodes and encodes again, for each row a request and a reply.
-        #[cfg(test)]
-        pub(crate) const ROUND_TRIPS: &[(Opcode, tests::RoundTrip, tests::RoundTrip)] =
-            &[$((Opcode::$NAME, tests::round_trip::<$Ty>, tests::round_trip::<$Rep>)),*];
     };
 }
 

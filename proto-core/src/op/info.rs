@@ -6,12 +6,12 @@ use super::Opcode;
 use crate::wire::{Field, Wire, WireError};
 
 /// A request, typed. Every row of the table gives one.
-pub trait Op: Wire {
+pub trait Op: Wire + fmt::Debug + PartialEq {
     /// Its operation.
     const OPCODE: Opcode;
 
     /// The fixed part of the reply, after `error_code`.
-    type Reply: Wire;
+    type Reply: Wire + fmt::Debug + PartialEq;
 
     /// Whether a client waits for the answer unless it has a reason to do otherwise.
     fn wants_reply(&self) -> bool;
@@ -21,6 +21,16 @@ pub trait Op: Wire {
 
     /// Bytes that follow the fixed part of a successful reply.
     fn reply_tail_len(&self) -> TailLen;
+}
+
+/// What can be done with any operation's types; [`with_op`](super::with_op) picks the operation by its number. What is
+/// written once for all rows (a trace, a fuzzer, a round trip) is one of these, and covers new rows by itself.
+pub trait ForOp {
+    /// What it gives.
+    type Out;
+
+    /// Does it for the operation whose request is `O`.
+    fn call<O: Op>(self) -> Self::Out;
 }
 
 /// A length in bytes, as far as a fixed part says it. Counts that overflow say `u64::MAX`, which no message has.

@@ -1,7 +1,16 @@
 //! What several tests need: requests as bytes, a server that answers from a script, replies taken apart.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub(crate) mod values;
+
+use proptest::test_runner::{Config, RngSeed};
+
 use hipr_proto::{Header, HipError, Limits, Misuse, Op, Opcode, Outbox, Outcome, Rx, Server, Ticket, Wire};
+
+/// The same `cases` every time, on every machine.
+pub(crate) fn proptest_config(cases: u32) -> Config {
+    Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(0x4849_5052), ..Config::default() }
+}
 
 /// A request's bytes, made without the client.
 pub(crate) fn request(op: &impl Op, id: u32, flags: u32, tail: &[u8]) -> Vec<u8> {
