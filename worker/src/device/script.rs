@@ -1,13 +1,18 @@
 //! A device for tests: memory is real, kernels are only noted, and a test says what fails, what takes time and when it ends.
 //!
-//! Handles and addresses differ between all contexts, so that one session's are wrong in another. Work is done at once
-//! unless its stream is [held](Script::hold); then it waits, and with it everything that waits for it, until it is
-//! [released](Script::release).
+//! Handles and addresses differ between all contexts, so that one session's are wrong in another; those of one context
+//! depend on nothing but its own calls. Work is done at once unless its stream is [held](Script::hold); then it waits, and
+//! with it everything that waits for it, until it is [released](Script::release).
+//!
+//! What goes wrong is said while the device runs ([`Script::fail_next`], [`Script::surface`]) or before, so that it does not
+//! depend on when anything happens ([`Script::plan`], [`Script::spoil`]).
 
 mod context;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use hipr_proto::{HipError, HipResult};
 
@@ -18,18 +23,29 @@ use super::{Context, Device, Param, Waker};
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<State>>);
 
-/// What a call that a test waited for is to do.
+/// What becomes of a call instead of what it asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+pub enum Fault {
+    /// It fails.
     Fail(HipError),
+    /// It panics.
     Panic,
+    /// The device is gone: it fails, and so does everything after it in this context.
+    Die(HipError),
+    /// A wait (`poll_*`) that is not over before it was asked for so many times more; it sees to it itself that it is asked
+    /// again. Other calls take no time.
+    Slow(u32),
+    /// A wait that is never over.
+    Hang,
 }
 
 #[derive(Default)]
 struct State {
     opened: usize,
-    next: u64,
-    acts: VecDeque<(&'static str, Act)>,
+    acts: VecDeque<(&'static str, Fault)>,
+    plans: BTreeMap<(usize, &'static str, u64), Fault>,
+    spoiled: BTreeMap<usize, Vec<(Range<u64>, HipError)>>,
+    journals: BTreeMap<usize, Vec<&'static str>>,
     calls: BTreeMap<&'static str, u64>,
     functions: BTreeMap<String, (u32, Vec<Param>)>,
     globals: BTreeMap<String, u64>,
@@ -77,14 +93,26 @@ impl Script {
         Self::default()
     }
 
-    /// The next call of [`Context`]'s method `call` fails.
+    /// The next call of [`Context`]'s method `call` fails; a wait when it is over.
     pub fn fail_next(&self, call: &'static str, error: HipError) {
-        self.lock().acts.push_back((call, Act::Fail(error)));
+        self.lock().acts.push_back((call, Fault::Fail(error)));
     }
 
-    /// The next call of [`Context`]'s method `call` panics.
+    /// The next call of [`Context`]'s method `call` panics; a wait when it is over.
     pub fn panic_next(&self, call: &'static str) {
-        self.lock().acts.push_back((call, Act::Panic));
+        self.lock().acts.push_back((call, Fault::Panic));
+    }
+
+    /// What becomes of call number `nth`, from 0, of the method `call` in context number `context`, which need not be open
+    /// yet. Waits (`poll_*`) are counted when they are over, however often they were asked for.
+    pub fn plan(&self, context: usize, call: &'static str, nth: u64, fault: Fault) {
+        self.lock().plans.insert((context, call, nth), fault);
+    }
+
+    /// What touches these addresses in context number `context`, which need not be open yet, fails: a transfer at once, work
+    /// when it runs.
+    pub fn spoil(&self, context: usize, addresses: Range<u64>, error: HipError) {
+        self.lock().spoiled.entry(context).or_default().push((addresses, error));
     }
 
     /// Work on `stream` of context number `context` waits from now on.
@@ -125,6 +153,12 @@ impl Script {
         self.lock().calls.get(call).copied().unwrap_or(0)
     }
 
+    /// The methods that were called in context number `context`, in order; waits where they were over. Transfers are left
+    /// out: into how many pieces one is cut depends on how its bytes arrive.
+    pub fn journal(&self, context: usize) -> Vec<&'static str> {
+        self.lock().journals.get(&context).cloned().unwrap_or_default()
+    }
+
     /// The launches that were carried out, in order.
     pub fn launches(&self) -> Vec<Launched> {
         self.lock().launches.clone()
@@ -152,31 +186,85 @@ impl Script {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a call and does what a test wants of it.
-    fn enter(&self, call: &'static str) -> HipResult<MutexGuard<'_, State>> {
+    /// Notes a call of context number `id` and does what a test wants of it.
+    fn enter(&self, id: usize, call: &'static str) -> HipResult<MutexGuard<'_, State>> {
         let mut state = self.lock();
         *state.calls.entry(call).or_default() += 1;
-        match state.acts.iter().position(|(name, _)| *name == call).and_then(|at| state.acts.remove(at)) {
-            None => Ok(state),
-            Some((_, Act::Fail(error))) => Err(error),
-            Some((_, Act::Panic)) => {
+        match state.fault(id, call) {
+            None | Some(Fault::Slow(_) | Fault::Hang) => Ok(state),
+            Some(Fault::Fail(error) | Fault::Die(error)) => Err(error),
+            Some(Fault::Panic) => Self::panic(state, call),
+        }
+    }
+
+    /// As [`Script::enter`] for a wait for something that `is_busy` tells about; `Pending` if it is not over.
+    fn enter_wait(
+        &self,
+        id: usize,
+        call: &'static str,
+        is_busy: impl FnOnce(&ContextState) -> bool,
+    ) -> Poll<HipResult<MutexGuard<'_, State>>> {
+        let mut state = self.lock();
+        *state.calls.entry(call).or_default() += 1;
+        let Some(context) = state.contexts.get(&id) else {
+            return Poll::Ready(Err(HipError::INVALID_CONTEXT));
+        };
+        if is_busy(context) {
+            return Poll::Pending;
+        }
+        match state.fault(id, call) {
+            None => Poll::Ready(Ok(state)),
+            Some(Fault::Fail(error) | Fault::Die(error)) => Poll::Ready(Err(error)),
+            Some(Fault::Panic) => Self::panic(state, call),
+            Some(Fault::Hang) => Poll::Pending,
+            Some(Fault::Slow(_)) => {
+                let waker = state.contexts.get(&id).map(ContextState::waker);
                 drop(state);
-                panic!("the script wants {call} to panic");
+                waker.iter().for_each(Waker::wake);
+                Poll::Pending
             }
         }
+    }
+
+    /// With the lock released, so that the state stays whole for the others.
+    fn panic(state: MutexGuard<'_, State>, call: &str) -> ! {
+        drop(state);
+        panic!("the script wants {call} to panic");
     }
 }
 
 impl State {
-    /// A number that nobody has: addresses and handles of all contexts come from here.
-    fn handle(&mut self, room: u64) -> u64 {
-        const BASE: u64 = 0x5000_0000_0000;
-        const ALIGN: u64 = 256;
-        let handle = BASE + self.next;
-        self.next += room.next_multiple_of(ALIGN) + ALIGN;
-        handle
+    /// What is to become of this call, which is counted unless it is a wait that goes on.
+    fn fault(&mut self, id: usize, call: &'static str) -> Option<Fault> {
+        let acted = self.acts.iter().position(|(name, _)| *name == call);
+        let acted = acted.and_then(|at| self.acts.remove(at)).map(|(_, fault)| fault);
+        // `open` comes before its context.
+        let Some(context) = self.contexts.get_mut(&id) else {
+            return acted.or_else(|| self.plans.remove(&(id, call, 0)));
+        };
+        let nth = context.count(call);
+        let plan = (id, call, *nth);
+        let fault = acted.or(context.dead.map(Fault::Fail)).or_else(|| self.plans.get(&plan).copied());
+        match fault {
+            Some(Fault::Hang) => return fault,
+            Some(Fault::Slow(left)) if left > 0 => {
+                self.plans.insert(plan, Fault::Slow(left - 1));
+                return fault;
+            }
+            Some(Fault::Die(error)) => context.dead = Some(error),
+            _ => {}
+        }
+        *context.count(call) += 1;
+        self.plans.remove(&plan);
+        if !PIECES.contains(&call) {
+            self.journals.entry(id).or_default().push(call);
+        }
+        fault.filter(|fault| !matches!(fault, Fault::Slow(_)))
     }
 }
+
+/// Methods that are called as often as a transfer has pieces.
+const PIECES: [&str; 3] = ["poll_ready", "write", "read"];
 
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -190,10 +278,11 @@ impl Device for Script {
     }
 
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {
-        let mut state = self.enter("open")?;
-        let id = state.opened;
+        let id = self.opened();
+        let mut state = self.enter(id, "open")?;
         state.opened += 1;
-        state.contexts.insert(id, ContextState::new(id, waker));
+        let spoiled = state.spoiled.get(&id).cloned().unwrap_or_default();
+        state.contexts.insert(id, ContextState::new(id, waker, spoiled));
         drop(state);
         Ok(Box::new(ScriptContext::new(self.clone(), id)))
     }

@@ -1,6 +1,7 @@
 //! A scripted context: what it holds, and what the trait's methods do with it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::task::Poll;
 
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
@@ -32,6 +33,13 @@ enum Work {
 pub(super) struct ContextState {
     id: usize,
     waker: Waker,
+    /// The lowest address that nobody had.
+    next: u64,
+    /// Calls of each method that are over.
+    counts: BTreeMap<&'static str, u64>,
+    /// What everything fails with since the device is gone.
+    pub(super) dead: Option<HipError>,
+    spoiled: Vec<(Range<u64>, HipError)>,
     memory: BTreeMap<u64, Vec<u8>>,
     streams: BTreeMap<u64, (u32, i32)>,
     /// When an event was recorded last, by the clock.
@@ -48,10 +56,53 @@ pub(super) struct ContextState {
 }
 
 impl ContextState {
-    pub(super) fn new(id: usize, waker: Waker) -> Self {
+    /// Addresses from which each context takes its own.
+    const BASE: u64 = 0x5000_0000_0000;
+    /// Addresses that one context has for itself.
+    const SPACE: u64 = 1 << 40;
+    const ALIGN: u64 = 256;
+
+    pub(super) fn new(id: usize, waker: Waker, spoiled: Vec<(Range<u64>, HipError)>) -> Self {
         let (memory, streams, events, modules, functions) = Default::default();
-        let (held, queue, errors, limits, clock) = Default::default();
-        Self { id, waker, memory, streams, events, modules, functions, held, queue, errors, limits, clock }
+        let (held, queue, errors, limits, clock, counts) = Default::default();
+        let next = Self::BASE.wrapping_add((id as u64).wrapping_mul(Self::SPACE));
+        Self {
+            id,
+            waker,
+            next,
+            counts,
+            dead: None,
+            spoiled,
+            memory,
+            streams,
+            events,
+            modules,
+            functions,
+            held,
+            queue,
+            errors,
+            limits,
+            clock,
+        }
+    }
+
+    /// Calls of a method that are over.
+    pub(super) fn count(&mut self, call: &'static str) -> &mut u64 {
+        self.counts.entry(call).or_default()
+    }
+
+    /// A number that nobody has: addresses and handles come from here.
+    fn handle(&mut self, room: u64) -> u64 {
+        let handle = self.next;
+        self.next += room.next_multiple_of(Self::ALIGN) + Self::ALIGN;
+        handle
+    }
+
+    /// Back to how it was opened, but for the addresses that were used and the calls that were counted.
+    fn reset(&mut self) {
+        let spoiled = std::mem::take(&mut self.spoiled);
+        let (next, counts, dead) = (self.next, std::mem::take(&mut self.counts), self.dead);
+        *self = Self { next, counts, dead, ..Self::new(self.id, self.waker(), spoiled) };
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -142,6 +193,11 @@ impl ContextState {
     }
 
     fn bytes(&mut self, ptr: u64, len: u64) -> HipResult<&mut [u8]> {
+        let touched =
+            |spoiled: &Range<u64>| ptr < spoiled.end && spoiled.start - ptr.min(spoiled.start) < len;
+        if let Some((_, error)) = self.spoiled.iter().find(|(spoiled, _)| touched(spoiled)) {
+            return Err(*error);
+        }
         let (base, bytes) = self.memory.range_mut(..=ptr).next_back().ok_or(HipError::ILLEGAL_ADDRESS)?;
         let start = usize::try_from(ptr - base).map_err(|_| HipError::ILLEGAL_ADDRESS)?;
         let len = usize::try_from(len).map_err(|_| HipError::ILLEGAL_ADDRESS)?;
@@ -185,7 +241,7 @@ impl ScriptContext {
         call: &'static str,
         body: impl FnOnce(&mut ContextState) -> HipResult<T>,
     ) -> HipResult<T> {
-        let mut state = self.script.enter(call)?;
+        let mut state = self.script.enter(self.id, call)?;
         body(state.contexts.get_mut(&self.id).ok_or(HipError::INVALID_CONTEXT)?)
     }
 
@@ -196,9 +252,10 @@ impl ScriptContext {
         room: u64,
         body: impl FnOnce(&mut ContextState, u64) -> HipResult<T>,
     ) -> HipResult<T> {
-        let mut state = self.script.enter(call)?;
-        let handle = state.handle(room);
-        body(state.contexts.get_mut(&self.id).ok_or(HipError::INVALID_CONTEXT)?, handle)
+        self.enter(call, |state| {
+            let handle = state.handle(room);
+            body(state, handle)
+        })
     }
 
     fn poll<T>(
@@ -207,15 +264,14 @@ impl ScriptContext {
         what: WaitFor,
         body: impl FnOnce(&mut ContextState) -> T,
     ) -> Poll<HipResult<T>> {
-        match self.enter(call, |state| Ok(if state.is_busy(what) { None } else { Some(body(state)) })) {
-            Ok(None) => Poll::Pending,
-            Ok(Some(value)) => Poll::Ready(Ok(value)),
-            Err(error) => Poll::Ready(Err(error)),
-        }
+        self.script.enter_wait(self.id, call, |state| state.is_busy(what)).map(|entered| {
+            let mut state = entered?;
+            state.contexts.get_mut(&self.id).ok_or(HipError::INVALID_CONTEXT).map(body)
+        })
     }
 
     fn enqueue(&self, call: &'static str, stream: u64, work: Work) -> HipResult<()> {
-        let mut guard = self.script.enter(call)?;
+        let mut guard = self.script.enter(self.id, call)?;
         let State { contexts, launches, .. } = &mut *guard;
         let context = contexts.get_mut(&self.id).ok_or(HipError::INVALID_CONTEXT)?;
         if stream > PER_THREAD_STREAM && !context.streams.contains_key(&stream) {
@@ -281,7 +337,7 @@ impl Context for ScriptContext {
 
     fn reset(&mut self) -> HipResult<()> {
         self.enter("reset", |state| {
-            *state = ContextState::new(state.id, state.waker());
+            state.reset();
             Ok(())
         })
     }
