@@ -9,7 +9,7 @@
 mod listen;
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::{debug, info};
 
-use crate::listen::Listen;
+use crate::listen::{Listen, tune};
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
@@ -36,10 +36,11 @@ struct Conn {
     ready: bool,
 }
 
-/// The loop. Made on one thread, run on any; does not return from [`Loop::run`] before [`Mailbox::stop`].
+/// The loop. Made on one thread, run on any; returns from [`Loop::run`] with [`Mailbox::stop`], or when it has no listener
+/// and its connection has ended.
 pub struct Loop {
     poll: Poll,
-    listen: Listen,
+    listen: Option<Listen>,
     config: Config,
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
@@ -67,10 +68,34 @@ impl Loop {
     /// # Errors
     /// Those of the system: no descriptors for the poll.
     pub fn new(listener: TcpListener, config: Config, stats: Arc<Stats>) -> io::Result<Self> {
+        let mut event_loop = Self::empty(config, stats)?;
         listener.set_nonblocking(true)?;
+        let listener = mio::net::TcpListener::from_std(listener);
+        event_loop.listen = Some(Listen::new(listener, event_loop.poll.registry(), LISTENER)?);
+        Ok(event_loop)
+    }
+
+    /// A loop that serves one connection that somebody else accepted, and returns when that has ended.
+    ///
+    /// # Errors
+    /// Those of the system, for example [`ErrorKind::NotConnected`] for a peer that has gone already.
+    pub fn for_connection(
+        stream: std::net::TcpStream,
+        config: Config,
+        stats: Arc<Stats>,
+    ) -> io::Result<Self> {
+        let mut event_loop = Self::empty(config, stats)?;
+        stream.set_nonblocking(true)?;
+        let peer = stream.peer_addr()?;
+        let stream = TcpStream::from_std(stream);
+        tune(&stream, peer);
+        event_loop.admit(stream, peer)?;
+        Ok(event_loop)
+    }
+
+    fn empty(config: Config, stats: Arc<Stats>) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
-        let listen = Listen::new(mio::net::TcpListener::from_std(listener), poll.registry(), LISTENER)?;
         let mailbox = Mailbox::new(move || {
             // The only failure is a full eventfd, and that wakes as well.
             let _ = waker.wake();
@@ -79,7 +104,7 @@ impl Loop {
         let buffer = pool.buffer();
         Ok(Self {
             poll,
-            listen,
+            listen: None,
             config,
             mailbox: Arc::new(mailbox),
             stats,
@@ -99,7 +124,8 @@ impl Loop {
         self.mailbox.clone()
     }
 
-    /// Serves until the mailbox says stop. `sink` gets the events, in order.
+    /// Serves until the mailbox says stop, or until the end of a connection from [`Loop::for_connection`]. `sink` gets the
+    /// events, in order.
     ///
     /// # Errors
     /// Those of polling. A failing connection only ends itself.
@@ -107,7 +133,7 @@ impl Loop {
         let mut events = Events::with_capacity(1024);
         let mut notices = Vec::new();
         let mut turn = Vec::new();
-        while !self.mailbox.is_stopped() {
+        while !self.mailbox.is_stopped() && (self.listen.is_some() || !self.conns.is_empty()) {
             let timeout = self.timeout();
             let sleeps = timeout != Some(Duration::ZERO) && self.mailbox.prepare_sleep();
             match self.poll.poll(&mut events, if sleeps { timeout } else { Some(Duration::ZERO) }) {
@@ -120,7 +146,7 @@ impl Loop {
 
             for event in &events {
                 match event.token() {
-                    LISTENER => self.listen.handle_readable(),
+                    LISTENER => self.listen.iter_mut().for_each(Listen::handle_readable),
                     WAKE => {}
                     Token(slot) => {
                         let id = u32::try_from(slot).ok().and_then(|slot| self.conns.id_at(slot));
@@ -158,45 +184,53 @@ impl Loop {
     }
 
     fn timeout(&self) -> Option<Duration> {
-        if !self.ready.is_empty() || self.listen.is_ready(self.now_ms) {
+        let listen = self.listen.as_ref();
+        if !self.ready.is_empty() || listen.is_some_and(|listen| listen.is_ready(self.now_ms)) {
             return Some(Duration::ZERO);
         }
-        let wake_ms = self.next_sweep_ms.min(self.listen.retry_ms().unwrap_or(u64::MAX));
+        let wake_ms = self.next_sweep_ms.min(listen.and_then(Listen::retry_ms).unwrap_or(u64::MAX));
         (wake_ms != u64::MAX).then(|| Duration::from_millis(wake_ms.saturating_sub(self.now_ms).max(1)))
     }
 
     // ---- connections -------------------------------------------------------------------------------------------------
 
     fn accept(&mut self) {
-        while let Some((mut stream, peer)) = self.listen.accept(self.now_ms) {
+        while let Some((stream, peer)) = self.listen.as_mut().and_then(|listen| listen.accept(self.now_ms)) {
             if self.conns.len() >= self.config.connections_max {
                 Stats::add(&self.stats.connections_refused, 1);
                 info!(%peer, limit = self.config.connections_max, "connection refused: too many");
-                continue;
-            }
-            let (poll, config, now_ms) = (&self.poll, &self.config, self.now_ms);
-            let mut failed = None;
-            let id = self.conns.insert(|id| {
-                let token = Token(id.slot() as usize);
-                let interest = Interest::READABLE | Interest::WRITABLE;
-                failed = poll.registry().register(&mut stream, token, interest).err();
-                let link = Link::new(id, peer, config, now_ms);
-                Conn { link, stream, readable: false, writable: true, reset: false, ready: false }
-            });
-            Stats::add(&self.stats.connections_opened, 1);
-            match (id, failed) {
-                (Some(id), Some(why)) => {
-                    debug!(conn = %id, %peer, %why, "connection cannot be polled");
-                    self.conns.remove(id);
-                    Stats::add(&self.stats.connections_closed, 1);
-                }
-                (Some(id), None) => {
-                    debug!(conn = %id, %peer, "connection opened");
-                    self.watch();
-                }
-                (None, _) => Stats::add(&self.stats.connections_closed, 1),
+            } else if let Err(why) = self.admit(stream, peer) {
+                debug!(%peer, %why, "connection cannot be polled");
             }
         }
+    }
+
+    /// A connection more.
+    fn admit(&mut self, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
+        let (poll, config, now_ms) = (&self.poll, &self.config, self.now_ms);
+        let mut registered = Ok(());
+        let id = self.conns.insert(|id| {
+            let token = Token(id.slot() as usize);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            registered = poll.registry().register(&mut stream, token, interest);
+            let link = Link::new(id, peer, config, now_ms);
+            Conn { link, stream, readable: false, writable: true, reset: false, ready: false }
+        });
+        Stats::add(&self.stats.connections_opened, 1);
+        match (id, registered) {
+            (Some(id), Ok(())) => {
+                debug!(conn = %id, %peer, "connection opened");
+                self.watch();
+                return Ok(());
+            }
+            (Some(id), Err(why)) => {
+                self.conns.remove(id);
+                registered = Err(why);
+            }
+            (None, _) => registered = Err(io::Error::other("there are no numbers for connections left")),
+        }
+        Stats::add(&self.stats.connections_closed, 1);
+        registered
     }
 
     /// Writes and reads what one connection can take now, within its budget.
@@ -315,7 +349,7 @@ impl Loop {
             _ => debug!(conn = %id, %peer, why = %end, "connection closed"),
         }
         conn.link.close(&mut self.pool, sink);
-        self.listen.handle_descriptor_free();
+        self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
     }
 
     // ---- time --------------------------------------------------------------------------------------------------------

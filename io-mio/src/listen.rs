@@ -100,7 +100,7 @@ fn is_per_connection(why: &io::Error) -> bool {
 }
 
 /// Replies leave at once, and a peer whose machine is gone is noticed.
-fn tune(stream: &TcpStream, peer: SocketAddr) {
+pub(crate) fn tune(stream: &TcpStream, peer: SocketAddr) {
     if let Err(why) = stream.set_nodelay(true) {
         debug!(%peer, %why, "TCP_NODELAY");
     }

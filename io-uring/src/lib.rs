@@ -1,14 +1,14 @@
 //! The completion event loop over io_uring: **not built yet**.
 //!
-//! What exists is the contract, the same as that of the mio loop: [`Loop::new`], [`Loop::mailbox`], [`Loop::run`], with the
-//! events, notices and limits of [`hipr_io`]. A worker can be written against it; asked for a loop, it answers with an error
+//! What exists is the contract, the same as that of the mio loop: [`Loop::new`], [`Loop::for_connection`], [`Loop::mailbox`],
+//! [`Loop::run`], with the events, notices and limits of [`hipr_io`]. A worker can be written against it; asked for a loop, it answers with an error
 //! that says so.
 
 #![forbid(unsafe_code)]
 
 use std::convert::Infallible;
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use hipr_io::{Config, Event, Mailbox, Stats};
@@ -23,7 +23,15 @@ impl Loop {
     /// # Errors
     /// Always [`io::ErrorKind::Unsupported`]: the loop is not built yet.
     pub fn new(_listener: TcpListener, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
-        Err(io::Error::new(io::ErrorKind::Unsupported, "the io_uring loop is not built yet; use mio"))
+        Err(not_built())
+    }
+
+    /// A loop that serves one connection that somebody else accepted, and returns when that has ended.
+    ///
+    /// # Errors
+    /// As [`Loop::new`].
+    pub fn for_connection(_stream: TcpStream, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
+        Err(not_built())
     }
 
     /// The way to talk to the loop from other threads.
@@ -38,6 +46,10 @@ impl Loop {
     pub fn run(self, _sink: impl FnMut(Event)) -> io::Result<()> {
         match self.0 {}
     }
+}
+
+fn not_built() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "the io_uring loop is not built yet; use mio")
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //!                  └────────── Mailbox, Notice ◀────────┘
 //! ```
 //!
-//! - [`Worker::bind`] opens the port, [`Worker::run`] serves on the calling thread, [`Worker::spawn`] on its own.
+//! - [`Worker::bind`] opens the port, [`Worker::for_connection`] takes over one client; [`Worker::run`] serves on the calling
+//!   thread, [`Worker::spawn`] on its own.
 //! - [`Dispatch`] is what runs on the dispatch thread, for loops and transports of your own.
 //! - [`device`] is the trait of what a GPU must do, and the devices there are.
 //! - The session owns what its client made and checks every handle and address before a device sees it; it goes with its
@@ -39,4 +40,4 @@ pub use config::{Config, Io, SessionLimits};
 pub use hipr_io::{Config as IoConfig, StatsSnapshot as IoStats};
 pub use hipr_proto::DEFAULT_PORT;
 pub use stats::Stats;
-pub use worker::{Handle, Worker};
+pub use worker::{Handle, Stopper, Worker};

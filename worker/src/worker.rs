@@ -1,5 +1,5 @@
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -12,7 +12,7 @@ use crate::config::{Config, Io};
 use crate::rlimit::raise_open_files;
 use crate::stats::Stats;
 
-/// A worker that has its port and does not serve yet.
+/// A worker that has its port, or its connection, and does not serve yet.
 #[derive(Debug)]
 pub struct Worker {
     config: Config,
@@ -28,24 +28,38 @@ enum Loop {
     Uring(hipr_io_uring::Loop),
 }
 
+/// What a loop serves.
+enum Source {
+    /// Everyone who connects.
+    Port(TcpListener),
+    /// One client.
+    Connection(TcpStream),
+}
+
 impl Loop {
-    fn new(
-        io: Io,
-        listener: TcpListener,
-        limits: hipr_io::Config,
-        stats: Arc<hipr_io::Stats>,
-    ) -> io::Result<Self> {
-        match io {
-            Io::Mio => hipr_io_mio::Loop::new(listener, limits, stats).map(Box::new).map(Self::Mio),
-            Io::Uring => hipr_io_uring::Loop::new(listener, limits, stats).map(Self::Uring),
-            Io::Auto => {
-                match hipr_io_uring::Loop::new(listener.try_clone()?, limits.clone(), stats.clone()) {
-                    Ok(event_loop) => Ok(Self::Uring(event_loop)),
-                    Err(why) => {
-                        debug!(%why, "no io_uring, using mio");
-                        Self::new(Io::Mio, listener, limits, stats)
-                    }
-                }
+    fn new(io: Io, source: Source, limits: hipr_io::Config, stats: Arc<hipr_io::Stats>) -> io::Result<Self> {
+        match (io, source) {
+            (Io::Mio, Source::Port(listener)) => {
+                hipr_io_mio::Loop::new(listener, limits, stats).map(Box::new).map(Self::Mio)
+            }
+            (Io::Mio, Source::Connection(stream)) => {
+                hipr_io_mio::Loop::for_connection(stream, limits, stats).map(Box::new).map(Self::Mio)
+            }
+            (Io::Uring, Source::Port(listener)) => {
+                hipr_io_uring::Loop::new(listener, limits, stats).map(Self::Uring)
+            }
+            (Io::Uring, Source::Connection(stream)) => {
+                hipr_io_uring::Loop::for_connection(stream, limits, stats).map(Self::Uring)
+            }
+            (Io::Auto, source) => {
+                let copy = match &source {
+                    Source::Port(listener) => Source::Port(listener.try_clone()?),
+                    Source::Connection(stream) => Source::Connection(stream.try_clone()?),
+                };
+                Self::new(Io::Uring, copy, limits.clone(), stats.clone()).or_else(|why| {
+                    debug!(%why, "no io_uring, using mio");
+                    Self::new(Io::Mio, source, limits, stats)
+                })
             }
         }
     }
@@ -89,7 +103,7 @@ impl Worker {
     ///
     /// # Errors
     /// The address is not one, is in use, or may not be used; the event loop cannot be had.
-    pub fn bind(mut config: Config) -> io::Result<Self> {
+    pub fn bind(config: Config) -> io::Result<Self> {
         match raise_open_files() {
             Ok(limit) => debug!(?limit, "open files"),
             Err(why) => debug!(%why, "the limit of open files cannot be raised"),
@@ -98,9 +112,23 @@ impl Worker {
             io::Error::new(why.kind(), format!("cannot listen on {}: {why}", config.listen))
         })?;
         let local_addr = listener.local_addr()?;
+        Self::new(config, local_addr, Source::Port(listener))
+    }
+
+    /// A worker for one client whose connection somebody else accepted; [`Config::listen`] means nothing. It ends with the
+    /// connection.
+    ///
+    /// # Errors
+    /// The peer has gone already ([`io::ErrorKind::NotConnected`]); the event loop cannot be had.
+    pub fn for_connection(config: Config, stream: TcpStream) -> io::Result<Self> {
+        let local_addr = stream.local_addr()?;
+        Self::new(config, local_addr, Source::Connection(stream))
+    }
+
+    fn new(mut config: Config, local_addr: SocketAddr, source: Source) -> io::Result<Self> {
         config.session.unsent_max_bytes = config.limits.unsent_max_bytes;
         let stats = Stats::new();
-        let event_loop = Loop::new(config.io, listener, config.limits.clone(), stats.io_counters())?;
+        let event_loop = Loop::new(config.io, source, config.limits.clone(), stats.io_counters())?;
         let mailbox = event_loop.mailbox();
         Ok(Self { config, local_addr, event_loop, mailbox, stats })
     }
@@ -115,7 +143,12 @@ impl Worker {
         self.stats.clone()
     }
 
-    /// Serves on the calling thread, until [`Handle::stop`] of a spawned one or an error of the system.
+    /// What stops it, whichever thread it runs on.
+    pub fn stopper(&self) -> Stopper {
+        Stopper(self.mailbox.clone())
+    }
+
+    /// Serves on the calling thread, until a [`Stopper`], an error of the system or, for one connection, its end.
     ///
     /// # Errors
     /// Those of the event loop. A failing connection or request is none.
@@ -149,6 +182,17 @@ impl Worker {
         let (local_addr, mailbox, stats) = (self.local_addr, self.mailbox.clone(), self.stats());
         let thread = thread::Builder::new().name("hipr-io".into()).spawn(move || self.run())?;
         Ok(Handle { local_addr, mailbox, stats, thread: Some(thread) })
+    }
+}
+
+/// Stops a worker; can be kept and used by any thread.
+#[derive(Clone, Debug)]
+pub struct Stopper(Arc<Mailbox>);
+
+impl Stopper {
+    /// Stops it: connections are closed, sessions released. Returns at once.
+    pub fn stop(&self) {
+        self.0.stop();
     }
 }
 

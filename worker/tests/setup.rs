@@ -3,6 +3,7 @@
 mod common;
 
 use std::io::ErrorKind;
+use std::net::TcpListener;
 
 use common::*;
 use hipr_proto::op::*;
@@ -46,6 +47,39 @@ fn an_address_that_cannot_be_had_is_named() {
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
     assert!(error.to_string().contains(&taken));
     assert!(Worker::bind(Config { listen: "nonsense".into(), ..null() }).is_err());
+}
+
+/// A client, and a worker for it alone.
+fn alone(config: Config) -> (Peer, Worker) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = Peer::connect(listener.local_addr().unwrap());
+    let (stream, _) = listener.accept().unwrap();
+    (peer, Worker::for_connection(config, stream).unwrap())
+}
+
+#[test]
+fn a_worker_for_one_connection_ends_with_it() {
+    let (mut peer, worker) = alone(null());
+    let stats = worker.stats();
+    let worker = worker.spawn().unwrap();
+    peer.call(&Init {}).unwrap();
+    peer.malloc(64);
+    drop(peer);
+    worker.join().unwrap();
+    let io = stats.io();
+    assert_eq!((io.connections_opened, io.connections_closed), (1, 1));
+    assert_eq!(stats.requests_of(Opcode::MALLOC), 1);
+}
+
+#[test]
+fn a_worker_for_one_connection_can_be_stopped() {
+    let (mut peer, worker) = alone(null());
+    let stopper = worker.stopper();
+    let worker = worker.spawn().unwrap();
+    peer.call(&Init {}).unwrap();
+    stopper.stop();
+    worker.join().unwrap();
+    assert!(peer.sees_end());
 }
 
 #[test]
