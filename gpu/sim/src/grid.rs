@@ -82,13 +82,7 @@ impl Group {
     }
 
     /// Runs a slice, and takes the instructions that it executes off `left`.
-    fn run(
-        &mut self,
-        setup: &Setup,
-        space: &Space,
-        shared: &Shared,
-        left: &mut u64,
-    ) -> Result<Slice, Fault> {
+    fn run(&mut self, setup: &Setup, space: &Space, shared: &Shared, left: &mut u64) -> Result<Slice, Fault> {
         let mut rounds = 0;
         for _ in 0..BARRIERS {
             let mut yielded = true;

@@ -15,7 +15,8 @@ pub(crate) const LEVELS: [(&str, &[u8]); 2] =
 
 /// A device with `threads` threads and 256 MiB.
 pub(crate) fn gpu(threads: usize) -> Gpu {
-    Gpu::new(Config { threads: NonZero::new(threads), memory_bytes: Some(256 << 20), ..Config::default() }).unwrap()
+    Gpu::new(Config { threads: NonZero::new(threads), memory_bytes: Some(256 << 20), ..Config::default() })
+        .unwrap()
 }
 
 /// A context with somebody who waits for it.
