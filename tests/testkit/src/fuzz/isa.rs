@@ -1,0 +1,54 @@
+//! Decoding instructions.
+
+use std::sync::LazyLock;
+
+use hipr_sim::fault::Cause;
+use hipr_sim::isa;
+
+/// Encoding, opcode and mnemonic of every instruction that the emulator has.
+pub(super) static INSTRUCTIONS: LazyLock<Vec<(&str, u32, &str)>> =
+    LazyLock::new(|| isa::implemented().collect());
+
+/// The longest instruction: two words and a literal.
+const WORDS_MAX: usize = 3;
+
+/// Any words: what decodes has a length, and depends on nothing behind it. What is assembled from the tables decodes.
+pub fn isa_decode(data: &[u8]) {
+    let words: Vec<u32> = data.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let mut at = 0;
+    while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
+        at += decode(rest);
+    }
+    let mut operands = words.chunks_exact(3);
+    for words in &mut operands {
+        assembled(words[0], u64::from(words[1]) | u64::from(words[2]) << 32);
+    }
+}
+
+/// How many words to go on by.
+fn decode(words: &[u32]) -> usize {
+    match isa::identify(words) {
+        Ok((name, len)) => {
+            assert!((1..=WORDS_MAX.min(words.len())).contains(&len), "{name}: {len} words");
+            assert_eq!(isa::identify(&words[..len]), Ok((name, len)), "alone");
+            let mut other = words[..len].to_vec();
+            other.extend([!0; WORDS_MAX]);
+            assert_eq!(isa::identify(&other), Ok((name, len)), "before something else");
+            for short in 0..len {
+                assert_eq!(isa::identify(&words[..short]), Err(Cause::BadPc), "{short} words of {name}");
+            }
+            len
+        }
+        Err(cause) => {
+            assert!(!cause.to_string().is_empty());
+            1
+        }
+    }
+}
+
+fn assembled(index: u32, operands: u64) {
+    let (encoding, op, name) = INSTRUCTIONS[index as usize % INSTRUCTIONS.len()];
+    let [first, second] = isa::assemble(encoding, op, operands).expect("an instruction of the table");
+    let decoded = isa::identify(&[first, second, 0]);
+    assert!(matches!(decoded, Ok((found, _)) if found == name), "{encoding} {name}: {decoded:?}");
+}

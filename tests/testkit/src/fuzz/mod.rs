@@ -1,0 +1,35 @@
+//! What the fuzz targets do, as plain functions: each takes any bytes and panics if something does not hold.
+//!
+//! `fuzz/fuzz_targets/` has one line per function for libFuzzer, `fuzz/corpus/` the inputs that a run starts from, and
+//! `tests/corpus.rs` runs each of them here, with any toolchain.
+
+#[cfg(feature = "gpu")]
+mod device;
+#[cfg(feature = "gpu")]
+mod image;
+#[cfg(feature = "gpu")]
+mod isa;
+#[cfg(feature = "gpu")]
+mod kernel;
+
+#[cfg(feature = "gpu")]
+pub use image::{bundle, code_object};
+#[cfg(feature = "gpu")]
+pub use isa::isa_decode;
+#[cfg(feature = "gpu")]
+pub use kernel::kernel_step;
+
+/// A target: any bytes in, a panic out if something does not hold.
+pub type Target = fn(&[u8]);
+
+/// Every target by the name of its file and its corpus.
+pub const TARGETS: &[(&str, Target)] = &[
+    #[cfg(feature = "gpu")]
+    ("bundle", bundle),
+    #[cfg(feature = "gpu")]
+    ("code_object", code_object),
+    #[cfg(feature = "gpu")]
+    ("isa_decode", isa_decode),
+    #[cfg(feature = "gpu")]
+    ("kernel_step", kernel_step),
+];

@@ -1,0 +1,39 @@
+#![forbid(unsafe_code)]
+//! Seeded worlds that prove the protocol.
+//!
+//! ```text
+//!  bytes ─► Options ─► Script ─► world ──► Trace ──► invariants ──► Failure
+//!  (a seed,     swarm    calls      │ client, pipe,       ▲
+//!   a fuzzer,                       │ server, device,     │
+//!   proptest)                       │ virtual clock       │
+//!                        └──────────┴─────► Model ────────┘
+//! ```
+//!
+//! One generator has three drivers: `cargo run -p hipr-tests -- simulate` makes the bytes from a seed, the fuzz targets in
+//! `fuzz/` take libFuzzer's, and `tests/property.rs` lets proptest choose and shrink them. Nothing in a world knows the time of
+//! day or the order of a hash map, so the same bytes give the same world.
+//!
+//! * [`Options`] what the world is like, [`Script`] which calls are made and what the device says to them.
+//! * [`Model`] what a right server does with the script: a plain fold, without bytes, pieces or time.
+//! * [`core_world`] the smallest world: `hipr-proto` and a pipe. What happened at its public doors is a [`Trace`].
+//! * [`invariants`] judge a trace, each a function with a name; [`mutation`] lists the bugs that they have to catch.
+
+pub mod choices;
+pub mod core_world;
+pub mod invariants;
+pub mod model;
+pub mod mutation;
+pub mod options;
+pub mod script;
+pub mod simulate;
+pub mod trace;
+
+mod shape;
+
+pub use choices::{Choices, seed_bytes};
+pub use invariants::{Invariant, Violation};
+pub use model::{Learned, Model};
+pub use options::{Direction, Fault, FaultKind, Hang, Options};
+pub use script::{Call, Case, Device, Kind, Script, When};
+pub use simulate::{Failure, World};
+pub use trace::{Event, Pieces, Trace};

@@ -1,0 +1,1 @@
+//! Bugs that the invariants have to catch: tests of the tests.
