@@ -1,6 +1,8 @@
 //! A thin safe layer over the raw functions: what a small HIP program needs.
 
-use crate::{Handle, Hip, HipError};
+use crate::Hip;
+use crate::constants::*;
+use crate::types::*;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,7 +15,7 @@ pub struct Error {
     /// The HIP function.
     pub call: Call,
     /// The `hipError_t`.
-    pub code: HipError,
+    pub code: hipError_t,
     /// `hipGetErrorName` and `hipGetErrorString` of the code.
     pub text: String,
 }
@@ -29,16 +31,28 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-const HOST_TO_DEVICE: c_int = 1;
-const DEVICE_TO_HOST: c_int = 2;
+/// [`Hip::runtime_version`] of the first release with the present numbers of [`hipMemoryType`].
+const RELEASE_6: c_int = 60_000_000;
+
+/// The present number of what release 5 calls `before`: host 0, device 1, array 2, unified 3, managed 4.
+fn since_release_6(before: hipMemoryType) -> hipMemoryType {
+    match before {
+        0 => hipMemoryTypeHost,
+        1 => hipMemoryTypeDevice,
+        2 => hipMemoryTypeArray,
+        3 => hipMemoryTypeUnified,
+        4 => hipMemoryTypeManaged,
+        _ => hipMemoryTypeUnregistered,
+    }
+}
 
 impl Hip {
-    fn check(&self, call: Call, code: HipError) -> Result<(), Error> {
-        if code == 0 {
+    fn check(&self, call: Call, code: hipError_t) -> Result<(), Error> {
+        if code == hipSuccess {
             return Ok(());
         }
         // SAFETY: both functions take any code and return static strings.
-        let (name, text) = unsafe { ((self.hipGetErrorName)(code), (self.hipGetErrorString)(code)) };
+        let (name, text) = unsafe { (self.hipGetErrorName(code), self.hipGetErrorString(code)) };
         let read = |p: *const std::ffi::c_char| {
             if p.is_null() {
                 return String::from("?");
@@ -49,11 +63,30 @@ impl Hip {
         Err(Error { call, code, text: format!("{} ({})", read(name), read(text)) })
     }
 
+    /// The release of the runtime: major * 10^7 + minor * 10^5 + patch.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    pub fn runtime_version(&self) -> Result<c_int, Error> {
+        let mut version = 0;
+        // SAFETY: `version` outlives the call.
+        let code = unsafe { self.hipRuntimeGetVersion(&mut version) };
+        self.check("hipRuntimeGetVersion", code).map(|()| version)
+    }
+
+    /// A [`hipMemoryType`] that this library returned, in the numbers of release 6 and later.
+    ///
+    /// # Errors
+    /// The library does not say which release it is.
+    pub fn memory_type(&self, returned: hipMemoryType) -> Result<hipMemoryType, Error> {
+        Ok(if self.runtime_version()? < RELEASE_6 { since_release_6(returned) } else { returned })
+    }
+
     /// Number of devices.
     pub fn device_count(&self) -> Result<i32, Error> {
         let mut count = 0;
         // SAFETY: `count` outlives the call.
-        let code = unsafe { (self.hipGetDeviceCount)(&mut count) };
+        let code = unsafe { self.hipGetDeviceCount(&mut count) };
         self.check("hipGetDeviceCount", code).map(|()| count)
     }
 
@@ -61,7 +94,7 @@ impl Hip {
     pub fn device_name(&self, device: i32) -> Result<String, Error> {
         let mut name = [0u8; 256];
         // SAFETY: the buffer has the length that is passed.
-        let code = unsafe { (self.hipDeviceGetName)(name.as_mut_ptr().cast(), name.len() as c_int, device) };
+        let code = unsafe { self.hipDeviceGetName(name.as_mut_ptr().cast(), name.len() as c_int, device) };
         self.check("hipDeviceGetName", code)?;
         let len = name.iter().position(|&b| b == 0).unwrap_or(name.len());
         Ok(String::from_utf8_lossy(&name[..len]).into_owned())
@@ -70,7 +103,7 @@ impl Hip {
     /// Waits for everything that the device has to do; reports what failed meanwhile.
     pub fn synchronize(&self) -> Result<(), Error> {
         // SAFETY: no arguments.
-        let code = unsafe { (self.hipDeviceSynchronize)() };
+        let code = unsafe { self.hipDeviceSynchronize() };
         self.check("hipDeviceSynchronize", code)
     }
 
@@ -78,7 +111,7 @@ impl Hip {
     pub fn module(&self, image: &[u8]) -> Result<Module<'_>, Error> {
         let mut handle = null_mut();
         // SAFETY: `image` is a whole image and outlives the call.
-        let code = unsafe { (self.hipModuleLoadData)(&mut handle, image.as_ptr().cast()) };
+        let code = unsafe { self.hipModuleLoadData(&mut handle, image.as_ptr().cast()) };
         self.check("hipModuleLoadData", code)?;
         Ok(Module { hip: self, handle })
     }
@@ -88,11 +121,11 @@ impl Hip {
         let len_bytes = len * size_of::<T>();
         let mut pointer = null_mut();
         // SAFETY: `pointer` outlives the call.
-        let code = unsafe { (self.hipMalloc)(&mut pointer, len_bytes) };
+        let code = unsafe { self.hipMalloc(&mut pointer, len_bytes) };
         self.check("hipMalloc", code)?;
         let buffer = DeviceBuffer { hip: self, pointer, len, element: PhantomData };
         // SAFETY: the allocation has this length.
-        let code = unsafe { (self.hipMemset)(pointer, 0, len_bytes) };
+        let code = unsafe { self.hipMemset(pointer, 0, len_bytes) };
         self.check("hipMemset", code)?;
         Ok(buffer)
     }
@@ -101,12 +134,13 @@ impl Hip {
     pub fn upload<T: bytemuck::Pod>(&self, data: &[T]) -> Result<DeviceBuffer<'_, T>, Error> {
         let mut pointer = null_mut();
         // SAFETY: `pointer` outlives the call.
-        let code = unsafe { (self.hipMalloc)(&mut pointer, size_of_val(data)) };
+        let code = unsafe { self.hipMalloc(&mut pointer, size_of_val(data)) };
         self.check("hipMalloc", code)?;
         let buffer = DeviceBuffer { hip: self, pointer, len: data.len(), element: PhantomData };
         // SAFETY: source and destination have the length that is passed.
-        let code =
-            unsafe { (self.hipMemcpy)(pointer, data.as_ptr().cast(), size_of_val(data), HOST_TO_DEVICE) };
+        let code = unsafe {
+            self.hipMemcpy(pointer, data.as_ptr().cast(), size_of_val(data), hipMemcpyHostToDevice)
+        };
         self.check("hipMemcpy", code)?;
         Ok(buffer)
     }
@@ -115,7 +149,7 @@ impl Hip {
 /// A loaded module; unloaded when dropped.
 pub struct Module<'hip> {
     hip: &'hip Hip,
-    handle: Handle,
+    handle: hipModule_t,
 }
 
 impl Module<'_> {
@@ -124,7 +158,7 @@ impl Module<'_> {
         let name = CString::new(name).unwrap_or_default();
         let mut handle = null_mut();
         // SAFETY: the module is loaded and the name is NUL-terminated.
-        let code = unsafe { (self.hip.hipModuleGetFunction)(&mut handle, self.handle, name.as_ptr()) };
+        let code = unsafe { self.hip.hipModuleGetFunction(&mut handle, self.handle, name.as_ptr()) };
         self.hip.check("hipModuleGetFunction", code)?;
         Ok(Function { hip: self.hip, handle, module: PhantomData })
     }
@@ -133,14 +167,14 @@ impl Module<'_> {
 impl Drop for Module<'_> {
     fn drop(&mut self) {
         // SAFETY: loaded once, unloaded once; functions borrow the module.
-        unsafe { (self.hip.hipModuleUnload)(self.handle) };
+        unsafe { self.hip.hipModuleUnload(self.handle) };
     }
 }
 
 /// A kernel of a module.
 pub struct Function<'module> {
     hip: &'module Hip,
-    handle: Handle,
+    handle: hipFunction_t,
     module: PhantomData<&'module ()>,
 }
 
@@ -159,7 +193,7 @@ impl Function<'_> {
     ) -> Result<(), Error> {
         // SAFETY: the caller vouches for the arguments.
         let code = unsafe {
-            (self.hip.hipModuleLaunchKernel)(
+            self.hip.hipModuleLaunchKernel(
                 self.handle,
                 grid[0],
                 grid[1],
@@ -180,14 +214,14 @@ impl Function<'_> {
 /// Device memory for `len` elements of `T`; freed when dropped.
 pub struct DeviceBuffer<'hip, T> {
     hip: &'hip Hip,
-    pointer: Handle,
+    pointer: hipDeviceptr_t,
     len: usize,
     element: PhantomData<T>,
 }
 
 impl<T: bytemuck::Pod> DeviceBuffer<'_, T> {
     /// The device address.
-    pub fn pointer(&self) -> Handle {
+    pub fn pointer(&self) -> hipDeviceptr_t {
         self.pointer
     }
 
@@ -197,7 +231,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<'_, T> {
         let len_bytes = size_of_val(data.as_slice());
         // SAFETY: source and destination have the length that is passed.
         let code = unsafe {
-            (self.hip.hipMemcpy)(data.as_mut_ptr().cast(), self.pointer, len_bytes, DEVICE_TO_HOST)
+            self.hip.hipMemcpy(data.as_mut_ptr().cast(), self.pointer, len_bytes, hipMemcpyDeviceToHost)
         };
         self.hip.check("hipMemcpy", code).map(|()| data)
     }
@@ -206,6 +240,6 @@ impl<T: bytemuck::Pod> DeviceBuffer<'_, T> {
 impl<T> Drop for DeviceBuffer<'_, T> {
     fn drop(&mut self) {
         // SAFETY: allocated once, freed once.
-        unsafe { (self.hip.hipFree)(self.pointer) };
+        unsafe { self.hip.hipFree(self.pointer) };
     }
 }
