@@ -14,6 +14,7 @@
 mod constants;
 mod data;
 mod layout;
+pub mod owner;
 mod safe;
 mod table;
 #[allow(non_camel_case_types, non_snake_case, reason = "the names are those of the C headers")]
