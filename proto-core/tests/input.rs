@@ -4,10 +4,9 @@ mod support;
 
 use hipr_proto::op::{LaunchArgs, LaunchMode, Param};
 use hipr_proto::{
-    FLAG_NO_REPLY, FLAG_RESPONSE, Fatal, Header, HipError, Limits, Opcode, Outcome, Receiver, Rx, Wire,
-    WireError, op,
+    FLAG_RESPONSE, Fatal, Header, HipError, Limits, Opcode, Outcome, Receiver, Rx, Wire, WireError, op,
 };
-use support::{Desk, Random, errors, raw, request};
+use support::{Desk, errors, raw, request};
 
 fn h2d(size: u64) -> op::Memcpy {
     op::Memcpy { dst: 1, src: 2, size, kind: op::kind::HOST_TO_DEVICE, stream: 0 }
@@ -15,100 +14,6 @@ fn h2d(size: u64) -> op::Memcpy {
 
 fn launch(num_args: u32, launch_flags: u32) -> op::LaunchKernel {
     op::LaunchKernel { num_args, launch_flags, ..Wire::ZERO }
-}
-
-/// What `bytes` say, event by event; `pieces` cuts them.
-fn transcript(limits: Limits, bytes: &[u8], mut piece: impl FnMut() -> usize) -> Vec<String> {
-    let mut receiver = Receiver::new(limits);
-    let mut all: Vec<String> = Vec::new();
-    let mut data = Vec::new();
-    let (mut start, mut end) = (0, 0);
-    while end < bytes.len() {
-        end = (end + piece()).min(bytes.len());
-        let mut input = &bytes[start..end];
-        loop {
-            match receiver.handle_input(&mut input) {
-                Ok(Rx::Request { ticket, op, fixed, tail }) => {
-                    all.push(format!("{ticket:?} {op} {fixed:?} {tail}"));
-                    receiver.retire(1);
-                }
-                Ok(Rx::Data { bytes, last }) => {
-                    assert!(!bytes.is_empty());
-                    data.extend_from_slice(bytes);
-                    if last {
-                        all.push(format!("{:?}", std::mem::take(&mut data)));
-                    }
-                }
-                Ok(Rx::NeedMore) => break,
-                Ok(Rx::Paused) => panic!("paused"),
-                Err(why) => {
-                    all.push(why.to_string());
-                    return all;
-                }
-            }
-        }
-        start = end - input.len();
-        assert_eq!(start, end, "a receiver that needs more has taken everything");
-    }
-    all.push(format!("{data:?} {:?}", receiver.handle_eof()));
-    all
-}
-
-/// One of each kind: with and without fixed part and tail, too short, too long, unknown.
-fn mixture() -> Vec<u8> {
-    let mut args = Vec::new();
-    LaunchArgs::put(&[Param { offset: 0, size: 3 }], b"abc", &mut args);
-    let mut longer = [0; 12].to_vec();
-    longer.extend(b"trailing bytes");
-    [
-        request(&op::Init {}, 1, 0, &[]),
-        request(&h2d(5), 2, FLAG_NO_REPLY, b"hello"),
-        request(&h2d(2), 3, 0, b"trailing"),
-        raw(Opcode::MALLOC, 4, 0, &longer),
-        raw(Opcode::MALLOC, 5, 0, &[1, 2, 3]),
-        raw(Opcode(0x7777), 6, 0, &[9; 100]),
-        request(&launch(1, 0), 7, FLAG_NO_REPLY, &args),
-        request(&launch(u32::MAX, 0), 8, FLAG_NO_REPLY, &args),
-        request(&op::ModuleGetFunction { module: 1 }, 9, 0, b"saxpy\0\0\0"),
-        request(&op::MallocBatch { count: 64, pad: 0, sizes: [3; 64] }, 10, 0, &[]),
-        raw(Opcode::PING, 11, 0, b"?"),
-        request(&op::Shutdown {}, 12, 0, &[]),
-    ]
-    .concat()
-}
-
-#[test]
-fn pieces_are_invisible() {
-    let bytes = mixture();
-    let whole = transcript(Limits::default(), &bytes, || usize::MAX);
-    // Twelve requests, the tails of four of them, and the end.
-    assert_eq!(whole.len(), 12 + 4 + 1, "{whole:#?}");
-    assert_eq!(whole.last().map(String::as_str), Some("[] Ok(())"));
-    assert_eq!(transcript(Limits::default(), &bytes, || 1), whole);
-    for seed in 0..2000 {
-        let mut random = Random::new(seed);
-        let max = 1 + random.below(64);
-        assert_eq!(
-            transcript(Limits::default(), &bytes, || 1 + random.below(max) as usize),
-            whole,
-            "seed {seed}"
-        );
-    }
-}
-
-#[test]
-fn the_end_is_good_only_between_messages() {
-    let bytes = mixture();
-    let mut ends = Vec::new();
-    for len in 0..=bytes.len() {
-        let said = transcript(Limits::default(), &bytes[..len], || usize::MAX);
-        let end = said.last().expect("an end");
-        match end.ends_with(" Ok(())") {
-            true => ends.push(len),
-            false => assert!(end.ends_with(" Err(EofInsideMessage)"), "{len}: {end}"),
-        }
-    }
-    assert_eq!(ends.len(), 13, "before, between and after twelve messages: {ends:?}");
 }
 
 #[test]

@@ -2,8 +2,12 @@
 
 mod support;
 
-use hipr_proto::{Inline, Outbox, Outcome, Responder, Sender, op};
-use support::{Desk, Random, flat, request};
+use hipr_proto::{
+    FLAG_HAS_INLINE_DATA, FLAG_RESPONSE, Inline, Opcode, Outbox, Outcome, Responder, Sender, op,
+};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use support::{Desk, flat, proptest_config, raw, request};
 
 fn d2h(size: u64) -> op::Memcpy {
     op::Memcpy { dst: 1, src: 2, size, kind: op::kind::DEVICE_TO_HOST, stream: 0 }
@@ -17,54 +21,137 @@ fn h2d(size: usize) -> op::Memcpy {
 fn filled() -> Outbox<Vec<u8>> {
     let mut sender = Sender::new();
     let mut outbox = Outbox::new();
-    for n in 0..5u8 {
+    for n in 0..2u8 {
         sender.request(&op::Free { device_ptr: n.into() }, &[], None).expect("room");
-        sender.request(&h2d(5000), &[], Some(vec![n; 5000])).expect("room");
+        sender.request(&h2d(4100), &[], Some((0..4100).map(|i| i as u8 ^ n).collect())).expect("room");
     }
     sender.request(&op::Ping {}, &[], None).expect("room");
     sender.poll_transmit(&mut outbox);
     outbox
 }
 
-#[test]
-fn partial_writes_lose_and_repeat_nothing() {
-    let whole = flat(&filled());
-    assert_eq!(whole.len(), 5 * (32 + 60 + 5000) + 24);
-    for seed in 0..200 {
-        let mut random = Random::new(seed);
-        let max = [10, 6000, 100_000][random.below(3) as usize];
-        let mut outbox = filled();
-        let mut written = Vec::<u8>::new();
-        while !outbox.is_empty() {
-            assert_eq!(outbox.len_bytes(), whole.len() - written.len());
-            let n = (1 + random.below(max) as usize).min(outbox.len_bytes());
-            written.extend(outbox.slices().flatten().take(n));
-            outbox.advance(n);
-            assert!(outbox.slices().all(|slice| !slice.is_empty()), "no empty slice is given to the kernel");
+/// What may happen to two outboxes and a server that has something to send.
+#[derive(Debug, Clone)]
+enum Step {
+    /// A reply whose inline bytes are given in chunks of these lengths.
+    Reply(Vec<usize>),
+    /// What is to be sent goes into that outbox.
+    Poll(usize),
+    /// The other outbox goes behind that one.
+    Append(usize),
+    /// Some bytes of that outbox have left.
+    Write(usize, Index),
+    /// Its first slice has left, or a byte less or more.
+    WriteSlice(usize, i64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let chunks = proptest::collection::vec(prop_oneof![0..4usize, 20..5000usize], 0..4);
+    prop_oneof![
+        3 => chunks.prop_map(Step::Reply),
+        2 => (0..2usize).prop_map(Step::Poll),
+        1 => (0..2usize).prop_map(Step::Append),
+        1 => (0..2usize, any::<Index>()).prop_map(|(which, n)| Step::Write(which, n)),
+        2 => (0..2usize, -1..=1i64).prop_map(|(which, n)| Step::WriteSlice(which, n)),
+    ]
+}
+
+/// A server that answers copies with bytes that count on.
+struct Source {
+    desk: Desk,
+    replies: u32,
+    counter: u8,
+}
+
+impl Source {
+    /// Answers the next request, and gives the bytes that have to leave.
+    fn reply(&mut self, chunks: &[usize]) -> Vec<u8> {
+        self.replies += 1;
+        let len: usize = chunks.iter().sum();
+        let got = self.desk.one(&request(&d2h(len as u64), self.replies, 0, &[]));
+        let outcome = Outcome::ok(&()).with_inline(Inline::Stream(len as u64));
+        self.desk.complete(got.ticket, outcome).expect("in order");
+        let mut body = vec![0; 4];
+        for len in chunks {
+            let chunk: Vec<u8> = (0..*len).map(|_| self.count()).collect();
+            body.extend_from_slice(&chunk);
+            self.desk.server.push_data(chunk).expect("owed");
         }
-        assert_eq!((outbox.slices().count(), outbox.len_bytes()), (0, 0));
-        assert!(written == whole, "seed {seed}");
+        let flags = if len > 0 { FLAG_RESPONSE | FLAG_HAS_INLINE_DATA } else { FLAG_RESPONSE };
+        raw(Opcode::MEMCPY, self.replies, flags, &body)
+    }
+
+    fn count(&mut self) -> u8 {
+        self.counter = self.counter.wrapping_mul(5).wrapping_add(1);
+        self.counter
     }
 }
 
-#[test]
-fn what_is_appended_comes_behind_what_is_there() {
-    let whole = flat(&filled());
-    for written in 0..whole.len() {
-        if written % 97 != 0 && written > 200 {
-            continue;
+proptest! {
+    #![proptest_config(proptest_config(500))]
+
+    #[test]
+    fn bytes_leave_in_order_and_once(steps in proptest::collection::vec(step(), 0..40)) {
+        let mut source = Source { desk: Desk::new(), replies: 0, counter: 0 };
+        let (mut outboxes, mut models) = ([Outbox::new(), Outbox::new()], [vec![], vec![]]);
+        let mut queued = Vec::new();
+        for step in steps {
+            match step {
+                Step::Reply(chunks) => queued.extend(source.reply(&chunks)),
+                Step::Poll(to) => {
+                    models[to].append(&mut queued);
+                    let something = source.desk.server.poll_transmit(&mut outboxes[to]);
+                    prop_assert_eq!(something, !models[to].is_empty());
+                }
+                Step::Append(to) => {
+                    let ([first, second], [model, other]) = (&mut outboxes, &mut models);
+                    let (first, second) = if to == 0 { (first, second) } else { (second, first) };
+                    let (model, other) = if to == 0 { (model, other) } else { (other, model) };
+                    first.append(second);
+                    model.append(other);
+                }
+                Step::Write(of, n) => {
+                    let n = n.index(models[of].len() + 1);
+                    outboxes[of].advance(n);
+                    models[of].drain(..n);
+                }
+                Step::WriteSlice(of, more) => {
+                    let n = outboxes[of].slices().next().map_or(0, <[u8]>::len).saturating_add_signed(more as isize);
+                    let n = n.min(models[of].len());
+                    outboxes[of].advance(n);
+                    models[of].drain(..n);
+                }
+            }
+            for (outbox, model) in outboxes.iter().zip(&models) {
+                prop_assert_eq!(&flat(outbox), model);
+                prop_assert_eq!((outbox.len_bytes(), outbox.is_empty()), (model.len(), model.is_empty()));
+                prop_assert!(outbox.slices().all(|slice| !slice.is_empty()), "no empty slice is given to the kernel");
+            }
         }
-        // One that is partly written behind one that is partly written.
-        let (mut first, mut second) = (filled(), filled());
-        first.advance(written);
-        second.advance(whole.len() - 1 - written);
-        let expected = [&whole[written..], &whole[whole.len() - 1 - written..]].concat();
-        first.append(&mut second);
-        assert!(flat(&first) == expected, "{written}");
-        assert_eq!((first.len_bytes(), second.len_bytes()), (expected.len(), 0));
-        assert_eq!(flat(&second), []);
-        first.advance(expected.len());
-        assert!(first.is_empty());
+    }
+}
+
+/// Replies with inline bytes, without, and with some again: an outbox, and its bytes.
+fn replies() -> (Outbox<Vec<u8>>, Vec<u8>) {
+    let mut source = Source { desk: Desk::new(), replies: 0, counter: 0 };
+    let bytes = [&[3, 1, 7][..], &[], &[2]].map(|chunks| source.reply(chunks)).concat();
+    let mut outbox = Outbox::new();
+    source.desk.server.poll_transmit(&mut outbox);
+    (outbox, bytes)
+}
+
+#[test]
+fn a_write_may_end_at_every_byte() {
+    let len = replies().1.len();
+    for (first, second) in (0..=len).flat_map(|first| (0..=len).map(move |second| (first, second))) {
+        let ((mut outbox, bytes), (mut later, _)) = (replies(), replies());
+        outbox.advance(first);
+        assert!(flat(&outbox) == bytes[first..], "{first}");
+        // Behind what is partly written comes what is partly written.
+        later.advance(second);
+        outbox.append(&mut later);
+        assert!(flat(&outbox) == [&bytes[first..], &bytes[second..]].concat(), "{first}, {second}");
+        assert_eq!((later.len_bytes(), later.slices().count()), (0, 0));
     }
 }
 

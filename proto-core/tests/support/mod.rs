@@ -1,6 +1,7 @@
 //! What several tests need: requests as bytes, a server that answers from a script, replies taken apart.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+pub(crate) mod naive;
 pub(crate) mod values;
 
 use proptest::test_runner::{Config, RngSeed};

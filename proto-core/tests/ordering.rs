@@ -1,0 +1,232 @@
+//! Who gets an answer, in which order, with which error: a server's replies, byte for byte, against a model that is a fold.
+
+mod support;
+
+use std::collections::VecDeque;
+
+use hipr_proto::{
+    Class, FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, HipError, Info, Inline, Misuse,
+    OPS, Opcode, Outcome, TailLen, Ticket,
+};
+use proptest::prelude::*;
+use support::values;
+use support::{Desk, proptest_config, raw};
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Its bytes come in.
+    Receive(Request),
+    /// The request that is next is completed.
+    Complete,
+    /// An error surfaces by itself.
+    Keep(HipError),
+    /// What is to be sent leaves.
+    Poll,
+}
+
+#[derive(Debug, Clone)]
+struct Request {
+    /// A row, or none: an unknown operation.
+    row: Option<&'static Info>,
+    loud: bool,
+    /// Half of the fixed part is missing.
+    short: bool,
+    fails: Option<HipError>,
+    /// Inline bytes of the reply, and whether they follow in pieces of some length.
+    inline: (usize, Option<usize>),
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    // Rows of each class come about as often.
+    let of_class = |class| {
+        let rows: Vec<_> = OPS.iter().filter(|info| info.class == class).collect();
+        proptest::sample::select(rows).prop_map(Some)
+    };
+    let row = prop_oneof![
+        4 => of_class(Class::Plain),
+        4 => of_class(Class::Creates),
+        4 => of_class(Class::Synchronizes),
+        4 => of_class(Class::Exempt),
+        1 => Just(None),
+    ];
+    let inline = (prop_oneof![3 => Just(0), 1 => 1..20usize], proptest::option::of(1..7usize));
+    (row, any::<bool>(), proptest::bool::weighted(0.1), fails(), inline)
+        .prop_map(|(row, loud, short, fails, inline)| Request { row, loud, short, fails, inline })
+}
+
+/// Errors that can be told from each other.
+fn error() -> impl Strategy<Value = HipError> {
+    any::<i32>().prop_filter_map("an error", |code| HipError::check(code).err())
+}
+
+fn fails() -> impl Strategy<Value = Option<HipError>> {
+    proptest::option::weighted(0.4, error())
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => request().prop_map(Step::Receive),
+        5 => Just(Step::Complete),
+        1 => error().prop_map(Step::Keep),
+        1 => Just(Step::Poll),
+    ]
+}
+
+impl Request {
+    fn op(&self) -> Opcode {
+        self.row.map_or(Opcode(0x0fff), |info| info.code)
+    }
+
+    fn is_short(&self) -> bool {
+        self.short && self.row.is_some_and(|info| info.request.size > 1)
+    }
+
+    fn refusal(&self) -> Option<HipError> {
+        match self.row {
+            None => Some(HipError::NOT_SUPPORTED),
+            Some(_) => self.is_short().then_some(HipError::INVALID_VALUE),
+        }
+    }
+
+    fn bytes(&self, id: u32) -> Vec<u8> {
+        let mut body = self
+            .row
+            .map_or(vec![1, 2, 3], |info| values::all(&hipr_proto::Layout::Fields(info.request.fields), 2));
+        if let Some(Ok(TailLen::Exact(len) | TailLen::AtLeast(len))) =
+            self.row.map(|info| info.tail_len(&body))
+        {
+            body.resize(body.len() + len as usize, b'n');
+        }
+        if self.is_short() {
+            body.truncate(self.row.map_or(0, |info| info.request.size / 2));
+        }
+        raw(self.op(), id, if self.loud { 0 } else { FLAG_NO_REPLY }, &body)
+    }
+
+    fn reply(&self) -> Vec<u8> {
+        vec![0x5a; self.row.map_or(0, |info| info.reply.size)]
+    }
+
+    fn data(&self) -> Vec<u8> {
+        (0..self.inline.0).map(|i| i as u8 | 0x80).collect()
+    }
+}
+
+/// What a connection's errors amount to.
+#[derive(Default)]
+struct Model {
+    kept: Option<HipError>,
+    sent: Vec<u8>,
+}
+
+impl Model {
+    fn keep(&mut self, error: Option<HipError>) {
+        self.kept = self.kept.or(error);
+    }
+
+    /// The error that `request` has to end with instead of being carried out.
+    fn admits(&self, request: &Request) -> Option<HipError> {
+        let creates = request.row.is_some_and(|info| info.class == Class::Creates);
+        if creates && request.loud && self.kept.is_some() { self.kept } else { request.refusal() }
+    }
+
+    fn complete(&mut self, id: u32, request: &Request) {
+        let own = request.refusal().or(request.fails);
+        if !request.loud {
+            return self.keep(own);
+        }
+        let exempt = request.row.is_some_and(|info| info.class == Class::Exempt);
+        let error = if exempt { own } else { self.kept.take().or(own) };
+        let mut body = error.map_or(0, |error| error.0).to_le_bytes().to_vec();
+        let mut flags = FLAG_RESPONSE;
+        if error.is_some() {
+            flags |= FLAG_ERROR;
+            body.extend(vec![0; request.reply().len()]);
+        } else {
+            body.extend(request.reply());
+            body.extend(request.data());
+            flags |= if request.data().is_empty() { 0 } else { FLAG_HAS_INLINE_DATA };
+        }
+        self.sent.extend(raw(request.op(), id, flags, &body));
+    }
+}
+
+/// Carries the next request out as `request` says.
+fn complete(desk: &mut Desk, ticket: Ticket, request: &Request) {
+    let inline = match request.inline {
+        (_, None) => Inline::Whole(request.data()),
+        (len, Some(_)) => Inline::Stream(len as u64),
+    };
+    let outcome = match request.fails {
+        Some(error) => Outcome::error(error),
+        None => Outcome::ok_raw(&request.reply()),
+    };
+    desk.complete(ticket, outcome.with_inline(inline)).expect("in order");
+    // The rest is wanted whole or not at all.
+    let left = desk.server.stream_left();
+    assert!(left == 0 || left == request.inline.0 as u64);
+    let data = request.data();
+    for piece in data.chunks(request.inline.1.unwrap_or(1)) {
+        if desk.server.stream_left() > 0 {
+            desk.server.push_data(piece.to_vec()).expect("owed");
+        }
+    }
+    assert_eq!(desk.server.stream_left(), 0);
+}
+
+proptest! {
+    #![proptest_config(proptest_config(2000))]
+
+    #[test]
+    fn replies_are_those_of_the_model(mut steps in proptest::collection::vec(step(), 0..60)) {
+        let (mut desk, mut model) = (Desk::new(), Model::default());
+        let (mut open, mut sent, mut id) = (VecDeque::new(), Vec::new(), 0);
+        // What is open at the end is completed too.
+        let received = steps.iter().filter(|step| matches!(step, Step::Receive(_))).count();
+        steps.extend(vec![Step::Complete; received]);
+        for step in steps {
+            match step {
+                Step::Receive(request) => {
+                    id += 1;
+                    let got = desk.one(&request.bytes(id));
+                    prop_assert_eq!((got.op, got.ticket.id()), (request.op(), id));
+                    prop_assert_eq!((got.ticket.wants_reply(), got.ticket.refusal()), (request.loud, request.refusal()));
+                    open.push_back((got.ticket, request));
+                }
+                Step::Complete => if let Some((ticket, request)) = open.pop_front() {
+                    prop_assert_eq!(desk.server.admit(&ticket), model.admits(&request));
+                    model.complete(ticket.id(), &request);
+                    complete(&mut desk, ticket, &request);
+                }
+                Step::Keep(error) => {
+                    desk.server.keep(error);
+                    model.keep(Some(error));
+                }
+                Step::Poll => sent.extend(desk.sent()),
+            }
+            prop_assert_eq!(desk.server.open(), open.len());
+        }
+        sent.extend(desk.sent());
+        prop_assert_eq!(sent, model.sent);
+        let (_, responder) = desk.server.into_halves();
+        prop_assert_eq!((responder.kept(), responder.queued_bytes()), (model.kept, 0));
+    }
+
+    /// A ticket that is not next, or one that comes while bytes are owed, changes nothing.
+    #[test]
+    fn nothing_leaves_out_of_order(requests in proptest::collection::vec(request(), 2..6), late in 1..5usize) {
+        let mut desk = Desk::new();
+        let bytes: Vec<u8> = (1..).zip(&requests).flat_map(|(id, request)| request.bytes(id)).collect();
+        let mut tickets: Vec<_> = desk.feed(&bytes).into_iter().map(|got| got.ticket).collect();
+        let late = late.min(tickets.len() - 1);
+        let outcome = Outcome::ok_raw(&requests[late].reply());
+        let misuse = Misuse::OutOfOrder { expected: 0, got: late as u64 };
+        prop_assert_eq!(desk.complete(tickets.remove(late), outcome), Err(misuse));
+        prop_assert_eq!((desk.sent(), desk.server.open()), (vec![], requests.len()));
+        // The one that is next is not held up.
+        let mut model = Model::default();
+        model.complete(1, &requests[0]);
+        complete(&mut desk, tickets.remove(0), &requests[0]);
+        prop_assert_eq!((desk.sent(), desk.server.open()), (model.sent, requests.len() - 1));
+    }
+}
