@@ -88,6 +88,17 @@ pub struct Live {
 }
 
 impl Script {
+    /// The first address or handle that context number `context` gives out. Each takes as many as its length in bytes,
+    /// rounded up to [`Script::ALIGN`], and [`Script::ALIGN`] more; the next comes behind them.
+    pub const fn first_address(context: usize) -> u64 {
+        /// Addresses that one context has for itself.
+        const SPACE: u64 = 1 << 40;
+        0x5000_0000_0000_u64.wrapping_add((context as u64).wrapping_mul(SPACE))
+    }
+
+    /// What addresses are multiples of.
+    pub const ALIGN: u64 = 256;
+
     /// A device without any instructions: everything succeeds at once.
     pub fn new() -> Self {
         Self::default()

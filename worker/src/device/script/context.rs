@@ -56,20 +56,13 @@ pub(super) struct ContextState {
 }
 
 impl ContextState {
-    /// Addresses from which each context takes its own.
-    const BASE: u64 = 0x5000_0000_0000;
-    /// Addresses that one context has for itself.
-    const SPACE: u64 = 1 << 40;
-    const ALIGN: u64 = 256;
-
     pub(super) fn new(id: usize, waker: Waker, spoiled: Vec<(Range<u64>, HipError)>) -> Self {
         let (memory, streams, events, modules, functions) = Default::default();
         let (held, queue, errors, limits, clock, counts) = Default::default();
-        let next = Self::BASE.wrapping_add((id as u64).wrapping_mul(Self::SPACE));
         Self {
             id,
             waker,
-            next,
+            next: Script::first_address(id),
             counts,
             dead: None,
             spoiled,
@@ -94,7 +87,7 @@ impl ContextState {
     /// A number that nobody has: addresses and handles come from here.
     fn handle(&mut self, room: u64) -> u64 {
         let handle = self.next;
-        self.next += room.next_multiple_of(Self::ALIGN) + Self::ALIGN;
+        self.next += room.next_multiple_of(Script::ALIGN) + Script::ALIGN;
         handle
     }
 
