@@ -364,51 +364,6 @@ structures! {
         extent: hipExtent,
         kind: hipMemcpyKind,
     }
-    /// A copy of a box, the driver's way.
-    HIP_MEMCPY3D {
-        srcXInBytes: usize,
-        srcY: usize,
-        srcZ: usize,
-        srcLOD: usize,
-        srcMemoryType: hipMemoryType,
-        srcHost: *const c_void,
-        srcDevice: hipDeviceptr_t,
-        srcArray: hipArray_t,
-        srcPitch: usize,
-        srcHeight: usize,
-        dstXInBytes: usize,
-        dstY: usize,
-        dstZ: usize,
-        dstLOD: usize,
-        dstMemoryType: hipMemoryType,
-        dstHost: *mut c_void,
-        dstDevice: hipDeviceptr_t,
-        dstArray: hipArray_t,
-        dstPitch: usize,
-        dstHeight: usize,
-        WidthInBytes: usize,
-        Height: usize,
-        Depth: usize,
-    }
-    /// A copy of rows, the driver's way.
-    hip_Memcpy2D {
-        srcXInBytes: usize,
-        srcY: usize,
-        srcMemoryType: hipMemoryType,
-        srcHost: *const c_void,
-        srcDevice: hipDeviceptr_t,
-        srcArray: hipArray_t,
-        srcPitch: usize,
-        dstXInBytes: usize,
-        dstY: usize,
-        dstMemoryType: hipMemoryType,
-        dstHost: *mut c_void,
-        dstDevice: hipDeviceptr_t,
-        dstArray: hipArray_t,
-        dstPitch: usize,
-        WidthInBytes: usize,
-        Height: usize,
-    }
     /// Where memory is.
     hipMemLocation {
         r#type: hipMemLocationType,
