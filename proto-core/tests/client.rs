@@ -313,6 +313,40 @@ fn a_successful_reply_has_to_be_whole() {
 }
 
 #[test]
+fn the_end_may_be_told_before_more_is_asked_for() {
+    for (body, end) in [(&[0; 8][..], Ok(())), (&[0; 9], Err(Fatal::EofInsideMessage))] {
+        let mut receiver = waiting(&[malloc]);
+        let bytes = reply(Opcode::MALLOC, 1, 0, body);
+        assert!(matches!(receiver.handle_input(&mut bytes.as_slice()), Ok(Answer::Reply(_))));
+        assert_eq!(receiver.handle_eof(), end);
+    }
+}
+
+#[test]
+fn the_halves_work_apart() {
+    let (mut sender, mut receiver) = Client::<Vec<u8>>::new(Limits::default()).into_halves();
+    let (give, take) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for call in take {
+            receiver.expect(call).expect("room");
+        }
+        let bytes = [reply(Opcode::MALLOC, 1, 0, &[7; 8]), reply(Opcode::MALLOC, 2, 2, &[])].concat();
+        let mut input = bytes.as_slice();
+        let mut learned = Vec::new();
+        while let Answer::Reply(reply) = receiver.handle_input(&mut input).expect("good replies") {
+            learned.push(reply.read::<op::Malloc>().expect("whole").map(|reply| reply.device_ptr));
+        }
+        learned
+    });
+    for _ in 0..2 {
+        give.send(malloc(&mut sender)).expect("the other thread listens");
+    }
+    drop(give);
+    let learned = reader.join().expect("no panic");
+    assert_eq!(learned, [Ok(0x0707_0707_0707_0707), Err(HipError::OUT_OF_MEMORY)]);
+}
+
+#[test]
 fn raw_requests_are_what_they_are() {
     let mut sender = Sender::<Vec<u8>>::new();
     let unknown = Opcode(0x7001);

@@ -17,6 +17,17 @@ fn launch(num_args: u32, launch_flags: u32) -> op::LaunchKernel {
 }
 
 #[test]
+fn the_end_may_be_told_before_more_is_asked_for() {
+    let ping = request(&op::Ping {}, 1, 0, &[]);
+    let with_rest = raw(Opcode::PING, 1, 0, b"bytes to skip");
+    for (bytes, end) in [(ping, Ok(())), (with_rest, Err(Fatal::EofInsideMessage))] {
+        let mut receiver = Receiver::new(Limits::default());
+        assert!(matches!(receiver.handle_input(&mut bytes.as_slice()), Ok(Rx::Request { .. })));
+        assert_eq!(receiver.handle_eof(), end);
+    }
+}
+
+#[test]
 fn whole_parts_are_not_copied() {
     let bytes = request(&h2d(5), 1, 0, b"hello");
     let inside = |part: &[u8]| bytes.as_ptr_range().contains(&part.as_ptr());
