@@ -43,8 +43,8 @@ fn what_is_assembled_is_decoded() {
         let operands = (0..50).map(|_| random.u64()).chain([0, u64::MAX]);
         for operands in operands {
             let words = assemble(encoding, op, operands).expect("an instruction of the table");
-            let (found, len_words) =
-                identify(&[words[0], words[1], 0]).unwrap_or_else(|cause| panic!("{encoding} {name}: {cause}"));
+            let (found, len_words) = identify(&[words[0], words[1], 0])
+                .unwrap_or_else(|cause| panic!("{encoding} {name}: {cause}"));
             assert_eq!(found, name, "{encoding} {op:#x} {operands:#x}");
             assert!((1..=3).contains(&len_words), "{encoding} {name}: {len_words} words");
         }

@@ -14,6 +14,9 @@ pub(crate) mod vop3;
 pub(crate) mod vop3p;
 pub(crate) mod vopc;
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use crate::enc::ds::Ds;
 use crate::enc::flat::Flat;
 use crate::enc::mubuf::Mubuf;
@@ -253,18 +256,22 @@ pub fn assemble(encoding: &str, op: u32, operands: u64) -> Option<[u32; 2]> {
 /// Every instruction of the gfx942, implemented or not: encoding, opcode, mnemonic, tab-separated, after one line of headings.
 static OPCODES: &str = include_str!("../../tests/data/opcodes_gfx942.tsv");
 
-/// The mnemonic of an encoding that exists.
-fn mnemonic(encoding: &str, op: usize) -> Option<&'static str> {
-    OPCODES.lines().skip(1).find_map(|line| {
+/// Its mnemonics by encoding and opcode.
+static MNEMONICS: LazyLock<BTreeMap<(&str, usize), &str>> = LazyLock::new(|| {
+    let row = |line: &'static str| {
         let mut columns = line.split('\t');
-        let found = columns.next()? == encoding
-            && columns.next()?.strip_prefix("0x").and_then(|op| usize::from_str_radix(op, 16).ok())
-                == Some(op);
-        found.then(|| columns.next()).flatten()
-    })
+        let (encoding, op, mnemonic) = (columns.next()?, columns.next()?, columns.next()?);
+        Some(((encoding, usize::from_str_radix(op.strip_prefix("0x")?, 16).ok()?), mnemonic))
+    };
+    OPCODES.lines().skip(1).filter_map(row).collect()
+});
+
+/// The mnemonic of an encoding that exists.
+fn mnemonic(encoding: &'static str, op: usize) -> Option<&'static str> {
+    MNEMONICS.get(&(encoding, op)).copied()
 }
 
-fn unknown(encoding: Option<&str>, op: usize, code: u64) -> Cause {
+fn unknown(encoding: Option<&'static str>, op: usize, code: u64) -> Cause {
     Cause::Unknown { word: code, mnemonic: encoding.and_then(|encoding| mnemonic(encoding, op)) }
 }
 
