@@ -24,6 +24,8 @@ pub struct Expected {
     pub executed: bool,
     /// What the client learns; nothing of a call that is not answered.
     pub learned: Option<Learned>,
+    /// Whether the error that it learns is not the call's own.
+    pub reports: bool,
 }
 
 /// What a reply says.
@@ -31,8 +33,6 @@ pub struct Expected {
 pub struct Learned {
     /// Its error.
     pub error: Option<HipError>,
-    /// Whether it is the kept error of something else.
-    pub reported: bool,
     /// Bytes of its fixed part.
     pub fixed_len: usize,
     /// Bytes after it.
@@ -53,7 +53,7 @@ impl Model {
             let may_report = call.loud && call.class() != Class::Exempt;
             let is_blocked = call.class() == Class::Creates && may_report && model.kept.is_some();
             let executed = call.refusal().is_none() && !is_blocked;
-            model.calls.push(Expected { executed, learned: None });
+            model.calls.push(Expected { executed, learned: None, reports: false });
             if executed && call.hangs_for_ever(options) && !is_spared(call, dead) {
                 model.ends = true;
                 break;
@@ -67,9 +67,10 @@ impl Model {
             let kept = if may_report { model.kept.take() } else { None };
             let error = kept.or(own);
             let inline_len = if error.is_none() { call.reply_len } else { 0 };
-            let learned =
-                Learned { error, reported: kept.is_some(), fixed_len: call.reply_size(), inline_len };
-            model.calls.last_mut().map(|last| last.learned.insert(learned));
+            let learned = Learned { error, fixed_len: call.reply_size(), inline_len };
+            if let Some(last) = model.calls.last_mut() {
+                (last.learned, last.reports) = (Some(learned), kept.is_some());
+            }
         }
         model
     }

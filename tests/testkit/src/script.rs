@@ -1,10 +1,11 @@
 //! What a client asks for, and what the device will say to it.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use hipr_proto::{Class, HipError, OPS, Opcode, Tail, TailLen};
 
-use crate::choices::Choices;
+use crate::choices::{Choices, noise};
 use crate::options::{Hang, Options};
 use crate::shape::{SHAPES, Shape};
 
@@ -342,19 +343,32 @@ pub fn call_of(error: HipError) -> Option<usize> {
     usize::try_from(error.0.checked_sub(base)?).ok()
 }
 
-/// The longest part of the noise that a call uses.
-pub const PATTERN_MAX_BYTES: usize = 1 << 18;
+/// Bytes that belong to a call. They differ from call to call and from place to place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bytes {
+    /// The request's tail.
+    RequestTail,
+    /// The fixed part of a successful reply.
+    ReplyFixed,
+    /// What follows it.
+    ReplyTail,
+}
 
-/// The bytes of call number `call` from `offset` on: of its tail, of its reply's fixed part, of its reply's tail. They differ
-/// from call to call and from place to place.
-pub fn pattern(call: usize, offset: u64, len: u64) -> &'static [u8] {
-    use std::sync::LazyLock;
+/// The longest of them.
+const BYTES_MAX: usize = 160_000;
+
+/// `len` of a call's bytes, from `offset` on. Empty beyond what any call has.
+pub fn pattern(call: usize, bytes: Bytes, offset: u64, len: u64) -> &'static [u8] {
     /// Where calls begin: a prime apart, in this many places.
     const STEP: usize = 509;
     const PLACES: usize = 64;
-    static NOISE: LazyLock<Vec<u8>> =
-        LazyLock::new(|| crate::choices::noise(PATTERN_MAX_BYTES + STEP * PLACES));
-    let start = (call % PLACES * STEP).saturating_add(usize::try_from(offset).unwrap_or(usize::MAX));
+    static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| noise(2 * BYTES_MAX + STEP * PLACES));
+    let base = match bytes {
+        Bytes::RequestTail => 0,
+        Bytes::ReplyTail => BYTES_MAX / 2,
+        Bytes::ReplyFixed => BYTES_MAX,
+    };
+    let start = (base + call % PLACES * STEP).saturating_add(usize::try_from(offset).unwrap_or(usize::MAX));
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     NOISE.get(start..start.saturating_add(len)).unwrap_or(&[])
 }

@@ -26,6 +26,8 @@ pub enum Event {
         id: Option<u32>,
         /// Calls that wait for their replies now.
         waiting: usize,
+        /// Bytes that waited to be transmitted before.
+        queued_bytes: usize,
         /// Bytes of all requests so far.
         end_byte: u64,
     },
@@ -68,6 +70,8 @@ pub enum Event {
         call: usize,
         /// `None`: the connection was lost.
         learned: Option<Learned>,
+        /// Whether all bytes of the reply were those of the call.
+        intact: bool,
     },
     /// The server delivered a request.
     Request {
@@ -103,6 +107,11 @@ pub enum Event {
         side: Side,
         /// How much.
         len: usize,
+    },
+    /// After a fault of the peer, more bytes were asked for.
+    Revived {
+        /// By whom.
+        side: Side,
     },
     /// The device began to carry out a request.
     Executed {
@@ -153,6 +162,8 @@ pub enum Event {
         /// Requests that the receiver takes for open.
         open: usize,
     },
+    /// The connection was lost, or given up, before it came to its end.
+    Lost(Side),
     /// All is quiet, and something is still owed.
     Stuck,
     /// A command was refused although the rules were kept.

@@ -1,0 +1,371 @@
+//! The client's end of the core world, and the program that makes the calls.
+
+use std::collections::VecDeque;
+
+use hipr_proto::op::{ForOp, with_op};
+use hipr_proto::{Answer, Answered, Client, Fatal, Limits, Misuse, Op, Outbox, Reply, ReplyReceiver, Sender};
+
+use super::pipe::{Found, Pipe};
+use super::{Moves, PROBES, ZEROS};
+use crate::model::Learned;
+use crate::options::Options;
+use crate::script::{Bytes, Call, Script, pattern};
+use crate::trace::{Event, Pieces, Side, Trace};
+
+/// What inline bytes are: parts of the noise that every call has.
+pub(super) type Inline = &'static [u8];
+
+/// The client in either form.
+enum Door {
+    Whole(Client<Inline>),
+    Halves(Sender<Inline>, ReplyReceiver),
+}
+
+impl Door {
+    fn waiting(&self) -> usize {
+        match self {
+            Self::Whole(client) => client.waiting(),
+            Self::Halves(_, receiver) => receiver.waiting(),
+        }
+    }
+
+    fn wants_flush(&self) -> bool {
+        match self {
+            Self::Whole(client) => client.wants_flush(),
+            Self::Halves(sender, _) => sender.wants_flush(),
+        }
+    }
+
+    fn flush(&mut self) {
+        match self {
+            Self::Whole(client) => client.flush(),
+            Self::Halves(sender, _) => sender.flush(),
+        }
+    }
+
+    fn poll_transmit(&mut self, outbox: &mut Outbox<Inline>) -> bool {
+        match self {
+            Self::Whole(client) => client.poll_transmit(outbox),
+            Self::Halves(sender, _) => sender.poll_transmit(outbox),
+        }
+    }
+
+    fn handle_input<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Answer<'s>, Fatal> {
+        match self {
+            Self::Whole(client) => client.handle_input(input),
+            Self::Halves(_, receiver) => receiver.handle_input(input),
+        }
+    }
+
+    fn handle_eof(&mut self) -> Result<(), Fatal> {
+        match self {
+            Self::Whole(client) => client.handle_eof(),
+            Self::Halves(_, receiver) => receiver.handle_eof(),
+        }
+    }
+
+    /// Makes the call; its request id if it is answered.
+    fn ask(&mut self, index: usize, call: &Call) -> Result<Option<u32>, Misuse> {
+        let tail = pattern(index, Bytes::RequestTail, 0, call.copied_len);
+        let left = call.tail_len - call.copied_len;
+        let inline = (left > 0).then(|| pattern(index, Bytes::RequestTail, call.copied_len, left));
+        let asked = match call.typed {
+            true => with_op(call.op, Typed { door: self, call, tail, inline }).flatten(),
+            false => None,
+        };
+        if let Some(asked) = asked {
+            return asked;
+        }
+        let fixed = [call.fixed.as_slice(), tail].concat();
+        let sent = match self {
+            Self::Whole(client) => client.request_raw(call.op, &fixed, inline, call.loud)?,
+            Self::Halves(sender, receiver) => {
+                let sent = sender.request_raw(call.op, &fixed, inline, call.loud)?;
+                sent.map_or(Ok(()), |sent| receiver.expect(sent))?;
+                sent
+            }
+        };
+        Ok(sent.map(|sent| sent.id()))
+    }
+}
+
+struct Typed<'a> {
+    door: &'a mut Door,
+    call: &'a Call,
+    tail: Inline,
+    inline: Option<Inline>,
+}
+
+impl ForOp for Typed<'_> {
+    /// Nothing when the bytes are no request.
+    type Out = Option<Result<Option<u32>, Misuse>>;
+
+    fn call<O: Op>(self) -> Self::Out {
+        let request = O::take(&mut self.call.fixed.as_slice()).ok()?;
+        let answered = match self.call.loud {
+            loud if loud == request.wants_reply() => Answered::AsUsual,
+            true => Answered::Always,
+            false => Answered::Never,
+        };
+        let sent = match self.door {
+            Door::Whole(client) => client.request_with(&request, self.tail, self.inline, answered),
+            Door::Halves(sender, receiver) => {
+                let expect = |sent: Option<hipr_proto::Call>| {
+                    sent.map_or(Ok(()), |sent| receiver.expect(sent))?;
+                    Ok(sent)
+                };
+                sender.request_with(&request, self.tail, self.inline, answered).and_then(expect)
+            }
+        };
+        Some(sent.map(|sent| sent.map(|sent| sent.id())))
+    }
+}
+
+/// A reply whose tail is still arriving.
+struct Arriving {
+    call: usize,
+    learned: Learned,
+    intact: bool,
+    left: u64,
+}
+
+pub(super) struct ClientSide<'c> {
+    script: &'c Script,
+    door: Door,
+    outbox: Outbox<Inline>,
+    input: Vec<u8>,
+    open_max: usize,
+    /// The next call.
+    next: usize,
+    /// Request ids and places of calls that are not resolved.
+    unresolved: VecDeque<(u32, usize)>,
+    arriving: Option<Arriving>,
+    asked_bytes: u64,
+    polled_bytes: u64,
+    has_half_closed: bool,
+    has_ended: bool,
+}
+
+impl<'c> ClientSide<'c> {
+    pub(super) fn new(script: &'c Script, options: &Options) -> Self {
+        let limits = Limits { open_max: options.client_open_max, ..Limits::default() };
+        let client = Client::new(limits);
+        let door = if options.client_in_halves {
+            let (sender, receiver) = client.into_halves();
+            Door::Halves(sender, receiver)
+        } else {
+            Door::Whole(client)
+        };
+        Self {
+            script,
+            door,
+            outbox: Outbox::new(),
+            input: Vec::new(),
+            open_max: options.client_open_max,
+            next: 0,
+            unresolved: VecDeque::new(),
+            arriving: None,
+            asked_bytes: 0,
+            polled_bytes: 0,
+            has_half_closed: false,
+            has_ended: false,
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether all calls were made and nothing of them is left on this side.
+    pub(super) fn has_said_all(&self) -> bool {
+        self.next >= self.script.0.len() && self.asked_bytes == self.polled_bytes && self.outbox.is_empty()
+    }
+
+    /// The program makes its next call, if it is not waiting.
+    pub(super) fn ask(&mut self, waits: bool, up: &mut Pipe, trace: &mut Trace) -> bool {
+        let index = self.next;
+        if self.has_ended || self.has_half_closed || (waits && !self.unresolved.is_empty()) {
+            return false;
+        }
+        let Some(call) = self.script.0.get(index) else {
+            self.door.flush();
+            return false;
+        };
+        let waiting = self.door.waiting();
+        let queued_bytes = (self.asked_bytes - self.polled_bytes) as usize;
+        let is_full = waiting >= self.open_max && call.loud;
+        if is_full && matches!(self.door, Door::Halves(..)) {
+            // Whoever has the halves on two threads looks first.
+            return false;
+        }
+        match self.door.ask(index, call) {
+            Ok(id) => {
+                self.next += 1;
+                self.asked_bytes += 24 + call.fixed.len() as u64 + call.tail_len;
+                up.note_message_end(self.asked_bytes);
+                self.unresolved.extend(id.map(|id| (id, index)));
+                let waiting = self.door.waiting();
+                let end_byte = self.asked_bytes;
+                trace.events.push(Event::Asked { call: index, id, waiting, queued_bytes, end_byte });
+                true
+            }
+            Err(why @ (Misuse::Unflushed { .. } | Misuse::TooManyCalls { .. })) => {
+                trace.events.push(Event::Declined { call: index, why, waiting, queued_bytes });
+                false
+            }
+            Err(why) => {
+                self.next += 1;
+                trace.events.push(Event::Refused { side: Side::Client, why });
+                true
+            }
+        }
+    }
+
+    /// Bytes leave.
+    pub(super) fn write(&mut self, moves: &mut Moves<'_>, flushes_late: bool, up: &mut Pipe) -> bool {
+        if self.has_ended || self.has_half_closed {
+            return false;
+        }
+        if self.door.wants_flush() || (!flushes_late && moves.perhaps()) {
+            let before = self.outbox.len_bytes();
+            self.door.poll_transmit(&mut self.outbox);
+            self.polled_bytes += (self.outbox.len_bytes() - before) as u64;
+        }
+        moves.write(&mut self.outbox, up, |_, _| {})
+    }
+
+    /// Bytes come.
+    pub(super) fn read(
+        &mut self,
+        moves: &mut Moves<'_>,
+        (up, down): (&mut Pipe, &mut Pipe),
+        trace: &mut Trace,
+    ) -> Found {
+        if self.has_ended {
+            return Found::Bytes(0);
+        }
+        let mut input = std::mem::take(&mut self.input);
+        let found = moves.read(down, &mut input);
+        match found {
+            Found::Bytes(0) => {}
+            Found::Bytes(_) => {
+                if self.parse(&input, trace).is_err() {
+                    self.probe(trace);
+                    self.lose(up, down, trace);
+                }
+            }
+            Found::End => {
+                let end = self.door.handle_eof();
+                trace.events.push(Event::ClientEnd(end));
+                if end.is_err() {
+                    self.probe(trace);
+                    self.lose(up, down, trace);
+                } else {
+                    self.has_ended = true;
+                    up.close();
+                }
+            }
+            Found::Reset => self.lose(up, down, trace),
+        }
+        input.clear();
+        self.input = input;
+        found
+    }
+
+    fn parse(&mut self, mut input: &[u8], trace: &mut Trace) -> Result<(), Fatal> {
+        loop {
+            let answer = match self.door.handle_input(&mut input) {
+                Ok(answer) => answer,
+                Err(why) => {
+                    trace.events.push(Event::ClientEnd(Err(why)));
+                    return Err(why);
+                }
+            };
+            match answer {
+                Answer::NeedMore => {
+                    if !input.is_empty() {
+                        trace.events.push(Event::InputLeft { side: Side::Client, len: input.len() });
+                    }
+                    return Ok(());
+                }
+                Answer::Reply(reply) => {
+                    let (call, event) = seen(&reply, &self.unresolved);
+                    let Event::Reply { error, fixed, inline, .. } = event else { continue };
+                    trace.events.push(event);
+                    let Some(call) = call else { continue };
+                    let learned = Learned { error, fixed_len: fixed.len as usize, inline_len: inline };
+                    let intact = fixed.wrong_at.is_none();
+                    self.arriving = Some(Arriving { call, learned, intact, left: inline });
+                }
+                Answer::Data { bytes, last } => {
+                    let Some(arriving) = &mut self.arriving else {
+                        let bytes = Pieces { len: bytes.len() as u64, wrong_at: Some(0) };
+                        trace.events.push(Event::ReplyData { bytes, last });
+                        continue;
+                    };
+                    let offset = arriving.learned.inline_len - arriving.left;
+                    let call = arriving.call;
+                    let bytes = Pieces::compare(bytes, offset, |offset, len| {
+                        pattern(call, Bytes::ReplyTail, offset, len)
+                    });
+                    arriving.intact &= bytes.wrong_at.is_none();
+                    arriving.left = arriving.left.saturating_sub(bytes.len);
+                    trace.events.push(Event::ReplyData { bytes, last });
+                }
+            }
+            if let Some(Arriving { call, learned, intact, .. }) =
+                self.arriving.take_if(|arriving| arriving.left == 0)
+            {
+                self.unresolved.retain(|(_, place)| *place != call);
+                trace.events.push(Event::Resolved { call, learned: Some(learned), intact });
+            }
+        }
+    }
+
+    /// After the end: whatever comes, the answer stays.
+    fn probe(&mut self, trace: &mut Trace) {
+        for probe in PROBES {
+            let event = match self.door.handle_input(&mut &**probe) {
+                Err(why) => Event::ClientEnd(Err(why)),
+                Ok(Answer::Reply(reply)) => seen(&reply, &self.unresolved).1,
+                Ok(Answer::Data { bytes, last }) => {
+                    Event::ReplyData { bytes: Pieces { len: bytes.len() as u64, wrong_at: None }, last }
+                }
+                Ok(Answer::NeedMore) => Event::Revived { side: Side::Client },
+            };
+            trace.events.push(event);
+        }
+        trace.events.push(Event::ClientEnd(self.door.handle_eof()));
+    }
+
+    /// All is said; the other side may still answer.
+    pub(super) fn half_close(&mut self, up: &mut Pipe) -> bool {
+        up.close();
+        !std::mem::replace(&mut self.has_half_closed, true)
+    }
+
+    /// The connection is over for this side.
+    pub(super) fn lose(&mut self, up: &mut Pipe, down: &mut Pipe, trace: &mut Trace) {
+        if self.has_ended {
+            return;
+        }
+        self.has_ended = true;
+        trace.events.push(Event::Lost(Side::Client));
+        up.close();
+        down.abandon();
+        let lost = self.unresolved.drain(..);
+        trace.events.extend(lost.map(|(_, call)| Event::Resolved { call, learned: None, intact: true }));
+    }
+}
+
+/// A reply as the trace has it, and the call that it answers.
+fn seen(reply: &Reply<'_>, unresolved: &VecDeque<(u32, usize)>) -> (Option<usize>, Event) {
+    let id = reply.call.id();
+    let call = unresolved.iter().find(|(waiting, _)| *waiting == id).map(|(_, call)| *call);
+    let fixed = Pieces::compare(reply.fixed, 0, |offset, len| match (reply.error, call) {
+        (None, Some(call)) => pattern(call, Bytes::ReplyFixed, offset, len),
+        _ => usize::try_from(len).ok().and_then(|len| ZEROS.get(..len)).unwrap_or(&[]),
+    });
+    let (op, error, inline) = (reply.call.op(), reply.error, reply.inline);
+    (call, Event::Reply { id, op, error, fixed, inline })
+}

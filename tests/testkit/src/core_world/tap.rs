@@ -1,0 +1,76 @@
+//! Looks at what a server sends, without any code of the protocol's.
+
+use hipr_proto::Opcode;
+
+use super::pipe::Pipe;
+use super::server::HEADER_BYTES;
+use crate::trace::{Event, Trace};
+
+/// Takes a stream of replies apart.
+#[derive(Debug, Default)]
+pub(super) struct Tap {
+    /// A header and an error code, as far as they are there.
+    head: Vec<u8>,
+    /// Bytes of the frame that are still to come after them.
+    left: u64,
+    end_byte: u64,
+    is_lost: bool,
+}
+
+const MAGIC: u32 = 0x4849_5052;
+const ERROR_CODE_BYTES: u64 = 4;
+
+impl Tap {
+    /// Bytes that are about to be written.
+    pub(super) fn pass(&mut self, mut bytes: &[u8], down: &mut Pipe, trace: &mut Trace) {
+        while !bytes.is_empty() && !self.is_lost {
+            let n = usize::try_from(self.left).map_or(bytes.len(), |left| left.min(bytes.len()));
+            if n > 0 {
+                bytes = bytes.get(n..).unwrap_or(&[]);
+                self.left -= n as u64;
+                continue;
+            }
+            // A header; then an error code, if the payload has room for one.
+            let want = if self.head.len() < HEADER_BYTES { HEADER_BYTES } else { HEADER_BYTES + 4 };
+            let n = (want - self.head.len()).min(bytes.len());
+            let (head, rest) = bytes.split_at(n);
+            self.head.extend_from_slice(head);
+            bytes = rest;
+            if self.head.len() == want {
+                self.take_head(down, trace);
+            }
+        }
+    }
+
+    fn take_head(&mut self, down: &mut Pipe, trace: &mut Trace) {
+        let payload_len = u64::from_le_bytes(self.at(12));
+        let magic = u32::from_le_bytes(self.at(0));
+        if magic != MAGIC {
+            self.is_lost = true;
+            trace.events.push(Event::NoFrame { magic });
+            return;
+        }
+        let has_code = self.head.len() > HEADER_BYTES;
+        if !has_code {
+            self.end_byte += HEADER_BYTES as u64 + payload_len;
+            down.note_message_end(self.end_byte);
+            if payload_len >= ERROR_CODE_BYTES {
+                return;
+            }
+        }
+        trace.events.push(Event::Frame {
+            id: u32::from_le_bytes(self.at(8)),
+            op: Opcode(u16::from_le_bytes(self.at(6))),
+            flags: u32::from_le_bytes(self.at(20)),
+            error: has_code.then(|| i32::from_le_bytes(self.at(HEADER_BYTES))),
+            payload_len,
+            end_byte: self.end_byte,
+        });
+        self.left = if has_code { payload_len - ERROR_CODE_BYTES } else { payload_len };
+        self.head.clear();
+    }
+
+    fn at<const N: usize>(&self, offset: usize) -> [u8; N] {
+        self.head.get(offset..offset + N).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; N])
+    }
+}
