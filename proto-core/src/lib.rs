@@ -17,6 +17,7 @@
 //! * [`Server`] is a [`Receiver`] (where the socket is read) and a [`Responder`] (where requests are carried out);
 //!   [`Client`] is a [`Sender`] and a [`ReplyReceiver`]. The halves can live on two threads.
 //! * [`deferred`] tells when the error of an unanswered request is reported.
+//! * [`transport`] (`docs/transport.md`) tells how to carry it over something new; `examples/pipe-transport.rs` does so.
 //!
 //! Methods come in four kinds: getters; handlers (`handle_*`), which take what came in; commands; polling (`poll_*`), which
 //! gives what has to go out and is called after handlers and commands. Incoming bytes are borrowed, bulk bytes are handed on
@@ -80,6 +81,11 @@ pub const DEFAULT_PORT: u16 = 18515;
 
 pub mod deferred;
 pub mod op;
+
+// A page of documentation: `cargo doc` shows it, `cargo test` compiles and runs its code.
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../../docs/transport.md")]
+pub mod transport {}
 
 mod client;
 mod error;

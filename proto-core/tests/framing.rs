@@ -186,6 +186,10 @@ fn read_requests(limits: Limits, bytes: &[u8], way: &Way, retire: &[bool]) -> Tr
     }
     let end = receiver.handle_eof();
     assert_eq!(receiver.handle_eof(), end, "it stays so");
+    if let Err(why) = end {
+        let mut good = &Header::new(Opcode::PING, 1, 0, 0).to_bytes()[..];
+        assert_eq!(receiver.handle_input(&mut good).map(|_| ()), Err(why), "nothing comes after the end");
+    }
     assert_eq!(receiver.is_between_messages(), end.is_ok());
     (events, end)
 }
@@ -422,5 +426,8 @@ fn read_replies(limits: Limits, calls: &[Expected], bytes: &[u8], way: &Way) -> 
     }
     let end = receiver.handle_eof();
     assert_eq!(receiver.handle_eof(), end, "it stays so");
+    if let Err(why) = end {
+        assert_eq!(receiver.handle_input(&mut &[0; 500][..]), Err(why), "nothing comes after the end");
+    }
     (events, end)
 }
