@@ -3,11 +3,10 @@
 
 use hipr_proto::op::{self, Param, kind};
 use hipr_proto::{FLAG_NO_REPLY, Header, HipError, Opcode, VERSION};
-use hipr_tests::{WireClient, WorkerProcess};
+use hipr_tests::{WireClient, WorkerProcess, eventually};
 use std::io::Write;
 use std::net::Shutdown;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// The demo's kernels.
 static KERNELS: &[u8] = include_bytes!("../demo/kernels.co");
@@ -49,15 +48,6 @@ fn a_minor_version_is_served() {
     let minor = Header { version: VERSION | 1, ..Header::new(Opcode::PING, 77, 0, FLAG_NO_REPLY) };
     client.stream().write_all(&minor.to_bytes()).expect("the worker reads");
     assert_eq!(client.call(&op::Ping {}), Ok(()));
-}
-
-/// Waits until `condition` holds; a worker that never gets there fails the test.
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]

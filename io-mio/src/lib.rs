@@ -18,7 +18,8 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::{debug, info};
 
-use crate::listen::{Listen, tune};
+pub use crate::listen::Listen;
+use crate::listen::tune;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);

@@ -19,8 +19,10 @@ const BACKLOG: i32 = 4096;
 /// Connections accepted before the others get their turn.
 const TURN: u32 = 256;
 
+/// A listening socket in a poll, edge-triggered: accepts until there is nothing to accept, and waits when the system has no
+/// descriptor. Times are milliseconds of any clock that only goes forward.
 #[derive(Debug)]
-pub(crate) struct Listen {
+pub struct Listen {
     listener: TcpListener,
     readable: bool,
     /// The next try after a refusal.
@@ -31,33 +33,38 @@ pub(crate) struct Listen {
 }
 
 impl Listen {
-    pub(crate) fn new(mut listener: TcpListener, registry: &Registry, token: Token) -> io::Result<Self> {
+    /// Listens on `listener` and registers it as `token`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(mut listener: TcpListener, registry: &Registry, token: Token) -> io::Result<Self> {
         SockRef::from(&listener).listen(BACKLOG)?;
         registry.register(&mut listener, token, Interest::READABLE)?;
         Ok(Self { listener, readable: true, retry_ms: None, left: TURN, refused: false })
     }
 
-    pub(crate) fn handle_readable(&mut self) {
+    /// The poll says that it can be read.
+    pub fn handle_readable(&mut self) {
         self.readable = true;
     }
 
     /// A connection was closed: there is a descriptor again.
-    pub(crate) fn handle_descriptor_free(&mut self) {
+    pub fn handle_descriptor_free(&mut self) {
         self.retry_ms = None;
     }
 
     /// When to try again, if the system refused.
-    pub(crate) fn retry_ms(&self) -> Option<u64> {
+    pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms.filter(|_| self.readable)
     }
 
     /// Whether a try makes sense now.
-    pub(crate) fn is_ready(&self, now_ms: u64) -> bool {
+    pub fn is_ready(&self, now_ms: u64) -> bool {
         self.readable && self.retry_ms.is_none_or(|at| at <= now_ms)
     }
 
     /// The next connection; `None` when there is none, or enough for this turn.
-    pub(crate) fn accept(&mut self, now_ms: u64) -> Option<(TcpStream, SocketAddr)> {
+    pub fn accept(&mut self, now_ms: u64) -> Option<(TcpStream, SocketAddr)> {
         while self.is_ready(now_ms) {
             if self.left == 0 {
                 self.left = TURN;

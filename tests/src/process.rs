@@ -4,26 +4,66 @@ use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
 
 /// `hipr worker`; killed when dropped.
 pub struct WorkerProcess {
     child: Child,
     address: SocketAddr,
+    log: Option<NamedTempFile>,
 }
 
 impl WorkerProcess {
     /// Starts `hipr`, the program at that path, as a worker on a free loopback port.
     pub fn start(hipr: &Path, device: &str) -> Self {
-        let mut child = Command::new(hipr)
-            .args(["worker", "--listen", "127.0.0.1:0", "--device", device])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("hipr starts");
+        Self::spawn(hipr, &["--device", device], None)
+    }
+
+    /// The same with any options, and with its log kept for [`log`](Self::log).
+    pub fn start_logged(hipr: &Path, options: &[&str]) -> Self {
+        Self::spawn(hipr, options, Some(NamedTempFile::new().expect("a file")))
+    }
+
+    fn spawn(hipr: &Path, options: &[&str], log: Option<NamedTempFile>) -> Self {
+        let mut command = Command::new(hipr);
+        command.args(["worker", "--listen", "127.0.0.1:0"]).args(options).stdout(Stdio::piped());
+        if let Some(log) = &log {
+            command.stderr(log.reopen().expect("the file is there"));
+        }
+        let mut child = command.spawn().expect("hipr starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
         let address = line.trim_start_matches("listening on ").trim().parse();
-        Self { child, address: address.unwrap_or_else(|_| panic!("an address, not {line:?}")) }
+        let address = address.unwrap_or_else(|_| panic!("an address, not {line:?}"));
+        Self { child, address, log }
+    }
+
+    /// What it has logged so far.
+    pub fn log(&self) -> String {
+        let log = self.log.as_ref().expect("a worker whose log is kept");
+        fs::read_to_string(log.path()).expect("the log is text")
+    }
+
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The processes that it started and has not taken note of the end of, oldest first.
+    pub fn children(&self) -> Vec<u32> {
+        let processes = fs::read_dir("/proc").expect("Linux").flatten();
+        let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut children: Vec<u32> =
+            numbers.filter(|&pid| stat(pid).is_some_and(|(_, parent)| parent == self.pid())).collect();
+        children.sort_unstable();
+        children
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("it ends")
     }
 
     /// Where it listens.
@@ -75,5 +115,26 @@ impl Drop for WorkerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// State letter and parent of a process; `None` if there is none with this number.
+fn stat(pid: u32) -> Option<(char, u32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// Whether a process is there and not dead.
+pub fn process_lives(pid: u32) -> bool {
+    stat(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+}
+
+/// Waits until `condition` holds; a worker that never gets there fails the test.
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
