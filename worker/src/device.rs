@@ -15,6 +15,8 @@
 //! Stream handles 0 and 1 are the legacy null stream, 2 is the per-thread stream (HIP API: hipStreamLegacy,
 //! hipStreamPerThread); all others were made by [`Context::stream_create`].
 
+mod choice;
+pub mod hip;
 pub mod null;
 pub mod script;
 pub mod sim;
@@ -23,6 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 
+pub use choice::{DeviceChoice, DeviceKind, open};
 pub use hipr_proto::op::Param;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
@@ -32,8 +35,8 @@ use hipr_proto::{HipError, HipResult};
 pub enum NoDevice {
     /// There is none of this name.
     Unknown(String),
-    /// There will be, but it is not built yet.
-    NotBuilt(&'static str),
+    /// There is no HIP runtime that can be used.
+    NoRuntime(hip_sys::LoadError),
     /// The system does not give what it needs.
     System(&'static str, std::io::Error),
 }
@@ -41,8 +44,10 @@ pub enum NoDevice {
 impl fmt::Display for NoDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(name) => write!(f, "there is no device '{name}'; there are sim, null and hip"),
-            Self::NotBuilt(name) => write!(f, "the device '{name}' is not built yet; use sim"),
+            Self::Unknown(name) => {
+                write!(f, "there is no device '{name}'; there are auto, hip, sim and null")
+            }
+            Self::NoRuntime(why) => write!(f, "the device 'hip' cannot be had: {why}"),
             Self::System(name, why) => write!(f, "the device '{name}' cannot be had: {why}"),
         }
     }
@@ -50,20 +55,12 @@ impl fmt::Display for NoDevice {
 
 impl std::error::Error for NoDevice {}
 
-/// The device of this name: `sim` or `null`. (Tests make their [`script::Script`] themselves.)
+/// The device of this name: `auto`, `hip`, `sim` or `null`. (Tests make their [`script::Script`] themselves.)
 ///
 /// # Errors
 /// There is none, or it cannot be had.
 pub fn by_name(name: &str) -> Result<Arc<dyn Device>, NoDevice> {
-    match name {
-        "sim" => match sim::Sim::new(hipr_sim::Config::default()) {
-            Ok(device) => Ok(Arc::new(device)),
-            Err(why) => Err(NoDevice::System("sim", why)),
-        },
-        "null" => Ok(Arc::new(null::Null)),
-        "hip" => Err(NoDevice::NotBuilt("hip")),
-        _ => Err(NoDevice::Unknown(name.into())),
-    }
+    open(&name.parse::<DeviceKind>()?.into())
 }
 
 /// A source of GPUs.
@@ -281,6 +278,12 @@ pub struct BlockSize {
 pub trait Context: Send {
     // ---- devices -----------------------------------------------------------------------------------------------------
 
+    /// What every request is answered with that needs a device, on a machine without one: `NO_DEVICE`. The default is for
+    /// devices that are there.
+    fn available(&self) -> HipResult<()> {
+        Ok(())
+    }
+
     /// How many devices there are (HIP API: hipGetDeviceCount).
     fn device_count(&self) -> HipResult<i32>;
 
@@ -349,16 +352,72 @@ pub trait Context: Send {
     /// Frees in stream order (HIP API: hipFreeAsync).
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()>;
 
-    /// Enqueues a write of `bytes` (packed, exactly the region's length).
-    fn enqueue_write(&mut self, dst: Region, bytes: Box<[u8]>, stream: u64) -> HipResult<()>;
+    /// How managed memory will be used (HIP API: hipMemAdvise). The default is a device to which that makes no difference.
+    fn advise(&mut self, _ptr: u64, _len_bytes: u64, _advice: i32, _device: i32) -> HipResult<()> {
+        Ok(())
+    }
 
-    /// Ready when a copy that is ordered in `stream` could run now. Reports no error: those stay for `poll_sync`.
-    fn poll_ready(&mut self, stream: u64) -> Poll<()>;
+    /// Moves managed memory in stream order (HIP API: hipMemPrefetchAsync). The default is as [`advise`](Self::advise)'s.
+    fn prefetch(&mut self, _ptr: u64, _len_bytes: u64, _device: i32, _stream: u64) -> HipResult<()> {
+        Ok(())
+    }
+
+    // Bytes to the device. A device with memory of its own takes them piece by piece in stream order: `poll_write`. One
+    // whose memory is at hand writes at once, when the stream is ready: `poll_ready`, `write`, and `enqueue_write` until then.
+
+    /// Ready when a copy that is ordered in `stream` could be given to the device now. Reports no error: those stay for
+    /// `poll_sync`. The default is a device that keeps the order itself.
+    fn poll_ready(&mut self, _stream: u64) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    /// Enqueues a write of `bytes` (packed, exactly the region's length). Only called while `poll_ready` is pending.
+    #[allow(clippy::boxed_local, reason = "devices that have it keep the bytes")]
+    fn enqueue_write(&mut self, _dst: Region, _bytes: Box<[u8]>, _stream: u64) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
 
     /// Writes `bytes` at packed offset `offset` of `dst`, at once. Called after [`poll_ready`](Self::poll_ready) was ready.
-    fn write(&mut self, dst: &Region, offset: u64, bytes: &[u8]) -> HipResult<()>;
+    fn write(&mut self, _dst: &Region, _offset: u64, _bytes: &[u8]) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
 
-    /// Reads packed bytes from `offset` on, at once, and fills `out`. Called after [`poll_sync`](Self::poll_sync) was ready.
+    /// Takes bytes that belong at packed offset `offset` of `dst`, to be written in the order of `stream`, and says how many: at
+    /// least one, from the first on. Called after [`poll_ready`](Self::poll_ready) was ready. The default
+    /// [`write`](Self::write)s them all.
+    fn poll_write(
+        &mut self,
+        dst: &Region,
+        offset: u64,
+        bytes: &[u8],
+        _stream: u64,
+    ) -> Poll<HipResult<usize>> {
+        Poll::Ready(self.write(dst, offset, bytes).map(|()| bytes.len()))
+    }
+
+    /// Ready when what [`poll_write`](Self::poll_write) took for the stream has arrived: a copy that the client calls
+    /// synchronous ends then. The default is a device that writes at once.
+    fn poll_written(&mut self, _stream: u64) -> Poll<HipResult<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    // Bytes from the device.
+
+    /// How many of the `len` (more than 0) packed bytes at `offset` of `src` can be [read](Self::read) now: at least one. Called
+    /// after [`poll_sync`](Self::poll_sync) was ready, with rising offsets; a device may go on with the bytes behind
+    /// these meanwhile. The default is a device that reads at once.
+    fn poll_fetched(
+        &mut self,
+        _src: &Region,
+        _offset: u64,
+        len: usize,
+        _stream: u64,
+    ) -> Poll<HipResult<usize>> {
+        Poll::Ready(Ok(len))
+    }
+
+    /// Reads packed bytes from `offset` on, at once, and fills `out`, which is not longer than
+    /// [`poll_fetched`](Self::poll_fetched) said.
     fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()>;
 
     /// Enqueues a copy between regions of equal width, height and depth.

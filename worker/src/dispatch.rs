@@ -39,6 +39,8 @@ pub(crate) enum Step {
         dst: Region,
         /// In which order.
         stream: u64,
+        /// Whether the bytes must have arrived before the next request begins.
+        waits: bool,
     },
     /// Wait for the stream; the reply brings this region's bytes.
     Read {
@@ -138,6 +140,18 @@ macro_rules! routes {
     };
 }
 
+/// Whether an operation is answered with the device's absence on a machine without one. The runtime knows its version and the
+/// texts of errors all the same.
+pub(crate) fn needs_device(op: Opcode) -> bool {
+    !matches!(
+        op,
+        Opcode::RUNTIME_GET_VERSION
+            | Opcode::DRIVER_GET_VERSION
+            | Opcode::GET_ERROR_NAME
+            | Opcode::GET_ERROR_STRING
+    )
+}
+
 /// The answer to operations that this worker does not have.
 fn not_supported() -> HipResult<Step> {
     Err(HipError::NOT_SUPPORTED)
@@ -224,15 +238,17 @@ impl Visit for Call<'_> {
         mem_prefetch_async(MemPrefetchAsync) = memory::prefetch;
 
         memcpy(Memcpy) = copy::flat;
-        memcpy_async(Memcpy) = copy::flat;
+        memcpy_async(Memcpy) = |call: &mut Self, r| copy::unawaited(copy::flat(call, r));
         memcpy_2d(Memcpy2D) = copy::rows;
-        memcpy_2d_async(Memcpy2D) = copy::rows;
+        memcpy_2d_async(Memcpy2D) = |call: &mut Self, r| copy::unawaited(copy::rows(call, r));
         memcpy_3d(Memcpy3D) = copy::slices;
-        memcpy_3d_async(Memcpy3D) = copy::slices;
+        memcpy_3d_async(Memcpy3D) = |call: &mut Self, r| copy::unawaited(copy::slices(call, r));
         memcpy_dtod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
         memcpy_dtod_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
         memcpy_htod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r });
-        memcpy_htod_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r });
+        memcpy_htod_async(Memcpy) = |call: &mut Self, r| {
+            copy::unawaited(copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r }))
+        };
         memcpy_dtoh(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
         memcpy_dtoh_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
         memcpy_peer(MemcpyPeer) = copy::peer;

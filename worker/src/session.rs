@@ -13,18 +13,18 @@ use std::mem;
 use std::rc::Rc;
 use std::task::Poll;
 
-use hipr_io::{Batch, Body, BodyPool, ConnId, Item, Notice};
+use hipr_io::{Batch, Body, BodyPool, ConnId, Item, Notice, Span};
 use hipr_proto::{
     Class, HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket, visit,
 };
 
 use crate::SessionLimits;
 use crate::device::{Device, Region, WaitFor, Waker};
-use crate::dispatch::{Call, Step};
+use crate::dispatch::{Call, Step, needs_device};
 use crate::stats::Requests;
 
 pub(crate) use owned::{Allocation, Origin, Owned};
-use state::{Collected, State, Wait};
+use state::{Collected, State, Wait, Write};
 
 /// What a session uses of the worker.
 pub(crate) struct Env<'a> {
@@ -187,25 +187,38 @@ impl Session {
                 Some(Item::Data { .. }) => {}
                 None => return self.starved(State::Idle),
             },
-            State::Wait { ticket, wait } => match self.poll_wait(&wait) {
+            State::Wait { ticket, wait } => match self.poll_wait(env, &wait) {
                 Poll::Pending => {
                     self.state = State::Wait { ticket, wait };
                     return Poll::Pending;
                 }
                 Poll::Ready(result) => self.finish_wait(ticket, wait, result),
             },
-            State::Read { src, offset } => self.read_chunk(env, src, offset),
-            State::Write { ticket, dst, stream, offset, ready: false } => {
+            State::Read { src, stream, offset } => {
+                return self.read_chunk(env, src, stream, offset).map(|()| true);
+            }
+            State::Write { write, ready: false } => {
+                let stream = write.stream;
                 let ready = match self.owned.context() {
                     Ok(context) => context.poll_ready(stream),
                     Err(_) => Poll::Ready(()),
                 };
-                self.state = State::Write { ticket, dst, stream, offset, ready: ready.is_ready() };
+                self.state = State::Write { write, ready: ready.is_ready() };
                 if ready.is_pending() {
                     return Poll::Pending;
                 }
                 self.owned.unstage(Some(stream));
             }
+            State::Held { write, span, from, last } => {
+                return self.write_bytes(write, span, from, last).map(|()| true);
+            }
+            State::Write { write, ready: true } => match self.next_item() {
+                Some(Item::Data { span, last }) => {
+                    return self.write_bytes(write, span, 0, last).map(|()| true);
+                }
+                Some(Item::Request { .. }) => return Poll::Ready(false),
+                None => return self.starved(State::Write { write, ready: true }),
+            },
             state => match self.next_item() {
                 Some(Item::Data { span, last }) => {
                     let Some(batch) = self.queue.pop_front() else { return Poll::Ready(true) };
@@ -240,7 +253,7 @@ impl Session {
     }
 
     /// Starts a request. `false`: the session is over.
-    fn begin(&mut self, env: &Env<'_>, ticket: Ticket, op: Opcode, fixed: hipr_io::Span, tail: u64) -> bool {
+    fn begin(&mut self, env: &Env<'_>, ticket: Ticket, op: Opcode, fixed: Span, tail: u64) -> bool {
         if let Some(error) = self.responder.admit(&ticket) {
             self.fail(ticket, error, tail > 0);
             return true;
@@ -267,6 +280,9 @@ impl Session {
     ) -> HipResult<Step> {
         if op.info().is_some_and(|info| info.class != Class::Exempt) {
             self.owned.open(env.device, env.waker)?;
+            if needs_device(op) {
+                self.owned.context_ref()?.available()?;
+            }
         }
         self.reply.clear();
         let (owned, reply) = (&mut self.owned, &mut self.reply);
@@ -292,7 +308,10 @@ impl Session {
                 }
                 return true;
             }
-            Step::Write { dst, stream } => return self.begin_write(env, ticket, dst, stream, tail),
+            Step::Write { dst, stream, waits } => {
+                let write = Write { ticket, dst, stream, offset: 0, waits };
+                return self.begin_write(env, write, tail);
+            }
             Step::Collect if tail > 0 => {
                 State::Collect { ticket, collected: Collected::new(env.collected_bytes) }
             }
@@ -323,11 +342,12 @@ impl Session {
     }
 
     /// Bytes to the device: at once if the stream is idle; collected and enqueued if they are few; else when it is idle.
-    fn begin_write(&mut self, env: &Env<'_>, ticket: Ticket, dst: Region, stream: u64, tail: u64) -> bool {
+    fn begin_write(&mut self, env: &Env<'_>, write: Write, tail: u64) -> bool {
+        let stream = write.stream;
         let ready = match self.owned.context() {
             Ok(context) => context.poll_ready(stream).is_ready(),
             Err(error) => {
-                self.fail(ticket, error, true);
+                self.fail(write.ticket, error, true);
                 return true;
             }
         };
@@ -339,11 +359,46 @@ impl Session {
             limits.staged_max_bytes.saturating_sub(self.owned.staged_bytes()).min(limits.stage_max_bytes);
         self.state = match usize::try_from(tail) {
             Ok(len) if !ready && len <= room => {
+                let Write { ticket, dst, stream, .. } = write;
                 State::Stage { ticket, dst, stream, bytes: Vec::with_capacity(len) }
             }
-            _ => State::Write { ticket, dst, stream, offset: 0, ready },
+            _ => State::Write { write, ready },
         };
         true
+    }
+
+    /// Gives the device the bytes of `span`, in the batch at the front, from `from` on.
+    fn write_bytes(&mut self, mut write: Write, span: Span, mut from: usize, last: bool) -> Poll<()> {
+        let bytes = self.queue.front().map_or(&[][..], |batch| batch.data(span));
+        while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
+            let Write { dst, offset, stream, .. } = write;
+            let taken = match self.owned.context() {
+                Ok(context) => context.poll_write(&dst, offset, rest, stream),
+                Err(error) => Poll::Ready(Err(error)),
+            };
+            match taken {
+                Poll::Ready(Ok(len)) => {
+                    from += len;
+                    write.offset += len as u64;
+                }
+                Poll::Ready(Err(error)) => {
+                    self.fail(write.ticket, error, !last);
+                    return Poll::Ready(());
+                }
+                Poll::Pending => {
+                    self.state = State::Held { write, span, from, last };
+                    return Poll::Pending;
+                }
+            }
+        }
+        if !last {
+            self.state = State::Write { write, ready: true };
+        } else if write.waits {
+            self.state = State::Wait { ticket: write.ticket, wait: Wait::Written(write.stream) };
+        } else {
+            self.complete(write.ticket, Outcome::ok(&()));
+        }
+        Poll::Ready(())
     }
 
     /// Bytes of a tail.
@@ -392,33 +447,30 @@ impl Session {
                 }
                 self.complete(ticket, result.into());
             }
-            State::Write { ticket, dst, stream, offset, ready } => {
-                match self.owned.context().and_then(|context| context.write(&dst, offset, bytes)) {
-                    Err(error) => self.fail(ticket, error, !last),
-                    Ok(()) if last => self.complete(ticket, Outcome::ok(&())),
-                    Ok(()) => {
-                        let offset = offset + bytes.len() as u64;
-                        self.state = State::Write { ticket, dst, stream, offset, ready };
-                    }
-                }
-            }
             State::Skip { ticket, error } if last => self.complete(ticket, Outcome::error(error)),
-            state @ (State::Skip { .. } | State::Idle | State::Wait { .. } | State::Read { .. }) => {
-                self.state = state
-            }
+            // All others do not wait for data, or take it themselves.
+            state => self.state = state,
         }
     }
 
     // ---- waits -------------------------------------------------------------------------------------------------------
 
-    fn poll_wait(&mut self, wait: &Wait) -> Poll<HipResult<()>> {
+    fn poll_wait(&mut self, env: &Env<'_>, wait: &Wait) -> Poll<HipResult<()>> {
         let context = match self.owned.context() {
             Ok(context) => context,
             Err(error) => return Poll::Ready(Err(error)),
         };
         match *wait {
             Wait::Sync(what) => context.poll_sync(what),
+            Wait::Written(stream) => context.poll_written(stream),
             Wait::Read { stream, .. } => context.poll_sync(WaitFor::Stream(stream)),
+            Wait::Fetch { src, stream } => {
+                let len = usize::try_from(src.len_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
+                match len.min(env.limits.chunk_bytes) {
+                    0 => Poll::Ready(Ok(())),
+                    len => context.poll_fetched(&src, 0, len, stream).map_ok(|_| ()),
+                }
+            }
             Wait::Free(ptr) => context.poll_free(ptr),
             Wait::Reset => context.poll_sync(WaitFor::Device),
         }
@@ -428,7 +480,7 @@ impl Session {
         match wait {
             Wait::Sync(WaitFor::Stream(stream)) => self.owned.unstage(Some(stream)),
             Wait::Sync(WaitFor::Device) => self.owned.unstage(None),
-            Wait::Sync(WaitFor::Event(_)) => {}
+            Wait::Sync(WaitFor::Event(_)) | Wait::Written(_) => {}
             Wait::Free(ptr) => {
                 if result.is_ok() {
                     self.owned.remove_allocation(ptr);
@@ -443,10 +495,16 @@ impl Session {
             Wait::Read { src, stream } => {
                 self.owned.unstage(Some(stream));
                 if result.is_ok() {
+                    self.state = State::Wait { ticket, wait: Wait::Fetch { src, stream } };
+                    return;
+                }
+            }
+            Wait::Fetch { src, stream } => {
+                if result.is_ok() {
                     let len = src.len_bytes().unwrap_or(0);
                     self.complete(ticket, Outcome::ok(&()).with_inline(Inline::Stream(len)));
                     if self.responder.stream_left() > 0 {
-                        self.state = State::Read { src, offset: 0 };
+                        self.state = State::Read { src, stream, offset: 0 };
                     }
                     return;
                 }
@@ -457,13 +515,25 @@ impl Session {
 
     /// The next bytes of a reply. Its length is announced, so bytes that cannot be read are zeros and an error of the next
     /// reply; the region was checked and waited for, so that only a device that fails does that.
-    fn read_chunk(&mut self, env: &Env<'_>, src: Region, offset: u64) {
+    fn read_chunk(&mut self, env: &Env<'_>, src: Region, stream: u64, offset: u64) -> Poll<()> {
         let left = self.responder.stream_left();
-        let len = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
+        let mut len = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
         let mut failed = None;
+        match self.owned.context().map(|context| context.poll_fetched(&src, offset, len, stream)) {
+            Ok(Poll::Pending) => {
+                self.state = State::Read { src, stream, offset };
+                return Poll::Pending;
+            }
+            Ok(Poll::Ready(Ok(fetched))) => len = fetched.clamp(1, len.max(1)),
+            Ok(Poll::Ready(Err(error))) | Err(error) => failed = Some(error),
+        }
         let chunk = env.bodies.body(len, |bytes| {
-            let read = self.owned.context().and_then(|context| context.read(&src, offset, bytes));
-            failed = read.inspect_err(|_| bytes.fill(0)).err();
+            if failed.is_none() {
+                failed = self.owned.context().and_then(|context| context.read(&src, offset, bytes)).err();
+            }
+            if failed.is_some() {
+                bytes.fill(0);
+            }
         });
         if let Some(error) = failed {
             tracing::warn!(conn = %self.conn, %error, "device memory cannot be read");
@@ -471,8 +541,9 @@ impl Session {
         }
         self.broken = self.broken.or(self.responder.push_data(chunk).err());
         if self.responder.stream_left() > 0 {
-            self.state = State::Read { src, offset: offset + len as u64 };
+            self.state = State::Read { src, stream, offset: offset + len as u64 };
         }
+        Poll::Ready(())
     }
 
     // ---- ends --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use common::*;
 use hipr_proto::op::*;
 use hipr_proto::{HipError, Opcode};
-use hipr_worker::device::{NoDevice, by_name, null::Null};
+use hipr_worker::device::{DeviceChoice, DeviceKind, NoDevice, by_name, null::Null, open};
 use hipr_worker::{Config, DEFAULT_PORT, Io, Worker};
 
 fn null() -> Config {
@@ -19,11 +19,25 @@ fn null() -> Config {
 fn devices_are_chosen_by_name() {
     assert_eq!(by_name("null").unwrap().name(), "null");
     assert_eq!(by_name("sim").unwrap().name(), "sim");
-    let hip = by_name("hip").err().unwrap();
-    assert!(matches!(hip, NoDevice::NotBuilt("hip")) && hip.to_string().contains("not built yet"));
     let unknown = by_name("cuda").err().unwrap();
     assert!(matches!(&unknown, NoDevice::Unknown(name) if name == "cuda"));
-    assert!(unknown.to_string().contains("sim"), "it says what there is");
+    for kind in DeviceKind::ALL {
+        assert_eq!(kind.to_string().parse::<DeviceKind>().unwrap(), kind);
+        assert!(unknown.to_string().contains(kind.name()), "it says what there is");
+    }
+}
+
+/// A library that was asked for by its path is not replaced by anything else.
+#[test]
+fn a_hip_runtime_that_is_not_there_is_named() {
+    for kind in [DeviceKind::Hip, DeviceKind::Auto] {
+        let choice = DeviceChoice { kind, hip_library: Some("/nonexistent/libamdhip64.so.9".into()) };
+        let error = open(&choice).err().unwrap();
+        assert!(matches!(error, NoDevice::NoRuntime(_)), "{error}");
+        assert!(error.to_string().contains("/nonexistent/libamdhip64.so.9"), "{error}");
+    }
+    let no_runtime = DeviceChoice { kind: DeviceKind::Hip, hip_library: Some("libc.so.6".into()) };
+    assert!(open(&no_runtime).err().unwrap().to_string().contains("hipGetDeviceCount"));
 }
 
 #[test]

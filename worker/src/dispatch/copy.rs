@@ -54,6 +54,14 @@ pub(super) fn peer(call: &mut Call<'_>, r: MemcpyPeer) -> HipResult<Step> {
     flat(call, Memcpy { dst, src, size, kind: kind::DEVICE_TO_DEVICE, stream })
 }
 
+/// An asynchronous copy: nobody relies on its bytes having arrived before the stream says so.
+pub(super) fn unawaited(step: HipResult<Step>) -> HipResult<Step> {
+    step.map(|step| match step {
+        Step::Write { dst, stream, .. } => Step::Write { dst, stream, waits: false },
+        step => step,
+    })
+}
+
 /// Only the side that is device memory is looked at: the other's address and pitch are the client's own.
 fn copy(
     call: &mut Call<'_>,
@@ -67,7 +75,7 @@ fn copy(
         kind::HOST_TO_DEVICE => {
             let dst = dst()?;
             call.owned.check_region(&dst)?;
-            Ok(Step::Write { dst, stream })
+            Ok(Step::Write { dst, stream, waits: true })
         }
         kind::DEVICE_TO_HOST => {
             let src = src()?;

@@ -198,9 +198,10 @@ pub(super) fn device_pointer(call: &mut Call<'_>, r: HostGetDevicePointer) -> Hi
     call.reply(HostGetDevicePointerReply { device_ptr: r.host_ptr })
 }
 
-/// A hint that nothing depends on; only its range is checked.
+/// A hint that nothing depends on.
 pub(super) fn advise(call: &mut Call<'_>, r: MemAdvise) -> HipResult<Step> {
     check_managed(call, r.dev_ptr, r.count)?;
+    call.context()?.advise(r.dev_ptr, r.count, r.advice, r.device)?;
     call.done()
 }
 
@@ -212,6 +213,7 @@ pub(super) fn prefetch(call: &mut Call<'_>, r: MemPrefetchAsync) -> HipResult<St
     }
     call.owned.check_stream(r.stream)?;
     check_managed(call, r.dev_ptr, r.count)?;
+    call.context()?.prefetch(r.dev_ptr, r.count, r.device, r.stream)?;
     call.done()
 }
 

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use hipr_io::Span;
 use hipr_proto::{HipError, Ticket};
 
 use crate::SessionLimits;
@@ -20,13 +21,27 @@ pub(super) enum State {
     /// Bytes are being collected to be enqueued in stream order.
     Stage { ticket: Ticket, dst: Region, stream: u64, bytes: Vec<u8> },
     /// Bytes go to the device as they come in, once it is ready for them.
-    Write { ticket: Ticket, dst: Region, stream: u64, offset: u64, ready: bool },
+    Write { write: Write, ready: bool },
+    /// The device takes no more of the bytes at hand, which are those of `span` from `from` on.
+    Held { write: Write, span: Span, from: usize, last: bool },
     /// The request failed, its tail is still coming in.
     Skip { ticket: Ticket, error: HipError },
     /// The device is waited for.
     Wait { ticket: Ticket, wait: Wait },
     /// A reply's bytes are being read, as fast as the peer takes them.
-    Read { src: Region, offset: u64 },
+    Read { src: Region, stream: u64, offset: u64 },
+}
+
+/// A copy to the device whose bytes are coming in.
+#[derive(Debug)]
+pub(super) struct Write {
+    pub(super) ticket: Ticket,
+    pub(super) dst: Region,
+    pub(super) stream: u64,
+    /// Bytes that the device has taken.
+    pub(super) offset: u64,
+    /// Whether the client relies on the bytes having arrived when the copy is over.
+    pub(super) waits: bool,
 }
 
 /// What is waited for, and for what.
@@ -34,8 +49,12 @@ pub(super) enum State {
 pub(super) enum Wait {
     /// To say that it is over.
     Sync(WaitFor),
+    /// To end a copy to the device, whose bytes are on their way.
+    Written(u64),
     /// To read memory after the work of the stream.
     Read { src: Region, stream: u64 },
+    /// To read memory, once the first bytes are there.
+    Fetch { src: Region, stream: u64 },
     /// To free an allocation after the work that uses it.
     Free(u64),
     /// To reset the device.

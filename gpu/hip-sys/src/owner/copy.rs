@@ -172,7 +172,7 @@ impl Owner {
         stream: u64,
     ) -> HipCode {
         self.check_range(address, len_bytes)?;
-        if !matches!(element_bytes, 1 | 2 | 4) || len_bytes % u64::from(element_bytes) != 0 {
+        if !matches!(element_bytes, 1 | 2 | 4) || !len_bytes.is_multiple_of(u64::from(element_bytes)) {
             return Err(hipErrorInvalidValue);
         }
         let count = size(len_bytes / u64::from(element_bytes))?;

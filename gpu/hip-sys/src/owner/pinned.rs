@@ -1,14 +1,18 @@
 //! Pinned buffers: where bytes lie between this process and the device.
 //!
-//! A buffer belongs to the device from the copy that uses it until that copy is done; only then are its bytes looked at.
+//! A buffer belongs to the device from the copy that uses it until that copy is done; only then are its bytes looked at. Several
+//! copies to the device, in the order of one stream, may lie in one buffer side by side.
 
 use core::ptr::null_mut;
 
-use super::{HipCode, Marker, Owner, Rows, number, size, void};
+use super::{HipCode, Marker, Owner, Rows, number, void};
 use crate::{
     hipErrorInvalidValue, hipErrorNotReady, hipHostMallocDefault, hipMemcpyDeviceToHost,
     hipMemcpyHostToDevice,
 };
+
+/// What is put into a buffer starts at multiples of this many bytes.
+const ALIGN: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Pinned {
@@ -23,7 +27,13 @@ enum State {
     /// Nobody's.
     Idle,
     /// The device's, until the marker.
-    Busy(Marker),
+    Busy {
+        until: Marker,
+        /// Bytes from the start that are in use.
+        used: usize,
+        /// The stream whose copies to the device are in it.
+        stream: Option<u64>,
+    },
     /// The device's, and nobody knows until when: the buffer is not used again.
     Lost,
 }
@@ -46,8 +56,8 @@ impl Owner {
     }
 
     pub(super) fn unpin(&mut self, pinned: Pinned) {
-        if let State::Busy(marker) = pinned.state {
-            self.discard(marker);
+        if let State::Busy { until, .. } = pinned.state {
+            self.discard(until);
         }
         // SAFETY: allocated by this owner, and freed once.
         let freed = self
@@ -67,13 +77,13 @@ impl Owner {
         match std::mem::replace(&mut pinned.state, State::Lost) {
             State::Idle => self.set_state(buffer, State::Idle),
             State::Lost => return Ok(false),
-            State::Busy(marker) => {
-                let reached = self.is_reached(&marker);
+            State::Busy { until, used, stream } => {
+                let reached = self.is_reached(&until);
                 if reached == Ok(true) {
-                    self.discard(marker);
+                    self.discard(until);
                     self.set_state(buffer, State::Idle);
                 } else {
-                    self.set_state(buffer, State::Busy(marker));
+                    self.set_state(buffer, State::Busy { until, used, stream });
                     return reached;
                 }
             }
@@ -87,12 +97,24 @@ impl Owner {
         }
     }
 
+    /// Bytes that can be put into a buffer for a copy in the order of `stream`; 0 where the device has it for something else.
+    pub fn pinned_room(&self, buffer: usize, stream: u64) -> usize {
+        let Some(pinned) = self.pinned.get(buffer) else { return 0 };
+        match &pinned.state {
+            State::Idle => pinned.len_bytes,
+            State::Busy { used, stream: of, .. } if *of == Some(stream) => {
+                pinned.len_bytes.saturating_sub(*used)
+            }
+            State::Busy { .. } | State::Lost => 0,
+        }
+    }
+
     /// An idle buffer's address and size.
     fn idle(&self, buffer: usize) -> HipCode<(u64, usize)> {
         let pinned = self.pinned.get(buffer).ok_or(hipErrorInvalidValue)?;
         match pinned.state {
             State::Idle => Ok((pinned.base, pinned.len_bytes)),
-            State::Busy(_) | State::Lost => Err(hipErrorNotReady),
+            State::Busy { .. } | State::Lost => Err(hipErrorNotReady),
         }
     }
 
@@ -107,11 +129,12 @@ impl Owner {
         Ok(unsafe { core::slice::from_raw_parts(void(base).cast::<u8>(), len) })
     }
 
-    /// Puts `bytes` into an idle buffer and enqueues their copy to `rows`, which they fill in order.
+    /// Puts `bytes` into a buffer that has [room](Owner::pinned_room) for them, and enqueues their copy to `rows`, which they fill
+    /// in order.
     ///
     /// # Errors
-    /// `NOT_READY` while the device has the buffer, `INVALID_VALUE` for bytes that do not fit it or the rows, or rows that are
-    /// not allocated, `INVALID_HANDLE`; those of HIP.
+    /// `NOT_READY` without room, `INVALID_VALUE` for bytes that do not fit the rows, or rows that are not allocated,
+    /// `INVALID_HANDLE`; those of HIP.
     pub fn pinned_send(
         &mut self,
         buffer: usize,
@@ -119,25 +142,30 @@ impl Owner {
         rows: impl Iterator<Item = Rows>,
         stream: u64,
     ) -> HipCode {
-        let (base, len) = self.idle(buffer)?;
-        if bytes.len() > len {
-            return Err(hipErrorInvalidValue);
+        if bytes.len() > self.pinned_room(buffer, stream) {
+            return Err(hipErrorNotReady);
         }
-        // SAFETY: the allocation holds so many bytes, and the device is done with it.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), void(base).cast::<u8>(), bytes.len()) };
-        self.transfer(buffer, bytes.len(), rows, stream, |owner, at, rows, stream| {
+        self.enter_stream(stream)?;
+        let pinned = self.pinned.get(buffer).ok_or(hipErrorInvalidValue)?;
+        let start = if let State::Busy { used, .. } = pinned.state { used } else { 0 };
+        let at = pinned.base + start as u64;
+        // SAFETY: the allocation holds so many bytes from there on, and the device has no use for them.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), void(at).cast::<u8>(), bytes.len()) };
+        let result = self.enqueue(at, bytes.len(), rows, stream, |owner, at, rows, stream| {
             let size = (rows.width, rows.height);
             // SAFETY: the rows are allocated; the bytes of the buffer stay until the marker.
             unsafe {
                 owner.copy_rows((rows.ptr, rows.pitch), (at, rows.width), size, hipMemcpyHostToDevice, stream)
             }
-        })
+        });
+        let used = (start + bytes.len()).next_multiple_of(ALIGN);
+        result.and(self.hand_over(buffer, used, stream, Some(stream)))
     }
 
     /// Enqueues a copy of `rows`, `len_bytes` in all, into an idle buffer.
     ///
     /// # Errors
-    /// As [`Owner::pinned_send`].
+    /// `NOT_READY` while the device has the buffer; else as [`Owner::pinned_send`].
     pub fn pinned_fetch(
         &mut self,
         buffer: usize,
@@ -145,54 +173,54 @@ impl Owner {
         rows: impl Iterator<Item = Rows>,
         stream: u64,
     ) -> HipCode {
-        self.idle(buffer)?;
-        self.transfer(buffer, len_bytes, rows, stream, |owner, at, rows, stream| {
+        let (base, room) = self.idle(buffer)?;
+        if len_bytes > room {
+            return Err(hipErrorInvalidValue);
+        }
+        self.enter_stream(stream)?;
+        let result = self.enqueue(base, len_bytes, rows, stream, |owner, at, rows, stream| {
             let size = (rows.width, rows.height);
             // SAFETY: the rows are allocated; nobody looks at the buffer before the marker.
             unsafe {
                 owner.copy_rows((at, rows.width), (rows.ptr, rows.pitch), size, hipMemcpyDeviceToHost, stream)
             }
-        })
+        });
+        result.and(self.hand_over(buffer, room, stream, None))
     }
 
-    /// Enqueues one copy per entry, at consecutive places of the buffer, and marks their end.
-    fn transfer(
+    /// Enqueues one copy per entry, at consecutive places from `at` on.
+    fn enqueue(
         &mut self,
-        buffer: usize,
+        mut at: u64,
         len_bytes: usize,
         rows: impl Iterator<Item = Rows>,
         stream: u64,
         copy: impl Fn(&Self, u64, &Rows, u64) -> HipCode,
     ) -> HipCode {
-        let (base, room) = self.idle(buffer)?;
         let handle = self.enter_stream(stream)?;
-        let (mut at, mut left) = (base, len_bytes.min(room));
-        let mut result = Ok(());
+        let mut left = len_bytes as u64;
         for rows in rows {
-            result = rows
-                .width
-                .checked_mul(rows.height)
-                .and_then(|len| size(len).ok())
-                .filter(|&len| len <= left)
-                .ok_or(hipErrorInvalidValue)
-                .and_then(|len| {
-                    self.check_rows(&rows)?;
-                    copy(self, at, &rows, handle)?;
-                    at += len as u64;
-                    left -= len;
-                    Ok(())
-                });
-            if result.is_err() {
-                break;
-            }
+            let len =
+                rows.width.checked_mul(rows.height).filter(|&len| len <= left).ok_or(hipErrorInvalidValue)?;
+            self.check_rows(&rows)?;
+            copy(self, at, &rows, handle)?;
+            at += len;
+            left -= len;
         }
-        // Copies before one that failed are on their way.
-        match self.mark(stream) {
-            Ok(marker) => self.set_state(buffer, State::Busy(marker)),
-            Err(code) => {
-                self.set_state(buffer, State::Lost);
-                result = result.and(Err(code));
-            }
+        Ok(())
+    }
+
+    /// The buffer is the device's until what the stream has to do now is done; that holds after an error as well, because copies
+    /// before the one that failed are on their way.
+    fn hand_over(&mut self, buffer: usize, used: usize, stream: u64, sends: Option<u64>) -> HipCode {
+        let (state, result) = match self.mark(stream) {
+            Ok(until) => (State::Busy { until, used, stream: sends }, Ok(())),
+            Err(code) => (State::Lost, Err(code)),
+        };
+        if let Some(pinned) = self.pinned.get_mut(buffer)
+            && let State::Busy { until, .. } = std::mem::replace(&mut pinned.state, state)
+        {
+            self.discard(until);
         }
         result
     }

@@ -1,0 +1,347 @@
+//! One session's view of the real GPUs.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use hip_sys::owner::{Area, MemoryKind as HipMemory, Owner};
+use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
+use hipr_proto::{HipError, HipResult, Text};
+
+use super::kernel::Kernels;
+use super::leftovers::Leftovers;
+use super::result;
+use super::staging::Staging;
+use super::wait::{Purpose, Sleeper, Wait};
+use crate::device::{BlockSize, Context, FunctionInfo, Launch, MemoryKind, Region, WaitFor};
+
+pub(super) struct HipContext {
+    /// `None` only while the context is dropped.
+    owner: Option<Owner>,
+    devices: HipResult<i32>,
+    version: HipResult<i32>,
+    kernels: Kernels,
+    staging: Staging,
+    wait: Wait,
+    sleeper: Sleeper,
+    leftovers: Arc<Leftovers>,
+}
+
+impl HipContext {
+    pub(super) fn new(
+        owner: Owner,
+        devices: HipResult<i32>,
+        version: HipResult<i32>,
+        sleeper: Sleeper,
+        leftovers: Arc<Leftovers>,
+    ) -> Self {
+        let (kernels, staging, wait) = Default::default();
+        Self { owner: Some(owner), devices, version, kernels, staging, wait, sleeper, leftovers }
+    }
+
+    fn owner(&mut self) -> HipResult<&mut Owner> {
+        self.owner.as_mut().ok_or(HipError::DEINITIALIZED)
+    }
+
+    fn owner_ref(&self) -> HipResult<&Owner> {
+        self.owner.as_ref().ok_or(HipError::DEINITIALIZED)
+    }
+
+    fn poll_wait(&mut self, purpose: Purpose) -> Poll<HipResult<()>> {
+        match &mut self.owner {
+            Some(owner) => self.wait.poll(owner, &mut self.sleeper, purpose),
+            None => Poll::Ready(Err(HipError::DEINITIALIZED)),
+        }
+    }
+}
+
+impl Drop for HipContext {
+    fn drop(&mut self) {
+        if let Some(mut owner) = self.owner.take() {
+            self.wait.forget(&mut owner);
+            self.leftovers.take(owner);
+        }
+    }
+}
+
+fn area(region: &Region) -> Area {
+    let Region { ptr, pitch, slice, width, height, depth } = *region;
+    Area { ptr, pitch, slice, width, height, depth }
+}
+
+impl Context for HipContext {
+    fn available(&self) -> HipResult<()> {
+        self.devices.and_then(|count| if count > 0 { Ok(()) } else { Err(HipError::NO_DEVICE) })
+    }
+
+    fn device_count(&self) -> HipResult<i32> {
+        self.devices
+    }
+
+    fn device(&self) -> i32 {
+        self.owner.as_ref().map_or(0, Owner::device)
+    }
+
+    fn set_device(&mut self, device: i32) -> HipResult<()> {
+        result(self.owner()?.set_device(device))
+    }
+
+    fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply> {
+        let p = result(self.owner_ref()?.properties(device))?;
+        Ok(GetDevicePropertiesReply {
+            name: Text::new(&p.name),
+            total_global_mem: p.total_global_mem,
+            shared_mem_per_block: p.shared_mem_per_block,
+            regs_per_block: p.regs_per_block,
+            warp_size: p.warp_size,
+            max_threads_per_block: p.max_threads_per_block,
+            max_threads_dim: p.max_threads_dim,
+            max_grid_size: p.max_grid_size,
+            clock_rate: p.clock_rate,
+            memory_clock_rate: p.memory_clock_rate,
+            memory_bus_width: p.memory_bus_width,
+            major: p.major,
+            minor: p.minor,
+            multi_processor_count: p.multi_processor_count,
+            l2_cache_size: p.l2_cache_size,
+            max_threads_per_multi_processor: p.max_threads_per_multi_processor,
+            compute_mode: p.compute_mode,
+            pci_bus_id: p.pci_bus_id,
+            pci_device_id: p.pci_device_id,
+            pci_domain_id: p.pci_domain_id,
+            integrated: p.integrated,
+            can_map_host_memory: p.can_map_host_memory,
+            concurrent_kernels: p.concurrent_kernels,
+            gcn_arch_name: Text::new(&p.gcn_arch_name),
+        })
+    }
+
+    fn attribute(&self, device: i32, attribute: i32) -> HipResult<i32> {
+        result(self.owner_ref()?.attribute(device, attribute))
+    }
+
+    fn uuid(&self, device: i32) -> HipResult<[u8; 16]> {
+        result(self.owner_ref()?.uuid(device))
+    }
+
+    fn version(&self) -> HipResult<i32> {
+        self.version
+    }
+
+    fn limit(&self, limit: i32) -> HipResult<u64> {
+        result(self.owner_ref()?.limit(limit))
+    }
+
+    fn set_limit(&mut self, limit: i32, value: u64) -> HipResult<()> {
+        result(self.owner()?.set_limit(limit, value))
+    }
+
+    fn mem_info(&self) -> HipResult<(u64, u64)> {
+        result(self.owner_ref()?.mem_info())
+    }
+
+    fn can_access_peer(&self, device: i32, peer: i32) -> HipResult<bool> {
+        result(self.owner_ref()?.can_access_peer(device, peer))
+    }
+
+    fn set_peer_access(&mut self, peer: i32, enabled: bool) -> HipResult<()> {
+        result(self.owner()?.set_peer_access(peer, enabled))
+    }
+
+    fn stream_priority_range(&self) -> HipResult<(i32, i32)> {
+        result(self.owner_ref()?.stream_priority_range())
+    }
+
+    /// Releases what is the session's: hipDeviceReset would take what other sessions of the process have.
+    fn reset(&mut self) -> HipResult<()> {
+        self.staging.clear();
+        self.kernels = Kernels::default();
+        let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        self.wait.forget(owner);
+        owner.release();
+        Ok(())
+    }
+
+    fn malloc(&mut self, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64> {
+        let kind = match kind {
+            MemoryKind::Device => HipMemory::Device,
+            MemoryKind::Host => HipMemory::Host,
+            MemoryKind::Managed => HipMemory::Managed,
+        };
+        result(self.owner()?.malloc(size_bytes, kind, flags))
+    }
+
+    fn poll_free(&mut self, ptr: u64) -> Poll<HipResult<()>> {
+        match self.poll_wait(Purpose::Free) {
+            Poll::Pending => Poll::Pending,
+            // A device that is lost says so itself when memory is freed.
+            Poll::Ready(_) => Poll::Ready(self.owner().and_then(|owner| result(owner.free(ptr)))),
+        }
+    }
+
+    fn malloc_async(&mut self, size_bytes: u64, stream: u64) -> HipResult<u64> {
+        result(self.owner()?.malloc_async(size_bytes, stream))
+    }
+
+    fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
+        result(self.owner()?.free_async(ptr, stream))
+    }
+
+    fn advise(&mut self, ptr: u64, len_bytes: u64, advice: i32, device: i32) -> HipResult<()> {
+        result(self.owner()?.advise(ptr, len_bytes, advice, device))
+    }
+
+    fn prefetch(&mut self, ptr: u64, len_bytes: u64, device: i32, stream: u64) -> HipResult<()> {
+        result(self.owner()?.prefetch(ptr, len_bytes, device, stream))
+    }
+
+    fn poll_write(&mut self, dst: &Region, offset: u64, bytes: &[u8], stream: u64) -> Poll<HipResult<usize>> {
+        match &mut self.owner {
+            Some(owner) => self.staging.poll_write(owner, &mut self.sleeper, dst, offset, bytes, stream),
+            None => Poll::Ready(Err(HipError::DEINITIALIZED)),
+        }
+    }
+
+    fn poll_written(&mut self, stream: u64) -> Poll<HipResult<()>> {
+        self.poll_wait(Purpose::Written(stream))
+    }
+
+    fn poll_fetched(&mut self, src: &Region, offset: u64, len: usize, stream: u64) -> Poll<HipResult<usize>> {
+        match &mut self.owner {
+            Some(owner) => self.staging.poll_fetched(owner, &mut self.sleeper, src, offset, len, stream),
+            None => Poll::Ready(Err(HipError::DEINITIALIZED)),
+        }
+    }
+
+    fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()> {
+        match &mut self.owner {
+            Some(owner) => self.staging.read(owner, src, offset, out),
+            None => Err(HipError::DEINITIALIZED),
+        }
+    }
+
+    fn copy(&mut self, dst: Region, src: Region, stream: u64) -> HipResult<()> {
+        result(self.owner()?.copy(&area(&dst), &area(&src), stream))
+    }
+
+    fn fill(&mut self, dst: Region, value: u32, element_bytes: u32, stream: u64) -> HipResult<()> {
+        let owner = self.owner()?;
+        let len = dst.len_bytes().ok_or(HipError::INVALID_VALUE)?;
+        for (ptr, _, run) in dst.runs(0, len) {
+            result(owner.fill(ptr, run, value, element_bytes, stream))?;
+        }
+        Ok(())
+    }
+
+    fn poll_sync(&mut self, what: WaitFor) -> Poll<HipResult<()>> {
+        self.poll_wait(Purpose::Sync(what))
+    }
+
+    fn query(&mut self, what: WaitFor) -> HipResult<()> {
+        match what {
+            WaitFor::Stream(stream) => result(self.owner()?.stream_query(stream)),
+            WaitFor::Event(event) => result(self.owner()?.event_query(event)),
+            WaitFor::Device => match result(self.owner()?.is_idle())? {
+                true => Ok(()),
+                false => Err(HipError::NOT_READY),
+            },
+        }
+    }
+
+    fn stream_create(&mut self, flags: u32, priority: i32) -> HipResult<u64> {
+        result(self.owner()?.stream_create(flags, priority))
+    }
+
+    fn stream_destroy(&mut self, stream: u64) -> HipResult<()> {
+        result(self.owner()?.stream_destroy(stream))
+    }
+
+    fn stream_wait_event(&mut self, stream: u64, event: u64, flags: u32) -> HipResult<()> {
+        result(self.owner()?.stream_wait_event(stream, event, flags))
+    }
+
+    fn stream_flags(&self, stream: u64) -> HipResult<u32> {
+        result(self.owner_ref()?.stream_flags(stream))
+    }
+
+    fn stream_priority(&self, stream: u64) -> HipResult<i32> {
+        result(self.owner_ref()?.stream_priority(stream))
+    }
+
+    fn event_create(&mut self, flags: u32) -> HipResult<u64> {
+        result(self.owner()?.event_create(flags))
+    }
+
+    fn event_destroy(&mut self, event: u64) -> HipResult<()> {
+        result(self.owner()?.event_destroy(event))
+    }
+
+    fn event_record(&mut self, event: u64, stream: u64) -> HipResult<()> {
+        result(self.owner()?.event_record(event, stream))
+    }
+
+    fn event_elapsed_ms(&mut self, start: u64, stop: u64) -> HipResult<f32> {
+        result(self.owner_ref()?.event_elapsed_ms(start, stop))
+    }
+
+    fn module_load(&mut self, image: Vec<u8>) -> HipResult<u64> {
+        let arch = self.properties(self.device())?.gcn_arch_name.to_string();
+        let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        self.kernels.load(owner, &arch, image)
+    }
+
+    fn module_unload(&mut self, module: u64) -> HipResult<()> {
+        let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        self.kernels.unload(owner, module)
+    }
+
+    fn function(&mut self, module: u64, name: &str) -> HipResult<FunctionInfo> {
+        let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        self.kernels.function(owner, module, name)
+    }
+
+    fn global(&mut self, module: u64, name: &str) -> HipResult<(u64, u64)> {
+        result(self.owner()?.global(module, name))
+    }
+
+    fn function_attributes(&self, function: u64) -> HipResult<FuncGetAttributesReply> {
+        let owner = self.owner_ref()?;
+        let get = |attribute| result(owner.function_attribute(function, attribute));
+        Ok(FuncGetAttributesReply {
+            shared_size_bytes: get(hip_sys::HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            const_size_bytes: get(hip_sys::HIP_FUNC_ATTRIBUTE_CONST_SIZE_BYTES)?,
+            local_size_bytes: get(hip_sys::HIP_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            num_regs: get(hip_sys::HIP_FUNC_ATTRIBUTE_NUM_REGS)?,
+            max_threads_per_block: get(hip_sys::HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+            ptx_version: get(hip_sys::HIP_FUNC_ATTRIBUTE_PTX_VERSION)?,
+            binary_version: get(hip_sys::HIP_FUNC_ATTRIBUTE_BINARY_VERSION)?,
+            cache_mode_ca: get(hip_sys::HIP_FUNC_ATTRIBUTE_CACHE_MODE_CA)?,
+            max_dynamic_shared_size_bytes: get(hip_sys::HIP_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?,
+            preferred_shared_memory_carveout: get(
+                hip_sys::HIP_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+            )?,
+        })
+    }
+
+    fn set_function_attribute(&mut self, function: u64, attribute: i32, value: i32) -> HipResult<()> {
+        result(self.owner()?.set_function_attribute(function, attribute, value))
+    }
+
+    fn max_active_blocks(&self, function: u64, block_size: i32, shared_mem_bytes: u64) -> HipResult<i32> {
+        result(self.owner_ref()?.max_active_blocks(function, block_size, shared_mem_bytes))
+    }
+
+    fn max_potential_block_size(
+        &self,
+        function: u64,
+        shared_mem_bytes: u64,
+        limit: i32,
+    ) -> HipResult<BlockSize> {
+        let best = result(self.owner_ref()?.max_potential_block_size(function, shared_mem_bytes, limit))?;
+        Ok(BlockSize { min_grid_size: best.0, block_size: best.1 })
+    }
+
+    fn launch(&mut self, launch: &Launch<'_>) -> HipResult<()> {
+        let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        self.kernels.launch(owner, launch)
+    }
+}

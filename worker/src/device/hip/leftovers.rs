@@ -1,0 +1,80 @@
+//! What sessions that are gone left on the device.
+
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hip_sys::owner::Owner;
+
+/// How often the device is asked whether it is done with something.
+const ASK: Duration = Duration::from_millis(2);
+/// How long the end of the device waits for work of sessions that are gone.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// A thread that releases owners when their work is done.
+pub(super) struct Leftovers {
+    sender: Option<Sender<Owner>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Leftovers {
+    /// Starts the thread.
+    pub(super) fn start() -> io::Result<Self> {
+        let (sender, owners) = channel();
+        let thread = std::thread::Builder::new().name("hipr-hip-free".into()).spawn(move || run(&owners))?;
+        Ok(Self { sender: Some(sender), thread: Some(thread) })
+    }
+
+    /// Takes over an owner.
+    pub(super) fn take(&self, owner: Owner) {
+        if let Some(sender) = &self.sender {
+            // Without the thread the owner comes back with the error, and what it owns goes if that needs no waiting.
+            let _ = sender.send(owner);
+        }
+    }
+}
+
+fn run(owners: &Receiver<Owner>) {
+    let mut waiting: Vec<Owner> = Vec::new();
+    let mut ends = None;
+    loop {
+        if ends.is_none() {
+            let next = if waiting.is_empty() {
+                owners.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                owners.recv_timeout(ASK)
+            };
+            match next {
+                Ok(owner) => waiting.push(owner),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => ends = Some(Instant::now() + GRACE),
+            }
+        } else {
+            std::thread::sleep(ASK);
+        }
+        waiting.retain_mut(|owner| match owner.is_idle() {
+            Ok(true) => {
+                owner.release();
+                false
+            }
+            Ok(false) => true,
+            // Lost: the owner says so when it is dropped.
+            Err(_) => false,
+        });
+        if ends.is_some_and(|end| waiting.is_empty() || Instant::now() > end) {
+            return;
+        }
+    }
+}
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        drop(self.sender.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that releases what sessions left panicked");
+        }
+    }
+}
