@@ -4,13 +4,11 @@
 mod gpu;
 mod process;
 mod proxy;
-mod rocm;
 mod wire_client;
 mod worker;
 
 pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::{WorkerProcess, eventually, process_lives};
 pub use proxy::{Proxy, Traffic};
-pub use rocm::Rocm;
 pub use wire_client::{Replied, WireClient};
 pub use worker::{TestWorker, library, library_folder, start_worker};
