@@ -1,29 +1,165 @@
 //! `hipr worker`: serves a GPU to clients until a signal ends it.
 
-use clap::Args;
-use hipr_worker::{Config, DEFAULT_PORT, Io, device};
-use std::process::ExitCode;
+mod door;
+mod limits;
+mod session;
+mod supervisor;
 
-/// Options of `hipr worker`.
+use clap::{Args, ValueEnum};
+use hipr_worker::device::{self, Device, DeviceChoice, DeviceKind, null::Null};
+use hipr_worker::{Config, DEFAULT_PORT, Io};
+use limits::Limits;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+use std::thread;
+use supervisor::{Plan, Supervisor};
+use tracing::info;
+
+/// Options of `hipr worker`. Of an option that is given more than once, the last counts.
 #[derive(Debug, Args)]
+#[command(args_override_self = true)]
 pub(crate) struct Worker {
     /// Address and port to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = format!("127.0.0.1:{DEFAULT_PORT}"))]
     listen: String,
     /// Event loop: mio, uring, or auto (io_uring where it can be had).
-    #[arg(long, value_name = "LOOP", default_value = "auto")]
+    #[arg(long, value_name = "LOOP", default_value_t = Io::Auto)]
     io: Io,
-    /// Device: sim (the emulated MI300X), null (accepts everything, computes nothing), hip (a real GPU; not built yet).
-    #[arg(long, value_name = "DEVICE", default_value = "sim")]
-    device: String,
+    /// Device: hip (the GPUs of AMD's HIP runtime), sim (the emulated MI300X), null (accepts everything, computes
+    /// nothing), or auto (a real GPU if there is one, else the emulated one).
+    #[arg(long, value_name = "DEVICE", default_value_t = DeviceKind::Auto)]
+    device: DeviceKind,
+    /// The HIP runtime's library. [default: libamdhip64.so under its usual names, where the system finds it]
+    #[arg(long, value_name = "PATH")]
+    hip_library: Option<PathBuf>,
+    /// How sessions are kept apart. [default: process for a real GPU, else none]
+    #[arg(long, value_name = "HOW")]
+    isolate: Option<Isolation>,
+    #[command(flatten)]
+    limits: Limits,
+    /// Says which device would be served.
+    #[arg(long, hide = true)]
+    probe: bool,
+    /// Serves the client on standard input, for the supervisor with this process number.
+    #[arg(long, hide = true, value_name = "PID")]
+    session_of: Option<i32>,
+}
+
+/// How sessions are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Isolation {
+    /// Each has a process of its own: a fault of the GPU, a crash or a lack of memory ends one session.
+    Process,
+    /// All are in one process.
+    None,
+}
+
+impl Worker {
+    /// The configuration of a worker with this device.
+    fn config(&self, device: Arc<dyn Device>) -> Config {
+        let mut config = Config { listen: self.listen.clone(), io: self.io, ..Config::new(device) };
+        self.limits.apply(&mut config);
+        config
+    }
 }
 
 /// Serves on this thread.
 pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
-    let device = device::by_name(&options.device).map_err(|why| why.to_string())?;
-    let config = Config { listen: options.listen, io: options.io, ..Config::new(device) };
-    let worker = hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
-    // On standard output, for whoever started us with port 0 and has to know the port.
-    println!("listening on {}", worker.local_addr());
+    if let Some(supervisor) = options.session_of {
+        return session::serve(&options, supervisor);
+    }
+    let choice = DeviceChoice { kind: options.device, hip_library: options.hip_library.clone() };
+    if options.probe {
+        println!("{}", device::open(&choice).map_err(|why| why.to_string())?.name());
+        return Ok(ExitCode::SUCCESS);
+    }
+    // With processes of their own, the runtime is loaded by those that use it and not here.
+    let real = matches!(choice.kind, DeviceKind::Auto | DeviceKind::Hip);
+    let kind = if real && options.isolate != Some(Isolation::None) {
+        match probe()? {
+            Some(kind) => kind,
+            None => return Ok(ExitCode::FAILURE),
+        }
+    } else {
+        choice.kind
+    };
+    let default = if kind == DeviceKind::Hip { Isolation::Process } else { Isolation::None };
+    match options.isolate.unwrap_or(default) {
+        Isolation::Process => supervise(&options, kind),
+        Isolation::None => {
+            let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
+            let worker = hipr_worker::Worker::bind(options.config(device)).map_err(|why| why.to_string())?;
+            announce(worker.local_addr());
+            serve(worker)
+        }
+    }
+}
+
+/// On standard output, for whoever started us with port 0 and has to know the port.
+fn announce(local_addr: SocketAddr) {
+    println!("listening on {local_addr}");
+}
+
+/// The device that can be had, as a process finds that ends at once; `None` where there is none, which that process said.
+fn probe() -> Result<Option<DeviceKind>, String> {
+    let command = &mut session::again(["--probe".into()]);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|why| format!("cannot look for a GPU: {why}"))?;
+    if output.status.success() {
+        let name = String::from_utf8_lossy(&output.stdout);
+        return name.trim().parse().map(Some).map_err(|why| format!("cannot look for a GPU: {why}"));
+    }
+    match output.status.code() {
+        Some(_) => Ok(None),
+        None => {
+            Err(format!("looking for a GPU crashed the HIP runtime: {}", session::describe(output.status)))
+        }
+    }
+}
+
+/// Serves until a signal: the first one closes connections and releases sessions, the second ends the process at once.
+fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot watch signals: {why}"))?;
+    let stopper = worker.stopper();
+    thread::spawn(move || {
+        let mut stopped = false;
+        for signal in signals.forever() {
+            if std::mem::replace(&mut stopped, true) {
+                std::process::exit(128 + signal);
+            }
+            stopper.stop();
+        }
+    });
     worker.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
+}
+
+fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
+    if options.io == Io::Uring {
+        // Said here, once, instead of in each session.
+        let config = Config { listen: "127.0.0.1:0".into(), ..options.config(Arc::new(Null)) };
+        hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
+    }
+    let limits = hipr_worker::IoConfig::default();
+    let plan = Plan {
+        listen: options.listen.clone(),
+        sessions_max: options.limits.processes_max(),
+        first_message_timeout_ms: limits.first_message_timeout_ms,
+        limits: limits.protocol,
+        session_args: ["--device", kind.name()].map(OsString::from).to_vec(),
+    };
+    let sessions_max = plan.sessions_max;
+    let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;
+    let local_addr = supervisor.local_addr();
+    announce(local_addr);
+    info!(%local_addr, device = kind.name(), sessions_max, "serving, with a process for each session");
+    supervisor.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
 }

@@ -1,0 +1,99 @@
+//! Clients that are connected and have not said anything complete yet.
+//!
+//! A process is only started for a client that speaks the protocol: what it sent is looked at and left in the socket, for
+//! the process to read.
+
+use hipr_proto::{Fatal, Limits, Receiver, Rx};
+use mio::net::TcpStream;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+
+/// Bytes that are looked at. A first message that is longer counts as complete when so much of it is there.
+const LOOK_BYTES: usize = 4096;
+
+/// A client at the door.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    /// When it came.
+    pub(super) since_ms: u64,
+    /// It will say nothing more.
+    pub(super) ended: bool,
+}
+
+/// What a look at a guest shows.
+#[derive(Debug)]
+pub(super) enum Look {
+    /// It has to say more.
+    Wait,
+    /// It may come in.
+    Ready,
+    /// It went without having said anything complete.
+    Gone,
+    /// It does not speak the protocol.
+    Stranger(Fatal),
+}
+
+impl Guest {
+    /// Looks at what it said so far.
+    pub(super) fn look(&self, limits: Limits) -> io::Result<Look> {
+        let mut bytes = [0; LOOK_BYTES];
+        let len = loop {
+            match self.stream.peek(&mut bytes) {
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(Look::Wait),
+                result => break result?,
+            }
+        };
+        let said = bytes.get(..len).unwrap_or_default();
+        Ok(match first_message(said, limits) {
+            Err(why) => Look::Stranger(why),
+            Ok(true) => Look::Ready,
+            Ok(false) if len == LOOK_BYTES => Look::Ready,
+            Ok(false) if self.ended || len == 0 => Look::Gone,
+            Ok(false) => Look::Wait,
+        })
+    }
+}
+
+/// Whether the bytes begin with a complete message.
+fn first_message(mut said: &[u8], limits: Limits) -> Result<bool, Fatal> {
+    let mut receiver = Receiver::new(limits);
+    loop {
+        match receiver.handle_input(&mut said)? {
+            Rx::Request { tail: 0, .. } | Rx::Data { last: true, .. } | Rx::Paused => return Ok(true),
+            Rx::Request { .. } | Rx::Data { .. } => {}
+            Rx::NeedMore => return Ok(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hipr_proto::{Header, Opcode};
+
+    fn message(payload: &[u8]) -> Vec<u8> {
+        let mut bytes =
+            Header::new(Opcode::MODULE_GET_FUNCTION, 1, payload.len() as u64, 0).to_bytes().to_vec();
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    #[test]
+    fn only_a_complete_message_opens() {
+        let bytes = message(b"\x01\0\0\0\0\0\0\0\x06\0\0\0kernel");
+        for len in 0..bytes.len() {
+            assert_eq!(first_message(&bytes[..len], Limits::default()), Ok(false), "{len} bytes");
+        }
+        assert_eq!(first_message(&bytes, Limits::default()), Ok(true));
+        let two = [bytes.as_slice(), b"RPI"].concat();
+        assert_eq!(first_message(&two, Limits::default()), Ok(true), "and whatever follows it");
+    }
+
+    #[test]
+    fn what_is_not_the_protocol_is_seen_at_once() {
+        assert!(first_message(b"GET / HTTP/1.1\r\nHost: gpu\r\n\r\n", Limits::default()).is_err());
+    }
+}

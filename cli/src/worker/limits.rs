@@ -1,0 +1,150 @@
+//! The limits of sessions as options of the command line.
+
+use clap::Args;
+use hipr_worker::{Config, IoConfig, SessionLimits};
+use std::fmt;
+use std::str::FromStr;
+
+/// A number of bytes: `4096`, `64K`, `4M`, `16G`, `1T`; the letters are powers of 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(crate) struct Size(pub(crate) u64);
+
+/// Letters and what they multiply by, as a shift.
+const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unit = UNITS.iter().find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
+        let (digits, shift) =
+            unit.map_or((text, 0), |&(_, shift)| (text.get(..text.len() - 1).unwrap_or_default(), shift));
+        let all_digits = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        if !all_digits {
+            return Err("a size is a number, with K, M, G or T for powers of 1024 behind it".into());
+        }
+        let number: Option<u64> = digits.parse().ok();
+        let bytes = number.and_then(|number| number.checked_mul(1 << shift)).ok_or("that is too large")?;
+        Ok(Self(bytes))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match UNITS.iter().find(|(_, shift)| self.0 > 0 && self.0.trailing_zeros() >= *shift) {
+            Some((letter, shift)) => write!(f, "{}{letter}", self.0 >> shift),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Size {
+    /// As a length in memory. (There are no 32-bit hosts.)
+    fn len(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+/// Less could not hold the longest message that is not streamed.
+const BUFFERED_MIN: Size = Size(128 << 10);
+
+fn buffered(text: &str) -> Result<Size, String> {
+    let size = text.parse()?;
+    if size < BUFFERED_MIN { Err(format!("it must be at least {BUFFERED_MIN}")) } else { Ok(size) }
+}
+
+/// Limits that an owner of a GPU sets.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct Limits {
+    /// Sessions at a time; one more is closed at once. [default: 16384, or 64 with a process each]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    sessions_max: Option<u32>,
+    /// Bytes that a session may have allocated (device, managed and pinned host memory, code objects); above it
+    /// hipErrorOutOfMemory. [default: no limit but the GPU's]
+    #[arg(long, value_name = "SIZE")]
+    memory_max: Option<Size>,
+    /// Allocations, streams, events, modules and functions of a session; above it hipErrorOutOfMemory.
+    #[arg(long, value_name = "N", default_value_t = SessionLimits::default().handles_max,
+          value_parser = count)]
+    handles_max: usize,
+    /// The longest code object of a session; above it hipErrorOutOfMemory.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(SessionLimits::default().collect_max_bytes as u64))]
+    code_object_max: Size,
+    /// Requests of a session that are received and not done; at it the session is not read until some are.
+    #[arg(long, value_name = "N", default_value_t = IoConfig::default().protocol.open_max,
+          value_parser = count)]
+    requests_open_max: usize,
+    /// Bytes of a session's requests that are received and not done, and as many of replies that are not sent; at it
+    /// the session is not read until some are.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(IoConfig::default().in_flight_max_bytes as u64),
+          value_parser = buffered)]
+    buffered_max: Size,
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be at least 1".into()),
+        Ok(count) => Ok(count),
+        Err(why) => Err(format!("{why}")),
+    }
+}
+
+impl Limits {
+    /// Sessions at a time where each is a process.
+    const PROCESSES_MAX: usize = 64;
+
+    /// Sets them in a worker's configuration.
+    pub(crate) fn apply(&self, config: &mut Config) {
+        let (io, session) = (&mut config.limits, &mut config.session);
+        if let Some(count) = self.sessions_max {
+            io.connections_max = usize::try_from(count).unwrap_or(usize::MAX);
+        }
+        io.protocol.open_max = self.requests_open_max;
+        io.in_flight_max_bytes = self.buffered_max.len();
+        io.in_flight_total_max_bytes = io.in_flight_total_max_bytes.max(io.in_flight_max_bytes);
+        io.unsent_max_bytes = self.buffered_max.len();
+        session.handles_max = self.handles_max;
+        session.collect_max_bytes = self.code_object_max.len();
+        session.collect_total_max_bytes = session.collect_total_max_bytes.max(session.collect_max_bytes);
+        if let Some(size) = self.memory_max {
+            session.memory_max_bytes = size.0;
+        }
+    }
+
+    /// Sessions at a time where each is a process.
+    pub(crate) fn processes_max(&self) -> usize {
+        self.sessions_max.map_or(Self::PROCESSES_MAX, |count| usize::try_from(count).unwrap_or(usize::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_letters_for_powers_of_1024() {
+        let size = |text: &str| text.parse::<Size>().map(|size| size.0);
+        assert_eq!(size("0"), Ok(0));
+        assert_eq!(size("4097"), Ok(4097));
+        assert_eq!(size("64K"), Ok(64 << 10));
+        assert_eq!(size("4m"), Ok(4 << 20));
+        assert_eq!(size("16G"), Ok(16 << 30));
+        assert_eq!(size("2T"), Ok(2 << 40));
+        for wrong in
+            ["", "K", "-1", "+1", "1.5G", "4 M", "4MiB", "0x10", "16777216T", "18446744073709551616", "4µ"]
+        {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_printed_as_it_is_read() {
+        for (bytes, text) in
+            [(0, "0"), (1, "1"), (1000, "1000"), (64 << 10, "64K"), (3 << 29, "1536M"), (1 << 40, "1T")]
+        {
+            assert_eq!(Size(bytes).to_string(), text);
+            assert_eq!(text.parse(), Ok(Size(bytes)));
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! A session as a process of its own, from both sides: the supervisor's handle of it, and what runs in it.
+
+use super::Worker;
+use hipr_worker::Stats;
+use hipr_worker::device::{self, DeviceChoice};
+use mio::unix::pipe;
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+use tracing::{debug, error, info, warn};
+
+/// This program, also when its file was replaced since it was started.
+const PROGRAM: &str = "/proc/self/exe";
+/// A process that serves a session is killed for its memory before the supervisor is, and before others.
+const OOM_SCORE_ADJ: &str = "500";
+/// How long a process may take to release what its session owns. A driver can hang in that for ever.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often it is looked whether the session is over.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+/// This program again, with the arguments that it was started with and some more.
+pub(super) fn again(more: impl IntoIterator<Item = OsString>) -> Command {
+    let mut args = std::env::args_os();
+    let mut command = Command::new(PROGRAM);
+    command.arg0(args.next().unwrap_or_else(|| "hipr".into())).args(args).args(more);
+    command
+}
+
+// ---- the supervisor's side -------------------------------------------------------------------------------------------
+
+/// A session's process. Dropping it kills the process.
+#[derive(Debug)]
+pub(super) struct Session {
+    number: u64,
+    peer: SocketAddr,
+    child: Child,
+    /// What it writes to its standard error.
+    pub(super) words: pipe::Receiver,
+    /// Whether there may be something to read.
+    pub(super) readable: bool,
+    lines: Lines,
+    told: bool,
+}
+
+impl Session {
+    /// Bytes of a session's words that are read before it is another's turn.
+    const TURN_BYTES: usize = 64 << 10;
+    /// Bytes of a dead session's words that are read at most.
+    const LAST_BYTES: usize = 1 << 20;
+
+    /// Starts a process for the client at the other end of `stream`. This process keeps nothing of the connection.
+    pub(super) fn start(
+        number: u64,
+        peer: SocketAddr,
+        stream: TcpStream,
+        more: impl IntoIterator<Item = OsString>,
+    ) -> io::Result<Self> {
+        let mut command = again(more);
+        command.args(["--session-of", &std::process::id().to_string()]);
+        // What is not given here is closed in the child: all descriptors are opened close-on-exec.
+        let mut child = command
+            .stdin(Stdio::from(OwnedFd::from(stream)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let words = child.stderr.take().ok_or(ErrorKind::BrokenPipe)?;
+        let words = pipe::Receiver::from(words);
+        words.set_nonblocking(true)?;
+        info!(session = number, %peer, pid = child.id(), "a session begins");
+        Ok(Self { number, peer, child, words, readable: true, lines: Lines::default(), told: false })
+    }
+
+    /// Passes on what it said, a turn's worth.
+    pub(super) fn relay(&mut self) {
+        self.read(Self::TURN_BYTES);
+    }
+
+    fn read(&mut self, mut budget: usize) {
+        let mut buffer = [0; 8 << 10];
+        while self.readable && budget > 0 {
+            match self.words.read(&mut buffer) {
+                Ok(0) => self.readable = false,
+                Ok(len) => {
+                    budget = budget.saturating_sub(len);
+                    self.lines.push(buffer.get(..len).unwrap_or_default(), |line| say(self.number, line));
+                }
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.readable = false,
+            }
+        }
+    }
+
+    /// Asks it to end.
+    pub(super) fn terminate(&mut self) {
+        self.told = true;
+        // It was not waited for, so the number is still its own; it may be dead already.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+    }
+
+    /// Ends it.
+    pub(super) fn kill(&mut self) {
+        self.told = true;
+        warn!(session = self.number, peer = %self.peer, "the session does not end by itself: killed");
+        let _ = self.child.kill();
+    }
+
+    /// Whether it has ended; then this was said, and the process is gone from the system's table.
+    pub(super) fn reap(&mut self) -> bool {
+        let status = match self.child.try_wait() {
+            Ok(None) => return false,
+            Ok(Some(status)) => status,
+            Err(why) => {
+                warn!(session = self.number, %why, "a session's process cannot be waited for");
+                return true;
+            }
+        };
+        self.readable = true;
+        self.read(Self::LAST_BYTES);
+        self.lines.end(|line| say(self.number, line));
+        let (session, peer, end) = (self.number, self.peer, describe(status));
+        if status.success() || self.told {
+            info!(session, %peer, end, "the session is over");
+        } else {
+            let last_words = self.lines.last();
+            warn!(session, %peer, end, last_words, "the session's process failed");
+        }
+        true
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Both do nothing for one that was reaped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A line of a session's, on our standard error.
+fn say(session: u64, line: &str) {
+    // A log that cannot be written is no reason to end sessions.
+    let _ = writeln!(io::stderr().lock(), "session {session}: {line}");
+}
+
+/// How a process ended.
+pub(super) fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => {
+            let name = signal_hook::low_level::signal_name(signal);
+            let core = if status.core_dumped() { ", with a core dump" } else { "" };
+            name.map_or_else(|| format!("signal {signal}{core}"), |name| format!("{name}{core}"))
+        }
+        (None, None) => status.to_string(),
+    }
+}
+
+/// Cuts what a process writes into lines and keeps the last ones.
+#[derive(Debug, Default)]
+struct Lines {
+    partial: Vec<u8>,
+    last: VecDeque<String>,
+}
+
+impl Lines {
+    const LINE_MAX_BYTES: usize = 2048;
+    const LAST: usize = 4;
+
+    fn push(&mut self, bytes: &[u8], mut line: impl FnMut(&str)) {
+        for &byte in bytes {
+            if byte == b'\n' || self.partial.len() >= Self::LINE_MAX_BYTES {
+                self.flush(&mut line);
+            }
+            if byte != b'\n' {
+                self.partial.push(byte);
+            }
+        }
+    }
+
+    /// There will be no more.
+    fn end(&mut self, mut line: impl FnMut(&str)) {
+        self.flush(&mut line);
+    }
+
+    fn flush(&mut self, line: &mut impl FnMut(&str)) {
+        let text = String::from_utf8_lossy(&self.partial);
+        // A terminal must not take orders from a client.
+        let clean = |c: char| if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+        let text: String = text.trim_end().chars().map(clean).collect();
+        self.partial.clear();
+        if text.is_empty() {
+            return;
+        }
+        line(&text);
+        if self.last.len() == Self::LAST {
+            self.last.pop_front();
+        }
+        self.last.push_back(text);
+    }
+
+    /// The last lines in one.
+    fn last(&self) -> String {
+        self.last.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    }
+}
+
+// ---- the process itself ----------------------------------------------------------------------------------------------
+
+/// Serves the client that standard input is connected to, and ends with it, on a signal, or with the supervisor.
+pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, String> {
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .map_err(|why| format!("cannot be told of the supervisor's end: {why}"))?;
+    if getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != supervisor) {
+        return Err("the supervisor is gone".into());
+    }
+    if let Err(why) = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ) {
+        debug!(%why, "the order of being killed for memory stays as it is");
+    }
+    let stream = take_stdin().map_err(|why| format!("cannot take the connection: {why}"))?;
+    let choice = DeviceChoice { kind: options.device, hip_library: options.hip_library.clone() };
+    let device = device::open(&choice).map_err(|why| why.to_string())?;
+    match hipr_worker::Worker::for_connection(options.config(device), stream) {
+        Err(why) if why.kind() == ErrorKind::NotConnected => Ok(ExitCode::SUCCESS),
+        Err(why) => Err(format!("cannot serve the connection: {why}")),
+        Ok(worker) => {
+            watch(worker.stats());
+            super::serve(worker)
+        }
+    }
+}
+
+/// Kills this process when it outlives its connection for too long.
+fn watch(stats: Stats) {
+    thread::spawn(move || {
+        while stats.io().connections_closed == 0 {
+            thread::sleep(WATCH_EVERY);
+        }
+        thread::sleep(RELEASE_TIMEOUT);
+        error!(timeout = ?RELEASE_TIMEOUT, "what the session owned is not released: the process is killed");
+        let _ = kill_process(getpid(), Signal::KILL);
+    });
+}
+
+/// The connection, which nothing else in this process has then: a library that reads its standard input gets nothing.
+fn take_stdin() -> io::Result<TcpStream> {
+    let socket = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    Ok(TcpStream::from(socket))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut_into_lines_and_the_last_are_kept() {
+        let mut lines = Lines::default();
+        let mut heard = Vec::new();
+        for piece in ["one\ntw", "o\n\n", "three\nfour\nfi", "ve\nevil \x1b[2Jline\r\nsix"] {
+            lines.push(piece.as_bytes(), |line| heard.push(line.to_owned()));
+        }
+        lines.end(|line| heard.push(line.to_owned()));
+        assert_eq!(heard, ["one", "two", "three", "four", "five", "evil \u{fffd}[2Jline", "six"]);
+        assert_eq!(lines.last(), "four | five | evil \u{fffd}[2Jline | six");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_cut() {
+        let mut lines = Lines::default();
+        let mut lengths = Vec::new();
+        lines.push(&[b'x'; 5000], |line| lengths.push(line.len()));
+        lines.push(&[0xff; 3], |_| ());
+        assert_eq!(lengths, [2048, 2048]);
+        assert_eq!(lines.partial.len(), 5000 - 4096 + 3);
+    }
+
+    #[test]
+    fn ends_are_named() {
+        assert_eq!(describe(ExitStatus::from_raw(0x0700)), "exit code 7");
+        assert_eq!(describe(ExitStatus::from_raw(11)), "SIGSEGV");
+        assert_eq!(describe(ExitStatus::from_raw(0x80 | 6)), "SIGABRT, with a core dump");
+        assert_eq!(describe(ExitStatus::from_raw(60)), "signal 60");
+    }
+}

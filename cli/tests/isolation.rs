@@ -1,0 +1,232 @@
+//! Sessions as processes of their own: what ends one leaves the others alone, and nothing stays behind.
+
+use amdhip64::client::{Connection, WorkerAddress};
+use hipr_proto::op::{self, kind};
+use hipr_proto::{Header, HipError, Opcode};
+use hipr_tests::{WireClient, WorkerProcess, eventually, process_lives};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::net::Shutdown;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
+
+fn worker_with(options: &[&str]) -> WorkerProcess {
+    let isolated = [&["--device", "sim", "--isolate", "process"], options].concat();
+    WorkerProcess::start_logged(Path::new(HIPR), &isolated)
+}
+
+fn worker() -> WorkerProcess {
+    worker_with(&[])
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process number");
+    kill_process(pid, signal).expect("the process is there");
+}
+
+/// A session, and the process that serves it.
+fn session(worker: &WorkerProcess) -> (WireClient, u32) {
+    let before = worker.children();
+    let client = WireClient::open(worker.address());
+    let mut new = worker.children();
+    new.retain(|pid| !before.contains(pid));
+    assert_eq!(new.len(), 1, "one process for one session");
+    (client, new[0])
+}
+
+/// Allocates, and fills with a byte.
+fn filled(client: &mut WireClient, value: i32) -> u64 {
+    let dst = client.call(&op::Malloc { size: 4096, flags: 0 }).expect("memory").device_ptr;
+    client.call(&op::Memset { dst, value, size: 4096, stream: 0 }).expect("set");
+    dst
+}
+
+fn read(client: &mut WireClient, src: u64) -> Vec<u8> {
+    let read = op::Memcpy { dst: 0, src, size: 16, kind: kind::DEVICE_TO_HOST, stream: 0 };
+    client.call_with(&read, &[], None).inline
+}
+
+#[test]
+fn a_session_that_crashes_takes_nobody_along() {
+    let mut worker = worker();
+    let (mut other, other_pid) = session(&worker);
+    let kept = filled(&mut other, 0x5a);
+    // As the HIP runtime ends a process after a fault of the GPU, as a broken library does, as the system does for memory.
+    for (signal, name) in [(Signal::ABORT, "SIGABRT"), (Signal::ILL, "SIGILL"), (Signal::KILL, "SIGKILL")] {
+        let (mut client, pid) = session(&worker);
+        filled(&mut client, 1);
+        let peer = client.stream().local_addr().expect("connected").to_string();
+        send(pid, signal);
+        assert!(client.closed(), "{name}: its client sees the end");
+        eventually("the process is gone, no zombie", || worker.children() == [other_pid]);
+        let log = worker.log();
+        let line = log.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{name}:\n{log}"));
+        assert!(line.contains("WARN") && line.contains(&peer), "{line}");
+        assert_eq!(read(&mut other, kept), [0x5a; 16], "{name}: the other goes on undisturbed");
+    }
+    let (mut late, _) = session(&worker);
+    assert_eq!(late.call(&op::Ping {}), Ok(()));
+    assert!(worker.lives());
+}
+
+#[test]
+fn a_crash_is_to_a_program_what_a_lost_worker_is() {
+    let worker = worker();
+    let address = WorkerAddress::new(&worker.address().to_string());
+    let connection = Connection::connect(&address, Duration::from_secs(60)).expect("a session");
+    connection.ask(&op::Ping {}).expect("an answer");
+    send(worker.children()[0], Signal::ABORT);
+    let lost = connection.ask(&op::Ping {}).expect_err("the session is gone");
+    assert_eq!(HipError::from(lost), HipError::CONTEXT_IS_DESTROYED);
+    Connection::connect(&address, Duration::from_secs(60)).expect("a new session");
+}
+
+#[test]
+fn sessions_one_after_another_leave_nothing_behind() {
+    let worker = worker();
+    let files = worker.open_files();
+    for value in 0..20 {
+        let (mut client, _) = session(&worker);
+        let ptr = filled(&mut client, value);
+        assert_eq!(read(&mut client, ptr)[0], value as u8);
+    }
+    eventually("all processes are gone", || worker.children().is_empty());
+    eventually("all descriptors are closed", || worker.open_files() <= files);
+    let log = worker.log();
+    assert_eq!(log.matches("the session is over").count(), 20, "{log}");
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[test]
+fn a_process_starts_with_the_first_complete_message() {
+    let worker = worker();
+    let files = worker.open_files();
+    let ping = Header::new(Opcode::PING, 1, 0, 0).to_bytes();
+    let mut silent: Vec<_> = (0..30)
+        .map(|said| {
+            let mut client = WireClient::connect(worker.address());
+            client
+                .stream()
+                .write_all(&ping[..said.min(ping.len() - 1)])
+                .expect("a new connection takes bytes");
+            client
+        })
+        .collect();
+    // Accepted in order: when this one is served, those before it were looked at.
+    let (served, pid) = session(&worker);
+    assert_eq!(worker.children(), [pid], "who says nothing complete costs no process");
+    // The rest of a message opens.
+    let rest = &ping[23..];
+    silent[29].stream().write_all(rest).expect("the connection stands");
+    eventually("its process starts", || worker.children().len() == 2);
+    // The end of the connection without it does not.
+    silent[5].stream().shutdown(Shutdown::Write).expect("a connection");
+    assert!(silent[5].closed());
+    drop((served, silent));
+    eventually("all is closed", || worker.children().is_empty() && worker.open_files() <= files);
+}
+
+#[test]
+fn strangers_and_the_silent_are_sent_away_at_the_door() {
+    let worker = worker();
+    let mut stranger = WireClient::connect(worker.address());
+    stranger
+        .stream()
+        .write_all(b"GET / HTTP/1.1\r\nHost: gpu\r\n\r\n")
+        .expect("a new connection takes bytes");
+    let mut silent = WireClient::connect(worker.address());
+    assert!(stranger.closed());
+    assert!(silent.closed(), "after the time for a first message");
+    let log = worker.log();
+    assert!(log.contains("protocol error") && log.contains("no first message"), "{log}");
+    assert!(!log.contains("a session begins"), "{log}");
+}
+
+#[test]
+fn a_session_more_than_there_may_be_is_refused() {
+    let worker = worker_with(&["--sessions-max", "2"]);
+    let (first, pid) = session(&worker);
+    let (mut second, _) = session(&worker);
+    let mut third = WireClient::connect(worker.address());
+    third.forget(&op::Init {});
+    assert!(third.closed());
+    assert!(worker.log().contains("too many sessions"), "{}", worker.log());
+    drop(first);
+    eventually("the first is over", || !worker.children().contains(&pid));
+    assert_eq!(WireClient::open(worker.address()).call(&op::Ping {}), Ok(()));
+    assert_eq!(second.call(&op::Ping {}), Ok(()));
+}
+
+/// The sockets that a process has.
+fn sockets(pid: u32) -> BTreeSet<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").flatten();
+    let names = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+    names.map(|name| name.display().to_string()).filter(|name| name.starts_with("socket:")).collect()
+}
+
+#[test]
+fn a_session_has_no_descriptor_of_another() {
+    let worker = worker();
+    let (_first, a) = session(&worker);
+    let (_second, b) = session(&worker);
+    let (supervisor, a, b) = (sockets(worker.pid()), sockets(a), sockets(b));
+    assert!(!supervisor.is_empty() && !a.is_empty() && !b.is_empty());
+    assert!(a.is_disjoint(&supervisor) && b.is_disjoint(&supervisor) && a.is_disjoint(&b));
+}
+
+#[test]
+fn a_signal_ends_the_worker_and_all_sessions() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut worker = worker();
+        let mut sessions: Vec<_> = (0..3).map(|_| session(&worker)).collect();
+        let mut silent = WireClient::connect(worker.address());
+        send(worker.pid(), signal);
+        assert_eq!(worker.wait().code(), Some(0), "{signal:?}: in order");
+        assert!(sessions.iter_mut().all(|(client, _)| client.closed()) && silent.closed());
+        assert!(sessions.iter().all(|(_, pid)| !process_lives(*pid)));
+        let log = worker.log();
+        assert_eq!(log.matches("exit code 0").count(), 3, "{log}");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_sessions_that_do_not_end_themselves() {
+    let mut worker = worker();
+    let (mut client, pid) = session(&worker);
+    // As one that hangs in a driver.
+    send(pid, Signal::STOP);
+    send(worker.pid(), Signal::TERM);
+    eventually("the first is seen", || worker.log().contains("the worker stops"));
+    send(worker.pid(), Signal::TERM);
+    assert_eq!(worker.wait().code(), Some(0));
+    assert!(client.closed() && !process_lives(pid));
+    assert!(worker.log().contains("killed"), "{}", worker.log());
+}
+
+#[test]
+fn sessions_do_not_outlive_the_supervisor() {
+    let mut worker = worker();
+    let (mut client, pid) = session(&worker);
+    worker.kill();
+    assert!(client.closed());
+    eventually("its process ends", || !process_lives(pid));
+}
+
+#[test]
+fn info_works_and_a_session_has_an_emulated_gpu_of_its_own() {
+    let worker = worker();
+    let address = worker.address().to_string();
+    let output = Command::new(HIPR).args(["info", "--worker", &address]).output().expect("hipr runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("MI300X"), "{text}");
+    let mut a = WireClient::open(worker.address());
+    let free = |client: &mut WireClient| client.call(&op::MemGetInfo {}).expect("information").free_bytes;
+    let before = free(&mut a);
+    filled(&mut WireClient::open(worker.address()), 1);
+    assert_eq!(free(&mut a), before);
+}

@@ -1,0 +1,209 @@
+//! The options of `hipr worker`: what is served, the limits of sessions, mistakes.
+
+use hipr_proto::op::{self, kind};
+use hipr_proto::{HipError, Op};
+use hipr_tests::{WireClient, WorkerProcess};
+use std::path::Path;
+use std::process::{Command, Output};
+
+const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
+
+/// The demo's kernels.
+static KERNELS: &[u8] = include_bytes!("../demo/kernels.co");
+
+fn hipr(args: &[&str]) -> Output {
+    Command::new(HIPR).args(args).output().expect("hipr runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Workers with these options, without and with processes for sessions.
+fn workers(options: &[&str]) -> Vec<WorkerProcess> {
+    let start = |how| {
+        let options = [&["--device", "sim", "--isolate", how], options].concat();
+        WorkerProcess::start_logged(Path::new(HIPR), &options)
+    };
+    vec![start("none"), start("process")]
+}
+
+/// Expects that the request is refused, and that the log names the limit.
+fn refused<O: Op>(worker: &WorkerProcess, client: &mut WireClient, op: &O, limit: &str) {
+    assert_eq!(client.call(op).err(), Some(HipError::OUT_OF_MEMORY));
+    assert_eq!(client.call(op).err(), Some(HipError::OUT_OF_MEMORY));
+    let log = worker.log();
+    assert_eq!(log.matches(limit).count(), 1, "{limit} is named, once:\n{log}");
+}
+
+#[test]
+fn memory_has_a_limit_for_each_session() {
+    for worker in workers(&["--memory-max", "1M"]) {
+        let mut a = WireClient::open(worker.address());
+        let info = a.call(&op::MemGetInfo {}).expect("information");
+        assert_eq!((info.free_bytes, info.total_bytes), (1 << 20, 1 << 20));
+        let half = op::Malloc { size: 512 << 10, flags: 0 };
+        let ptr = a.call(&half).expect("half of it").device_ptr;
+        refused(&worker, &mut a, &op::Malloc { size: (512 << 10) + 1, flags: 0 }, "memory_max_bytes");
+        a.call(&op::Malloc { size: 1 << 20, flags: 0 }).expect_err("all of it, again");
+        let mut b = WireClient::open(worker.address());
+        b.call(&op::Malloc { size: 1 << 20, flags: 0 }).expect("another session has its own");
+        a.call(&half).expect("the other half");
+        a.call(&op::Free { device_ptr: ptr }).expect("freed");
+        a.call(&half).expect("half again");
+    }
+}
+
+#[test]
+fn code_objects_count_as_memory() {
+    let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
+    for worker in workers(&["--memory-max", "4K"]) {
+        let mut client = WireClient::open(worker.address());
+        let replied = client.call_with(&load, &[], Some(KERNELS.to_vec()));
+        assert_eq!(replied.result.err(), Some(HipError::OUT_OF_MEMORY));
+        assert!(worker.log().contains("memory_max_bytes"), "{}", worker.log());
+        client.call(&op::Malloc { size: 4096, flags: 0 }).expect("nothing of it is held");
+    }
+}
+
+#[test]
+fn handles_and_code_objects_have_limits() {
+    let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
+    for worker in workers(&["--handles-max", "2", "--code-object-max", "1K"]) {
+        let mut client = WireClient::open(worker.address());
+        let replied = client.call_with(&load, &[], Some(KERNELS.to_vec()));
+        assert_eq!(replied.result.err(), Some(HipError::OUT_OF_MEMORY));
+        assert!(worker.log().contains("collect_max_bytes"), "{}", worker.log());
+        client.call(&op::StreamCreate { flags: 0, priority: 0 }).expect("one");
+        client.call(&op::EventCreate { flags: 0 }).expect("two");
+        refused(&worker, &mut client, &op::EventCreate { flags: 0 }, "handles_max");
+    }
+}
+
+#[test]
+fn the_smallest_buffers_only_slow_a_session_down() {
+    for worker in workers(&["--requests-open-max", "1", "--buffered-max", "128K"]) {
+        let mut client = WireClient::open(worker.address());
+        let len = 3 << 20;
+        let dst = client.call(&op::Malloc { size: len, flags: 0 }).expect("memory").device_ptr;
+        for value in 0..100 {
+            client.forget(&op::Memset { dst, value, size: len, stream: 0 });
+        }
+        let bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+        let write = op::Memcpy { dst, src: 0, size: len, kind: kind::HOST_TO_DEVICE, stream: 0 };
+        client.forget_with(&write, &[], Some(bytes.clone()));
+        let read = op::Memcpy { dst: 0, src: dst, size: len, kind: kind::DEVICE_TO_HOST, stream: 0 };
+        let replied = client.call_with(&read, &[], None);
+        assert_eq!(replied.result, Ok(()));
+        assert!(replied.inline == bytes, "the bytes come back as they went");
+    }
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (option, value, part) in [
+        ("--device", "toaster", "toaster"),
+        ("--isolate", "steam", "process"),
+        ("--memory-max", "much", "a size is a number"),
+        ("--memory-max", "99999999T", "too large"),
+        ("--buffered-max", "1K", "at least 128K"),
+        ("--sessions-max", "0", "--sessions-max"),
+        ("--handles-max", "0", "at least 1"),
+        ("--requests-open-max", "-1", "--requests-open-max"),
+    ] {
+        let output = hipr(&["worker", &format!("{option}={value}")]);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{option} {value}: {text}");
+        assert!(text.contains(option) && text.contains(part), "{option} {value}: {text}");
+    }
+    for how in ["none", "process"] {
+        let output = hipr(&["worker", "--device", "sim", "--isolate", how, "--listen", "nowhere"]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("cannot listen on nowhere"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_service_starts_what_there_is() {
+    let unit = include_str!("../../packaging/hipr-worker.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("a command");
+    let example =
+        unit.lines().find_map(|line| line.split_once("HIPR_WORKER_OPTIONS=--")).expect("an example").1;
+    let mut words = start.split_whitespace();
+    assert_eq!(words.next(), Some("/usr/local/bin/hipr"));
+    assert_eq!(words.next_back(), Some("$HIPR_WORKER_OPTIONS"));
+    let words: Vec<&str> = words.collect();
+    let example = format!("--{example}");
+    let options: Vec<&str> = example.split_whitespace().collect();
+    // The command line is understood (2 is for one that is not); no runtime is found, or no such address.
+    let wrong = ["--listen", "nowhere", "--hip-library", "/nonexistent/libamdhip64.so"];
+    let output = hipr(&[words, options, wrong.to_vec()].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+}
+
+#[test]
+fn the_page_for_owners_of_gpus_has_all_options_and_their_defaults() {
+    let page = include_str!("../../docs/gpu-worker.md");
+    let help = String::from_utf8(hipr(&["worker", "--help"]).stdout).expect("text");
+    let mut options = 0;
+    for line in help.lines().filter_map(|line| line.trim().strip_prefix("--")) {
+        let option = line.split_whitespace().next().expect("a name");
+        if !["io", "help"].contains(&option) {
+            assert!(page.contains(&format!("| `--{option} ")), "--{option} is not in the page");
+            options += 1;
+        }
+    }
+    assert_eq!(options, 10, "options that the help has:\n{help}");
+    for (option, default) in [
+        ("handles-max", "1048576"),
+        ("code-object-max", "1G"),
+        ("requests-open-max", "16384"),
+        ("buffered-max", "4M"),
+    ] {
+        let row = page.lines().find(|line| line.contains(&format!("| `--{option} "))).expect("a row");
+        assert!(row.ends_with(&format!("| {default} |")), "{row}");
+        assert!(help.contains(&format!("[default: {default}]")), "{help}");
+    }
+}
+
+#[test]
+fn the_last_of_an_option_counts() {
+    let worker = WorkerProcess::start_logged(
+        Path::new(HIPR),
+        &["--device", "null", "--memory-max", "1K", "--device", "sim", "--memory-max", "1M"],
+    );
+    let mut client = WireClient::open(worker.address());
+    let properties = client.call(&op::GetDeviceProperties { device_id: 0 }).expect("properties");
+    assert!(properties.name.to_string().contains("emulated"));
+    assert_eq!(client.call(&op::MemGetInfo {}).expect("information").total_bytes, 1 << 20);
+}
+
+#[test]
+fn without_the_runtime_a_worker_for_real_gpus_says_what_it_looked_for() {
+    let path = "/nonexistent/libamdhip64.so";
+    for device in ["hip", "auto"] {
+        for how in [&[][..], &["--isolate=none"], &["--isolate=process"]] {
+            let output = hipr(&[&["worker", "--device", device, "--hip-library", path], how].concat());
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{text}");
+            assert!(text.contains(path), "{text}");
+            assert_eq!(text.matches("hipr: ").count(), 1, "said once: {text}");
+        }
+    }
+    // With a runtime on this machine it is the address that is wrong.
+    let text = stderr(&hipr(&["worker", "--device", "hip", "--listen", "nowhere"]));
+    assert!(text.contains("libamdhip64.so.6") || text.contains("cannot listen on nowhere"), "{text}");
+}
+
+#[test]
+fn auto_takes_what_there_is_and_says_so() {
+    let worker = WorkerProcess::start_logged(Path::new(HIPR), &[]);
+    let mut client = WireClient::open(worker.address());
+    let properties = client.call(&op::GetDeviceProperties { device_id: 0 }).expect("properties");
+    let log = worker.log();
+    if properties.name.to_string().contains("emulated") {
+        assert!(log.contains("the emulated GPU serves: "), "it says why:\n{log}");
+    } else {
+        assert!(log.contains("real GPUs serve: ") && log.contains("a process for each session"), "{log}");
+    }
+}
