@@ -47,6 +47,11 @@ impl CType for c_void {
     const TYPE: Type = Type::Void;
 }
 
+/// The result of a function that has none.
+impl CType for () {
+    const TYPE: Type = Type::Void;
+}
+
 macro_rules! numbers {
     ($($number:ty => $ty:expr;)*) => {
         $(impl CType for $number {

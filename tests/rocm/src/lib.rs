@@ -1,0 +1,120 @@
+//! AMD's own libraries, as Debian packages them, for the tests that load them. 6.4.3 is in the folder of the HIP compiler
+//! (`tests/toolchain/setup.sh`), 5.2.3 in a folder of its own (`tests/toolchain/rocm5.sh`). Without a GPU they load and say that
+//! there is none.
+//!
+//! 6.4.3 wants a newer C library than this machine may have, so a program that loads it is started by the dynamic loader of the
+//! compiler's folder. 5.2.3 wants an executable stack, which glibc refuses a loaded library since 2.41; it is loaded by this
+//! machine's own.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One release of AMD's libraries on this machine.
+pub struct Rocm {
+    /// `5.2.3`, `6.4.3`.
+    pub release: &'static str,
+    /// Its libamdhip64.
+    pub hip: PathBuf,
+    /// Its libamd_comgr.
+    pub comgr: PathBuf,
+    loader: Option<PathBuf>,
+    libraries: PathBuf,
+}
+
+impl Rocm {
+    /// The releases that are here. Where the environment says that they are required, one that is not here is a panic, else a
+    /// line that says so; [`Rocm::on_every_release`] skips it.
+    pub fn releases() -> Vec<Rocm> {
+        let lab = folder("HIPR_LAB", "lab");
+        let five = folder("HIPR_ROCM5", "rocm5");
+        let loader = lab.join("lib64/ld-linux-x86-64.so.2");
+        let found = [
+            Self::of("6.4.3", ["libamdhip64.so.6", "libamd_comgr.so.3"], &lab, Some(loader)),
+            Self::of("5.2.3", ["libamdhip64.so.5", "libamd_comgr.so.2"], &five, None),
+        ];
+        let required =
+            ["HIPR_REQUIRE_COMPILER", "HIPR_REQUIRE_ROCM5"].map(|name| env::var_os(name).is_some());
+        let makers = ["setup.sh", "rocm5.sh"];
+        let here = found.into_iter().zip(required).zip(makers).filter_map(|((found, required), maker)| {
+            if let Err(why) = &found {
+                assert!(!required, "AMD's libraries are required: {why}");
+                println!("SKIPPED: {why} (tests/toolchain/{maker} makes it)");
+            }
+            found.ok()
+        });
+        here.collect()
+    }
+
+    fn of(
+        release: &'static str,
+        files: [&str; 2],
+        root: &Path,
+        loader: Option<PathBuf>,
+    ) -> Result<Rocm, String> {
+        let libraries = root.join("usr/lib/x86_64-linux-gnu");
+        let [hip, comgr] = files.map(|file| libraries.join(file));
+        for file in [&hip, &comgr].into_iter().chain(&loader) {
+            if !file.exists() {
+                return Err(format!(
+                    "AMD's libraries {release} are not here: there is no {}",
+                    file.display()
+                ));
+            }
+        }
+        Ok(Self { release, hip, comgr, loader, libraries })
+    }
+
+    /// A command that runs `program` with this release's libraries. What it loads by name is this release's, too.
+    pub fn command(&self, program: &Path) -> Command {
+        match &self.loader {
+            Some(loader) => {
+                let mut command = Command::new(loader);
+                command.arg("--library-path").arg(&self.libraries).arg(program).env_remove("LD_LIBRARY_PATH");
+                command
+            }
+            None => {
+                let mut command = Command::new(program);
+                command.env("LD_LIBRARY_PATH", &self.libraries);
+                command
+            }
+        }
+    }
+
+    /// Runs `test`, a test of the calling test program, in a process of its own for every release that is here, with
+    /// [`Rocm::VARIABLE`] set to the path that `library` picks. Inside, [`Rocm::library`] gives it.
+    pub fn on_every_release(test: &str, library: impl Fn(&Rocm) -> &Path) {
+        let this = env::current_exe().expect("a test program");
+        for rocm in Self::releases() {
+            let mut command = rocm.command(&this);
+            command.args(["--exact", test, "--nocapture"]).env(Self::VARIABLE, library(&rocm));
+            let output = command.env(Self::RELEASE, rocm.release).output().expect("the loader runs");
+            let text = [output.stdout, output.stderr]
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+                .concat();
+            assert!(output.status.success(), "{test} with {}: {}\n{text}", rocm.release, output.status);
+            assert!(text.contains("1 passed"), "{test} did not run:\n{text}");
+            let said = text.lines().filter(|line| line.starts_with(rocm.release));
+            said.for_each(|line| println!("{line}"));
+        }
+    }
+
+    /// The variable that names the library to a test that [`Rocm::on_every_release`] runs.
+    pub const VARIABLE: &str = "HIPR_TEST_LIBRARY";
+    const RELEASE: &str = "HIPR_TEST_RELEASE";
+
+    /// The release and the library that a test was started with; none in the process that starts it.
+    pub fn library() -> Option<(String, PathBuf)> {
+        Some((env::var(Self::RELEASE).ok()?, env::var_os(Self::VARIABLE)?.into()))
+    }
+}
+
+/// The folder that `variable` names, else the one below the user's cache.
+fn folder(variable: &str, name: &str) -> PathBuf {
+    let set = |variable| env::var_os(variable).filter(|value: &std::ffi::OsString| !value.is_empty());
+    set(variable).map(PathBuf::from).unwrap_or_else(|| {
+        let home = || Path::new(set("HOME").as_deref().unwrap_or(OsStr::new("/root"))).join(".cache");
+        set("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("hipr").join(name)
+    })
+}
