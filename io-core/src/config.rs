@@ -19,7 +19,8 @@ pub struct Config {
     pub first_message_timeout_ms: u64,
     /// A connection that stops in the middle of a message for so long is closed.
     pub mid_message_timeout_ms: u64,
-    /// How long a peer that has closed its sending side may still be owed replies.
+    /// How long a peer that has closed its sending side may still be owed replies, and how long one that was told everything
+    /// may take to close its side.
     pub linger_ms: u64,
     /// Bytes read from one connection before it is another's turn.
     pub turn_max_bytes: usize,

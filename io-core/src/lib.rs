@@ -29,7 +29,7 @@ mod stats;
 pub use batch::{Batch, Item, Pool, Span};
 pub use body::{Body, BodyPool};
 pub use config::Config;
-pub use link::{Applied, Link};
+pub use link::{Applied, Finish, Link};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};
 pub use slots::Slots;
 pub use stats::{Stats, StatsSnapshot};

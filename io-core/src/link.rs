@@ -28,6 +28,22 @@ pub struct Link {
     established: bool,
     wants_drain: bool,
     close_when_sent: bool,
+    /// The peer says nothing more.
+    peer_ended: bool,
+    /// Everything was said, and what the peer still says is thrown away.
+    discards: bool,
+}
+
+/// What the loop has to do about the end of a connection; see [`Link::finish`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// Nothing yet.
+    No,
+    /// Close the sending side of the socket and read on. Closing all of it would be a reset if the peer had said something
+    /// that was not read, and a reset takes along what the peer has not received.
+    HalfClose,
+    /// Close the socket.
+    Close,
 }
 
 /// What a notice asks the loop to do.
@@ -57,6 +73,8 @@ impl Link {
             established: false,
             wants_drain: false,
             close_when_sent: false,
+            peer_ended: false,
+            discards: false,
         }
     }
 
@@ -74,7 +92,9 @@ impl Link {
 
     /// How many bytes may be read now; 0: none, leave them in the socket.
     pub fn wants_read(&self, config: &Config, pool: &Pool) -> usize {
-        if self.ended_ms.is_some()
+        if self.discards {
+            Config::READ_BYTES
+        } else if self.ended_ms.is_some()
             || !self.stash.is_empty()
             || self.in_flight_bytes >= config.in_flight_max_bytes
             || self.unsent_bytes >= config.unsent_max_bytes
@@ -104,6 +124,9 @@ impl Link {
     ) -> Result<(), Fatal> {
         self.last_rx_ms = now_ms;
         Stats::add(&stats.received_bytes, len as u64);
+        if self.discards {
+            return Ok(());
+        }
         let by_reference = len > Config::SMALL_READ_BYTES;
         let mut batch = pool.batch();
         let result = self.parse(buffer.get(..len).unwrap_or_default(), by_reference, &mut batch, stats);
@@ -113,8 +136,8 @@ impl Link {
         result
     }
 
-    /// Nothing more will be read. Says so to the dispatch thread if it knows the connection; `false` if it does not, and then
-    /// the connection can be closed at once. Repeats nothing.
+    /// Nothing more will be read. Says so to the dispatch thread if it knows the connection; `false` if it does not, or if
+    /// everything was said, and then the connection can be closed at once. Repeats nothing.
     #[must_use]
     pub fn end(&mut self, now_ms: u64, sink: &mut impl FnMut(Event)) -> bool {
         if self.ended_ms.is_none() {
@@ -124,11 +147,15 @@ impl Link {
                 sink(Event::Ended { conn: self.conn });
             }
         }
-        self.announced
+        self.announced && !self.discards
     }
 
     /// The peer closed its sending side: why the connection ends.
     pub fn handle_eof(&mut self) -> End {
+        self.peer_ended = true;
+        if self.discards {
+            return End::Eof;
+        }
         match self.receiver.handle_eof() {
             Ok(()) => End::Eof,
             Err(why) => End::Protocol(why),
@@ -262,9 +289,19 @@ impl Link {
         }
     }
 
-    /// Whether everything is said and the socket can be closed.
-    pub fn is_finished(&self) -> bool {
-        self.close_when_sent && self.unsent_bytes == 0
+    /// What there is to do now that writing made no more progress. [`Finish::HalfClose`] once, and then [`Config::linger_ms`]
+    /// for the peer to close its side too.
+    #[must_use]
+    pub fn finish(&mut self, now_ms: u64) -> Finish {
+        if !self.close_when_sent || self.unsent_bytes > 0 || self.discards {
+            Finish::No
+        } else if self.peer_ended {
+            Finish::Close
+        } else {
+            self.discards = true;
+            self.ended_ms = Some(now_ms);
+            Finish::HalfClose
+        }
     }
 
     // ---- time and end ------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 //! A connection without a socket: bytes and a clock of the test's own.
 
-use hipr_io::{Batch, Body, Config, ConnId, End, Event, Item, Link, Notice, Pool, Slots, Stats};
+use hipr_io::{Batch, Body, Config, ConnId, End, Event, Finish, Item, Link, Notice, Pool, Slots, Stats};
 use hipr_proto::{
     FLAG_NO_REPLY, Fatal, Header, Limits, Opcode, Outbox, Outcome, Responder, Ticket, Wire,
     op::{Malloc, Memcpy, kind},
@@ -221,9 +221,10 @@ fn unsent_bytes_stop_reading_and_are_reported_when_half_are_gone() {
     assert!(matches!(report(&mut rig)[..], [Event::Drained { sent_bytes: 58, .. }]));
     rig.link.handle_written(50, 0, &rig.stats);
     assert!(report(&mut rig).is_empty(), "asked for once");
-    assert!(!rig.link.wants_write() && !rig.link.is_finished());
+    assert!(!rig.link.wants_write());
+    assert_eq!(rig.link.finish(0), Finish::No);
     assert!(rig.apply(Notice { close: true, ..rig.notice() }).is_none());
-    assert!(rig.link.is_finished());
+    assert_eq!(rig.link.finish(0), Finish::HalfClose);
 }
 
 #[test]
@@ -288,4 +289,41 @@ fn a_connection_that_said_nothing_is_not_announced_and_one_that_ends_lingers() {
     assert!(rig.overdue().is_none(), "it takes what it is owed");
     rig.now_ms = 1199;
     assert!(rig.overdue().is_some());
+}
+
+#[test]
+fn a_peer_that_was_told_everything_is_read_until_it_goes() {
+    let malloc = message(Opcode::MALLOC, &Malloc { size: 5, flags: 0 }, &[]);
+    let closing = || {
+        let mut rig = Rig::new(Config { linger_ms: 100, in_flight_max_bytes: 1, ..Config::default() });
+        rig.read(&malloc).unwrap();
+        assert_eq!(rig.wants_read(), 0);
+        assert!(rig.apply(Notice { close: true, completed: 1, ..rig.notice() }).is_none());
+        assert_eq!(rig.link.finish(1000), Finish::HalfClose);
+        assert_eq!(rig.link.finish(1000), Finish::No, "said once");
+        rig.events.clear();
+        rig
+    };
+    let mut rig = closing();
+    for bytes in [&malloc[..], b"garbage and more garbage", &[0; 20_000]] {
+        assert_eq!(rig.wants_read(), Config::READ_BYTES);
+        assert_eq!(rig.read(bytes), Ok(()));
+    }
+    rig.now_ms = 1099;
+    assert!(rig.link.has_deadline() && rig.overdue().is_none());
+    rig.now_ms = 1100;
+    assert!(rig.overdue().is_some(), "not for ever");
+
+    let mut rig = closing();
+    assert!(matches!(rig.link.handle_eof(), End::Eof));
+    let Rig { link, events, .. } = &mut rig;
+    assert!(!link.end(1010, &mut |event| events.push(event)), "then it can be closed");
+    assert!(rig.events.is_empty(), "the dispatch thread has nothing to do with it");
+
+    // One that said so before need not be waited for.
+    let mut rig = Rig::new(Config::default());
+    rig.read(&malloc).unwrap();
+    assert!(matches!(rig.link.handle_eof(), End::Eof));
+    assert!(rig.apply(Notice { close: true, completed: 1, ..rig.notice() }).is_none());
+    assert_eq!(rig.link.finish(0), Finish::Close);
 }

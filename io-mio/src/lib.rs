@@ -9,11 +9,11 @@
 mod listen;
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hipr_io::{Config, ConnId, End, Event, Link, Mailbox, Notice, Pool, Slots, Stats};
+use hipr_io::{Config, ConnId, End, Event, Finish, Link, Mailbox, Notice, Pool, Slots, Stats};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::{debug, info};
@@ -245,8 +245,15 @@ impl Loop {
         }
         let mut end = Self::write(conn, self.now_ms, &self.stats).err().map(End::Socket);
         conn.link.report_drain(&self.config, sink);
-        if end.is_none() && conn.link.is_finished() {
-            return self.close(id, &End::Eof, sink);
+        match conn.link.finish(self.now_ms) {
+            _ if end.is_some() => {}
+            Finish::No => {}
+            Finish::HalfClose => {
+                // If that fails the peer is gone, which reading tells.
+                let _ = conn.stream.shutdown(Shutdown::Write);
+                conn.readable = true;
+            }
+            Finish::Close => return self.close(id, &End::Eof, sink),
         }
         let mut budget = self.config.turn_max_bytes;
         while end.is_none() && conn.readable {
