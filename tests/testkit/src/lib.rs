@@ -16,6 +16,7 @@
 //! * [`Options`] what the world is like, [`Script`] which calls are made and what the device says to them.
 //! * [`Model`] what a right server does with the script: a plain fold, without bytes, pieces or time.
 //! * [`core_world`] the smallest world: `hipr-proto` and a pipe. What happened at its public doors is a [`Trace`].
+//! * `worker_world` the world whose server is the worker, and the plans that `loop_conformance` carries out over sockets.
 //! * [`invariants`] judge a trace, each a function with a name; [`mutation`] lists the bugs that they have to catch.
 
 pub mod choices;
@@ -27,6 +28,9 @@ pub mod options;
 pub mod script;
 pub mod simulate;
 pub mod trace;
+
+#[cfg(feature = "worker")]
+pub mod worker_world;
 
 mod shape;
 

@@ -1,0 +1,263 @@
+//! Plans from decisions.
+
+use hipr_io::Config;
+use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
+use hipr_worker::SessionLimits;
+use hipr_worker::device::script::Fault;
+
+use super::plan::{Act, Client, Plan};
+use super::request::{Call, KERNEL, What};
+use crate::choices::{Choices, noise};
+
+/// What can be drawn: a world over sockets has to wait for its time-outs, and gets none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Time is the simulator's.
+    Virtual,
+    /// Time is real.
+    Real,
+}
+
+/// How many clients there may be, and how much each may say.
+struct Sizes {
+    calls_max: u64,
+    tail_max_bytes: u64,
+    loud_percent: u8,
+    fault_percent: u8,
+    odd_percent: u8,
+}
+
+/// Which ends can be drawn that only time brings.
+struct Waits {
+    /// A message that is never completed ends the connection.
+    mid_message: bool,
+    /// A client that stops sending while the device hangs is noticed: there is room for all that it says.
+    linger: bool,
+    clock: Clock,
+}
+
+impl Waits {
+    fn new(io: &Config, clock: Clock) -> Self {
+        let room = io.in_flight_max_bytes.min(io.in_flight_total_max_bytes) >= 5000;
+        Self {
+            mid_message: io.mid_message_timeout_ms < io.first_message_timeout_ms,
+            linger: room && io.protocol.open_max >= 5 && io.in_flight_total_max_bytes > 5000,
+            clock,
+        }
+    }
+}
+
+impl Plan {
+    /// Draws a plan.
+    pub fn draw(choices: &mut Choices<'_>, clock: Clock) -> Self {
+        let tail_max_bytes: u64 = *choices.pick(&[200, 20, 3000, 9000, 40_000, 100_000]).unwrap_or(&200);
+        let mut plan = Self::new(tail_max_bytes.next_power_of_two());
+        let never_ms = plan.io.linger_ms;
+        plan.io = Config {
+            protocol: Limits {
+                small_tail_max: *choices.pick(&[64 << 10, 300]).unwrap_or(&300),
+                open_max: *choices.pick(&[100, 1, 2, 5, 16 << 10]).unwrap_or(&5),
+                ..Limits::default()
+            },
+            in_flight_max_bytes: *choices.pick(&[1 << 20, 1, 100, 5000]).unwrap_or(&5000),
+            in_flight_total_max_bytes: *choices.pick(&[64 << 20, 1, 5000]).unwrap_or(&5000),
+            unsent_max_bytes: *choices.pick(&[4 << 20, 1, 100, 5000]).unwrap_or(&5000),
+            turn_max_bytes: *choices.pick(&[1 << 20, 1, 1000]).unwrap_or(&1000),
+            ..plan.io
+        };
+        if clock == Clock::Virtual {
+            plan.io.linger_ms = 5_000;
+            plan.io.mid_message_timeout_ms = *choices.pick(&[never_ms, 1_000]).unwrap_or(&1_000);
+        }
+        plan.session = SessionLimits {
+            stage_max_bytes: *choices.pick(&[64 << 10, 0, 100]).unwrap_or(&100),
+            chunk_bytes: *choices.pick(&[256 << 10, 1, 50, 1000]).unwrap_or(&1000),
+            unsent_max_bytes: plan.io.unsent_max_bytes,
+            ..SessionLimits::default()
+        };
+        // A byte at a time costs as much for few bytes as for many.
+        if plan.session.chunk_bytes == 1 {
+            plan.session.chunk_bytes += (tail_max_bytes / 100) as usize;
+        }
+        let waits = Waits::new(&plan.io, clock);
+        let count = *choices.pick(&[1, 1, 2, 3, 5]).unwrap_or(&1);
+        for _ in 0..count {
+            let mut percent = |all: &[u8]| choices.pick(all).copied().unwrap_or(0);
+            let sizes = Sizes {
+                loud_percent: percent(&[50, 0, 20, 95]),
+                fault_percent: percent(&[0, 0, 10, 50]),
+                odd_percent: percent(&[0, 5, 40]),
+                calls_max: *choices.pick(&[6, 2, 20, 40]).unwrap_or(&6),
+                tail_max_bytes,
+            };
+            plan.client(|client| {
+                let half_bytes = tail_max_bytes.next_power_of_two();
+                for _ in 0..choices.between(1, sizes.calls_max) {
+                    client.call(draw_call(client, choices, &sizes, half_bytes));
+                    if choices.one_in(16) {
+                        let acts = [Act::Await, Act::ReadLate, Act::Read];
+                        client.act(choices.pick(&acts).cloned().unwrap_or(Act::Await));
+                    }
+                }
+                draw_end(client, choices, &sizes, &waits);
+            });
+        }
+        plan
+    }
+}
+
+fn draw_call(client: &Client, choices: &mut Choices<'_>, sizes: &Sizes, half_bytes: u64) -> Call {
+    let what = if choices.percent(sizes.odd_percent) {
+        draw_odd(choices, client, half_bytes)
+    } else {
+        draw_good(choices, client, sizes, half_bytes)
+    };
+    let fault = if choices.percent(sizes.fault_percent) { draw_fault(choices, &what) } else { None };
+    Call { what, loud: choices.percent(sizes.loud_percent), fault }
+}
+
+fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_bytes: u64) -> What {
+    let len = match choices.below(3) {
+        0 => choices.below(40).min(half_bytes),
+        1 => sizes.tail_max_bytes,
+        _ => choices.below(sizes.tail_max_bytes + 1),
+    };
+    let spoiled = if choices.one_in(10) { half_bytes } else { 0 };
+    let ptr = client.model.base() + choices.below(half_bytes - len.min(half_bytes) + 1) + spoiled;
+    match choices.below(14) {
+        0 => What::Ping,
+        1 | 2 => What::Up(ptr, len as usize),
+        3 | 4 => What::Down(ptr, len),
+        5 | 6 => What::Fill(ptr, len, choices.below(256) as u8),
+        7 => What::Malloc(choices.below(1000)),
+        8 => What::Free(draw_allocation(choices, client)),
+        9 => What::StreamCreate,
+        10 => What::Function(client.model.module(), KERNEL.into()),
+        11 | 12 => What::Launch(client.model.function(), choices.below(u64::MAX)),
+        _ => What::Synchronize,
+    }
+}
+
+/// One that can be freed; 0 if there is none. The buffer stays.
+fn draw_allocation(choices: &mut Choices<'_>, client: &Client) -> u64 {
+    let all: Vec<u64> = client.model.live.keys().copied().filter(|ptr| *ptr != client.model.base()).collect();
+    choices.pick(&all).copied().unwrap_or(0)
+}
+
+/// Requests with something wrong about them.
+fn draw_odd(choices: &mut Choices<'_>, client: &Client, half_bytes: u64) -> What {
+    let end = client.model.base() + 2 * half_bytes;
+    match choices.below(11) {
+        0 => What::Unknown(choices.below(3000) as usize),
+        1 => What::Short,
+        2 => What::LongName((64 << 10) + 1),
+        3 => What::Free(end - 8),
+        4 => What::Fill(end - 8, 9, 1),
+        5 => What::Up(end - 8, 9 + choices.below(half_bytes) as usize),
+        6 => What::Down(end - 8, 9),
+        7 => What::ForeignStream,
+        8 => What::Function(client.model.module(), "missing".into()),
+        9 => What::Load(choices.below(2000) as usize),
+        _ => What::Launch(7, 7),
+    }
+}
+
+fn draw_fault(choices: &mut Choices<'_>, what: &What) -> Option<Fault> {
+    let error = HipError(700 + choices.below(9) as i32);
+    let waits = matches!(what, What::Synchronize | What::Down(..) | What::Free(_));
+    match choices.below(8) {
+        0 => Some(Fault::Die(error)),
+        1..=3 if waits => Some(Fault::Slow(choices.below(4) as u32)),
+        _ => Some(Fault::Fail(error)),
+    }
+}
+
+/// How a client goes, if not by waiting for its answers.
+fn draw_end(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, waits: &Waits) {
+    let kinds = if waits.clock == Clock::Virtual { 9 } else { 7 };
+    match choices.below(kinds) {
+        0 | 1 => return,
+        2 => client.act(Act::HalfClose),
+        3 => {
+            let call = Call { what: What::Shutdown, loud: choices.one_in(2), fault: None };
+            client.call(call);
+            pipeline(client, choices);
+        }
+        4 => {
+            client.bytes(draw_garbage(choices));
+            pipeline(client, choices);
+        }
+        5 => {
+            client.bytes(draw_part(client, choices, sizes));
+            client.act(Act::HalfClose);
+        }
+        6 => {
+            client.bytes(draw_part(client, choices, sizes));
+            return client.act(Act::Reset);
+        }
+        7 => {
+            client.act(Act::Await);
+            client.ask_in_vain(What::Synchronize, Fault::Hang);
+            client.tell(What::Ping);
+            client.ask(What::Ping);
+            if !waits.linger || choices.one_in(2) {
+                return client.act(Act::Reset);
+            }
+            client.act(Act::HalfClose);
+        }
+        _ => {
+            // The rest of a message never comes.
+            client.act(Act::Await);
+            client.bytes(draw_part(client, choices, sizes));
+            if !waits.mid_message {
+                client.act(Act::HalfClose);
+            }
+        }
+    }
+    client.act(Act::AwaitEnd);
+}
+
+/// Calls after the end.
+fn pipeline(client: &mut Client, choices: &mut Choices<'_>) {
+    for _ in 0..choices.below(4) {
+        client.ask(What::Ping);
+        client.tell(What::Up(client.model.base(), choices.below(300) as usize));
+    }
+}
+
+/// Bytes that end the session when they come where a message should begin.
+fn draw_garbage(choices: &mut Choices<'_>) -> Vec<u8> {
+    let mut header = Header::new(Opcode::PING, 1, 0, 0);
+    match choices.below(4) {
+        0 => header.magic ^= 1 << choices.below(32),
+        1 => header.version ^= 0x100 << choices.below(8),
+        2 => header.flags |= FLAG_RESPONSE,
+        _ => header.payload_length = Limits::default().payload_max + 1,
+    }
+    let mut bytes = header.to_bytes().to_vec();
+    bytes.extend(noise(choices.below(100) as usize));
+    bytes
+}
+
+/// A message that lacks at least its last byte.
+fn draw_part(client: &Client, choices: &mut Choices<'_>, sizes: &Sizes) -> Vec<u8> {
+    let what = if choices.one_in(2) {
+        What::Malloc(10)
+    } else {
+        What::Up(client.model.base(), choices.below(sizes.tail_max_bytes) as usize)
+    };
+    let encoded = what.encode();
+    let inline = encoded.inline.unwrap_or_default();
+    let payload = encoded.fixed.len() + inline.len();
+    let mut bytes = Header::new(encoded.op, 0x7777, payload as u64, 0).to_bytes().to_vec();
+    bytes.extend(encoded.fixed);
+    bytes.extend(inline);
+    let end = bytes.len() - 1;
+    bytes.truncate(
+        1 + match choices.below(3) {
+            0 => choices.index(end.min(Header::SIZE)),
+            _ => choices.index(end),
+        },
+    );
+    bytes
+}

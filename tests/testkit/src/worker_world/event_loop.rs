@@ -1,0 +1,354 @@
+//! An event loop without sockets: connections in memory to `hipr-io`'s events and notices, in the manner of a completion
+//! loop (at most one receive and one send of a connection at a time; a receive that was posted may come when nothing more
+//! is wanted), with a clock of its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hipr_io::{Batch, Config, ConnId, End, Event, Finish, Link, Mailbox, Notice, Pool, Slots, Stats};
+use hipr_proto::Outbox;
+
+use super::wire::{Read, Wire};
+use crate::choices::Choices;
+
+struct Conn {
+    link: Link,
+    /// Whose connection it is.
+    client: usize,
+    /// A receive of so many bytes is posted.
+    posted: usize,
+    ended: bool,
+    load: Load,
+}
+
+/// What a connection makes the worker hold, counted from outside.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    in_flight_bytes: usize,
+    open: usize,
+    unsent_bytes: usize,
+}
+
+/// The loop.
+pub(super) struct EventLoop {
+    config: Config,
+    mailbox: Arc<Mailbox>,
+    stats: Arc<Stats>,
+    conns: Slots<Conn>,
+    of_client: BTreeMap<usize, ConnId>,
+    pool: Pool,
+    buffer: Vec<u8>,
+    now_ms: u64,
+    asleep: bool,
+    /// Bytes of replies that one step of a session may add beyond the limit.
+    reply_max_bytes: usize,
+    /// A limit that did not hold.
+    pub(super) over_limit: Option<String>,
+}
+
+impl EventLoop {
+    pub(super) fn new(
+        config: Config,
+        mailbox: Arc<Mailbox>,
+        stats: Arc<Stats>,
+        reply_max_bytes: usize,
+    ) -> Self {
+        let mut pool = Pool::default();
+        let buffer = pool.buffer();
+        Self {
+            config,
+            mailbox,
+            stats,
+            conns: Slots::default(),
+            of_client: BTreeMap::new(),
+            pool,
+            buffer,
+            now_ms: 0,
+            asleep: false,
+            reply_max_bytes,
+            over_limit: None,
+        }
+    }
+
+    /// Whether no connection is open.
+    pub(super) fn is_empty(&self) -> bool {
+        self.conns.is_empty()
+    }
+
+    /// Bytes that it holds for the dispatch thread.
+    pub(super) fn in_flight_bytes(&self) -> usize {
+        self.pool.in_flight_bytes()
+    }
+
+    /// A client connects.
+    pub(super) fn accept(&mut self, client: usize) {
+        let (config, now_ms) = (&self.config, self.now_ms);
+        let peer = ([127, 0, 0, 1], 1).into();
+        let id = self.conns.insert(|id| Conn {
+            link: Link::new(id, peer, config, now_ms),
+            client,
+            posted: 0,
+            ended: false,
+            load: Load::default(),
+        });
+        Stats::add(&self.stats.connections_opened, 1);
+        self.of_client.extend(id.map(|id| (client, id)));
+        self.asleep = false;
+    }
+
+    /// The mailbox woke it.
+    pub(super) fn wake(&mut self) {
+        self.asleep = false;
+    }
+
+    /// One turn, if there is a reason for one: completions, notices, time-outs. `false`: nothing happened.
+    pub(super) fn turn(
+        &mut self,
+        wires: &mut [Wire],
+        choices: &mut Choices<'_>,
+        sink: &mut impl FnMut(Event),
+    ) -> bool {
+        if self.asleep && !self.has_completion(wires) {
+            return false;
+        }
+        self.asleep = false;
+        self.mailbox.awake();
+        let mut notices = Vec::new();
+        self.mailbox.take(&mut notices);
+        let mut moved = !notices.is_empty();
+        for notice in notices {
+            self.apply(notice, wires, choices, sink);
+        }
+        let ids: Vec<ConnId> = self.conns.iter_mut().map(|(id, _)| id).collect();
+        for id in ids {
+            moved |= self.serve(id, wires, choices, sink);
+        }
+        if !moved {
+            self.asleep = self.mailbox.prepare_sleep();
+        }
+        moved
+    }
+
+    /// Whether a receive or a send could complete.
+    fn has_completion(&mut self, wires: &[Wire]) -> bool {
+        self.conns.iter_mut().any(|(_, conn)| {
+            wires.get(conn.client).is_some_and(|wire| {
+                wire.is_reset()
+                    || (conn.posted > 0 && wire.is_up_readable())
+                    || (conn.link.wants_write() && wire.is_down_writable())
+            })
+        })
+    }
+
+    /// What one connection can send and receive now.
+    fn serve(
+        &mut self,
+        id: ConnId,
+        wires: &mut [Wire],
+        choices: &mut Choices<'_>,
+        sink: &mut impl FnMut(Event),
+    ) -> bool {
+        let Some(conn) = self.conns.get_mut(id) else { return false };
+        let Some(wire) = wires.get_mut(conn.client) else { return false };
+        let mut moved = false;
+        // Noticed also while nothing is read or written.
+        if wire.is_reset() {
+            self.end(id, &End::Socket(std::io::ErrorKind::ConnectionReset.into()), wires, choices, sink);
+            return true;
+        }
+        if conn.link.wants_write() {
+            let n = wire.write_down(conn.link.slices(), conn.load.unsent_bytes, choices);
+            conn.link.handle_written(n, self.now_ms, &self.stats);
+            conn.load.unsent_bytes -= n;
+            moved |= n > 0;
+        }
+        conn.link.report_drain(&self.config, sink);
+        match conn.link.finish(self.now_ms) {
+            Finish::No => {}
+            Finish::HalfClose => {
+                wire.down.end();
+                conn.ended = false;
+                moved = true;
+            }
+            Finish::Close => {
+                self.close(id, wires, choices, sink);
+                return true;
+            }
+        }
+        if conn.posted > 0 {
+            let Some(space) = self.buffer.get_mut(..conn.posted) else { return moved };
+            let read = wire.read_up(space, choices);
+            if read != Read::Nothing {
+                conn.posted = 0;
+                moved = true;
+            }
+            match read {
+                // What comes after the end means nothing.
+                Read::Bytes(_) | Read::End if conn.ended => {}
+                Read::Nothing | Read::Reset => {}
+                Read::Bytes(n) => {
+                    let (buffer, pool, stats) = (&mut self.buffer, &mut self.pool, &*self.stats);
+                    let read = conn.counted(stats, sink, |link, mut sink| {
+                        link.handle_read(buffer, n, self.now_ms, pool, stats, &mut sink)
+                    });
+                    if let Err(why) = read {
+                        self.end(id, &End::Protocol(why), wires, choices, sink);
+                        return true;
+                    }
+                }
+                Read::End => {
+                    let end = conn.link.handle_eof();
+                    self.end(id, &end, wires, choices, sink);
+                    return true;
+                }
+            }
+        }
+        self.check(id);
+        let Some(conn) = self.conns.get_mut(id) else { return moved };
+        if conn.posted == 0 && !conn.ended {
+            conn.posted = conn.link.wants_read(&self.config, &self.pool).min(self.buffer.len());
+            moved |= conn.posted > 0;
+        }
+        moved
+    }
+
+    fn apply(
+        &mut self,
+        notice: Notice,
+        wires: &mut [Wire],
+        choices: &mut Choices<'_>,
+        sink: &mut impl FnMut(Event),
+    ) {
+        let id = notice.conn;
+        let Some(conn) = self.conns.get_mut(id) else {
+            return Link::apply_gone(notice, &mut self.pool);
+        };
+        let load = &mut conn.load;
+        load.open = load.open.saturating_sub(notice.completed);
+        let returned: usize = notice.returned.iter().map(Batch::cost_bytes).sum();
+        load.in_flight_bytes = load.in_flight_bytes.saturating_sub(returned);
+        load.unsent_bytes += notice.outbox.as_ref().map_or(0, Outbox::len_bytes);
+        let (now_ms, pool, stats) = (self.now_ms, &mut self.pool, &*self.stats);
+        let applied =
+            conn.counted(stats, sink, |link, mut sink| link.apply(notice, now_ms, pool, stats, &mut sink));
+        if let Some(why) = applied.fatal {
+            self.end(id, &End::Protocol(why), wires, choices, sink);
+        }
+        self.check(id);
+    }
+
+    fn end(
+        &mut self,
+        id: ConnId,
+        end: &End,
+        wires: &mut [Wire],
+        choices: &mut Choices<'_>,
+        sink: &mut impl FnMut(Event),
+    ) {
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        conn.ended = true;
+        if !(end.is_writable() && conn.link.end(self.now_ms, sink)) {
+            self.close(id, wires, choices, sink);
+        }
+    }
+
+    fn close(
+        &mut self,
+        id: ConnId,
+        wires: &mut [Wire],
+        choices: &mut Choices<'_>,
+        sink: &mut impl FnMut(Event),
+    ) {
+        let Some(conn) = self.conns.remove(id) else { return };
+        Stats::add(&self.stats.connections_closed, 1);
+        if let Some(wire) = wires.get_mut(conn.client) {
+            wire.close_by_worker(choices);
+        }
+        self.of_client.remove(&conn.client);
+        conn.link.close(&mut self.pool, sink);
+    }
+
+    /// Closes everything: the worker stops.
+    pub(super) fn stop(
+        &mut self,
+        wires: &mut [Wire],
+        choices: &mut Choices<'_>,
+        sink: &mut impl FnMut(Event),
+    ) {
+        let open: Vec<ConnId> = self.conns.iter_mut().map(|(id, _)| id).collect();
+        open.into_iter().for_each(|id| self.close(id, wires, choices, sink));
+    }
+
+    /// Lets time pass when nothing else happens, and looks at the deadlines. `false`: no time brings anything.
+    pub(super) fn let_time_pass(
+        &mut self,
+        wires: &mut [Wire],
+        choices: &mut Choices<'_>,
+        sink: &mut impl FnMut(Event),
+    ) -> bool {
+        let config = &self.config;
+        let longest =
+            config.first_message_timeout_ms.max(config.mid_message_timeout_ms).max(config.linger_ms);
+        let shortest =
+            config.first_message_timeout_ms.min(config.mid_message_timeout_ms).min(config.linger_ms);
+        let until_ms = self.now_ms + longest + shortest;
+        while self.now_ms < until_ms {
+            self.now_ms += (shortest / 4).max(1);
+            let mut late = Vec::new();
+            let mut watched = false;
+            for (id, conn) in self.conns.iter_mut() {
+                watched |= conn.link.has_deadline();
+                late.extend(conn.link.overdue(self.now_ms, &self.config, &self.pool).map(|_| id));
+            }
+            if !watched {
+                return false;
+            }
+            if !late.is_empty() {
+                late.into_iter().for_each(|id| self.close(id, wires, choices, sink));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Holds the limits against what was counted.
+    fn check(&mut self, id: ConnId) {
+        let connections = self.conns.len();
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        let (load, config) = (conn.load, &self.config);
+        let most = [
+            ("requests open", load.open, config.protocol.open_max),
+            ("bytes in flight", load.in_flight_bytes, config.in_flight_max_bytes + Config::READ_BYTES - 1),
+            ("bytes unsent", load.unsent_bytes, config.unsent_max_bytes + self.reply_max_bytes),
+            (
+                "bytes in flight of all",
+                self.pool.in_flight_bytes(),
+                config.in_flight_total_max_bytes + connections * Config::READ_BYTES,
+            ),
+        ];
+        if let Some((what, is, max)) = most.into_iter().find(|(_, is, max)| is > max) {
+            self.over_limit = Some(format!("{is} {what}, the limit is {max}"));
+        }
+    }
+}
+
+impl Conn {
+    /// Does something with the link and counts what it gives the dispatch thread.
+    fn counted<R>(
+        &mut self,
+        stats: &Stats,
+        sink: &mut impl FnMut(Event),
+        work: impl FnOnce(&mut Link, &mut dyn FnMut(Event)) -> R,
+    ) -> R {
+        let before = stats.snapshot().requests;
+        let load = &mut self.load;
+        let result = work(&mut self.link, &mut |event| {
+            if let Event::Batch { batch, .. } = &event {
+                load.in_flight_bytes += batch.cost_bytes();
+            }
+            sink(event);
+        });
+        load.open += (stats.snapshot().requests - before) as usize;
+        result
+    }
+}

@@ -1,0 +1,308 @@
+//! What a right worker with the scripted device does with a client's calls: a plain fold, without bytes on the wire, pieces
+//! or time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use hipr_proto::{Class, HipError, Wire, op};
+use hipr_worker::device::script::{Fault, Script};
+
+use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, What};
+
+/// What became of a call that is answered.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Learned {
+    /// It was answered.
+    Reply {
+        /// Its error code.
+        error: Option<HipError>,
+        /// The fixed part.
+        fixed: Vec<u8>,
+        /// Bytes behind it.
+        data: Vec<u8>,
+    },
+    /// The connection ended before.
+    Closed,
+}
+
+impl fmt::Debug for Learned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Reply { error, fixed, data } = self else { return f.write_str("closed") };
+        match error {
+            Some(error) => write!(f, "error {}", error.0)?,
+            None => write!(f, "ok")?,
+        }
+        let sum = data.iter().fold(0u32, |sum, byte| sum.rotate_left(5) ^ u32::from(*byte));
+        let shown = fixed.get(..fixed.len().min(16)).unwrap_or_default();
+        write!(f, " {shown:02x?} of {} and {} bytes ({sum:08x})", fixed.len(), data.len())
+    }
+}
+
+/// A client's session, as far as the calls have come, and what is expected of them.
+#[derive(Debug)]
+pub struct Model {
+    /// What each call that is answered learns, in order.
+    pub learned: Vec<Learned>,
+    /// The device's calls, in order; see [`Script::journal`].
+    pub journal: Vec<&'static str>,
+    /// The arguments of the launches that are carried out, in order.
+    pub launches: Vec<u64>,
+    /// What has to be said to the device before: of which call of which method something else becomes.
+    pub plans: Vec<(&'static str, u64, Fault)>,
+    /// Allocations: address and length in bytes.
+    pub live: BTreeMap<u64, u64>,
+    /// The session is over: nothing is carried out or answered any more.
+    pub over: bool,
+    /// Addresses from here on fail what touches them.
+    spoiled_from: u64,
+    spoiled_error: HipError,
+    small_tail_max: u64,
+    kept: Option<HipError>,
+    /// Errors of work that was accepted.
+    surfacing: Vec<HipError>,
+    dead: Option<HipError>,
+    counts: BTreeMap<&'static str, u64>,
+    next: u64,
+    modules: Vec<u64>,
+    functions: Vec<u64>,
+    base: u64,
+    memory: Vec<u8>,
+}
+
+/// A reply's fixed part and the bytes behind it.
+type Reply = (Vec<u8>, Vec<u8>);
+
+impl Model {
+    /// A session that is context number `context`. Its first allocation is its buffer; the half of it from
+    /// `half_bytes` on is spoiled with `spoiled_error`.
+    pub fn new(context: usize, half_bytes: u64, spoiled_error: HipError, small_tail_max: u64) -> Self {
+        let base = Script::first_address(context);
+        let (learned, journal, launches, plans, live) = Default::default();
+        let (surfacing, counts, modules, functions) = Default::default();
+        Self {
+            learned,
+            journal,
+            launches,
+            plans,
+            live,
+            over: false,
+            spoiled_from: base + half_bytes,
+            spoiled_error,
+            small_tail_max,
+            kept: None,
+            surfacing,
+            dead: None,
+            counts,
+            next: base,
+            modules,
+            functions,
+            base,
+            memory: vec![0; half_bytes as usize],
+        }
+    }
+
+    /// The buffer's address.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The last module that was loaded, or what is none.
+    pub fn module(&self) -> u64 {
+        self.modules.last().copied().unwrap_or(0xbad)
+    }
+
+    /// The last function that was found, or what is none.
+    pub fn function(&self) -> u64 {
+        self.functions.last().copied().unwrap_or(0xbad)
+    }
+
+    /// The call that comes next.
+    pub fn call(&mut self, call: &Call) {
+        let op = call.what.op();
+        let class = op.info().map_or(Class::Plain, |info| info.class);
+        let reports = call.loud && class != Class::Exempt;
+        let (was_over, kept) = (self.over, self.kept);
+        let own = match self.refusal(&call.what) {
+            Some(error) => Err(error),
+            None if was_over || (reports && class == Class::Creates && kept.is_some()) => {
+                Ok(Reply::default())
+            }
+            None => self.carry_out(call),
+        };
+        if was_over || (self.over && call.what != What::Shutdown) {
+            self.learned.extend(call.loud.then_some(Learned::Closed));
+            return;
+        }
+        if !call.loud {
+            self.kept = self.kept.or(own.err());
+            return;
+        }
+        let error = if reports {
+            self.kept.take().or(own.as_ref().err().copied())
+        } else {
+            own.as_ref().err().copied()
+        };
+        let (fixed, data) = match (error, own) {
+            (None, Ok(reply)) => reply,
+            _ => (vec![0; op.info().map_or(0, |info| info.reply.size)], Vec::new()),
+        };
+        if let What::Down(src, 1..) = call.what
+            && error.is_none()
+            && src >= self.spoiled_from
+        {
+            // Found out when the answer was under way.
+            self.kept = Some(self.dead.unwrap_or(self.spoiled_error));
+        }
+        self.learned.push(Learned::Reply { error, fixed, data });
+    }
+
+    fn refusal(&self, what: &What) -> Option<HipError> {
+        match what {
+            What::Unknown(_) => Some(HipError::NOT_SUPPORTED),
+            What::Short => Some(HipError::INVALID_VALUE),
+            What::LongName(len) if *len as u64 > self.small_tail_max => Some(HipError::INVALID_VALUE),
+            _ => None,
+        }
+    }
+
+    fn carry_out(&mut self, call: &Call) -> Result<Reply, HipError> {
+        let fault = call.fault;
+        match &call.what {
+            What::Init | What::Ping | What::Free(0) | What::Malloc(0) => {}
+            What::Shutdown => self.over = true,
+            What::Synchronize => self.wait(fault)?,
+            What::ForeignStream | What::LongName(_) => return Err(HipError::INVALID_HANDLE),
+            What::StreamCreate => return self.create("stream_create", 0, fault).map(reply),
+            What::Malloc(size) => {
+                let ptr = self.create("malloc", *size, fault)?;
+                self.live.insert(ptr, *size);
+                return Ok(reply(ptr));
+            }
+            What::Free(ptr) => {
+                self.live.get(ptr).ok_or(HipError::INVALID_VALUE)?;
+                self.device("poll_free", fault)?;
+                self.live.remove(ptr);
+            }
+            What::Fill(dst, len, value) => {
+                self.check(*dst, *len)?;
+                if *len > 0 {
+                    self.device("fill", fault)?;
+                    match self.bytes(*dst, *len) {
+                        Some(bytes) => bytes.fill(*value),
+                        None => self.surfacing.push(self.spoiled_error),
+                    }
+                }
+            }
+            What::Up(dst, len) => {
+                self.check(*dst, *len as u64)?;
+                if *len > 0 {
+                    self.dead.map_or(Ok(()), Err)?;
+                    let spoiled = self.spoiled_error;
+                    let bytes = self.bytes(*dst, *len as u64).ok_or(spoiled)?;
+                    bytes.copy_from_slice(&What::up_bytes(*dst, *len));
+                }
+            }
+            What::Down(src, len) => {
+                self.check(*src, *len)?;
+                self.wait(fault)?;
+                let bytes = self.bytes(*src, *len).map(|bytes| bytes.to_vec());
+                return Ok((Vec::new(), bytes.unwrap_or_else(|| vec![0; *len as usize])));
+            }
+            What::Load(0) => {
+                self.create("module_load", 0, fault)?;
+                return Err(HipError::INVALID_IMAGE);
+            }
+            What::Load(_) => {
+                let module = self.create("module_load", 0, fault)?;
+                self.modules.push(module);
+                return Ok(reply(module));
+            }
+            What::Function(module, name) => {
+                self.modules.iter().find(|known| *known == module).ok_or(HipError::INVALID_HANDLE)?;
+                let function = self.create("function", 0, fault)?;
+                if name != KERNEL {
+                    return Err(HipError::NOT_FOUND);
+                }
+                self.functions.push(function);
+                return Ok((function_reply(function), Vec::new()));
+            }
+            What::Launch(function, argument) => {
+                self.functions.iter().find(|known| *known == function).ok_or(HipError::INVALID_HANDLE)?;
+                self.device("launch", fault)?;
+                self.device("launch_work", None)?;
+                self.launches.push(*argument);
+            }
+            What::Unknown(_) | What::Short => {}
+        }
+        let size = if matches!(call.what, What::Malloc(_)) { u64::SIZE } else { 0 };
+        Ok((vec![0; size], Vec::new()))
+    }
+
+    /// A range that the client may name: of its buffer, the spoiled half included.
+    fn check(&self, ptr: u64, len: u64) -> Result<(), HipError> {
+        let inside = |(base, size): (&u64, &u64)| ptr - base + len <= *size;
+        let found = self.live.range(..=ptr).next_back();
+        if len == 0 || found.is_some_and(inside) { Ok(()) } else { Err(HipError::INVALID_VALUE) }
+    }
+
+    /// Bytes of the good half; `None` if they are spoiled.
+    fn bytes(&mut self, ptr: u64, len: u64) -> Option<&mut [u8]> {
+        let start = usize::try_from(ptr.checked_sub(self.base)?).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?;
+        if len == 0 { Some(&mut []) } else { self.memory.get_mut(start..end) }
+    }
+
+    /// A wait for the device, in which an error of earlier work surfaces.
+    fn wait(&mut self, fault: Option<Fault>) -> Result<(), HipError> {
+        self.device("poll_sync", fault)?;
+        if self.surfacing.is_empty() { Ok(()) } else { Err(self.surfacing.remove(0)) }
+    }
+
+    /// A call that makes something.
+    fn create(&mut self, method: &'static str, room: u64, fault: Option<Fault>) -> Result<u64, HipError> {
+        self.device(method, fault)?;
+        let handle = self.next;
+        self.next += room.next_multiple_of(Script::ALIGN) + Script::ALIGN;
+        Ok(handle)
+    }
+
+    /// A call of the device. What it fails with means nothing once the session is over.
+    fn device(&mut self, method: &'static str, fault: Option<Fault>) -> Result<(), HipError> {
+        const OVER: HipError = HipError::UNKNOWN;
+        let count = self.counts.entry(method).or_default();
+        let fault = fault.filter(|_| self.dead.is_none());
+        self.plans.extend(fault.map(|fault| (method, *count, fault)));
+        self.over |= fault == Some(Fault::Hang);
+        if self.over {
+            return Err(OVER);
+        }
+        *count += 1;
+        self.journal.push(method);
+        match fault {
+            Some(Fault::Fail(error)) => return Err(error),
+            Some(Fault::Die(error)) => self.dead = Some(error),
+            Some(Fault::Panic) => {
+                self.over = true;
+                return Err(OVER);
+            }
+            None | Some(Fault::Slow(_) | Fault::Hang) => {}
+        }
+        self.dead.map_or(Ok(()), Err)
+    }
+}
+
+fn reply(handle: u64) -> Reply {
+    (handle.to_le_bytes().to_vec(), Vec::new())
+}
+
+fn function_reply(function: u64) -> Vec<u8> {
+    let mut params = [op::Param { offset: 0, size: 0 }; 64];
+    params
+        .iter_mut()
+        .zip(KERNEL_PARAMS)
+        .for_each(|(place, (offset, size))| *place = op::Param { offset, size });
+    let num_params = KERNEL_PARAMS.len() as u32;
+    let mut fixed = Vec::new();
+    op::ModuleGetFunctionReply { function, num_args: KERNARG_BYTES, num_params, params }.put(&mut fixed);
+    fixed
+}

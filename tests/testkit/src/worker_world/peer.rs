@@ -1,0 +1,277 @@
+//! A client that carries out its part of a plan, without a socket: bytes in, bytes out.
+
+use hipr_proto::{Answer, Client as Protocol, HipError, Limits, Outbox};
+
+use super::model::Learned;
+use super::plan::{Act, Client};
+
+/// How far a client has come, for the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The next one must not connect yet.
+    #[default]
+    Opening,
+    /// It is at work.
+    Working,
+    /// It has nothing left to do but to go.
+    Resting,
+}
+
+/// What is to become of the client's side of the connection when all its bytes are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// It stays open.
+    No,
+    /// It says nothing more.
+    HalfClose,
+    /// It goes.
+    Close,
+    /// It breaks off.
+    Reset,
+}
+
+/// A client at work.
+#[derive(Debug)]
+pub struct Peer<'p> {
+    plan: &'p Client,
+    /// The act that is next.
+    next: usize,
+    protocol: Protocol<Vec<u8>>,
+    outbox: Outbox<Vec<u8>>,
+    out: Vec<u8>,
+    sent: usize,
+    /// Calls that were made and are answered.
+    asked: usize,
+    learned: Vec<Learned>,
+    /// The reply that is arriving.
+    arriving: Option<(Option<HipError>, Vec<u8>, Vec<u8>)>,
+    stage: Stage,
+    leave: Leave,
+    left: bool,
+    reads_late: bool,
+    closed: bool,
+    stops_worker: bool,
+    /// What the worker said that it may not say.
+    wrong: Option<String>,
+}
+
+impl<'p> Peer<'p> {
+    /// Bytes that wait to be sent, above which it makes no more calls.
+    const OUT_MAX_BYTES: usize = 256 << 10;
+
+    /// A client that has not connected.
+    pub fn new(plan: &'p Client) -> Self {
+        Self {
+            plan,
+            next: 0,
+            protocol: Protocol::new(Limits::default()),
+            outbox: Outbox::new(),
+            out: Vec::new(),
+            sent: 0,
+            asked: 0,
+            learned: Vec::new(),
+            arriving: None,
+            stage: Stage::Opening,
+            leave: Leave::No,
+            left: false,
+            reads_late: false,
+            closed: false,
+            stops_worker: false,
+            wrong: None,
+        }
+    }
+
+    /// How far it has come.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Whether the worker is to be stopped now; said once.
+    pub fn take_stop(&mut self) -> bool {
+        std::mem::take(&mut self.stops_worker)
+    }
+
+    /// The bytes to send.
+    pub fn output(&self) -> &[u8] {
+        self.out.get(self.sent..).unwrap_or_default()
+    }
+
+    /// So many of them were sent.
+    pub fn advance(&mut self, len: usize) {
+        self.sent += len;
+        if self.output().is_empty() {
+            self.out.clear();
+            self.sent = 0;
+        }
+    }
+
+    /// What is to become of its side of the connection now; `blocked`: it cannot write what it has to.
+    pub fn leave(&self, blocked: bool) -> Leave {
+        let breaks_off = self.leave == Leave::Reset && blocked;
+        if self.output().is_empty() || breaks_off { self.leave } else { Leave::No }
+    }
+
+    /// Whether it takes what comes; `blocked`: it cannot write what it has to.
+    pub fn reads(&self, blocked: bool) -> bool {
+        !self.reads_late || (blocked && !self.output().is_empty())
+    }
+
+    /// Its socket is closed, as [`Peer::leave`] said.
+    pub fn handle_left(&mut self) {
+        self.left = true;
+    }
+
+    /// Whether it has done everything and waits for nothing.
+    pub fn is_done(&self) -> bool {
+        self.left || self.closed
+    }
+
+    /// What it learned of its calls, and whether the worker closed the connection first.
+    ///
+    /// # Errors
+    /// What the worker said that it may not say.
+    pub fn into_seen(mut self) -> Result<(Vec<Learned>, bool), String> {
+        let expects_end = self.plan.acts.contains(&Act::AwaitEnd);
+        self.resolve();
+        self.wrong.map_or(Ok((self.learned, self.closed && expects_end)), Err)
+    }
+
+    /// Goes on as far as it can. `stages` are those of all clients.
+    pub fn go_on(&mut self, stages: &[Stage]) -> bool {
+        let begun = self.next;
+        while self.leave == Leave::No || self.closed {
+            if !self.closed && self.output().len() >= Self::OUT_MAX_BYTES {
+                break;
+            }
+            let Some(act) = self.plan.acts.get(self.next) else {
+                if self.leave == Leave::No && self.has_answers() {
+                    self.stage = Stage::Resting;
+                    self.leave = Leave::Close;
+                }
+                break;
+            };
+            if !self.act(act, stages) {
+                break;
+            }
+            self.next += 1;
+        }
+        // The protocol's own buffer is full, or somebody waits.
+        if self.protocol.wants_flush() {
+            self.transmit();
+        }
+        self.next != begun
+    }
+
+    /// Does one thing; `false`: not yet.
+    fn act(&mut self, act: &Act, stages: &[Stage]) -> bool {
+        match act {
+            Act::Call(call) if self.closed => {
+                self.asked += usize::from(call.loud);
+                self.resolve();
+            }
+            Act::Opened => self.stage = self.stage.max(Stage::Working),
+            Act::StopWorker => self.stops_worker = true,
+            Act::AwaitClient(other) => {
+                self.flush();
+                return stages.get(*other).is_none_or(|stage| *stage == Stage::Resting);
+            }
+            _ if self.closed => {}
+            Act::Call(call) => {
+                let encoded = call.what.encode();
+                let made = self.protocol.request_raw(encoded.op, &encoded.fixed, encoded.inline, call.loud);
+                self.asked += usize::from(call.loud);
+                if let Err(why) = made {
+                    self.wrong = Some(why.to_string());
+                }
+                if self.protocol.wants_flush() {
+                    self.transmit();
+                }
+            }
+            Act::Bytes(bytes) => {
+                self.flush();
+                self.out.extend_from_slice(bytes);
+            }
+            Act::Await => return self.has_answers(),
+            Act::ReadLate => self.reads_late = true,
+            Act::Read => self.reads_late = false,
+            Act::HalfClose => self.go(Leave::HalfClose),
+            Act::Reset => self.go(Leave::Reset),
+            Act::AwaitEnd => {
+                self.flush();
+                self.reads_late = false;
+                self.stage = Stage::Resting;
+                return false;
+            }
+        }
+        true
+    }
+
+    fn go(&mut self, leave: Leave) {
+        self.flush();
+        self.leave = leave;
+        self.stage = Stage::Resting;
+        self.reads_late = false;
+    }
+
+    /// Sends everything; whether all answers are here.
+    fn has_answers(&mut self) -> bool {
+        self.flush();
+        self.reads_late = false;
+        self.learned.len() == self.asked || self.closed
+    }
+
+    fn flush(&mut self) {
+        self.protocol.flush();
+        self.transmit();
+    }
+
+    fn transmit(&mut self) {
+        self.protocol.poll_transmit(&mut self.outbox);
+        self.outbox.slices().for_each(|bytes| self.out.extend_from_slice(bytes));
+        self.outbox.advance(self.outbox.len_bytes());
+    }
+
+    /// Takes what the worker says.
+    pub fn handle_input(&mut self, mut input: &[u8]) {
+        while self.wrong.is_none() {
+            match self.protocol.handle_input(&mut input) {
+                Ok(Answer::Reply(reply)) => {
+                    self.arriving = Some((reply.error, reply.fixed.to_vec(), Vec::new()));
+                    if reply.inline == 0 {
+                        self.learn();
+                    }
+                }
+                Ok(Answer::Data { bytes, last }) => {
+                    if let Some((_, _, data)) = &mut self.arriving {
+                        data.extend_from_slice(bytes);
+                    }
+                    if last {
+                        self.learn();
+                    }
+                }
+                Ok(Answer::NeedMore) => return,
+                Err(why) => self.wrong = Some(why.to_string()),
+            }
+        }
+    }
+
+    fn learn(&mut self) {
+        if let Some((error, fixed, data)) = self.arriving.take() {
+            self.learned.push(Learned::Reply { error, fixed, data });
+        }
+    }
+
+    /// The connection is over: the worker closed it, or it cannot be written to.
+    pub fn handle_end(&mut self) {
+        self.closed = true;
+        self.out.clear();
+        self.sent = 0;
+        self.resolve();
+        self.stage = Stage::Resting;
+    }
+
+    /// What was not answered will not be.
+    fn resolve(&mut self) {
+        self.learned.resize(self.asked, Learned::Closed);
+    }
+}

@@ -1,0 +1,281 @@
+//! What happens in a world: the worker's limits, what each client does, what the device does, and what comes of it.
+//!
+//! A plan says nothing about pieces, threads or times, and everything that a right worker does with it is known before:
+//! whoever carries it out, over sockets or in the simulator, gets the same [`Transcript`].
+//!
+//! What is comparable, precisely:
+//!
+//! * All that a client learns of its calls, in order, if it stays until it has the answers or until the worker closes the
+//!   connection; and that the worker closes it, where it has to.
+//! * What the device did for it ([`Script::journal`], launches).
+//! * Not: whether an end is seen as an end or as a reset. TCP makes a reset of it when something was on its way.
+//! * Of a client that breaks off with a reset, nothing in particular: how far it came depends on who is faster. What it
+//!   learned and what the device did have to be a beginning of what would have been, and that is all; the transcript has
+//!   nothing of it.
+//! * Of a call in which the device panics, and of one that never ends: that it, and what comes after it, is not answered. A
+//!   plan waits for earlier answers first, because the panic takes along those that are under way.
+
+use std::fmt;
+
+use hipr_io::Config;
+use hipr_proto::{HipError, Limits};
+use hipr_worker::SessionLimits;
+use hipr_worker::device::script::{Fault, Script};
+
+use super::model::{Learned, Model};
+use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, What};
+use crate::invariants::Violation;
+
+/// Something that a client does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Makes a call; it may leave later.
+    Call(Call),
+    /// Sends everything, and these bytes after it, which are no call of its own.
+    Bytes(Vec<u8>),
+    /// Sends everything and waits for all answers.
+    Await,
+    /// From here on the next client may connect.
+    Opened,
+    /// Waits until another client has nothing left to do but to go.
+    AwaitClient(usize),
+    /// Reads nothing from here on, unless it cannot write.
+    ReadLate,
+    /// Reads again.
+    Read,
+    /// Sends everything and closes its sending side.
+    HalfClose,
+    /// Waits until the worker closes the connection.
+    AwaitEnd,
+    /// Sends everything that it can and breaks off.
+    Reset,
+    /// Somebody stops the worker.
+    StopWorker,
+}
+
+/// A client: what it does, one thing after another; then it waits for its answers and goes.
+#[derive(Debug)]
+pub struct Client {
+    /// The number of its context, if it opens one.
+    pub context: Option<usize>,
+    /// What it does.
+    pub acts: Vec<Act>,
+    /// What comes of it.
+    pub model: Model,
+}
+
+/// A world.
+#[derive(Debug)]
+pub struct Plan {
+    /// The loop's limits.
+    pub io: Config,
+    /// The sessions' limits.
+    pub session: SessionLimits,
+    /// Half the size of the buffer that each client with a context has.
+    pub half_bytes: u64,
+    /// The clients, in the order in which they connect.
+    pub clients: Vec<Client>,
+}
+
+/// What came of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript(pub Vec<Seen>);
+
+/// What came of one client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// What it learned of its calls that are answered, in order.
+    pub learned: Vec<Learned>,
+    /// Whether the worker closed the connection before the client did.
+    pub closed: bool,
+    /// What the device did.
+    pub journal: Vec<&'static str>,
+    /// The arguments of its launches.
+    pub launches: Vec<u64>,
+}
+
+/// What the spoiled half of a buffer fails with.
+const SPOILED: HipError = HipError::ILLEGAL_ADDRESS;
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self::new(1 << 12)
+    }
+}
+
+impl Plan {
+    /// Nobody connects. Time-outs are so long that none happens.
+    pub fn new(half_bytes: u64) -> Self {
+        const NEVER_MS: u64 = 3_600_000;
+        let io = Config {
+            first_message_timeout_ms: NEVER_MS,
+            mid_message_timeout_ms: NEVER_MS,
+            linger_ms: NEVER_MS,
+            ..Config::default()
+        };
+        Self { io, session: SessionLimits::default(), half_bytes, clients: Vec::new() }
+    }
+
+    /// The limits of the protocol.
+    pub fn protocol(&mut self) -> &mut Limits {
+        &mut self.io.protocol
+    }
+
+    /// One more client, which has a buffer, a module and its kernel when `acts` begins. Clients with a context connect one
+    /// after the other, so that the number of the context is known.
+    pub fn client(&mut self, acts: impl FnOnce(&mut Client)) {
+        let context = self.clients.iter().filter(|client| client.context.is_some()).count();
+        let model = Model::new(context, self.half_bytes, SPOILED, self.io.protocol.small_tail_max);
+        let mut client = Client { context: Some(context), acts: Vec::new(), model };
+        client.ask(What::Init);
+        client.ask(What::Malloc(2 * self.half_bytes));
+        client.ask(What::Load(16));
+        client.ask(What::Function(client.model.module(), KERNEL.into()));
+        client.acts.extend([Act::Await, Act::Opened]);
+        acts(&mut client);
+        self.clients.push(client);
+    }
+
+    /// One more client, which says nothing before `acts` begins and must not need the device.
+    pub fn bare_client(&mut self, acts: impl FnOnce(&mut Client)) {
+        let model = Model::new(usize::MAX, 0, SPOILED, self.io.protocol.small_tail_max);
+        let mut client = Client { context: None, acts: vec![Act::Opened], model };
+        acts(&mut client);
+        self.clients.push(client);
+    }
+
+    /// The device, with what it has to do.
+    pub fn device(&self) -> Script {
+        let script = Script::new();
+        script.define_kernel(KERNEL, KERNARG_BYTES, &KERNEL_PARAMS);
+        for Client { context, model, .. } in &self.clients {
+            let Some(context) = *context else { continue };
+            let spoiled = model.base() + self.half_bytes..model.base() + 2 * self.half_bytes;
+            script.spoil(context, spoiled, SPOILED);
+            for &(call, nth, fault) in &model.plans {
+                script.plan(context, call, nth, fault);
+            }
+        }
+        script
+    }
+
+    /// What comes of the plan.
+    pub fn expected(&self) -> Transcript {
+        Transcript(self.clients.iter().map(Client::expected).collect())
+    }
+
+    /// What a carrier of the plan saw, with what `device` says, as a transcript: without what is not comparable.
+    ///
+    /// # Errors
+    /// What a client that broke off saw, or what the device did for it, is no beginning of what would have been.
+    pub fn transcript(
+        &self,
+        seen: Vec<(Vec<Learned>, bool)>,
+        device: &Script,
+    ) -> Result<Transcript, Violation> {
+        let launches = device.launches();
+        let seen = self.clients.iter().zip(seen).map(|(client, (learned, closed))| {
+            let Some(context) = client.context else { return Seen { learned, closed, ..Seen::default() } };
+            let of_context = launches.iter().filter(|launch| launch.context == context);
+            let argument = |args: &Vec<Vec<u8>>| {
+                let bytes = args.first().and_then(|arg| arg.as_slice().try_into().ok());
+                bytes.map_or(u64::MAX, u64::from_le_bytes)
+            };
+            let launches = of_context.map(|launch| argument(&launch.args)).collect();
+            Seen { learned, closed, journal: device.journal(context), launches }
+        });
+        let seen: Vec<Seen> = seen.collect();
+        for (i, (client, seen)) in self.clients.iter().zip(&seen).enumerate() {
+            client.check_beginning(i, seen)?;
+        }
+        let comparable =
+            |(client, seen): (&Client, Seen)| if client.breaks_off() { Seen::default() } else { seen };
+        Ok(Transcript(self.clients.iter().zip(seen).map(comparable).collect()))
+    }
+}
+
+impl Client {
+    /// Makes a call that is answered.
+    pub fn ask(&mut self, what: What) {
+        self.call(Call { what, loud: true, fault: None });
+    }
+
+    /// Makes a call that is not answered.
+    pub fn tell(&mut self, what: What) {
+        self.call(Call { what, loud: false, fault: None });
+    }
+
+    /// Makes a call that is answered, of which the device makes something else.
+    pub fn ask_in_vain(&mut self, what: What, fault: Fault) {
+        self.call(Call { what, loud: true, fault: Some(fault) });
+    }
+
+    /// Makes a call.
+    pub fn call(&mut self, call: Call) {
+        self.model.call(&call);
+        self.acts.push(Act::Call(call));
+    }
+
+    /// Sends bytes that end the session: garbage, or a message of which the rest never comes.
+    pub fn bytes(&mut self, bytes: Vec<u8>) {
+        self.model.over = true;
+        self.acts.push(Act::Bytes(bytes));
+    }
+
+    /// Does something that is no call.
+    pub fn act(&mut self, act: Act) {
+        self.acts.push(act);
+    }
+
+    /// Whether it goes without waiting for its answers.
+    fn breaks_off(&self) -> bool {
+        self.acts.contains(&Act::Reset)
+    }
+
+    fn expected(&self) -> Seen {
+        if self.breaks_off() {
+            return Seen::default();
+        }
+        let Model { learned, journal, launches, .. } = &self.model;
+        Seen {
+            learned: learned.clone(),
+            closed: self.acts.contains(&Act::AwaitEnd),
+            journal: journal.clone(),
+            launches: launches.clone(),
+        }
+    }
+
+    fn check_beginning(&self, index: usize, seen: &Seen) -> Result<(), Violation> {
+        let learned: Vec<_> = seen.learned.iter().filter(|learned| **learned != Learned::Closed).collect();
+        let begins = self.model.learned.iter().take(learned.len()).eq(learned.iter().copied())
+            && self.model.journal.starts_with(&seen.journal)
+            && self.model.launches.starts_with(&seen.launches);
+        if begins || !self.breaks_off() {
+            return Ok(());
+        }
+        let what = format!("client {index} broke off and saw {seen:?}, no beginning of {:?}", self.model);
+        Err(Violation { invariant: "what_is_carried_out_is_a_beginning", call: None, what })
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "  {:?}\n  {:?}\n  buffers of 2 * {} bytes", self.io, self.session, self.half_bytes)?;
+        for (i, client) in self.clients.iter().enumerate() {
+            writeln!(f, "client {i}, context {:?}", client.context)?;
+            let mut replies = client.model.learned.iter();
+            for act in &client.acts {
+                match act {
+                    Act::Call(call) if call.loud => match replies.next() {
+                        Some(learned) => writeln!(f, "  {call} -> {learned:?}")?,
+                        None => writeln!(f, "  {call}")?,
+                    },
+                    Act::Call(call) => writeln!(f, "  {call}")?,
+                    Act::Bytes(bytes) => writeln!(f, "  {} bytes that are no call", bytes.len())?,
+                    act => writeln!(f, "  {act:?}")?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
