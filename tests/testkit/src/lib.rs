@@ -21,6 +21,7 @@
 
 pub mod choices;
 pub mod core_world;
+pub mod fuzz;
 pub mod invariants;
 pub mod model;
 pub mod mutation;

@@ -98,8 +98,10 @@ fn arguments(kernel: &hipr_code_object::Kernel) {
     if let Some(short) = buffer.len().checked_sub(1) {
         assert!(kernel.kernarg_of_buffer(&buffer[..short], &facts).is_err(), "the buffer is too short");
     }
-    let values: Vec<&[u8]> = kernel.param_layout().iter().map(|&(_, size)| &buffer[..size as usize]).collect();
-    let segment = kernel.kernarg_of_params(&values, &facts).expect("a value of the right size for each parameter");
+    let values: Vec<&[u8]> =
+        kernel.param_layout().iter().map(|&(_, size)| &buffer[..size as usize]).collect();
+    let segment =
+        kernel.kernarg_of_params(&values, &facts).expect("a value of the right size for each parameter");
     assert_eq!(segment.len(), size as usize);
 }
 

@@ -10,18 +10,20 @@ pub(super) static INSTRUCTIONS: LazyLock<Vec<(&str, u32, &str)>> =
     LazyLock::new(|| isa::implemented().collect());
 
 /// The longest instruction: two words and a literal.
-const WORDS_MAX: usize = 3;
+const INSTRUCTION_WORDS_MAX: usize = 3;
+/// Words that are looked at. Longer inputs say nothing new.
+const WORDS_MAX: usize = 96;
 
 /// Any words: what decodes has a length, and depends on nothing behind it. What is assembled from the tables decodes.
 pub fn isa_decode(data: &[u8]) {
-    let words: Vec<u32> = data.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let words = data.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+    let words: Vec<u32> = words.take(WORDS_MAX).collect();
     let mut at = 0;
     while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
         at += decode(rest);
     }
-    let mut operands = words.chunks_exact(3);
-    for words in &mut operands {
-        assembled(words[0], u64::from(words[1]) | u64::from(words[2]) << 32);
+    for [index, low, high] in words.as_chunks::<3>().0 {
+        assembled(*index, u64::from(*low) | u64::from(*high) << 32);
     }
 }
 
@@ -29,10 +31,10 @@ pub fn isa_decode(data: &[u8]) {
 fn decode(words: &[u32]) -> usize {
     match isa::identify(words) {
         Ok((name, len)) => {
-            assert!((1..=WORDS_MAX.min(words.len())).contains(&len), "{name}: {len} words");
+            assert!((1..=INSTRUCTION_WORDS_MAX.min(words.len())).contains(&len), "{name}: {len} words");
             assert_eq!(isa::identify(&words[..len]), Ok((name, len)), "alone");
             let mut other = words[..len].to_vec();
-            other.extend([!0; WORDS_MAX]);
+            other.extend([!0; INSTRUCTION_WORDS_MAX]);
             assert_eq!(isa::identify(&other), Ok((name, len)), "before something else");
             for short in 0..len {
                 assert_eq!(isa::identify(&words[..short]), Err(Cause::BadPc), "{short} words of {name}");

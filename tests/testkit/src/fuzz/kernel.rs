@@ -93,7 +93,8 @@ fn value(register: usize, lane: usize, base: u64, rubbish: u32) -> u32 {
 
 /// One wave, in whatever state.
 fn wave(choices: &mut Choices<'_>) {
-    let [vgprs, accum_offset] = [choices.between(1, 512), choices.between(0, 512)].map(|count| count as usize);
+    let [vgprs, accum_offset] =
+        [choices.between(1, 512), choices.between(0, 512)].map(|count| count as usize);
     let lds_bytes = *choices.pick(&[4096, 0, 1, 3, 64, 65536]).expect("not empty");
     let scratch_bytes = *choices.pick(&[256, 0, 4, 7, 8192]).expect("not empty");
     let rubbish = any_u32(choices);
@@ -102,7 +103,8 @@ fn wave(choices: &mut Choices<'_>) {
         wave.sgpr[register] = value(register, 0, MEMORY, rubbish);
     }
     for register in 0..vgprs {
-        *wave.row_mut(register) = std::array::from_fn::<_, LANES, _>(|lane| value(register, lane, MEMORY, rubbish));
+        *wave.row_mut(register) =
+            std::array::from_fn::<_, LANES, _>(|lane| value(register, lane, MEMORY, rubbish));
     }
     wave.sgpr[M0] = *choices.pick(&[u32::MAX, 0, 5, rubbish]).expect("not empty");
     wave.set_pair(EXEC, *choices.pick(&[u64::MAX, 0, 1, 0x5555_0ff0_8001_aaaa, 1 << 63]).expect("not empty"));
@@ -131,7 +133,10 @@ fn wave(choices: &mut Choices<'_>) {
         }
     }
     assert_eq!(wave.vgpr_count(), vgprs);
-    assert_eq!((lds.len_bytes(), scratch.bytes_per_lane()), (lds_bytes, u64::from(scratch_bytes).next_multiple_of(4)));
+    assert_eq!(
+        (lds.len_bytes(), scratch.bytes_per_lane()),
+        (lds_bytes, u64::from(scratch_bytes).next_multiple_of(4))
+    );
 }
 
 /// Code objects of the emulator's own tests.
@@ -155,9 +160,10 @@ struct Places {
 static PLACES: LazyLock<Places> = LazyLock::new(|| {
     let code = CodeObject::parse(TEMPLATE).expect("a committed code object");
     let offset = |vaddr: u64| {
-        let segment = code.segments().iter().find(|segment| {
-            (segment.vaddr..segment.vaddr + segment.file.len() as u64).contains(&vaddr)
-        });
+        let segment = code
+            .segments()
+            .iter()
+            .find(|segment| (segment.vaddr..segment.vaddr + segment.file.len() as u64).contains(&vaddr));
         let segment = segment.expect("it is in the file");
         segment.file.start + (vaddr - segment.vaddr) as usize
     };
@@ -170,17 +176,20 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| {
 
 /// Loads the two pointers among the arguments into s[8:11], v[2:5] and the buffer resource s[16:19], and makes v1 an offset.
 const PROLOGUE: [u32; 15] = [
-    0xc00a_0200, 0x0000_0008, // s_load_dwordx4 s[8:11], s[0:1], 0x8
+    0xc00a_0200,
+    0x0000_0008, // s_load_dwordx4 s[8:11], s[0:1], 0x8
     0xbf8c_c07f, // s_waitcnt lgkmcnt(0)
     0xbe90_0108, // s_mov_b64 s[16:17], s[8:9]
     0xb012_1000, // s_movk_i32 s18, 0x1000
-    0xbe93_00ff, 0x0002_0000, // s_mov_b32 s19, 0x20000
+    0xbe93_00ff,
+    0x0002_0000, // s_mov_b32 s19, 0x20000
     0x2402_0082, // v_lshlrev_b32_e32 v1, 2, v0
     0x7e04_0208, // v_mov_b32_e32 v2, s8
     0x7e06_0209, // v_mov_b32_e32 v3, s9
     0x7e08_020a, // v_mov_b32_e32 v4, s10
     0x7e0a_020b, // v_mov_b32_e32 v5, s11
-    0xd208_0006, 0x0409_0008, // v_lshl_add_u64 v[6:7], s[8:9], 0, v[2:3]
+    0xd208_0006,
+    0x0409_0008, // v_lshl_add_u64 v[6:7], s[8:9], 0, v[2:3]
     0xbefc_00c1, // s_mov_b32 m0, -1
 ];
 
@@ -222,7 +231,8 @@ fn launch(choices: &mut Choices<'_>) {
 
     let mut client = Client::new();
     let module = client.context.module_load(&image).expect("only code and a descriptor are changed");
-    let [x, y] = [(); 2].map(|()| client.context.malloc(BUFFER_BYTES, MemoryKind::Device).expect("some memory"));
+    let [x, y] =
+        [(); 2].map(|()| client.context.malloc(BUFFER_BYTES, MemoryKind::Device).expect("some memory"));
     let mut values = Values::default();
     values.add(&1.5f32.to_le_bytes());
     values.add(&x.to_le_bytes());

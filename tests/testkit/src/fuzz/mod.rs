@@ -3,21 +3,28 @@
 //! `fuzz/fuzz_targets/` has one line per function for libFuzzer, `fuzz/corpus/` the inputs that a run starts from, and
 //! `tests/corpus.rs` runs each of them here, with any toolchain.
 
+mod bytes;
+mod codec;
 #[cfg(feature = "gpu")]
 mod device;
+pub mod dictionary;
 #[cfg(feature = "gpu")]
 mod image;
 #[cfg(feature = "gpu")]
 mod isa;
 #[cfg(feature = "gpu")]
 mod kernel;
+mod script;
 
+pub use bytes::{client_bytes, server_bytes};
+pub use codec::codec_roundtrip;
 #[cfg(feature = "gpu")]
 pub use image::{bundle, code_object};
 #[cfg(feature = "gpu")]
 pub use isa::isa_decode;
 #[cfg(feature = "gpu")]
 pub use kernel::kernel_step;
+pub use script::{pair, server_script};
 
 /// A target: any bytes in, a panic out if something does not hold.
 pub type Target = fn(&[u8]);
@@ -26,10 +33,15 @@ pub type Target = fn(&[u8]);
 pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "gpu")]
     ("bundle", bundle),
+    ("client_bytes", client_bytes),
     #[cfg(feature = "gpu")]
     ("code_object", code_object),
+    ("codec_roundtrip", codec_roundtrip),
     #[cfg(feature = "gpu")]
     ("isa_decode", isa_decode),
     #[cfg(feature = "gpu")]
     ("kernel_step", kernel_step),
+    ("pair", pair),
+    ("server_bytes", server_bytes),
+    ("server_script", server_script),
 ];
