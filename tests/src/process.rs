@@ -18,16 +18,20 @@ pub struct WorkerProcess {
 impl WorkerProcess {
     /// Starts `hipr`, the program at that path, as a worker on a free loopback port.
     pub fn start(hipr: &Path, device: &str) -> Self {
-        Self::spawn(hipr, &["--device", device], None)
+        Self::spawn(Command::new(hipr), &["--device", device], None)
     }
 
     /// The same with any options, and with its log kept for [`log`](Self::log).
     pub fn start_logged(hipr: &Path, options: &[&str]) -> Self {
+        Self::start_command(Command::new(hipr), options)
+    }
+
+    /// The same for a command that runs `hipr`.
+    pub fn start_command(hipr: Command, options: &[&str]) -> Self {
         Self::spawn(hipr, options, Some(NamedTempFile::new().expect("a file")))
     }
 
-    fn spawn(hipr: &Path, options: &[&str], log: Option<NamedTempFile>) -> Self {
-        let mut command = Command::new(hipr);
+    fn spawn(mut command: Command, options: &[&str], log: Option<NamedTempFile>) -> Self {
         command.args(["worker", "--listen", "127.0.0.1:0"]).args(options).stdout(Stdio::piped());
         if let Some(log) = &log {
             command.stderr(log.reopen().expect("the file is there"));
