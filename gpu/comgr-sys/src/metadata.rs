@@ -5,15 +5,16 @@ use std::fmt;
 use std::ptr::{null, null_mut};
 
 use crate::table::{
-    Comgr, ERROR, KIND_EXECUTABLE, KIND_LIST, KIND_MAP, KIND_STRING, SUCCESS, amd_comgr_data_t,
-    amd_comgr_metadata_node_t, amd_comgr_status_t,
+    Comgr, ERROR, INVALID_ARGUMENT, KIND_EXECUTABLE, KIND_LIST, KIND_MAP, KIND_STRING, SUCCESS,
+    amd_comgr_data_t, amd_comgr_metadata_node_t, amd_comgr_status_t,
 };
 
 /// What a code object says about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// The instruction set: `amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-`.
-    pub isa: String,
+    /// The instruction set: `amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-`. None if the library is older than the processor or the
+    /// code object's version.
+    pub isa: Option<String>,
     /// Its kernels, in the order of the metadata.
     pub kernels: Vec<Kernel>,
 }
@@ -175,11 +176,15 @@ impl<'a> Data<'a> {
         Ok(data)
     }
 
-    fn isa(&self) -> Result<String, Error> {
-        self.comgr.string("amd_comgr_get_data_isa_name", |len, text| {
+    fn isa(&self) -> Result<Option<String>, Error> {
+        let isa = self.comgr.string("amd_comgr_get_data_isa_name", |len, text| {
             // SAFETY: `text` is null, or has `len` bytes.
             unsafe { self.comgr.amd_comgr_get_data_isa_name(self.data, len, text) }
-        })
+        });
+        match isa {
+            Err(Error::Call { status: INVALID_ARGUMENT, .. }) => Ok(None),
+            isa => isa.map(Some),
+        }
     }
 
     fn root(&self) -> Result<Node<'_>, Error> {

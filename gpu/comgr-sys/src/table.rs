@@ -20,6 +20,8 @@ pub type amd_comgr_status_t = c_int;
 pub(crate) const SUCCESS: amd_comgr_status_t = 0;
 /// `AMD_COMGR_STATUS_ERROR`: also what a map says that does not have a key.
 pub(crate) const ERROR: amd_comgr_status_t = 1;
+/// `AMD_COMGR_STATUS_ERROR_INVALID_ARGUMENT`: also what the library says about data that it does not know.
+pub(crate) const INVALID_ARGUMENT: amd_comgr_status_t = 2;
 
 /// `AMD_COMGR_DATA_KIND_EXECUTABLE`: an ELF file that is linked.
 pub(crate) const KIND_EXECUTABLE: c_int = 8;

@@ -131,7 +131,7 @@ macro_rules! functions {
     };
 }
 
-/// What a row of [`functions!`](crate::functions) becomes where required and optional ones differ.
+/// What a row of [`functions!`](crate::functions!) becomes where required and optional ones differ.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __row {

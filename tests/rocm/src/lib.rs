@@ -82,14 +82,16 @@ impl Rocm {
         }
     }
 
-    /// Runs `test`, a test of the calling test program, in a process of its own for every release that is here, with
-    /// [`Rocm::VARIABLE`] set to the path that `library` picks. Inside, [`Rocm::library`] gives it.
-    pub fn on_every_release(test: &str, library: impl Fn(&Rocm) -> &Path) {
+    /// Runs `test`, a test of the calling test program, in a process of its own for every release that is here, as `set` sets it
+    /// up. Inside, [`Rocm::library`] gives the release and the path of `library`.
+    pub fn on_every_release(test: &str, library: fn(&Rocm) -> &Path, set: impl Fn(&mut Command)) {
         let this = env::current_exe().expect("a test program");
         for rocm in Self::releases() {
             let mut command = rocm.command(&this);
-            command.args(["--exact", test, "--nocapture"]).env(Self::VARIABLE, library(&rocm));
-            let output = command.env(Self::RELEASE, rocm.release).output().expect("the loader runs");
+            command.args(["--exact", test, "--nocapture"]);
+            command.env(LIBRARY, library(&rocm)).env(RELEASE, rocm.release);
+            set(&mut command);
+            let output = command.output().expect("the loader runs");
             let text = [output.stdout, output.stderr]
                 .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
                 .concat();
@@ -100,15 +102,15 @@ impl Rocm {
         }
     }
 
-    /// The variable that names the library to a test that [`Rocm::on_every_release`] runs.
-    pub const VARIABLE: &str = "HIPR_TEST_LIBRARY";
-    const RELEASE: &str = "HIPR_TEST_RELEASE";
-
     /// The release and the library that a test was started with; none in the process that starts it.
     pub fn library() -> Option<(String, PathBuf)> {
-        Some((env::var(Self::RELEASE).ok()?, env::var_os(Self::VARIABLE)?.into()))
+        Some((env::var(RELEASE).ok()?, env::var_os(LIBRARY)?.into()))
     }
 }
+
+/// What tells a test in a process of its own what to load.
+const LIBRARY: &str = "HIPR_TEST_LIBRARY";
+const RELEASE: &str = "HIPR_TEST_RELEASE";
 
 /// The folder that `variable` names, else the one below the user's cache.
 fn folder(variable: &str, name: &str) -> PathBuf {
