@@ -1,14 +1,18 @@
 //! What hipr's tests share: a client that says what a test wants, a launcher of kernels, a proxy that delays and
 //! counts. The end-to-end tests themselves are in `tests/tests` and `cli/tests`.
 
+mod chain;
 mod gpu;
 mod process;
 mod proxy;
+pub mod suite;
+pub mod toolchain;
 mod wire_client;
 mod worker;
 
+pub use chain::Chain;
 pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::{WorkerProcess, eventually, process_lives};
 pub use proxy::{Proxy, Traffic};
 pub use wire_client::{Replied, WireClient};
-pub use worker::{TestWorker, library, library_folder, start_worker};
+pub use worker::{TestWorker, built_library, library, library_folder, start_worker};

@@ -1,0 +1,55 @@
+//! A worker whose GPU is a worker: the device `hip` on hipr's own client library.
+
+use crate::{TestWorker, library, start_worker};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// The two workers; both end when it is dropped.
+pub struct Chain {
+    front: Child,
+    address: SocketAddr,
+    back: TestWorker,
+}
+
+impl Chain {
+    /// Starts a worker with the emulated GPU, and `chain-worker`, the program at that path, in front of it.
+    pub fn start(chain_worker: &Path) -> Self {
+        let back = start_worker();
+        let mut front = Command::new(chain_worker)
+            .arg(library())
+            .env("HIPR_WORKER", back.address().to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the worker in front starts");
+        let mut line = String::new();
+        BufReader::new(front.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let address = line.trim_start_matches("listening on ").trim().parse();
+        let address = address.unwrap_or_else(|_| panic!("an address, not {line:?}"));
+        Self { front, address, back }
+    }
+
+    /// Where the worker in front listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the worker with the emulated GPU listens.
+    pub fn back(&self) -> SocketAddr {
+        self.back.address()
+    }
+
+    /// Whether the worker in front still runs.
+    pub fn lives(&mut self) -> bool {
+        matches!(self.front.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        // It is gone already if it crashed, which the test has seen.
+        let _ = self.front.kill();
+        let _ = self.front.wait();
+    }
+}

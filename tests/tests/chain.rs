@@ -1,0 +1,212 @@
+//! The device `hip` on a HIP runtime that answers: hipr's own client library, in a worker's process, with the emulated GPU
+//! behind it.
+
+use hipr_proto::{Answered, HipError, op};
+use hipr_tests::{Buffer, Chain, Gpu, WireClient, args};
+use std::path::Path;
+
+/// The demo's kernels.
+static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
+
+fn chain() -> Chain {
+    Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")))
+}
+
+fn pattern(len: usize, seed: u32) -> Vec<u32> {
+    (0..len as u32).map(|i| i.wrapping_mul(2_654_435_761).wrapping_add(seed)).collect()
+}
+
+#[test]
+fn kernels_run_and_their_results_come_back() {
+    let chain = chain();
+    let mut gpu = Gpu::open(chain.address(), KERNELS);
+    let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    let (dx, dy) = (gpu.upload(&x), gpu.upload(&vec![1.0f32; 1000]));
+    for _ in 0..3 {
+        gpu.launch("saxpy", 4, 256, 0, args![2.0f32, dx, dy, 1000u32]);
+    }
+    let want: Vec<f32> = x.iter().map(|x| 6.0 * x + 1.0).collect();
+    assert_eq!(gpu.download(dy), want);
+    assert_eq!(gpu.synchronize(), Ok(()));
+}
+
+/// More bytes than all pinned buffers hold, and no multiple of their size.
+#[test]
+fn long_copies_go_both_ways() {
+    let chain = chain();
+    let mut gpu = Gpu::open(chain.address(), KERNELS);
+    let stream = gpu.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
+    for (len, stream) in
+        [(1, 0), (65_536, 0), (131_072, stream), (131_073, 0), (5_000_011, stream), (5_000_011, 0)]
+    {
+        let values = pattern(len, 7);
+        let (a, b): (Buffer<u32>, Buffer<u32>) = (gpu.zeroed(len), gpu.zeroed(len));
+        gpu.synchronize().expect("zeroed");
+        gpu.write_on(stream, a, &values);
+        gpu.copy_on(stream, b, a);
+        assert!(gpu.download_on(stream, b) == values, "{len} values on stream {stream:#x}");
+    }
+}
+
+#[test]
+fn many_short_copies_share_what_there_is() {
+    let chain = chain();
+    let mut gpu = Gpu::open(chain.address(), KERNELS);
+    let values = pattern(3000, 3);
+    let all = gpu.zeroed::<u32>(values.len());
+    for (i, value) in values.iter().enumerate() {
+        gpu.write(all.part(i, 1), std::slice::from_ref(value));
+    }
+    assert_eq!(gpu.download(all), values);
+}
+
+#[test]
+fn rows_and_slices_keep_their_gaps() {
+    let chain = chain();
+    let mut gpu = Gpu::open(chain.address(), KERNELS);
+    let all = gpu.filled::<u8>(100_000, 0xee);
+    let slices = op::Memcpy3D {
+        src_ptr: 0,
+        src_pitch: 0,
+        src_height: 0,
+        src_x: 0,
+        src_y: 0,
+        src_z: 0,
+        dst_ptr: all.address(),
+        dst_pitch: 100,
+        dst_height: 50,
+        dst_x: 10,
+        dst_y: 5,
+        dst_z: 1,
+        width: 70,
+        height: 40,
+        depth: 18,
+        kind: op::kind::HOST_TO_DEVICE,
+        reserved: 0,
+        stream: 0,
+    };
+    let bytes: Vec<u8> = (0..70 * 40 * 18u32).map(|i| (i % 251) as u8).collect();
+    let sent = gpu.wire().call_with(&slices, &[], Some(bytes.clone()));
+    assert_eq!(sent.result, Ok(()));
+    let mut want = vec![0xee; 100_000];
+    for (row, bytes) in bytes.chunks(70).enumerate() {
+        let (z, y) = (row / 40, row % 40);
+        want[((z + 1) * 50 + y + 5) * 100 + 10..][..70].copy_from_slice(bytes);
+    }
+    assert!(gpu.download(all) == want);
+    let back = op::Memcpy3D {
+        src_ptr: slices.dst_ptr,
+        src_pitch: 100,
+        src_height: 50,
+        src_x: 10,
+        src_y: 5,
+        src_z: 1,
+        kind: op::kind::DEVICE_TO_HOST,
+        ..slices
+    };
+    let read = gpu.wire().call_with(&back, &[], None);
+    assert_eq!(read.result, Ok(()));
+    assert!(read.inline == bytes);
+    // From one box to another on the device.
+    let other = gpu.filled::<u8>(100_000, 0);
+    let across = op::Memcpy3D {
+        dst_ptr: other.address(),
+        dst_x: 0,
+        dst_y: 0,
+        dst_z: 0,
+        kind: op::kind::DEVICE_TO_DEVICE,
+        ..back
+    };
+    gpu.wire().forget(&across);
+    let moved = gpu.download(other);
+    for (row, bytes) in bytes.chunks(70).enumerate() {
+        let (z, y) = (row / 40, row % 40);
+        assert_eq!(&moved[(z * 50 + y) * 100..][..70], bytes, "row {row}");
+    }
+}
+
+#[test]
+fn events_order_streams_and_measure_them() {
+    let chain = chain();
+    let mut gpu = Gpu::open(chain.address(), KERNELS);
+    let mut stream =
+        || gpu.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
+    let (a, b) = (stream(), stream());
+    let mut event = || gpu.wire().call(&op::EventCreate { flags: 0 }).expect("an event").event;
+    let (start, stop) = (event(), event());
+    let (x, y) = (gpu.upload(&vec![1.0f32; 4096]), gpu.upload(&vec![0.0f32; 4096]));
+    gpu.synchronize().expect("uploaded");
+    gpu.wire().forget(&op::EventRecord { event: start, stream: a });
+    for _ in 0..10 {
+        gpu.launch_on(a, "saxpy", 16, 256, 0, args![1.0f32, x, y, 4096u32]);
+    }
+    gpu.wire().forget(&op::EventRecord { event: stop, stream: a });
+    gpu.wire().forget(&op::StreamWaitEvent { stream: b, event: stop, flags: 0 });
+    gpu.launch_on(b, "saxpy", 16, 256, 0, args![1.0f32, x, y, 4096u32]);
+    assert_eq!(gpu.download_on(b, y), [11.0; 4096]);
+    assert_eq!(gpu.wire().call(&op::EventSynchronize { event: stop }), Ok(()));
+    assert_eq!(gpu.wire().call(&op::EventQuery { event: stop }), Ok(()));
+    let elapsed = gpu.wire().call(&op::EventElapsedTime { start_event: start, stop_event: stop });
+    assert!(elapsed.expect("both happened").milliseconds > 0.0);
+    gpu.wire().forget(&op::StreamDestroy { stream: a });
+    gpu.wire().forget(&op::StreamDestroy { stream: b });
+    gpu.wire().forget(&op::EventDestroy { event: start });
+    assert_eq!(gpu.wire().call(&op::EventQuery { event: start }), Err(HipError::INVALID_HANDLE));
+    assert_eq!(gpu.synchronize(), Ok(()));
+}
+
+/// A fault belongs to the session whose kernel it was, and is told once, when that session synchronizes.
+#[test]
+fn a_fault_is_told_to_whose_it_is() {
+    let chain = chain();
+    let mut gpu = Gpu::open(chain.address(), KERNELS);
+    let mut other = gpu.another();
+    let y = gpu.upload(&vec![0.0f32; 64]);
+    gpu.launch("saxpy", 1, 64, 0, args![2.0f32, 0x10u64, y, 64u32]);
+    assert_eq!(other.synchronize(), Ok(()));
+    assert_eq!(gpu.synchronize(), Err(HipError::ILLEGAL_ADDRESS));
+    assert_eq!(gpu.synchronize(), Ok(()), "once");
+    let ones = other.upload(&[1.0f32; 64]);
+    assert_eq!(other.download(ones), [1.0; 64]);
+}
+
+#[test]
+fn what_does_not_exist_is_refused() {
+    let chain = chain();
+    let mut gpu = Gpu::open(chain.address(), KERNELS);
+    let broken = op::ModuleLoadData { data_size: 100 };
+    let loaded = gpu.wire().call_with(&broken, &[], Some(KERNELS[..100].to_vec()));
+    assert_eq!(loaded.result.map(drop), Err(HipError::INVALID_IMAGE));
+    let huge = gpu.wire().call(&op::Malloc { size: 1 << 50, flags: 0 });
+    assert_eq!(huge.map(drop), Err(HipError::OUT_OF_MEMORY));
+    assert_eq!(gpu.wire().call(&op::SetDevice { device_id: 9 }), Err(HipError::INVALID_DEVICE));
+    let too_many = gpu.filled::<f32>(16, 0);
+    let refused = gpu.try_launch("saxpy", 1, 2048, 0, args![1.0f32, too_many, too_many, 16u32]);
+    assert_eq!(refused, Err(HipError::INVALID_CONFIGURATION));
+}
+
+/// What a session leaves behind is released on the GPU behind both workers.
+#[test]
+fn a_session_that_ends_leaves_nothing() {
+    let chain = chain();
+    let mut back = WireClient::open(chain.back());
+    let free = |wire: &mut WireClient| wire.call(&op::MemGetInfo {}).expect("memory").free_bytes;
+    let mut first = Gpu::open(chain.address(), KERNELS);
+    first.zeroed::<u8>(1 << 20);
+    first.synchronize().expect("allocated");
+    let before = free(&mut back);
+    for _ in 0..3 {
+        let mut gpu = Gpu::open(chain.address(), KERNELS);
+        let x = gpu.filled::<f32>(1 << 20, 0);
+        gpu.launch("saxpy", 16, 256, 0, args![1.0f32, x, x, 1u32 << 20]);
+        gpu.wire().call(&op::StreamCreate { flags: 0, priority: 0 }).expect("a stream");
+        gpu.wire().send(&op::DeviceSynchronize {}, &[], None, Answered::Never);
+        drop(gpu);
+    }
+    let start = std::time::Instant::now();
+    while free(&mut back) != before {
+        first.synchronize().expect("the session in front goes on");
+        assert!(start.elapsed().as_secs() < 60, "{} of {before} bytes are free again", free(&mut back));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
