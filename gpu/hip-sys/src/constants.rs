@@ -1,7 +1,7 @@
 //! Constants of the HIP API, by their C names.
 //!
 //! The list names them; their values come, at compile time, from `data/enums.tsv`, which was read from the headers of release
-//! 6.4.3. Those of 7.2.4 agree. What release 5 numbers differently is handled where it matters: [`Hip::memory_type`](crate::Hip::memory_type).
+//! 6.4.3. Those of 7.2.4 agree; where release 5 differs, the type says so.
 
 #![allow(non_upper_case_globals, reason = "the names are those of the C headers")]
 
@@ -45,7 +45,7 @@ constants! {
         hipMemoryTypeArray, hipMemoryTypeUnified,
     }
     hipLimit_t {
-        hipLimitStackSize, hipLimitPrintfFifoSize, hipLimitMallocHeapSize, hipLimitRange,
+        hipLimitStackSize, hipLimitPrintfFifoSize, hipLimitMallocHeapSize,
     }
     hipFuncCache_t {
         hipFuncCachePreferNone, hipFuncCachePreferShared, hipFuncCachePreferL1, hipFuncCachePreferEqual,
@@ -211,7 +211,7 @@ constants! {
         hipDeviceAttributeAmdSpecificEnd, hipDeviceAttributeVendorSpecificBegin,
     }
     c_uint {
-        hipStreamAddCaptureDependencies, hipStreamSetCaptureDependencies, hipIpcMemLazyEnablePeerAccess,
+        hipStreamAddCaptureDependencies, hipStreamSetCaptureDependencies,
         hipStreamDefault, hipStreamNonBlocking, hipEventDefault, hipEventBlockingSync,
         hipEventDisableTiming, hipEventInterprocess, hipEventDisableSystemFence, hipEventReleaseToDevice,
         hipEventReleaseToSystem, hipHostMallocDefault, hipHostMallocPortable, hipHostMallocMapped,

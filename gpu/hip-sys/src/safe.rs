@@ -31,21 +31,6 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// [`Hip::runtime_version`] of the first release with the present numbers of [`hipMemoryType`].
-const RELEASE_6: c_int = 60_000_000;
-
-/// The present number of what release 5 calls `before`: host 0, device 1, array 2, unified 3, managed 4.
-fn since_release_6(before: hipMemoryType) -> hipMemoryType {
-    match before {
-        0 => hipMemoryTypeHost,
-        1 => hipMemoryTypeDevice,
-        2 => hipMemoryTypeArray,
-        3 => hipMemoryTypeUnified,
-        4 => hipMemoryTypeManaged,
-        _ => hipMemoryTypeUnregistered,
-    }
-}
-
 impl Hip {
     fn check(&self, call: Call, code: hipError_t) -> Result<(), Error> {
         if code == hipSuccess {
@@ -72,14 +57,6 @@ impl Hip {
         // SAFETY: `version` outlives the call.
         let code = unsafe { self.hipRuntimeGetVersion(&mut version) };
         self.check("hipRuntimeGetVersion", code).map(|()| version)
-    }
-
-    /// A [`hipMemoryType`] that this library returned, in the numbers of release 6 and later.
-    ///
-    /// # Errors
-    /// The library does not say which release it is.
-    pub fn memory_type(&self, returned: hipMemoryType) -> Result<hipMemoryType, Error> {
-        Ok(if self.runtime_version()? < RELEASE_6 { since_release_6(returned) } else { returned })
     }
 
     /// Number of devices.

@@ -95,7 +95,7 @@ enumerations! {
     hipFunction_attribute;
     /// How the update of a graph went.
     hipGraphExecUpdateResult;
-    /// What a node does.
+    /// What a node does. Release 5.2 has other numbers: kernel 1, memcpy 2, memset 3, host 4, graph 5, empty 6, wait 7, record 8.
     hipGraphNodeType;
     /// An option of the compiler in the driver.
     hipJitOption;
@@ -117,7 +117,7 @@ enumerations! {
     hipMemcpyKind;
     /// Advice about managed memory.
     hipMemoryAdvise;
-    /// Where memory is; release 5 numbers it differently.
+    /// Where memory is. Release 5 has other numbers: host 0, device 1, array 2, unified 3.
     hipMemoryType;
     /// An attribute of a pointer.
     hipPointer_attribute;
@@ -312,7 +312,7 @@ structures! {
         pageableMemoryAccess: c_int,
         pageableMemoryAccessUsesHostPageTables: c_int,
     }
-    /// What a pointer points to. `r#type` is numbered differently before release 6.0: see [`Hip::memory_type`](crate::Hip::memory_type).
+    /// What a pointer points to.
     hipPointerAttribute_t {
         r#type: hipMemoryType,
         device: c_int,
