@@ -14,7 +14,7 @@ const DATA: &[u8] = include_bytes!("../data/enums.tsv");
 static ROWS: [Columns; count(DATA)] = lines(DATA);
 
 /// The value of a constant; stops the build if the data does not have it.
-const fn value(group: &str, name: &str) -> i64 {
+const fn value(group: &str, name: &str, absent: &str) -> i64 {
     let mut row = 0;
     while row < ROWS.len() {
         let [of, this, value, ..] = ROWS[row];
@@ -23,14 +23,18 @@ const fn value(group: &str, name: &str) -> i64 {
         }
         row += 1;
     }
-    panic!("the constant is not in data/enums.tsv");
+    panic!("{}", absent);
 }
 
 macro_rules! constants {
     ($($ty:ident { $($name:ident,)* })*) => {
         $($(
             #[doc = concat!("`", stringify!($name), "` of `", stringify!($ty), "`.")]
-            pub const $name: $ty = value(stringify!($ty), stringify!($name)) as $ty;
+            pub const $name: $ty = value(
+                stringify!($ty),
+                stringify!($name),
+                concat!("data/enums.tsv has no ", stringify!($name), " of ", stringify!($ty)),
+            ) as $ty;
         )*)*
     };
 }

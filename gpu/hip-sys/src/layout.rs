@@ -5,34 +5,35 @@ use crate::data::{Columns, count, lines, number, same};
 const DATA: &[u8] = include_bytes!("../data/structs.tsv");
 static ROWS: [Columns; count(DATA)] = lines(DATA);
 
-/// A field: name, offset, size.
-pub(crate) type Field = (&'static str, usize, usize);
+/// A field: its name, its offset and size, and what to say if they differ.
+pub(crate) type Field = (&'static str, [usize; 2], &'static str);
 
-/// Stops the build if a structure differs from the data in size, alignment or any field.
-pub(crate) const fn check(name: &str, size: usize, align: usize, fields: &[Field]) {
+/// Stops the build with a word about where if a structure differs from the data in size, alignment or any field.
+pub(crate) const fn check(name: &str, layout: [usize; 2], differs: &str, fields: &[Field]) {
     let (mut row, mut field, mut found) = (0, 0, false);
     while row < ROWS.len() {
-        let columns = ROWS[row];
+        let [of, this, _, offset, size, align] = ROWS[row];
         row += 1;
-        if !same(columns[0], name.as_bytes()) {
+        if !same(of, name.as_bytes()) {
             continue;
         }
-        let bytes = number(columns[4]) as usize;
-        if same(columns[1], b"(whole)") {
-            assert!(bytes == size, "size");
-            assert!(number(columns[5]) as usize == align, "alignment");
-            found = true;
-        } else {
-            assert!(field < fields.len(), "a field is missing");
-            let (name, offset, size) = fields[field];
-            assert!(same(columns[1], c_name(name.as_bytes())), "fields differ in name or order");
-            assert!(number(columns[3]) as usize == offset, "offset of a field");
-            assert!(bytes == size, "size of a field");
-            field += 1;
+        if same(this, b"(whole)") {
+            found = number(size) as usize == layout[0] && number(align) as usize == layout[1];
+            continue;
         }
+        if field == fields.len() {
+            panic!("{}", differs);
+        }
+        let (name, layout, differs) = fields[field];
+        let placed = number(offset) as usize == layout[0] && number(size) as usize == layout[1];
+        if !placed || !same(this, c_name(name.as_bytes())) {
+            panic!("{}", differs);
+        }
+        field += 1;
     }
-    assert!(found, "the structure is not in data/structs.tsv");
-    assert!(field == fields.len(), "the data has fewer fields");
+    if !found || field != fields.len() {
+        panic!("{}", differs);
+    }
 }
 
 /// The C name of a field whose Rust name is `name`: without the `r#` of a keyword.

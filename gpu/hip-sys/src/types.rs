@@ -31,9 +31,13 @@ macro_rules! structures {
 
             const _: () = layout::check(
                 stringify!($name),
-                size_of::<$name>(),
-                align_of::<$name>(),
-                &[$((stringify!($field), std::mem::offset_of!($name, $field), size_of::<$ty>())),*],
+                [size_of::<$name>(), align_of::<$name>()],
+                concat!(stringify!($name), " is not what data/structs.tsv says: size, alignment or number of fields"),
+                &[$((
+                    stringify!($field),
+                    [std::mem::offset_of!($name, $field), size_of::<$ty>()],
+                    concat!(stringify!($name), ".", stringify!($field), " is not what data/structs.tsv says"),
+                )),*],
             );
 
             impl Default for $name {
