@@ -65,6 +65,12 @@ impl WorkerProcess {
         children
     }
 
+    /// Asks it to end.
+    pub fn terminate(&self) {
+        let sent = Command::new("kill").arg(self.pid().to_string()).status().expect("kill runs");
+        assert!(sent.success(), "the worker lives");
+    }
+
     /// Waits for its end.
     pub fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
