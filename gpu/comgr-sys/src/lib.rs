@@ -1,6 +1,6 @@
 //! The C API of libamd_comgr, AMD's code object manager, loaded at run time: what it says about the kernels of a code object.
 //!
-//! It reads kernel metadata the way AMD's own runtime does. `hipr-code-object` reads the same without it; `tests/agree.rs` holds
+//! It reads kernel metadata the way AMD's own runtime does. `hipr-code-object` reads the same without it; `tests/rocm` holds
 //! the two to the same answers.
 //!
 //! `table.rs` is the table of functions, `metadata.rs` the safe way to use them: [`Comgr::metadata`].

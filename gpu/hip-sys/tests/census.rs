@@ -109,3 +109,9 @@ fn every_operation_has_its_functions() {
         }
     }
 }
+
+#[test]
+fn threads_share_a_library() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Hip>();
+}
