@@ -75,6 +75,38 @@ fn code_objects_count_as_memory() {
     }
 }
 
+/// The kernels with 64 MiB of variables that have no value, and so take no place in the file.
+fn with_large_variables() -> Vec<u8> {
+    let start =
+        KERNELS.windows(4).position(|bytes| bytes == b"\x7fELF").expect("a code object in the bundle");
+    let mut elf = KERNELS[start..].to_vec();
+    let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let headers = number(&elf, 32) as usize;
+    let count = usize::from(elf[56]);
+    // PT_LOAD; the address is 16 bytes in, the size in memory 40.
+    let loaded = (0..count).map(|i| headers + 56 * i).filter(|&at| elf[at..at + 4] == [1, 0, 0, 0]);
+    let last = loaded.max_by_key(|&at| number(&elf, at + 16)).expect("a segment");
+    let size = number(&elf, last + 40) + (64 << 20);
+    elf[last + 40..last + 48].copy_from_slice(&size.to_le_bytes());
+    elf
+}
+
+#[test]
+fn variables_of_code_objects_count_as_memory() {
+    let elf = with_large_variables();
+    let load = op::ModuleLoadData { data_size: elf.len() as u64 };
+    for (limit, expected) in [("32M", Some(HipError::OUT_OF_MEMORY)), ("128M", None)] {
+        for worker in workers(&["--memory-max", limit]) {
+            let mut client = WireClient::open(worker.address());
+            let replied = client.call_with(&load, &[], Some(elf.clone()));
+            assert_eq!(replied.result.err(), expected, "{limit}");
+            let free = client.call(&op::MemGetInfo {}).expect("information").free_bytes;
+            let left = if expected.is_some() { 32 << 20..=32 << 20 } else { 60 << 20..=64 << 20 };
+            assert!(left.contains(&free), "{limit}: {free} bytes are left");
+        }
+    }
+}
+
 #[test]
 fn handles_and_code_objects_have_limits() {
     let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
