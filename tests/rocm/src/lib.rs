@@ -7,7 +7,6 @@
 //! machine's own.
 
 use std::env;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -116,7 +115,7 @@ const RELEASE: &str = "HIPR_TEST_RELEASE";
 fn folder(variable: &str, name: &str) -> PathBuf {
     let set = |variable| env::var_os(variable).filter(|value: &std::ffi::OsString| !value.is_empty());
     set(variable).map(PathBuf::from).unwrap_or_else(|| {
-        let home = || Path::new(set("HOME").as_deref().unwrap_or(OsStr::new("/root"))).join(".cache");
+        let home = || set("HOME").map(PathBuf::from).unwrap_or_default().join(".cache");
         set("XDG_CACHE_HOME").map_or_else(home, PathBuf::from).join("hipr").join(name)
     })
 }
