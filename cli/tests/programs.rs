@@ -3,15 +3,14 @@
 //! HIPR_REQUIRE_COMPILER is set they fail instead. `tests/tests/committed_kernels` runs their kernels everywhere.
 
 use hipr_tests::WorkerProcess;
+use hipr_tests::toolchain::{folder, toolchain};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::{env, fs, thread};
+use std::{fs, thread};
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
-/// What the set-up script ends with when there is no compiler.
-const NO_COMPILER: i32 = 77;
 /// The contract of this suite: so many programs, each at two optimization levels.
 const PROGRAMS_MIN: usize = 20;
 
@@ -22,22 +21,10 @@ fn built() -> Option<&'static Path> {
 }
 
 fn build() -> Option<PathBuf> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
-    // Only looks: a test does not install a compiler.
-    let check =
-        Command::new(tests.join("toolchain/setup.sh")).arg("--check").output().expect("the script runs");
-    let text = String::from_utf8_lossy(&check.stderr);
-    if check.status.code() == Some(NO_COMPILER) {
-        assert!(env::var_os("HIPR_REQUIRE_COMPILER").is_none(), "the compiler is required:\n{text}");
-        eprintln!(
-            "SKIPPED: no HIP compiler here (tests/toolchain/setup.sh makes one), so the HIP programs did not run:\n{text}"
-        );
-        return None;
-    }
-    assert!(check.status.success(), "the compiler does not work:\n{text}");
+    toolchain("the HIP programs did not run")?;
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
     let result =
-        Command::new(tests.join("programs/build.sh")).arg(&out).output().expect("the build script runs");
+        Command::new(folder().join("programs/build.sh")).arg(&out).output().expect("the build script runs");
     assert!(
         result.status.success(),
         "the programs do not compile:\n{}",

@@ -247,7 +247,7 @@ exports! {
         fn hiprtcVersion(major: Out<i32>, minor: Out<i32>) -> RtcResult = unsupported;
         fn hipRuntimeGetVersion(runtimeVersion: Out<i32>) = local device::runtime_version;
         fn hipSetDevice(deviceId: i32) = body device::set;
-        fn hipSetDeviceFlags(flags: u32) = send { SetDeviceFlags { flags } };
+        fn hipSetDeviceFlags(flags: u32) = body device::set_flags;
         fn hipSetupArgument(arg: Ptr, size: usize, offset: usize) = unsupported;
         fn hipStreamAddCallback(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = body hostfn::add;
         fn hipStreamAttachMemAsync(stream: Stream, dev_ptr: Ptr, length: usize, flags: u32) = body host::attach;

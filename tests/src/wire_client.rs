@@ -69,13 +69,22 @@ impl WireClient {
 
     /// Sends a request.
     pub fn send<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>, answered: Answered) {
+        self.try_send(op, tail, inline, answered).expect("the worker reads");
+    }
+
+    /// As [`send`](Self::send); an error when the connection ends first.
+    pub fn try_send<O: Op>(
+        &mut self,
+        op: &O,
+        tail: &[u8],
+        inline: Option<Vec<u8>>,
+        answered: Answered,
+    ) -> io::Result<()> {
         self.client.request_with(op, tail, inline, answered).expect("a well-formed request");
         self.client.flush();
         let mut outbox = Outbox::new();
         self.client.poll_transmit(&mut outbox);
-        for bytes in outbox.slices() {
-            self.stream.write_all(bytes).expect("the worker reads");
-        }
+        outbox.slices().try_for_each(|bytes| self.stream.write_all(bytes))
     }
 
     /// Waits for the reply to the request that waits longest, which was an `O`.

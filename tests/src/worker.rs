@@ -24,14 +24,19 @@ pub fn start_worker() -> TestWorker {
 
 /// The client library that cargo built for this test: it is a dependency of this crate.
 pub fn library() -> PathBuf {
+    built_library("libamdhip64.so")
+}
+
+/// A library that cargo built beside this test.
+pub fn built_library(file: &str) -> PathBuf {
     let program = env::current_exe().expect("this program's path");
     // Tests are in `deps`, programs one above.
     let folders = program.ancestors().skip(1).take(2);
     let mut found =
         folders.map(|folder| if folder.ends_with("deps") { folder.to_owned() } else { folder.join("deps") });
     found
-        .find_map(|folder| fs::canonicalize(folder.join("libamdhip64.so")).ok())
-        .expect("cargo builds libamdhip64.so beside the tests")
+        .find_map(|folder| fs::canonicalize(folder.join(file)).ok())
+        .unwrap_or_else(|| panic!("cargo builds {file} beside the tests"))
 }
 
 /// A folder with the client library under the names that programs ask for.

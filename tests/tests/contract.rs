@@ -1,10 +1,12 @@
-//! Every operation that the contract names, over a real socket, against the emulated GPU: success, failure, success
-//! without a reply, and failure without a reply that the next answered request reports once.
+//! Every operation that the contract names, over a real socket, against the emulated GPU, and against one behind the C API of HIP:
+//! success, failure, success without a reply, and failure without a reply that the next answered request reports once.
 
 use hipr_proto::op::{self, Param};
 use hipr_proto::{HipError, OPS, Op, Opcode};
-use hipr_tests::{WireClient, start_worker};
+use hipr_tests::{Chain, WireClient, start_worker};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
 
 /// The demo's kernels, a bundle with one gfx942 code object.
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
@@ -25,7 +27,7 @@ const BUFFER_BYTES: u64 = 4096;
 const NOWHERE: u64 = 0xdead_0000_0000;
 
 impl Session {
-    fn open(worker: std::net::SocketAddr) -> Self {
+    fn open(worker: SocketAddr) -> Self {
         let mut wire = WireClient::open(worker);
         let buffer = wire.call(&op::Malloc { size: BUFFER_BYTES, flags: 0 }).expect("memory").device_ptr;
         let stream = wire.call(&op::StreamCreate { flags: 0, priority: 0 }).expect("a stream").stream;
@@ -72,7 +74,7 @@ fn with_inline<O: Op>(op: O, inline: Vec<u8>) -> Message<O> {
 
 /// Runs the four checks and remembers the operation.
 struct Contract {
-    worker: std::net::SocketAddr,
+    worker: SocketAddr,
     exercised: BTreeSet<u16>,
 }
 
@@ -162,10 +164,8 @@ fn saxpy(session: &Session, function: u64, data: u64) -> Message<op::LaunchKerne
     with_tail(op, tail)
 }
 
-#[test]
-fn every_operation_of_the_contract() {
-    let worker = start_worker();
-    let mut all = Contract { worker: worker.address(), exercised: BTreeSet::new() };
+fn every_operation_of_the_contract(worker: SocketAddr) {
+    let mut all = Contract { worker, exercised: BTreeSet::new() };
     let invalid = HipError::INVALID_VALUE;
     let handle = HipError::INVALID_HANDLE;
 
@@ -390,7 +390,7 @@ fn every_operation_of_the_contract() {
 
     // INIT opened every session above; SHUTDOWN ends one.
     all.exercised.insert(Opcode::INIT.0);
-    let mut last = Session::open(worker.address());
+    let mut last = Session::open(worker);
     assert_eq!(last.wire.call(&op::Shutdown {}), Ok(()));
     assert!(last.wire.closed(), "SHUTDOWN ends the connection");
     all.exercised.insert(Opcode::SHUTDOWN.0);
@@ -401,10 +401,8 @@ fn every_operation_of_the_contract() {
     assert!(missing.is_empty(), "operations of the contract without a check: {missing:?}");
 }
 
-#[test]
-fn the_first_kept_error_wins_and_creates_nothing() {
-    let worker = start_worker();
-    let mut session = Session::open(worker.address());
+fn the_first_kept_error_wins_and_creates_nothing(worker: SocketAddr) {
+    let mut session = Session::open(worker);
     let (free_before, _) = memory(&mut session.wire);
     session.wire.forget(&op::EventRecord { event: NOWHERE, stream: 0 });
     session.wire.forget(&memset(NOWHERE, 4));
@@ -419,10 +417,8 @@ fn memory(wire: &mut WireClient) -> (u64, u64) {
     (info.free_bytes, info.total_bytes)
 }
 
-#[test]
-fn bytes_go_there_and_back() {
-    let worker = start_worker();
-    let mut session = Session::open(worker.address());
+fn bytes_go_there_and_back(worker: SocketAddr) {
+    let mut session = Session::open(worker);
     let bytes: Vec<u8> = (0..BUFFER_BYTES).map(|i| (i * 7) as u8).collect();
     let up = memcpy(session.buffer, 0, BUFFER_BYTES, op::kind::HOST_TO_DEVICE);
     session.wire.forget_with(&up, &[], Some(bytes.clone()));
@@ -441,4 +437,33 @@ fn bytes_go_there_and_back() {
     assert_eq!(replied.result.err(), Some(HipError::INVALID_VALUE));
     assert!(replied.inline.is_empty());
     session.assert_clear("after a failed copy");
+}
+
+/// Makes of each check two tests: on the emulated GPU, and through the device `hip`, whose runtime is hipr's own client library
+/// with the emulated GPU behind it.
+macro_rules! on_both {
+    ($($check:ident)*) => {
+        mod emulated {
+            $(#[test]
+            fn $check() {
+                let worker = super::start_worker();
+                super::$check(worker.address());
+            })*
+        }
+
+        mod chained {
+            $(#[test]
+            fn $check() {
+                let mut chain = super::Chain::start(super::Path::new(env!("CARGO_BIN_EXE_chain-worker")));
+                super::$check(chain.address());
+                assert!(chain.lives());
+            })*
+        }
+    };
+}
+
+on_both! {
+    every_operation_of_the_contract
+    the_first_kept_error_wins_and_creates_nothing
+    bytes_go_there_and_back
 }

@@ -13,6 +13,8 @@ use crate::types::Uuid;
 const OWN_VERSION: i32 = 60_443_484;
 /// `hipLimitRange`: the first number that is no limit.
 const LIMITS: i32 = 3;
+/// How to wait (`hipDeviceScheduleMask`), hipDeviceMapHost, hipDeviceLmemResizeToMax.
+const DEVICE_FLAGS: u32 = 7 | 8 | 16;
 
 /// `hipInit`.
 pub(crate) fn init(_session: &Session, flags: u32) -> HipResult<()> {
@@ -186,6 +188,14 @@ pub(crate) fn flags(session: &Session, flags: Out<u32>) -> HipResult<()> {
     let out = flags.check()?;
     out.set(session.ask(&op::GetDeviceFlags {})?.flags);
     Ok(())
+}
+
+/// `hipSetDeviceFlags`.
+pub(crate) fn set_flags(session: &Session, flags: u32) -> HipResult<()> {
+    if flags & !DEVICE_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.ask(&op::SetDeviceFlags { flags })
 }
 
 /// `hipDeviceCanAccessPeer`.

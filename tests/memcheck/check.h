@@ -1,0 +1,67 @@
+// What the files of this program share. It is compiled with AMD's own headers, so that every call crosses the real prototypes, and
+// run under memcheck; what it expects of results is little: good arguments succeed, bad ones are refused.
+#ifndef CHECK_H
+#define CHECK_H
+
+#define __HIP_PLATFORM_AMD__
+#include <hip/hip_runtime_api.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "undeclared.h"
+
+// An address and a handle that nobody gave out.
+#define NOWHERE ((void*)0xdead0000ul)
+
+// The call succeeds.
+#define GOOD(call) check_good((call), #call, __FILE__, __LINE__)
+// The call is refused, at once or, where HIP's errors are asynchronous, at the next synchronization.
+#define BAD(call) check_bad((call), #call, __FILE__, __LINE__)
+// Good arguments for something that the emulated GPU does not have: hipErrorNotSupported, at once or at the next synchronization.
+#define UNSUPPORTED(call) check_unsupported((call), #call, __FILE__, __LINE__)
+// Every byte of the object has been written: memcheck watches what a decision depends on.
+#define WRITTEN(object) check_written(&(object), sizeof(object), #object, __FILE__, __LINE__)
+
+void check_good(int code, const char* call, const char* file, int line);
+void check_bad(int code, const char* call, const char* file, int line);
+void check_unsupported(int code, const char* call, const char* file, int line);
+void check_written(const void* object, size_t size, const char* name, const char* file, int line);
+void check_that(int holds, const char* what, const char* file, int line);
+#define THAT(condition) check_that((condition), #condition, __FILE__, __LINE__)
+
+// What the parts work with.
+struct Setup {
+    const char* kernels_file;
+    void* kernels;        // a bundle with the kernels saxpy and matmul
+    void* variables;      // a bundle with the variable float coefficients[8]
+    char* device;         // 4096 bytes of device memory
+    char host[4096];
+    hipStream_t stream;
+    hipEvent_t event;     // recorded
+    hipModule_t module;
+    hipFunction_t saxpy;
+    // As clang registers them: the address stands for the kernel or the variable.
+    void* fat_binary;
+    void* variable_binary;
+};
+enum { DEVICE_BYTES = 4096, SAXPY_N = 64 };
+extern const char saxpy_stub, coefficients_shadow;
+
+void devices(struct Setup* s);
+void contexts(struct Setup* s);
+void errors(struct Setup* s);
+void memory(struct Setup* s);
+void host_memory(struct Setup* s);
+void pools(struct Setup* s);
+void copies(struct Setup* s);
+void fills(struct Setup* s);
+void streams(struct Setup* s);
+void per_thread_streams(struct Setup* s);
+void events(struct Setup* s);
+void modules(struct Setup* s);
+void launches(struct Setup* s);
+void symbols(struct Setup* s);
+
+#endif

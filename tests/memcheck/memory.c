@@ -1,0 +1,212 @@
+// Memory on the device, on the host, in pools, and what an address is.
+#include "check.h"
+
+void memory(struct Setup* s) {
+    void *p = NULL, *q = NULL;
+    size_t size = 0, total = 0, pitch = 0;
+    GOOD(hipMalloc(&p, 1000));
+    GOOD(hipMalloc(&q, 0));
+    THAT(q == NULL);
+    BAD(hipMalloc(NULL, 1000));
+    BAD(hipMalloc(&q, (size_t)1 << 60));
+    BAD(hipMalloc(&q, SIZE_MAX));
+    GOOD(hipMemPtrGetInfo(p, &size));
+    THAT(size == 1000);
+    BAD(hipMemPtrGetInfo(NOWHERE, &size));
+    BAD(hipMemPtrGetInfo(p, NULL));
+    GOOD(hipMemGetAddressRange(&q, &size, (char*)p + 10));
+    THAT(q == p);
+    GOOD(hipMemGetAddressRange(NULL, &size, p));
+    BAD(hipMemGetAddressRange(&q, &size, NULL));
+    BAD(hipMemGetAddressRange(&q, &size, NOWHERE));
+    GOOD(hipFree(p));
+    BAD(hipFree(p));
+    BAD(hipFree(NOWHERE));
+    BAD(hipFree(s->device + 8));
+    GOOD(hipFree(NULL));
+    GOOD(hipExtMallocWithFlags(&p, 64, hipDeviceMallocDefault));
+    BAD(hipExtMallocWithFlags(&q, 64, 0xff00));
+    BAD(hipExtMallocWithFlags(NULL, 64, 0));
+    GOOD(hipFree(p));
+    GOOD(hipMallocPitch(&p, &pitch, 100, 4));
+    THAT(pitch >= 100);
+    BAD(hipMallocPitch(NULL, &pitch, 100, 4));
+    BAD(hipMallocPitch(&q, NULL, 100, 4));
+    BAD(hipMallocPitch(&q, &pitch, SIZE_MAX, SIZE_MAX));
+    GOOD(hipFree(p));
+    GOOD(hipMemAllocPitch(&p, &pitch, 100, 4, 8));
+    BAD(hipMemAllocPitch(&q, &pitch, 100, 4, 3));
+    BAD(hipMemAllocPitch(NULL, &pitch, 100, 4, 8));
+    GOOD(hipFree(p));
+    hipPitchedPtr box;
+    GOOD(hipMalloc3D(&box, (hipExtent){64, 4, 2}));
+    WRITTEN(box);
+    BAD(hipMalloc3D(NULL, (hipExtent){64, 4, 2}));
+    BAD(hipMalloc3D(&box, (hipExtent){SIZE_MAX, SIZE_MAX, 3}));
+    GOOD(hipFree(box.ptr));
+    GOOD(hipMemGetInfo(&size, &total));
+    THAT(size <= total);
+    BAD(hipMemGetInfo(NULL, NULL));
+
+    GOOD(hipMallocAsync(&p, 256, s->stream));
+    BAD(hipMallocAsync(NULL, 256, s->stream));
+    BAD(hipMallocAsync(&q, 256, (hipStream_t)NOWHERE));
+    GOOD(hipFreeAsync(p, s->stream));
+    BAD(hipFreeAsync(NOWHERE, s->stream));
+    BAD(hipFreeAsync(NULL, s->stream));
+
+    hipIpcMemHandle_t handle;
+    memset(&handle, 0, sizeof handle);
+    UNSUPPORTED(hipIpcGetMemHandle(&handle, s->device));
+    BAD(hipIpcGetMemHandle(NULL, s->device));
+    BAD(hipIpcGetMemHandle(&handle, NOWHERE));
+    BAD(hipIpcOpenMemHandle(NULL, handle, 0));
+    memset(&handle, 0xee, sizeof handle);
+    BAD(hipIpcOpenMemHandle(&p, handle, hipIpcMemLazyEnablePeerAccess));
+    BAD(hipIpcCloseMemHandle(NOWHERE));
+
+    hipPointerAttribute_t attributes;
+    GOOD(hipPointerGetAttributes(&attributes, s->device));
+    WRITTEN(attributes);
+    THAT(attributes.type == hipMemoryTypeDevice);
+    GOOD(hipPointerGetAttributes(&attributes, s->host));
+    WRITTEN(attributes);
+    BAD(hipPointerGetAttributes(NULL, s->device));
+    BAD(hipPointerGetAttributes(&attributes, NULL));
+    int device = 7;
+    GOOD(hipPointerGetAttribute(&device, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, s->device));
+    THAT(device == 0);
+    BAD(hipPointerGetAttribute(&device, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, NOWHERE));
+    BAD(hipPointerGetAttribute(NULL, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, s->device));
+    BAD(hipPointerGetAttribute(&device, (hipPointer_attribute)99, s->device));
+    hipPointer_attribute asked[] = {HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, HIP_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void* answers[] = {&p, &size};
+    GOOD(hipDrvPointerGetAttributes(2, asked, answers, s->device + 100));
+    THAT(p == s->device && size == DEVICE_BYTES);
+    BAD(hipDrvPointerGetAttributes(0, asked, answers, s->device));
+    BAD(hipDrvPointerGetAttributes(2, NULL, answers, s->device));
+    BAD(hipDrvPointerGetAttributes(2, asked, NULL, s->device));
+}
+
+static void any_host_memory(struct Setup* s, char* p) {
+    void* on_device = NULL;
+    unsigned flags;
+    hipPointerAttribute_t attributes;
+    memset(p, 3, 1000);
+    GOOD(hipHostGetDevicePointer(&on_device, p, 0));
+    BAD(hipHostGetDevicePointer(NULL, p, 0));
+    BAD(hipHostGetDevicePointer(&on_device, p, 7));
+    GOOD(hipHostGetFlags(&flags, p));
+    BAD(hipHostGetFlags(NULL, p));
+    GOOD(hipPointerGetAttributes(&attributes, p + 5));
+    WRITTEN(attributes);
+    GOOD(hipMemcpy(s->device, p, 1000, hipMemcpyHostToDevice));
+    GOOD(hipMemcpyAsync(p, s->device, 1000, hipMemcpyDefault, s->stream));
+    GOOD(hipMemset(on_device, 9, 1000));
+    GOOD(hipStreamSynchronize(s->stream));
+    GOOD(hipDeviceSynchronize());
+    THAT(p[999] == 9);
+}
+
+void host_memory(struct Setup* s) {
+    void *p = NULL, *q = NULL;
+    unsigned flags;
+    GOOD(hipHostMalloc(&p, 1000, hipHostMallocMapped));
+    GOOD(hipHostMalloc(&q, 0, 0));
+    BAD(hipHostMalloc(NULL, 10, 0));
+    BAD(hipHostMalloc(&q, 10, 0x800));
+    BAD(hipHostMalloc(&q, SIZE_MAX - 100, 0));
+    any_host_memory(s, p);
+    GOOD(hipHostFree(p));
+    BAD(hipHostFree(p));
+    BAD(hipHostFree(s->host));
+    GOOD(hipHostFree(NULL));
+    GOOD(hipHostAlloc(&p, 1000, hipHostMallocDefault));
+    BAD(hipHostAlloc(NULL, 1000, 0));
+    any_host_memory(s, p);
+    GOOD(hipFreeHost(p));
+    BAD(hipFreeHost(NOWHERE));
+    GOOD(hipMallocHost(&p, 10));
+    BAD(hipMallocHost(NULL, 10));
+    GOOD(hipFreeHost(p));
+    GOOD(hipMemAllocHost(&p, 10));
+    BAD(hipMemAllocHost(NULL, 10));
+    GOOD(hipHostFree(p));
+    BAD(hipHostGetFlags(&flags, NOWHERE));
+    BAD(hipHostGetDevicePointer(&q, NOWHERE, 0));
+
+    GOOD(hipHostRegister(s->host, 2000, hipHostRegisterMapped));
+    BAD(hipHostRegister(s->host, 2000, hipHostRegisterMapped));
+    BAD(hipHostRegister(NULL, 2000, 0));
+    BAD(hipHostRegister(s->host + 3000, 0, 0));
+    BAD(hipHostRegister(s->host + 3000, 100, 0x100));
+    any_host_memory(s, s->host);
+    GOOD(hipHostUnregister(s->host));
+    BAD(hipHostUnregister(s->host));
+    BAD(hipHostUnregister(NULL));
+
+    GOOD(hipMallocManaged(&p, 4096, hipMemAttachGlobal));
+    BAD(hipMallocManaged(NULL, 4096, hipMemAttachGlobal));
+    BAD(hipMallocManaged(&q, 0, hipMemAttachGlobal));
+    BAD(hipMallocManaged(&q, 10, 77));
+    memset(p, 1, 4096);
+    GOOD(hipMemAdvise(p, 4096, hipMemAdviseSetReadMostly, 0));
+    BAD(hipMemAdvise(NULL, 4096, hipMemAdviseSetReadMostly, 0));
+    BAD(hipMemAdvise(p, 0, hipMemAdviseSetReadMostly, 0));
+    BAD(hipMemAdvise(p, 4096, (hipMemoryAdvise)55, 0));
+    BAD(hipMemAdvise(p, 4096, hipMemAdviseSetReadMostly, 9));
+    BAD(hipMemAdvise(NOWHERE, 4096, hipMemAdviseSetReadMostly, 0));
+    GOOD(hipMemPrefetchAsync(p, 4096, 0, s->stream));
+    BAD(hipMemPrefetchAsync(p, 0, 0, s->stream));
+    BAD(hipMemPrefetchAsync(NULL, 4096, 0, s->stream));
+    BAD(hipMemPrefetchAsync(p, 8192, 0, s->stream));
+    BAD(hipMemPrefetchAsync(p, 4096, 0, (hipStream_t)NOWHERE));
+    GOOD(hipStreamAttachMemAsync(s->stream, p, 0, hipMemAttachSingle));
+    BAD(hipStreamAttachMemAsync(s->stream, NULL, 0, hipMemAttachSingle));
+    BAD(hipStreamAttachMemAsync(s->stream, p, 0, 99));
+    GOOD(hipDeviceSynchronize());
+    GOOD(hipFree(p));
+}
+
+// The emulated GPU has no pools: good arguments get as far as the worker, which says so.
+void pools(struct Setup* s) {
+    hipMemPool_t pool = (hipMemPool_t)s->device, other = NULL;
+    hipMemPoolProps properties;
+    memset(&properties, 0, sizeof properties);
+    properties.allocType = hipMemAllocationTypePinned;
+    properties.location.type = hipMemLocationTypeDevice;
+    UNSUPPORTED(hipMemPoolCreate(&other, &properties));
+    BAD(hipMemPoolCreate(NULL, &properties));
+    BAD(hipMemPoolCreate(&other, NULL));
+    uint64_t keep = 1 << 20;
+    int reuse = 1;
+    UNSUPPORTED(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep));
+    UNSUPPORTED(hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep));
+    UNSUPPORTED(hipMemPoolSetAttribute(pool, hipMemPoolReuseFollowEventDependencies, &reuse));
+    UNSUPPORTED(hipMemPoolGetAttribute(pool, hipMemPoolReuseFollowEventDependencies, &reuse));
+    BAD(hipMemPoolSetAttribute(pool, (hipMemPoolAttr)99, &keep));
+    BAD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, NULL));
+    BAD(hipMemPoolSetAttribute((hipMemPool_t)NOWHERE, hipMemPoolAttrReleaseThreshold, &keep));
+    BAD(hipMemPoolGetAttribute(pool, (hipMemPoolAttr)99, &keep));
+    BAD(hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, NULL));
+    BAD(hipMemPoolGetAttribute(NULL, hipMemPoolAttrReleaseThreshold, &keep));
+    void* p = NULL;
+    UNSUPPORTED(hipMallocFromPoolAsync(&p, 500, pool, s->stream));
+    BAD(hipMallocFromPoolAsync(NULL, 500, pool, s->stream));
+    BAD(hipMallocFromPoolAsync(&p, 500, NULL, s->stream));
+    BAD(hipMallocFromPoolAsync(&p, 500, (hipMemPool_t)NOWHERE, s->stream));
+    UNSUPPORTED(hipMemPoolTrimTo(pool, 0));
+    BAD(hipMemPoolTrimTo((hipMemPool_t)NOWHERE, 0));
+    UNSUPPORTED(hipDeviceGetDefaultMemPool(&other, 0));
+    BAD(hipDeviceGetDefaultMemPool(NULL, 0));
+    BAD(hipDeviceGetDefaultMemPool(&other, 4));
+    UNSUPPORTED(hipDeviceSetMemPool(0, pool));
+    BAD(hipDeviceSetMemPool(0, NULL));
+    BAD(hipDeviceSetMemPool(0, (hipMemPool_t)NOWHERE));
+    BAD(hipDeviceSetMemPool(8, pool));
+    UNSUPPORTED(hipDeviceGetMemPool(&other, 0));
+    BAD(hipDeviceGetMemPool(NULL, 0));
+    BAD(hipDeviceGetMemPool(&other, -1));
+    UNSUPPORTED(hipMemPoolDestroy(pool));
+    BAD(hipMemPoolDestroy((hipMemPool_t)NOWHERE));
+}
