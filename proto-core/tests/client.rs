@@ -150,10 +150,12 @@ fn calls_that_wait_have_a_limit() {
     let mut client = Client::<Vec<u8>>::new(Limits { open_max: 1, ..Limits::default() });
     assert!(client.request(&MALLOC, &[], None).is_ok());
     assert_eq!(client.request(&MALLOC, &[], None), Err(Misuse::TooManyCalls { max: 1 }));
+    let raw = client.request_raw(Opcode::MALLOC, &[0; 12], None, true);
+    assert_eq!(raw, Err(Misuse::TooManyCalls { max: 1 }));
     assert_eq!(client.request(&FREE, &[], None), Ok(None), "it does not wait");
     let mut outbox = Outbox::new();
     client.poll_transmit(&mut outbox);
-    assert_eq!(ids(&flat(&outbox)), [1, 2], "the refused request did not leave");
+    assert_eq!(ids(&flat(&outbox)), [1, 2], "the refused requests did not leave");
 }
 
 type Ask = fn(&mut Sender<Vec<u8>>) -> Call;
