@@ -35,17 +35,21 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use comgr_sys::Comgr;
 use hip_sys::owner::{HipCode, Owner};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Context, Device, NoDevice, Waker};
 use context::HipContext;
+use kernel::Kernels;
 use leftovers::Leftovers;
 use poller::Poller;
+use wait::Sleeper;
 
 /// The GPUs that a HIP runtime finds. None is found on a machine without: then every request is answered with that.
 pub struct Hip {
     runtime: Arc<hip_sys::Hip>,
+    comgr: Option<Arc<Comgr>>,
     poller: Arc<Poller>,
     leftovers: Arc<Leftovers>,
 }
@@ -69,7 +73,14 @@ impl Hip {
         if !absent.is_empty() {
             tracing::debug!(?absent, "functions that this HIP runtime lacks");
         }
-        Ok(Self { runtime, poller, leftovers })
+        let comgr = match Comgr::load() {
+            Ok(comgr) => Some(Arc::new(comgr)),
+            Err(why) => {
+                tracing::debug!(%why, "kernel metadata is read without comgr");
+                None
+            }
+        };
+        Ok(Self { runtime, comgr, poller, leftovers })
     }
 
     /// The name under which the runtime was found.
@@ -101,8 +112,9 @@ impl Device for Hip {
         let owner = Owner::new(self.runtime.clone());
         let version = result(self.runtime.version());
         let devices = self.device_count();
-        let (poller, leftovers) = (self.poller.clone(), self.leftovers.clone());
-        Ok(Box::new(HipContext::new(owner, devices, version, wait::Sleeper::new(poller, waker), leftovers)))
+        let kernels = Kernels::new(self.comgr.clone());
+        let sleeper = Sleeper::new(self.poller.clone(), waker);
+        Ok(Box::new(HipContext::new(owner, devices, version, kernels, sleeper, self.leftovers.clone())))
     }
 }
 

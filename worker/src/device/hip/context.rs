@@ -31,10 +31,11 @@ impl HipContext {
         owner: Owner,
         devices: HipResult<i32>,
         version: HipResult<i32>,
+        kernels: Kernels,
         sleeper: Sleeper,
         leftovers: Arc<Leftovers>,
     ) -> Self {
-        let (kernels, staging, wait) = Default::default();
+        let (staging, wait) = Default::default();
         Self { owner: Some(owner), devices, version, kernels, staging, wait, sleeper, leftovers }
     }
 
@@ -154,7 +155,7 @@ impl Context for HipContext {
     /// Releases what is the session's: hipDeviceReset would take what other sessions of the process have.
     fn reset(&mut self) -> HipResult<()> {
         self.staging.clear();
-        self.kernels = Kernels::default();
+        self.kernels.clear();
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
         self.wait.forget(owner);
         owner.release();
