@@ -3,7 +3,7 @@
 use amdhip64::client::{Connection, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_proto::{Header, HipError, Opcode};
-use hipr_tests::{WireClient, WorkerProcess, eventually, process_lives};
+use hipr_tests::{WireClient, WorkerProcess, eventually, library, process_lives, start_worker};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
@@ -73,6 +73,30 @@ fn a_session_that_crashes_takes_nobody_along() {
     let (mut late, _) = session(&worker);
     assert_eq!(late.call(&op::Ping {}), Ok(()));
     assert!(worker.lives());
+}
+
+/// The HIP runtime is hipr's own client library, whose worker has the emulated GPU.
+#[test]
+fn with_a_hip_runtime_each_session_has_a_process_unless_that_is_switched_off() {
+    let back = start_worker();
+    let library = library();
+    let hip = ["--device", "hip", "--hip-library", library.to_str().expect("a path in UTF-8")];
+    for (options, processes) in [(&[][..], 2), (&["--isolate", "none"], 0)] {
+        let mut command = Command::new(HIPR);
+        command.env("HIPR_WORKER", back.address().to_string());
+        let worker = WorkerProcess::start_command(command, &[&hip, options].concat());
+        let mut first = WireClient::open(worker.address());
+        let process = worker.children().first().copied();
+        let mut second = WireClient::open(worker.address());
+        let kept = filled(&mut second, 0x33);
+        filled(&mut first, 0x44);
+        assert_eq!(worker.children().len(), processes);
+        if let Some(pid) = process {
+            send(pid, Signal::ABORT);
+            assert!(first.closed());
+        }
+        assert_eq!(read(&mut second, kept), [0x33; 16]);
+    }
 }
 
 #[test]

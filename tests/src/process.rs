@@ -55,7 +55,7 @@ impl WorkerProcess {
         self.child.id()
     }
 
-    /// The processes that it started and has not taken note of the end of, oldest first.
+    /// The processes that it started and has not taken note of the end of, by their numbers.
     pub fn children(&self) -> Vec<u32> {
         let processes = fs::read_dir("/proc").expect("Linux").flatten();
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
