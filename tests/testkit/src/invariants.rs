@@ -57,6 +57,7 @@ invariants! {
     calls_resolve_once,
     what_is_owed_arrives,
     rightful_commands_are_accepted,
+    ends_are_told_apart,
 }
 
 /// What does not hold in this trace.
@@ -100,8 +101,10 @@ fn replies_leave_in_request_order(story: &Story<'_>) -> Verdict {
 fn exactly_one_reply_iff_asked_for(story: &Story<'_>) -> Verdict {
     // Asked for, and seen, per request id: ids repeat only where somebody garbles them.
     let mut replies: BTreeMap<(u32, Opcode), (usize, usize)> = BTreeMap::new();
-    for request in story.requests.iter().filter(|request| request.completed) {
-        replies.entry((request.id, request.op)).or_default().0 += usize::from(request.wants_reply);
+    for (index, request) in story.requests.iter().enumerate().filter(|(_, request)| request.completed) {
+        let said = story.call(index).filter(|_| story.is_request_intact(index)).map(|call| call.loud);
+        let asked = said.unwrap_or(request.wants_reply);
+        replies.entry((request.id, request.op)).or_default().0 += usize::from(asked);
     }
     for frame in &story.frames {
         replies.entry((frame.id, frame.op)).or_default().1 += 1;
@@ -412,6 +415,22 @@ fn rightful_commands_are_accepted(story: &Story<'_>) -> Verdict {
     for event in &story.trace.events {
         if let Event::Refused { side, why } = event {
             return fail(None, format!("{side:?}: {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// An orderly end, an end inside a message and an end before all replies are three things.
+fn ends_are_told_apart(story: &Story<'_>) -> Verdict {
+    for event in &story.trace.events {
+        let (who, end, expected) = match event {
+            Event::ServerEnd(end) => ("the server", end, story.server_end()),
+            Event::ClientEnd(end) => ("the client", end, story.client_end()),
+            _ => continue,
+        };
+        let is_end = matches!(end, Ok(()) | Err(Fatal::EofInsideMessage | Fatal::EofBeforeReply { .. }));
+        if is_end && expected.is_some_and(|expected| expected != *end) {
+            return fail(None, format!("{who} hears {end:?} where {expected:?} would be right"));
         }
     }
     Ok(())

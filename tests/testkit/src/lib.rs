@@ -39,6 +39,6 @@ pub use choices::{Choices, seed_bytes};
 pub use invariants::{Invariant, Violation};
 pub use model::{Learned, Model};
 pub use options::{Direction, Fault, FaultKind, Hang, Options};
-pub use script::{Call, Case, Device, Kind, Script, When};
+pub use script::{Bytes, Call, Case, Device, Kind, Script, When};
 pub use simulate::{Failure, World};
 pub use trace::{Event, Pieces, Trace};

@@ -1,1 +1,160 @@
-//! Bugs that the invariants have to catch: tests of the tests.
+//! Bugs that the invariants have to catch: tests of the tests. None is in the product: `tests/mutants.rs` copies the protocol
+//! crate, applies one patch, and expects the simulator to find it.
+
+/// Seeds within which a bug has to be caught.
+pub const SEEDS: u64 = 1000;
+
+/// A bug of the protocol crate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mutation {
+    /// What is wrong.
+    pub name: &'static str,
+    /// The invariant that has to notice.
+    pub invariant: &'static str,
+    /// File of the protocol crate's `src`.
+    pub file: &'static str,
+    /// Text that is in the file exactly once.
+    pub text: &'static str,
+    /// What stands there instead.
+    pub replacement: &'static str,
+}
+
+macro_rules! mutations {
+    ($($invariant:ident: $name:literal, $file:literal, $text:literal => $replacement:literal;)*) => {
+        /// The bugs, at least one for each invariant.
+        pub static MUTATIONS: &[Mutation] = &[$(Mutation {
+            name: $name,
+            invariant: stringify!($invariant),
+            file: $file,
+            text: $text,
+            replacement: $replacement,
+        }),*];
+    };
+}
+
+mutations! {
+    nothing_panics: "more bytes are taken than there are", "rx.rs",
+        "let n = usize::try_from(n).map_or(input.len(), |n| n.min(input.len()));"
+        => "let n = usize::try_from(n).unwrap_or(input.len());";
+
+    replies_leave_in_request_order: "new replies leave before old ones that wait", "responder.rs",
+        "outbox.append(&mut self.out);"
+        => "self.out.append(outbox); core::mem::swap(&mut self.out, outbox);";
+
+    exactly_one_reply_iff_asked_for: "an unanswered request is answered when it fails", "deferred.rs",
+        "return Verdict::Silent;"
+        => "return own.map_or(Verdict::Silent, |error| Verdict::Reply(Some(error)));";
+    exactly_one_reply_iff_asked_for: "the server answers unknown operations anyway", "receiver.rs",
+        "let wants_reply = !header.has(FLAG_NO_REPLY);"
+        => "let wants_reply = !header.has(FLAG_NO_REPLY) || header.op.info().is_none();";
+    exactly_one_reply_iff_asked_for: "NO_REPLY is forgotten where bulk bytes follow", "sender.rs",
+        "if !wants_reply {"
+        => "if !wants_reply && !(is_bulk && body > fixed_size) {";
+
+    kept_errors_are_reported_once: "a kept error is overwritten by the next", "deferred.rs",
+        "self.kept.get_or_insert(error);"
+        => "self.kept = Some(error);";
+    kept_errors_are_reported_once: "a kept error is dropped when an exempt request is answered", "deferred.rs",
+        "Class::Exempt => Verdict::Reply(own),"
+        => "Class::Exempt => { self.kept = None; Verdict::Reply(own) }";
+    kept_errors_are_reported_once: "an exempt request reports the kept error", "deferred.rs",
+        "Class::Exempt => Verdict::Reply(own),"
+        => "Class::Exempt => Verdict::Reply(self.kept.take().or(own)),";
+    kept_errors_are_reported_once: "a kept error is reported twice", "deferred.rs",
+        "self.kept.take().or(own)"
+        => "self.kept.or(own)";
+    kept_errors_are_reported_once: "a request's own error wins over the kept one", "deferred.rs",
+        "self.kept.take().or(own)"
+        => "own.or(self.kept.take())";
+
+    outcomes_are_the_models: "a creating request is carried out although it reports a kept error", "deferred.rs",
+        "wants_reply && class == Class::Creates"
+        => "wants_reply && class == Class::Creates && false";
+    outcomes_are_the_models: "an unanswered creating request is not carried out", "deferred.rs",
+        "self.kept.filter(|_| wants_reply && class == Class::Creates)"
+        => "self.kept.filter(|_| class == Class::Creates && (wants_reply || !wants_reply))";
+    outcomes_are_the_models: "the cursor of a partial write is off by one", "outbox.rs",
+        "self.sent += n;"
+        => "self.sent += n + usize::from(n > 0);";
+    outcomes_are_the_models: "the length of a reply with bulk bytes is off by one", "responder.rs",
+        "let payload = (error_code_size() + given as u64).saturating_add(inline);"
+        => "let payload = (error_code_size() + given as u64).saturating_add(inline + u64::from(inline > 0));";
+    outcomes_are_the_models: "a failed reply's fixed part is not zero", "responder.rs",
+        "out.resize(out.len() + size, 0);"
+        => "out.resize(out.len() + size, 1);";
+    outcomes_are_the_models: "a failed reply has no error flag", "responder.rs",
+        "FLAG_RESPONSE | FLAG_ERROR);"
+        => "FLAG_RESPONSE | (FLAG_ERROR & 0));";
+    outcomes_are_the_models: "no limit on payloads", "header.rs",
+        "if self.payload_length > payload_max {"
+        => "if self.payload_length > payload_max.saturating_mul(2) {";
+
+    nothing_after_fatal: "a server's fatal error is not sticky", "receiver.rs",
+        "State::Dead(why) => return Err(*why),"
+        => "State::Dead(why) => { let why = *why; self.state = State::Header; return Err(why); }";
+    nothing_after_fatal: "a client's fatal error is not sticky", "reply_receiver.rs",
+        "State::Dead(why) => return Err(*why),"
+        => "State::Dead(why) => { let why = *why; self.state = State::Header; return Err(why); }";
+
+    limits_hold: "one open request too many", "receiver.rs",
+        "if self.open >= self.limits.open_max {"
+        => "if self.open > self.limits.open_max {";
+    limits_hold: "no limit on small tails", "receiver.rs",
+        "&& tail > self.small_tail_max"
+        => "&& tail > self.small_tail_max.saturating_add(1 << 20)";
+    limits_hold: "one waiting call too many", "reply_receiver.rs",
+        "if self.calls.len() < max {"
+        => "if self.calls.len() <= max {";
+    limits_hold: "requests are gathered without limit", "sender.rs",
+        "if queued >= COALESCE_BYTES {"
+        => "if queued >= COALESCE_BYTES * 4 {";
+
+    every_ticket_is_spent: "a ticket whose reply is streamed is not retired", "server.rs",
+        "self.receiver.retire(1);"
+        => "self.receiver.retire(usize::from(self.responder.stream_left() == 0));";
+    every_ticket_is_spent: "one ticket too many is retired", "receiver.rs",
+        "self.open = self.open.saturating_sub(completed);"
+        => "self.open = self.open.saturating_sub(completed + 1);";
+
+    inline_bytes_add_up: "every piece of a tail is called the last", "rx.rs",
+        "return Step::Data(bytes, self.data == 0);"
+        => "return Step::Data(bytes, true);";
+    inline_bytes_add_up: "the last byte of a tail is called the last one early", "rx.rs",
+        "return Step::Data(bytes, self.data == 0);"
+        => "return Step::Data(bytes, self.data <= 1);";
+
+    calls_resolve_once: "a reply is taken for that to the next call", "reply_receiver.rs",
+        "return Ok(Answer::Reply(Reply { call, error, fixed, inline }));"
+        => "let call = self.calls.front().copied().unwrap_or(call);
+            return Ok(Answer::Reply(Reply { call, error, fixed, inline }));";
+
+    what_is_owed_arrives: "a flush is not heard", "sender.rs",
+        "self.flush = !self.out.is_empty();"
+        => "self.flush &= !self.out.is_empty();";
+    what_is_owed_arrives: "a request that is answered does not leave", "sender.rs",
+        "self.flush |= wants_reply ||"
+        => "self.flush |=";
+
+    what_is_owed_arrives: "a reply with less than it may bring counts as short", "op/info.rs",
+        "Self::AtMost(max) => Ok(have.min(max)),"
+        => "Self::AtMost(max) if have < max => Err(WireError::Short { need: max, have }),
+            Self::AtMost(max) => Ok(max),";
+
+    rightful_commands_are_accepted: "unanswered requests are not counted", "responder.rs",
+        "self.next += 1;"
+        => "self.next += u64::from(ticket.wants_reply);";
+    ends_are_told_apart: "an end inside a message is not noticed by the server", "receiver.rs",
+        "_ if self.is_between_messages() => Ok(()),"
+        => "_ if !self.partial.is_empty() || self.is_between_messages() => Ok(()),";
+    ends_are_told_apart: "an end before all replies is not noticed by the client", "reply_receiver.rs",
+        "State::Header if self.calls.is_empty() => return Ok(()),"
+        => "State::Header if self.calls.len() < 2 => return Ok(()),";
+
+    chunking_is_invisible: "the bytes of a header that came before are stale", "rx.rs",
+        "if self.have == 0
+            && let Some"
+        => "if let Some";
+    chunking_is_invisible: "what is to be skipped ends with the piece", "rx.rs",
+        "if self.skip > 0 { Step::NeedMore } else { Step::Done }"
+        => "Step::Done";
+}

@@ -71,19 +71,31 @@ impl fmt::Display for Found {
     }
 }
 
-/// Runs the cases of `seeds` in `jobs` threads and stops at the first failure; of several that were found, the least seed.
-/// `progress` is told now and then how many were run.
+/// Runs the cases of `seeds` in `jobs` threads up to the first that fails, and makes that one small.
 pub fn simulate(
     seeds: Range<u64>,
     jobs: usize,
     world: World,
     progress: impl Fn(u64) + Sync,
 ) -> Option<Found> {
+    let (seed, failure) = first_failure(seeds, jobs, |seed| world(&Case::from_seed(seed)), progress)?;
+    let (smallest, smallest_failure) = shrink(Case::from_seed(seed), failure.clone(), world);
+    Some(Found { seed, failure, smallest, smallest_failure })
+}
+
+/// Checks `seeds` in `jobs` threads and stops at the first failure; of several that were found, the least seed. `progress` is
+/// told now and then how many were checked.
+pub fn first_failure<F: Send>(
+    seeds: Range<u64>,
+    jobs: usize,
+    check: impl Fn(u64) -> Result<(), F> + Sync,
+    progress: impl Fn(u64) + Sync,
+) -> Option<(u64, F)> {
     /// Seeds that a thread takes at once.
     const SHARE: u64 = 256;
     let next = AtomicU64::new(seeds.start);
     let done = AtomicU64::new(0);
-    let found: Mutex<Option<(u64, Failure)>> = Mutex::new(None);
+    let found: Mutex<Option<(u64, F)>> = Mutex::new(None);
     let work = || {
         loop {
             let start = next.fetch_add(SHARE, Ordering::Relaxed);
@@ -92,7 +104,7 @@ pub fn simulate(
                 return;
             }
             for seed in start..end {
-                if let Err(failure) = world(&Case::from_seed(seed)) {
+                if let Err(failure) = check(seed) {
                     // Nobody begins anything new; what is less than this is being run by somebody.
                     next.store(seeds.end, Ordering::Relaxed);
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,9 +122,7 @@ pub fn simulate(
             scope.spawn(work);
         }
     });
-    let (seed, failure) = found.into_inner().unwrap_or_else(PoisonError::into_inner)?;
-    let (smallest, smallest_failure) = shrink(Case::from_seed(seed), failure.clone(), world);
-    Some(Found { seed, failure, smallest, smallest_failure })
+    found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A case that is as small as it gets by leaving things out, and that still breaks the first invariant of `failure`.

@@ -259,10 +259,11 @@ impl<'c> ClientSide<'c> {
                 trace.events.push(Event::ClientEnd(end));
                 if end.is_err() {
                     self.probe(trace);
-                    self.lose(up, down, trace);
-                } else {
+                }
+                if end.is_ok() && self.has_half_closed {
                     self.has_ended = true;
-                    up.close();
+                } else {
+                    self.lose(up, down, trace);
                 }
             }
             Found::Reset => self.lose(up, down, trace),

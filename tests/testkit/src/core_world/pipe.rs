@@ -164,7 +164,11 @@ impl Pipe {
                 self.delayed.pop_front();
             }
         }
-        buffer.extend(self.bytes.drain(..moved));
+        let (front, back) = self.bytes.as_slices();
+        let from_front = moved.min(front.len());
+        buffer.extend_from_slice(front.get(..from_front).unwrap_or(front));
+        buffer.extend_from_slice(back.get(..moved - from_front).unwrap_or(back));
+        self.bytes.drain(..moved);
         Found::Bytes(moved)
     }
 

@@ -1,6 +1,6 @@
 //! A trace, taken apart: what became of each request, each reply and each call.
 
-use hipr_proto::{HipError, Opcode};
+use hipr_proto::{Fatal, HipError, Opcode};
 
 use super::is_too_long;
 use crate::model::{Learned, Model};
@@ -192,6 +192,39 @@ impl<'t> Story<'t> {
         let reset =
             |direction| self.fault_in(direction).is_some_and(|(_, kind)| matches!(kind, FaultKind::Reset));
         !reset(Direction::Up) && !reset(Direction::Down) && self.is_reply_intact(call)
+    }
+
+    /// How the server's input ends, if it ends because no more bytes come and that is known.
+    pub(super) fn server_end(&self) -> Option<Result<(), Fatal>> {
+        let is_between = match self.fault_in(Direction::Up) {
+            Some((at, FaultKind::HalfClose)) => {
+                at == 0 || self.asked.iter().any(|asked| asked.end_byte == at)
+            }
+            Some(_) => return None,
+            // A client that leaves may leave in the middle.
+            None if self.has_lost(Side::Client) => return None,
+            None => true,
+        };
+        Some(if is_between { Ok(()) } else { Err(Fatal::EofInsideMessage) })
+    }
+
+    /// How the client's input ends, if it ends because no more bytes come and that is known.
+    pub(super) fn client_end(&self) -> Option<Result<(), Fatal>> {
+        let is_between = match self.fault_in(Direction::Down) {
+            Some((at, FaultKind::HalfClose)) => {
+                at == 0 || self.frames.iter().any(|frame| frame.end_byte == at)
+            }
+            Some(_) => return None,
+            None => true,
+        };
+        let asked = self.asked.iter().filter(|asked| asked.id.is_some()).count();
+        let learned = self.resolved.iter().filter(|resolved| resolved.learned.is_some()).count();
+        let waiting = asked.saturating_sub(learned);
+        Some(match waiting {
+            _ if !is_between => Err(Fatal::EofInsideMessage),
+            0 => Ok(()),
+            waiting => Err(Fatal::EofBeforeReply { waiting }),
+        })
     }
 
     /// Requests that arrived as the script says; their places are those of the calls.

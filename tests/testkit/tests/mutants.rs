@@ -1,0 +1,226 @@
+//! Tests of the tests: the simulator finds each of the bugs in [`hipr_testkit::mutation`], by the invariant that is meant to.
+//!
+//! A bug is a patch of a copy of the protocol crate, built with a copy of the simulator in a folder of cargo's own for such things;
+//! the product has no trace of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hipr_testkit::invariants::INVARIANTS;
+use hipr_testkit::mutation::{MUTATIONS, Mutation, SEEDS};
+
+/// What a mutant's run of the simulator may take: an endless loop is not how a bug should be found.
+const RUN_MAX: Duration = Duration::from_secs(120);
+
+#[test]
+fn every_invariant_has_a_bug_that_it_catches() {
+    let names = INVARIANTS.iter().map(|(name, _)| *name).chain(["chunking_is_invisible"]);
+    let missing: Vec<_> =
+        names.filter(|name| !MUTATIONS.iter().any(|mutation| mutation.invariant == *name)).collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn every_bug_is_caught() {
+    let next = AtomicUsize::new(0);
+    // The first build is the control: without a bug, nothing is found.
+    let work: Vec<Option<&Mutation>> = std::iter::once(None).chain(MUTATIONS.iter().map(Some)).collect();
+    let lanes = thread::available_parallelism().map_or(1, usize::from).min(4);
+    let run_lane = |lane: usize| {
+        let mut lines = Vec::new();
+        let bench = Bench::new(lane);
+        while let Some(mutation) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+            lines.push(bench.judge(*mutation));
+        }
+        lines
+    };
+    let verdicts: Vec<Verdict> = thread::scope(|scope| {
+        let lanes: Vec<_> = (0..lanes).map(|lane| scope.spawn(move || run_lane(lane))).collect();
+        lanes.into_iter().flat_map(|lane| lane.join().expect("a lane reports what went wrong")).collect()
+    });
+    let report: Vec<&str> = verdicts.iter().map(|verdict| verdict.line.as_str()).collect();
+    println!("{}", report.join("\n"));
+    assert_eq!(verdicts.len(), work.len());
+    assert!(verdicts.iter().all(|verdict| verdict.is_right), "\n{}", report.join("\n"));
+}
+
+struct Verdict {
+    is_right: bool,
+    line: String,
+}
+
+/// A copy of the protocol crate and of the simulator.
+struct Bench {
+    folder: PathBuf,
+}
+
+/// The manifests of the copies: what the originals say, without a workspace around them.
+const MANIFESTS: [(&str, &str); 3] = [
+    (
+        "Cargo.toml",
+        r#"[workspace]
+resolver = "3"
+members = ["proto-core", "testkit", "run"]
+[profile.dev]
+opt-level = 1
+debug = false
+debug-assertions = false
+overflow-checks = false
+"#,
+    ),
+    (
+        "testkit/Cargo.toml",
+        r#"[package]
+name = "hipr-testkit"
+version = "0.1.0"
+edition = "2024"
+[features]
+worker = []
+gpu = []
+[dependencies]
+arbitrary = "1"
+hipr-proto = { path = "../proto-core" }
+"#,
+    ),
+    (
+        "run/Cargo.toml",
+        r#"[package]
+name = "run"
+version = "0.1.0"
+edition = "2024"
+[dependencies]
+hipr-testkit = { path = "../testkit" }
+"#,
+    ),
+];
+
+const PROTO_MANIFEST: &str = r#"[package]
+name = "hipr-proto"
+version = "0.1.0"
+edition = "2024"
+[dependencies]
+smallvec = "1"
+"#;
+
+/// Prints, for each seed that fails, its number and the invariants that did not hold, until the wanted one is among them.
+const RUN: &str = r#"
+use hipr_testkit::{Case, core_world, mutation::SEEDS, simulate::silence_panics};
+fn main() {
+    silence_panics();
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    for seed in 0..SEEDS {
+        if let Err(failure) = core_world::check(&Case::from_seed(seed)) {
+            let names: Vec<_> = failure.violations.iter().map(|violation| violation.invariant).collect();
+            println!("{seed} {}", names.join(" "));
+            if failure.names(&wanted) {
+                return;
+            }
+        }
+    }
+}
+"#;
+
+impl Bench {
+    fn new(lane: usize) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutants-{lane}"));
+        let bench = Self { folder };
+        for (name, text) in MANIFESTS {
+            bench.write(name, text);
+        }
+        bench.write("proto-core/Cargo.toml", PROTO_MANIFEST);
+        bench.write("run/src/main.rs", RUN);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        bench.write("Cargo.lock", &read(&root.join("Cargo.lock")));
+        bench.copy(&root.join("proto-core/src"), Path::new("proto-core/src"));
+        bench.copy(&root.join("tests/testkit/src"), Path::new("testkit/src"));
+        bench
+    }
+
+    fn copy(&self, from: &Path, to: &Path) {
+        for entry in fs::read_dir(from).expect("a folder of this repository") {
+            let path = entry.expect("an entry of this repository").path();
+            let to = to.join(path.file_name().expect("an entry has a name"));
+            if path.is_dir() {
+                self.copy(&path, &to);
+            } else {
+                self.write(to, &read(&path));
+            }
+        }
+    }
+
+    /// Files that are what they should be stay as they are: nothing is built twice.
+    fn write(&self, name: impl AsRef<Path>, text: &str) {
+        let path = self.folder.join(name);
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            return;
+        }
+        fs::create_dir_all(path.parent().expect("a file in a folder")).expect("cargo's folder is ours");
+        fs::write(&path, text).expect("cargo's folder is ours");
+    }
+
+    fn judge(&self, mutation: Option<&Mutation>) -> Verdict {
+        let Some(mutation) = mutation else {
+            let found = self.build_and_run("");
+            return Verdict { is_right: found == Ok(String::new()), line: format!("no bug: {found:?}") };
+        };
+        let name = Path::new("proto-core/src").join(mutation.file);
+        let right = read(&self.folder.join(&name));
+        assert_eq!(right.matches(mutation.text).count(), 1, "{}: the patch does not fit", mutation.name);
+        self.write(&name, &right.replace(mutation.text, mutation.replacement));
+        let found = self.build_and_run(mutation.invariant);
+        self.write(&name, &right);
+        let seed = found.as_ref().ok().and_then(|found| {
+            let line = found.lines().last()?;
+            let mut words = line.split(' ');
+            let seed = words.next()?;
+            words.any(|word| word == mutation.invariant).then(|| seed.to_owned())
+        });
+        let (name, invariant) = (mutation.name, mutation.invariant);
+        match seed {
+            Some(seed) => Verdict { is_right: true, line: format!("seed {seed:>3}: {invariant}: {name}") },
+            None => {
+                let line = format!("NOT CAUGHT in {SEEDS} seeds: {invariant}: {name}: {found:?}");
+                Verdict { is_right: false, line }
+            }
+        }
+    }
+
+    fn build_and_run(&self, invariant: &str) -> Result<String, String> {
+        let build = Command::new(env!("CARGO"))
+            .args(["build", "--offline", "--quiet", "--package", "run", "--target-dir", "target"])
+            .current_dir(&self.folder)
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env("RUSTFLAGS", "--cap-lints allow")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|why| why.to_string())?;
+        if !build.status.success() {
+            return Err(String::from_utf8_lossy(&build.stderr).into_owned());
+        }
+        let mut run = Command::new(self.folder.join("target/debug/run"))
+            .arg(invariant)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|why| why.to_string())?;
+        let start = Instant::now();
+        while run.try_wait().map_err(|why| why.to_string())?.is_none() {
+            if start.elapsed() > RUN_MAX {
+                run.kill().map_err(|why| why.to_string())?;
+                run.wait().map_err(|why| why.to_string())?;
+                return Err(format!("it runs for more than {RUN_MAX:?}"));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let output = run.wait_with_output().map_err(|why| why.to_string())?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
