@@ -1,12 +1,81 @@
 //! The device `hip` on a HIP runtime that answers: hipr's own client library, in a worker's process, with the emulated GPU
 //! behind it.
 
-use hipr_proto::{Answered, HipError, op};
+use hipr_proto::{Answered, Header, HipError, Info, OPS, Opcode, TailLen, op};
 use hipr_tests::{Buffer, Chain, Gpu, WireClient, args};
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// The demo's kernels.
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
+
+/// The operations that the device does not carry out, and why not. It carries out all others.
+const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
+    ("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"]),
+    (
+        "The handle is for another process of the same machine; clients are elsewhere, and sessions are kept apart.",
+        &[
+            "IPC_GET_MEM_HANDLE",
+            "IPC_OPEN_MEM_HANDLE",
+            "IPC_CLOSE_MEM_HANDLE",
+            "IPC_GET_EVENT_HANDLE",
+            "IPC_OPEN_EVENT_HANDLE",
+        ],
+    ),
+    (
+        "No device of the worker has pools yet; hipMallocAsync uses the device's own.",
+        &[
+            "MEM_POOL_CREATE",
+            "MEM_POOL_DESTROY",
+            "MEM_POOL_SET_ATTRIBUTE",
+            "MEM_POOL_GET_ATTRIBUTE",
+            "MALLOC_FROM_POOL_ASYNC",
+            "MEM_POOL_TRIM_TO",
+            "DEVICE_GET_DEFAULT_MEM_POOL",
+            "DEVICE_SET_MEM_POOL",
+            "DEVICE_GET_MEM_POOL",
+        ],
+    ),
+    (
+        "The address is one of the client's process; the client keeps such memory on both sides itself.",
+        &["HOST_REGISTER", "HOST_UNREGISTER"],
+    ),
+    (
+        "No device of the worker has graphs yet; callbacks run in the client.",
+        &[
+            "STREAM_UPDATE_CAPTURE_DEPENDENCIES",
+            "STREAM_BEGIN_CAPTURE",
+            "STREAM_END_CAPTURE",
+            "STREAM_ADD_CALLBACK",
+            "GRAPH_CREATE",
+            "GRAPH_DESTROY",
+            "GRAPH_INSTANTIATE",
+            "GRAPH_LAUNCH",
+            "GRAPH_EXEC_DESTROY",
+            "GRAPH_CLONE",
+            "GRAPH_ADD_MEMCPY_NODE",
+            "GRAPH_ADD_MEMCPY_NODE_1D",
+            "GRAPH_ADD_MEMSET_NODE",
+            "GRAPH_ADD_KERNEL_NODE",
+            "GRAPH_ADD_DEPENDENCIES",
+            "GRAPH_ADD_EMPTY_NODE",
+            "GRAPH_ADD_HOST_NODE",
+            "GRAPH_ADD_CHILD_GRAPH_NODE",
+            "GRAPH_ADD_EVENT_RECORD_NODE",
+            "GRAPH_ADD_EVENT_WAIT_NODE",
+            "GRAPH_GET_NODES",
+            "GRAPH_GET_ROOT_NODES",
+            "GRAPH_GET_EDGES",
+            "GRAPH_NODE_GET_TYPE",
+            "GRAPH_DESTROY_NODE",
+            "GRAPH_NODE_GET_DEPENDENCIES",
+            "GRAPH_NODE_GET_DEPENDENT_NODES",
+            "GRAPH_EXEC_UPDATE",
+            "GRAPH_EXEC_KERNEL_NODE_SET_PARAMS",
+        ],
+    ),
+];
 
 fn chain() -> Chain {
     Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")))
@@ -209,4 +278,38 @@ fn a_session_that_ends_leaves_nothing() {
         assert!(start.elapsed().as_secs() < 60, "{} of {before} bytes are free again", free(&mut back));
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
+}
+
+/// Sends a request of zeros and returns the code it is answered with.
+fn answer_to_zeros(wire: &mut WireClient, info: &Info) -> i32 {
+    let mut payload = vec![0; info.request.size];
+    let tail = match info.tail_len(&payload).expect("a whole request") {
+        TailLen::Exact(len) | TailLen::AtLeast(len) => usize::try_from(len).expect("a short tail"),
+        TailLen::AtMost(_) => 0,
+    };
+    payload.resize(payload.len() + tail, 0);
+    let mut message = Header::new(info.code, 1, payload.len() as u64, 0).to_bytes().to_vec();
+    message.extend_from_slice(&payload);
+    wire.stream().write_all(&message).expect("the worker reads");
+    let mut header = [0; Header::SIZE];
+    wire.stream().read_exact(&mut header).expect("an answer");
+    let header = Header::take(&mut &header[..]).expect("a header");
+    let mut payload = vec![0; usize::try_from(header.payload_length).expect("a short answer")];
+    wire.stream().read_exact(&mut payload).expect("a whole answer");
+    let code = payload.first_chunk().copied().expect("every answer begins with its code");
+    i32::from_le_bytes(code)
+}
+
+#[test]
+fn every_operation_is_carried_out_or_it_is_said_why_not() {
+    let chain = chain();
+    let mut refused = BTreeSet::new();
+    for info in OPS.iter().filter(|info| info.code != Opcode::INIT) {
+        let mut wire = WireClient::open(chain.address());
+        if answer_to_zeros(&mut wire, info) == HipError::NOT_SUPPORTED.0 {
+            refused.insert(info.name);
+        }
+    }
+    let said: BTreeSet<&str> = NOT_CARRIED_OUT.iter().flat_map(|(_, names)| *names).copied().collect();
+    assert_eq!(refused, said);
 }
