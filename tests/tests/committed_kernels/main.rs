@@ -1,11 +1,13 @@
 //! The kernels of `tests/programs`, from the committed code objects in `programs/prebuilt`: on a machine without the HIP
 //! compiler these tests stand for the programs. Each loads a code object at -O0 and at -O3 in a session of its own over
-//! a real socket, launches its kernels on the emulated GPU, and compares with references written here.
+//! a real socket, launches its kernels on the emulated GPU, and compares with references written here. In `chained` the same
+//! happens through a chain: the worker's device `hip` has loaded hipr's own client library, and the emulated GPU is behind it.
 
-use hipr_tests::{Gpu, start_worker};
+use hipr_tests::{Chain, Gpu, start_worker};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 mod arguments;
 mod check;
@@ -24,15 +26,24 @@ mod rows;
 mod runtime;
 mod sparse;
 
-/// Declares one test for each program and the list of them.
+/// Declares two tests for each program and the list of them.
 macro_rules! programs {
     ($($module:ident: $($program:ident)*;)*) => {
         const TESTED: &[&str] = &[$($(stringify!($program)),*),*];
 
         $($(#[test]
         fn $program() {
-            at_both_levels(stringify!($program), $module::$program);
+            let worker = start_worker();
+            at_both_levels(worker.address(), stringify!($program), $module::$program);
         })*)*
+
+        mod chained {
+            $($(#[test]
+            fn $program() {
+                let chain = super::chain();
+                super::at_both_levels(chain.address(), stringify!($program), super::$module::$program);
+            })*)*
+        }
     };
 }
 
@@ -54,6 +65,10 @@ programs! {
     sparse: bitonic_sort black_scholes spmv;
 }
 
+fn chain() -> Chain {
+    Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")))
+}
+
 fn prebuilt(file: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "programs", "prebuilt", file].iter().collect()
 }
@@ -67,17 +82,16 @@ fn listed() -> Vec<(String, String)> {
 }
 
 /// Runs a test with the program's code object of either level. It has to launch every kernel of the list.
-fn at_both_levels(program: &str, test: fn(&mut Gpu)) {
+fn at_both_levels(worker: SocketAddr, program: &str, test: fn(&mut Gpu)) {
     // What the worker logs is shown when the test fails.
     let _ = tracing_subscriber::fmt().with_test_writer().with_ansi(false).try_init();
     let listed = listed();
     let kernels: BTreeSet<&str> =
         listed.iter().filter(|(of, _)| of == program).map(|(_, kernel)| kernel.as_str()).collect();
-    let worker = start_worker();
     for level in ["O0", "O3"] {
         println!("{program} at -{level}");
         let bundle = fs::read(prebuilt(&format!("{program}.{level}.co"))).expect("a code object");
-        let mut gpu = Gpu::open(worker.address(), &bundle);
+        let mut gpu = Gpu::open(worker, &bundle);
         test(&mut gpu);
         assert_eq!(gpu.synchronize(), Ok(()), "nothing is left to report");
         assert_eq!(gpu.launched(), kernels, "the kernels of {program}.{level}.co");
