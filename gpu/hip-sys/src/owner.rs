@@ -134,25 +134,23 @@ impl Owner {
         let per_thread =
             std::mem::take(&mut self.per_thread).into_iter().map(|(device, stream)| (stream, device));
         for (stream, device) in streams.into_iter().chain(per_thread) {
-            self.destroy_stream(stream, device);
+            Self::note(self.destroy_stream(stream, device));
         }
         for (event, device) in std::mem::take(&mut self.events) {
-            self.destroy_event(event, device);
+            Self::note(self.destroy_event(event, device));
         }
         self.functions.clear();
         for (handle, module) in std::mem::take(&mut self.modules) {
-            self.unload(handle, &module);
+            Self::note(self.unload(handle, &module));
         }
         for (ptr, memory) in std::mem::take(&mut self.memory) {
-            if let Err(code) = self.free_now(ptr, &memory) {
-                tracing::warn!(code, "device memory of {} bytes is not freed", memory.len_bytes);
-            }
+            Self::note(self.free_now(ptr, &memory));
         }
         for pinned in std::mem::take(&mut self.pinned) {
-            self.unpin(pinned);
+            Self::note(self.unpin(pinned));
         }
         for marker in std::mem::take(&mut self.spare) {
-            self.destroy_event(marker.event, marker.device);
+            Self::note(self.destroy_event(marker.event, marker.device));
         }
         self.null_used.clear();
     }

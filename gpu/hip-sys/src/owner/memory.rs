@@ -115,10 +115,10 @@ impl Owner {
             return Ok(());
         }
         let marker = self.mark(stream)?;
-        if let Some(memory) = self.memory.remove(&address) {
-            self.retire(vec![marker], Thing::Memory(address, memory));
+        match self.memory.remove(&address) {
+            Some(memory) => self.retire(vec![marker], Thing::Memory(address, memory)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks that bytes lie in one allocation or one variable of a module.

@@ -86,20 +86,16 @@ impl Owner {
         }
         let markers = self.mark_all()?;
         self.functions.retain(|_, of| *of != module);
-        if let Some(unloaded) = self.modules.remove(&module) {
-            self.retire(markers, Thing::Module(module, unloaded));
+        match self.modules.remove(&module) {
+            Some(unloaded) => self.retire(markers, Thing::Module(module, unloaded)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    pub(super) fn unload(&self, handle: u64, module: &Module) {
+    pub(super) fn unload(&self, handle: u64, module: &Module) -> HipCode {
+        self.enter_device(module.device)?;
         // SAFETY: loaded by this owner, and unloaded once.
-        let done = self
-            .enter_device(module.device)
-            .and_then(|()| self.check(unsafe { self.hip.hipModuleUnload(ptr(handle)) }));
-        if let Err(code) = done {
-            tracing::debug!(code, "a module is not unloaded");
-        }
+        self.check(unsafe { self.hip.hipModuleUnload(ptr(handle)) })
     }
 
     /// HIP API: hipModuleGetFunction.

@@ -34,8 +34,8 @@ enum State {
         /// The stream whose copies to the device are in it.
         stream: Option<u64>,
     },
-    /// The device's, and nobody knows until when: the buffer is not used again.
-    Lost,
+    /// The device's, and no marker says until when.
+    Unmarked,
 }
 
 impl Owner {
@@ -55,17 +55,13 @@ impl Owner {
         Ok(self.pinned.len() - 1)
     }
 
-    pub(super) fn unpin(&mut self, pinned: Pinned) {
+    pub(super) fn unpin(&mut self, pinned: Pinned) -> HipCode {
         if let State::Busy { until, .. } = pinned.state {
             self.discard(until);
         }
+        self.enter_device(pinned.device)?;
         // SAFETY: allocated by this owner, and freed once.
-        let freed = self
-            .enter_device(pinned.device)
-            .and_then(|()| self.check(unsafe { self.hip.hipHostFree(void(pinned.base)) }));
-        if let Err(code) = freed {
-            tracing::debug!(code, "pinned memory of {} bytes is not freed", pinned.len_bytes);
-        }
+        self.check(unsafe { self.hip.hipHostFree(void(pinned.base)) })
     }
 
     /// Whether the device is done with a buffer.
@@ -74,9 +70,15 @@ impl Owner {
     /// Those of HIP, for example of a device that is lost.
     pub fn pinned_is_idle(&mut self, buffer: usize) -> HipCode<bool> {
         let Some(pinned) = self.pinned.get_mut(buffer) else { return Err(hipErrorInvalidValue) };
-        match std::mem::replace(&mut pinned.state, State::Lost) {
+        match std::mem::replace(&mut pinned.state, State::Unmarked) {
             State::Idle => self.set_state(buffer, State::Idle),
-            State::Lost => return Ok(false),
+            // Also of a stream that is destroyed when its work is done.
+            State::Unmarked => {
+                if !self.retired.is_empty() || !self.is_idle()? {
+                    return Ok(false);
+                }
+                self.set_state(buffer, State::Idle);
+            }
             State::Busy { until, used, stream } => {
                 let reached = self.is_reached(&until);
                 if reached == Ok(true) {
@@ -105,7 +107,7 @@ impl Owner {
             State::Busy { used, stream: of, .. } if *of == Some(stream) => {
                 pinned.len_bytes.saturating_sub(*used)
             }
-            State::Busy { .. } | State::Lost => 0,
+            State::Busy { .. } | State::Unmarked => 0,
         }
     }
 
@@ -114,7 +116,7 @@ impl Owner {
         let pinned = self.pinned.get(buffer).ok_or(hipErrorInvalidValue)?;
         match pinned.state {
             State::Idle => Ok((pinned.base, pinned.len_bytes)),
-            State::Busy { .. } | State::Lost => Err(hipErrorNotReady),
+            State::Busy { .. } | State::Unmarked => Err(hipErrorNotReady),
         }
     }
 
@@ -215,7 +217,7 @@ impl Owner {
     fn hand_over(&mut self, buffer: usize, used: usize, stream: u64, sends: Option<u64>) -> HipCode {
         let (state, result) = match self.mark(stream) {
             Ok(until) => (State::Busy { until, used, stream: sends }, Ok(())),
-            Err(code) => (State::Lost, Err(code)),
+            Err(code) => (State::Unmarked, Err(code)),
         };
         if let Some(pinned) = self.pinned.get_mut(buffer)
             && let State::Busy { until, .. } = std::mem::replace(&mut pinned.state, state)

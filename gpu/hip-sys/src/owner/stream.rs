@@ -101,18 +101,13 @@ impl Owner {
         let device = *self.streams.get(&stream).ok_or(hipErrorInvalidHandle)?;
         let marker = self.mark(stream)?;
         self.streams.remove(&stream);
-        self.retire(vec![marker], Thing::Stream(stream, device));
-        Ok(())
+        self.retire(vec![marker], Thing::Stream(stream, device))
     }
 
-    pub(super) fn destroy_stream(&self, stream: u64, device: i32) {
+    pub(super) fn destroy_stream(&self, stream: u64, device: i32) -> HipCode {
+        self.enter_device(device)?;
         // SAFETY: made by this owner and destroyed once.
-        let done = self
-            .enter_device(device)
-            .and_then(|()| self.check(unsafe { self.hip.hipStreamDestroy(ptr(stream)) }));
-        if let Err(code) = done {
-            tracing::debug!(code, "a stream is not destroyed");
-        }
+        self.check(unsafe { self.hip.hipStreamDestroy(ptr(stream)) })
     }
 
     /// HIP API: hipStreamGetFlags.
@@ -190,21 +185,16 @@ impl Owner {
     /// HIP API: hipEventDestroy.
     ///
     /// # Errors
-    /// `INVALID_HANDLE`.
+    /// `INVALID_HANDLE`; those of HIP.
     pub fn event_destroy(&mut self, event: u64) -> HipCode {
         let device = self.events.remove(&event).ok_or(hipErrorInvalidHandle)?;
-        self.destroy_event(event, device);
-        Ok(())
+        self.destroy_event(event, device)
     }
 
-    pub(super) fn destroy_event(&self, event: u64, device: i32) {
+    pub(super) fn destroy_event(&self, event: u64, device: i32) -> HipCode {
+        self.enter_device(device)?;
         // SAFETY: made by this owner and destroyed once; HIP keeps what work still needs of it.
-        let done = self
-            .enter_device(device)
-            .and_then(|()| self.check(unsafe { self.hip.hipEventDestroy(ptr(event)) }));
-        if let Err(code) = done {
-            tracing::debug!(code, "an event is not destroyed");
-        }
+        self.check(unsafe { self.hip.hipEventDestroy(ptr(event)) })
     }
 
     /// HIP API: hipEventRecord.
@@ -338,39 +328,51 @@ impl Owner {
 
     // ---- what is released later --------------------------------------------------------------------------------------
 
-    pub(super) fn retire(&mut self, markers: Vec<Marker>, what: Thing) {
-        self.retired.push(Retired { markers, what });
-        self.collect();
+    /// Releases something once the markers are reached; now, if they are.
+    ///
+    /// # Errors
+    /// Those of a release now.
+    pub(super) fn retire(&mut self, markers: Vec<Marker>, what: Thing) -> HipCode {
+        let retired = Retired { markers, what };
+        if self.is_over(&retired) {
+            return self.release_retired(retired);
+        }
+        self.retired.push(retired);
+        Ok(())
+    }
+
+    /// Whether the device is done with something. What a device does not tell is not over.
+    fn is_over(&self, retired: &Retired) -> bool {
+        retired.markers.iter().all(|marker| self.is_reached(marker) == Ok(true))
     }
 
     /// Releases what was retired and is not used any more. Cheap when there is nothing.
     pub fn collect(&mut self) {
-        while let Some(first) = self.retired.first() {
-            // An error of the work before is not about the marker: it stays for who waits for that work.
-            if first.markers.iter().any(|marker| self.is_reached(marker) == Ok(false)) {
-                return;
-            }
+        while self.retired.first().is_some_and(|first| self.is_over(first)) {
             let first = self.retired.remove(0);
-            self.release_retired(first);
+            Self::note(self.release_retired(first));
         }
     }
 
     pub(super) fn retired_all(&mut self) {
         for retired in std::mem::take(&mut self.retired) {
-            self.release_retired(retired);
+            Self::note(self.release_retired(retired));
         }
     }
 
-    fn release_retired(&mut self, retired: Retired) {
+    /// Nobody waits for this error any more.
+    pub(super) fn note(result: HipCode) {
+        if let Err(code) = result {
+            tracing::warn!(code, "something that is not used any more is not released");
+        }
+    }
+
+    fn release_retired(&mut self, retired: Retired) -> HipCode {
         retired.markers.into_iter().for_each(|marker| self.discard(marker));
         match retired.what {
             Thing::Stream(stream, device) => self.destroy_stream(stream, device),
             Thing::Module(handle, module) => self.unload(handle, &module),
-            Thing::Memory(ptr, memory) => {
-                if let Err(code) = self.free_now(ptr, &memory) {
-                    tracing::warn!(code, "device memory of {} bytes is not freed", memory.len_bytes);
-                }
-            }
+            Thing::Memory(ptr, memory) => self.free_now(ptr, &memory),
         }
     }
 }
