@@ -128,7 +128,7 @@ pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
         return Err(yields_more());
     }
     if bundle.len() as u64 != len {
-        return Err(ImageError::Damaged(format!("it unpacks to another length than {len} bytes")));
+        return Err(yields_less(len));
     }
     let found = hash(&bundle);
     if found != header.hash {
@@ -168,6 +168,10 @@ fn damaged(error: impl fmt::Display) -> ImageError {
 
 fn yields_more() -> ImageError {
     ImageError::Damaged("it unpacks to more than its header says".to_owned())
+}
+
+fn yields_less(len: u64) -> ImageError {
+    ImageError::Damaged(format!("it unpacks to another length than {len} bytes"))
 }
 
 fn hash(bundle: &[u8]) -> u64 {
@@ -249,7 +253,13 @@ impl StreamEnd {
                 return Err(yields_more());
             }
             if step.left == 0 {
-                return Ok(Need::Total(self.at as u64));
+                // Such a stream may also be shorter than it was taken for while it was unpacked.
+                let is_whole = self.yielded == uncompressed_bytes;
+                return if is_whole {
+                    Ok(Need::Total(self.at as u64))
+                } else {
+                    Err(yields_less(uncompressed_bytes))
+                };
             }
             if step.read == 0 && step.yielded == 0 {
                 return Ok(Need::More(prefix.len() as u64 + step.left as u64));

@@ -244,6 +244,22 @@ fn a_bomb_ends_at_its_claim() {
 }
 
 #[test]
+fn a_stream_without_a_length_that_yields_less_than_the_header_says_is_no_image() {
+    let bundle = data("one.bundle");
+    for (method, stream) in [(ZLIB, zlib_stream(&bundle)), (ZSTD, clang_zstd_stream())] {
+        let mut image = ccob(1, method, &bundle, &stream);
+        assert_eq!(image_len(&image), Ok(image.len()));
+        image[8..12].copy_from_slice(&(bundle.len() as u32 + 1).to_le_bytes());
+        for result in [image_len(&image).map(drop), decompress(&image, Limits::default()).map(drop)] {
+            assert!(
+                matches!(&result, Err(ImageError::Damaged(why)) if why.contains("another length")),
+                "{result:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn damage_is_found() {
     for name in ["one-v2.ccob", "one-v3.ccob", "one-v2-zlib.ccob"] {
         let image = data(name);
