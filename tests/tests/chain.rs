@@ -224,6 +224,42 @@ fn events_order_streams_and_measure_them() {
     assert_eq!(gpu.synchronize(), Ok(()));
 }
 
+/// A wait is not a call that blocks: the worker's one dispatch thread serves others while a session's kernel goes on, and the
+/// session itself on other streams.
+#[test]
+fn a_kernel_that_goes_on_holds_up_nobody_else() {
+    let chain = chain();
+    let atomics: &[u8] = include_bytes!("../programs/prebuilt/atomics.O3.co");
+    let mut gpu = Gpu::open(chain.address(), atomics);
+    let mut stream =
+        || gpu.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
+    let (spinning, free) = (stream(), stream());
+    // The lock is taken, so the kernel spins until somebody else gives it back.
+    let (lock, value) = (gpu.upload(&[1i32]), gpu.upload(&[0i32]));
+    gpu.synchronize().expect("uploaded");
+    gpu.launch_on(spinning, "with_lock", 40, 64, 0, args![lock, value]);
+    let query = op::StreamQuery { stream: spinning };
+    assert_eq!(gpu.wire().call(&query), Err(HipError::NOT_READY));
+
+    let mut other = Gpu::open(chain.address(), KERNELS);
+    let ones = other.upload(&[1.0f32; 1000]);
+    other.launch("saxpy", 4, 256, 0, args![2.0f32, ones, ones, 1000u32]);
+    assert_eq!(other.download(ones), [3.0; 1000]);
+    assert_eq!(other.synchronize(), Ok(()));
+    assert_eq!(gpu.wire().call(&query), Err(HipError::NOT_READY), "all that time");
+
+    let mut second = gpu.another();
+    let wait = op::StreamSynchronize {
+        stream: second.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream,
+    };
+    assert_eq!(second.wire().call(&wait), Ok(()), "of its own stream");
+
+    gpu.write_on(free, lock, &[0]);
+    assert_eq!(gpu.wire().call(&op::StreamSynchronize { stream: spinning }), Ok(()));
+    let want = (0..40).fold(0, |value, _| value * 3 % 1009 + 1);
+    assert_eq!(gpu.download(value), [want]);
+}
+
 /// A fault belongs to the session whose kernel it was, and is told once, when that session synchronizes.
 #[test]
 fn a_fault_is_told_to_whose_it_is() {
