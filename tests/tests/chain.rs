@@ -260,6 +260,30 @@ fn a_kernel_that_goes_on_holds_up_nobody_else() {
     assert_eq!(gpu.download(value), [want]);
 }
 
+/// The worker's thread does not wait for work of a client that is gone.
+#[test]
+fn a_client_that_goes_in_the_middle_of_a_kernel_is_no_burden() {
+    let mut chain = chain();
+    let atomics: &[u8] = include_bytes!("../programs/prebuilt/atomics.O3.co");
+    let mut gpu = Gpu::open(chain.address(), atomics);
+    let stream = gpu.wire().call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
+    let (lock, value) = (gpu.upload(&[1i32]), gpu.upload(&[0i32]));
+    gpu.synchronize().expect("uploaded");
+    gpu.launch_on(stream, "with_lock", 1, 64, 0, args![lock, value]);
+    assert_eq!(gpu.wire().call(&op::StreamQuery { stream }), Err(HipError::NOT_READY));
+    // It waits for what will not happen, and goes.
+    gpu.wire().send(&op::DeviceSynchronize {}, &[], None, Answered::Always);
+    drop(gpu);
+    let mut other = Gpu::open(chain.address(), KERNELS);
+    for _ in 0..20 {
+        let ones = other.upload(&[1.0f32; 1000]);
+        other.launch("saxpy", 4, 256, 0, args![2.0f32, ones, ones, 1000u32]);
+        assert_eq!(other.download(ones), [3.0; 1000]);
+    }
+    assert_eq!(other.synchronize(), Ok(()));
+    assert!(chain.lives());
+}
+
 /// A fault belongs to the session whose kernel it was, and is told once, when that session synchronizes.
 #[test]
 fn a_fault_is_told_to_whose_it_is() {

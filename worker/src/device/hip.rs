@@ -8,7 +8,7 @@
 //! ```
 //!
 //! **Waits.** A wait records a marker (an event) in each stream that it covers, and polls the markers with hipEventQuery: at
-//! once, then whenever the [`poller`] wakes the dispatch thread, after 20 µs at first and 1 ms in the end. Only when a marker
+//! once, then whenever the poller wakes the dispatch thread, after 20 µs at first and 1 ms in the end. Only when a marker
 //! is reached is it synchronized with, which then returns at once and says what surfaced. A host function in the stream would
 //! wake earlier, but the runtime stops the stream for it. A synchronization so reports errors to the session whose streams
 //! it waited for; what the runtime reports for a whole process is reported to whoever asks next.
@@ -18,7 +18,10 @@
 //! the *process*, which after the session's own wait is that of other sessions. All of this ends only in time that other
 //! sessions notice, not in their results, and with a process per session there are no others.
 //!
-//! **Copies** go through a few pinned buffers per session, see [`staging`]; the network and the device work at the same time.
+//! **Copies** go through a few pinned buffers per session; the network and the device work at the same time.
+//!
+//! **Streams.** The null stream is the process's: sessions of one process wait for each other's work on it, as threads of one
+//! program do. The per-thread stream is the session's own. Again, a process per session is what keeps them apart.
 //!
 //! **The end of a session.** Its handles are released when the device is done with its work, by a thread that asks and never
 //! waits. If that does not happen, because the device hangs or is lost, they stay until the process ends: the runtime's calls

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hip_sys::owner::Owner;
+use hip_sys::owner::{HipCode, Marker, Owner};
 
 /// How often the device is asked whether it is done with something.
 const ASK: Duration = Duration::from_millis(2);
@@ -35,8 +35,31 @@ impl Leftovers {
     }
 }
 
+/// An owner, and the end of what it had enqueued.
+struct Leftover {
+    owner: Owner,
+    markers: Vec<Marker>,
+}
+
+impl Leftover {
+    /// `None` for a device that is lost: the owner says so when it is dropped.
+    fn new(mut owner: Owner) -> Option<Self> {
+        let markers = owner.mark_all().ok()?;
+        Some(Self { owner, markers })
+    }
+
+    fn is_over(&self) -> HipCode<bool> {
+        self.markers.iter().try_fold(true, |over, marker| Ok(over && self.owner.is_reached(marker)?))
+    }
+
+    fn release(&mut self) {
+        self.markers.drain(..).for_each(|marker| self.owner.discard(marker));
+        self.owner.release();
+    }
+}
+
 fn run(owners: &Receiver<Owner>) {
-    let mut waiting: Vec<Owner> = Vec::new();
+    let mut waiting: Vec<Leftover> = Vec::new();
     let mut ends = None;
     loop {
         if ends.is_none() {
@@ -46,20 +69,19 @@ fn run(owners: &Receiver<Owner>) {
                 owners.recv_timeout(ASK)
             };
             match next {
-                Ok(owner) => waiting.push(owner),
+                Ok(owner) => waiting.extend(Leftover::new(owner)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => ends = Some(Instant::now() + GRACE),
             }
         } else {
             std::thread::sleep(ASK);
         }
-        waiting.retain_mut(|owner| match owner.is_idle() {
+        waiting.retain_mut(|leftover| match leftover.is_over() {
             Ok(true) => {
-                owner.release();
+                leftover.release();
                 false
             }
             Ok(false) => true,
-            // Lost: the owner says so when it is dropped.
             Err(_) => false,
         });
         if ends.is_some_and(|end| waiting.is_empty() || Instant::now() > end) {
