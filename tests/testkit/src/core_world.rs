@@ -174,8 +174,11 @@ impl<'c> Life<'c> {
         self.up.heal();
         self.down.heal();
         for _ in 0..TURNS_MAX {
-            let turns = 0..TURNS;
-            if turns.fold(false, |moved, turn| self.turn(turn, trace) || moved) {
+            let mut has_moved = false;
+            for turn in 0..TURNS {
+                has_moved |= self.turn(turn, trace);
+            }
+            if has_moved {
                 continue;
             }
             if self.client.has_ended() && self.server.has_ended() {

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 use hipr_proto::op::Info;
 use hipr_proto::{
-    COALESCE_BYTES, FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_RESPONSE, Fatal, HipError, Misuse, Opcode, Tail,
+    COALESCE_BYTES, FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_RESPONSE, Fatal, Misuse, Opcode, Tail,
 };
 
 pub use self::story::Story;
 pub use self::transcript::chunking_is_invisible;
 use crate::model::Model;
-use crate::script::{Case, Kind, call_of};
+use crate::script::{Case, call_of};
 use crate::trace::{Event, Pieces, Side, Trace};
 
 /// An invariant did not hold.
@@ -133,10 +133,7 @@ fn kept_errors_are_reported_once(story: &Story<'_>) -> Verdict {
             let (want, got) = (story::error_text(learned.error), story::error_text(error));
             return fail(index, format!("it reports {got} where {want} is the first that is kept"));
         }
-        if let Some(other) = error.and_then(call_of).filter(|_| error.is_some_and(|error| error.0 >= 10_000))
-            && learned.error.is_none_or(|own| call_of(own) == Some(index))
-            && (other != index || learned.error.is_none())
-        {
+        if error.and_then(call_of).is_some_and(|other| other != index) {
             let got = story::error_text(error);
             return fail(index, format!("it reports {got}, which was not kept then, or not any more"));
         }
@@ -434,16 +431,4 @@ fn ends_are_told_apart(story: &Story<'_>) -> Verdict {
         }
     }
     Ok(())
-}
-
-/// Whether a call is one at which a connection ends.
-fn is_too_long(kind: Kind) -> bool {
-    kind == Kind::TooLong
-}
-
-/// The error of a frame.
-impl story::Frame {
-    fn error(&self) -> Option<HipError> {
-        self.error.filter(|code| *code != 0).map(HipError)
-    }
 }

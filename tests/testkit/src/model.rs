@@ -12,8 +12,7 @@ pub struct Model {
     pub calls: Vec<Expected>,
     /// The error that is kept at the end.
     pub kept: Option<HipError>,
-    /// Whether the last of `calls` is the one at which the connection ends, because it breaks the protocol or because
-    /// nothing ends it.
+    /// Whether the connection ends after them: the next call breaks the protocol, or the last one hangs for ever.
     pub ends: bool,
 }
 
@@ -76,15 +75,12 @@ impl Model {
     }
 
     fn surface(&mut self, call: &Call, at: When) {
-        if let Some((when, error)) = call.surfaces
-            && when == at
-        {
-            self.kept = self.kept.or(Some(error));
-        }
+        let surfaced = call.surfaces.filter(|(when, _)| *when == at).map(|(_, error)| error);
+        self.kept = self.kept.or(surfaced);
     }
 }
 
-/// Whether a dead device answers it, however long it would have taken; what does not need the device is answered anyway.
+/// Whether a dead device answers it, at once; exempt requests do not need the device.
 fn is_spared(call: &Call, dead: Option<HipError>) -> bool {
     dead.is_some() && call.class() != Class::Exempt
 }

@@ -271,8 +271,8 @@ impl Call {
             }
             _ => {
                 let mut call = Self::good(shape, options, choices);
-                let (_, tails) = (call.fixed.len(), shape.request(0).1);
-                if matches!(tails.request, TailLen::Exact(_)) {
+                // Where the length is not exact, more bytes are a longer tail.
+                if matches!(shape.request(0).1.request, TailLen::Exact(_)) {
                     let extra = choices.between(1, 50);
                     call.kind = Kind::Trailing(extra);
                     call.tail_len += extra;

@@ -155,7 +155,7 @@ pub enum Event {
         /// The first of them.
         magic: u32,
     },
-    /// All is quiet and the connection has ended. Only the requests that were delivered count: what the server holds.
+    /// All is quiet and the connection has ended.
     Rest {
         /// Tickets that were given out and not spent.
         unspent: usize,

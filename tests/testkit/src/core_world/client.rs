@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use hipr_proto::op::{ForOp, with_op};
-use hipr_proto::{Answer, Answered, Client, Fatal, Limits, Misuse, Op, Outbox, Reply, ReplyReceiver, Sender};
+use hipr_proto::{
+    Answer, Answered, Client, Fatal, Header, Limits, Misuse, Op, Outbox, Reply, ReplyReceiver, Sender,
+};
 
 use super::pipe::{Found, Pipe};
 use super::{Moves, PROBES, ZEROS};
@@ -201,7 +203,7 @@ impl<'c> ClientSide<'c> {
         match self.door.ask(index, call) {
             Ok(id) => {
                 self.next += 1;
-                self.asked_bytes += 24 + call.fixed.len() as u64 + call.tail_len;
+                self.asked_bytes += (Header::SIZE + call.fixed.len()) as u64 + call.tail_len;
                 up.note_message_end(self.asked_bytes);
                 self.unresolved.extend(id.map(|id| (id, index)));
                 let waiting = self.door.waiting();

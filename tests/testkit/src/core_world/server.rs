@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use hipr_proto::{
-    Class, Fatal, Header, HipError, Inline, Misuse, Outbox, Outcome, Receiver, Responder, Rx, Server, Ticket,
+    Class, Fatal, HipError, Inline, Misuse, Outbox, Outcome, Receiver, Responder, Rx, Server, Ticket,
 };
 
 use super::client::Inline as Noise;
@@ -455,6 +455,3 @@ fn surface(door: &mut Door, call: Option<&Call>, at: When, trace: &mut Trace) {
         trace.events.push(Event::Surfaced { error });
     }
 }
-
-/// Bytes that a header has.
-pub(super) const HEADER_BYTES: usize = Header::SIZE;

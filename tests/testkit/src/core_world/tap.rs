@@ -3,7 +3,6 @@
 use hipr_proto::Opcode;
 
 use super::pipe::Pipe;
-use super::server::HEADER_BYTES;
 use crate::trace::{Event, Trace};
 
 /// Takes a stream of replies apart.
@@ -17,6 +16,7 @@ pub(super) struct Tap {
     is_lost: bool,
 }
 
+const HEADER_BYTES: usize = 24;
 const MAGIC: u32 = 0x4849_5052;
 const ERROR_CODE_BYTES: u64 = 4;
 
@@ -31,7 +31,11 @@ impl Tap {
                 continue;
             }
             // A header; then an error code, if the payload has room for one.
-            let want = if self.head.len() < HEADER_BYTES { HEADER_BYTES } else { HEADER_BYTES + 4 };
+            let want = if self.head.len() < HEADER_BYTES {
+                HEADER_BYTES
+            } else {
+                HEADER_BYTES + ERROR_CODE_BYTES as usize
+            };
             let n = (want - self.head.len()).min(bytes.len());
             let (head, rest) = bytes.split_at(n);
             self.head.extend_from_slice(head);

@@ -2,10 +2,9 @@
 
 use hipr_proto::{Fatal, HipError, Opcode};
 
-use super::is_too_long;
 use crate::model::{Learned, Model};
 use crate::options::{Direction, FaultKind};
-use crate::script::{Call, Case};
+use crate::script::{Call, Case, Kind};
 use crate::trace::{Event, Side, Trace};
 
 /// What invariants look at.
@@ -56,6 +55,13 @@ pub(super) struct Frame {
     pub(super) error: Option<i32>,
     pub(super) payload_len: u64,
     end_byte: u64,
+}
+
+impl Frame {
+    /// The error that it carries.
+    pub(super) fn error(&self) -> Option<HipError> {
+        self.error.filter(|code| *code != 0).map(HipError)
+    }
 }
 
 /// A call of which the program knows what became of it.
@@ -247,7 +253,7 @@ impl<'t> Story<'t> {
     /// The call at which the connection has to end, if it arrived.
     pub(super) fn too_long(&self) -> Option<(usize, &'t Call)> {
         let mut calls = self.case.script.0.iter().enumerate();
-        let (index, call) = calls.find(|(_, call)| is_too_long(call.kind))?;
+        let (index, call) = calls.find(|(_, call)| call.kind == Kind::TooLong)?;
         // Its request never becomes one; that the one before it did and the server was not lost says that it came.
         let reached = self.model.ends && self.model.calls.len() == index;
         let came = self.is_calm() && self.is_at_rest && !self.has_lost(Side::Server);
