@@ -150,7 +150,7 @@ fn draw_odd(choices: &mut Choices<'_>, client: &Client, half_bytes: u64) -> What
     match choices.below(11) {
         0 => What::Unknown(choices.below(3000) as usize),
         1 => What::Short,
-        2 => What::LongName((64 << 10) + 1),
+        2 => What::LongName(client.model.small_tail_max() as usize + 1),
         3 => What::Free(end - 8),
         4 => What::Fill(end - 8, 9, 1),
         5 => What::Up(end - 8, 9 + choices.below(half_bytes) as usize),

@@ -106,6 +106,11 @@ impl Model {
         self.base
     }
 
+    /// The longest small tail in bytes.
+    pub fn small_tail_max(&self) -> u64 {
+        self.small_tail_max
+    }
+
     /// The last module that was loaded, or what is none.
     pub fn module(&self) -> u64 {
         self.modules.last().copied().unwrap_or(0xbad)

@@ -132,6 +132,10 @@ impl<'p> Peer<'p> {
     /// What the worker said that it may not say.
     pub fn into_seen(mut self) -> Result<(Vec<Learned>, bool), String> {
         let expects_end = self.plan.acts.contains(&Act::AwaitEnd);
+        if self.closed {
+            // What it had not come to.
+            self.go_on(&[]);
+        }
         self.resolve();
         self.wrong.map_or(Ok((self.learned, self.closed && expects_end)), Err)
     }

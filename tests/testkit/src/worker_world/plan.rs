@@ -144,6 +144,18 @@ impl Plan {
         self.clients.push(client);
     }
 
+    /// About how many bytes travel, both ways together.
+    pub fn travelling_bytes(&self) -> usize {
+        /// What a call costs at least.
+        const CALL_BYTES: usize = 100;
+        let bytes = |act: &Act| match act {
+            Act::Call(call) => CALL_BYTES + call.what.bulk_bytes(),
+            Act::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.clients.iter().flat_map(|client| &client.acts).map(bytes).sum()
+    }
+
     /// The device, with what it has to do.
     pub fn device(&self) -> Script {
         let script = Script::new();

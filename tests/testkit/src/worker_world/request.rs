@@ -97,6 +97,15 @@ impl What {
         }
     }
 
+    /// Bytes that the request, and a good answer to it, bring besides their fixed parts.
+    pub fn bulk_bytes(&self) -> usize {
+        match self {
+            Self::Up(_, len) | Self::Load(len) | Self::LongName(len) | Self::Unknown(len) => *len,
+            Self::Down(_, len) => *len as usize,
+            _ => 0,
+        }
+    }
+
     /// The bytes of a copy to the device.
     pub fn up_bytes(dst: u64, len: usize) -> Vec<u8> {
         let mut bytes = noise(len);

@@ -1,0 +1,57 @@
+//! Some seeds of the worker world in every test run; `cargo run -p hipr-tests -- simulate --world worker` runs many.
+
+#![cfg(feature = "worker")]
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use hipr_testkit::worker_world::plan::Act;
+use hipr_testkit::worker_world::{self, Clock, Plan};
+use hipr_testkit::{Choices, seed_bytes};
+
+const SEEDS: u64 = 600;
+
+#[test]
+fn the_worker_does_what_the_model_says() {
+    for seed in 0..SEEDS {
+        if let Err(failure) = worker_world::check_seed(seed) {
+            panic!("seed {seed}: {failure}");
+        }
+    }
+}
+
+/// A schedule without decisions is a fair one: everybody gets a turn, and everything comes to an end.
+#[test]
+fn a_world_without_decisions_comes_to_an_end() {
+    if let Err(failure) = worker_world::check(&[]) {
+        panic!("{failure}");
+    }
+}
+
+/// A generator that forgets half of what can happen would pass everything.
+#[test]
+fn the_first_seeds_meet_everything_there_is() {
+    const REQUESTS: &str = "Down Fill ForeignStream Free Function Init Launch Load LongName Malloc Ping Short \
+                            Shutdown StreamCreate Synchronize Unknown Up";
+    const FAULTS: &str = "Die Fail Hang Slow";
+    const ACTS: &str = "Await AwaitEnd Bytes HalfClose Read ReadLate Reset";
+    let mut met = BTreeSet::new();
+    let name = |value: &dyn Debug| {
+        let text = format!("{value:?}");
+        text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+    };
+    for seed in 0..SEEDS {
+        let bytes = seed_bytes(seed);
+        let plan = Plan::draw(&mut Choices::new(&bytes), Clock::Virtual);
+        for act in plan.clients.iter().flat_map(|client| &client.acts) {
+            met.insert(name(act));
+            if let Act::Call(call) = act {
+                met.insert(name(&call.what));
+                met.extend(call.fault.map(|fault| name(&fault)));
+            }
+        }
+    }
+    let all = [REQUESTS, FAULTS, ACTS].map(|names| names.split_whitespace().map(str::to_owned));
+    let missing: Vec<_> = all.into_iter().flatten().filter(|name| !met.contains(name)).collect();
+    assert!(missing.is_empty(), "never met: {missing:?}");
+}
