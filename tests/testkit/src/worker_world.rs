@@ -15,7 +15,8 @@
 //! * `limits_hold`: requests open, bytes in flight and bytes unsent are never above their limits by more than one read or
 //!   one reply.
 //! * `everything_is_released`: when all have gone there is no connection, no session and no buffer left.
-//! * `world_does_not_stand_still`: somebody can always do something until all is done; no wake-up is lost.
+//! * `world_does_not_stand_still`: somebody can always do something until all is done; no wake-up is lost, and nothing waits
+//!   for a time-out that does not have to.
 //! * `what_is_carried_out_is_a_beginning`: of a client that breaks off, what was carried out is a beginning of its calls.
 //! * `worker_speaks_the_protocol`: clients understand everything they are sent.
 
@@ -40,7 +41,7 @@ use crate::choices::{Choices, seed_bytes};
 use crate::invariants::Violation;
 
 pub use draw::Clock;
-use event_loop::EventLoop;
+use event_loop::{EventLoop, Slack};
 pub use peer::{Leave, Peer, Stage};
 pub use plan::{Plan, Transcript};
 use wire::{Read, Wire};
@@ -163,13 +164,13 @@ impl<'p> World<'p> {
         let stats = Stats::default();
         let device = Arc::new(script.clone());
         let dispatch = Dispatch::new(device, plan.session.clone(), mailbox.clone(), wake, &stats);
-        // One step of a session sends a chunk, or a reply of the longest fixed part.
-        const REPLY_MAX_BYTES: usize = 4096;
-        let reply_max_bytes = plan.session.chunk_bytes + REPLY_MAX_BYTES;
-        let event_loop = EventLoop::new(plan.io.clone(), mailbox, stats.io_counters(), reply_max_bytes);
         // A byte at a time costs as much for few bytes as for many.
         let least = 1 + plan.travelling_bytes() / 2000;
         let room = choices.pick(&[64 << 10, 1, 200, 5000]).copied().unwrap_or(5000).max(least);
+        // One step of a session sends a chunk, or a reply of the longest fixed part.
+        const REPLY_MAX_BYTES: usize = 4096;
+        let slack = Slack { read_bytes: room, reply_bytes: plan.session.chunk_bytes + REPLY_MAX_BYTES };
+        let event_loop = EventLoop::new(plan.io.clone(), mailbox, stats.io_counters(), slack);
         Self {
             plan,
             script,
@@ -361,7 +362,11 @@ impl<'p> World<'p> {
         wanted
     }
 
+    /// Time brings the end only where the plan waits for that.
     fn let_time_pass(&mut self, choices: &mut Choices<'_>) -> bool {
+        if !self.plan.waits_for_time() {
+            return false;
+        }
         let inbox = self.inbox.clone();
         self.event_loop.let_time_pass(&mut self.wires, choices, &mut |event| push(&inbox, event))
     }

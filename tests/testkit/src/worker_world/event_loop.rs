@@ -2,7 +2,6 @@
 //! loop (at most one receive and one send of a connection at a time; a receive that was posted may come when nothing more
 //! is wanted), with a clock of its own.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hipr_io::{Batch, Config, ConnId, End, Event, Finish, Link, Mailbox, Notice, Pool, Slots, Stats};
@@ -29,30 +28,34 @@ struct Load {
     unsent_bytes: usize,
 }
 
+/// By how much limits may be exceeded: what is done in one go is not cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slack {
+    /// Bytes that one read gives.
+    pub(super) read_bytes: usize,
+    /// Bytes of replies that one step of a session makes.
+    pub(super) reply_bytes: usize,
+}
+
 /// The loop.
 pub(super) struct EventLoop {
     config: Config,
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
     conns: Slots<Conn>,
-    of_client: BTreeMap<usize, ConnId>,
     pool: Pool,
     buffer: Vec<u8>,
     now_ms: u64,
+    /// There was nothing to do in the last turn.
+    idle: bool,
     asleep: bool,
-    /// Bytes of replies that one step of a session may add beyond the limit.
-    reply_max_bytes: usize,
+    slack: Slack,
     /// A limit that did not hold.
     pub(super) over_limit: Option<String>,
 }
 
 impl EventLoop {
-    pub(super) fn new(
-        config: Config,
-        mailbox: Arc<Mailbox>,
-        stats: Arc<Stats>,
-        reply_max_bytes: usize,
-    ) -> Self {
+    pub(super) fn new(config: Config, mailbox: Arc<Mailbox>, stats: Arc<Stats>, slack: Slack) -> Self {
         let mut pool = Pool::default();
         let buffer = pool.buffer();
         Self {
@@ -60,12 +63,12 @@ impl EventLoop {
             mailbox,
             stats,
             conns: Slots::default(),
-            of_client: BTreeMap::new(),
             pool,
             buffer,
             now_ms: 0,
+            idle: false,
             asleep: false,
-            reply_max_bytes,
+            slack,
             over_limit: None,
         }
     }
@@ -84,7 +87,7 @@ impl EventLoop {
     pub(super) fn accept(&mut self, client: usize) {
         let (config, now_ms) = (&self.config, self.now_ms);
         let peer = ([127, 0, 0, 1], 1).into();
-        let id = self.conns.insert(|id| Conn {
+        self.conns.insert(|id| Conn {
             link: Link::new(id, peer, config, now_ms),
             client,
             posted: 0,
@@ -92,12 +95,12 @@ impl EventLoop {
             load: Load::default(),
         });
         Stats::add(&self.stats.connections_opened, 1);
-        self.of_client.extend(id.map(|id| (client, id)));
-        self.asleep = false;
+        self.wake();
     }
 
-    /// The mailbox woke it.
+    /// Something happened that is no completion.
     pub(super) fn wake(&mut self) {
+        self.idle = false;
         self.asleep = false;
     }
 
@@ -108,8 +111,12 @@ impl EventLoop {
         choices: &mut Choices<'_>,
         sink: &mut impl FnMut(Event),
     ) -> bool {
-        if self.asleep && !self.has_completion(wires) {
-            return false;
+        if !self.has_completion(wires) {
+            // Since the last turn something may have been left for it.
+            self.asleep |= self.idle && self.mailbox.prepare_sleep();
+            if self.asleep {
+                return false;
+            }
         }
         self.asleep = false;
         self.mailbox.awake();
@@ -123,9 +130,7 @@ impl EventLoop {
         for id in ids {
             moved |= self.serve(id, wires, choices, sink);
         }
-        if !moved {
-            self.asleep = self.mailbox.prepare_sleep();
-        }
+        self.idle = !moved;
         moved
     }
 
@@ -264,7 +269,6 @@ impl EventLoop {
         if let Some(wire) = wires.get_mut(conn.client) {
             wire.close_by_worker(choices);
         }
-        self.of_client.remove(&conn.client);
         conn.link.close(&mut self.pool, sink);
     }
 
@@ -316,14 +320,16 @@ impl EventLoop {
         let connections = self.conns.len();
         let Some(conn) = self.conns.get_mut(id) else { return };
         let (load, config) = (conn.load, &self.config);
+        // What one read brings beyond the requests that may be open counts once more when it is parsed.
+        let read_bytes = 2 * self.slack.read_bytes;
         let most = [
             ("requests open", load.open, config.protocol.open_max),
-            ("bytes in flight", load.in_flight_bytes, config.in_flight_max_bytes + Config::READ_BYTES - 1),
-            ("bytes unsent", load.unsent_bytes, config.unsent_max_bytes + self.reply_max_bytes),
+            ("bytes in flight", load.in_flight_bytes, config.in_flight_max_bytes + read_bytes),
+            ("bytes unsent", load.unsent_bytes, config.unsent_max_bytes + self.slack.reply_bytes),
             (
                 "bytes in flight of all",
                 self.pool.in_flight_bytes(),
-                config.in_flight_total_max_bytes + connections * Config::READ_BYTES,
+                config.in_flight_total_max_bytes + connections * read_bytes,
             ),
         ];
         if let Some((what, is, max)) = most.into_iter().find(|(_, is, max)| is > max) {

@@ -144,6 +144,16 @@ impl Plan {
         self.clients.push(client);
     }
 
+    /// Whether a time-out has to end something: a wait that is never over, or a message of which the rest never comes.
+    pub fn waits_for_time(&self) -> bool {
+        self.clients.iter().any(|client| {
+            let hangs = client.model.plans.iter().any(|(_, _, fault)| *fault == Fault::Hang);
+            let part = client.acts.iter().rposition(|act| matches!(act, Act::Bytes(_)));
+            let rest = part.and_then(|part| client.acts.get(part..)).unwrap_or_default();
+            hangs || (part.is_some() && !rest.iter().any(|act| matches!(act, Act::HalfClose | Act::Reset)))
+        })
+    }
+
     /// About how many bytes travel, both ways together.
     pub fn travelling_bytes(&self) -> usize {
         /// What a call costs at least.
