@@ -174,7 +174,7 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| {
     Places { descriptor: offset(victim.descriptor_vaddr), code: offset(victim.entry_vaddr), code_bytes }
 });
 
-/// Loads the two pointers among the arguments into s[8:11], v[2:5] and the buffer resource s[16:19], and makes v1 an offset.
+/// Loads the two pointers among the arguments into s8 to s11 and v2 to v5, makes s16 to s19 a buffer resource and v1 an offset.
 const PROLOGUE: [u32; 15] = [
     0xc00a_0200,
     0x0000_0008, // s_load_dwordx4 s[8:11], s[0:1], 0x8
