@@ -16,10 +16,16 @@ pub struct Chain {
 impl Chain {
     /// Starts a worker with the emulated GPU, and `chain-worker`, the program at that path, in front of it.
     pub fn start(chain_worker: &Path) -> Self {
+        Self::start_with(chain_worker, &library(), &[])
+    }
+
+    /// The same with another HIP runtime in front, which finds these variables in its environment.
+    pub fn start_with(chain_worker: &Path, runtime: &Path, variables: &[(&str, &Path)]) -> Self {
         let back = start_worker();
         let mut front = Command::new(chain_worker)
-            .arg(library())
+            .arg(runtime)
             .env("HIPR_WORKER", back.address().to_string())
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the worker in front starts");

@@ -40,7 +40,12 @@ pub enum Failure {
 /// Runs the suite in a session of its own, to its end or until the connection is lost. Panics if the worker cannot be
 /// connected to, or is silent for as long as no worker is.
 pub fn run(worker: SocketAddr) -> Vec<Outcome> {
-    let mut suite = Suite { wire: WireClient::connect(worker), outcomes: Vec::new() };
+    run_observed(worker, &mut |_| {})
+}
+
+/// As [`run`], and calls `observe` after each request that had an answer.
+pub fn run_observed(worker: SocketAddr, observe: &mut dyn FnMut(Opcode)) -> Vec<Outcome> {
+    let mut suite = Suite { wire: WireClient::connect(worker), outcomes: Vec::new(), observe };
     // The connection may be lost at any step; what is to be said of that stands in the last outcome.
     let _ = suite.every_operation();
     suite.outcomes
@@ -49,9 +54,10 @@ pub fn run(worker: SocketAddr) -> Vec<Outcome> {
 /// The connection is lost.
 struct Lost;
 
-struct Suite {
+struct Suite<'a> {
     wire: WireClient,
     outcomes: Vec<Outcome>,
+    observe: &'a mut dyn FnMut(Opcode),
 }
 
 /// A step's reply, if it was not an error.
@@ -110,9 +116,10 @@ fn saxpy(function: u64, stream: u64, start_event: u64, stop_event: u64) -> op::L
     }
 }
 
-impl Suite {
+impl Suite<'_> {
     fn note<O: Op>(&mut self, result: Result<String, Failure>) {
         self.outcomes.push(Outcome { op: O::OPCODE, result });
+        (self.observe)(O::OPCODE);
     }
 
     /// Sends a request, waits for its answer and notes it: what `show` makes of the reply, and a digest of the bytes with it.
@@ -173,20 +180,20 @@ impl Suite {
         self.streams()?;
         let (start, stop) = self.events(stream)?;
         self.kernels(buffer, stream, start, stop)?;
-        self.faults(buffer, stream)?;
-        self.batches()?;
         self.system_management()?;
         self.what_no_worker_has(stream)?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;
         self.request(&op::EventDestroy { event: stop }, &[], None, nothing)?;
         self.tell(&op::Free { device_ptr: buffer }, &[], None)?;
         self.both(&op::StreamDestroy { stream }, &[], None)?;
-        // The second one names what is gone.
+        // The second one names what is gone, which is told once.
+        self.ask(&op::GetLastError {})?;
         self.ask(&op::GetLastError {})?;
         self.ask(&op::DeviceReset {})?;
-        self.ask(&op::GetDevice {})?;
-        self.request(&op::Shutdown {}, &[], None, nothing)?;
-        Ok(())
+        // What is made now the worker has to release after the session's end.
+        self.batches()?;
+        self.faults()?;
+        self.request(&op::Shutdown {}, &[], None, nothing).map(drop)
     }
 
     fn devices(&mut self) -> Result<(), Lost> {
@@ -256,7 +263,7 @@ impl Suite {
         let pitched = op::MemAllocPitch { width_in_bytes: 100, height: 4, element_size: 4 };
         let pitched = self.request(&pitched, &[], None, |reply| format!("pitch {}", reply.pitch))?;
         let device_ptr = pitched.map_or(NOWHERE, |reply| reply.dptr);
-        self.tell(&op::Free { device_ptr }, &[], None)?;
+        self.request(&op::Free { device_ptr }, &[], None, nothing)?;
         self.request(&op::MemGetInfo {}, &[], None, |reply| format!("total {}", reply.total_bytes))?;
         self.ask(&op::Malloc { size: 1 << 60, flags: 0 })?;
         self.ask(&op::Free { device_ptr: NOWHERE })?;
@@ -446,7 +453,9 @@ impl Suite {
     }
 
     /// What a kernel does wrong is told once, by the next synchronization.
-    fn faults(&mut self, buffer: u64, stream: u64) -> Result<(), Lost> {
+    fn faults(&mut self) -> Result<(), Lost> {
+        let stream = self.make(&op::StreamCreate { flags: 1, priority: 0 }, |reply| reply.stream)?;
+        let buffer = self.make(&op::Malloc { size: 512, flags: 0 }, |reply| reply.device_ptr)?;
         let kernel = "saxpy";
         let op = op::ModuleLoadAndGetFunction {
             data_size: KERNELS.len() as u64,
