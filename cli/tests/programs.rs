@@ -1,6 +1,6 @@
-//! Real HIP programs, compiled by hipcc, unmodified, under `hipr run`: with the embedded worker and with one in a
-//! process of its own. Without the compiler (`tests/toolchain/setup.sh`) these are skipped and say so; where
-//! HIPR_REQUIRE_COMPILER is set they fail instead. `tests/tests/committed_kernels` runs their kernels everywhere.
+//! Real HIP programs, compiled by hipcc, unmodified, under `hipr run`: with the embedded worker, with one in a process of its own,
+//! and with one whose GPU is behind the C API of HIP. Without the compiler (`tests/toolchain/setup.sh`) these are skipped and say
+//! so; where HIPR_REQUIRE_COMPILER is set they fail instead. `tests/tests/committed_kernels` runs their kernels everywhere.
 
 use hipr_tests::WorkerProcess;
 use hipr_tests::toolchain::{folder, toolchain};
@@ -94,4 +94,27 @@ fn programs_pass_with_a_separate_worker() {
     let mut worker = WorkerProcess::start(Path::new(HIPR), "sim");
     run_all(&programs(folder), Some(&worker.address().to_string()));
     assert!(worker.lives());
+}
+
+/// Through a chain: the program, a worker on the device `hip` that has loaded hipr's own client library as its HIP runtime, and the
+/// worker with the emulated GPU behind that.
+fn run_all_through_a_chain(programs: &[PathBuf], isolation: &str) {
+    let mut back = WorkerProcess::start(Path::new(HIPR), "sim");
+    let mut front = WorkerProcess::start_in_front(Path::new(HIPR), &back, isolation);
+    run_all(programs, Some(&front.address().to_string()));
+    assert!(front.lives() && back.lives(), "{}", front.log());
+}
+
+#[test]
+fn programs_pass_through_a_chain() {
+    let Some(folder) = built() else { return };
+    run_all_through_a_chain(&programs(folder), "process");
+}
+
+#[test]
+fn optimized_programs_pass_through_a_chain_in_one_process() {
+    let Some(folder) = built() else { return };
+    let mut programs = programs(folder);
+    programs.retain(|program| program.extension().is_some_and(|level| level == "O3"));
+    run_all_through_a_chain(&programs, "none");
 }

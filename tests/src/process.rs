@@ -1,5 +1,6 @@
 //! A worker in a process of its own, whose memory can be watched.
 
+use crate::library;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -29,6 +30,17 @@ impl WorkerProcess {
     /// The same for a command that runs `hipr`.
     pub fn start_command(hipr: Command, options: &[&str]) -> Self {
         Self::spawn(hipr, options, Some(NamedTempFile::new().expect("a file")))
+    }
+
+    /// Starts `hipr` in front of another worker: on the device `hip`, whose runtime is hipr's own client library. Its sessions are
+    /// kept apart as `--isolate` says.
+    pub fn start_in_front(hipr: &Path, back: &Self, isolation: &str) -> Self {
+        let mut command = Command::new(hipr);
+        command.env("HIPR_WORKER", back.address().to_string());
+        let library = library();
+        let library = library.to_str().expect("a path that is text");
+        let options = ["--device", "hip", "--hip-library", library, "--isolate", isolation];
+        Self::start_command(command, &options)
     }
 
     fn spawn(mut command: Command, options: &[&str], log: Option<NamedTempFile>) -> Self {
