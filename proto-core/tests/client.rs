@@ -146,6 +146,23 @@ fn who_asks_for_an_answer_gets_a_call() {
 }
 
 #[test]
+fn raw_requests_are_requests() {
+    let [mut raw, mut typed] = [(); 2].map(|()| Client::<Vec<u8>>::new(Limits::default()));
+    let (mut raw_out, mut typed_out) = (Outbox::new(), Outbox::new());
+    assert_eq!(raw.request_raw(Opcode::FREE, &8u64.to_le_bytes(), None, false), Ok(None));
+    assert_eq!(typed.request(&FREE, &[], None), Ok(None));
+    // Nothing waits for it, so it leaves only because somebody says so.
+    assert!(!raw.wants_flush());
+    raw.flush();
+    assert!(raw.wants_flush());
+    let call = raw.request_raw(Opcode::MALLOC, &[64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], None, true);
+    assert_eq!(call, typed.request(&MALLOC, &[], None));
+    assert_eq!(raw.waiting(), 1);
+    assert!(raw.poll_transmit(&mut raw_out) && typed.poll_transmit(&mut typed_out));
+    assert_eq!(flat(&raw_out), flat(&typed_out));
+}
+
+#[test]
 fn calls_that_wait_have_a_limit() {
     let mut client = Client::<Vec<u8>>::new(Limits { open_max: 1, ..Limits::default() });
     assert!(client.request(&MALLOC, &[], None).is_ok());
