@@ -30,6 +30,8 @@ pub struct Link {
     close_when_sent: bool,
     /// The peer says nothing more.
     peer_ended: bool,
+    /// When the peer closed its side, or when something moved after that.
+    peer_closed_ms: Option<u64>,
     /// Everything was said, and what the peer still says is thrown away.
     discards: bool,
 }
@@ -74,6 +76,7 @@ impl Link {
             wants_drain: false,
             close_when_sent: false,
             peer_ended: false,
+            peer_closed_ms: None,
             discards: false,
         }
     }
@@ -123,6 +126,7 @@ impl Link {
         sink: &mut impl FnMut(Event),
     ) -> Result<(), Fatal> {
         self.last_rx_ms = now_ms;
+        self.put_off_end(now_ms);
         Stats::add(&stats.received_bytes, len as u64);
         if self.discards {
             return Ok(());
@@ -148,6 +152,17 @@ impl Link {
             }
         }
         self.announced && !self.discards
+    }
+
+    /// The peer closed its sending side, which was seen without reading up to there. If bytes before that are not wanted and
+    /// nothing moves for [`Config::linger_ms`], the connection is [`overdue`](Self::overdue): a client that is gone must not
+    /// wait for a device that hangs. A loop has to notice this also while it reads nothing.
+    pub fn handle_peer_closed(&mut self, now_ms: u64) {
+        self.peer_closed_ms.get_or_insert(now_ms);
+    }
+
+    fn put_off_end(&mut self, now_ms: u64) {
+        self.peer_closed_ms = self.peer_closed_ms.map(|_| now_ms);
     }
 
     /// The peer closed its sending side: why the connection ends.
@@ -218,6 +233,9 @@ impl Link {
         stats: &Stats,
         sink: &mut impl FnMut(Event),
     ) -> Applied {
+        if notice.completed > 0 || !notice.returned.is_empty() {
+            self.put_off_end(now_ms);
+        }
         for batch in notice.returned {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(batch.cost_bytes());
             pool.restore(batch);
@@ -276,8 +294,9 @@ impl Link {
             self.outboxes.pop_front();
         }
         // A peer that takes what it is owed gets the time for the rest.
-        if len > 0 && self.ended_ms.is_some() {
-            self.ended_ms = Some(now_ms);
+        if len > 0 {
+            self.ended_ms = self.ended_ms.map(|_| now_ms);
+            self.put_off_end(now_ms);
         }
     }
 
@@ -308,12 +327,13 @@ impl Link {
 
     /// Whether [`Link::overdue`] can become true without anything else happening.
     pub fn has_deadline(&self) -> bool {
-        self.ended_ms.is_some() || !self.established || !self.receiver.is_between_messages()
+        let ends = self.ended_ms.or(self.peer_closed_ms).is_some();
+        ends || !self.established || !self.receiver.is_between_messages()
     }
 
     /// Whether it is time to give up.
     pub fn overdue(&mut self, now_ms: u64, config: &Config, pool: &Pool) -> Option<End> {
-        if let Some(ended_ms) = self.ended_ms {
+        if let Some(ended_ms) = self.ended_ms.or(self.peer_closed_ms) {
             return (now_ms.saturating_sub(ended_ms) >= config.linger_ms).then_some(End::Eof);
         }
         if !self.established {

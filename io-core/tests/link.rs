@@ -327,3 +327,25 @@ fn a_peer_that_was_told_everything_is_read_until_it_goes() {
     assert!(rig.apply(Notice { close: true, completed: 1, ..rig.notice() }).is_none());
     assert_eq!(rig.link.finish(0), Finish::Close);
 }
+
+#[test]
+fn a_peer_that_is_gone_behind_what_is_not_read_is_not_waited_for_for_ever() {
+    let mut rig = Rig::new(Config { linger_ms: 100, in_flight_max_bytes: 1, ..Config::default() });
+    rig.read(&message(Opcode::MALLOC, &Malloc { size: 5, flags: 0 }, &[])).unwrap();
+    assert_eq!(rig.wants_read(), 0, "more is not wanted while the device has that");
+    rig.now_ms = 100_000;
+    assert!(!rig.link.has_deadline() && rig.overdue().is_none(), "a device may take its time");
+    rig.link.handle_peer_closed(100_000);
+    rig.link.handle_peer_closed(100_090);
+    rig.now_ms = 100_099;
+    assert!(rig.link.has_deadline() && rig.overdue().is_none());
+    // Something is done: the rest gets its time too.
+    let returned = rig.batches();
+    assert!(rig.apply(Notice { completed: 1, returned, ..rig.notice() }).is_none());
+    rig.now_ms = 100_150;
+    rig.read(&message(Opcode::MALLOC, &Malloc { size: 5, flags: 0 }, &[])).unwrap();
+    rig.now_ms = 100_249;
+    assert!(rig.overdue().is_none());
+    rig.now_ms = 100_250;
+    assert!(matches!(rig.overdue(), Some(End::Eof)));
+}

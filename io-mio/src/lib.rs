@@ -155,6 +155,9 @@ impl Loop {
                             conn.readable |= event.is_readable() || event.is_read_closed();
                             conn.writable |= event.is_writable();
                             conn.reset |= event.is_error() || event.is_write_closed();
+                            if event.is_read_closed() {
+                                conn.link.handle_peer_closed(self.now_ms);
+                            }
                             Self::make_ready(&mut self.ready, conn);
                         }
                     }

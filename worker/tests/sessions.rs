@@ -188,6 +188,25 @@ fn what_a_client_owned_goes_with_its_connection() {
 }
 
 #[test]
+fn a_client_that_goes_behind_a_wait_is_noticed_also_when_nothing_more_is_read() {
+    let (worker, script) = scripted(|config| {
+        config.limits.linger_ms = 50;
+        config.limits.in_flight_max_bytes = 1;
+    });
+    let mut a = Peer::hello(worker.local_addr());
+    let ptr = a.malloc(64);
+    script.hold(0, 0);
+    a.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
+    a.forget(&DeviceSynchronize {}, &[]);
+    a.flush();
+    until("the wait begins", || script.calls("poll_sync") > 0);
+    a.forget(&Ping {}, &[]);
+    a.flush();
+    drop(a);
+    until("the session ends", || script.live() == Live::default());
+}
+
+#[test]
 fn a_client_that_goes_while_it_waits_is_released() {
     let (worker, script) = scripted(|config| config.limits.linger_ms = 50);
     let mut a = Peer::hello(worker.local_addr());

@@ -16,6 +16,8 @@ struct Conn {
     client: usize,
     /// A receive of so many bytes is posted.
     posted: usize,
+    /// It was noticed that the client writes no more.
+    peer_closed: bool,
     ended: bool,
     load: Load,
 }
@@ -91,6 +93,7 @@ impl EventLoop {
             link: Link::new(id, peer, config, now_ms),
             client,
             posted: 0,
+            peer_closed: false,
             ended: false,
             load: Load::default(),
         });
@@ -139,6 +142,7 @@ impl EventLoop {
         self.conns.iter_mut().any(|(_, conn)| {
             wires.get(conn.client).is_some_and(|wire| {
                 wire.is_reset()
+                    || (!conn.peer_closed && wire.is_up_ended())
                     || (conn.posted > 0 && wire.is_up_readable())
                     || (conn.link.wants_write() && wire.is_down_writable())
             })
@@ -160,6 +164,11 @@ impl EventLoop {
         if wire.is_reset() {
             self.end(id, &End::Socket(std::io::ErrorKind::ConnectionReset.into()), wires, choices, sink);
             return true;
+        }
+        if !conn.peer_closed && wire.is_up_ended() {
+            conn.peer_closed = true;
+            conn.link.handle_peer_closed(self.now_ms);
+            moved = true;
         }
         if conn.link.wants_write() {
             let n = wire.write_down(conn.link.slices(), conn.load.unsent_bytes, choices);

@@ -80,6 +80,11 @@ impl Wire {
         self.reset || self.up.ended || self.up.len() > 0
     }
 
+    /// Whether the client writes no more, however much of what it wrote was not read.
+    pub(super) fn is_up_ended(&self) -> bool {
+        self.up.ended
+    }
+
     /// Whether there is room to write to the worker.
     pub(super) fn is_up_writable(&self) -> bool {
         self.up.len() < self.room
