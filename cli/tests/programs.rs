@@ -56,8 +56,8 @@ fn run(program: &Path, worker: Option<&str>) -> Output {
     command.output().expect("hipr runs")
 }
 
-/// Runs every program on a few threads; fails with the output of each that failed.
-fn run_all(programs: &[PathBuf], worker: Option<&str>) {
+/// Runs every program, `jobs` at a time; fails with the output of each that failed.
+fn run_all(programs: &[PathBuf], worker: Option<&str>, jobs: usize) {
     let next = AtomicUsize::new(0);
     let failures: Vec<String> = thread::scope(|scope| {
         let work = || {
@@ -76,7 +76,7 @@ fn run_all(programs: &[PathBuf], worker: Option<&str>) {
             }
             failures
         };
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
     assert!(failures.is_empty(), "{} of {} failed:\n{}", failures.len(), programs.len(), failures.join("\n"));
@@ -85,30 +85,30 @@ fn run_all(programs: &[PathBuf], worker: Option<&str>) {
 #[test]
 fn programs_pass_with_an_embedded_worker() {
     let Some(folder) = built() else { return };
-    run_all(&programs(folder), None);
+    run_all(&programs(folder), None, 2);
 }
 
 #[test]
 fn programs_pass_with_a_separate_worker() {
     let Some(folder) = built() else { return };
     let mut worker = WorkerProcess::start(Path::new(HIPR), "sim");
-    run_all(&programs(folder), Some(&worker.address().to_string()));
+    run_all(&programs(folder), Some(&worker.address().to_string()), 2);
     assert!(worker.lives());
 }
 
 /// Through a chain: the program, a worker on the device `hip` that has loaded hipr's own client library as its HIP runtime, and the
 /// worker with the emulated GPU behind that.
-fn run_all_through_a_chain(programs: &[PathBuf], isolation: &str) {
+fn run_all_through_a_chain(programs: &[PathBuf], isolation: &str, jobs: usize) {
     let mut back = WorkerProcess::start(Path::new(HIPR), "sim");
     let mut front = WorkerProcess::start_in_front(Path::new(HIPR), &back, isolation);
-    run_all(programs, Some(&front.address().to_string()));
+    run_all(programs, Some(&front.address().to_string()), jobs);
     assert!(front.lives() && back.lives(), "{}", front.log());
 }
 
 #[test]
 fn programs_pass_through_a_chain() {
     let Some(folder) = built() else { return };
-    run_all_through_a_chain(&programs(folder), "process");
+    run_all_through_a_chain(&programs(folder), "process", 2);
 }
 
 #[test]
@@ -116,5 +116,6 @@ fn optimized_programs_pass_through_a_chain_in_one_process() {
     let Some(folder) = built() else { return };
     let mut programs = programs(folder);
     programs.retain(|program| program.extension().is_some_and(|level| level == "O3"));
-    run_all_through_a_chain(&programs, "none");
+    // A HIP runtime reports a kernel's fault to whoever asks it next: in one process one program at a time.
+    run_all_through_a_chain(&programs, "none", 1);
 }
