@@ -1,38 +1,11 @@
 //! Atomics on LDS.
 
 mod bench;
-use bench::Bench;
+mod lds;
+use bench::{SOME, is_on};
 use hipr_sim::fault::Cause;
 use hipr_sim::wave::{LANES, M0};
-
-const SOME: u64 = 0xf0f0_8001_0000_fff1;
-/// Size of the LDS of [`Bench`].
-const LEN_BYTES: u32 = 4096;
-
-fn is_on(exec: u64, lane: usize) -> bool {
-    exec >> lane & 1 == 1
-}
-
-/// A byte of the LDS of [`bench`]; there is nothing beyond its end.
-fn byte(addr: u32) -> u8 {
-    if addr < LEN_BYTES { (addr as u8).wrapping_mul(7) ^ (addr >> 8) as u8 ^ 0x80 } else { 0 }
-}
-
-fn word(addr: u32) -> u32 {
-    u32::from_le_bytes(std::array::from_fn(|index| byte(addr.wrapping_add(index as u32))))
-}
-
-/// A wave with LDS full of bytes that tell where they are.
-fn bench() -> Bench {
-    let mut bench = Bench::default();
-    assert_eq!(bench.lds.len_bytes(), LEN_BYTES);
-    (0..LEN_BYTES).for_each(|addr| bench.lds.store_u8(addr, byte(addr)));
-    bench
-}
-
-fn contents(bench: &Bench) -> Vec<u8> {
-    (0..LEN_BYTES).map(|addr| bench.lds.load_u8(addr)).collect()
-}
+use lds::*;
 
 /// Runs an atomic of v[10:11] and v[12:13] on LDS at 8 bytes a lane: v[20:21] and the 8 bytes after it.
 fn run_atomic(code: &[u32], old: u64, data: [u64; 2], exec: u64) -> (u64, u64) {

@@ -1,42 +1,12 @@
 //! Atomics on global and flat memory.
 
 mod bench;
-use bench::{Bench, MEMORY};
+mod global;
+use bench::{MEMORY, SOME, is_on};
+use global::*;
 use hipr_sim::aperture::{PRIVATE_BASE, SHARED_BASE};
 use hipr_sim::fault::Cause;
 use hipr_sim::wave::LANES;
-
-/// Some lanes on, some off, in every row of 16.
-const SOME: u64 = 0xf0f0_8001_0000_fff1;
-const LEN_BYTES: u64 = 1 << 16;
-
-fn is_on(exec: u64, lane: usize) -> bool {
-    exec >> lane & 1 == 1
-}
-
-/// A byte of the memory of [`bench`].
-fn byte(offset: u64) -> u8 {
-    (offset as u8).wrapping_mul(7) ^ (offset >> 8) as u8 ^ 0x80
-}
-
-/// A wave whose v[0:1] and s[0:1] point at memory full of bytes that tell where they are.
-fn bench() -> Bench {
-    let mut bench = Bench::default();
-    let all: Vec<u8> = (0..LEN_BYTES).map(byte).collect();
-    bench.space.write(MEMORY, &all).unwrap();
-    bench.wave.set_pair(0, MEMORY);
-    bench
-}
-
-fn read<const N: usize>(bench: &Bench, addr: u64) -> [u8; N] {
-    let mut out = [0; N];
-    bench.space.read(addr, &mut out).unwrap();
-    out
-}
-
-fn read_word(bench: &Bench, offset: u64) -> u32 {
-    u32::from_le_bytes(read(bench, MEMORY + offset))
-}
 
 /// Runs an atomic of v[10:..] on memory at 8 bytes a lane: v[20:21] and the 8 bytes after it.
 fn run_atomic(code: &[u32], old: u64, data: [u32; 4], exec: u64) -> (u64, u64) {

@@ -1,18 +1,13 @@
 //! Untyped buffers.
 
 mod bench;
-use bench::{Bench, MEMORY};
+use bench::{Bench, MEMORY, SOME, is_on};
 use hipr_sim::fault::Cause;
 use hipr_sim::mem::BadAddress;
 use hipr_sim::wave::LANES;
 
-const SOME: u64 = 0xf0f0_8001_0000_fff1;
 /// Word 3 of a raw resource.
 const RAW: u32 = 0x27000;
-
-fn is_on(exec: u64, lane: usize) -> bool {
-    exec >> lane & 1 == 1
-}
 
 /// Word at byte `offset` of the memory of [`bench`].
 fn word(offset: u64) -> u32 {

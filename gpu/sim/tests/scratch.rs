@@ -1,16 +1,10 @@
 //! The lanes' own memory.
 
 mod bench;
-use bench::Bench;
+use bench::{Bench, SOME, is_on};
 use hipr_sim::aperture::PRIVATE_BASE;
 use hipr_sim::fault::Cause;
 use hipr_sim::wave::LANES;
-
-const SOME: u64 = 0xf0f0_8001_0000_fff1;
-
-fn is_on(exec: u64, lane: usize) -> bool {
-    exec >> lane & 1 == 1
-}
 
 /// Word `index` of a lane's scratch in [`bench`].
 fn word(lane: usize, index: usize) -> u32 {

@@ -13,8 +13,15 @@ use hipr_sim::wave::{LANES, Wave};
 pub(crate) const CODE: u64 = 0x7000_0000_0000;
 /// Where the memory of a test is.
 pub(crate) const MEMORY: u64 = 0x2000_0000_0000;
+/// Some lanes on, some off, in every row of 16.
+pub(crate) const SOME: u64 = 0xf0f0_8001_0000_fff1;
 const S_ENDPGM: u32 = 0xbf81_0000;
 const BUDGET: u64 = 1_000_000;
+
+/// Whether the lane is on.
+pub(crate) fn is_on(exec: u64, lane: usize) -> bool {
+    exec >> lane & 1 == 1
+}
 
 /// A wave and what is around it.
 pub(crate) struct Bench {
