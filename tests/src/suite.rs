@@ -83,13 +83,13 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// The arguments of saxpy on 64 values of the buffer at `data`.
-fn saxpy_arguments(data: u64) -> Vec<u8> {
+/// The arguments of saxpy that add twice the 64 values at `x` to those at `y`.
+pub fn saxpy_arguments(x: u64, y: u64) -> Vec<u8> {
     let mut values = Vec::new();
     values.extend_from_slice(&2f32.to_le_bytes());
     values.extend_from_slice(&[0; 4]);
-    values.extend_from_slice(&data.to_le_bytes());
-    values.extend_from_slice(&(data + 256).to_le_bytes());
+    values.extend_from_slice(&x.to_le_bytes());
+    values.extend_from_slice(&y.to_le_bytes());
     values.extend_from_slice(&64u32.to_le_bytes());
     let params = [(0, 4), (8, 8), (16, 8), (24, 4)].map(|(offset, size)| Param { offset, size });
     let mut tail = Vec::new();
@@ -97,7 +97,8 @@ fn saxpy_arguments(data: u64) -> Vec<u8> {
     tail
 }
 
-fn saxpy(function: u64, stream: u64, start_event: u64, stop_event: u64) -> op::LaunchKernel {
+/// A launch of saxpy with [`saxpy_arguments`], in one workgroup; an event that is 0 is none.
+pub fn saxpy(function: u64, stream: u64, start_event: u64, stop_event: u64) -> op::LaunchKernel {
     op::LaunchKernel {
         function,
         grid_dim_x: 1,
@@ -429,7 +430,7 @@ impl Suite<'_> {
         let ones = 1f32.to_le_bytes().repeat(256);
         let up = op::Memcpy { dst: buffer, src: 0, size: 1024, kind: kind::HOST_TO_DEVICE, stream };
         self.tell(&up, &[], Some(ones))?;
-        let arguments = saxpy_arguments(buffer);
+        let arguments = saxpy_arguments(buffer, buffer + 256);
         self.both(&saxpy(function, stream, 0, 0), &arguments, None)?;
         self.both(&op::LaunchCooperativeKernel(saxpy(function, stream, 0, 0)), &arguments, None)?;
         let timed = op::ModuleLaunchKernel(saxpy(function, stream, start, stop));
@@ -464,10 +465,10 @@ impl Suite<'_> {
         };
         let loaded = self.request(&op, kernel.as_bytes(), Some(KERNELS.to_vec()), nothing)?;
         let function = loaded.map_or(NOWHERE, |reply| reply.function);
-        self.tell(&saxpy(function, stream, 0, 0), &saxpy_arguments(NOWHERE), None)?;
+        self.tell(&saxpy(function, stream, 0, 0), &saxpy_arguments(NOWHERE, NOWHERE + 256), None)?;
         self.ask(&op::DeviceSynchronize {})?;
         self.ask(&op::DeviceSynchronize {})?;
-        self.tell(&saxpy(function, stream, 0, 0), &saxpy_arguments(buffer), None)?;
+        self.tell(&saxpy(function, stream, 0, 0), &saxpy_arguments(buffer, buffer + 256), None)?;
         self.request(&op::StreamSynchronize { stream }, &[], None, nothing).map(drop)
     }
 

@@ -1,9 +1,9 @@
 //! Every operation that the contract names, over a real socket, against the emulated GPU, and against one behind the C API of HIP:
 //! success, failure, success without a reply, and failure without a reply that the next answered request reports once.
 
-use hipr_proto::op::{self, Param};
+use hipr_proto::op;
 use hipr_proto::{HipError, OPS, Op, Opcode};
-use hipr_tests::{Chain, WireClient, start_worker};
+use hipr_tests::{Chain, WireClient, start_worker, suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -136,32 +136,7 @@ fn copy_2d(dst: u64, src: u64, kind: i32) -> op::Memcpy2D {
 
 /// saxpy on the session's buffer, or elsewhere.
 fn saxpy(session: &Session, function: u64, data: u64) -> Message<op::LaunchKernel> {
-    let mut values = Vec::new();
-    values.extend_from_slice(&2f32.to_le_bytes());
-    values.extend_from_slice(&[0; 4]);
-    values.extend_from_slice(&data.to_le_bytes());
-    values.extend_from_slice(&data.to_le_bytes());
-    values.extend_from_slice(&64u32.to_le_bytes());
-    let params = [(0, 4), (8, 8), (16, 8), (24, 4)].map(|(offset, size)| Param { offset, size });
-    let mut tail = Vec::new();
-    op::LaunchArgs::put(&params, &values, &mut tail);
-    let op = op::LaunchKernel {
-        function,
-        grid_dim_x: 1,
-        grid_dim_y: 1,
-        grid_dim_z: 1,
-        block_dim_x: 64,
-        block_dim_y: 1,
-        block_dim_z: 1,
-        shared_mem: 0,
-        stream: session.stream,
-        num_args: params.len() as u32,
-        launch_flags: 0,
-        start_event: 0,
-        stop_event: 0,
-        ext_flags: 0,
-    };
-    with_tail(op, tail)
+    with_tail(suite::saxpy(function, session.stream, 0, 0), suite::saxpy_arguments(data, data))
 }
 
 fn every_operation_of_the_contract(worker: SocketAddr) {

@@ -5,7 +5,8 @@ mod common;
 use common::*;
 use hipr_proto::op::*;
 use hipr_proto::{Answered, HipError, HipResult, Wire};
-use hipr_worker::device::script::Live;
+use hipr_worker::Handle;
+use hipr_worker::device::script::{Live, Script};
 
 #[test]
 fn a_pending_wait_does_not_hold_up_another_client() {
@@ -187,19 +188,25 @@ fn what_a_client_owned_goes_with_its_connection() {
     assert_eq!(script.live(), Live::default(), "and the rest with the worker");
 }
 
+/// The first client of the worker, in a wait that stands until the script releases stream 0.
+fn waiting(worker: &Handle, script: &Script) -> Peer {
+    let mut client = Peer::hello(worker.local_addr());
+    let ptr = client.malloc(64);
+    script.hold(0, 0);
+    client.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
+    client.forget(&DeviceSynchronize {}, &[]);
+    client.flush();
+    until("the wait begins", || script.calls("poll_sync") > 0);
+    client
+}
+
 #[test]
 fn a_client_that_goes_behind_a_wait_is_noticed_also_when_nothing_more_is_read() {
     let (worker, script) = scripted(|config| {
         config.limits.linger_ms = 50;
         config.limits.in_flight_max_bytes = 1;
     });
-    let mut a = Peer::hello(worker.local_addr());
-    let ptr = a.malloc(64);
-    script.hold(0, 0);
-    a.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
-    a.forget(&DeviceSynchronize {}, &[]);
-    a.flush();
-    until("the wait begins", || script.calls("poll_sync") > 0);
+    let mut a = waiting(&worker, &script);
     a.forget(&Ping {}, &[]);
     a.flush();
     drop(a);
@@ -209,14 +216,7 @@ fn a_client_that_goes_behind_a_wait_is_noticed_also_when_nothing_more_is_read() 
 #[test]
 fn a_client_that_goes_while_it_waits_is_released() {
     let (worker, script) = scripted(|config| config.limits.linger_ms = 50);
-    let mut a = Peer::hello(worker.local_addr());
-    let ptr = a.malloc(64);
-    script.hold(0, 0);
-    a.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
-    a.forget(&DeviceSynchronize {}, &[]);
-    a.flush();
-    until("the wait begins", || script.calls("poll_sync") > 0);
-    drop(a);
+    drop(waiting(&worker, &script));
     until("everything is released", || script.live() == Live::default());
     assert_eq!(worker.stats().io().connections(), 0);
 }
