@@ -1,5 +1,6 @@
 //! The device itself: threads and memory, shared by all contexts.
 
+use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Instant;
@@ -7,6 +8,7 @@ use std::time::Instant;
 use crate::alloc::Budget;
 use crate::context::{Context, Waker};
 use crate::executor::{Executors, RunQueue};
+use crate::simd::Level;
 
 /// The memory of an MI300X.
 const MEMORY_MAX_BYTES: u64 = 192 << 30;
@@ -24,6 +26,8 @@ pub struct Config {
     /// more fails with `LAUNCH_TIME_OUT`. Threads count what they executed after each slice, so that a launch that runs on
     /// several of them may get a slice (some ten thousand instructions) further on each; on one thread it is exact.
     pub kernel_instructions_max: Option<u64>,
+    /// What kernels are executed with; by default [`Level::chosen`].
+    pub simd: Option<Level>,
 }
 
 /// An emulated gfx942. Clones are the same device; it goes when the last clone and the last context are dropped.
@@ -35,6 +39,7 @@ pub(crate) struct Inner {
     pub(crate) executors: Executors,
     pub(crate) budget: Arc<Budget>,
     pub(crate) kernel_instructions_max: u64,
+    pub(crate) level: Level,
     /// Zero of all of the device's times.
     pub(crate) epoch: Instant,
 }
@@ -43,23 +48,31 @@ impl Gpu {
     /// A device; starts its threads.
     ///
     /// # Errors
-    /// What the operating system says when it does not give a single thread.
-    pub fn new(config: Config) -> std::io::Result<Self> {
+    /// What the operating system says when it does not give a single thread; `InvalidInput` as [`Level::chosen`] fails.
+    pub fn new(config: Config) -> io::Result<Self> {
         let threads =
             config.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
+        let level = config.simd.map_or_else(Level::chosen, Ok);
+        let level = level.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let run_queue = Arc::<RunQueue>::default();
         let executors = Executors::start(&run_queue, threads)?;
         let budget = Budget::new(config.memory_bytes.unwrap_or_else(default_memory_bytes));
         let epoch = Instant::now();
         let kernel_instructions_max = config.kernel_instructions_max.unwrap_or(u64::MAX);
-        tracing::debug!(threads = executors.count(), memory_bytes = budget.total_bytes(), "emulated device");
-        Ok(Self(Arc::new(Inner { run_queue, executors, budget, kernel_instructions_max, epoch })))
+        let memory_bytes = budget.total_bytes();
+        tracing::debug!(threads = executors.count(), memory_bytes, simd = level.name(), "emulated device");
+        Ok(Self(Arc::new(Inner { run_queue, executors, budget, kernel_instructions_max, level, epoch })))
     }
 
     /// A new context: an address space, streams, events and modules of its own. `waker` is called, from any thread, whenever a
     /// `poll_*` method of the context that was pending may be ready.
     pub fn open(&self, waker: Waker) -> Context {
         Context::new(Arc::clone(&self.0), waker)
+    }
+
+    /// What kernels are executed with.
+    pub fn simd(&self) -> Level {
+        self.0.level
     }
 
     /// Free and total bytes of device memory.

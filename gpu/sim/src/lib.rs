@@ -37,7 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 // The device: memory, streams, launches.
 mod alloc;
@@ -72,5 +72,6 @@ pub mod isa;
 pub mod lds;
 mod sem;
 mod shape;
+pub mod simd;
 pub mod step;
 pub mod wave;

@@ -10,6 +10,7 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::mem::Block;
 use crate::property::{ARCH_NAME, PROCESSOR};
+use crate::simd::Level;
 use crate::step::Program;
 
 /// Suffix of the symbol that holds a managed variable's first bytes.
@@ -60,12 +61,16 @@ fn unusable(reason: impl std::fmt::Display, error: HipError) -> HipError {
 
 impl Module {
     /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its gfx942 code object into memory that `allocate` gives
-    /// for a length in bytes.
+    /// for a length in bytes. Kernels are to be executed on `level`.
     ///
     /// # Errors
     /// `NO_BINARY_FOR_GPU` when there is code for other devices only, `INVALID_IMAGE` for what is no code object,
     /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` for undefined symbols, and what `allocate` returns.
-    pub(crate) fn load(image: &[u8], allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>) -> HipResult<Self> {
+    pub(crate) fn load(
+        image: &[u8],
+        level: Level,
+        allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>,
+    ) -> HipResult<Self> {
         let device: Target = ARCH_NAME.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
         let elf = select(image, &device).map_err(|error| match error {
             SelectError::NoMatch { .. } => unusable(error, HipError::NO_BINARY_FOR_GPU),
@@ -81,7 +86,7 @@ impl Module {
         let executable = code.segments().iter().filter(|segment| segment.executable);
         let programs = executable.filter_map(|segment| {
             let bytes = elf.get(segment.file.clone())?;
-            Some(Arc::new(Program::new(bytes, block.base() + segment.vaddr)))
+            Some(Arc::new(Program::new(bytes, block.base() + segment.vaddr, level)))
         });
         let programs = programs.collect();
         let module = Self { block, code, programs, functions: BTreeMap::new() };

@@ -8,6 +8,7 @@ use crate::fault::{Cause, Fault};
 use crate::isa::{self, Row};
 use crate::lds::{Lds, Scratch};
 use crate::mem::Space;
+use crate::simd::{Exec, Level};
 use crate::wave::Wave;
 
 /// What an instruction may touch beside its wave.
@@ -48,8 +49,6 @@ pub(crate) enum Flow {
 }
 
 pub(crate) type Outcome = Result<Flow, Cause>;
-/// What an instruction does: one call serves all lanes.
-pub(crate) type Exec = fn(&mut Wave, &mut Machine<'_>, &Insn) -> Outcome;
 
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
@@ -72,22 +71,29 @@ type Page = [OnceLock<Insn>; PAGE_WORDS];
 /// The code of one executable segment, decoded where execution gets to: compilers put padding and tables between functions.
 pub struct Program {
     base: u64,
+    level: Level,
     words: Box<[u32]>,
     pages: Box<[OnceLock<Box<Page>>]>,
 }
 
 impl Program {
-    /// The program of `code`, whose first byte is at address `base`.
-    pub fn new(code: &[u8], base: u64) -> Self {
+    /// The program of `code`, whose first byte is at address `base`, to be executed on `level`.
+    pub fn new(code: &[u8], base: u64, level: Level) -> Self {
         let words: Box<[u32]> =
             code.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
         let pages = (0..words.len().div_ceil(PAGE_WORDS)).map(|_| OnceLock::new()).collect();
-        Self { base, words, pages }
+        Self { base, level, words, pages }
     }
 
     /// Address of the first byte.
     pub fn base(&self) -> u64 {
         self.base
+    }
+
+    /// The SIMD level that it is executed on.
+    #[inline(always)]
+    pub(crate) fn level(&self) -> Level {
+        self.level
     }
 
     /// Length in bytes.
@@ -113,7 +119,7 @@ impl Program {
     fn decode(&self, offset: u64) -> Result<&Insn, Cause> {
         let index = (offset / 4) as usize;
         let words = self.words.get(index..).filter(|words| !words.is_empty() && offset.is_multiple_of(4));
-        let insn = isa::decode(words.ok_or(Cause::BadPc)?)?;
+        let insn = isa::decode(words.ok_or(Cause::BadPc)?, self.level)?;
         let page =
             self.pages[index / PAGE_WORDS].get_or_init(|| Box::new([const { OnceLock::new() }; PAGE_WORDS]));
         Ok(page[index % PAGE_WORDS].get_or_init(|| insn))
@@ -144,7 +150,7 @@ pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Resu
             Err(cause) => return Err(Fault { cause, pc, mnemonic: None, kernel: None }),
         };
         let next = pc.wrapping_add(u64::from(insn.len_words) * 4);
-        match (insn.exec)(wave, machine, insn) {
+        match insn.exec.call(wave, machine, insn) {
             Ok(Flow::Next) => wave.pc = next,
             Ok(Flow::Jump(target)) => wave.pc = target,
             Ok(Flow::Stop(stop)) => {

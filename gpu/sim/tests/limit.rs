@@ -13,6 +13,7 @@ fn limited(threads: usize, instructions: u64) -> Gpu {
         threads: NonZero::new(threads),
         memory_bytes: Some(256 << 20),
         kernel_instructions_max: Some(instructions),
+        ..Config::default()
     };
     Gpu::new(config).unwrap()
 }

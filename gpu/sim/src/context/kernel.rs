@@ -49,7 +49,7 @@ impl Context {
     /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` for undefined symbols, `OUT_OF_MEMORY`.
     pub fn module_load(&mut self, image: &[u8]) -> HipResult<u64> {
         let mut allocated = None;
-        let module = Module::load(image, |len_bytes| {
+        let module = Module::load(image, self.gpu.level, |len_bytes| {
             let block = lock(&self.shared.state).allocator.allocate(len_bytes)?;
             allocated = Some(block.base());
             Ok(block)

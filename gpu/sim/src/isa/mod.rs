@@ -24,14 +24,15 @@ use crate::enc::smem::Smem;
 use crate::enc::sop::{Sop1, Sop2, Sopc, Sopk, Sopp};
 use crate::enc::vop::{LITERAL, Valu, Vop1, Vop2, Vop3, Vop3p, Vopc};
 use crate::fault::Cause;
-use crate::step::{Exec, Flow, Insn, Outcome};
+use crate::simd::{Level, Levels};
+use crate::step::{Flow, Insn, Outcome};
 
 /// One instruction.
 #[derive(Debug)]
 pub(crate) struct Row {
     /// The mnemonic, without `_e32` and the like.
     pub(crate) name: &'static str,
-    pub(crate) exec: Exec,
+    pub(crate) exec: Levels,
     /// There is no VOP3 form.
     pub(crate) e32_only: bool,
 }
@@ -69,8 +70,14 @@ impl IntoOutcome for Result<(), Cause> {
 
 /// A table of rows `opcode mnemonic [e32] = shape(arguments…);`. A shape is a function
 /// `(&mut Wave, &mut Machine, &Insn, arguments…)`. Two rows with one opcode do not compile.
+///
+/// Rows are compiled for each SIMD level, but for those of a table that is marked `scalar` and for atomics, which serve one lane
+/// after the other.
 macro_rules! rows {
-    ($(#[$doc:meta])* $table:ident [$n:literal] {
+    ($(#[$doc:meta])* $table:ident [$n:literal] { $($rows:tt)* }) => {
+        $crate::isa::rows! { $(#[$doc])* $table [$n] lanes { $($rows)* } }
+    };
+    ($(#[$doc:meta])* $table:ident [$n:literal] $kind:ident {
         $($op:literal $name:ident $($flag:ident)? = $shape:ident $(::<$($t:tt),*>)? ($($argument:expr),* $(,)?);)*
     }) => {
         $(#[$doc])*
@@ -80,9 +87,20 @@ macro_rules! rows {
                 assert!(table[$op].is_none(), concat!("two rows for the opcode of ", stringify!($name)));
                 table[$op] = Some($crate::isa::Row {
                     name: stringify!($name),
-                    exec: |wave, machine, insn| {
-                        $crate::isa::IntoOutcome::into_outcome(
-                            $shape $(::<$($t),*>)? (wave, machine, insn $(, $argument)*))
+                    exec: {
+                        struct Instruction;
+                        impl $crate::simd::Instruction for Instruction {
+                            #[inline(always)]
+                            fn execute(
+                                wave: &mut $crate::wave::Wave,
+                                machine: &mut $crate::step::Machine<'_>,
+                                insn: &$crate::step::Insn,
+                            ) -> $crate::step::Outcome {
+                                $crate::isa::IntoOutcome::into_outcome(
+                                    $shape $(::<$($t),*>)? (wave, machine, insn $(, $argument)*))
+                            }
+                        }
+                        $crate::isa::rows!(@levels $kind $shape)
                     },
                     e32_only: $crate::isa::rows!(@flag $($flag)?),
                 });
@@ -90,6 +108,10 @@ macro_rules! rows {
             table
         };
     };
+    (@levels scalar $shape:ident) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes atomic) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes atomic2) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes $shape:ident) => { $crate::simd::Levels::each::<Instruction>() };
     (@flag) => { false };
     (@flag e32) => { true };
 }
@@ -240,7 +262,7 @@ pub fn implemented() -> impl Iterator<Item = (&'static str, u32, &'static str)> 
 
 /// Mnemonic and length in words of the instruction that `words` begin with.
 pub fn identify(words: &[u32]) -> Result<(&'static str, usize), Cause> {
-    let insn = decode(words)?;
+    let insn = decode(words, Level::BASE)?;
     Ok((insn.row.name, insn.len_words as usize))
 }
 
@@ -275,8 +297,8 @@ fn unknown(encoding: Option<&'static str>, op: usize, code: u64) -> Cause {
     Cause::Unknown { word: code, mnemonic: encoding.and_then(|encoding| mnemonic(encoding, op)) }
 }
 
-/// Decodes the instruction that `words` begin with.
-pub(crate) fn decode(words: &[u32]) -> Result<Insn, Cause> {
+/// Decodes the instruction that `words` begin with, to be executed on `level`.
+pub(crate) fn decode(words: &[u32], level: Level) -> Result<Insn, Cause> {
     let word = *words.first().ok_or(Cause::BadPc)?;
     let second = words.get(1).copied();
     let short = u64::from(word);
@@ -352,7 +374,7 @@ pub(crate) fn decode(words: &[u32]) -> Result<Insn, Cause> {
         _ => Valu::default(),
     };
     let literal = if literal { words[total as usize - 1] } else { 0 };
-    Ok(Insn { exec: row.exec, row, code, literal, len_words: total, valu })
+    Ok(Insn { exec: row.exec.at(level), row, code, literal, len_words: total, valu })
 }
 
 /// Length in words of a 32-bit vector encoding without a literal: SDWA and DPP add one.

@@ -14,7 +14,7 @@ const MEMREALTIME_HZ: u64 = 100_000_000;
 
 rows! {
     /// SMEM.
-    SMEM [256] {
+    SMEM [256] scalar {
         0x00 s_load_dword = s_load::<1>();
         0x01 s_load_dwordx2 = s_load::<2>();
         0x02 s_load_dwordx4 = s_load::<4>();

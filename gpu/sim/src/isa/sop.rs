@@ -17,7 +17,7 @@ pub(crate) const S_SETREG_IMM32: usize = 0x14;
 
 rows! {
     /// Two sources.
-    SOP2 [128] {
+    SOP2 [128] scalar {
         0x00 s_add_u32 = sop2(u32::overflowing_add);
         0x01 s_sub_u32 = sop2(u32::overflowing_sub);
         0x02 s_add_i32 = sop2(i32::overflowing_add);
@@ -74,7 +74,7 @@ rows! {
 }
 rows! {
     /// One source.
-    SOP1 [256] {
+    SOP1 [256] scalar {
         0x00 s_mov_b32 = sop1_quiet(|a: u32| a);
         0x01 s_mov_b64 = sop1_quiet(|a: u64| a);
         0x02 s_cmov_b32 = move_if_scc::<u32>();
@@ -132,7 +132,7 @@ rows! {
 }
 rows! {
     /// Comparisons.
-    SOPC [128] {
+    SOPC [128] scalar {
         0x00 s_cmp_eq_i32 = sopc(|a: i32, b: i32| a == b);
         0x01 s_cmp_lg_i32 = sopc(|a: i32, b: i32| a != b);
         0x02 s_cmp_gt_i32 = sopc(|a: i32, b: i32| a > b);
@@ -156,7 +156,7 @@ rows! {
 }
 rows! {
     /// With a 16-bit constant.
-    SOPK [32] {
+    SOPK [32] scalar {
         0x00 s_movk_i32 = sopk_quiet(|k| i32::from(k) as u32);
         0x01 s_cmovk_i32 = sopk_if_scc(|k| i32::from(k) as u32);
         0x02 s_cmpk_eq_i32 = sopk_compare_i32(|a, k| a == k);
@@ -182,7 +182,7 @@ rows! {
 }
 rows! {
     /// Program control.
-    SOPP [128] {
+    SOPP [128] scalar {
         0x00 s_nop = nothing();
         0x01 s_endpgm = stop(Stop::End);
         0x02 s_branch = branch(|_| true);

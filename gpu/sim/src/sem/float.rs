@@ -4,11 +4,11 @@ use crate::sem::half::F16;
 
 /// `a * b + c`, rounded once.
 ///
-/// Without an FMA unit to compile for, the product is exact in f64, the sum is rounded to odd there, and f64 has enough bits
-/// more than f32 that rounding it again gives the same as rounding once.
+/// The product is exact in f64, the sum is rounded to odd there, and f64 has enough bits more than f32 that rounding it again gives
+/// the same as rounding once. Where there is an FMA unit, `f32::mul_add` gives the same.
 #[inline(always)]
 pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
-    if cfg!(target_feature = "fma") { a.mul_add(b, c) } else { fma32_to_odd(a, b, c) as f32 }
+    fma32_to_odd(a, b, c) as f32
 }
 
 /// `a * b + c`, and not 0 if it may be wrong in the last place.
@@ -17,9 +17,6 @@ pub(crate) fn fma32(a: f32, b: f32, c: f32) -> f32 {
 /// two numbers of f32, or, where those are further apart than their bits say, among denormals.
 #[inline(always)]
 pub(crate) fn fma32_nearly(a: f32, b: f32, c: f32) -> (f32, u32) {
-    if cfg!(target_feature = "fma") {
-        return (a.mul_add(b, c), 0);
-    }
     let sum = f64::from(a) * f64::from(b) + f64::from(c);
     let result = sum as f32;
     let middle = sum.to_bits() as u32 & 0x1fff_ffff == 0x1000_0000;

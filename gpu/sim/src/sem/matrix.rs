@@ -7,6 +7,7 @@
 use crate::sem::float::{fma32, fma32_nearly, fma64};
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
+use crate::simd::Level;
 
 /// What is added up.
 pub(crate) trait Sum: Copy + Default {
@@ -57,7 +58,12 @@ pub(crate) trait Elements {
     fn multiply_add(a: Self::Factor, b: Self::Factor, sum: Self::Sum) -> Self::Sum;
     /// Adds the products of one element of A and a row of B to a row of sums.
     #[inline(always)]
-    fn add_products<const N: usize>(a: Self::Factor, b: &[Self::Factor; N], sums: &mut [Self::Sum; N]) {
+    fn add_products<const N: usize>(
+        _level: Level,
+        a: Self::Factor,
+        b: &[Self::Factor; N],
+        sums: &mut [Self::Sum; N],
+    ) {
         for (sum, b) in sums.iter_mut().zip(b) {
             *sum = Self::multiply_add(a, *b, *sum);
         }
@@ -141,7 +147,13 @@ impl Elements for F32 {
         fma32(a, b, sum)
     }
     #[inline(always)]
-    fn add_products<const N: usize>(a: f32, b: &[f32; N], sums: &mut [f32; N]) {
+    fn add_products<const N: usize>(level: Level, a: f32, b: &[f32; N], sums: &mut [f32; N]) {
+        if level.has_fma() {
+            for (sum, b) in sums.iter_mut().zip(b) {
+                *sum = a.mul_add(*b, *sum);
+            }
+            return;
+        }
         let mut doubt = 0;
         let mut nearly = [0.0; N];
         for lane in 0..N {

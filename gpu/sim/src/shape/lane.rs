@@ -38,6 +38,7 @@ pub(crate) fn writelane(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
 }
 
 /// Exchanges two VGPRs.
+#[inline(always)]
 pub(crate) fn swap(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let first = usize::from(insn.valu.vdst);
     let second = usize::from(insn.valu.src[0].saturating_sub(VGPR));
@@ -53,12 +54,14 @@ fn acc_source(wave: &Wave, insn: &Insn) -> usize {
 }
 
 /// AccVGPR to VGPR.
+#[inline(always)]
 pub(crate) fn acc_read(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let values = *wave.row(acc_source(wave, insn));
     wave.write_row(usize::from(insn.valu.vdst), wave.exec(), &values);
 }
 
 /// VGPR, scalar or constant to AccVGPR.
+#[inline(always)]
 pub(crate) fn acc_write(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let place = source(wave, insn, 0, Kind::B32);
     let values = *wave.place(place);
@@ -66,6 +69,7 @@ pub(crate) fn acc_write(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
 }
 
 /// AccVGPR to AccVGPR.
+#[inline(always)]
 pub(crate) fn acc_move(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let values = *wave.row(acc_source(wave, insn));
     wave.write_row(wave.accum_offset + usize::from(insn.valu.vdst), wave.exec(), &values);

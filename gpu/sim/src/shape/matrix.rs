@@ -67,11 +67,13 @@ fn result_place<S: Sum, const M: usize, const N: usize>(i: usize, block: usize) 
 }
 
 /// M by N by K, in `B` blocks.
+#[inline(always)]
 pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements>(
     wave: &mut Wave,
-    _: &mut Machine<'_>,
+    machine: &mut Machine<'_>,
     insn: &Insn,
 ) {
+    let level = machine.program.level();
     let code = Mai(insn.code);
     let is_double = <T::Sum as Sum>::WORDS == 2;
     let width = if is_double { Width::Double } else { Width::W32 };
@@ -107,7 +109,7 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
                 *sum = if sign(2) == 0 { T::Sum::from_bits(bits) } else { T::Sum::from_bits(bits).negated() };
             }
             for (factor, column) in rows[i].iter().zip(&columns) {
-                T::add_products(*factor, column, row);
+                T::add_products(level, *factor, column, row);
             }
         }
     }

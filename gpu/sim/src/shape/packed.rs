@@ -1,7 +1,7 @@
 //! Packed instructions: two results a lane, each from the halves (or the registers of a pair) that op_sel chooses.
 
 use crate::enc::vop::VGPR;
-use crate::sem::float::{clamp, fma32};
+use crate::sem::float::clamp;
 use crate::sem::half::F16;
 use crate::shape::fused::fma_row;
 use crate::shape::operand::{Width, scalar};
@@ -257,16 +257,19 @@ pub(crate) fn pk2_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl
 }
 
 /// Fused multiply-add of f32 pairs.
-pub(crate) fn pk_fma_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
+#[inline(always)]
+pub(crate) fn pk_fma_f32(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
+    let level = machine.program.level();
     let a = pair_of(wave, insn, 0);
     let b = pair_of(wave, insn, 1);
     let c = pair_of(wave, insn, 2);
-    let low = fma_row(wave.place(a.0), wave.place(b.0), wave.place(c.0));
-    let high = fma_row(wave.place(a.1), wave.place(b.1), wave.place(c.1));
+    let low = fma_row(level, wave.place(a.0), wave.place(b.0), wave.place(c.0));
+    let high = fma_row(level, wave.place(a.1), wave.place(b.1), wave.place(c.1));
     store_pair(wave, insn, low, high);
 }
 
 /// A register of the first pair, and one of the second: op_sel chooses both.
+#[inline(always)]
 pub(crate) fn pk_mov(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let (low, _) = pair_of(wave, insn, 0);
     let low = *wave.place(low);
@@ -280,7 +283,8 @@ pub(crate) fn pk_mov(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
 }
 
 /// Three sources, each f32 or, where op_sel_hi says so, the half of a register that op_sel chooses.
-fn mixed(wave: &mut Wave, insn: &Insn) -> [f32; LANES] {
+#[inline(always)]
+fn mixed(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn) -> Row {
     let valu = insn.valu;
     let places: [usize; 3] = std::array::from_fn(|n| {
         let is_half = valu.op_sel_hi >> n & 1 != 0;
@@ -294,21 +298,22 @@ fn mixed(wave: &mut Wave, insn: &Insn) -> [f32; LANES] {
         }
         target
     });
-    let [a, b, c] = places.map(|place| wave.place(place).map(f32::from_bits));
-    std::array::from_fn(|lane| fma32(a[lane], b[lane], c[lane]))
+    let [a, b, c] = places.map(|place| wave.place(place));
+    fma_row(machine.program.level(), a, b, c)
 }
 
 /// Fused multiply-add of mixed sources.
-pub(crate) fn fma_mix(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
-    let out = mixed(wave, insn).map(f32::to_bits);
+#[inline(always)]
+pub(crate) fn fma_mix(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
+    let out = mixed(wave, machine, insn);
     let out = finish_f32(wave, insn, out);
     store_bits(wave, insn, &out);
 }
 
 /// The same to one half of the destination, whose other one stays.
 #[inline(always)]
-pub(crate) fn fma_mix_half(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, shift: u32) {
-    let out = mixed(wave, insn).map(|value| u32::from(F16::from_f32(value).0));
+pub(crate) fn fma_mix_half(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, shift: u32) {
+    let out = mixed(wave, machine, insn).map(|bits| u32::from(F16::from_f32(f32::from_bits(bits)).0));
     let out = F16::finish(wave, insn, out);
     let old = wave.row(destination(wave, insn));
     let out = std::array::from_fn(|lane| old[lane] & !(0xffff << shift) | out[lane] << shift);

@@ -6,6 +6,7 @@ use std::time::Instant;
 use hipr_sim::fault::Fault;
 use hipr_sim::lds::{Lds, Scratch};
 use hipr_sim::mem::{Block, Space};
+use hipr_sim::simd::Level;
 use hipr_sim::step::{Machine, Program, Stop, run};
 use hipr_sim::wave::{LANES, Wave};
 
@@ -52,7 +53,7 @@ impl Bench {
     /// Runs at most `budget` instructions of `words` and an `s_endpgm`.
     pub(crate) fn try_run_for(&mut self, words: &[u32], budget: u64) -> Result<Stop, Fault> {
         let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
-        let program = Program::new(&code, CODE);
+        let program = Program::new(&code, CODE, Level::chosen().expect("a level of this processor"));
         self.wave.pc = CODE;
         let mut machine = Machine {
             space: &self.space,

@@ -17,6 +17,7 @@ static GPU: LazyLock<Gpu> = LazyLock::new(|| {
         threads: NonZero::new(1),
         memory_bytes: Some(16 << 20),
         kernel_instructions_max: Some(INSTRUCTIONS_MAX),
+        ..Config::default()
     };
     Gpu::new(config).expect("a thread for the emulator")
 });

@@ -7,6 +7,7 @@ use hipr_code_object::{CodeObject, KernelDescriptor};
 use hipr_proto::HipError;
 use hipr_sim::lds::{Lds, Scratch};
 use hipr_sim::mem::{Block, Space};
+use hipr_sim::simd::Level;
 use hipr_sim::step::{Machine, Program, Stop, run};
 use hipr_sim::wave::{EXEC, LANES, M0, Mode, Wave};
 use hipr_sim::{Args, Launch, MemoryKind, Param, Region, isa};
@@ -114,7 +115,7 @@ fn wave(choices: &mut Choices<'_>) {
 
     let words = program(choices);
     let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
-    let program = Program::new(&code, CODE);
+    let program = Program::new(&code, CODE, Level::chosen().expect("a level of this processor"));
     let space = Space::of_block(Block::new(MEMORY, MEMORY_BYTES.into()).expect("16 KiB of host memory"));
     let (mut lds, mut scratch) = (Lds::new(lds_bytes), Scratch::new(scratch_bytes));
     let clock_start = Instant::now();

@@ -207,6 +207,7 @@ pub(crate) fn exchange2<B: Bits, const STEP: usize>(
 }
 
 /// Loads a word for each lane from M0 plus the offset on.
+#[inline(always)]
 pub(crate) fn read_by_lane(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
     check_local(insn)?;
     let code = Ds(insn.code);
@@ -240,6 +241,7 @@ pub(crate) fn count_lanes(
 
 /// Each lane pushes its value to the lane that its address names; lanes that nobody names get 0, of several pushes the one
 /// from the highest lane counts.
+#[inline(always)]
 pub(crate) fn permute(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
     check_local(insn)?;
     let lanes = wave.exec();
@@ -285,12 +287,14 @@ fn pull(
 }
 
 /// Each lane pulls the value of the lane that its address names.
+#[inline(always)]
 pub(crate) fn permute_back(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
     let code = Ds(insn.code);
     pull(wave, insn, code.data0(), |wave, lane| lane_at(wave.row(code.addr())[lane], code))
 }
 
 /// Each lane pulls the value of the lane that the offset's pattern names.
+#[inline(always)]
 pub(crate) fn swizzle(
     wave: &mut Wave,
     _: &mut Machine<'_>,

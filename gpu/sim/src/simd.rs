@@ -1,0 +1,203 @@
+//! SIMD levels: every vector instruction is compiled once for each, and the machine says which one runs.
+//!
+//! This is the crate's one place with unsafe code. A function that was compiled for a processor with AVX2 must not run on one
+//! without: a [`Level`] exists only where the processor has it, and an [`Exec`] only for a level.
+#![allow(unsafe_code, reason = "to call what was compiled for a processor's extensions")]
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::step::{Insn, Machine, Outcome};
+use crate::wave::Wave;
+
+/// A set of instructions that this processor has: the psABI's baseline, x86-64-v3 (AVX2, FMA, F16C) or x86-64-v4 (AVX-512).
+/// Results are the same on all levels, to the bit.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level(Set);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Set {
+    Base,
+    V3,
+    V4,
+}
+
+/// The variable that chooses a level in place of the best one.
+const VARIABLE: &str = "HIPR_SIM_SIMD";
+
+impl Level {
+    /// What every processor has that this program was compiled for.
+    pub const BASE: Self = Self(Set::Base);
+
+    /// All levels that this processor has, the lowest first.
+    pub fn available() -> impl Iterator<Item = Self> {
+        [(Set::Base, true), (Set::V3, has_v3()), (Set::V4, has_v3() && has_v4())]
+            .into_iter()
+            .filter_map(|(set, available)| available.then_some(Self(set)))
+    }
+
+    /// What the variable `HIPR_SIM_SIMD` names (`base`, `v3` or `v4`); without it the highest level that this processor has.
+    ///
+    /// # Errors
+    /// When the variable names no level, or one that this processor does not have.
+    pub fn chosen() -> Result<Self, UnavailableLevel> {
+        match std::env::var(VARIABLE) {
+            Ok(name) => name.parse(),
+            Err(std::env::VarError::NotPresent) => Ok(Self::available().last().unwrap_or(Self::BASE)),
+            Err(std::env::VarError::NotUnicode(name)) => Err(UnavailableLevel(name.to_string_lossy().into())),
+        }
+    }
+
+    /// Its name: `base`, `v3` or `v4`.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Set::Base => "base",
+            Set::V3 => "v3",
+            Set::V4 => "v4",
+        }
+    }
+
+    /// Whether `f32::mul_add` is one instruction on it.
+    #[inline(always)]
+    pub(crate) fn has_fma(self) -> bool {
+        self.0 != Set::Base
+    }
+}
+
+impl fmt::Debug for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Level {
+    type Err = UnavailableLevel;
+
+    fn from_str(name: &str) -> Result<Self, UnavailableLevel> {
+        Self::available().find(|level| level.name() == name).ok_or_else(|| UnavailableLevel(name.to_owned()))
+    }
+}
+
+/// A name that is no level, or no level of this processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnavailableLevel(String);
+
+impl fmt::Display for UnavailableLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{VARIABLE}: {:?} is none of this processor's SIMD levels:", self.0)?;
+        Level::available().try_for_each(|level| write!(f, " {}", level.name()))
+    }
+}
+
+impl std::error::Error for UnavailableLevel {}
+
+#[cfg(target_arch = "x86_64")]
+fn has_v3() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx2")
+        && has!("fma")
+        && has!("f16c")
+        && has!("bmi1")
+        && has!("bmi2")
+        && has!("lzcnt")
+        && has!("movbe")
+        && has!("popcnt")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_v4() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx512f") && has!("avx512bw") && has!("avx512cd") && has!("avx512dq") && has!("avx512vl")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_v3() -> bool {
+    false
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_v4() -> bool {
+    false
+}
+
+/// What an instruction does, for whatever level it is compiled for.
+pub(crate) trait Instruction {
+    fn execute(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome;
+}
+
+type Compiled = unsafe fn(&mut Wave, &mut Machine<'_>, &Insn) -> Outcome;
+
+/// An instruction, compiled for each level.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Levels {
+    base: Compiled,
+    v3: Compiled,
+    v4: Compiled,
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
+fn v3<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome {
+    I::execute(wave, machine, insn)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+fn v4<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome {
+    I::execute(wave, machine, insn)
+}
+
+impl Levels {
+    /// `I` for each level: for what is done to 64 lanes.
+    pub(crate) const fn each<I: Instruction>() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            Self { base: I::execute, v3: v3::<I>, v4: v4::<I> }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Self::one::<I>()
+    }
+
+    /// `I` once for all levels: for what has nothing to gain.
+    pub(crate) const fn one<I: Instruction>() -> Self {
+        Self { base: I::execute, v3: I::execute, v4: I::execute }
+    }
+
+    /// The one for `level`.
+    pub(crate) fn at(self, level: Level) -> Exec {
+        Exec(match level.0 {
+            Set::Base => self.base,
+            Set::V3 => self.v3,
+            Set::V4 => self.v4,
+        })
+    }
+}
+
+/// What an instruction does, for a level that this processor has: one call serves all lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exec(Compiled);
+
+impl Exec {
+    #[inline(always)]
+    pub(crate) fn call(self, wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome {
+        // SAFETY: the function was compiled for a level's extensions (`Levels::each`, `Levels::one`), it was chosen by a `Level`
+        // of that kind (`Levels::at`), and there are only levels that this processor has (`Level::available`).
+        unsafe { (self.0)(wave, machine, insn) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Level;
+
+    #[test]
+    fn levels_are_found_by_their_names() {
+        for level in Level::available() {
+            assert_eq!(level.name().parse(), Ok(level));
+        }
+        assert_eq!(Level::available().next(), Some(Level::BASE));
+        let error = "v9".parse::<Level>().unwrap_err();
+        assert!(error.to_string().starts_with("HIPR_SIM_SIMD: \"v9\" is none"), "{error}");
+    }
+}
