@@ -272,6 +272,27 @@ pub struct BlockSize {
     pub block_size: i32,
 }
 
+/// Pools of memory in stream order that the device keeps itself (HIP API: hipMemPool_t). Handles come checked, as a context's do.
+pub trait MemPools {
+    /// A pool of a device's memory that holds at most so many bytes, 0 for no limit (HIP API: hipMemPoolCreate).
+    fn create(&mut self, device: i32, max_size_bytes: u64) -> HipResult<u64>;
+
+    /// Destroys a pool; what is allocated from it lives on (HIP API: hipMemPoolDestroy).
+    fn destroy(&mut self, pool: u64) -> HipResult<()>;
+
+    /// HIP API: hipMemPoolGetAttribute.
+    fn attribute(&mut self, pool: u64, attribute: i32) -> HipResult<u64>;
+
+    /// HIP API: hipMemPoolSetAttribute.
+    fn set_attribute(&mut self, pool: u64, attribute: i32, value: u64) -> HipResult<()>;
+
+    /// Gives memory that is not in use back until the pool holds no more than that (HIP API: hipMemPoolTrimTo).
+    fn trim(&mut self, pool: u64, min_bytes_to_hold: u64) -> HipResult<()>;
+
+    /// Allocates from a pool, as [`Context::malloc_async`]. It is freed as all memory (HIP API: hipMallocFromPoolAsync).
+    fn malloc(&mut self, size_bytes: u64, pool: u64, stream: u64) -> HipResult<u64>;
+}
+
 /// One client's GPUs. See the [module](self) for the three rules; dropping a context stops its work and releases everything.
 ///
 /// Methods with a default body are those that a device may lack; the default is `NOT_SUPPORTED` unless its text says otherwise.
@@ -351,6 +372,12 @@ pub trait Context: Send {
 
     /// Frees in stream order (HIP API: hipFreeAsync).
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()>;
+
+    /// The device's own pools. The default is a device without: the session keeps pools for it, with
+    /// [`malloc_async`](Self::malloc_async) and [`free_async`](Self::free_async).
+    fn mem_pools(&mut self) -> Option<&mut dyn MemPools> {
+        None
+    }
 
     /// How managed memory will be used (HIP API: hipMemAdvise). The default is a device to which that makes no difference.
     fn advise(&mut self, _ptr: u64, _len_bytes: u64, _advice: i32, _device: i32) -> HipResult<()> {

@@ -1,7 +1,7 @@
 //! What each operation does: the routing table, one row per operation.
 //!
-//! A row names the function that carries an operation out; the functions are in the rooms `device`, `memory`, `copy`,
-//! `stream`, `module` and `launch`. An operation that is in the protocol and not here does not compile
+//! A row names the function that carries an operation out; the functions are in the rooms `device`, `memory`, `pool`,
+//! `copy`, `stream`, `module` and `launch`. An operation that is in the protocol and not here does not compile
 //! ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one answer,
 //! `NOT_SUPPORTED`, with the operations that nobody knows.
 
@@ -10,6 +10,7 @@ mod device;
 mod launch;
 mod memory;
 mod module;
+mod pool;
 mod stream;
 
 use hipr_io::ConnId;
@@ -102,7 +103,13 @@ impl Call<'_> {
     fn check_memory(&mut self, size_bytes: u64) -> HipResult<()> {
         self.check_room(1)?;
         let max = self.limits.memory_max_bytes;
-        if self.owned.memory_bytes().saturating_add(size_bytes) <= max {
+        let fits = |owned: &Owned| owned.memory_bytes().saturating_add(size_bytes) <= max;
+        if fits(self.owned) {
+            return Ok(());
+        }
+        let (pools, context) = self.owned.pools()?;
+        pools.release_idle(context)?;
+        if fits(self.owned) {
             return Ok(());
         }
         Err(self.owned.refuse(self.conn, "memory_max_bytes", max))
@@ -152,7 +159,16 @@ pub(crate) fn needs_device(op: Opcode) -> bool {
     )
 }
 
-/// The answer to operations that this worker does not have.
+/// The answer to operations that this worker does not have:
+///
+/// - `IPC_*`. HIP's handles pass memory and events between processes of one machine, by 64 bytes whose meaning is the driver's: who
+///   forges some names what is another's, and a worker has no room in them for a secret of its own. A session must not name what it
+///   does not own (HIPR 1.0, rule 7), and has nothing to share: contexts of the emulator are address spaces of their own, sessions of
+///   one process may not open each other's handles (HIP API: hipIpcOpenMemHandle), and a process per session is there to keep them
+///   apart.
+/// - `SMI_GET_GPU_METRICS`. Temperatures, clocks and power are known to a management library and not to HIP; an emulated device has
+///   none, and numbers that nobody measured help no one.
+/// - Graphs and callbacks.
 fn not_supported() -> HipResult<Step> {
     Err(HipError::NOT_SUPPORTED)
 }
@@ -220,7 +236,7 @@ impl Visit for Call<'_> {
         malloc_host(MallocHost) = memory::malloc_host;
         free_host(FreeHost) = memory::free_host;
         malloc_managed(MallocManaged) = memory::malloc_managed;
-        malloc_async(MallocAsync) = memory::malloc_async;
+        malloc_async(MallocAsync) = pool::malloc_from_current;
         free_async(FreeAsync) = memory::free_async;
         malloc_batch(MallocBatch) = memory::malloc_batch;
         mem_alloc_pitch(MemAllocPitch) = memory::malloc_pitch;
@@ -234,8 +250,20 @@ impl Visit for Call<'_> {
         pointer_get_attribute(PointerGetAttribute) = memory::pointer_attribute;
         mem_ptr_get_info(MemPtrGetInfo) = memory::pointer_size;
         host_get_device_pointer(HostGetDevicePointer) = memory::device_pointer;
+        host_register(HostRegister) = memory::register;
+        host_unregister(HostUnregister) = memory::unregister;
         mem_advise(MemAdvise) = memory::advise;
         mem_prefetch_async(MemPrefetchAsync) = memory::prefetch;
+
+        mem_pool_create(MemPoolCreate) = pool::create;
+        mem_pool_destroy(MemPoolDestroy) = pool::destroy;
+        mem_pool_set_attribute(MemPoolSetAttribute) = pool::set_attribute;
+        mem_pool_get_attribute(MemPoolGetAttribute) = pool::attribute;
+        malloc_from_pool_async(MallocFromPoolAsync) = pool::malloc;
+        mem_pool_trim_to(MemPoolTrimTo) = pool::trim;
+        device_get_default_mem_pool(DeviceGetDefaultMemPool) = pool::default_of;
+        device_set_mem_pool(DeviceSetMemPool) = pool::set_current;
+        device_get_mem_pool(DeviceGetMemPool) = pool::current_of;
 
         memcpy(Memcpy) = copy::flat;
         memcpy_async(Memcpy) = |call: &mut Self, r| copy::unawaited(copy::flat(call, r));
@@ -304,17 +332,6 @@ impl Visit for Call<'_> {
         ipc_close_mem_handle(IpcCloseMemHandle),
         ipc_get_event_handle(IpcGetEventHandle),
         ipc_open_event_handle(IpcOpenEventHandle),
-        mem_pool_create(MemPoolCreate),
-        mem_pool_destroy(MemPoolDestroy),
-        mem_pool_set_attribute(MemPoolSetAttribute),
-        mem_pool_get_attribute(MemPoolGetAttribute),
-        malloc_from_pool_async(MallocFromPoolAsync),
-        mem_pool_trim_to(MemPoolTrimTo),
-        device_get_default_mem_pool(DeviceGetDefaultMemPool),
-        device_set_mem_pool(DeviceSetMemPool),
-        device_get_mem_pool(DeviceGetMemPool),
-        host_register(HostRegister),
-        host_unregister(HostUnregister),
         stream_update_capture_dependencies(StreamUpdateCaptureDependencies),
         stream_begin_capture(StreamBeginCapture),
         stream_end_capture(StreamEndCapture),

@@ -5,6 +5,7 @@
 //! [`Session::turn`].
 
 mod owned;
+mod pools;
 mod state;
 
 use std::cell::Cell;

@@ -16,6 +16,7 @@ mod device;
 mod memory;
 mod module;
 mod pinned;
+mod pool;
 mod stream;
 
 use std::cell::Cell;
@@ -57,6 +58,8 @@ pub struct Owner {
     modules: BTreeMap<u64, Module>,
     /// Handle to module.
     functions: BTreeMap<u64, u64>,
+    /// Handle to device.
+    pools: BTreeMap<u64, i32>,
     pinned: Vec<Pinned>,
     /// Markers to be used again.
     spare: Vec<Marker>,
@@ -77,6 +80,7 @@ impl Owner {
             events: BTreeMap::new(),
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
+            pools: BTreeMap::new(),
             pinned: Vec::new(),
             spare: Vec::new(),
             retired: Vec::new(),
@@ -146,6 +150,7 @@ impl Owner {
         for (ptr, memory) in std::mem::take(&mut self.memory) {
             Self::note(self.free_now(ptr, &memory));
         }
+        self.release_pools();
         for pinned in std::mem::take(&mut self.pinned) {
             Self::note(self.unpin(pinned));
         }

@@ -12,6 +12,8 @@ const SHARED_MEM_CONFIG_MAX: i32 = 2;
 /// HIP API: hipDeviceP2PAttr.
 const P2P_PERFORMANCE_RANK: i32 = 0;
 const P2P_MAX: i32 = 3;
+/// HIP API: hipDeviceAttributeMemoryPoolsSupported.
+const ATTRIBUTE_MEMORY_POOLS: i32 = 88;
 /// PCI vendor of AMD.
 const VENDOR_AMD: u32 = 0x1002;
 
@@ -68,6 +70,10 @@ pub(super) fn properties(call: &mut Call<'_>, r: GetDeviceProperties) -> HipResu
 
 pub(super) fn attribute(call: &mut Call<'_>, r: DeviceGetAttribute) -> HipResult<Step> {
     let device = check_device(call, r.device_id)?;
+    // The session keeps pools for a device that has none.
+    if r.attribute == ATTRIBUTE_MEMORY_POOLS && call.context()?.mem_pools().is_none() {
+        return call.reply(DeviceGetAttributeReply { value: 1 });
+    }
     let value = call.context_ref()?.attribute(device, r.attribute)?;
     call.reply(DeviceGetAttributeReply { value })
 }

@@ -10,6 +10,8 @@ use crate::session::{Allocation, Origin};
 
 /// Rows of a pitched allocation start at multiples of this many bytes.
 const PITCH_ALIGN: u64 = 256;
+/// HIP API: hipHostRegisterPortable, Mapped, IoMemory, ReadOnly.
+const REGISTER_FLAGS: u32 = 1 | 2 | 4 | 8;
 /// HIP API: hipMemAllocPitch takes elements of 4, 8 or 16 bytes.
 const PITCH_ELEMENTS: [u32; 3] = [4, 8, 16];
 
@@ -18,15 +20,28 @@ fn allocate(call: &mut Call<'_>, size_bytes: u64, kind: MemoryKind, flags: u32) 
     if size_bytes == 0 {
         return Ok(0);
     }
-    call.check_memory(size_bytes)?;
-    let base = call.context()?.malloc(size_bytes, kind, flags)?;
-    add(call, base, size_bytes, kind, flags)
+    let base = allocate_some(call, size_bytes, kind, flags)?;
+    add(call, Allocation { base, size_bytes, kind, flags, device: 0, origin: Origin::Client })
 }
 
-fn add(call: &mut Call<'_>, base: u64, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64> {
+/// Allocates more than no bytes; what pools hold for nobody is given back for it where there is no room.
+fn allocate_some(call: &mut Call<'_>, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64> {
+    call.check_memory(size_bytes)?;
+    let (pools, context) = call.owned.pools()?;
+    match context.malloc(size_bytes, kind, flags) {
+        Err(HipError::OUT_OF_MEMORY) if pools.spare_bytes() > 0 => {
+            pools.release_idle(context)?;
+            context.malloc(size_bytes, kind, flags)
+        }
+        result => result,
+    }
+}
+
+/// Adds an allocation on the current device; its address.
+pub(super) fn add(call: &mut Call<'_>, allocation: Allocation) -> HipResult<u64> {
     let device = call.context_ref()?.device();
-    call.owned.add_allocation(Allocation { base, size_bytes, kind, flags, device, origin: Origin::Client });
-    Ok(base)
+    call.owned.add_allocation(Allocation { device, ..allocation });
+    Ok(allocation.base)
 }
 
 pub(super) fn malloc(call: &mut Call<'_>, r: Malloc) -> HipResult<Step> {
@@ -47,17 +62,6 @@ pub(super) fn malloc_managed(call: &mut Call<'_>, r: MallocManaged) -> HipResult
     call.reply(MallocManagedReply { device_ptr })
 }
 
-pub(super) fn malloc_async(call: &mut Call<'_>, r: MallocAsync) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
-    if r.size == 0 {
-        return call.reply(MallocAsyncReply { device_ptr: 0 });
-    }
-    call.check_memory(r.size)?;
-    let base = call.context()?.malloc_async(r.size, r.stream)?;
-    let device_ptr = add(call, base, r.size, MemoryKind::Device, 0)?;
-    call.reply(MallocAsyncReply { device_ptr })
-}
-
 /// All or none: with the error of one the others are freed again.
 pub(super) fn malloc_batch(call: &mut Call<'_>, r: MallocBatch) -> HipResult<Step> {
     let count = usize::try_from(r.count).unwrap_or(usize::MAX);
@@ -69,8 +73,7 @@ pub(super) fn malloc_batch(call: &mut Call<'_>, r: MallocBatch) -> HipResult<Ste
             (Ok(ptr), Some(place)) => *place = ptr,
             (result, _) => {
                 for ptr in ptrs.into_iter().filter(|&ptr| ptr != 0) {
-                    call.owned.remove_allocation(ptr);
-                    call.context()?.free_async(ptr, 0)?;
+                    call.owned.free_async(ptr, 0)?;
                 }
                 return Err(result.err().unwrap_or(HipError::INVALID_VALUE));
             }
@@ -115,8 +118,7 @@ pub(super) fn free_async(call: &mut Call<'_>, r: FreeAsync) -> HipResult<Step> {
     call.owned.check_stream(r.stream)?;
     if r.device_ptr != 0 {
         call.owned.freeable(r.device_ptr)?;
-        call.context()?.free_async(r.device_ptr, r.stream)?;
-        call.owned.remove_allocation(r.device_ptr);
+        call.owned.free_async(r.device_ptr, r.stream)?;
     }
     call.done()
 }
@@ -179,7 +181,8 @@ pub(super) fn pointer_attribute(call: &mut Call<'_>, r: PointerGetAttribute) -> 
         11 => allocation.base,
         12 => allocation.size_bytes,
         13 => 1,
-        1 | 5 | 6 | 10 | 14..=17 => return Err(HipError::NOT_SUPPORTED),
+        17 => call.owned.pool_of(allocation.base),
+        1 | 5 | 6 | 10 | 14..=16 => return Err(HipError::NOT_SUPPORTED),
         _ => return Err(HipError::INVALID_VALUE),
     };
     call.reply(PointerGetAttributeReply { data })
@@ -190,8 +193,36 @@ pub(super) fn pointer_size(call: &mut Call<'_>, r: MemPtrGetInfo) -> HipResult<S
     call.reply(MemPtrGetInfoReply { size })
 }
 
-/// Host memory of the worker has one address for host and device.
+/// Memory of the client's process is out of the worker's reach. What is registered gets host memory of the worker that stands for
+/// it: kernels reach that, HOST_GET_DEVICE_POINTER gives its address, and the client copies between the two. (HIP API:
+/// hipHostRegister. A client that keeps such memory on both sides anyway, as hipr's own does, need not ask.)
+pub(super) fn register(call: &mut Call<'_>, r: HostRegister) -> HipResult<Step> {
+    let HostRegister { host_ptr, size_bytes, flags } = r;
+    let ends = host_ptr.checked_add(size_bytes).is_some();
+    if host_ptr == 0 || size_bytes == 0 || !ends || flags & !REGISTER_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if call.owned.is_registered(host_ptr, size_bytes) {
+        return Err(HipError::HOST_MEMORY_ALREADY_REGISTERED);
+    }
+    let (kind, origin) = (MemoryKind::Host, Origin::Registered);
+    let base = allocate_some(call, size_bytes, kind, 0)?;
+    add(call, Allocation { base, size_bytes, kind, flags, device: 0, origin })?;
+    call.owned.register(host_ptr, size_bytes, base);
+    call.done()
+}
+
+/// Takes the address that was registered.
+pub(super) fn unregister(call: &mut Call<'_>, r: HostUnregister) -> HipResult<Step> {
+    let base = call.owned.unregister(r.host_ptr).ok_or(HipError::HOST_MEMORY_NOT_REGISTERED)?;
+    Ok(Step::Free(base))
+}
+
+/// Host memory of the worker has one address for host and device; memory of the client's has another here.
 pub(super) fn device_pointer(call: &mut Call<'_>, r: HostGetDevicePointer) -> HipResult<Step> {
+    if let Some(device_ptr) = call.owned.registered_at(r.host_ptr).filter(|_| r.flags == 0) {
+        return call.reply(HostGetDevicePointerReply { device_ptr });
+    }
     if r.flags != 0 || call.owned.allocation_at(r.host_ptr)?.kind == MemoryKind::Device {
         return Err(HipError::INVALID_VALUE);
     }

@@ -24,7 +24,9 @@ fn create_one(call: &mut Call<'_>, flags: u32, priority: i32) -> HipResult<u64> 
 fn destroy_one(call: &mut Call<'_>, stream: u64) -> HipResult<()> {
     call.owned.check_own_stream(stream)?;
     call.owned.remove_stream(stream);
-    call.context()?.stream_destroy(stream)
+    let (pools, context) = call.owned.pools()?;
+    let released = pools.forget_stream(context, stream);
+    context.stream_destroy(stream).and(released)
 }
 
 pub(super) fn create(call: &mut Call<'_>, r: StreamCreate) -> HipResult<Step> {

@@ -11,6 +11,8 @@ use hipr_proto::{HipError, HipResult};
 use crate::device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
 use crate::dispatch::Settings;
 
+use super::pools::Pools;
+
 /// The last of the stream handles that exist without being created: 0 and 1 the null stream, 2 the per-thread stream.
 const STREAM_PREDEFINED_MAX: u64 = 2;
 
@@ -21,6 +23,8 @@ pub(crate) enum Origin {
     Client,
     /// A variable of a module.
     Module(u64),
+    /// It stands for memory of the client's process that is registered.
+    Registered,
 }
 
 /// A range of memory that the client may name.
@@ -37,7 +41,7 @@ pub(crate) struct Allocation {
 impl Allocation {
     /// Bytes that count against the session's limit; a module's variables count with the module.
     fn counted_bytes(&self) -> u64 {
-        if self.origin == Origin::Client { self.size_bytes } else { 0 }
+        if matches!(self.origin, Origin::Module(_)) { 0 } else { self.size_bytes }
     }
 }
 
@@ -58,6 +62,9 @@ pub(crate) struct Owned {
     /// Modules, with the bytes that their code objects occupy.
     modules: BTreeMap<u64, u64>,
     functions: BTreeMap<u64, Function>,
+    pools: Pools,
+    /// Registered memory of the client's process: its address there, to its length and what stands for it here.
+    registered: BTreeMap<u64, (u64, u64)>,
     staged: BTreeMap<u64, usize>,
     staged_bytes: usize,
     /// Bytes of the client's allocations and modules.
@@ -100,7 +107,7 @@ impl Owned {
 
     /// Bytes that count against the session's limit of memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory_bytes
+        self.memory_bytes.saturating_add(self.pools.spare_bytes())
     }
 
     /// The error for what would exceed `limit`, which is `max`. A client that goes on trying is logged once.
@@ -148,10 +155,57 @@ impl Owned {
         found.ok_or(HipError::INVALID_VALUE)
     }
 
-    /// Forgets an allocation.
+    /// Forgets an allocation, which is the device's again.
     pub(crate) fn remove_allocation(&mut self, ptr: u64) {
         let gone = self.allocations.remove(&ptr);
         self.uncount(gone);
+        if let Ok((pools, context)) = self.pools() {
+            pools.freed(context, ptr);
+        }
+    }
+
+    /// The pools, and the context that they take from.
+    pub(crate) fn pools(&mut self) -> HipResult<(&mut Pools, &mut dyn Context)> {
+        let context = self.context.as_deref_mut().ok_or(HipError::NOT_INITIALIZED)?;
+        Ok((&mut self.pools, context))
+    }
+
+    /// Frees an allocation in stream order.
+    pub(crate) fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
+        let (pools, context) = self.pools()?;
+        pools.free(context, ptr, stream)?;
+        let gone = self.allocations.remove(&ptr);
+        self.uncount(gone);
+        Ok(())
+    }
+
+    /// The pool that an allocation is from; 0 for none.
+    pub(crate) fn pool_of(&self, base: u64) -> u64 {
+        self.pools.pool_of(base).unwrap_or(0)
+    }
+
+    /// What stands for the byte at `host_ptr` of the client's process, if that is registered.
+    pub(crate) fn registered_at(&self, host_ptr: u64) -> Option<u64> {
+        let (start, &(size_bytes, base)) = self.registered.range(..=host_ptr).next_back()?;
+        let offset = host_ptr - start;
+        (offset < size_bytes).then_some(base + offset)
+    }
+
+    /// Whether any of these bytes (more than 0) of the client's process is registered.
+    pub(crate) fn is_registered(&self, host_ptr: u64, size_bytes: u64) -> bool {
+        let last = host_ptr.saturating_add(size_bytes - 1);
+        let before = self.registered.range(..=last).next_back();
+        before.is_some_and(|(start, &(size_bytes, _))| start + (size_bytes - 1) >= host_ptr)
+    }
+
+    /// The allocation at `base` stands for memory of the client's process.
+    pub(crate) fn register(&mut self, host_ptr: u64, size_bytes: u64, base: u64) {
+        self.registered.insert(host_ptr, (size_bytes, base));
+    }
+
+    /// It does so no more; `None` if none does.
+    pub(crate) fn unregister(&mut self, host_ptr: u64) -> Option<u64> {
+        self.registered.remove(&host_ptr).map(|(_, base)| base)
     }
 
     /// Checks that a region lies in one allocation. An empty one lies anywhere.
@@ -170,7 +224,7 @@ impl Owned {
     /// How many handles and allocations there are.
     pub(crate) fn handles(&self) -> usize {
         let (memory, modules) = (self.allocations.len(), self.modules.len() + self.functions.len());
-        memory + modules + self.streams.len() + self.events.len()
+        memory + modules + self.streams.len() + self.events.len() + self.pools.len()
     }
 
     /// Checks a stream that work can be put on.
@@ -207,6 +261,11 @@ impl Owned {
     /// Forgets an event.
     pub(crate) fn remove_event(&mut self, event: u64) {
         self.events.remove(&event);
+    }
+
+    /// Checks a pool.
+    pub(crate) fn check_pool(&self, pool: u64) -> HipResult<()> {
+        if self.pools.contains(pool) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
     }
 
     /// Checks a module.

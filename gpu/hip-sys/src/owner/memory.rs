@@ -18,7 +18,7 @@ pub enum MemoryKind {
     Host,
     /// `hipMallocManaged`.
     Managed,
-    /// `hipMallocAsync`.
+    /// `hipMallocAsync`, `hipMallocFromPoolAsync`.
     Pool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Memory {
 
 impl Owner {
     /// HIP API: hipMalloc (with flags hipExtMallocWithFlags), hipHostMalloc, hipMallocManaged; memory of a pool is
-    /// [`Owner::malloc_async`]'s.
+    /// [`Owner::malloc_async`]'s and [`Owner::malloc_from_pool`]'s.
     ///
     /// # Errors
     /// Those of HIP.
@@ -50,7 +50,7 @@ impl Owner {
             }
         };
         self.check(result)?;
-        Ok(self.add_memory(number(address), len_bytes, kind))
+        Ok(self.add_memory(number(address), len_bytes, kind, self.device))
     }
 
     /// HIP API: hipMallocAsync; a release without it allocates at once.
@@ -66,11 +66,11 @@ impl Owner {
         let stream = self.enter_stream(stream)?;
         // SAFETY: the stream exists, the place outlives the call.
         self.check(unsafe { self.hip.hipMallocAsync(&mut address, len, ptr(stream)) })?;
-        Ok(self.add_memory(number(address), len_bytes, MemoryKind::Pool))
+        Ok(self.add_memory(number(address), len_bytes, MemoryKind::Pool, self.device))
     }
 
-    fn add_memory(&mut self, address: u64, len_bytes: u64, kind: MemoryKind) -> u64 {
-        self.memory.insert(address, Memory { len_bytes, kind, device: self.device });
+    pub(super) fn add_memory(&mut self, address: u64, len_bytes: u64, kind: MemoryKind, device: i32) -> u64 {
+        self.memory.insert(address, Memory { len_bytes, kind, device });
         address
     }
 

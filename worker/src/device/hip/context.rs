@@ -12,7 +12,7 @@ use super::leftovers::Leftovers;
 use super::result;
 use super::staging::Staging;
 use super::wait::{Purpose, Sleeper, Wait};
-use crate::device::{BlockSize, Context, FunctionInfo, Launch, MemoryKind, Region, WaitFor};
+use crate::device::{BlockSize, Context, FunctionInfo, Launch, MemPools, MemoryKind, Region, WaitFor};
 
 pub(super) struct HipContext {
     /// `None` only while the context is dropped.
@@ -61,6 +61,33 @@ impl Drop for HipContext {
             self.wait.forget(&mut owner);
             self.leftovers.take(owner);
         }
+    }
+}
+
+/// Also with a release that has none: what it says to that is the answer.
+impl MemPools for HipContext {
+    fn create(&mut self, device: i32, max_size_bytes: u64) -> HipResult<u64> {
+        result(self.owner()?.pool_create(device, max_size_bytes))
+    }
+
+    fn destroy(&mut self, pool: u64) -> HipResult<()> {
+        result(self.owner()?.pool_destroy(pool))
+    }
+
+    fn attribute(&mut self, pool: u64, attribute: i32) -> HipResult<u64> {
+        result(self.owner_ref()?.pool_attribute(pool, attribute))
+    }
+
+    fn set_attribute(&mut self, pool: u64, attribute: i32, value: u64) -> HipResult<()> {
+        result(self.owner()?.set_pool_attribute(pool, attribute, value))
+    }
+
+    fn trim(&mut self, pool: u64, min_bytes_to_hold: u64) -> HipResult<()> {
+        result(self.owner()?.trim_pool(pool, min_bytes_to_hold))
+    }
+
+    fn malloc(&mut self, size_bytes: u64, pool: u64, stream: u64) -> HipResult<u64> {
+        result(self.owner()?.malloc_from_pool(size_bytes, pool, stream))
     }
 }
 
@@ -185,6 +212,10 @@ impl Context for HipContext {
 
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
         result(self.owner()?.free_async(ptr, stream))
+    }
+
+    fn mem_pools(&mut self) -> Option<&mut dyn MemPools> {
+        Some(self)
     }
 
     fn advise(&mut self, ptr: u64, len_bytes: u64, advice: i32, device: i32) -> HipResult<()> {
