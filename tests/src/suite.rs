@@ -182,6 +182,8 @@ impl Suite<'_> {
         let (start, stop) = self.events(stream)?;
         self.kernels(buffer, stream, start, stop)?;
         self.system_management()?;
+        self.pools(stream)?;
+        self.registered_memory()?;
         self.what_no_worker_has(stream)?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;
         self.request(&op::EventDestroy { event: stop }, &[], None, nothing)?;
@@ -495,6 +497,66 @@ impl Suite<'_> {
         Ok(())
     }
 
+    fn pools(&mut self, stream: u64) -> Result<(), Lost> {
+        const RELEASE_THRESHOLD: i32 = 4;
+        const NUMBERS: std::ops::RangeInclusive<i32> = 1..=9;
+        let create = op::MemPoolCreate { alloc_type: 1, location_type: 1, ..op::MemPoolCreate::ZERO };
+        self.request(&op::MemPoolCreate::ZERO, &[], None, nothing)?;
+        self.request(&op::MemPoolCreate { location_id: 9, ..create }, &[], None, nothing)?;
+        let pool = self.make(&create, |reply| reply.mem_pool)?;
+        let threshold =
+            op::MemPoolSetAttribute { mem_pool: pool, attr: RELEASE_THRESHOLD, reserved: 0, value: 1 << 20 };
+        self.ask(&threshold)?;
+        self.ask(&op::MemPoolSetAttribute { attr: 5, ..threshold })?;
+        self.ask(&op::MemPoolSetAttribute { mem_pool: NOWHERE, ..threshold })?;
+        let malloc = op::MallocFromPoolAsync { size: 4096, mem_pool: pool, stream };
+        let first = self.make(&malloc, |reply| reply.device_ptr)?;
+        let second = self.make(&malloc, |reply| reply.device_ptr)?;
+        self.both(&op::Memset { dst: first, value: 3, size: 4096, stream }, &[], None)?;
+        self.both(&op::FreeAsync { device_ptr: second, stream }, &[], None)?;
+        self.ask(&op::GetLastError {})?;
+        for attr in NUMBERS {
+            self.ask(&op::MemPoolGetAttribute { mem_pool: pool, attr })?;
+        }
+        self.request(&malloc, &[], None, |reply| format!("again: {}", reply.device_ptr == second))?;
+        self.request(&op::FreeAsync { device_ptr: second, stream }, &[], None, nothing)?;
+        self.both(&op::MemPoolTrimTo { mem_pool: pool, min_bytes_to_hold: 0 }, &[], None)?;
+        for attr in NUMBERS {
+            self.ask(&op::MemPoolGetAttribute { mem_pool: pool, attr })?;
+        }
+        let default = self.make(&op::DeviceGetDefaultMemPool { device: 0 }, |reply| reply.mem_pool)?;
+        let which = move |found: u64| format!("default {}, made {}", found == default, found == pool);
+        let current = op::DeviceGetMemPool { device: 0 };
+        self.request(&current, &[], None, |reply| which(reply.mem_pool))?;
+        self.both(&op::DeviceSetMemPool { device: 0, reserved: 0, mem_pool: pool }, &[], None)?;
+        self.request(&current, &[], None, |reply| which(reply.mem_pool))?;
+        self.request(&op::MemPoolDestroy { mem_pool: default }, &[], None, nothing)?;
+        // Destroyed, and destroyed again, which is told once.
+        self.both(&op::MemPoolDestroy { mem_pool: pool }, &[], None)?;
+        self.ask(&op::GetLastError {})?;
+        self.request(&current, &[], None, |reply| which(reply.mem_pool))?;
+        self.request(&malloc, &[], None, nothing)?;
+        let copy = op::Memcpy { dst: 0, src: first, size: 4096, kind: kind::DEVICE_TO_HOST, stream };
+        self.request(&copy, &[], None, nothing)?;
+        self.request(&op::FreeAsync { device_ptr: first, stream }, &[], None, nothing).map(drop)
+    }
+
+    fn registered_memory(&mut self) -> Result<(), Lost> {
+        const HERE: u64 = 0x5000_0000;
+        let register = op::HostRegister { host_ptr: HERE, size_bytes: 4096, flags: 0 };
+        self.ask(&register)?;
+        self.ask(&op::HostRegister { host_ptr: HERE + 4095, ..register })?;
+        let inside = op::HostGetDevicePointer { host_ptr: HERE + 8, flags: 0 };
+        let found = self.request(&inside, &[], None, nothing)?;
+        let there = found.map_or(NOWHERE, |reply| reply.device_ptr);
+        self.both(&op::Memset { dst: there, value: 9, size: 4088, stream: 0 }, &[], None)?;
+        self.read(there, 4088)?;
+        self.ask(&op::HostUnregister { host_ptr: HERE + 8 })?;
+        self.ask(&op::HostUnregister { host_ptr: HERE })?;
+        self.ask(&op::HostUnregister { host_ptr: HERE })?;
+        self.read(there, 4088)
+    }
+
     fn what_no_worker_has(&mut self, stream: u64) -> Result<(), Lost> {
         macro_rules! empty {
             ($($Request:ident)*) => { $(self.request(&op::$Request::ZERO, &[], None, nothing)?;)* };
@@ -502,9 +564,6 @@ impl Suite<'_> {
         empty! {
             SmiGetGpuMetrics
             IpcGetMemHandle IpcOpenMemHandle IpcCloseMemHandle IpcGetEventHandle IpcOpenEventHandle
-            MemPoolCreate MemPoolDestroy MemPoolSetAttribute MemPoolGetAttribute MallocFromPoolAsync MemPoolTrimTo
-            DeviceGetDefaultMemPool DeviceSetMemPool DeviceGetMemPool
-            HostRegister HostUnregister
             GraphCreate GraphDestroy GraphInstantiate GraphLaunch GraphExecDestroy GraphClone GraphAddMemcpyNode
             GraphAddMemcpyNode1D GraphAddMemsetNode GraphAddKernelNode GraphAddDependencies GraphAddEmptyNode
             GraphAddHostNode GraphAddChildGraphNode GraphAddEventRecordNode GraphAddEventWaitNode GraphGetNodes

@@ -14,7 +14,7 @@ static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
     ("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"]),
     (
-        "The handle is for another process of the same machine; clients are elsewhere, and sessions are kept apart.",
+        "The handle is for another process of the same machine, and who forges one has what is another's: sessions are kept apart.",
         &[
             "IPC_GET_MEM_HANDLE",
             "IPC_OPEN_MEM_HANDLE",
@@ -22,24 +22,6 @@ const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
             "IPC_GET_EVENT_HANDLE",
             "IPC_OPEN_EVENT_HANDLE",
         ],
-    ),
-    (
-        "No device of the worker has pools yet; hipMallocAsync uses the device's own.",
-        &[
-            "MEM_POOL_CREATE",
-            "MEM_POOL_DESTROY",
-            "MEM_POOL_SET_ATTRIBUTE",
-            "MEM_POOL_GET_ATTRIBUTE",
-            "MALLOC_FROM_POOL_ASYNC",
-            "MEM_POOL_TRIM_TO",
-            "DEVICE_GET_DEFAULT_MEM_POOL",
-            "DEVICE_SET_MEM_POOL",
-            "DEVICE_GET_MEM_POOL",
-        ],
-    ),
-    (
-        "The address is one of the client's process; the client keeps such memory on both sides itself.",
-        &["HOST_REGISTER", "HOST_UNREGISTER"],
     ),
     (
         "No device of the worker has graphs yet; callbacks run in the client.",

@@ -36,13 +36,6 @@ fn every_operation_says_the_same_through_the_chain() {
 /// What workers refuse, by the beginning of the operation's name, and why.
 const REFUSED: &[(&str, &str)] = &[
     ("IPC_", "memory and events of other processes: the client's processes are not the worker's"),
-    ("MEM_POOL_", "pools"),
-    ("DEVICE_GET_MEM_POOL", "pools"),
-    ("DEVICE_SET_MEM_POOL", "pools"),
-    ("DEVICE_GET_DEFAULT_MEM_POOL", "pools"),
-    ("MALLOC_FROM_POOL_ASYNC", "pools"),
-    ("HOST_REGISTER", "memory of the client's program; its library keeps a copy on the device"),
-    ("HOST_UNREGISTER", "memory of the client's program"),
     ("GRAPH_", "graphs"),
     ("STREAM_BEGIN_CAPTURE", "graphs"),
     ("STREAM_END_CAPTURE", "graphs"),
