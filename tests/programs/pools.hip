@@ -1,0 +1,111 @@
+// Memory pools: what they hold and what they give back, in numbers; memory that is given out again; pools that end before their memory.
+#include "check.h"
+
+static const size_t kMegabyte = 1 << 20;
+
+static unsigned long long number(hipMemPool_t pool, hipMemPoolAttr attribute) {
+    unsigned long long value = ~0ull;
+    HIP_CHECK(hipMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+
+static void numbers(const char* what, hipMemPool_t pool, std::vector<unsigned long long> wanted) {
+    std::vector<unsigned long long> values;
+    for (hipMemPoolAttr attribute : {hipMemPoolAttrReservedMemCurrent, hipMemPoolAttrReservedMemHigh, hipMemPoolAttrUsedMemCurrent, hipMemPoolAttrUsedMemHigh})
+        values.push_back(number(pool, attribute));
+    check::equal(what, values, wanted);
+}
+
+static hipMemPool_t create(int device, size_t max_size) {
+    hipMemPoolProps properties = {};
+    properties.allocType = hipMemAllocationTypePinned;
+    properties.handleTypes = hipMemHandleTypeNone;
+    properties.location = {hipMemLocationTypeDevice, device};
+    properties.maxSize = max_size;
+    hipMemPool_t pool = nullptr;
+    HIP_CHECK(hipMemPoolCreate(&pool, &properties));
+    return pool;
+}
+
+static void* take(hipMemPool_t pool, size_t size, hipStream_t stream) {
+    void* memory = nullptr;
+    HIP_CHECK(hipMallocFromPoolAsync(&memory, size, pool, stream));
+    return memory;
+}
+
+int main() {
+    check::begin("pools");
+    int supported = 0;
+    HIP_CHECK(hipDeviceGetAttribute(&supported, hipDeviceAttributeMemoryPoolsSupported, 0));
+    EXPECT(supported == 1);
+    hipStream_t stream;
+    HIP_CHECK(hipStreamCreate(&stream));
+
+    hipMemPool_t pool = create(0, 0);
+    unsigned long long threshold = 8 * kMegabyte;
+    HIP_CHECK(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &threshold));
+    EXPECT(number(pool, hipMemPoolAttrReleaseThreshold) == threshold);
+    int reuse = 0;
+    HIP_CHECK(hipMemPoolSetAttribute(pool, hipMemPoolReuseAllowOpportunistic, &reuse));
+    reuse = 7;
+    HIP_CHECK(hipMemPoolGetAttribute(pool, hipMemPoolReuseAllowOpportunistic, &reuse));
+    EXPECT(reuse == 0);
+
+    // The same memory serves every round, and what was written in one is what is read in it.
+    void* first = nullptr;
+    std::vector<unsigned> values(kMegabyte / sizeof(unsigned)), results(values.size());
+    for (unsigned round = 0; round < 4; round++) {
+        void* memory = take(pool, kMegabyte, stream);
+        if (round == 0) first = memory;
+        EXPECT(memory == first);
+        for (size_t i = 0; i < values.size(); i++) values[i] = static_cast<unsigned>(i) * (round + 1);
+        HIP_CHECK(hipMemcpyAsync(memory, values.data(), kMegabyte, hipMemcpyHostToDevice, stream));
+        HIP_CHECK(hipMemcpyAsync(results.data(), memory, kMegabyte, hipMemcpyDeviceToHost, stream));
+        HIP_CHECK(hipFreeAsync(memory, stream));
+        HIP_CHECK(hipStreamSynchronize(stream));
+        check::equal("round", results, values);
+    }
+    numbers("held", pool, {kMegabyte, kMegabyte, 0, kMegabyte});
+    HIP_CHECK(hipMemPoolTrimTo(pool, 0));
+    numbers("trimmed", pool, {0, kMegabyte, 0, kMegabyte});
+    unsigned long long zero = 0;
+    HIP_CHECK(hipMemPoolSetAttribute(pool, hipMemPoolAttrReservedMemHigh, &zero));
+    HIP_CHECK(hipMemPoolSetAttribute(pool, hipMemPoolAttrUsedMemHigh, &zero));
+    numbers("from now on", pool, {0, 0, 0, 0});
+
+    // hipMallocAsync takes from the current pool, which is the default one until another is set.
+    hipMemPool_t standard = nullptr, current = nullptr;
+    HIP_CHECK(hipDeviceGetDefaultMemPool(&standard, 0));
+    HIP_CHECK(hipDeviceGetMemPool(&current, 0));
+    EXPECT(standard != nullptr && current == standard);
+    HIP_CHECK(hipDeviceSetMemPool(0, pool));
+    HIP_CHECK(hipDeviceGetMemPool(&current, 0));
+    EXPECT(current == pool);
+    void* memory = nullptr;
+    HIP_CHECK(hipMallocAsync(&memory, 2 * kMegabyte, stream));
+    numbers("current", pool, {2 * kMegabyte, 2 * kMegabyte, 2 * kMegabyte, 2 * kMegabyte});
+
+    // What is allocated outlives its pool.
+    HIP_CHECK(hipMemsetAsync(memory, 0x5a, 2 * kMegabyte, stream));
+    HIP_CHECK(hipMemPoolDestroy(pool));
+    HIP_CHECK(hipMemcpyAsync(results.data(), memory, kMegabyte, hipMemcpyDeviceToHost, stream));
+    HIP_CHECK(hipStreamSynchronize(stream));
+    check::equal("survivor", results, std::vector<unsigned>(results.size(), 0x5a5a5a5a));
+    HIP_CHECK(hipFreeAsync(memory, stream));
+    HIP_CHECK(hipDeviceGetMemPool(&current, 0));
+    EXPECT(current == standard);
+
+    // A pool with a limit.
+    hipMemPool_t small = create(0, kMegabyte);
+    void* all = take(small, kMegabyte, stream);
+    EXPECT_ERROR(hipMallocFromPoolAsync(&memory, kMegabyte, small, stream), hipErrorOutOfMemory);
+    HIP_CHECK(hipFreeAsync(all, stream));
+    all = take(small, kMegabyte, stream);
+    HIP_CHECK(hipFree(all));
+    numbers("freed", small, {0, kMegabyte, 0, kMegabyte});
+    HIP_CHECK(hipMemPoolDestroy(small));
+    EXPECT_ERROR(hipMemPoolGetAttribute(standard, static_cast<hipMemPoolAttr>(99), &zero), hipErrorInvalidValue);
+    EXPECT_ERROR(hipMallocFromPoolAsync(nullptr, 1, standard, stream), hipErrorInvalidValue);
+    HIP_CHECK(hipStreamDestroy(stream));
+    return check::finish();
+}
