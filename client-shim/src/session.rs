@@ -9,7 +9,7 @@ use hipr_proto::{HipError, HipResult, Op};
 
 use crate::callbacks::Callbacks;
 use crate::client::{Connection, Extra, WorkerAddress};
-use crate::convert::{Event, Function, Module, Stream};
+use crate::convert::{Event, Function, Module, Ptr, Stream};
 use crate::memory::Memory;
 use crate::mirror::Mirrors;
 use crate::module::{LoadedFunction, LoadedModule, Registered};
@@ -48,6 +48,7 @@ pub struct Session {
     memory: Mutex<Memory>,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     events: Mutex<HashMap<Event, EventInfo>>,
+    pools: Mutex<HashMap<Ptr, i32>>,
     modules: Mutex<HashMap<Module, Arc<LoadedModule>>>,
     functions: Mutex<HashMap<Function, Arc<LoadedFunction>>>,
     registered: Mutex<Registered>,
@@ -77,6 +78,7 @@ impl Session {
                     memory: Mutex::default(),
                     streams: Mutex::default(),
                     events: Mutex::default(),
+                    pools: Mutex::default(),
                     modules: Mutex::default(),
                     functions: Mutex::default(),
                     registered: Mutex::default(),
@@ -240,6 +242,11 @@ impl Session {
     /// The events.
     pub fn events(&self) -> MutexGuard<'_, HashMap<Event, EventInfo>> {
         lock(&self.events)
+    }
+
+    /// Memory pools, and the device of each.
+    pub fn pools(&self) -> MutexGuard<'_, HashMap<Ptr, i32>> {
+        lock(&self.pools)
     }
 
     /// The modules that the program loaded.

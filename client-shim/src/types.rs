@@ -333,6 +333,11 @@ c_structs! {
         0 kind: i32,
         4 id: i32,
     }
+    /// `hipMemAccessDesc`.
+    MemAccessDesc: 12 {
+        0 location: MemLocation,
+        8 flags: i32,
+    }
     /// `hipMemPoolProps`.
     MemPoolProps: 88 {
         0 alloc_type: i32,

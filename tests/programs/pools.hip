@@ -51,6 +51,15 @@ int main() {
     HIP_CHECK(hipMemPoolGetAttribute(pool, hipMemPoolReuseAllowOpportunistic, &reuse));
     EXPECT(reuse == 0);
 
+    hipMemLocation here = {hipMemLocationTypeDevice, 0};
+    hipMemAccessDesc access = {here, hipMemAccessFlagsProtReadWrite};
+    HIP_CHECK(hipMemPoolSetAccess(pool, &access, 1));
+    access.flags = hipMemAccessFlagsProtNone;
+    EXPECT_ERROR(hipMemPoolSetAccess(pool, &access, 1), hipErrorInvalidValue);
+    hipMemAccessFlags granted = hipMemAccessFlagsProtNone;
+    HIP_CHECK(hipMemPoolGetAccess(&granted, pool, &here));
+    EXPECT(granted == hipMemAccessFlagsProtReadWrite);
+
     // The same memory serves every round, and what was written in one is what is read in it.
     void* first = nullptr;
     std::vector<unsigned> values(kMegabyte / sizeof(unsigned)), results(values.size());
@@ -83,11 +92,16 @@ int main() {
     EXPECT(current == pool);
     void* memory = nullptr;
     HIP_CHECK(hipMallocAsync(&memory, 2 * kMegabyte, stream));
+    hipMemPool_t owner = nullptr;
+    HIP_CHECK(hipPointerGetAttribute(&owner, HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, memory));
+    EXPECT(owner == pool);
     numbers("current", pool, {2 * kMegabyte, 2 * kMegabyte, 2 * kMegabyte, 2 * kMegabyte});
 
     // What is allocated outlives its pool.
     HIP_CHECK(hipMemsetAsync(memory, 0x5a, 2 * kMegabyte, stream));
     HIP_CHECK(hipMemPoolDestroy(pool));
+    EXPECT_ERROR(hipMemPoolDestroy(pool), hipErrorInvalidValue);
+    EXPECT_ERROR(hipMemPoolDestroy(standard), hipErrorInvalidValue);
     HIP_CHECK(hipMemcpyAsync(results.data(), memory, kMegabyte, hipMemcpyDeviceToHost, stream));
     HIP_CHECK(hipStreamSynchronize(stream));
     check::equal("survivor", results, std::vector<unsigned>(results.size(), 0x5a5a5a5a));

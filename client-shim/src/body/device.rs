@@ -61,6 +61,8 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     session.memory().clear(device);
     session.mirrors().clear(device);
     session.streams().retain(|_, info| info.device != device);
+    // The worker's reset is one of the session: it takes the pools of all devices.
+    session.pools().clear();
     session.modules().retain(|_, module| module.device != device);
     let mut registered = session.registered();
     registered.modules.retain(|(of, _), _| *of != device);

@@ -52,7 +52,9 @@ pub(crate) fn malloc_from_pool_async(
 ) -> HipResult<()> {
     let out = ptr.check()?;
     let stream = session.stream(stream)?;
-    pool.check()?;
+    if !session.pools().contains_key(&pool) {
+        return Err(HipError::INVALID_VALUE);
+    }
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());

@@ -1,6 +1,6 @@
 //! What an address is.
 
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{Out, Ptr};
 use crate::memory::Allocation;
@@ -81,6 +81,10 @@ fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> Hi
         (12, Found::Device(allocation)) => pointer(Ptr(allocation.size_bytes)),
         (12, Found::Both(info, _)) => pointer(Ptr(info.len)),
         (13, Found::Device(_) | Found::Both(..)) => whole(1),
+        (17, Found::Device(allocation)) => {
+            let ask = op::PointerGetAttribute { ptr: allocation.base.wire(), attribute, reserved: 0 };
+            pointer(Ptr::from_wire(session.ask(&ask)?.data));
+        }
         (1..=17, _) => return Err(HipError::INVALID_VALUE),
         _ => return Err(HipError::NOT_SUPPORTED),
     }

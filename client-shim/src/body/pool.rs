@@ -4,11 +4,28 @@ use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{In, Out, Ptr};
 use crate::session::Session;
-use crate::types::MemPoolProps;
+use crate::types::{MemAccessDesc, MemLocation, MemPoolProps};
 
 /// `hipMemPoolAttrReleaseThreshold`: from here on values have 64 bits, before it 32.
 const FIRST_WIDE: i32 = 4;
 const ATTRIBUTES: core::ops::RangeInclusive<i32> = 1..=8;
+/// `hipMemLocationTypeDevice`.
+const LOCATION_DEVICE: i32 = 1;
+/// `hipMemAccessFlagsProtNone`, `hipMemAccessFlagsProtReadWrite`.
+const ACCESS_NONE: i32 = 0;
+const ACCESS_READ_WRITE: i32 = 3;
+
+/// Notes a pool that the worker gave.
+fn note(session: &Session, pool: u64, device: i32) -> Ptr {
+    let pool = Ptr::from_wire(pool);
+    session.pools().insert(pool, device);
+    pool
+}
+
+/// The device of a pool.
+fn device_of(session: &Session, pool: Ptr) -> HipResult<i32> {
+    session.pools().get(&pool).copied().ok_or(HipError::INVALID_VALUE)
+}
 
 /// `hipMemPoolCreate`.
 pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<MemPoolProps>) -> HipResult<()> {
@@ -22,13 +39,68 @@ pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<MemPoolPr
         max_size: p.max_size as u64,
         reserved: [0; 32],
     })?;
-    out.set(Ptr::from_wire(reply.mem_pool));
+    out.set(note(session, reply.mem_pool, p.location.id));
+    Ok(())
+}
+
+/// `hipMemPoolDestroy`.
+pub(crate) fn destroy(session: &Session, pool: Ptr) -> HipResult<()> {
+    device_of(session, pool)?;
+    // One that may not be destroyed is known to the worker.
+    session.ask(&op::MemPoolDestroy { mem_pool: pool.wire() })?;
+    session.pools().remove(&pool);
+    Ok(())
+}
+
+/// `hipMemPoolTrimTo`.
+pub(crate) fn trim(session: &Session, pool: Ptr, min_bytes_to_hold: usize) -> HipResult<()> {
+    device_of(session, pool)?;
+    session.tell(&op::MemPoolTrimTo { mem_pool: pool.wire(), min_bytes_to_hold: min_bytes_to_hold as u64 })
+}
+
+/// `hipMemPoolSetAccess`: the pool's own device reads and writes it, always; there is no message that lets another.
+pub(crate) fn set_access(
+    session: &Session,
+    pool: Ptr,
+    list: In<MemAccessDesc>,
+    count: usize,
+) -> HipResult<()> {
+    let home = device_of(session, pool)?;
+    for index in 0..count {
+        let MemAccessDesc { location, flags } = list.at(index).ok_or(HipError::INVALID_VALUE)?;
+        if location.kind != LOCATION_DEVICE {
+            return Err(HipError::INVALID_VALUE);
+        }
+        session.check_device(location.id)?;
+        match (location.id == home, flags) {
+            (true, ACCESS_READ_WRITE) | (false, ACCESS_NONE) => {}
+            (true, _) => return Err(HipError::INVALID_VALUE),
+            (false, _) => return Err(HipError::NOT_SUPPORTED),
+        }
+    }
+    Ok(())
+}
+
+/// `hipMemPoolGetAccess`.
+pub(crate) fn access(
+    session: &Session,
+    flags: Out<i32>,
+    pool: Ptr,
+    location: In<MemLocation>,
+) -> HipResult<()> {
+    let (out, location) = (flags.check()?, location.check()?);
+    let home = device_of(session, pool)?;
+    if location.kind != LOCATION_DEVICE {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.check_device(location.id)?;
+    out.set(if location.id == home { ACCESS_READ_WRITE } else { ACCESS_NONE });
     Ok(())
 }
 
 /// `hipMemPoolSetAttribute`.
 pub(crate) fn set_attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> HipResult<()> {
-    pool.check()?;
+    device_of(session, pool)?;
     let place = value.check()?;
     if !ATTRIBUTES.contains(&attr) {
         return Err(HipError::INVALID_VALUE);
@@ -43,7 +115,7 @@ pub(crate) fn set_attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr)
 
 /// `hipMemPoolGetAttribute`.
 pub(crate) fn attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> HipResult<()> {
-    pool.check()?;
+    device_of(session, pool)?;
     let place = value.check()?;
     if !ATTRIBUTES.contains(&attr) {
         return Err(HipError::INVALID_VALUE);
@@ -61,7 +133,7 @@ pub(crate) fn attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> 
 pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
     let out = pool.check()?;
     session.check_device(device)?;
-    out.set(Ptr::from_wire(session.ask(&op::DeviceGetDefaultMemPool { device })?.mem_pool));
+    out.set(note(session, session.ask(&op::DeviceGetDefaultMemPool { device })?.mem_pool, device));
     Ok(())
 }
 
@@ -69,13 +141,15 @@ pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResu
 pub(crate) fn current(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
     let out = pool.check()?;
     session.check_device(device)?;
-    out.set(Ptr::from_wire(session.ask(&op::DeviceGetMemPool { device })?.mem_pool));
+    out.set(note(session, session.ask(&op::DeviceGetMemPool { device })?.mem_pool, device));
     Ok(())
 }
 
 /// `hipDeviceSetMemPool`.
 pub(crate) fn set_current(session: &Session, device: i32, pool: Ptr) -> HipResult<()> {
     session.check_device(device)?;
-    pool.check()?;
+    if device_of(session, pool)? != device {
+        return Err(HipError::INVALID_DEVICE);
+    }
     session.tell(&op::DeviceSetMemPool { device, reserved: 0, mem_pool: pool.wire() })
 }

@@ -23,6 +23,10 @@
 //! **Streams.** The null stream is the process's: sessions of one process wait for each other's work on it, as threads of one
 //! program do. The per-thread stream is the session's own. Again, a process per session is what keeps them apart.
 //!
+//! **Pools.** A session's pools are the runtime's, also its default ones, which are made for it: those that the runtime has from the
+//! start belong to the process, and what one session set of them would be another's. For the same reason the current pool of a
+//! device is known to the session and not to the runtime.
+//!
 //! **The end of a session.** Its handles are released when the device is done with its work, by a thread that asks and never
 //! waits. If that does not happen, because the device hangs or is lost, they stay until the process ends: the runtime's calls
 //! would not come back.
