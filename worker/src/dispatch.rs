@@ -93,26 +93,31 @@ impl Call<'_> {
     /// Checks that the client may have `count` handles more.
     fn check_room(&mut self, count: usize) -> HipResult<()> {
         let max = self.limits.handles_max;
-        if self.owned.handles().saturating_add(count) <= max {
-            return Ok(());
-        }
-        Err(self.owned.refuse(self.conn, "handles_max", max as u64))
+        self.check_limit("handles_max", max as u64, |owned| owned.handles().saturating_add(count) <= max)
     }
 
     /// Checks that the client may have a handle more, for `size_bytes` more of memory.
     fn check_memory(&mut self, size_bytes: u64) -> HipResult<()> {
         self.check_room(1)?;
         let max = self.limits.memory_max_bytes;
-        let fits = |owned: &Owned| owned.memory_bytes().saturating_add(size_bytes) <= max;
-        if fits(self.owned) {
+        self.check_limit("memory_max_bytes", max, |owned| {
+            owned.memory_bytes().saturating_add(size_bytes) <= max
+        })
+    }
+
+    /// Checks that there is room; what pools hold for nobody is given back for it.
+    fn check_limit(
+        &mut self,
+        limit: &'static str,
+        max: u64,
+        has_room: impl Fn(&Owned) -> bool,
+    ) -> HipResult<()> {
+        if has_room(self.owned) {
             return Ok(());
         }
         let (pools, context) = self.owned.pools()?;
         pools.release_idle(context)?;
-        if fits(self.owned) {
-            return Ok(());
-        }
-        Err(self.owned.refuse(self.conn, "memory_max_bytes", max))
+        if has_room(self.owned) { Ok(()) } else { Err(self.owned.refuse(self.conn, limit, max)) }
     }
 
     /// Free and total bytes of memory, as far as they are the client's.

@@ -206,6 +206,19 @@ fn what_is_held_counts_and_makes_room() {
     assert_eq!(peer.numbers(small), [MIB; 4]);
 }
 
+/// Small pieces of memory are not held without end.
+#[test]
+fn what_is_held_counts_as_handles() {
+    let (worker, script) = scripted(|config| config.session.handles_max = 8);
+    let mut peer = Peer::hello(worker.local_addr());
+    let pool = peer.pool(u64::MAX);
+    for round in 0..20 {
+        let ptr = peer.take(pool, 1 << round, 0).unwrap();
+        peer.give(ptr, 0).unwrap();
+        assert!(script.live().allocations < 8, "round {round}");
+    }
+}
+
 #[test]
 fn what_is_no_pool_is_refused() {
     let (worker, _) = scripted(|config| config.session.handles_max = 4);

@@ -130,9 +130,9 @@ fn one_number(stream: u64) -> u64 {
 }
 
 impl Pools {
-    /// How many there are.
+    /// How many there are, and blocks that they hold for nobody.
     pub(crate) fn len(&self) -> usize {
-        self.pools.len()
+        self.pools.len() + self.idle.len()
     }
 
     /// Whether it is one of them.
