@@ -38,11 +38,24 @@ const HARMLESS: &[(&[&str], &[Opcode], &str)] = &[
     ),
     (
         &["hipEventCreateWithFlags", "hipEventRecord", "hipEventQuery"],
-        &[Opcode::FREE, Opcode::FREE_HOST, Opcode::STREAM_DESTROY, Opcode::MODULE_UNLOAD],
+        &[
+            Opcode::FREE,
+            Opcode::FREE_HOST,
+            Opcode::HOST_UNREGISTER,
+            Opcode::STREAM_DESTROY,
+            Opcode::MODULE_UNLOAD,
+        ],
         "called so that releasing something does not have to wait; errors of the work before are for who waits for that",
     ),
     (
-        &["hipEventRecord", "hipEventQuery", "hipEventSynchronize", "hipEventDestroy", "hipHostFree"],
+        &[
+            "hipEventRecord",
+            "hipEventQuery",
+            "hipEventSynchronize",
+            "hipEventDestroy",
+            "hipHostFree",
+            "hipMemPoolDestroy",
+        ],
         &[Opcode::DEVICE_RESET],
         "a reset gives everything up; what cannot be released stays until the process ends, and the log says so",
     ),

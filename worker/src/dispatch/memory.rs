@@ -214,7 +214,7 @@ pub(super) fn register(call: &mut Call<'_>, r: HostRegister) -> HipResult<Step> 
 
 /// Takes the address that was registered.
 pub(super) fn unregister(call: &mut Call<'_>, r: HostUnregister) -> HipResult<Step> {
-    let base = call.owned.unregister(r.host_ptr).ok_or(HipError::HOST_MEMORY_NOT_REGISTERED)?;
+    let base = call.owned.registered_from(r.host_ptr).ok_or(HipError::HOST_MEMORY_NOT_REGISTERED)?;
     Ok(Step::Free(base))
 }
 

@@ -158,6 +158,9 @@ impl Owned {
     /// Forgets an allocation, which is the device's again.
     pub(crate) fn remove_allocation(&mut self, ptr: u64) {
         let gone = self.allocations.remove(&ptr);
+        if gone.is_some_and(|gone| gone.origin == Origin::Registered) {
+            self.registered.retain(|_, (_, base)| *base != ptr);
+        }
         self.uncount(gone);
         if let Ok((pools, context)) = self.pools() {
             pools.freed(context, ptr);
@@ -203,9 +206,9 @@ impl Owned {
         self.registered.insert(host_ptr, (size_bytes, base));
     }
 
-    /// It does so no more; `None` if none does.
-    pub(crate) fn unregister(&mut self, host_ptr: u64) -> Option<u64> {
-        self.registered.remove(&host_ptr).map(|(_, base)| base)
+    /// The allocation that stands for the memory that was registered at this address; it does so until it is freed.
+    pub(crate) fn registered_from(&self, host_ptr: u64) -> Option<u64> {
+        self.registered.get(&host_ptr).map(|&(_, base)| base)
     }
 
     /// Checks that a region lies in one allocation. An empty one lies anywhere.
