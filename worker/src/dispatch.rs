@@ -1,30 +1,36 @@
 //! What each operation does: the routing table, one row per operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `device`, `memory`, `pool`,
-//! `copy`, `stream`, `module` and `launch`. An operation that is in the protocol and not here does not compile
+//! `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here does not compile
 //! ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one answer,
 //! `NOT_SUPPORTED`, with the operations that nobody knows.
 
+mod capture;
 mod copy;
 mod device;
+mod graph;
 mod launch;
 mod memory;
 mod module;
 mod pool;
 mod stream;
 
+use std::rc::Rc;
+
+use hipr_graph::Exec;
 use hipr_io::ConnId;
 use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult, Wire};
 
 use crate::SessionLimits;
 use crate::device::{Context, Region, WaitFor};
-use crate::session::Owned;
+use crate::session::{NodeWork, Owned};
 
 pub(crate) use device::Settings;
+pub(crate) use graph::enqueue;
 
 /// What is left to do for a request after its function ran.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(crate) enum Step {
     /// Nothing: the reply's fixed part is in [`Call::reply`].
     Reply,
@@ -47,6 +53,13 @@ pub(crate) enum Step {
     Read {
         /// Where from.
         src: Region,
+        /// In which order.
+        stream: u64,
+    },
+    /// Do what the graph's nodes do, one after the other; the reply is empty.
+    Replay {
+        /// The graph.
+        exec: Rc<Exec<NodeWork>>,
         /// In which order.
         stream: u64,
     },
@@ -173,7 +186,6 @@ pub(crate) fn needs_device(op: Opcode) -> bool {
 ///   apart.
 /// - `SMI_GET_GPU_METRICS`. Temperatures, clocks and power are known to a management library and not to HIP; an emulated device has
 ///   none, and numbers that nobody measured help no one.
-/// - Graphs and callbacks.
 fn not_supported() -> HipResult<Step> {
     Err(HipError::NOT_SUPPORTED)
 }
@@ -297,8 +309,6 @@ impl Visit for Call<'_> {
         stream_wait_event(StreamWaitEvent) = stream::wait_event;
         stream_get_flags(StreamGetFlags) = stream::flags;
         stream_get_priority(StreamGetPriority) = stream::priority;
-        stream_get_capture_info(StreamGetCaptureInfo) = stream::capture_info;
-        stream_is_capturing(StreamIsCapturing) = stream::is_capturing;
         event_create(EventCreate) = stream::event_create;
         event_create_with_flags(EventCreateWithFlags) = |call: &mut Self, r: EventCreateWithFlags| {
             stream::event_create(call, EventCreate { flags: r.flags })
@@ -320,6 +330,26 @@ impl Visit for Call<'_> {
         occupancy_max_potential_block_size(OccupancyMaxPotentialBlockSize) = module::max_potential_block_size;
         occupancy_max_active_blocks_per_sm(OccupancyMaxActiveBlocksPerSm) = module::max_active_blocks;
 
+        stream_get_capture_info(StreamGetCaptureInfo) = capture::info;
+        stream_is_capturing(StreamIsCapturing) = capture::is_capturing;
+        stream_begin_capture(StreamBeginCapture) = capture::begin;
+        stream_end_capture(StreamEndCapture) = capture::end;
+        stream_add_callback(StreamAddCallback) = capture::add_callback;
+        graph_create(GraphCreate) = graph::create;
+        graph_destroy(GraphDestroy) = graph::destroy;
+        graph_instantiate(GraphInstantiate) = graph::instantiate;
+        graph_launch(GraphLaunch) = graph::launch;
+        graph_exec_destroy(GraphExecDestroy) = graph::exec_destroy;
+        graph_clone(GraphClone) = graph::clone;
+        graph_get_nodes(GraphGetNodes) = graph::nodes;
+        graph_get_root_nodes(GraphGetRootNodes) = graph::roots;
+        graph_get_edges(GraphGetEdges) = graph::edges;
+        graph_node_get_type(GraphNodeGetType) = graph::node_type;
+        graph_destroy_node(GraphDestroyNode) = graph::destroy_node;
+        graph_node_get_dependencies(GraphNodeGetDependencies) = graph::dependencies;
+        graph_node_get_dependent_nodes(GraphNodeGetDependentNodes) = graph::dependents;
+        graph_exec_update(GraphExecUpdate) = graph::exec_update;
+
         }
         with_tail {
         set_valid_devices(SetValidDevices) = device::set_valid;
@@ -329,6 +359,19 @@ impl Visit for Call<'_> {
         launch_cooperative_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, true);
         module_launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
 
+        stream_update_capture_dependencies(StreamUpdateCaptureDependencies) = capture::update_dependencies;
+        graph_add_memcpy_node(GraphAddMemcpyNode) = graph::add_memcpy;
+        graph_add_memcpy_node_1d(GraphAddMemcpyNode1D) = graph::add_memcpy_1d;
+        graph_add_memset_node(GraphAddMemsetNode) = graph::add_memset;
+        graph_add_kernel_node(GraphAddKernelNode) = graph::add_kernel;
+        graph_add_dependencies(GraphAddDependencies) = graph::add_dependencies;
+        graph_add_empty_node(GraphAddEmptyNode) = graph::add_empty;
+        graph_add_host_node(GraphAddHostNode) = graph::add_host;
+        graph_add_child_graph_node(GraphAddChildGraphNode) = graph::add_child;
+        graph_add_event_record_node(GraphAddEventRecordNode) = graph::add_event_record;
+        graph_add_event_wait_node(GraphAddEventWaitNode) = graph::add_event_wait;
+        graph_exec_kernel_node_set_params(GraphExecKernelNodeSetParams) = graph::exec_set_kernel;
+
         }
         not_supported {
         smi_get_gpu_metrics(SmiGetGpuMetrics),
@@ -337,35 +380,6 @@ impl Visit for Call<'_> {
         ipc_close_mem_handle(IpcCloseMemHandle),
         ipc_get_event_handle(IpcGetEventHandle),
         ipc_open_event_handle(IpcOpenEventHandle),
-        stream_update_capture_dependencies(StreamUpdateCaptureDependencies),
-        stream_begin_capture(StreamBeginCapture),
-        stream_end_capture(StreamEndCapture),
-        stream_add_callback(StreamAddCallback),
-        graph_create(GraphCreate),
-        graph_destroy(GraphDestroy),
-        graph_instantiate(GraphInstantiate),
-        graph_launch(GraphLaunch),
-        graph_exec_destroy(GraphExecDestroy),
-        graph_clone(GraphClone),
-        graph_add_memcpy_node(GraphAddMemcpyNode),
-        graph_add_memcpy_node_1d(GraphAddMemcpyNode1D),
-        graph_add_memset_node(GraphAddMemsetNode),
-        graph_add_kernel_node(GraphAddKernelNode),
-        graph_add_dependencies(GraphAddDependencies),
-        graph_add_empty_node(GraphAddEmptyNode),
-        graph_add_host_node(GraphAddHostNode),
-        graph_add_child_graph_node(GraphAddChildGraphNode),
-        graph_add_event_record_node(GraphAddEventRecordNode),
-        graph_add_event_wait_node(GraphAddEventWaitNode),
-        graph_get_nodes(GraphGetNodes),
-        graph_get_root_nodes(GraphGetRootNodes),
-        graph_get_edges(GraphGetEdges),
-        graph_node_get_type(GraphNodeGetType),
-        graph_destroy_node(GraphDestroyNode),
-        graph_node_get_dependencies(GraphNodeGetDependencies),
-        graph_node_get_dependent_nodes(GraphNodeGetDependentNodes),
-        graph_exec_update(GraphExecUpdate),
-        graph_exec_kernel_node_set_params(GraphExecKernelNodeSetParams),
         }
     }
 }

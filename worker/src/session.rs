@@ -4,6 +4,7 @@
 //! take what it was sent) stands still with its queue, and gives the dispatch thread back for the others; see
 //! [`Session::turn`].
 
+mod graphs;
 mod owned;
 mod pools;
 mod state;
@@ -14,6 +15,7 @@ use std::mem;
 use std::rc::Rc;
 use std::task::Poll;
 
+use hipr_graph::Exec;
 use hipr_io::{Batch, Body, BodyPool, ConnId, Item, Notice, Span};
 use hipr_proto::{
     Class, HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket, visit,
@@ -21,9 +23,10 @@ use hipr_proto::{
 
 use crate::SessionLimits;
 use crate::device::{Device, Region, WaitFor, Waker};
-use crate::dispatch::{Call, Step, needs_device};
+use crate::dispatch::{Call, Step, enqueue, needs_device};
 use crate::stats::Requests;
 
+pub(crate) use graphs::{GraphTables, KernelNode, NodeWork};
 pub(crate) use owned::{Allocation, Origin, Owned};
 use state::{Collected, State, Wait, Write};
 
@@ -84,6 +87,8 @@ enum Draining {
 impl Session {
     /// Items handled before it is another session's turn.
     const TURN_ITEMS: usize = 4096;
+    /// Nodes of graphs that a stream is given before it is waited for: one small request could stand for any number.
+    const REPLAY_MAX: usize = 1 << 16;
 
     /// A client that has asked for nothing.
     pub(crate) fn new(conn: ConnId) -> Self {
@@ -195,6 +200,9 @@ impl Session {
                 }
                 Poll::Ready(result) => self.finish_wait(ticket, wait, result),
             },
+            State::Replay { ticket, exec, stream, next } => {
+                return self.replay(ticket, exec, stream, next).map(|()| true);
+            }
             State::Read { src, stream, offset } => {
                 return self.read_chunk(env, src, stream, offset).map(|()| true);
             }
@@ -288,6 +296,7 @@ impl Session {
         self.reply.clear();
         let (owned, reply) = (&mut self.owned, &mut self.reply);
         let mut call = Call { owned, reply, collected, limits: env.limits, conn: self.conn };
+        call.check_capture(op)?;
         visit(op, &self.fixed, tail, &mut call).unwrap_or_else(|short| Err(short.into()))
     }
 
@@ -333,6 +342,7 @@ impl Session {
             Step::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
             Step::Reset => State::Wait { ticket, wait: Wait::Reset },
             Step::Read { src, stream } => State::Wait { ticket, wait: Wait::Read { src, stream } },
+            Step::Replay { exec, stream } => State::Replay { ticket, exec, stream, next: 0 },
             Step::Shutdown => {
                 self.owned = Owned::default();
                 self.complete(ticket, Outcome::ok(&()));
@@ -340,6 +350,32 @@ impl Session {
             }
         };
         true
+    }
+
+    /// Gives the device the next node of a graph, or ends the launch. The first error ends it, too, as it would if the client
+    /// had sent the nodes itself and looked at each answer.
+    fn replay(&mut self, ticket: Ticket, exec: Rc<Exec<NodeWork>>, stream: u64, next: usize) -> Poll<()> {
+        let Some(step) = exec.steps().get(next) else {
+            self.complete(ticket, Outcome::ok(&()));
+            return Poll::Ready(());
+        };
+        if self.owned.replayed(stream) >= Self::REPLAY_MAX {
+            let ready = self.owned.context().map_or(Poll::Ready(()), |context| context.poll_ready(stream));
+            if ready.is_pending() {
+                self.state = State::Replay { ticket, exec, stream, next };
+                return Poll::Pending;
+            }
+            self.owned.unstage(Some(stream));
+        }
+        if let Some(work) = step.work() {
+            if let Err(error) = enqueue(&mut self.owned, work, stream) {
+                self.complete(ticket, Outcome::error(error));
+                return Poll::Ready(());
+            }
+            self.owned.replay(stream);
+        }
+        self.state = State::Replay { ticket, exec, stream, next: next + 1 };
+        Poll::Ready(())
     }
 
     /// Bytes to the device: at once if the stream is idle; collected and enqueued if they are few; else when it is idle.

@@ -6,6 +6,7 @@ use hipr_proto::{HipError, HipResult};
 use super::device::check_device;
 use super::{Call, Step};
 use crate::device::Region;
+use crate::session::NodeWork;
 
 /// HIP API: hipMemcpy and its kin.
 pub(super) fn flat(call: &mut Call<'_>, r: Memcpy) -> HipResult<Step> {
@@ -75,17 +76,22 @@ fn copy(
         kind::HOST_TO_DEVICE => {
             let dst = dst()?;
             call.owned.check_region(&dst)?;
+            call.check_uncaptured_stream(stream)?;
             Ok(Step::Write { dst, stream, waits: true })
         }
         kind::DEVICE_TO_HOST => {
             let src = src()?;
             call.owned.check_region(&src)?;
+            call.check_uncaptured_stream(stream)?;
             Ok(Step::Read { src, stream })
         }
         kind::DEVICE_TO_DEVICE | kind::DEFAULT => {
             let (dst, src) = (dst()?, src()?);
             call.owned.check_region(&dst)?;
             call.owned.check_region(&src)?;
+            if call.is_captured(stream)? {
+                return call.record(stream, NodeWork::Copy { dst, src });
+            }
             if dst.len_bytes() != Some(0) {
                 call.context()?.copy(dst, src, stream)?;
             }

@@ -1,11 +1,14 @@
 //! Kernel launches: the argument table is checked against the data and, where the device knows them, against the kernel's
 //! parameters.
 
+use std::rc::Rc;
+
 use hipr_proto::op::{LaunchArgs, LaunchKernel, LaunchMode, Param};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Call, Step};
 use crate::device::{Args, FunctionInfo, Launch};
+use crate::session::{KernelNode, NodeWork};
 
 /// HIP API: hipModuleLaunchKernel, hipModuleLaunchCooperativeKernel, hipExtModuleLaunchKernel.
 pub(super) fn launch(
@@ -34,6 +37,18 @@ pub(super) fn launch(
         }
         LaunchMode::Flat => Args::Flat(check_flat(&function.info, args.flat())?),
     };
+    if call.is_captured(r.stream)? {
+        if start_event.or(stop_event).is_some() {
+            return Err(HipError::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        let (function, shared_mem_bytes) = (r.function, r.shared_mem);
+        let (table, data) = match args {
+            Args::Params { table, data } => (Some(table.to_vec()), data.to_vec()),
+            Args::Flat(data) => (None, data.to_vec()),
+        };
+        let node = KernelNode { function, grid, block, shared_mem_bytes, table, data, cooperative };
+        return call.record(r.stream, NodeWork::Kernel(Rc::new(node)));
+    }
     let launch = Launch {
         function: r.function,
         grid,
@@ -50,7 +65,7 @@ pub(super) fn launch(
 }
 
 /// One argument per parameter, each of the parameter's size.
-fn check_table(info: &FunctionInfo, table: &[Param]) -> HipResult<()> {
+pub(super) fn check_table(info: &FunctionInfo, table: &[Param]) -> HipResult<()> {
     let Some(params) = &info.params else { return Ok(()) };
     if params.iter().map(|param| param.size).eq(table.iter().map(|param| param.size)) {
         Ok(())
@@ -60,7 +75,7 @@ fn check_table(info: &FunctionInfo, table: &[Param]) -> HipResult<()> {
 }
 
 /// All parameters lie in the buffer; what is beyond the kernarg segment means nothing.
-fn check_flat<'a>(info: &FunctionInfo, flat: &'a [u8]) -> HipResult<&'a [u8]> {
+pub(super) fn check_flat<'a>(info: &FunctionInfo, flat: &'a [u8]) -> HipResult<&'a [u8]> {
     let Some(params) = &info.params else { return Ok(flat) };
     let end = params.iter().map(|param| u64::from(param.offset) + u64::from(param.size)).max().unwrap_or(0);
     if (flat.len() as u64) < end {

@@ -6,7 +6,7 @@ use hipr_proto::{HipError, HipResult};
 use super::device::check_device;
 use super::{Call, Step};
 use crate::device::{MemoryKind, Region};
-use crate::session::{Allocation, Origin};
+use crate::session::{Allocation, NodeWork, Origin};
 
 /// Rows of a pitched allocation start at multiples of this many bytes.
 const PITCH_ALIGN: u64 = 256;
@@ -115,7 +115,7 @@ pub(super) fn free_host(call: &mut Call<'_>, r: FreeHost) -> HipResult<Step> {
 }
 
 pub(super) fn free_async(call: &mut Call<'_>, r: FreeAsync) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
+    call.check_uncaptured_stream(r.stream)?;
     if r.device_ptr != 0 {
         call.owned.freeable(r.device_ptr)?;
         call.owned.free_async(r.device_ptr, r.stream)?;
@@ -129,8 +129,12 @@ pub(super) fn fill(call: &mut Call<'_>, r: Memset, element_bytes: u32) -> HipRes
     let len = r.size.checked_mul(u64::from(element_bytes)).ok_or(HipError::INVALID_VALUE)?;
     let dst = Region::flat(r.dst, len);
     call.owned.check_region(&dst)?;
+    let value = r.value.cast_unsigned();
+    if call.is_captured(r.stream)? {
+        return call.record(r.stream, NodeWork::Fill { dst, value, element_bytes });
+    }
     if len > 0 {
-        call.context()?.fill(dst, r.value.cast_unsigned(), element_bytes, r.stream)?;
+        call.context()?.fill(dst, value, element_bytes, r.stream)?;
     }
     call.done()
 }
@@ -242,7 +246,7 @@ pub(super) fn prefetch(call: &mut Call<'_>, r: MemPrefetchAsync) -> HipResult<St
     if r.device != -1 {
         check_device(call, r.device)?;
     }
-    call.owned.check_stream(r.stream)?;
+    call.check_uncaptured_stream(r.stream)?;
     check_managed(call, r.dev_ptr, r.count)?;
     call.context()?.prefetch(r.dev_ptr, r.count, r.device, r.stream)?;
     call.done()

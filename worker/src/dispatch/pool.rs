@@ -75,7 +75,7 @@ pub(super) fn set_current(call: &mut Call<'_>, r: DeviceSetMemPool) -> HipResult
 }
 
 pub(super) fn malloc(call: &mut Call<'_>, r: MallocFromPoolAsync) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
+    call.check_uncaptured_stream(r.stream)?;
     call.owned.check_pool(r.mem_pool)?;
     let device_ptr = allocate(call, r.size, Some(r.mem_pool), r.stream)?;
     call.reply(MallocFromPoolAsyncReply { device_ptr })
@@ -83,7 +83,7 @@ pub(super) fn malloc(call: &mut Call<'_>, r: MallocFromPoolAsync) -> HipResult<S
 
 /// HIP API: hipMallocAsync takes from the current pool of the current device.
 pub(super) fn malloc_from_current(call: &mut Call<'_>, r: MallocAsync) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
+    call.check_uncaptured_stream(r.stream)?;
     let device_ptr = allocate(call, r.size, None, r.stream)?;
     call.reply(MallocAsyncReply { device_ptr })
 }

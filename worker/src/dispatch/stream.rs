@@ -6,8 +6,6 @@ use hipr_proto::{HipError, HipResult};
 use super::{Call, Step};
 use crate::device::WaitFor;
 
-/// HIP API: hipStreamCaptureStatusNone.
-const CAPTURE_NONE: i32 = 0;
 /// HIP API: hipStreamNonBlocking.
 const STREAM_NON_BLOCKING: u32 = 1;
 
@@ -23,6 +21,8 @@ fn create_one(call: &mut Call<'_>, flags: u32, priority: i32) -> HipResult<u64> 
 
 fn destroy_one(call: &mut Call<'_>, stream: u64) -> HipResult<()> {
     call.owned.check_own_stream(stream)?;
+    let graphs = &mut call.owned.graphs;
+    graphs.captures.forget_stream(&mut graphs.graphs, stream);
     call.owned.remove_stream(stream);
     let (pools, context) = call.owned.pools()?;
     let released = pools.forget_stream(context, stream);
@@ -70,12 +70,12 @@ pub(super) fn destroy(call: &mut Call<'_>, r: StreamDestroy) -> HipResult<Step> 
 }
 
 pub(super) fn synchronize(call: &mut Call<'_>, r: StreamSynchronize) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
+    call.check_uncaptured_stream(r.stream)?;
     Ok(Step::Wait(WaitFor::Stream(r.stream)))
 }
 
 pub(super) fn query(call: &mut Call<'_>, r: StreamQuery) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
+    call.check_uncaptured_stream(r.stream)?;
     call.context()?.query(WaitFor::Stream(r.stream))?;
     call.done()
 }
@@ -83,6 +83,12 @@ pub(super) fn query(call: &mut Call<'_>, r: StreamQuery) -> HipResult<Step> {
 pub(super) fn wait_event(call: &mut Call<'_>, r: StreamWaitEvent) -> HipResult<Step> {
     call.owned.check_stream(r.stream)?;
     call.owned.check_event(r.event)?;
+    if !call.owned.graphs.captures.is_empty() {
+        let is_blocking = call.is_blocking(r.stream)?;
+        if call.owned.graphs.captures.wait_event(r.stream, r.event, is_blocking)? {
+            return call.done();
+        }
+    }
     call.context()?.stream_wait_event(r.stream, r.event, r.flags)?;
     call.done()
 }
@@ -99,18 +105,6 @@ pub(super) fn priority(call: &mut Call<'_>, r: StreamGetPriority) -> HipResult<S
     call.reply(StreamGetPriorityReply { priority })
 }
 
-/// No stream is captured, because capturing cannot be begun.
-pub(super) fn capture_info(call: &mut Call<'_>, r: StreamGetCaptureInfo) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
-    call.reply(StreamGetCaptureInfoReply { capture_status: CAPTURE_NONE, graph: 0, reserved: 0 })
-}
-
-/// As [`capture_info`].
-pub(super) fn is_capturing(call: &mut Call<'_>, r: StreamIsCapturing) -> HipResult<Step> {
-    call.owned.check_stream(r.stream)?;
-    call.reply(StreamIsCapturingReply { capture_status: CAPTURE_NONE })
-}
-
 // ---- events ----------------------------------------------------------------------------------------------------------
 
 fn event_create_one(call: &mut Call<'_>, flags: u32) -> HipResult<u64> {
@@ -122,6 +116,7 @@ fn event_create_one(call: &mut Call<'_>, flags: u32) -> HipResult<u64> {
 
 fn event_destroy_one(call: &mut Call<'_>, event: u64) -> HipResult<()> {
     call.owned.check_event(event)?;
+    call.owned.graphs.captures.forget_event(event);
     call.owned.remove_event(event);
     call.context()?.event_destroy(event)
 }
@@ -144,24 +139,29 @@ pub(super) fn event_destroy(call: &mut Call<'_>, r: EventDestroy) -> HipResult<S
 pub(super) fn event_record(call: &mut Call<'_>, r: EventRecord) -> HipResult<Step> {
     call.owned.check_event(r.event)?;
     call.owned.check_stream(r.stream)?;
+    if call.is_captured(r.stream)? || call.owned.graphs.captures.is_captured(r.event) {
+        if call.owned.graphs.captures.record_event(r.event, r.stream)? {
+            return call.done();
+        }
+    }
     call.context()?.event_record(r.event, r.stream)?;
     call.done()
 }
 
 pub(super) fn event_synchronize(call: &mut Call<'_>, r: EventSynchronize) -> HipResult<Step> {
-    call.owned.check_event(r.event)?;
+    call.check_uncaptured_event(r.event)?;
     Ok(Step::Wait(WaitFor::Event(r.event)))
 }
 
 pub(super) fn event_query(call: &mut Call<'_>, r: EventQuery) -> HipResult<Step> {
-    call.owned.check_event(r.event)?;
+    call.check_uncaptured_event(r.event)?;
     call.context()?.query(WaitFor::Event(r.event))?;
     call.done()
 }
 
 pub(super) fn event_elapsed_time(call: &mut Call<'_>, r: EventElapsedTime) -> HipResult<Step> {
-    call.owned.check_event(r.start_event)?;
-    call.owned.check_event(r.stop_event)?;
+    call.check_uncaptured_event(r.start_event)?;
+    call.check_uncaptured_event(r.stop_event)?;
     let milliseconds = call.context()?.event_elapsed_ms(r.start_event, r.stop_event)?;
     call.reply(EventElapsedTimeReply { milliseconds })
 }

@@ -10,6 +10,7 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
 use crate::dispatch::Settings;
+use crate::session::GraphTables;
 
 use super::pools::Pools;
 
@@ -71,6 +72,10 @@ pub(crate) struct Owned {
     memory_bytes: u64,
     /// Limits that something was refused for.
     refused: BTreeSet<&'static str>,
+    /// Nodes of graphs that streams were given since they were last seen without work.
+    replayed: BTreeMap<u64, usize>,
+    /// Graphs and captures.
+    pub(crate) graphs: GraphTables,
     /// What was set of the device.
     pub(crate) settings: Settings,
 }
@@ -227,7 +232,8 @@ impl Owned {
     /// How many handles and allocations there are.
     pub(crate) fn handles(&self) -> usize {
         let (memory, modules) = (self.allocations.len(), self.modules.len() + self.functions.len());
-        memory + modules + self.streams.len() + self.events.len() + self.pools.len()
+        let (pools, graphs) = (self.pools.len(), self.graphs.weight());
+        memory + modules + self.streams.len() + self.events.len() + pools + graphs
     }
 
     /// Checks a stream that work can be put on.
@@ -313,11 +319,25 @@ impl Owned {
         self.staged_bytes += len_bytes;
     }
 
+    /// A stream was given a node of a graph.
+    pub(crate) fn replay(&mut self, stream: u64) {
+        *self.replayed.entry(stream).or_default() += 1;
+    }
+
+    /// Nodes of graphs that the stream may have not done yet.
+    pub(crate) fn replayed(&self, stream: u64) -> usize {
+        self.replayed.get(&stream).copied().unwrap_or(0)
+    }
+
     /// A stream, or (`None`) the whole device, was seen without work: it holds none of them.
     pub(crate) fn unstage(&mut self, stream: Option<u64>) {
         match stream {
-            Some(stream) => self.staged_bytes -= self.staged.remove(&stream).unwrap_or(0),
+            Some(stream) => {
+                self.replayed.remove(&stream);
+                self.staged_bytes -= self.staged.remove(&stream).unwrap_or(0);
+            }
             None => {
+                self.replayed.clear();
                 self.staged.clear();
                 self.staged_bytes = 0;
             }

@@ -3,11 +3,13 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use hipr_graph::Exec;
 use hipr_io::Span;
 use hipr_proto::{HipError, Ticket};
 
 use crate::SessionLimits;
 use crate::device::{Region, WaitFor};
+use crate::session::NodeWork;
 
 /// The request that is being carried out. Tickets are completed in order, so there is one at a time.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) enum State {
     Held { write: Write, span: Span, from: usize, last: bool },
     /// The request failed, its tail is still coming in.
     Skip { ticket: Ticket, error: HipError },
+    /// A graph's nodes are given to the device, from `next` on.
+    Replay { ticket: Ticket, exec: Rc<Exec<NodeWork>>, stream: u64, next: usize },
     /// The device is waited for.
     Wait { ticket: Ticket, wait: Wait },
     /// A reply's bytes are being read, as fast as the peer takes them.
