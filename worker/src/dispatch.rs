@@ -34,6 +34,8 @@ pub(crate) use graph::enqueue;
 pub(crate) enum Step {
     /// Nothing: the reply's fixed part is in [`Call::reply`].
     Reply,
+    /// Nothing: as [`Step::Reply`], and these bytes follow the fixed part.
+    List(Vec<u8>),
     /// Wait; the reply is empty.
     Wait(WaitFor),
     /// Wait until the address is freed; the reply is empty.

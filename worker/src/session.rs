@@ -338,6 +338,11 @@ impl Session {
                 self.complete(ticket, outcome);
                 return true;
             }
+            Step::List(tail) => {
+                let outcome = Outcome::ok_raw(&self.reply).with_inline(Inline::Whole(tail.into()));
+                self.complete(ticket, outcome);
+                return true;
+            }
             Step::Wait(what) => State::Wait { ticket, wait: Wait::Sync(what) },
             Step::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
             Step::Reset => State::Wait { ticket, wait: Wait::Reset },

@@ -175,7 +175,8 @@ fn questions_about_graphs() {
     assert_eq!(peer.call(&GraphGetNodes { graph, max_nodes: 3 }).unwrap().num_nodes, 3);
     assert_eq!(peer.call(&GraphGetNodes { graph, max_nodes: 99 }).unwrap().num_nodes, 7);
     assert_eq!(peer.call(&GraphGetRootNodes { graph, max_nodes: 99 }).unwrap().num_nodes, 3);
-    assert_eq!(peer.call(&GraphGetEdges { graph, max_edges: 99 }).unwrap().num_edges, 5);
+    let (reply, list) = peer.call_inline(&GraphGetEdges { graph, max_edges: 99 }, &[]).unwrap();
+    assert_eq!((reply.num_edges, list), (5, words(&[a, c, a, d, b, c, c, e, e, f])));
     assert_eq!(peer.call(&GraphNodeGetDependencies { node: c, max_nodes: 9 }).unwrap().num_nodes, 2);
     assert_eq!(peer.call(&GraphNodeGetDependentNodes { node: a, max_nodes: 9 }).unwrap().num_nodes, 2);
     let copy = peer.call(&GraphClone { original_graph: graph }).unwrap().cloned_graph;

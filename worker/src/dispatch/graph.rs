@@ -219,36 +219,35 @@ fn list<T: Wire>(all: impl Iterator<Item = T> + Clone, max: u32) -> (u32, Vec<u8
 }
 
 /// A reply and its tail.
-fn reply_list<R: Wire>(call: &mut Call<'_>, reply: R, tail: &[u8]) -> HipResult<Step> {
+fn reply_list<R: Wire>(call: &mut Call<'_>, reply: R, tail: Vec<u8>) -> HipResult<Step> {
     reply.put(call.reply);
-    call.reply.extend_from_slice(tail);
-    Ok(Step::Reply)
+    Ok(Step::List(tail))
 }
 
 pub(super) fn nodes(call: &mut Call<'_>, r: GraphGetNodes) -> HipResult<Step> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.nodes(r.graph)?, r.max_nodes);
-    reply_list(call, GraphGetNodesReply { num_nodes, reserved: 0 }, &tail)
+    reply_list(call, GraphGetNodesReply { num_nodes, reserved: 0 }, tail)
 }
 
 pub(super) fn roots(call: &mut Call<'_>, r: GraphGetRootNodes) -> HipResult<Step> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.roots(r.graph)?, r.max_nodes);
-    reply_list(call, GraphGetRootNodesReply { num_nodes, reserved: 0 }, &tail)
+    reply_list(call, GraphGetRootNodesReply { num_nodes, reserved: 0 }, tail)
 }
 
 pub(super) fn edges(call: &mut Call<'_>, r: GraphGetEdges) -> HipResult<Step> {
     let edges = call.owned.graphs.graphs.edges(r.graph)?.map(|(from, to)| Edge { from, to });
     let (num_edges, tail) = list(edges, r.max_edges);
-    reply_list(call, GraphGetEdgesReply { num_edges, reserved: 0 }, &tail)
+    reply_list(call, GraphGetEdgesReply { num_edges, reserved: 0 }, tail)
 }
 
 pub(super) fn dependencies(call: &mut Call<'_>, r: GraphNodeGetDependencies) -> HipResult<Step> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.dependencies(r.node)?, r.max_nodes);
-    reply_list(call, GraphNodeGetDependenciesReply { num_nodes, reserved: 0 }, &tail)
+    reply_list(call, GraphNodeGetDependenciesReply { num_nodes, reserved: 0 }, tail)
 }
 
 pub(super) fn dependents(call: &mut Call<'_>, r: GraphNodeGetDependentNodes) -> HipResult<Step> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.dependents(r.node)?, r.max_nodes);
-    reply_list(call, GraphNodeGetDependentNodesReply { num_nodes, reserved: 0 }, &tail)
+    reply_list(call, GraphNodeGetDependentNodesReply { num_nodes, reserved: 0 }, tail)
 }
 
 pub(super) fn node_type(call: &mut Call<'_>, r: GraphNodeGetType) -> HipResult<Step> {
