@@ -7,8 +7,8 @@
 #![allow(non_snake_case, reason = "names are those of the C headers")]
 
 use crate::body::{
-    context, copy, device, entry, error, event, fill, host, hostfn, launch, memory, misc, module, occupancy,
-    pointer, pool, properties, stream, symbol,
+    capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch, memory, misc,
+    module, occupancy, pointer, pool, properties, stream, symbol,
 };
 use crate::convert::{Chars, Context, Event, Function, In, Module, Out, Ptr, Str, Stream};
 use crate::export::exports;
@@ -303,41 +303,41 @@ exports! {
         fn hipDrvMemcpy2DUnaligned(pCopy: In<Memcpy2D>) = body copy::param_2d;
         fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported;
         fn hipGLGetDevices(pHipDeviceCount: Out<u32>, pHipDevices: Out<i32>, hipDeviceCount: u32, deviceList: i32) = unsupported;
-        fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = unsupported;
-        fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<Memcpy3D>) = unsupported;
-        fn hipGraphAddMemcpyNode1D(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, src: Ptr, count: usize, kind: i32) = unsupported;
-        fn hipGraphAddMemsetNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pMemsetParams: Ptr) = unsupported;
-        fn hipGraphCreate(pGraph: Out<Ptr>, flags: u32) = unsupported;
-        fn hipGraphDestroy(graph: Ptr) = unsupported;
-        fn hipGraphExecDestroy(graphExec: Ptr) = unsupported;
+        fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_kernel;
+        fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<Memcpy3D>) = body graph::add_memcpy;
+        fn hipGraphAddMemcpyNode1D(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::add_memcpy_1d;
+        fn hipGraphAddMemsetNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pMemsetParams: Ptr) = body graph::add_memset;
+        fn hipGraphCreate(pGraph: Out<Ptr>, flags: u32) = body graph::create;
+        fn hipGraphDestroy(graph: Ptr) = body graph::destroy;
+        fn hipGraphExecDestroy(graphExec: Ptr) = body graph::exec_destroy;
         fn hipGraphicsGLRegisterBuffer(resource: Out<Ptr>, buffer: u32, flags: u32) = unsupported;
         fn hipGraphicsMapResources(count: i32, resources: Out<Ptr>, stream: Stream) = unsupported;
         fn hipGraphicsResourceGetMappedPointer(devPtr: Out<Ptr>, size: Out<usize>, resource: Ptr) = unsupported;
         fn hipGraphicsUnmapResources(count: i32, resources: Out<Ptr>, stream: Stream) = unsupported;
         fn hipGraphicsUnregisterResource(resource: Ptr) = unsupported;
-        fn hipGraphInstantiate(pGraphExec: Out<Ptr>, graph: Ptr, pErrorNode: Out<Ptr>, pLogBuffer: Chars, bufferSize: usize) = unsupported;
-        fn hipGraphLaunch(graphExec: Ptr, stream: Stream) = unsupported;
+        fn hipGraphInstantiate(pGraphExec: Out<Ptr>, graph: Ptr, pErrorNode: Out<Ptr>, pLogBuffer: Chars, bufferSize: usize) = body graph::instantiate;
+        fn hipGraphLaunch(graphExec: Ptr, stream: Stream) = body graph::launch;
         fn hipImportExternalMemory(extMem_out: Out<Ptr>, memHandleDesc: Ptr) = unsupported;
         fn hipImportExternalSemaphore(extSem_out: Out<Ptr>, semHandleDesc: Ptr) = unsupported;
         fn hipMemcpy2DToArrayAsync(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
         fn hipSignalExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported;
-        fn hipStreamBeginCapture(stream: Stream, mode: i32) = unsupported;
-        fn hipStreamEndCapture(stream: Stream, pGraph: Out<Ptr>) = unsupported;
-        fn hipStreamIsCapturing(stream: Stream, pCaptureStatus: Out<i32>) = body stream::is_capturing;
+        fn hipStreamBeginCapture(stream: Stream, mode: i32) = body capture::begin;
+        fn hipStreamEndCapture(stream: Stream, pGraph: Out<Ptr>) = body capture::end;
+        fn hipStreamIsCapturing(stream: Stream, pCaptureStatus: Out<i32>) = body capture::is_capturing;
         fn hipWaitExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported;
     }
     "hip_4.4" {
-        fn hipGraphAddDependencies(graph: Ptr, from: In<Ptr>, to: In<Ptr>, numDependencies: usize) = unsupported;
-        fn hipGraphAddEmptyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize) = unsupported;
-        fn hipGraphExecKernelNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = unsupported;
-        fn hipGraphGetNodes(graph: Ptr, nodes: Out<Ptr>, numNodes: Out<usize>) = unsupported;
-        fn hipGraphGetRootNodes(graph: Ptr, pRootNodes: Out<Ptr>, pNumRootNodes: Out<usize>) = unsupported;
+        fn hipGraphAddDependencies(graph: Ptr, from: In<Ptr>, to: In<Ptr>, numDependencies: usize) = body graph::add_dependencies;
+        fn hipGraphAddEmptyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize) = body graph::add_empty;
+        fn hipGraphExecKernelNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_kernel;
+        fn hipGraphGetNodes(graph: Ptr, nodes: Out<Ptr>, numNodes: Out<usize>) = body graph::nodes;
+        fn hipGraphGetRootNodes(graph: Ptr, pRootNodes: Out<Ptr>, pNumRootNodes: Out<usize>) = body graph::roots;
         fn hipGraphKernelNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
-        fn hipGraphKernelNodeSetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
+        fn hipGraphKernelNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_kernel;
         fn hipGraphMemcpyNodeGetParams(node: Ptr, pNodeParams: Out<Memcpy3D>) = unsupported;
-        fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<Memcpy3D>) = unsupported;
+        fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<Memcpy3D>) = body graph::set_memcpy;
         fn hipGraphMemsetNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
-        fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
+        fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_memset;
         fn hipStreamWaitValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32, mask: u32) = unsupported;
         fn hipStreamWaitValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32, mask: u64) = unsupported;
         fn hipStreamWriteValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32) = body fill::write_value_32;
@@ -350,46 +350,46 @@ exports! {
         fn hipDeviceGetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = unsupported;
         fn hipDeviceGraphMemTrim(device: i32) = unsupported;
         fn hipDeviceSetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = unsupported;
-        fn hipGraphAddChildGraphNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, childGraph: Ptr) = unsupported;
-        fn hipGraphAddEventRecordNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = unsupported;
-        fn hipGraphAddEventWaitNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = unsupported;
-        fn hipGraphAddHostNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = unsupported;
+        fn hipGraphAddChildGraphNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, childGraph: Ptr) = body graph::add_child;
+        fn hipGraphAddEventRecordNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_record;
+        fn hipGraphAddEventWaitNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_wait;
+        fn hipGraphAddHostNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_host;
         fn hipGraphAddMemcpyNodeFromSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphAddMemcpyNodeToSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
-        fn hipGraphChildGraphNodeGetGraph(node: Ptr, pGraph: Out<Ptr>) = unsupported;
-        fn hipGraphClone(pGraphClone: Out<Ptr>, originalGraph: Ptr) = unsupported;
-        fn hipGraphDestroyNode(node: Ptr) = unsupported;
-        fn hipGraphEventRecordNodeGetEvent(node: Ptr, event_out: Out<Event>) = unsupported;
-        fn hipGraphEventRecordNodeSetEvent(node: Ptr, event: Event) = unsupported;
-        fn hipGraphEventWaitNodeGetEvent(node: Ptr, event_out: Out<Event>) = unsupported;
-        fn hipGraphEventWaitNodeSetEvent(node: Ptr, event: Event) = unsupported;
+        fn hipGraphChildGraphNodeGetGraph(node: Ptr, pGraph: Out<Ptr>) = body graph::child;
+        fn hipGraphClone(pGraphClone: Out<Ptr>, originalGraph: Ptr) = body graph::clone;
+        fn hipGraphDestroyNode(node: Ptr) = body graph::destroy_node;
+        fn hipGraphEventRecordNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::event;
+        fn hipGraphEventRecordNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_record;
+        fn hipGraphEventWaitNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::event;
+        fn hipGraphEventWaitNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_wait;
         fn hipGraphExecChildGraphNodeSetParams(hGraphExec: Ptr, node: Ptr, childGraph: Ptr) = unsupported;
-        fn hipGraphExecEventRecordNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = unsupported;
-        fn hipGraphExecEventWaitNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = unsupported;
-        fn hipGraphExecHostNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = unsupported;
-        fn hipGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Out<Memcpy3D>) = unsupported;
-        fn hipGraphExecMemcpyNodeSetParams1D(hGraphExec: Ptr, node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = unsupported;
+        fn hipGraphExecEventRecordNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::exec_set_event_record;
+        fn hipGraphExecEventWaitNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::exec_set_event_wait;
+        fn hipGraphExecHostNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_host;
+        fn hipGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Out<Memcpy3D>) = body graph::exec_set_memcpy;
+        fn hipGraphExecMemcpyNodeSetParams1D(hGraphExec: Ptr, node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::exec_set_memcpy_1d;
         fn hipGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: Ptr, node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: Ptr, node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
-        fn hipGraphExecMemsetNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = unsupported;
-        fn hipGraphExecUpdate(hGraphExec: Ptr, hGraph: Ptr, hErrorNode_out: Out<Ptr>, updateResult_out: Out<i32>) = unsupported;
-        fn hipGraphGetEdges(graph: Ptr, from: Out<Ptr>, to: Out<Ptr>, numEdges: Out<usize>) = unsupported;
+        fn hipGraphExecMemsetNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_memset;
+        fn hipGraphExecUpdate(hGraphExec: Ptr, hGraph: Ptr, hErrorNode_out: Out<Ptr>, updateResult_out: Out<i32>) = body graph::exec_update;
+        fn hipGraphGetEdges(graph: Ptr, from: Out<Ptr>, to: Out<Ptr>, numEdges: Out<usize>) = body graph::edges;
         fn hipGraphHostNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
-        fn hipGraphHostNodeSetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
+        fn hipGraphHostNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_host;
         fn hipGraphicsGLRegisterImage(resource: Out<Ptr>, image: u32, target: u32, flags: u32) = unsupported;
         fn hipGraphicsSubResourceGetMappedArray(array: Out<Ptr>, resource: Ptr, arrayIndex: u32, mipLevel: u32) = unsupported;
-        fn hipGraphInstantiateWithFlags(pGraphExec: Out<Ptr>, graph: Ptr, flags: u64) = unsupported;
-        fn hipGraphMemcpyNodeSetParams1D(node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = unsupported;
+        fn hipGraphInstantiateWithFlags(pGraphExec: Out<Ptr>, graph: Ptr, flags: u64) = body graph::instantiate_with_flags;
+        fn hipGraphMemcpyNodeSetParams1D(node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::set_memcpy_1d;
         fn hipGraphMemcpyNodeSetParamsFromSymbol(node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphMemcpyNodeSetParamsToSymbol(node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
-        fn hipGraphNodeFindInClone(pNode: Out<Ptr>, originalNode: Ptr, clonedGraph: Ptr) = unsupported;
-        fn hipGraphNodeGetDependencies(node: Ptr, pDependencies: Out<Ptr>, pNumDependencies: Out<usize>) = unsupported;
-        fn hipGraphNodeGetDependentNodes(node: Ptr, pDependentNodes: Out<Ptr>, pNumDependentNodes: Out<usize>) = unsupported;
-        fn hipGraphNodeGetType(node: Ptr, pType: Out<i32>) = unsupported;
-        fn hipGraphRemoveDependencies(graph: Ptr, from: In<Ptr>, to: In<Ptr>, numDependencies: usize) = unsupported;
-        fn hipStreamGetCaptureInfo(stream: Stream, pCaptureStatus: Out<i32>, pId: Out<u64>) = body stream::capture_info;
-        fn hipStreamGetCaptureInfo_v2(stream: Stream, captureStatus_out: Out<i32>, id_out: Out<u64>, graph_out: Out<Ptr>, dependencies_out: Out<Ptr>, numDependencies_out: Out<usize>) = unsupported;
-        fn hipStreamUpdateCaptureDependencies(stream: Stream, dependencies: Out<Ptr>, numDependencies: usize, flags: u32) = unsupported;
+        fn hipGraphNodeFindInClone(pNode: Out<Ptr>, originalNode: Ptr, clonedGraph: Ptr) = body graph::find_in_clone;
+        fn hipGraphNodeGetDependencies(node: Ptr, pDependencies: Out<Ptr>, pNumDependencies: Out<usize>) = body graph::dependencies;
+        fn hipGraphNodeGetDependentNodes(node: Ptr, pDependentNodes: Out<Ptr>, pNumDependentNodes: Out<usize>) = body graph::dependents;
+        fn hipGraphNodeGetType(node: Ptr, pType: Out<i32>) = body graph::node_type;
+        fn hipGraphRemoveDependencies(graph: Ptr, from: In<Ptr>, to: In<Ptr>, numDependencies: usize) = body graph::remove_dependencies;
+        fn hipStreamGetCaptureInfo(stream: Stream, pCaptureStatus: Out<i32>, pId: Out<u64>) = body capture::info;
+        fn hipStreamGetCaptureInfo_v2(stream: Stream, captureStatus_out: Out<i32>, id_out: Out<u64>, graph_out: Out<Ptr>, dependencies_out: Out<Ptr>, numDependencies_out: Out<usize>) = body capture::info_v2;
+        fn hipStreamUpdateCaptureDependencies(stream: Stream, dependencies: Out<Ptr>, numDependencies: usize, flags: u32) = body capture::update_dependencies;
     }
     "hip_5.0" {
         fn hipDrvPointerGetAttributes(numAttributes: u32, attributes: Out<i32>, data: In<Ptr>, ptr: Ptr) = body pointer::drv_attributes;
@@ -467,12 +467,12 @@ exports! {
         fn hipGraphExternalSemaphoresWaitNodeGetParams(hNode: Ptr, params_out: Ptr) = unsupported;
         fn hipGraphExternalSemaphoresWaitNodeSetParams(hNode: Ptr, nodeParams: Ptr) = unsupported;
         fn hipGraphKernelNodeCopyAttributes(hSrc: Ptr, hDst: Ptr) = unsupported;
-        fn hipGraphLaunch_spt(graphExec: Ptr, stream: Stream) = unsupported;
-        fn hipGraphNodeGetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: Out<u32>) = unsupported;
-        fn hipGraphNodeSetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: u32) = unsupported;
+        fn hipGraphLaunch_spt(graphExec: Ptr, stream: Stream) = spt graph::launch;
+        fn hipGraphNodeGetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: Out<u32>) = body graph::is_enabled;
+        fn hipGraphNodeSetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: u32) = body graph::set_enabled;
         fn hipGraphReleaseUserObject(graph: Ptr, object: Ptr, count: u32) = unsupported;
         fn hipGraphRetainUserObject(graph: Ptr, object: Ptr, count: u32, flags: u32) = unsupported;
-        fn hipGraphUpload(graphExec: Ptr, stream: Stream) = unsupported;
+        fn hipGraphUpload(graphExec: Ptr, stream: Stream) = body graph::upload;
         fn hipLaunchHostFunc(stream: Stream, function: HostFn, userData: Ptr) = body hostfn::launch;
         fn hipLaunchHostFunc_spt(stream: Stream, function: HostFn, userData: Ptr) = spt hostfn::launch;
         fn hipMemcpy2DAsync_spt(dst: Ptr, dpitch: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = spt copy::memcpy_2d_async;
@@ -489,11 +489,11 @@ exports! {
         fn hiprtcGetBitcode(prog: Ptr, bitcode: Chars) -> RtcResult = unsupported;
         fn hiprtcGetBitcodeSize(prog: Ptr, bitcode_size: Out<usize>) -> RtcResult = unsupported;
         fn hipStreamAddCallback_spt(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = spt hostfn::add;
-        fn hipStreamBeginCapture_spt(stream: Stream, mode: i32) = unsupported;
-        fn hipStreamEndCapture_spt(stream: Stream, pGraph: Out<Ptr>) = unsupported;
-        fn hipStreamGetCaptureInfo_spt(stream: Stream, pCaptureStatus: Out<i32>, pId: Out<u64>) = spt stream::capture_info;
-        fn hipStreamGetCaptureInfo_v2_spt(stream: Stream, captureStatus_out: Out<i32>, id_out: Out<u64>, graph_out: Out<Ptr>, dependencies_out: Out<Ptr>, numDependencies_out: Out<usize>) = unsupported;
-        fn hipStreamIsCapturing_spt(stream: Stream, pCaptureStatus: Out<i32>) = spt stream::is_capturing;
+        fn hipStreamBeginCapture_spt(stream: Stream, mode: i32) = spt capture::begin;
+        fn hipStreamEndCapture_spt(stream: Stream, pGraph: Out<Ptr>) = spt capture::end;
+        fn hipStreamGetCaptureInfo_spt(stream: Stream, pCaptureStatus: Out<i32>, pId: Out<u64>) = spt capture::info;
+        fn hipStreamGetCaptureInfo_v2_spt(stream: Stream, captureStatus_out: Out<i32>, id_out: Out<u64>, graph_out: Out<Ptr>, dependencies_out: Out<Ptr>, numDependencies_out: Out<usize>) = spt capture::info_v2;
+        fn hipStreamIsCapturing_spt(stream: Stream, pCaptureStatus: Out<i32>) = spt capture::is_capturing;
         fn hipUserObjectCreate(object_out: Out<Ptr>, ptr: Ptr, destroy: HostFn, initialRefcount: u32, flags: u32) = unsupported;
         fn hipUserObjectRelease(object: Ptr, count: u32) = unsupported;
         fn hipUserObjectRetain(object: Ptr, count: u32) = unsupported;
@@ -523,8 +523,8 @@ exports! {
     }
     "hip_6.1" {
         fn hipGetProcAddress(symbol: Str, pfn: Out<Ptr>, hipVersion: i32, flags: u64, symbolStatus: Out<i32>) = local entry::proc_address;
-        fn hipGraphInstantiateWithParams(pGraphExec: Out<Ptr>, graph: Ptr, instantiateParams: Ptr) = unsupported;
-        fn hipStreamBeginCaptureToGraph(stream: Stream, graph: Ptr, dependencies: In<Ptr>, dependencyData: Ptr, numDependencies: usize, mode: i32) = unsupported;
+        fn hipGraphInstantiateWithParams(pGraphExec: Out<Ptr>, graph: Ptr, instantiateParams: Ptr) = body graph::instantiate_with_params;
+        fn hipStreamBeginCaptureToGraph(stream: Stream, graph: Ptr, dependencies: In<Ptr>, dependencyData: Ptr, numDependencies: usize, mode: i32) = body capture::begin_to_graph;
     }
     "hip_6.2" {
         fn hipDrvGraphAddMemFreeNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, dptr: Ptr) = unsupported;

@@ -5,6 +5,7 @@
 //! and from the call that caused it, as HIP has it), and asks the worker for the rest. What it returns for the
 //! program is written only when all went well.
 
+pub(crate) mod capture;
 pub(crate) mod context;
 pub(crate) mod copy;
 pub(crate) mod device;
@@ -12,6 +13,7 @@ pub(crate) mod entry;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod fill;
+pub(crate) mod graph;
 pub(crate) mod host;
 pub(crate) mod hostfn;
 pub(crate) mod launch;

@@ -29,6 +29,7 @@ pub mod types;
 
 mod body;
 mod callbacks;
+mod graphs;
 mod log;
 mod map;
 mod register;

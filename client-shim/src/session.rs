@@ -10,6 +10,7 @@ use hipr_proto::{HipError, HipResult, Op};
 use crate::callbacks::Callbacks;
 use crate::client::{Connection, Extra, WorkerAddress};
 use crate::convert::{Event, Function, Module, Ptr, Stream};
+use crate::graphs::SessionGraphs;
 use crate::memory::Memory;
 use crate::mirror::Mirrors;
 use crate::module::{LoadedFunction, LoadedModule, Registered};
@@ -54,6 +55,7 @@ pub struct Session {
     registered: Mutex<Registered>,
     mirrors: Mirrors,
     callbacks: Callbacks,
+    graphs: SessionGraphs,
 }
 
 impl Session {
@@ -84,6 +86,7 @@ impl Session {
                     registered: Mutex::default(),
                     mirrors: Mirrors::default(),
                     callbacks: Callbacks::default(),
+                    graphs: SessionGraphs::default(),
                 })
             }
             Err(error) => {
@@ -272,6 +275,11 @@ impl Session {
     /// The program's functions that wait for streams.
     pub(crate) fn callbacks(&self) -> &Callbacks {
         &self.callbacks
+    }
+
+    /// Graphs and captures.
+    pub(crate) fn graphs(&self) -> &SessionGraphs {
+        &self.graphs
     }
 
     /// The stream that `stream` means to the calling thread, as the wire has it, ready to be given work or waited for: host

@@ -263,6 +263,31 @@ c_structs! {
         128 extent: Extent,
         152 kind: i32,
     }
+    /// `hipKernelNodeParams`.
+    KernelNodeParams: 64 {
+        0 block_dim: Dim3,
+        16 extra: Ptr,
+        24 func: Ptr,
+        32 grid_dim: Dim3,
+        48 kernel_params: Ptr,
+        56 shared_mem_bytes: u32,
+    }
+    /// `hipMemsetParams`.
+    MemsetParams: 48 {
+        0 dst: Ptr,
+        8 element_size: u32,
+        16 height: usize,
+        24 pitch: usize,
+        32 value: u32,
+        40 width: usize,
+    }
+    /// `hipGraphInstantiateParams`.
+    InstantiateParams: 32 {
+        0 error_node: Ptr,
+        8 flags: u64,
+        16 result_out: i32,
+        24 upload_stream: Stream,
+    }
     /// `hipMemcpy3DPeerParms`.
     Memcpy3DPeer: 168 {
         0 src_array: Ptr,

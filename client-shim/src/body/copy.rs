@@ -12,6 +12,7 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::client::{Extra, Rows};
 use crate::convert::{In, Ptr, Stream};
+use crate::graphs::Task;
 use crate::mirror::Place;
 use crate::session::Session;
 use crate::types::{DrvMemcpy3D, Memcpy2D, Memcpy3D, Memcpy3DPeer, PitchedPtr, Pos};
@@ -104,6 +105,64 @@ fn copy(
     waits: Waits,
 ) -> HipResult<()> {
     let stream = session.stream(stream)?;
+    let task = CopyTask { dst, src, size };
+    if session.graphs().record(stream, || Task::Copy(task))? {
+        return Ok(());
+    }
+    task.run(session, stream, waits)
+}
+
+/// A copy whose bytes have not been looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CopyTask {
+    dst: Place3,
+    src: Place3,
+    size: Size,
+}
+
+impl CopyTask {
+    /// Bytes in one row.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidMemcpyDirection`.
+    pub(crate) fn linear(dst: Ptr, src: Ptr, len: usize, kind: i32) -> HipResult<Self> {
+        let (to, from) = hints(kind)?;
+        let place = |at, is_device| Place3 { at, pitch: len, rows: 1, is_device };
+        let size = Size { width: len, height: 1, depth: 1 };
+        Ok(Self { dst: place(dst, to), src: place(src, from), size })
+    }
+
+    /// What `hipMemcpy3DParms` says.
+    ///
+    /// # Errors
+    /// `hipErrorNotSupported` for arrays, `hipErrorInvalidMemcpyDirection`, `hipErrorInvalidValue`.
+    pub(crate) fn of_node(p: Memcpy3D) -> HipResult<Self> {
+        if !p.src_array.is_null() || !p.dst_array.is_null() {
+            return Err(HipError::NOT_SUPPORTED);
+        }
+        let (to, from) = hints(p.kind)?;
+        let place = |ptr: PitchedPtr, pos: Pos, hint| {
+            inside((ptr.ptr, hint), ptr.pitch, ptr.ysize, (pos.x, pos.y, pos.z))
+        };
+        let size = Size { width: p.extent.width, height: p.extent.height, depth: p.extent.depth };
+        Ok(Self { dst: place(p.dst_ptr, p.dst_pos, to)?, src: place(p.src_ptr, p.src_pos, from)?, size })
+    }
+
+    /// Copies in the order of a stream.
+    ///
+    /// # Errors
+    /// Those of an asynchronous copy.
+    pub(crate) fn enqueue(self, session: &Session, stream: u64) -> HipResult<()> {
+        self.run(session, stream, Waits::No)
+    }
+
+    fn run(self, session: &Session, stream: u64, waits: Waits) -> HipResult<()> {
+        let Self { dst, src, size } = self;
+        run(session, dst, src, size, stream, waits)
+    }
+}
+
+fn run(session: &Session, dst: Place3, src: Place3, size: Size, stream: u64, waits: Waits) -> HipResult<()> {
     let bytes = size.bytes().ok_or(HipError::INVALID_VALUE)?;
     if bytes == 0 {
         return Ok(());
@@ -318,10 +377,8 @@ pub(crate) fn linear(
     stream: Stream,
     waits: Waits,
 ) -> HipResult<()> {
-    let (to, from) = hints(kind)?;
-    let place = |at, is_device| Place3 { at, pitch: len, rows: 1, is_device };
-    let size = Size { width: len, height: 1, depth: 1 };
-    copy(session, place(dst, to), place(src, from), size, stream, waits)
+    let CopyTask { dst, src, size } = CopyTask::linear(dst, src, len, kind)?;
+    copy(session, dst, src, size, stream, waits)
 }
 
 /// `hipMemcpy`.
@@ -516,15 +573,8 @@ pub(crate) fn memcpy_3d_async(session: &Session, params: In<Memcpy3D>, stream: S
 }
 
 fn by_params_3d(session: &Session, p: Memcpy3D, stream: Stream, waits: Waits) -> HipResult<()> {
-    if !p.src_array.is_null() || !p.dst_array.is_null() {
-        return Err(HipError::NOT_SUPPORTED);
-    }
-    let (to, from) = hints(p.kind)?;
-    let place = |ptr: PitchedPtr, pos: Pos, hint| {
-        inside((ptr.ptr, hint), ptr.pitch, ptr.ysize, (pos.x, pos.y, pos.z))
-    };
-    let size = Size { width: p.extent.width, height: p.extent.height, depth: p.extent.depth };
-    copy(session, place(p.dst_ptr, p.dst_pos, to)?, place(p.src_ptr, p.src_pos, from)?, size, stream, waits)
+    let CopyTask { dst, src, size } = CopyTask::of_node(p)?;
+    copy(session, dst, src, size, stream, waits)
 }
 
 /// `hipMemcpy3DPeer` (HIP 7).

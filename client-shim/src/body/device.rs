@@ -48,6 +48,7 @@ pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
 
 /// `hipDeviceSynchronize`, `hipCtxSynchronize`.
 pub(crate) fn synchronize(session: &Session) -> HipResult<()> {
+    session.graphs().check_safe()?;
     session.callbacks().gate_all();
     session.ask(&op::DeviceSynchronize {})?;
     session.mirrors().after_device(session)

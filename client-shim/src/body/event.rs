@@ -37,6 +37,7 @@ pub(crate) fn destroy(session: &Session, event: Event) -> HipResult<()> {
         return Err(HipError::INVALID_HANDLE);
     }
     session.events().remove(&event).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    session.graphs().forget_event(event);
     session.tell(&op::EventDestroy { event: event.wire() })
 }
 
@@ -46,8 +47,31 @@ pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResu
         return Err(HipError::INVALID_HANDLE);
     }
     let wire = session.stream(stream)?;
-    note_recorded(session, event, Stream::from_wire(wire))?;
-    session.tell(&op::EventRecord { event: event.wire(), stream: wire })
+    info(session, event)?;
+    if session.graphs().record_event(event, wire)? {
+        return Ok(());
+    }
+    enqueue_record(session, event, wire)
+}
+
+/// Records an event in the order of a stream.
+///
+/// # Errors
+/// `hipErrorInvalidHandle`: there is none of this handle; a lost connection.
+pub(crate) fn enqueue_record(session: &Session, event: Event, stream: u64) -> HipResult<()> {
+    note_recorded(session, event, Stream::from_wire(stream))?;
+    session.tell(&op::EventRecord { event: event.wire(), stream })
+}
+
+/// Lets a stream wait for an event. One that was never recorded is no reason to wait.
+///
+/// # Errors
+/// As [`enqueue_record`].
+pub(crate) fn enqueue_wait(session: &Session, event: Event, stream: u64) -> HipResult<()> {
+    match info(session, event)?.recorded {
+        Some(_) => session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags: 0 }),
+        None => Ok(()),
+    }
 }
 
 /// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.
@@ -73,6 +97,7 @@ fn info(session: &Session, event: Event) -> HipResult<EventInfo> {
 
 /// `hipEventSynchronize`. An event that was never recorded has happened.
 pub(crate) fn synchronize(session: &Session, event: Event) -> HipResult<()> {
+    session.graphs().check_event(event)?;
     let Some(stream) = info(session, event)?.recorded else { return Ok(()) };
     session.ask(&op::EventSynchronize { event: event.wire() })?;
     session.mirrors().after_event(session, stream.wire())
@@ -80,6 +105,7 @@ pub(crate) fn synchronize(session: &Session, event: Event) -> HipResult<()> {
 
 /// `hipEventQuery`. An event that was never recorded has happened.
 pub(crate) fn query(session: &Session, event: Event) -> HipResult<()> {
+    session.graphs().check_event(event)?;
     let Some(stream) = info(session, event)?.recorded else { return Ok(()) };
     session.ask(&op::EventQuery { event: event.wire() })?;
     session.mirrors().after_event(session, stream.wire())
@@ -89,6 +115,7 @@ pub(crate) fn query(session: &Session, event: Event) -> HipResult<()> {
 pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: Event) -> HipResult<()> {
     let out = ms.check()?;
     for event in [start, stop] {
+        session.graphs().check_event(event)?;
         let info = info(session, event)?;
         if info.flags & DISABLE_TIMING != 0 || info.recorded.is_none() {
             return Err(HipError::INVALID_HANDLE);

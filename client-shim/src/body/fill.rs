@@ -3,9 +3,10 @@
 use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{Ptr, Stream};
+use crate::graphs::Task;
 use crate::mirror::Place;
 use crate::session::Session;
-use crate::types::{Extent, PitchedPtr};
+use crate::types::{Extent, MemsetParams, PitchedPtr};
 
 /// What is written again and again.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,60 @@ impl Pattern {
 /// `count` elements from `dst` on.
 fn fill(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: Stream) -> HipResult<()> {
     let stream = session.stream(stream)?;
+    let task = FillTask { dst, pitch: 0, pattern, width: count, height: 1 };
+    if session.graphs().record(stream, || Task::Fill(task))? {
+        return Ok(());
+    }
+    fill_now(session, dst, pattern, count, stream)
+}
+
+/// A fill of rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FillTask {
+    dst: Ptr,
+    /// Bytes from row to row.
+    pitch: usize,
+    pattern: Pattern,
+    /// Elements of a row.
+    width: usize,
+    height: usize,
+}
+
+impl FillTask {
+    /// What `hipMemsetParams` says.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no such elements, no such memory, or nothing to fill.
+    pub(crate) fn of_node(session: &Session, p: &MemsetParams) -> HipResult<Self> {
+        let pattern = match p.element_size {
+            1 => Pattern::Byte(p.value as u8),
+            2 => Pattern::Half(p.value as u16),
+            4 => Pattern::Word(p.value),
+            _ => return Err(HipError::INVALID_VALUE),
+        };
+        let row_bytes = p.width.checked_mul(pattern.bytes()).ok_or(HipError::INVALID_VALUE)?;
+        if row_bytes == 0 || p.height == 0 || (p.height > 1 && p.pitch < row_bytes) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let rows = p.pitch.checked_mul(p.height - 1).and_then(|rows| rows.checked_add(row_bytes));
+        let len = rows.ok_or(HipError::INVALID_VALUE)?;
+        match session.mirrors().place(session, p.dst.check()?, len, Some(true))? {
+            Place::Unknown => Err(HipError::INVALID_VALUE),
+            _ => Ok(Self { dst: p.dst, pitch: p.pitch, pattern, width: p.width, height: p.height }),
+        }
+    }
+
+    /// Fills in the order of a stream.
+    ///
+    /// # Errors
+    /// Those of an asynchronous fill.
+    pub(crate) fn enqueue(self, session: &Session, stream: u64) -> HipResult<()> {
+        let Self { dst, pitch, pattern, width, height } = self;
+        (0..height).try_for_each(|y| fill_now(session, dst.offset(y * pitch), pattern, width, stream))
+    }
+}
+
+fn fill_now(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {
     if count == 0 {
         return Ok(());
     }

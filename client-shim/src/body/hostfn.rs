@@ -3,11 +3,30 @@
 use hipr_proto::{HipError, HipResult};
 
 use crate::convert::{Ptr, Stream};
+use crate::graphs::Task;
 use crate::session::Session;
 use crate::types::{HostFn, StreamCallback};
 
 /// `hipLaunchHostFunc`.
 pub(crate) fn launch(
+    session: &'static Session,
+    stream: Stream,
+    function: HostFn,
+    data: Ptr,
+) -> HipResult<()> {
+    function.ok_or(HipError::INVALID_VALUE)?;
+    let wire = session.stream_of_callback(stream)?;
+    if session.graphs().record(wire, || Task::Host(function, data))? {
+        return Ok(());
+    }
+    enqueue(session, stream, function, data)
+}
+
+/// Calls a function in the order of a stream.
+///
+/// # Errors
+/// Those of `hipLaunchHostFunc`.
+pub(crate) fn enqueue(
     session: &'static Session,
     stream: Stream,
     function: HostFn,
@@ -39,6 +58,7 @@ pub(crate) fn add(
         return Err(HipError::INVALID_VALUE);
     }
     let wire = session.stream_of_callback(stream)?;
+    session.graphs().check_stream(wire)?;
     session.callbacks().add(
         session,
         wire,

@@ -3,6 +3,8 @@
 //! What a launch can be refused for is judged here, so that the error comes at once; what happens on the device comes
 //! with a later answer. Arguments are laid out as the kernel's metadata says, since C passes no sizes.
 
+use std::sync::Arc;
+
 use hipr_proto::op::{self, LaunchArgs, LaunchKernel, Param};
 use hipr_proto::{HipError, HipResult};
 
@@ -10,11 +12,12 @@ use super::event::note_recorded;
 use super::module::by_handle;
 use crate::client::Extra;
 use crate::convert::{Event, Function, In, Ptr, Stream};
+use crate::graphs::Task;
 use crate::module::LoadedFunction;
 use crate::register;
 use crate::session::Session;
 use crate::state;
-use crate::types::{Dim3, DrvLaunchConfig, LaunchConfig};
+use crate::types::{Dim3, DrvLaunchConfig, KernelNodeParams, LaunchConfig};
 
 /// `HIP_LAUNCH_PARAM_BUFFER_POINTER`, `_BUFFER_SIZE`, `_END`.
 const BUFFER_POINTER: usize = 1;
@@ -159,47 +162,99 @@ impl Arguments {
     }
 }
 
-fn launch(session: &Session, function: &LoadedFunction, how: How, arguments: Arguments) -> HipResult<()> {
-    how.check(session, function)?;
-    let stream = session.stream(how.stream)?;
-    let (params, mut data, launch_flags) = arguments.encode(function)?;
-    let mut tail = Vec::with_capacity(params.len() * 8 + data.len());
-    session.mirrors().before_launch(session, stream, &mut data)?;
-    LaunchArgs::put(&params, &data, &mut tail);
-    let [grid_dim_x, grid_dim_y, grid_dim_z] = how.grid;
-    let [block_dim_x, block_dim_y, block_dim_z] = how.block;
-    let request = LaunchKernel {
-        function: function.handle,
-        grid_dim_x,
-        grid_dim_y,
-        grid_dim_z,
-        block_dim_x,
-        block_dim_y,
-        block_dim_z,
-        shared_mem: u32::try_from(how.shared_mem).map_err(|_| HipError::INVALID_VALUE)?,
-        stream,
-        num_args: u32::try_from(params.len()).map_err(|_| HipError::INVALID_VALUE)?,
-        launch_flags,
-        start_event: how.start.wire(),
-        stop_event: how.stop.wire(),
-        ext_flags: how.ext_flags,
-    };
-    for event in [how.start, how.stop] {
-        if !event.is_null() {
-            note_recorded(session, event, Stream::from_wire(stream))?;
+/// A launch with its arguments.
+#[derive(Debug)]
+pub(crate) struct KernelTask {
+    function: Arc<LoadedFunction>,
+    how: How,
+    params: Vec<Param>,
+    data: Vec<u8>,
+    launch_flags: u32,
+}
+
+impl KernelTask {
+    fn new(
+        session: &Session,
+        function: &Arc<LoadedFunction>,
+        how: How,
+        arguments: Arguments,
+    ) -> HipResult<Self> {
+        how.check(session, function)?;
+        let (params, data, launch_flags) = arguments.encode(function)?;
+        Ok(Self { function: function.clone(), how, params, data, launch_flags })
+    }
+
+    /// The launch of a graph's node: `func` is what `hipLaunchKernel` takes, or a `hipFunction_t`.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    pub(crate) fn of_node(session: &Session, node: &KernelNodeParams) -> HipResult<Self> {
+        let function = by_handle(session, Function(node.func.0));
+        let function = function.or_else(|_| register::find_function(session, node.func.check()?))?;
+        let how = How::runtime(node.grid_dim, node.block_dim, node.shared_mem_bytes as usize, Stream::NULL);
+        let arguments = Arguments::of(In::at_address(node.kernel_params), In::at_address(node.extra))?;
+        Self::new(session, &function, how, arguments)
+    }
+
+    /// Launches it on a stream.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(crate) fn enqueue(&self, session: &Session, stream: u64) -> HipResult<()> {
+        let Self { function, how, params, launch_flags, .. } = self;
+        let mut data = self.data.clone();
+        let mut tail = Vec::with_capacity(params.len() * 8 + data.len());
+        session.mirrors().before_launch(session, stream, &mut data)?;
+        LaunchArgs::put(params, &data, &mut tail);
+        let [grid_dim_x, grid_dim_y, grid_dim_z] = how.grid;
+        let [block_dim_x, block_dim_y, block_dim_z] = how.block;
+        let request = LaunchKernel {
+            function: function.handle,
+            grid_dim_x,
+            grid_dim_y,
+            grid_dim_z,
+            block_dim_x,
+            block_dim_y,
+            block_dim_z,
+            shared_mem: u32::try_from(how.shared_mem).map_err(|_| HipError::INVALID_VALUE)?,
+            stream,
+            num_args: u32::try_from(params.len()).map_err(|_| HipError::INVALID_VALUE)?,
+            launch_flags: *launch_flags,
+            start_event: how.start.wire(),
+            stop_event: how.stop.wire(),
+            ext_flags: how.ext_flags,
+        };
+        for event in [how.start, how.stop] {
+            if !event.is_null() {
+                note_recorded(session, event, Stream::from_wire(stream))?;
+            }
         }
+        tracing::trace!("launch {} {:?} x {:?}", function.name, how.grid, how.block);
+        let extra = Extra { tail: &tail, ..session.extra() };
+        let connection = session.connection();
+        if how.is_cooperative {
+            connection.call(&op::LaunchCooperativeKernel(request), extra)?;
+        } else if request.is_timed() || how.ext_flags != 0 {
+            connection.call(&op::ModuleLaunchKernel(request), extra)?;
+        } else {
+            connection.call(&request, extra)?;
+        }
+        Ok(())
     }
-    tracing::trace!("launch {} {:?} x {:?}", function.name, how.grid, how.block);
-    let extra = Extra { tail: &tail, ..session.extra() };
-    let connection = session.connection();
-    if how.is_cooperative {
-        connection.call(&op::LaunchCooperativeKernel(request), extra)?;
-    } else if request.is_timed() || how.ext_flags != 0 {
-        connection.call(&op::ModuleLaunchKernel(request), extra)?;
-    } else {
-        connection.call(&request, extra)?;
+}
+
+fn launch(
+    session: &Session,
+    function: &Arc<LoadedFunction>,
+    how: How,
+    arguments: Arguments,
+) -> HipResult<()> {
+    let stream = session.stream(how.stream)?;
+    let task = Arc::new(KernelTask::new(session, function, how, arguments)?);
+    if session.graphs().record(stream, || Task::Kernel(task.clone()))? {
+        return Ok(());
     }
-    Ok(())
+    task.enqueue(session, stream)
 }
 
 /// `hipLaunchKernel`: also what `<<<>>>` becomes.

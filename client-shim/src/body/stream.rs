@@ -47,6 +47,7 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
         return Err(HipError::INVALID_HANDLE);
     }
     session.streams().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    session.graphs().forget_stream(stream.wire());
     session.mirrors().forget_stream(session, stream.wire())?;
     session.tell(&op::StreamDestroy { stream: stream.wire() })
 }
@@ -54,6 +55,7 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
 /// `hipStreamSynchronize`.
 pub(crate) fn synchronize(session: &Session, stream: Stream) -> HipResult<()> {
     let stream = session.stream(stream)?;
+    session.graphs().check_stream(stream)?;
     session.ask(&op::StreamSynchronize { stream })?;
     session.mirrors().after_stream(session, stream)
 }
@@ -61,6 +63,7 @@ pub(crate) fn synchronize(session: &Session, stream: Stream) -> HipResult<()> {
 /// `hipStreamQuery`.
 pub(crate) fn query(session: &Session, stream: Stream) -> HipResult<()> {
     let stream = session.stream_of_callback(stream)?;
+    session.graphs().check_stream(stream)?;
     if session.callbacks().is_waiting(session, stream) {
         return Err(HipError::NOT_READY);
     }
@@ -77,6 +80,7 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
     let known = session.events().get(&event).copied();
     match known {
         None => Err(HipError::INVALID_HANDLE),
+        Some(_) if session.graphs().wait_event(stream, event, is_blocking(session, stream))? => Ok(()),
         Some(info) if info.recorded.is_none() => Ok(()),
         // hipEventWaitDefault and hipEventWaitExternal.
         Some(_) if flags > 1 => Err(HipError::INVALID_VALUE),
@@ -132,24 +136,10 @@ pub(crate) fn id(session: &Session, stream: Stream, id: Out<u64>) -> HipResult<(
     Ok(())
 }
 
-/// `hipStreamIsCapturing`: hipr has no capture, so no stream is captured.
-pub(crate) fn is_capturing(session: &Session, stream: Stream, status: Out<i32>) -> HipResult<()> {
-    let out = status.check()?;
-    session.stream(stream)?;
-    out.set(0);
-    Ok(())
-}
-
-/// `hipStreamGetCaptureInfo`.
-pub(crate) fn capture_info(
-    session: &Session,
-    stream: Stream,
-    status: Out<i32>,
-    id: Out<u64>,
-) -> HipResult<()> {
-    is_capturing(session, stream, status)?;
-    id.set(0);
-    Ok(())
+/// Whether a stream and the legacy null stream wait for each other.
+pub(super) fn is_blocking(session: &Session, stream: u64) -> bool {
+    let info = session.streams().get(&Stream::from_wire(stream)).copied();
+    info.is_none_or(|info| info.flags & NON_BLOCKING == 0)
 }
 
 /// `hipExtStreamCreateWithCUMask`: which compute units a stream may use is a wish.
@@ -165,7 +155,8 @@ pub(crate) fn create_with_cu_mask(
     create(session, stream)
 }
 
-/// `hipThreadExchangeStreamCaptureMode`: nothing is captured, but the mode is the program's to set and read.
+/// `hipThreadExchangeStreamCaptureMode`: the mode is the program's to set and read; what a capture forbids goes by the mode that
+/// it was begun with.
 pub(crate) fn exchange_capture_mode(_session: &Session, mode: Out<i32>) -> HipResult<()> {
     let new = mode.check()?.value().unwrap_or_default();
     // hipStreamCaptureModeGlobal, ThreadLocal, Relaxed.
