@@ -1,0 +1,144 @@
+//! Graphs and captures through their public doors.
+
+use hipr_graph::{Captures, Content, Graphs, HEIGHT_MAX, Mode, Status, UpdateResult, Work, node_type};
+use hipr_proto::HipError;
+
+/// A number to be noted; what counts more than a handle counts as much as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Note(usize);
+
+impl Work for Note {
+    fn node_type(&self) -> i32 {
+        if self.0 < 1000 { node_type::KERNEL } else { node_type::MEMSET }
+    }
+
+    fn weight(&self) -> usize {
+        self.0.max(1)
+    }
+}
+
+const INVALID: HipError = HipError::INVALID_VALUE;
+
+fn order(graphs: &Graphs<Note>, graph: u64) -> Vec<usize> {
+    let exec = graphs.instantiate(graph).expect("an order");
+    exec.steps().iter().filter_map(|step| step.work().map(|note| note.0)).collect()
+}
+
+#[test]
+fn every_node_comes_after_those_it_depends_on() {
+    let mut graphs = Graphs::default();
+    let graph = graphs.create();
+    let [a, b, c, d] = [1, 2, 3, 4].map(|n| graphs.add(graph, &[], Some(Note(n))).expect("a node"));
+    assert_eq!(order(&graphs, graph), [1, 2, 3, 4], "in the order of adding where nothing else is said");
+    graphs.add_edges(graph, &[(d, a), (c, a), (b, d)]).expect("edges");
+    assert_eq!(order(&graphs, graph), [2, 3, 4, 1]);
+    graphs.add_edges(graph, &[(a, b)]).expect("an edge that closes a circle");
+    assert_eq!(graphs.instantiate(graph).err(), Some(INVALID));
+    graphs.remove_edges(graph, &[(b, d)]).expect("an edge");
+    assert_eq!(graphs.remove_edges(graph, &[(b, d)]), Err(INVALID), "it is gone");
+    assert_eq!(order(&graphs, graph), [3, 4, 1, 2]);
+    assert_eq!(graphs.roots(graph).expect("roots").collect::<Vec<_>>(), [c, d]);
+    assert_eq!(graphs.dependencies(a).expect("nodes").collect::<Vec<_>>(), [c, d]);
+    assert_eq!(graphs.dependents(a).expect("nodes").collect::<Vec<_>>(), [b]);
+    assert_eq!(graphs.edges(graph).expect("edges").collect::<Vec<_>>(), [(a, b), (c, a), (d, a)]);
+}
+
+#[test]
+fn everything_is_counted_and_given_back() {
+    let mut graphs = Graphs::default();
+    let (graph, child) = (graphs.create(), graphs.create());
+    let a = graphs.add(graph, &[], Some(Note(10))).expect("a node");
+    let b = graphs.add(graph, &[a], None).expect("a node");
+    assert_eq!(graphs.weight(), 2 + 10 + 1 + 1);
+    graphs.add(child, &[], Some(Note(5))).expect("a node");
+    let node = graphs.add_child(graph, &[b], child).expect("a child");
+    assert_eq!(graphs.weight(), 14 + 5 + (1 + 1) + (1 + 5));
+    assert_eq!(graphs.weight_of(graph), Ok(1 + 10 + 2 + 2 + 6));
+    assert_eq!(graphs.set_work(a, Note(20)), Ok(()));
+    assert_eq!(graphs.set_work(a, Note(2000)), Err(INVALID), "of another kind");
+    assert_eq!(graphs.set_work(b, Note(1)), Err(INVALID));
+    let Ok(Content::Child(inner)) = graphs.content(node).cloned() else { panic!("a child graph") };
+    assert_eq!(graphs.destroy(inner), Err(INVALID), "it belongs to its node");
+    let copy = graphs.copy(graph).expect("a copy");
+    assert_eq!(order(&graphs, copy), [20, 5]);
+    let found = graphs.find_in_copy(b, copy).expect("its copy");
+    assert!(graphs.nodes(copy).expect("nodes").any(|node| node == found));
+    assert_eq!(graphs.find_in_copy(found, copy), Err(INVALID));
+    graphs.destroy_node(node).expect("a node");
+    assert_eq!(graphs.check(inner), Err(INVALID), "it went with its node");
+    for graph in [graph, copy, child] {
+        assert_eq!(graphs.destroy(graph), Ok(()));
+    }
+    assert_eq!(graphs.weight(), 0);
+    assert_eq!(graphs.destroy(graph), Err(INVALID));
+}
+
+#[test]
+fn graphs_in_graphs_have_an_end() {
+    let mut graphs: Graphs<Note> = Graphs::default();
+    let mut inner = graphs.create();
+    let mut height = 1;
+    let refused = loop {
+        let outer = graphs.create();
+        match graphs.add_child(outer, &[], inner) {
+            Ok(_) => (inner, height) = (outer, height + 1),
+            Err(why) => break why,
+        }
+    };
+    assert_eq!((refused, height), (HipError::NOT_SUPPORTED, HEIGHT_MAX));
+}
+
+#[test]
+fn a_ready_graph_can_be_changed() {
+    let mut graphs = Graphs::default();
+    let (graph, other) = (graphs.create(), graphs.create());
+    let node = graphs.add(graph, &[], Some(Note(1))).expect("a node");
+    graphs.add(graph, &[node], Some(Note(2))).expect("a node");
+    let mut exec = graphs.instantiate(graph).expect("ready");
+    exec.set_work(node, Note(7)).expect("its node");
+    exec.set_enabled(node, false).expect("its node");
+    assert_eq!(exec.work(node), Ok(&Note(7)));
+    assert_eq!(exec.steps().iter().filter_map(|step| step.work()).collect::<Vec<_>>(), [&Note(2)]);
+    assert_eq!(exec.set_work(node, Note(1000)), Err(INVALID), "of another kind");
+    let first = graphs.add(other, &[], Some(Note(3))).expect("a node");
+    let second = graphs.add(other, &[], Some(Note(4))).expect("a node");
+    let result = |exec: &mut hipr_graph::Exec<Note>, graphs: &Graphs<Note>| {
+        exec.update(&graphs.instantiate(other).expect("ready")).err().map(|why| (why.result, why.node))
+    };
+    assert_eq!(result(&mut exec, &graphs), Some((UpdateResult::TopologyChanged, Some(second))));
+    graphs.add_edges(other, &[(first, second)]).expect("an edge");
+    assert_eq!(result(&mut exec, &graphs), None);
+    assert_eq!((exec.work(node), exec.is_enabled(node)), (Ok(&Note(3)), Ok(false)));
+    graphs.destroy_node(second).expect("a node");
+    assert_eq!(result(&mut exec, &graphs), Some((UpdateResult::TopologyChanged, None)));
+    let third = graphs.add(other, &[first], Some(Note(1000))).expect("a node");
+    assert_eq!(result(&mut exec, &graphs), Some((UpdateResult::NodeTypeChanged, Some(third))));
+}
+
+#[test]
+fn a_capture_belongs_to_its_thread_and_stream() {
+    let (mut graphs, mut captures) = (Graphs::<Note>::default(), Captures::default());
+    captures.begin(&mut graphs, 10, true, Mode::ThreadLocal, 1, None).expect("a capture");
+    assert_eq!(captures.check_safe(1), Err(HipError::STREAM_CAPTURE_UNSUPPORTED));
+    assert_eq!(captures.check_safe(2), Ok(()), "another thread is free to");
+    assert_eq!(captures.check_legacy(), Err(HipError::STREAM_CAPTURE_IMPLICIT));
+    assert_eq!(captures.end(&mut graphs, 10, 2), Err(HipError::STREAM_CAPTURE_WRONG_THREAD));
+    let node = captures.record_work(&mut graphs, 10, Some(Note(1))).expect("a node");
+    let graph = captures.end(&mut graphs, 10, 1).expect("a graph");
+    assert_eq!(graphs.nodes(graph).expect("nodes").collect::<Vec<_>>(), [node]);
+    assert!(captures.is_empty());
+    // Into a graph that is there, behind a node of it; it stays even when the capture fails.
+    captures.begin(&mut graphs, 10, false, Mode::Relaxed, 1, Some((graph, &[node]))).expect("a capture");
+    assert_eq!((captures.check_safe(1), captures.check_legacy()), (Ok(()), Ok(())));
+    let next = captures.record_work(&mut graphs, 10, None).expect("a node");
+    assert_eq!(graphs.dependencies(next).expect("nodes").collect::<Vec<_>>(), [node]);
+    captures.invalidate(10);
+    assert_eq!(captures.status(10), Status::Invalidated);
+    assert_eq!(captures.end(&mut graphs, 10, 2), Err(HipError::STREAM_CAPTURE_INVALIDATED));
+    assert_eq!(graphs.check(graph), Ok(()));
+    // A stream that goes away takes its capture along, and the graph that was being made.
+    captures.begin(&mut graphs, 11, true, Mode::Global, 1, None).expect("a capture");
+    let graph = captures.info(11).expect("a capture").graph;
+    captures.forget_stream(&mut graphs, 11);
+    assert_eq!((captures.is_empty(), graphs.check(graph)), (true, Err(INVALID)));
+}
