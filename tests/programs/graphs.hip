@@ -1,0 +1,149 @@
+// Graphs: made node by node and launched again and again, with host memory that changes in between; questions about them; other
+// parameters for a ready graph; a host function and a child graph inside.
+#include "check.h"
+
+struct Step { // more than 8 bytes, by value
+    float factor, offset;
+    unsigned first;
+};
+
+extern "C" __global__ void graph_apply(float* data, Step step, unsigned n) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && i >= step.first) data[i] = data[i] * step.factor + step.offset;
+}
+
+static const unsigned kCount = 1000;
+
+static hipGraphNode_t add_apply(hipGraph_t graph, std::vector<hipGraphNode_t> after, float* data, Step step) {
+    unsigned n = kCount;
+    void* arguments[] = {&data, &step, &n};
+    hipKernelNodeParams params = {};
+    params.func = reinterpret_cast<void*>(graph_apply);
+    params.gridDim = dim3((kCount + 63) / 64);
+    params.blockDim = dim3(64);
+    params.kernelParams = arguments;
+    hipGraphNode_t node = nullptr;
+    HIP_CHECK(hipGraphAddKernelNode(&node, graph, after.data(), after.size(), &params));
+    return node;
+}
+
+static void count_call(void* data) { ++*static_cast<int*>(data); }
+
+int main() {
+    check::begin("graphs");
+    DeviceArray<float> data(kCount);
+    std::vector<float> input(kCount), output(kCount), want(kCount);
+    int calls = 0;
+    hipStream_t stream;
+    HIP_CHECK(hipStreamCreate(&stream));
+    hipGraph_t graph = nullptr, child = nullptr;
+    HIP_CHECK(hipGraphCreate(&graph, 0));
+    HIP_CHECK(hipGraphCreate(&child, 0));
+    add_apply(child, {}, data.get(), {1, 100, 500});
+
+    hipGraphNode_t up, down, host, inner;
+    HIP_CHECK(hipGraphAddMemcpyNode1D(&up, graph, nullptr, 0, data.get(), input.data(), kCount * sizeof(float), hipMemcpyHostToDevice));
+    hipGraphNode_t apply = add_apply(graph, {up}, data.get(), {2, 1, 0});
+    hipHostNodeParams function = {count_call, &calls};
+    HIP_CHECK(hipGraphAddHostNode(&host, graph, &apply, 1, &function));
+    HIP_CHECK(hipGraphAddChildGraphNode(&inner, graph, &host, 1, child));
+    HIP_CHECK(hipGraphAddMemcpyNode1D(&down, graph, &inner, 1, output.data(), data.get(), kCount * sizeof(float), hipMemcpyDeviceToHost));
+    HIP_CHECK(hipGraphDestroy(child)); // it was copied
+
+    size_t count = 0;
+    HIP_CHECK(hipGraphGetNodes(graph, nullptr, &count));
+    EXPECT(count == 5);
+    HIP_CHECK(hipGraphGetEdges(graph, nullptr, nullptr, &count));
+    EXPECT(count == 4);
+    hipGraphNode_t roots[3] = {};
+    count = 3;
+    HIP_CHECK(hipGraphGetRootNodes(graph, roots, &count));
+    EXPECT(count == 1 && roots[0] == up);
+    count = 3;
+    HIP_CHECK(hipGraphNodeGetDependencies(host, roots, &count));
+    EXPECT(count == 1 && roots[0] == apply);
+    hipGraphNodeType type;
+    HIP_CHECK(hipGraphNodeGetType(inner, &type));
+    EXPECT(type == hipGraphNodeTypeGraph);
+
+    hipGraphExec_t exec = nullptr;
+    HIP_CHECK(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0));
+    for (int round = 0; round < 5; round++) {
+        for (unsigned i = 0; i < kCount; i++) {
+            input[i] = static_cast<float>(i + round);
+            want[i] = input[i] * 2 + 1 + (i >= 500 ? 100 : 0);
+        }
+        HIP_CHECK(hipGraphLaunch(exec, stream));
+        HIP_CHECK(hipStreamSynchronize(stream));
+        check::equal("launch", output, want);
+        EXPECT(calls == round + 1);
+    }
+
+    // Other parameters for one node, then for all of them from another graph.
+    float* pointer = data.get();
+    Step step = {3, 0, 0};
+    unsigned n = kCount;
+    void* arguments[] = {&pointer, &step, &n};
+    hipKernelNodeParams params = {};
+    params.func = reinterpret_cast<void*>(graph_apply);
+    params.gridDim = dim3((kCount + 63) / 64);
+    params.blockDim = dim3(64);
+    params.kernelParams = arguments;
+    HIP_CHECK(hipGraphExecKernelNodeSetParams(exec, apply, &params));
+    HIP_CHECK(hipGraphLaunch(exec, stream));
+    HIP_CHECK(hipStreamSynchronize(stream));
+    for (unsigned i = 0; i < kCount; i++) want[i] = input[i] * 3 + (i >= 500 ? 100 : 0);
+    check::equal("other parameters", output, want);
+    hipGraph_t copy = nullptr;
+    HIP_CHECK(hipGraphClone(&copy, graph));
+    hipGraphNode_t error_node = nullptr;
+    hipGraphExecUpdateResult result = hipGraphExecUpdateError;
+    HIP_CHECK(hipGraphExecUpdate(exec, copy, &error_node, &result));
+    EXPECT(result == hipGraphExecUpdateSuccess);
+    HIP_CHECK(hipGraphLaunch(exec, stream));
+    HIP_CHECK(hipStreamSynchronize(stream));
+    for (unsigned i = 0; i < kCount; i++) want[i] = input[i] * 2 + 1 + (i >= 500 ? 100 : 0);
+    check::equal("as before", output, want);
+    hipGraphNode_t extra;
+    HIP_CHECK(hipGraphAddEmptyNode(&extra, copy, nullptr, 0));
+    EXPECT(hipGraphExecUpdate(exec, copy, &error_node, &result) == hipErrorGraphExecUpdateFailure);
+    EXPECT(result == hipGraphExecUpdateErrorTopologyChanged);
+
+    // A circle cannot be made ready.
+    hipGraph_t circle = nullptr;
+    HIP_CHECK(hipGraphCreate(&circle, 0));
+    hipGraphNode_t ends[2];
+    HIP_CHECK(hipGraphAddEmptyNode(&ends[0], circle, nullptr, 0));
+    HIP_CHECK(hipGraphAddEmptyNode(&ends[1], circle, &ends[0], 1));
+    HIP_CHECK(hipGraphAddDependencies(circle, &ends[1], &ends[0], 1));
+    hipGraphExec_t none = nullptr;
+    EXPECT(hipGraphInstantiate(&none, circle, nullptr, nullptr, 0) == hipErrorInvalidValue);
+    HIP_CHECK(hipGraphRemoveDependencies(circle, &ends[1], &ends[0], 1));
+    HIP_CHECK(hipGraphInstantiate(&none, circle, nullptr, nullptr, 0));
+    HIP_CHECK(hipGraphLaunch(none, stream));
+
+    // A fill of rows, in a graph of its own.
+    hipGraph_t rows = nullptr;
+    HIP_CHECK(hipGraphCreate(&rows, 0));
+    hipMemsetParams fill = {};
+    fill.dst = data.get();
+    fill.elementSize = 4;
+    fill.value = 0x40000000; // 2.0f
+    fill.width = 3;
+    fill.height = 10;
+    fill.pitch = 16 * sizeof(float);
+    hipGraphNode_t filled;
+    HIP_CHECK(hipGraphAddMemsetNode(&filled, rows, nullptr, 0, &fill));
+    hipGraphExec_t rows_exec = nullptr;
+    HIP_CHECK(hipGraphInstantiateWithFlags(&rows_exec, rows, 0));
+    HIP_CHECK(hipGraphLaunch(rows_exec, stream));
+    HIP_CHECK(hipStreamSynchronize(stream));
+    for (unsigned y = 0; y < 10; y++)
+        for (unsigned x = 0; x < 3; x++) want[y * 16 + x] = 2;
+    check::equal("rows", data.download(), want);
+
+    for (hipGraphExec_t each : {exec, none, rows_exec}) HIP_CHECK(hipGraphExecDestroy(each));
+    for (hipGraph_t each : {graph, copy, circle, rows}) HIP_CHECK(hipGraphDestroy(each));
+    HIP_CHECK(hipStreamDestroy(stream));
+    return check::finish();
+}
