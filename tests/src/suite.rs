@@ -2,6 +2,8 @@
 //!
 //! What a worker answers is written down with what differs between two runs left out: addresses, handles, times, free memory.
 
+mod graphs;
+
 use crate::WireClient;
 use hipr_proto::op::{self, Param, kind};
 use hipr_proto::{Answered, HipError, Op, Opcode, Text, Wire};
@@ -184,7 +186,7 @@ impl Suite<'_> {
         self.system_management()?;
         self.pools(stream)?;
         self.registered_memory()?;
-        self.what_no_worker_has(stream)?;
+        self.what_no_worker_has()?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;
         self.request(&op::EventDestroy { event: stop }, &[], None, nothing)?;
         self.tell(&op::Free { device_ptr: buffer }, &[], None)?;
@@ -442,6 +444,7 @@ impl Suite<'_> {
         self.ask(&op::DeviceSynchronize {})?;
         self.read(buffer, 1024)?;
 
+        self.graphs(buffer, stream, start, function)?;
         let bad = vec![0x55; 1000];
         self.request(&load(&bad), &[], Some(bad.clone()), nothing)?;
         let other = op::ModuleLoadDataEx(load(VARIABLES));
@@ -557,24 +560,14 @@ impl Suite<'_> {
         self.read(there, 4088)
     }
 
-    fn what_no_worker_has(&mut self, stream: u64) -> Result<(), Lost> {
+    fn what_no_worker_has(&mut self) -> Result<(), Lost> {
         macro_rules! empty {
             ($($Request:ident)*) => { $(self.request(&op::$Request::ZERO, &[], None, nothing)?;)* };
         }
         empty! {
             SmiGetGpuMetrics
             IpcGetMemHandle IpcOpenMemHandle IpcCloseMemHandle IpcGetEventHandle IpcOpenEventHandle
-            GraphCreate GraphDestroy GraphInstantiate GraphLaunch GraphExecDestroy GraphClone GraphAddMemcpyNode
-            GraphAddMemcpyNode1D GraphAddMemsetNode GraphAddKernelNode GraphAddDependencies GraphAddEmptyNode
-            GraphAddHostNode GraphAddChildGraphNode GraphAddEventRecordNode GraphAddEventWaitNode GraphGetNodes
-            GraphGetRootNodes GraphGetEdges GraphNodeGetType GraphDestroyNode GraphNodeGetDependencies
-            GraphNodeGetDependentNodes GraphExecUpdate GraphExecKernelNodeSetParams
         }
-        self.request(&op::StreamBeginCapture { stream, mode: 0 }, &[], None, nothing)?;
-        self.request(&op::StreamEndCapture { stream }, &[], None, nothing)?;
-        let none = op::StreamUpdateCaptureDependencies { stream, num_dependencies: 0, flags: 0 };
-        self.request(&none, &[], None, nothing)?;
-        self.request(&op::StreamAddCallback { stream, callback_id: 1, flags: 0 }, &[], None, nothing)?;
         Ok(())
     }
 }

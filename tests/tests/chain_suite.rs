@@ -36,11 +36,6 @@ fn every_operation_says_the_same_through_the_chain() {
 /// What workers refuse, by the beginning of the operation's name, and why.
 const REFUSED: &[(&str, &str)] = &[
     ("IPC_", "memory and events of other processes: the client's processes are not the worker's"),
-    ("GRAPH_", "graphs"),
-    ("STREAM_BEGIN_CAPTURE", "graphs"),
-    ("STREAM_END_CAPTURE", "graphs"),
-    ("STREAM_UPDATE_CAPTURE_DEPENDENCIES", "graphs"),
-    ("STREAM_ADD_CALLBACK", "a function of the client's program; its library calls it"),
     ("SMI_GET_GPU_METRICS", "HIP has no function for it"),
 ];
 /// What needs a second device.

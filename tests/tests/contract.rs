@@ -359,9 +359,15 @@ fn every_operation_of_the_contract(worker: SocketAddr) {
     all.succeeds(&|_| plain(op::DeviceSynchronize {}));
     all.fails(&fault, HipError::ILLEGAL_ADDRESS);
 
-    // Graphs are not there yet: what the contract names of them is refused, and refused once.
-    all.fails(&|_| plain(op::GraphDestroy { graph: NOWHERE }), HipError::NOT_SUPPORTED);
-    all.fails(&|_| plain(op::GraphLaunch { graph_exec: NOWHERE, stream: 0 }), HipError::NOT_SUPPORTED);
+    let graph = |s: &mut Session| s.wire.call(&op::GraphCreate { flags: 0 }).expect("a graph").graph;
+    all.succeeds(&|s| plain(op::GraphDestroy { graph: graph(s) }));
+    all.fails(&|_| plain(op::GraphDestroy { graph: NOWHERE }), HipError::INVALID_VALUE);
+    let exec = |s: &mut Session| {
+        let made = op::GraphInstantiate { graph: graph(s), flags: 0 };
+        s.wire.call(&made).expect("a ready graph").graph_exec
+    };
+    all.succeeds(&|s| plain(op::GraphLaunch { graph_exec: exec(s), stream: 0 }));
+    all.fails(&|_| plain(op::GraphLaunch { graph_exec: NOWHERE, stream: 0 }), HipError::INVALID_VALUE);
 
     // INIT opened every session above; SHUTDOWN ends one.
     all.exercised.insert(Opcode::INIT.0);

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 mod arguments;
+mod captured;
 mod check;
 mod conversions;
 mod flow;
@@ -49,6 +50,7 @@ macro_rules! programs {
 
 programs! {
     arguments: big_args dynamic_lds launch_dims module_kernels occupancy symbols;
+    captured: capture graphs;
     conversions: conversions;
     flow: control_flow;
     grids: fft mandelbrot nbody stencil;
