@@ -139,10 +139,10 @@ pub(super) fn event_destroy(call: &mut Call<'_>, r: EventDestroy) -> HipResult<S
 pub(super) fn event_record(call: &mut Call<'_>, r: EventRecord) -> HipResult<Step> {
     call.owned.check_event(r.event)?;
     call.owned.check_stream(r.stream)?;
-    if call.is_captured(r.stream)? || call.owned.graphs.captures.is_captured(r.event) {
-        if call.owned.graphs.captures.record_event(r.event, r.stream)? {
-            return call.done();
-        }
+    // The null stream may not be used now; an event that is recorded outside belongs to no capture any more.
+    call.is_captured(r.stream)?;
+    if call.owned.graphs.captures.record_event(r.event, r.stream)? {
+        return call.done();
     }
     call.context()?.event_record(r.event, r.stream)?;
     call.done()
