@@ -23,7 +23,6 @@ const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
             "IPC_OPEN_EVENT_HANDLE",
         ],
     ),
-    (
 ];
 
 fn chain() -> Chain {

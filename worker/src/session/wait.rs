@@ -1,0 +1,104 @@
+//! What a session waits for, what it does afterwards, and the bytes that it reads then.
+
+use std::task::Poll;
+
+use hipr_proto::{HipResult, Inline, Outcome, Ticket};
+
+use super::state::{State, Wait};
+use super::{Env, Session};
+use crate::device::{Region, WaitFor};
+
+impl Session {
+    /// Whether what is waited for has happened, and how it went.
+    pub(super) fn poll_wait(&mut self, env: &Env<'_>, wait: &Wait) -> Poll<HipResult<()>> {
+        let context = match self.owned.context() {
+            Ok(context) => context,
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        match *wait {
+            Wait::Sync(what) => context.poll_sync(what),
+            Wait::Written(stream) => context.poll_written(stream),
+            Wait::Read { stream, .. } => context.poll_sync(WaitFor::Stream(stream)),
+            Wait::Fetch { src, stream } => {
+                let len = usize::try_from(src.len_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
+                match len.min(env.limits.chunk_bytes) {
+                    0 => Poll::Ready(Ok(())),
+                    len => context.poll_fetched(&src, 0, len, stream).map_ok(|_| ()),
+                }
+            }
+            Wait::Free(ptr) => context.poll_free(ptr),
+            Wait::Reset => context.poll_sync(WaitFor::Device),
+        }
+    }
+
+    /// Goes on with a request whose wait is over.
+    pub(super) fn finish_wait(&mut self, ticket: Ticket, wait: Wait, result: HipResult<()>) {
+        match wait {
+            Wait::Sync(WaitFor::Stream(stream)) => self.owned.unstage(Some(stream)),
+            Wait::Sync(WaitFor::Device) => self.owned.unstage(None),
+            Wait::Sync(WaitFor::Event(_)) | Wait::Written(_) => {}
+            Wait::Free(ptr) => {
+                if result.is_ok() {
+                    self.owned.remove_allocation(ptr);
+                }
+            }
+            Wait::Reset => {
+                // What surfaced in the wait goes with what caused it (HIP API: hipDeviceReset).
+                let result = self.owned.context().and_then(|context| context.reset());
+                self.owned.clear();
+                return self.complete(ticket, result.into());
+            }
+            Wait::Read { src, stream } => {
+                self.owned.unstage(Some(stream));
+                if result.is_ok() {
+                    self.state = State::Wait { ticket, wait: Wait::Fetch { src, stream } };
+                    return;
+                }
+            }
+            Wait::Fetch { src, stream } => {
+                if result.is_ok() {
+                    let len = src.len_bytes().unwrap_or(0);
+                    self.complete(ticket, Outcome::ok(&()).with_inline(Inline::Stream(len)));
+                    if self.responder.stream_left() > 0 {
+                        self.state = State::Read { src, stream, offset: 0 };
+                    }
+                    return;
+                }
+            }
+        }
+        self.complete(ticket, result.into());
+    }
+
+    /// The next bytes of a reply. Its length is announced, so bytes that cannot be read are zeros and an error of the next
+    /// reply; the region was checked and waited for, so that only a device that fails does that.
+    pub(super) fn read_chunk(&mut self, env: &Env<'_>, src: Region, stream: u64, offset: u64) -> Poll<()> {
+        let left = self.responder.stream_left();
+        let mut len = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
+        let mut failed = None;
+        match self.owned.context().map(|context| context.poll_fetched(&src, offset, len, stream)) {
+            Ok(Poll::Pending) => {
+                self.state = State::Read { src, stream, offset };
+                return Poll::Pending;
+            }
+            Ok(Poll::Ready(Ok(fetched))) => len = fetched.clamp(1, len.max(1)),
+            Ok(Poll::Ready(Err(error))) | Err(error) => failed = Some(error),
+        }
+        let chunk = env.bodies.body(len, |bytes| {
+            if failed.is_none() {
+                failed = self.owned.context().and_then(|context| context.read(&src, offset, bytes)).err();
+            }
+            if failed.is_some() {
+                bytes.fill(0);
+            }
+        });
+        if let Some(error) = failed {
+            tracing::warn!(conn = %self.conn, %error, "device memory cannot be read");
+            self.responder.keep(error);
+        }
+        self.broken = self.broken.or(self.responder.push_data(chunk).err());
+        if self.responder.stream_left() > 0 {
+            self.state = State::Read { src, stream, offset: offset + len as u64 };
+        }
+        Poll::Ready(())
+    }
+}
