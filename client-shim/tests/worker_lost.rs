@@ -149,11 +149,11 @@ fn program_that_asks_for_what_is_not_there() {
     if !is_program() {
         return;
     }
-    let (mut graph, mut major, mut minor) = (null_mut(), 0, 0);
+    let (mut surface, mut major, mut minor) = (null_mut(), 0, 0);
     // SAFETY: C calls with good pointers.
     unsafe {
         for _ in 0..3 {
-            assert_eq!(hipGraphCreate(&mut graph, 0), HipError::NOT_SUPPORTED.0);
+            assert_eq!(hipCreateSurfaceObject(&mut surface, null_mut()), HipError::NOT_SUPPORTED.0);
             assert_eq!(hipGetLastError(), HipError::NOT_SUPPORTED.0);
             assert_eq!(hiprtcVersion(&mut major, &mut minor), 11, "HIPRTC_ERROR_INTERNAL_ERROR");
         }
@@ -165,7 +165,7 @@ fn what_is_not_supported_is_said_once_and_needs_no_worker() {
     let stderr =
         finish(program("program_that_asks_for_what_is_not_there", nobody()).spawn().expect("it starts"));
     let lines = log_lines(&stderr);
-    let [graph, rtc] = lines.as_slice() else { panic!("two lines: {lines:?}") };
-    assert!(graph.contains("hipGraphCreate is not supported"), "{graph}");
+    let [surface, rtc] = lines.as_slice() else { panic!("two lines: {lines:?}") };
+    assert!(surface.contains("hipCreateSurfaceObject is not supported"), "{surface}");
     assert!(rtc.contains("hiprtcVersion is not supported"), "{rtc}");
 }

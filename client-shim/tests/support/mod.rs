@@ -83,7 +83,7 @@ pub(crate) mod hip {
         pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;
         pub(crate) fn hipLaunchHostFunc(stream: Ptr, function: Option<extern "C" fn(Ptr)>, data: Ptr) -> i32;
         pub(crate) fn hipModuleLoadData(module: *mut Ptr, image: *const c_void) -> i32;
-        pub(crate) fn hipGraphCreate(graph: *mut Ptr, flags: u32) -> i32;
+        pub(crate) fn hipCreateSurfaceObject(surface: *mut Ptr, resource: Ptr) -> i32;
         pub(crate) fn hiprtcVersion(major: *mut i32, minor: *mut i32) -> i32;
         pub(crate) fn __hipRegisterFatBinary(wrapper: *const c_void) -> *mut Ptr;
         pub(crate) fn __hipRegisterFunction(

@@ -24,6 +24,7 @@ pub(crate) fn graphs(gpu: &mut Gpu) {
     let data = gpu.zeroed::<f32>(N);
     // Its function has to be there: to look for it is no work of the stream.
     gpu.function("graph_apply");
+    gpu.synchronize().expect("zeroed");
     gpu.wire().call(&op::StreamBeginCapture { stream, mode: GLOBAL }).expect("a capture");
     for (factor, offset, first) in [(2f32, 1f32, 0u32), (1.0, 100.0, 500)] {
         let step = [factor.to_bits(), offset.to_bits(), first];
