@@ -7,7 +7,7 @@ mod supervisor;
 
 use clap::{Args, ValueEnum};
 use hipr_worker::device::{self, Device, DeviceChoice, DeviceKind, null::Null};
-use hipr_worker::{Config, DEFAULT_PORT, Io};
+use hipr_worker::{Config, DEFAULT_PORT, DispatchOn, Io};
 use limits::Limits;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -30,6 +30,10 @@ pub(crate) struct Worker {
     /// Event loop: mio, uring, or auto (io_uring where it can be had).
     #[arg(long, value_name = "LOOP", default_value_t = Io::Auto)]
     io: Io,
+    /// Thread that carries requests out: inline (the event loop's), thread (one of its own), or auto (its own for a real GPU,
+    /// whose driver may block).
+    #[arg(long, value_name = "WHERE", default_value_t = DispatchOn::Auto)]
+    dispatch: DispatchOn,
     /// Device: hip (the GPUs of AMD's HIP runtime), sim (the emulated MI300X), null (accepts everything, computes
     /// nothing), or auto (a real GPU if there is one, else the emulated one).
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceKind::Auto)]
@@ -62,7 +66,8 @@ enum Isolation {
 impl Worker {
     /// The configuration of a worker with this device.
     fn config(&self, device: Arc<dyn Device>) -> Config {
-        let mut config = Config { listen: self.listen.clone(), io: self.io, ..Config::new(device) };
+        let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
+        let mut config = Config { listen, io, dispatch, ..Config::new(device) };
         self.limits.apply(&mut config);
         config
     }

@@ -63,6 +63,7 @@ fn users_mistakes_get_one_clear_line() {
         (vec!["worker", "--device", "toaster"], "toaster"),
         (vec!["worker", "--listen", "nowhere"], "nowhere"),
         (vec!["worker", "--io", "steam"], "steam"),
+        (vec!["worker", "--dispatch", "somewhere"], "somewhere"),
     ] {
         let output = hipr(&args);
         let text = stderr(&output);

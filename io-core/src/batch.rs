@@ -154,7 +154,7 @@ impl Pool {
         self.in_flight_bytes += batch.cost_bytes;
     }
 
-    /// Takes a batch back that the dispatch thread is done with.
+    /// Takes a batch back that the dispatch is done with.
     pub(crate) fn restore(&mut self, mut batch: Batch) {
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(batch.cost_bytes);
         self.recycle(&mut batch);

@@ -7,13 +7,13 @@ pub struct Config {
     pub protocol: Limits,
     /// Connections at a time; one more is closed at once.
     pub connections_max: usize,
-    /// Bytes of one connection's requests that the dispatch thread has not finished with. At the limit the socket is not read.
+    /// Bytes of one connection's requests that the dispatch has not finished with. At the limit the socket is not read.
     pub in_flight_max_bytes: usize,
     /// The same for all connections together. At the limit a connection is read only while nothing of it is in flight, and
     /// then no more than [`Config::SMALL_READ_BYTES`] at a time, so that none can keep the others out.
     pub in_flight_total_max_bytes: usize,
     /// Bytes of replies of one connection that the peer has not taken. At the limit the socket is not read, and the dispatch
-    /// thread produces no more until half of it is gone.
+    /// produces no more until half of it is gone.
     pub unsent_max_bytes: usize,
     /// A connection that has sent no complete message so long after it was opened is closed.
     pub first_message_timeout_ms: u64,

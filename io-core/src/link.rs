@@ -140,7 +140,7 @@ impl Link {
         result
     }
 
-    /// Nothing more will be read. Says so to the dispatch thread if it knows the connection; `false` if it does not, or if
+    /// Nothing more will be read. Says so to the dispatch if it knows the connection; `false` if it does not, or if
     /// everything was said, and then the connection can be closed at once. Repeats nothing.
     #[must_use]
     pub fn end(&mut self, now_ms: u64, sink: &mut impl FnMut(Event)) -> bool {
@@ -224,7 +224,7 @@ impl Link {
 
     // ---- notices -----------------------------------------------------------------------------------------------------
 
-    /// Does what the dispatch thread says.
+    /// Does what the dispatch says.
     pub fn apply(
         &mut self,
         notice: Notice,
@@ -348,7 +348,7 @@ impl Link {
         (late && !self.receiver.is_between_messages()).then_some(End::MidMessageTimeout)
     }
 
-    /// The socket is closed: frees what it holds and tells the dispatch thread if that knows the connection.
+    /// The socket is closed: frees what it holds and tells the dispatch if that knows the connection.
     pub fn close(self, pool: &mut Pool, sink: &mut impl FnMut(Event)) {
         pool.forget(self.in_flight_bytes);
         if self.announced {

@@ -78,7 +78,7 @@ impl fmt::Display for End {
     }
 }
 
-/// What the loop tells the dispatch thread. Events of one connection come in order.
+/// What the loop tells its [`Handler`](crate::Handler). Events of one connection come in order.
 #[derive(Debug)]
 pub enum Event {
     /// A connection's first complete message is about to come.
@@ -114,7 +114,7 @@ pub enum Event {
     },
 }
 
-/// What the dispatch thread tells the loop about one connection.
+/// What the dispatch tells the loop about one connection.
 #[derive(Debug)]
 pub struct Notice {
     /// The connection.
@@ -138,10 +138,12 @@ impl Notice {
     }
 }
 
-/// The way from the dispatch thread to the loop.
+/// The way from the dispatch to the loop.
 pub struct Mailbox {
     notices: Mutex<Vec<Notice>>,
     asleep: AtomicBool,
+    /// Somebody wants the loop to have a turn, and that has not begun.
+    wanted: AtomicBool,
     stop: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -158,6 +160,7 @@ impl Mailbox {
         Self {
             notices: Mutex::default(),
             asleep: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             wake: Box::new(wake),
         }
@@ -166,13 +169,13 @@ impl Mailbox {
     /// Leaves a notice. Wakes the loop only if it sleeps.
     pub fn post(&self, notice: Notice) {
         self.lock().push(notice);
-        self.rouse();
+        self.wake_sleeper();
     }
 
     /// Ends the loop, from any thread.
     pub fn stop(&self) {
         self.stop.store(true, SeqCst);
-        self.rouse();
+        self.wake_sleeper();
     }
 
     /// Loop side: whether it is to end.
@@ -186,23 +189,30 @@ impl Mailbox {
         std::mem::swap(&mut *self.lock(), into);
     }
 
+    /// Wants the loop's handler to have a turn that begins after this, from any thread. Wakes the loop only if it sleeps.
+    pub fn rouse(&self) {
+        self.wanted.store(true, SeqCst);
+        self.wake_sleeper();
+    }
+
     /// Loop side: says that it is about to sleep. `false`: something is here already, do not sleep. Between this and
     /// [`Mailbox::awake`] every notice calls `wake` (at least once).
     pub fn prepare_sleep(&self) -> bool {
         self.asleep.store(true, SeqCst);
-        if self.lock().is_empty() && !self.is_stopped() {
+        if self.lock().is_empty() && !self.is_stopped() && !self.wanted.load(SeqCst) {
             return true;
         }
         self.asleep.store(false, SeqCst);
         false
     }
 
-    /// Loop side: says that it is awake.
+    /// Loop side: says that it is awake and begins a turn.
     pub fn awake(&self) {
         self.asleep.store(false, SeqCst);
+        self.wanted.store(false, SeqCst);
     }
 
-    fn rouse(&self) {
+    fn wake_sleeper(&self) {
         if self.asleep.swap(false, SeqCst) {
             (self.wake)();
         }
@@ -239,6 +249,16 @@ mod tests {
         mailbox.post(Notice::new(conn));
         mailbox.post(Notice::new(conn));
         assert_eq!(wakes.load(SeqCst), 1);
+        let mut notices = Vec::new();
+        mailbox.take(&mut notices);
+        mailbox.awake();
+        mailbox.rouse();
+        assert_eq!(wakes.load(SeqCst), 1);
+        assert!(!mailbox.prepare_sleep(), "somebody wants a turn");
+        mailbox.awake();
+        assert!(mailbox.prepare_sleep(), "the turn has begun");
+        mailbox.rouse();
+        assert_eq!(wakes.load(SeqCst), 2);
         mailbox.stop();
         assert!(mailbox.is_stopped() && !mailbox.prepare_sleep());
     }

@@ -182,7 +182,7 @@ fn requests_above_the_limit_wait_in_the_link() {
     assert!(matches!(rig.apply(Notice { completed: 2, ..rig.notice() }), Some(Fatal::BadMagic { .. })));
 }
 
-/// The answers to so many allocations, as the dispatch thread makes them.
+/// The answers to so many allocations, as the dispatch makes them.
 fn outbox(tickets: Vec<Ticket>) -> Option<Outbox<Body>> {
     let mut responder = Responder::new();
     for ticket in tickets {
@@ -318,7 +318,7 @@ fn a_peer_that_was_told_everything_is_read_until_it_goes() {
     assert!(matches!(rig.link.handle_eof(), End::Eof));
     let Rig { link, events, .. } = &mut rig;
     assert!(!link.end(1010, &mut |event| events.push(event)), "then it can be closed");
-    assert!(rig.events.is_empty(), "the dispatch thread has nothing to do with it");
+    assert!(rig.events.is_empty(), "the dispatch has nothing to do with it");
 
     // One that said so before need not be waited for.
     let mut rig = Rig::new(Config::default());

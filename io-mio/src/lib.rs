@@ -13,7 +13,9 @@ use std::net::{Shutdown, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hipr_io::{Config, ConnId, End, Event, Finish, Link, Mailbox, Notice, Pool, Slots, Stats};
+use hipr_io::{
+    Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Pool, Slots, Stats, Turns,
+};
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::{debug, info};
@@ -31,6 +33,8 @@ struct Conn {
     stream: TcpStream,
     readable: bool,
     writable: bool,
+    /// The peer writes no more; its end is read after what it wrote.
+    read_closed: bool,
     /// The peer is gone in both directions, also if there is something to read.
     reset: bool,
     /// Whether it is in the ready list.
@@ -125,17 +129,18 @@ impl Loop {
         self.mailbox.clone()
     }
 
-    /// Serves until the mailbox says stop, or until the end of a connection from [`Loop::for_connection`]. `sink` gets the
-    /// events, in order.
+    /// Serves until the mailbox says stop, or until the end of a connection from [`Loop::for_connection`]. `handler` gets the
+    /// events, in order, on this thread.
     ///
     /// # Errors
     /// Those of polling. A failing connection only ends itself.
-    pub fn run(mut self, mut sink: impl FnMut(Event)) -> io::Result<()> {
+    pub fn run(mut self, handler: impl Handler) -> io::Result<()> {
+        let mut turns = Turns::new(handler);
         let mut events = Events::with_capacity(1024);
         let mut notices = Vec::new();
-        let mut turn = Vec::new();
+        let mut ready = Vec::new();
         while !self.mailbox.is_stopped() && (self.listen.is_some() || !self.conns.is_empty()) {
-            let timeout = self.timeout();
+            let timeout = if turns.is_idle() { self.timeout() } else { Some(Duration::ZERO) };
             let sleeps = timeout != Some(Duration::ZERO) && self.mailbox.prepare_sleep();
             match self.poll.poll(&mut events, if sleeps { timeout } else { Some(Duration::ZERO) }) {
                 Ok(()) => {}
@@ -156,6 +161,7 @@ impl Loop {
                             conn.writable |= event.is_writable();
                             conn.reset |= event.is_error() || event.is_write_closed();
                             if event.is_read_closed() {
+                                conn.read_closed = true;
                                 conn.link.handle_peer_closed(self.now_ms);
                             }
                             Self::make_ready(&mut self.ready, conn);
@@ -163,21 +169,25 @@ impl Loop {
                     }
                 }
             }
+            self.accept();
+            std::mem::swap(&mut self.ready, &mut ready);
+            for id in ready.drain(..) {
+                self.pump(id, &mut |event| turns.handle_event(event));
+            }
+            turns.turn();
             self.mailbox.take(&mut notices);
             for notice in notices.drain(..) {
-                self.apply(notice, &mut sink);
-            }
-            self.accept();
-            std::mem::swap(&mut self.ready, &mut turn);
-            for id in turn.drain(..) {
-                self.pump(id, &mut sink);
+                self.apply(notice, &mut |event| turns.handle_event(event));
             }
             self.feed();
-            self.sweep(&mut sink);
+            self.sweep(&mut |event| turns.handle_event(event));
         }
         debug!(connections = self.conns.len(), "the loop stops");
         let open: Vec<_> = self.conns.iter_mut().map(|(id, _)| id).collect();
-        open.into_iter().for_each(|id| self.close(id, &End::Stopped, &mut sink));
+        for id in open {
+            self.close(id, &End::Stopped, &mut |event| turns.handle_event(event));
+        }
+        turns.turn();
         Ok(())
     }
 
@@ -218,7 +228,15 @@ impl Loop {
             let interest = Interest::READABLE | Interest::WRITABLE;
             registered = poll.registry().register(&mut stream, token, interest);
             let link = Link::new(id, peer, config, now_ms);
-            Conn { link, stream, readable: false, writable: true, reset: false, ready: false }
+            Conn {
+                link,
+                stream,
+                readable: false,
+                writable: true,
+                read_closed: false,
+                reset: false,
+                ready: false,
+            }
         });
         Stats::add(&self.stats.connections_opened, 1);
         match (id, registered) {
@@ -246,18 +264,11 @@ impl Loop {
                 conn.stream.take_error().ok().flatten().unwrap_or_else(|| ErrorKind::ConnectionReset.into());
             return self.end(id, &End::Socket(why), sink);
         }
-        let mut end = Self::write(conn, self.now_ms, &self.stats).err().map(End::Socket);
-        conn.link.report_drain(&self.config, sink);
-        match conn.link.finish(self.now_ms) {
-            _ if end.is_some() => {}
-            Finish::No => {}
-            Finish::HalfClose => {
-                // If that fails the peer is gone, which reading tells.
-                let _ = conn.stream.shutdown(Shutdown::Write);
-                conn.readable = true;
-            }
-            Finish::Close => return self.close(id, &End::Eof, sink),
+        if !self.send(id, sink) {
+            return;
         }
+        let Some(conn) = self.conns.get_mut(id) else { return };
+        let mut end = None;
         let mut budget = self.config.turn_max_bytes;
         while end.is_none() && conn.readable {
             let want = conn.link.wants_read(&self.config, &self.pool).min(self.buffer.len());
@@ -277,6 +288,8 @@ impl Loop {
                 }
                 Ok(n) => {
                     budget = budget.saturating_sub(n);
+                    // Fewer bytes than wanted are all there are, and more will be an event (epoll(7), edge-triggered).
+                    conn.readable = n == want || conn.read_closed;
                     let (now_ms, pool, stats) = (self.now_ms, &mut self.pool, &*self.stats);
                     let read = conn.link.handle_read(&mut self.buffer, n, now_ms, pool, stats, sink);
                     end = read.err().map(End::Protocol);
@@ -291,6 +304,33 @@ impl Loop {
         } else if conn.link.has_deadline() {
             self.watch();
         }
+    }
+
+    /// Writes what the peer takes now, and closes what has said everything. `false`: the connection is gone.
+    fn send(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) -> bool {
+        let Some(conn) = self.conns.get_mut(id) else { return false };
+        if let Err(why) = Self::write(conn, self.now_ms, &self.stats) {
+            self.end(id, &End::Socket(why), sink);
+            return false;
+        }
+        conn.link.report_drain(&self.config, sink);
+        match conn.link.finish(self.now_ms) {
+            Finish::No => {}
+            Finish::HalfClose => {
+                // If that fails the peer is gone, which reading tells.
+                let _ = conn.stream.shutdown(Shutdown::Write);
+                conn.readable = true;
+                Self::make_ready(&mut self.ready, conn);
+            }
+            Finish::Close => {
+                self.close(id, &End::Eof, sink);
+                return false;
+            }
+        }
+        if conn.link.has_deadline() {
+            self.watch();
+        }
+        true
     }
 
     fn write(conn: &mut Conn, now_ms: u64, stats: &Stats) -> io::Result<()> {
@@ -318,10 +358,13 @@ impl Loop {
             return Link::apply_gone(notice, &mut self.pool);
         };
         let applied = conn.link.apply(notice, self.now_ms, &mut self.pool, &self.stats, sink);
-        Self::make_ready(&mut self.ready, conn);
+        if conn.readable {
+            Self::make_ready(&mut self.ready, conn);
+        }
         if let Some(why) = applied.fatal {
             self.end(id, &End::Protocol(why), sink);
         }
+        self.send(id, sink);
     }
 
     /// When buffers are free again, connections that were left unread get their turn.

@@ -11,7 +11,7 @@ use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use hipr_io::{Config, Event, Mailbox, Stats};
+use hipr_io::{Config, Handler, Mailbox, Stats};
 
 /// The loop. There is no value of this type yet.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Loop {
     ///
     /// # Errors
     /// None: it cannot be called.
-    pub fn run(self, _sink: impl FnMut(Event)) -> io::Result<()> {
+    pub fn run(self, _handler: impl Handler) -> io::Result<()> {
         match self.0 {}
     }
 }

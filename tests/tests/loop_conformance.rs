@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Write};
 use hipr_testkit::invariants::Violation;
 use hipr_testkit::worker_world::{self, Clock, Plan, Transcript};
 use hipr_testkit::{Choices, seed_bytes};
-use hipr_worker::Io;
+use hipr_worker::{DispatchOn, Io};
 
 /// Plans drawn for a carrier with sockets; each has its own worker.
 const SEEDS_OVER_SOCKETS: u64 = 200;
@@ -55,9 +55,11 @@ fn conforms(
 const CANNOT_BE_HAD: [ErrorKind; 2] = [ErrorKind::Unsupported, ErrorKind::PermissionDenied];
 
 /// Runs all plans on an event loop, or says why that cannot be.
-fn event_loop_conforms(io: Io) {
+fn event_loop_conforms(io: Io, dispatch: DispatchOn) {
     match sockets::probe(io) {
-        Ok(()) => conforms(&io.to_string(), SEEDS_OVER_SOCKETS, 1, |plan, _| sockets::run(plan, io)),
+        Ok(()) => conforms(&format!("{io}, {dispatch}"), SEEDS_OVER_SOCKETS, 1, |plan, _| {
+            sockets::run(plan, io, dispatch)
+        }),
         // Past the test harness, which shows what is printed only of tests that fail.
         Err(why) if io == Io::Uring && CANNOT_BE_HAD.contains(&why.kind()) => {
             writeln!(io::stderr(), "loop conformance of {io} is SKIPPED: {why}")
@@ -69,12 +71,22 @@ fn event_loop_conforms(io: Io) {
 
 #[test]
 fn the_mio_loop_conforms() {
-    event_loop_conforms(Io::Mio);
+    event_loop_conforms(Io::Mio, DispatchOn::Inline);
+}
+
+#[test]
+fn the_mio_loop_conforms_with_a_dispatch_thread() {
+    event_loop_conforms(Io::Mio, DispatchOn::Thread);
 }
 
 #[test]
 fn the_io_uring_loop_conforms() {
-    event_loop_conforms(Io::Uring);
+    event_loop_conforms(Io::Uring, DispatchOn::Inline);
+}
+
+#[test]
+fn the_io_uring_loop_conforms_with_a_dispatch_thread() {
+    event_loop_conforms(Io::Uring, DispatchOn::Thread);
 }
 
 #[test]

@@ -1,8 +1,6 @@
-//! The dispatch thread: the one thread that calls devices.
+//! The dispatch: the one place that calls devices, on one thread; which, is said in [`stand`](crate::stand).
 //!
-//! [`Dispatch`] is everything it knows and does; [`serve`] is the thread around it. One channel brings all that can happen:
-//! what the loop says, wake-ups of devices, stop. Sessions that have something to do stand in one line and get a turn each, so
-//! none holds up another.
+//! Sessions that have something to do stand in one line and get a turn each, so none holds up another.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +9,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc::Receiver;
 
 use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
 use tracing::{debug, error};
@@ -20,40 +17,6 @@ use crate::device::{Device, Waker};
 use crate::session::{Env, Session, Turn};
 use crate::stats::Requests;
 use crate::{SessionLimits, Stats};
-
-/// What can happen.
-#[derive(Debug)]
-pub(crate) enum Message {
-    /// The loop says something.
-    Event(Event),
-    /// A device has news for a session.
-    Wake(ConnId),
-    /// The worker stops.
-    Stop,
-}
-
-/// Messages taken before the next session gets its turn.
-const MESSAGES: usize = 64;
-
-/// The dispatch thread: serves until it is told to stop. The channel cannot end before: `dispatch` has a sender, to be woken.
-pub(crate) fn serve(mut dispatch: Dispatch, inbox: &Receiver<Message>) {
-    let mut has_turns = false;
-    loop {
-        let mut next = if has_turns { inbox.try_recv().ok() } else { inbox.recv().ok() };
-        for left in (0..MESSAGES).rev() {
-            match next.take() {
-                None => break,
-                Some(Message::Stop) => return,
-                Some(Message::Event(event)) => dispatch.handle_event(event),
-                Some(Message::Wake(conn)) => dispatch.handle_wake(conn),
-            }
-            if left > 0 {
-                next = inbox.try_recv().ok();
-            }
-        }
-        has_turns = dispatch.step();
-    }
-}
 
 struct Seat {
     session: Session,
@@ -65,7 +28,7 @@ struct Seat {
 
 /// All sessions and what they do on the device, without a thread, a channel or a clock: what stands behind an event loop.
 ///
-/// [`Worker`](crate::Worker) runs it on a thread of its own. Whoever has a transport or a loop of their own calls it
+/// [`Worker`](crate::Worker) runs it on the loop's thread or on one of its own. Whoever has a transport or a loop of their own calls it
 /// directly: [`handle_event`](Self::handle_event) with what the loop says, [`handle_wake`](Self::handle_wake) with what the
 /// device says, and [`step`](Self::step) until there is nothing to do. Answers leave through the [`Mailbox`]. Nothing in it
 /// waits. It stays on the thread that made it; dropping it releases all sessions.
@@ -174,6 +137,15 @@ impl Dispatch {
             self.run_session(conn);
         }
         !self.line.is_empty()
+    }
+
+    /// Gives each session that stands in line its turn. `false`: there is nothing to do until the next event or wake-up.
+    pub fn turn(&mut self) -> bool {
+        let mut has_turns = false;
+        for _ in 0..self.line.len() {
+            has_turns = self.step();
+        }
+        has_turns
     }
 
     fn enqueue(line: &mut VecDeque<ConnId>, conn: ConnId, seat: &mut Seat) {

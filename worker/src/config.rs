@@ -40,6 +40,52 @@ impl fmt::Display for Io {
     }
 }
 
+/// Which thread carries requests out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DispatchOn {
+    /// The event loop's own: nothing is handed over between threads.
+    Inline,
+    /// One of its own: sockets are served while the device blocks.
+    Thread,
+    /// One of its own for a device whose calls may block ([`Device::may_block`]), else the loop's.
+    #[default]
+    Auto,
+}
+
+impl DispatchOn {
+    /// `Auto` decided for a device.
+    pub(crate) fn decided_for(self, device: &dyn Device) -> Self {
+        match self {
+            Self::Auto if device.may_block() => Self::Thread,
+            Self::Auto => Self::Inline,
+            decided => decided,
+        }
+    }
+}
+
+impl FromStr for DispatchOn {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "inline" => Ok(Self::Inline),
+            "thread" => Ok(Self::Thread),
+            "auto" => Ok(Self::Auto),
+            _ => Err(format!("requests are carried out inline, on a thread, or auto; not on '{name}'")),
+        }
+    }
+}
+
+impl fmt::Display for DispatchOn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inline => "inline",
+            Self::Thread => "thread",
+            Self::Auto => "auto",
+        })
+    }
+}
+
 /// What a worker is told.
 #[derive(Clone)]
 pub struct Config {
@@ -47,6 +93,8 @@ pub struct Config {
     pub listen: String,
     /// The event loop.
     pub io: Io,
+    /// The thread that carries requests out.
+    pub dispatch: DispatchOn,
     /// Limits and time-outs of the event loop.
     pub limits: hipr_io::Config,
     /// Limits of a session.
@@ -61,6 +109,7 @@ impl Config {
         Self {
             listen: format!("127.0.0.1:{DEFAULT_PORT}"),
             io: Io::default(),
+            dispatch: DispatchOn::default(),
             limits: hipr_io::Config::default(),
             session: SessionLimits::default(),
             device,
@@ -73,6 +122,7 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("listen", &self.listen)
             .field("io", &self.io)
+            .field("dispatch", &self.dispatch)
             .field("device", &self.device.name())
             .field("limits", &self.limits)
             .field("session", &self.session)

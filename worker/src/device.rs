@@ -5,7 +5,7 @@
 //!
 //! Three rules hold for every implementation:
 //!
-//! - **Nothing blocks.** Every method is called on the dispatch thread, which serves all sessions. Work that takes time is
+//! - **Nothing blocks.** Every method is called on the dispatch's thread, which serves all sessions. Work that takes time is
 //!   enqueued; a wait is a `poll_*` method that returns [`Poll::Pending`] and is asked again after the [`Waker`] was called.
 //! - **Handles and addresses come checked.** The session table refuses what the session does not own and what leaves an
 //!   allocation. A context still answers an unknown handle with an error (never a panic), because a kernel computes its own.
@@ -68,6 +68,12 @@ pub trait Device: Send + Sync {
     /// The name by which the device is chosen and logged: `sim`, `null`, `script`, `hip`.
     fn name(&self) -> &str;
 
+    /// Whether calls may block for longer than it takes to carry out a request, for example because a driver does. Then they
+    /// are made on a thread that serves no sockets. The default is no.
+    fn may_block(&self) -> bool {
+        false
+    }
+
     /// A new context. `waker` is to be called, from any thread, whenever a `poll_*` method of the context that returned
     /// `Pending` may return something else now.
     ///
@@ -76,7 +82,7 @@ pub trait Device: Send + Sync {
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>>;
 }
 
-/// Tells the dispatch thread that a pending wait of one context may be over. Cheap, callable from any thread, any number of
+/// Tells the dispatch that a pending wait of one context may be over. Cheap, callable from any thread, any number of
 /// times; a call too many costs a poll.
 #[derive(Clone)]
 pub struct Waker(Arc<dyn Fn() + Send + Sync>);
@@ -92,7 +98,7 @@ impl Waker {
         Self::new(|| {})
     }
 
-    /// Wakes the dispatch thread.
+    /// Wakes the dispatch.
     pub fn wake(&self) {
         (self.0)();
     }

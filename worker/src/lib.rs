@@ -1,14 +1,16 @@
 //! The worker: performs the requests of HIPR clients on a device.
 //!
 //! ```text
-//!  sockets ⇄ event loop (one thread) ── Event ──▶ dispatch thread ──▶ Session ──▶ device::Context
-//!                  ▲                                    │   one turn each, never blocks
-//!                  └────────── Mailbox, Notice ◀────────┘
+//!  sockets ⇄ event loop (one thread) ── Event ──▶ Dispatch ──▶ Session ──▶ device::Context
+//!                  ▲                                  │   one turn each, never blocks
+//!                  └────────── Mailbox, Notice ◀──────┘
 //! ```
+//!
+//! The dispatch is on the loop's thread, or on one of its own where calls of the device may block ([`DispatchOn`]).
 //!
 //! - [`Worker::bind`] opens the port, [`Worker::for_connection`] takes over one client; [`Worker::run`] serves on the calling
 //!   thread, [`Worker::spawn`] on its own.
-//! - [`Dispatch`] is what runs on the dispatch thread, for loops and transports of your own.
+//! - [`Dispatch`] is what stands behind the loop, for loops and transports of your own.
 //! - [`device`] is the trait of what a GPU must do, and the devices there are.
 //! - The session owns what its client made and checks every handle and address before a device sees it; it goes with its
 //!   connection.
@@ -32,11 +34,12 @@ pub mod device;
 mod dispatch;
 mod rlimit;
 mod session;
+mod stand;
 mod stats;
 mod worker;
 
 pub use actor::Dispatch;
-pub use config::{Config, Io, SessionLimits};
+pub use config::{Config, DispatchOn, Io, SessionLimits};
 pub use hipr_io::{Config as IoConfig, StatsSnapshot as IoStats};
 pub use hipr_proto::DEFAULT_PORT;
 pub use stats::Stats;

@@ -1,7 +1,7 @@
 //! One client: what it asked and was not done yet, what it is waiting for, and what it owns.
 //!
 //! Requests take effect in the order in which they came. A session that waits (for work of the device, or for the peer to
-//! take what it was sent) stands still with its queue, and gives the dispatch thread back for the others; see
+//! take what it was sent) stands still with its queue, and gives the thread back for the others; see
 //! [`Session::turn`].
 
 mod graphs;

@@ -1,15 +1,15 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-use hipr_io::Mailbox;
+use hipr_io::{Handler, Mailbox};
 use tracing::{debug, info};
 
-use crate::actor::{self, Dispatch, Message};
-use crate::config::{Config, Io};
+use crate::actor::Dispatch;
+use crate::config::{Config, DispatchOn, Io};
 use crate::rlimit::raise_open_files;
+use crate::stand::{DispatchThread, Inline, Wake};
 use crate::stats::Stats;
 
 /// A worker that has its port, or its connection, and does not serve yet.
@@ -79,22 +79,11 @@ impl Loop {
         }
     }
 
-    fn run(self, sender: &Sender<Message>) -> io::Result<()> {
-        // The dispatch thread only goes when it is told to, or with a panic; then its guard stops the loop.
-        let sink = |event| drop(sender.send(Message::Event(event)));
+    fn run(self, handler: impl Handler) -> io::Result<()> {
         match self {
-            Self::Mio(event_loop) => event_loop.run(sink),
-            Self::Uring(event_loop) => event_loop.run(sink),
+            Self::Mio(event_loop) => event_loop.run(handler),
+            Self::Uring(event_loop) => event_loop.run(handler),
         }
-    }
-}
-
-/// Stops the loop when the dispatch thread ends, however that happens.
-struct StopLoop(Arc<Mailbox>);
-
-impl Drop for StopLoop {
-    fn drop(&mut self) {
-        self.0.stop();
     }
 }
 
@@ -154,23 +143,19 @@ impl Worker {
     /// Those of the event loop. A failing connection or request is none.
     pub fn run(self) -> io::Result<()> {
         let Self { config, local_addr, event_loop, mailbox, stats } = self;
-        info!(%local_addr, device = config.device.name(), io = event_loop.name(), "serving");
-        let (sender, inbox) = channel();
-        let dispatch = {
-            let (mailbox, wakes) = (mailbox.clone(), sender.clone());
-            thread::Builder::new().name("hipr-dispatch".into()).spawn(move || {
-                let _guard = StopLoop(mailbox.clone());
-                // After the end nobody listens, and there is nothing to wake.
-                let wake = move |conn| drop(wakes.send(Message::Wake(conn)));
-                actor::serve(Dispatch::new(config.device, config.session, mailbox, wake, &stats), &inbox);
-            })?
+        let dispatch_on = config.dispatch.decided_for(&*config.device);
+        let (device, io) = (config.device.name(), event_loop.name());
+        info!(%local_addr, device, io, dispatch = %dispatch_on, "serving");
+        let make = {
+            let mailbox = mailbox.clone();
+            move |wake: Wake| Dispatch::new(config.device, config.session, mailbox, wake, &stats)
         };
-        let result = event_loop.run(&sender);
-        // An error means that it is gone already, with a panic.
-        let _ = sender.send(Message::Stop);
-        match dispatch.join() {
-            Ok(()) => result,
-            Err(_) => Err(io::Error::other("the dispatch thread panicked")),
+        if dispatch_on == DispatchOn::Thread {
+            let dispatch = DispatchThread::spawn(mailbox, make)?;
+            let result = event_loop.run(dispatch.handler());
+            dispatch.end().and(result)
+        } else {
+            event_loop.run(Inline::new(mailbox, make))
         }
     }
 

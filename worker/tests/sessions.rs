@@ -5,28 +5,30 @@ mod common;
 use common::*;
 use hipr_proto::op::*;
 use hipr_proto::{Answered, HipError, HipResult, Wire};
-use hipr_worker::Handle;
 use hipr_worker::device::script::{Live, Script};
+use hipr_worker::{DispatchOn, Handle};
 
 #[test]
 fn a_pending_wait_does_not_hold_up_another_client() {
-    let (worker, script) = scripted(|_| {});
-    let (mut a, mut b) = (Peer::hello(worker.local_addr()), Peer::hello(worker.local_addr()));
-    let ptr = a.malloc(64);
-    script.hold(0, 0);
-    a.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
-    let waiting = a.send(&DeviceSynchronize {}, &[], Answered::Always).unwrap();
-    a.flush();
-    until("the wait begins", || script.calls("poll_sync") > 0);
-    for _ in 0..100 {
-        let ptr = b.malloc(1024);
-        b.forget(&Memset { dst: ptr, value: 1, size: 1024, stream: 0 }, &[]);
-        assert_eq!(b.d2h(ptr, 1024, 0).unwrap(), [1; 1024]);
-        b.call(&Free { device_ptr: ptr }).unwrap();
+    for dispatch in [DispatchOn::Inline, DispatchOn::Thread] {
+        let (worker, script) = scripted(|config| config.dispatch = dispatch);
+        let (mut a, mut b) = (Peer::hello(worker.local_addr()), Peer::hello(worker.local_addr()));
+        let ptr = a.malloc(64);
+        script.hold(0, 0);
+        a.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
+        let waiting = a.send(&DeviceSynchronize {}, &[], Answered::Always).unwrap();
+        a.flush();
+        until("the wait begins", || script.calls("poll_sync") > 0);
+        for _ in 0..100 {
+            let ptr = b.malloc(1024);
+            b.forget(&Memset { dst: ptr, value: 1, size: 1024, stream: 0 }, &[]);
+            assert_eq!(b.d2h(ptr, 1024, 0).unwrap(), [1; 1024]);
+            b.call(&Free { device_ptr: ptr }).unwrap();
+        }
+        script.release(0, 0);
+        a.reply::<DeviceSynchronize>(waiting).unwrap();
+        assert_eq!(a.d2h(ptr, 64, 0).unwrap(), [7; 64]);
     }
-    script.release(0, 0);
-    a.reply::<DeviceSynchronize>(waiting).unwrap();
-    assert_eq!(a.d2h(ptr, 64, 0).unwrap(), [7; 64]);
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::net::TcpListener;
 use common::*;
 use hipr_proto::op::*;
 use hipr_proto::{HipError, Opcode};
+use hipr_worker::device::script::Fault;
 use hipr_worker::device::{DeviceChoice, DeviceKind, NoDevice, by_name, null::Null, open};
-use hipr_worker::{Config, DEFAULT_PORT, Io, Worker};
+use hipr_worker::{Config, DEFAULT_PORT, DispatchOn, Io, Worker};
 
 fn null() -> Config {
     Config { listen: "127.0.0.1:0".into(), ..Config::new(std::sync::Arc::new(Null)) }
@@ -50,6 +51,18 @@ fn event_loops_are_chosen_by_name() {
         let worker = Worker::bind(Config { io, ..null() }).unwrap().spawn().unwrap();
         assert!(Peer::hello(worker.local_addr()).call(&Ping {}).is_ok());
     }
+}
+
+#[test]
+fn the_thread_that_carries_requests_out_is_chosen_by_name() {
+    for dispatch in [DispatchOn::Inline, DispatchOn::Thread, DispatchOn::Auto] {
+        assert_eq!(dispatch.to_string().parse(), Ok(dispatch));
+        let (worker, script) = scripted(|config| config.dispatch = dispatch);
+        // It wants to be asked again before it has said so.
+        script.plan(0, "poll_sync", 0, Fault::Slow(3));
+        assert_eq!(Peer::hello(worker.local_addr()).call(&DeviceSynchronize {}), Ok(()));
+    }
+    assert!("nowhere".parse::<DispatchOn>().unwrap_err().contains("nowhere"));
 }
 
 #[test]

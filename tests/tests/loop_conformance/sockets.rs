@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hipr_testkit::invariants::Violation;
 use hipr_testkit::worker_world::{Leave, Peer, Plan, Stage, Transcript};
 use hipr_worker::device::script::{Live, Script};
-use hipr_worker::{Config, Handle, Io, Worker};
+use hipr_worker::{Config, DispatchOn, Handle, Io, Worker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 
@@ -26,11 +26,12 @@ struct Client<'p> {
     deaf: bool,
 }
 
-fn bind(plan: &Plan, io: Io) -> io::Result<(Handle, Script)> {
+fn bind(plan: &Plan, io: Io, dispatch: DispatchOn) -> io::Result<(Handle, Script)> {
     let script = plan.device();
     let mut config = Config::new(Arc::new(script.clone()));
     config.listen = "127.0.0.1:0".into();
     config.io = io;
+    config.dispatch = dispatch;
     config.limits = plan.io.clone();
     config.session = plan.session.clone();
     Ok((Worker::bind(config)?.spawn()?, script))
@@ -38,14 +39,14 @@ fn bind(plan: &Plan, io: Io) -> io::Result<(Handle, Script)> {
 
 /// Whether this loop can be had.
 pub(crate) fn probe(io: Io) -> io::Result<()> {
-    let (worker, _) = bind(&Plan::default(), io)?;
+    let (worker, _) = bind(&Plan::default(), io, DispatchOn::Auto)?;
     worker.stop();
     worker.join()
 }
 
 /// Carries out a plan.
-pub(crate) fn run(plan: &Plan, io: Io) -> Result<Transcript, Violation> {
-    let (worker, script) = bind(plan, io).expect("a worker with this loop");
+pub(crate) fn run(plan: &Plan, io: Io, dispatch: DispatchOn) -> Result<Transcript, Violation> {
+    let (worker, script) = bind(plan, io, dispatch).expect("a worker with this loop");
     let mut clients: Vec<Client<'_>> =
         plan.clients.iter().map(|client| Client::new(Peer::new(client))).collect();
     let (mut connected, mut stopped) = (0, false);

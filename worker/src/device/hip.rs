@@ -115,6 +115,11 @@ impl Device for Hip {
         "hip"
     }
 
+    /// A driver does, for example to load a module.
+    fn may_block(&self) -> bool {
+        true
+    }
+
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {
         let owner = Owner::new(self.runtime.clone());
         let version = result(self.runtime.version());
