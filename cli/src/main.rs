@@ -2,6 +2,7 @@
 
 #![deny(unsafe_code)]
 
+mod bench;
 mod demo;
 mod embedded;
 mod info;
@@ -32,6 +33,8 @@ enum Command {
     Worker(worker::Worker),
     /// Shows a worker's devices, versions and round-trip time.
     Info(info::Info),
+    /// Measures the transport and the worker beside what the machine allows.
+    Bench(bench::Bench),
     /// Runs real kernels in a second process, over TCP, on an emulated MI300X, and checks them.
     Demo,
     /// The program that the demo runs.
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Worker(options) => worker::run(options),
         Command::Info(options) => info::run(options),
+        Command::Bench(options) => bench::run(options),
         Command::Demo => demo::run(),
         Command::DemoProgram => demo::run_program(),
     };

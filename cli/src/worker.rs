@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use hipr_worker::device::{self, Device, DeviceChoice, DeviceKind, null::Null};
 use hipr_worker::{Config, DEFAULT_PORT, DispatchOn, Io};
 use limits::Limits;
+pub(crate) use limits::Size;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;

@@ -32,7 +32,11 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Hip {
-    fn check(&self, call: Call, code: hipError_t) -> Result<(), Error> {
+    /// What `call` returned, as a result.
+    ///
+    /// # Errors
+    /// Any code but `hipSuccess`, with the runtime's words for it.
+    pub fn check(&self, call: Call, code: hipError_t) -> Result<(), Error> {
         if code == hipSuccess {
             return Ok(());
         }

@@ -1,0 +1,79 @@
+//! A worker as the protocol's contract describes one, to compare with: it reads a header, reads the payload into memory of
+//! its own, carries the request out, answers if it has to, and only then reads the next. Its device does nothing either.
+
+use super::peer::Connection;
+use hipr_proto::op::{self, LaunchArgs};
+use hipr_proto::{FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header, MAGIC, Opcode, Wire};
+use std::hint::black_box;
+use std::io::{self, Read, Write};
+
+/// Serves one client until it is gone.
+pub(crate) fn serve(mut connection: Connection) -> io::Result<()> {
+    loop {
+        let mut bytes = [0; Header::SIZE];
+        connection.read_exact(&mut bytes)?;
+        let header = Header::take(&mut bytes.as_slice()).map_err(invalid)?;
+        if header.magic != MAGIC {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let len = usize::try_from(header.payload_length).map_err(invalid)?;
+        let mut payload = vec![0; len];
+        connection.read_exact(&mut payload)?;
+        let reply = carry_out(&header, &payload).map_err(invalid)?;
+        if !header.has(FLAG_NO_REPLY) {
+            answer(&mut connection, &header, &reply)?;
+        }
+        if header.op == Opcode::SHUTDOWN {
+            return Ok(());
+        }
+    }
+}
+
+/// What follows the error code of a reply.
+#[derive(Default)]
+struct Reply {
+    fixed: Vec<u8>,
+    inline: Vec<u8>,
+}
+
+/// Every request succeeds. Replies are zeros but for what clients cannot do without.
+fn carry_out(header: &Header, payload: &[u8]) -> Result<Reply, hipr_proto::WireError> {
+    let mut fixed = payload;
+    let mut reply = Reply::default();
+    match header.op {
+        Opcode::LAUNCH_KERNEL => {
+            let launch = op::LaunchKernel::take(&mut fixed)?;
+            let args = LaunchArgs::parse(&launch, fixed)?;
+            // `kernelParams`: what the contract has a worker make of a launch.
+            let params: Vec<*const u8> = args.iter().map(<[u8]>::as_ptr).collect();
+            black_box((launch.function, params));
+        }
+        Opcode::MEMCPY | Opcode::MEMCPY_ASYNC => {
+            let copy = op::Memcpy::take(&mut fixed)?;
+            if copy.kind == op::kind::DEVICE_TO_HOST {
+                // Written, as a copy from a device would.
+                reply.inline.resize(usize::try_from(copy.size).unwrap_or(0), 0);
+            }
+            black_box(fixed);
+        }
+        Opcode::GET_DEVICE_COUNT => op::GetDeviceCountReply { count: 1 }.put(&mut reply.fixed),
+        other => reply.fixed = vec![0; other.info().map_or(0, |info| info.reply.size)],
+    }
+    Ok(reply)
+}
+
+/// One write for header, error code and fixed part; one more for bulk bytes.
+fn answer(connection: &mut Connection, request: &Header, reply: &Reply) -> io::Result<()> {
+    let len = i32::SIZE + reply.fixed.len() + reply.inline.len();
+    let flags = if reply.inline.is_empty() { FLAG_RESPONSE } else { FLAG_RESPONSE | FLAG_HAS_INLINE_DATA };
+    let mut bytes = Vec::with_capacity(Header::SIZE + i32::SIZE + reply.fixed.len());
+    Header::new(request.op, request.request_id, len as u64, flags).put(&mut bytes);
+    0i32.put(&mut bytes);
+    bytes.extend_from_slice(&reply.fixed);
+    connection.write_all(&bytes)?;
+    connection.write_all(&reply.inline)
+}
+
+fn invalid(why: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.to_string())
+}

@@ -1,0 +1,127 @@
+//! Processes that a benchmark talks to: this program again, in another role. They end with the benchmark.
+
+use super::setup::Transport;
+use clap::Args;
+use rustix::process::{Signal, set_parent_process_death_signal};
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use tempfile::TempDir;
+
+/// This program, also when its file was replaced since it was started.
+const PROGRAM: &str = "/proc/self/exe";
+const LISTENING: &str = "listening on ";
+
+/// A process that lives as long as this.
+pub(crate) struct Process {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    address: String,
+    /// Where its socket is.
+    _folder: Option<TempDir>,
+}
+
+/// The command line of a process that is not to outlive the benchmark.
+#[derive(Debug, Args)]
+pub(crate) struct Role {
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
+/// Becomes the process that `role` says; returns only if that fails.
+pub(crate) fn become_role(role: &Role) -> Result<(), String> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|why| why.to_string())?;
+    Err(format!("cannot start a process: {}", Command::new(PROGRAM).args(&role.args).exec()))
+}
+
+impl Process {
+    /// Starts `hipr` with these arguments and `--listen`, and waits until it says where it listens.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub(crate) fn server(args: &[&str], transport: Transport) -> Result<Self, String> {
+        let folder = match transport {
+            Transport::Tcp => None,
+            Transport::Unix | Transport::Shm => {
+                Some(TempDir::with_prefix("hipr-").map_err(|why| format!("cannot make a folder: {why}"))?)
+            }
+        };
+        let listen = match &folder {
+            None => "127.0.0.1:0".to_owned(),
+            Some(folder) => format!("{transport}:{}", folder.path().join("socket").display()),
+        };
+        let mut command = command(args);
+        command.args(["--listen", &listen]).stdin(Stdio::null());
+        let mut process = Self::start(command)?;
+        let line = process.line()?;
+        let said =
+            line.strip_prefix(LISTENING).ok_or_else(|| format!("an address was expected, not '{line}'"))?;
+        // What a port of 0 became is said; a path is the one that was given.
+        process.address = if folder.is_some() { listen } else { said.to_owned() };
+        process._folder = folder;
+        Ok(process)
+    }
+
+    /// Starts a process.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub(crate) fn start(mut command: Command) -> Result<Self, String> {
+        let mut child =
+            command.stdout(Stdio::piped()).spawn().map_err(|why| format!("cannot start a process: {why}"))?;
+        let output = child.stdout.take().ok_or("a process without an output")?;
+        Ok(Self { child, output: BufReader::new(output), address: String::new(), _folder: None })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The next line that it prints.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn line(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        match self.output.read_line(&mut line) {
+            Ok(0) => Err("a process of the benchmark ended early; what it said is above".into()),
+            Ok(_) => Ok(line.trim_end().to_owned()),
+            Err(why) => Err(format!("cannot read what a process says: {why}")),
+        }
+    }
+
+    /// Where it reads commands, if it was started so.
+    pub(crate) fn input(&mut self) -> Option<&mut ChildStdin> {
+        self.child.stdin.as_mut()
+    }
+
+    /// Bytes of its memory that were resident at most so far.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn resident_max_bytes(&self) -> Result<u64, String> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&path).map_err(|why| format!("{path}: {why}"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+        kib.map(|kib| kib << 10).ok_or_else(|| format!("{path} does not say how much memory is resident"))
+    }
+}
+
+/// `hipr` with these arguments, as a process that ends with this one.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.args(["bench", "role", "--"]).args(args).env("HIPR_LOG", "warn");
+    command
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,284 @@
+//! What programs do: launches and copies, through hipr's Rust API, or through the C API of HIP in a process of its own.
+
+use super::process::{Process, command};
+use crate::library::{self, Folder};
+use amdhip64::client::{Connection, Extra, WorkerAddress};
+use clap::ValueEnum;
+use hipr_proto::op::{self, LaunchArgs, LaunchKernel, Param, kind};
+use hipr_proto::{Header, Wire};
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// `bench/six.hip`, compiled by hipcc for gfx942; `bench/build.sh` makes it anew.
+pub(crate) static KERNEL: &[u8] = include_bytes!("../../bench/six.co");
+/// The kernel in it.
+pub(crate) const KERNEL_NAME: &str = "six";
+/// What it adds up, behind the address that the sum goes to.
+pub(crate) const SUMMANDS: [u64; 5] = [1, 2, 3, 4, 5];
+/// Launches between two looks at the clock.
+pub(crate) const LAUNCHES: usize = 1000;
+/// Threads of a launch.
+pub(crate) const BLOCK: [u32; 3] = [64, 1, 1];
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Arguments of the kernel: all of 8 bytes.
+const ARGUMENTS: usize = 1 + SUMMANDS.len();
+/// Bytes of a launch on the wire.
+pub(crate) const LAUNCH_BYTES: usize =
+    Header::SIZE + LaunchKernel::SIZE + ARGUMENTS * (Param::SIZE + u64::SIZE);
+
+/// Which API is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Api {
+    /// The Rust API of the connection.
+    Rust,
+    /// The C API, `libamdhip64.so`, which HIP programs use.
+    C,
+}
+
+impl Api {
+    /// In words.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Rust => "Rust API",
+            Self::C => "C API",
+        }
+    }
+}
+
+/// What is done in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Task {
+    /// Launches, then one synchronize: launches a second.
+    Launch,
+    /// Copies to the device, then one synchronize: bytes a second.
+    H2d,
+    /// Copies to the host: bytes a second.
+    D2h,
+}
+
+/// A program that does tasks.
+pub(crate) enum Program {
+    Rust(RustProgram),
+    C(CProgram),
+}
+
+impl Program {
+    /// Starts one on the worker at `address`, with `size_bytes` to copy at a time. Where the device `computes`, what the
+    /// kernel wrote is checked after each turn of the Rust API.
+    ///
+    /// # Errors
+    /// It does not get what it needs.
+    pub(crate) fn start(api: Api, address: &str, size_bytes: usize, computes: bool) -> Result<Self, String> {
+        match api {
+            Api::Rust => RustProgram::start(address, size_bytes, computes).map(Self::Rust),
+            Api::C => CProgram::start(address, size_bytes).map(Self::C),
+        }
+    }
+
+    /// Does `task` for about `time`; what it achieved in a second.
+    ///
+    /// # Errors
+    /// A call fails.
+    pub(crate) fn turn(&mut self, task: Task, time: Duration) -> Result<f64, String> {
+        match self {
+            Self::Rust(program) => program.turn(task, time),
+            Self::C(program) => program.turn(task, time),
+        }
+    }
+}
+
+/// A client of the Rust API.
+pub(crate) struct RustProgram {
+    connection: Connection,
+    launch: LaunchKernel,
+    args: Vec<u8>,
+    device: u64,
+    host: Vec<u8>,
+    computes: bool,
+}
+
+/// Connects to a worker.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn connect(address: &str) -> Result<Connection, String> {
+    Connection::connect(&WorkerAddress::new(address), CONNECT_TIMEOUT).map_err(|why| why.to_string())
+}
+
+impl RustProgram {
+    fn start(address: &str, size_bytes: usize, computes: bool) -> Result<Self, String> {
+        let connection = connect(address)?;
+        let (launch, args, device) = Self::prepare(&connection, size_bytes).map_err(|why| why.to_string())?;
+        // Not zero: pages that were never written are cheaper to read than a program's.
+        Ok(Self { connection, launch, args, device, host: vec![0x5a; size_bytes], computes })
+    }
+
+    fn prepare(
+        connection: &Connection,
+        size_bytes: usize,
+    ) -> Result<(LaunchKernel, Vec<u8>, u64), Box<dyn std::error::Error>> {
+        let load = op::ModuleLoadData { data_size: KERNEL.len() as u64 };
+        let module = connection.ask_with(&load, Extra { inline: KERNEL, ..Extra::default() })?.module;
+        let mut tail = Vec::new();
+        op::put_name(KERNEL_NAME, &mut tail)?;
+        let name = Extra { tail: &tail, ..Extra::default() };
+        let function = connection.ask_with(&op::ModuleGetFunction { module }, name)?.function;
+        let size = size_bytes.max(u64::SIZE) as u64;
+        let device = connection.ask(&op::Malloc { size, flags: 0 })?.device_ptr;
+        let (launch, args) = launch(function, device);
+        Ok((launch, args, device))
+    }
+
+    fn copy(&self, kind: i32, size_bytes: usize) -> op::Memcpy {
+        let (dst, src) = if kind == kind::HOST_TO_DEVICE { (self.device, 0) } else { (0, self.device) };
+        op::Memcpy { dst, src, size: size_bytes as u64, kind, stream: 0 }
+    }
+
+    fn turn(&mut self, task: Task, time: Duration) -> Result<f64, String> {
+        let (to_device, to_host) = (
+            self.copy(kind::HOST_TO_DEVICE, self.host.len()),
+            self.copy(kind::DEVICE_TO_HOST, self.host.len()),
+        );
+        let Self { connection, launch, args, host, .. } = self;
+        let synchronize = || connection.ask(&op::DeviceSynchronize {});
+        let result = match task {
+            Task::Launch => {
+                let extra = Extra { tail: args, ..Extra::default() };
+                let launches = || (0..LAUNCHES).try_for_each(|_| connection.tell_with(launch, extra));
+                rate(time, LAUNCHES as f64, launches, synchronize)
+            }
+            Task::H2d => {
+                let extra = Extra { inline: host, ..Extra::default() };
+                rate(time, host.len() as f64, || connection.tell_with(&to_device, extra), synchronize)
+            }
+            Task::D2h => {
+                let len = host.len() as f64;
+                rate(time, len, || connection.read(&to_host, Extra::default(), host), || Ok(()))
+            }
+        };
+        let rate = result.map_err(|why| why.to_string())?;
+        if task == Task::Launch && self.computes {
+            self.check_sum()?;
+        }
+        Ok(rate)
+    }
+
+    fn check_sum(&mut self) -> Result<(), String> {
+        let mut sum = [0; u64::SIZE];
+        let copy = self.copy(kind::DEVICE_TO_HOST, sum.len());
+        self.connection.read(&copy, Extra::default(), &mut sum).map_err(|why| why.to_string())?;
+        match u64::from_le_bytes(sum) {
+            sum if sum == SUMMANDS.iter().sum::<u64>() => Ok(()),
+            sum => Err(format!("the kernel computed {sum} as the sum of {SUMMANDS:?}")),
+        }
+    }
+}
+
+/// A launch of the kernel, with its arguments: the sum goes to `sum`.
+pub(crate) fn launch(function: u64, sum: u64) -> (LaunchKernel, Vec<u8>) {
+    let mut data = Vec::new();
+    sum.put(&mut data);
+    SUMMANDS.iter().for_each(|summand| summand.put(&mut data));
+    let param = |index: u32| Param { offset: index * u64::SIZE as u32, size: u64::SIZE as u32 };
+    let params: Vec<Param> = (0..ARGUMENTS as u32).map(param).collect();
+    let mut args = Vec::new();
+    LaunchArgs::put(&params, &data, &mut args);
+    let [block_dim_x, block_dim_y, block_dim_z] = BLOCK;
+    let launch = LaunchKernel {
+        function,
+        grid_dim_x: 1,
+        grid_dim_y: 1,
+        grid_dim_z: 1,
+        block_dim_x,
+        block_dim_y,
+        block_dim_z,
+        num_args: ARGUMENTS as u32,
+        ..LaunchKernel::ZERO
+    };
+    (launch, args)
+}
+
+/// Repeats `work`, which does `amount`, for about `time`, then does `finish`: how much was done a second, all in all.
+pub(crate) fn rate<R, E>(
+    time: Duration,
+    amount: f64,
+    mut work: impl FnMut() -> Result<R, E>,
+    finish: impl FnOnce() -> Result<R, E>,
+) -> Result<f64, E> {
+    let start = Instant::now();
+    let mut done = 0.0;
+    while start.elapsed() < time {
+        work()?;
+        done += amount;
+    }
+    finish()?;
+    Ok(done / start.elapsed().as_secs_f64())
+}
+
+/// A HIP program in a process of its own, with hipr's library under it; see [`super::c_program`].
+pub(crate) struct CProgram {
+    process: Process,
+    /// Shows the library under its names.
+    _folder: Folder,
+}
+
+impl CProgram {
+    fn start(address: &str, size_bytes: usize) -> Result<Self, String> {
+        let library = library::find()?;
+        let folder =
+            Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
+        let mut command = command(&["bench", "c-program", "--size", &size_bytes.to_string()]);
+        command
+            .env("LD_LIBRARY_PATH", folder.search_path())
+            .env("HIPR_WORKER", address)
+            .stdin(Stdio::piped());
+        Ok(Self { process: Process::start(command)?, _folder: folder })
+    }
+
+    fn turn(&mut self, task: Task, time: Duration) -> Result<f64, String> {
+        let input = self.process.input().ok_or("the program has no input")?;
+        let task = task.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        writeln!(input, "{task} {}", time.as_secs_f64())
+            .map_err(|why| format!("the program is gone: {why}"))?;
+        let line = self.process.line()?;
+        line.parse().map_err(|_| format!("the program was to say a number, not '{line}'"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_has_six_arguments_of_eight_bytes() {
+        let (launch, args) = launch(7, 8);
+        assert_eq!(Header::SIZE + LaunchKernel::SIZE + args.len(), LAUNCH_BYTES);
+        assert_eq!(LAUNCH_BYTES, 188);
+        let parsed = LaunchArgs::parse(&launch, &args).expect("what a worker reads");
+        let values: Vec<u64> =
+            parsed.iter().map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes"))).collect();
+        assert_eq!(values, [8, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_rate_counts_what_was_done_until_the_finish() {
+        let (mut works, mut finished) = (0, false);
+        let time = Duration::from_millis(2);
+        let start = Instant::now();
+        let work = || {
+            works += 1;
+            Ok::<_, ()>(())
+        };
+        let finish = || {
+            finished = true;
+            Ok(())
+        };
+        let rate = rate(time, 10.0, work, finish).expect("no error");
+        let longest = start.elapsed().as_secs_f64();
+        assert!(finished && works > 0);
+        let done = f64::from(works) * 10.0;
+        assert!(rate >= done / longest && rate <= done / time.as_secs_f64());
+    }
+}

@@ -1,0 +1,27 @@
+//! `hipr bench table`: reports of earlier runs as one table.
+
+use super::report::Report;
+use clap::Args;
+use std::fs;
+use std::path::PathBuf;
+
+/// Options of `hipr bench table`.
+#[derive(Debug, Args)]
+pub(crate) struct Table {
+    /// Files with what `hipr bench … --json` printed.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Reads and prints.
+pub(crate) fn run(options: &Table) -> Result<(), String> {
+    let mut rows = String::new();
+    for path in &options.files {
+        let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let text = fs::read_to_string(path).map_err(|why| failed(&why))?;
+        let report: Report = serde_json::from_str(&text).map_err(|why| failed(&why))?;
+        rows += &report.markdown_rows();
+    }
+    print!("| bench | figure | median (min … max) | goal |\n|---|---|---|---|\n{rows}");
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! `hipr bench launch`, `h2d` and `d2h`: what goes through in a second.
+
+use super::peers::Peers;
+use super::program::{Api, LAUNCH_BYTES, Program, Task};
+use super::raw::{self, bytes_per_second};
+use super::report::{Figure, Goal, Report, Unit};
+use super::rounds::Subject;
+use super::setup::{Setup, Transport, first_loop, memory};
+use crate::worker::Size;
+use clap::Args;
+use std::time::Duration;
+
+/// Options of `hipr bench launch`.
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    /// The client: the Rust API, the C API in a process of its own, or both, separated by a comma.
+    #[arg(long = "client", value_name = "APIS", default_value = "rust", value_delimiter = ',')]
+    apis: Vec<Api>,
+    #[command(flatten)]
+    setup: Setup,
+}
+
+/// Options of `hipr bench h2d` and `hipr bench d2h`.
+#[derive(Debug, Args)]
+pub(crate) struct Copy {
+    /// Bytes of a copy.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(64 << 20), value_parser = copy_size)]
+    size: Size,
+    #[command(flatten)]
+    launch: Launch,
+}
+
+fn copy_size(text: &str) -> Result<Size, String> {
+    match text.parse()? {
+        Size(1..=SIZE_MAX) => text.parse(),
+        _ => Err(format!("a copy has 1 byte to {}", Size(SIZE_MAX))),
+    }
+}
+
+/// The longest copy: it is held in memory, more than once.
+const SIZE_MAX: u64 = 1 << 30;
+
+/// Launches a second through the Rust API, and as a multiple of the contract-style worker's.
+const LAUNCHES_MIN: f64 = 5e6;
+const LAUNCHES_TIMES_MIN: f64 = 7.0;
+/// Through the C API.
+const C_LAUNCHES_MIN: f64 = 3e6;
+/// A copy is at least that part of a raw stream, and over rings of a copy in memory.
+const STREAM_PART_MIN: f64 = 0.9;
+const MEMORY_PART_MIN: f64 = 0.6;
+
+/// Bytes of a raw stream that stands for launches: what the client gathers before it writes.
+const GATHERED_BYTES: usize = hipr_proto::COALESCE_BYTES;
+/// Such writes between two waits for the other end.
+const GATHERED_WRITES: u64 = 512;
+
+/// Measures launches and prints.
+pub(crate) fn launch(options: &Launch) -> Result<(), String> {
+    let mut report = options.setup.report("launch");
+    report.notes.push(format!(
+        "A launch has six arguments of 8 bytes: {LAUNCH_BYTES} bytes on the wire. A turn ends with one synchronize."
+    ));
+    let buffer = vec![0x5a; GATHERED_BYTES];
+    let limit = |peers: &Peers| -> Result<_, String> {
+        let mut raw = peers.raw()?;
+        let work = move || raw.send(&buffer, GATHERED_WRITES);
+        let len = GATHERED_BYTES * GATHERED_WRITES as usize;
+        Ok(Subject::new(limited(len, LAUNCH_BYTES as f64, work)))
+    };
+    let bench = Bench { task: Task::Launch, size_bytes: size_of::<u64>(), unit: Unit::PerSecond };
+    bench.run(&mut report, options, limit)
+}
+
+/// Measures copies and prints.
+pub(crate) fn copy(task: Task, options: &Copy) -> Result<(), String> {
+    let setup = &options.launch.setup;
+    let name = if task == Task::H2d { "h2d" } else { "d2h" };
+    let mut report = setup.report(name);
+    report.set("size", options.size);
+    let size_bytes = usize::try_from(options.size.0).map_err(|why| why.to_string())?;
+    let mut host = vec![0x5a; size_bytes];
+    let limit = |peers: &Peers| -> Result<_, String> {
+        if setup.transport == Transport::Shm {
+            let from = vec![0xa5; size_bytes];
+            let work = move || {
+                raw::copy(&mut host, &from);
+                Ok(())
+            };
+            return Ok(Subject::new(limited(size_bytes, 1.0, work)));
+        }
+        let mut raw = peers.raw()?;
+        Ok(match task {
+            Task::D2h => Subject::new(limited(size_bytes, 1.0, move || raw.receive(&mut host))),
+            _ => Subject::new(limited(size_bytes, 1.0, move || raw.send(&host, 1))),
+        })
+    };
+    let bench = Bench { task, size_bytes, unit: Unit::BytesPerSecond };
+    bench.run(&mut report, &options.launch, limit)
+}
+
+/// A turn of a limit: `work` moves `len_bytes`; how many items of `item_bytes` that are in a second.
+fn limited(
+    len_bytes: usize,
+    item_bytes: f64,
+    mut work: impl FnMut() -> Result<(), String>,
+) -> impl FnMut(Duration) -> Result<f64, String> {
+    move |time| Ok(bytes_per_second(time, len_bytes, &mut work)? / item_bytes)
+}
+
+struct Bench {
+    task: Task,
+    size_bytes: usize,
+    unit: Unit,
+}
+
+impl Bench {
+    fn run<'a>(
+        &self,
+        report: &mut Report,
+        options: &Launch,
+        limit: impl FnOnce(&Peers) -> Result<Subject<'a>, String>,
+    ) -> Result<(), String> {
+        let Launch { apis, setup } = options;
+        let workers = setup.workers()?;
+        let peers = Peers::start(setup.transport)?;
+        let program = |api, address: &str, computes| -> Result<Subject<'a>, String> {
+            let (task, mut program) = (self.task, Program::start(api, address, self.size_bytes, computes)?);
+            Ok(Subject::new(move |time| program.turn(task, time)))
+        };
+        let mut subjects = Vec::new();
+        for api in apis {
+            for (_, worker) in &workers {
+                subjects.push(program(*api, worker.address(), setup.device == "sim")?);
+            }
+        }
+        subjects.push(program(Api::Rust, peers.contract.address(), false)?);
+        subjects.push(limit(&peers)?);
+        setup.rounds.measure(&mut subjects)?;
+
+        let [own @ .., contract, limit] = subjects.as_slice() else {
+            return Err("nothing was measured".into());
+        };
+        for (api, subjects) in apis.iter().zip(own.chunks(workers.len())) {
+            let (value_goal, limit_goal, contract_goal) = self.goals(*api, setup);
+            for (index, ((io, _), subject)) in workers.iter().zip(subjects).enumerate() {
+                let own = &subject.samples;
+                let name = format!("{}, {}, io {io}", self.what(), api.name());
+                let mut figure = Figure::new(name, self.unit, own, value_goal)
+                    .compare(self.limit_name(setup, &peers), own, &limit.samples, limit_goal)
+                    .compare(peers.contract_name(), own, &contract.samples, contract_goal);
+                if let Some((name, first)) = first_loop(&workers, subjects, index) {
+                    figure = figure.compare(name, own, &first.samples, Goal::AtLeast(1.0));
+                }
+                report.figures.push(figure);
+            }
+        }
+        report.figures.extend(memory(&workers)?);
+        report.set("client", apis.iter().map(|api| api.name()).collect::<Vec<_>>().join(", "));
+        report.print(setup.json)
+    }
+
+    fn what(&self) -> &'static str {
+        match self.task {
+            Task::Launch => "launches",
+            Task::H2d => "host to device",
+            Task::D2h => "device to host",
+        }
+    }
+
+    fn limit_name(&self, setup: &Setup, peers: &Peers) -> String {
+        match self.task {
+            Task::Launch => format!("{} of the same bytes", peers.raw_name()),
+            _ if setup.transport == Transport::Shm => "a copy in memory".into(),
+            _ => peers.raw_name(),
+        }
+    }
+
+    /// What is asked of the value, of its ratio to the limit, and to the contract-style worker.
+    fn goals(&self, api: Api, setup: &Setup) -> (Goal, Goal, Goal) {
+        let none = (Goal::None, Goal::None, Goal::None);
+        match (self.task, api) {
+            (Task::Launch, _) if !setup.has_goals() => none,
+            (Task::Launch, Api::Rust) => {
+                (Goal::AtLeast(LAUNCHES_MIN), Goal::None, Goal::AtLeast(LAUNCHES_TIMES_MIN))
+            }
+            (Task::Launch, Api::C) => (Goal::AtLeast(C_LAUNCHES_MIN), Goal::None, Goal::None),
+            _ if setup.device != "null" => none,
+            _ if setup.transport == Transport::Shm => {
+                (Goal::None, Goal::AtLeast(MEMORY_PART_MIN), Goal::None)
+            }
+            _ if setup.has_goals() => (Goal::None, Goal::AtLeast(STREAM_PART_MIN), Goal::None),
+            _ => none,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `hipr bench` runs and says what it promises. How fast anything is, is no matter here.
+
+use serde_json::Value;
+use std::process::Command;
+
+const SHORT: [&str; 5] = ["--json", "--rounds", "2", "--seconds", "0.05"];
+
+/// The report of a short run; every figure and every ratio in it is checked.
+fn report(args: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_hipr")).arg("bench").args(args).args(SHORT).output();
+    let output = output.expect("hipr runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {text}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(report["bench"], args[0]);
+    assert_eq!((&report["rounds"], &report["seconds"]), (&2.into(), &0.05.into()));
+    assert!(report["host"]["cores"].as_u64() > Some(0));
+    for figure in list(&report["figures"]) {
+        spread(&figure["value"]);
+        for compared in list(&figure["compared"]) {
+            spread(&compared["value"]);
+            spread(&compared["ratio"]);
+        }
+    }
+    report
+}
+
+fn list(value: &Value) -> &Vec<Value> {
+    value.as_array().expect("a list")
+}
+
+/// Numbers that something can have that was measured: above 0, in order.
+fn spread(value: &Value) {
+    let [min, median, max] = ["min", "median", "max"].map(|key| value[key].as_f64().expect("a number"));
+    assert!(0.0 < min && min <= median && median <= max && max.is_finite(), "{value}");
+}
+
+fn names(report: &Value) -> Vec<&str> {
+    list(&report["figures"]).iter().map(|figure| figure["name"].as_str().expect("text")).collect()
+}
+
+/// What a figure is compared with.
+fn compared<'r>(report: &'r Value, figure: &str) -> Vec<&'r str> {
+    let figures = list(&report["figures"]);
+    let figure = figures.iter().find(|found| found["name"] == figure).expect("the figure is there");
+    list(&figure["compared"]).iter().map(|compared| compared["to"].as_str().expect("text")).collect()
+}
+
+#[test]
+fn launches_have_a_limit_and_a_contract_style_worker_beside_them() {
+    let report = report(&["launch", "--client", "rust,c", "--io", "mio"]);
+    let (rust, c) = ("launches, Rust API, io mio", "launches, C API, io mio");
+    assert_eq!(names(&report), [rust, c, "memory of the worker at most, io mio"]);
+    for figure in [rust, c] {
+        let others = ["raw tcp stream of the same bytes", "contract-style worker over tcp"];
+        assert_eq!(compared(&report, figure), others);
+    }
+    assert_eq!(report["figures"][0]["at_least"], 5e6, "goals are in the report");
+    assert!(report["figures"][0]["holds"].is_boolean());
+}
+
+#[test]
+fn launches_on_the_emulated_device_are_carried_out() {
+    let report = report(&["launch", "--device", "sim", "--io", "mio"]);
+    assert_eq!(report["settings"]["device"], "sim");
+    assert!(report["figures"][0]["holds"].is_null(), "goals are for the null device");
+}
+
+#[test]
+fn round_trips_have_percentiles() {
+    let report = report(&["rtt", "--io", "mio"]);
+    let columns = ["p50", "p99", "p99.9", "longest"].map(|column| format!("synchronize, io mio, {column}"));
+    let expected: Vec<&str> =
+        columns.iter().map(String::as_str).chain(["memory of the worker at most, io mio"]).collect();
+    assert_eq!(names(&report), expected);
+    for column in &columns {
+        assert_eq!(compared(&report, column), ["raw ping-pong", "contract-style worker over tcp"]);
+    }
+}
+
+#[test]
+fn copies_are_compared_with_a_stream() {
+    for (bench, what) in [("h2d", "host to device"), ("d2h", "device to host")] {
+        let report = report(&[bench, "--size", "1M", "--client", "c,rust", "--io", "mio"]);
+        assert_eq!(report["settings"]["size"], "1M");
+        for api in ["Rust", "C"] {
+            let figure = format!("{what}, {api} API, io mio");
+            assert_eq!(compared(&report, &figure), ["raw tcp stream", "contract-style worker over tcp"]);
+        }
+    }
+}
+
+#[test]
+fn event_loops_are_compared_with_the_first() {
+    let report = report(&["rtt", "--io", "mio,auto"]);
+    assert_eq!(compared(&report, "synchronize, io auto, p50").last(), Some(&"the same, io mio"));
+}
+
+#[test]
+fn reports_become_a_table() {
+    let report = report(&["rtt", "--io", "mio"]);
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    serde_json::to_writer(&mut file, &report).expect("it is written");
+    let output = Command::new(env!("CARGO_BIN_EXE_hipr")).args(["bench", "table"]).arg(file.path()).output();
+    let output = output.expect("hipr runs");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for name in names(&report) {
+        assert!(table.contains(&format!("| rtt | {name} |")), "{name} is missing:\n{table}");
+    }
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    for (args, part) in [
+        (["rtt", "--rounds", "0"], "0"),
+        (["rtt", "--seconds", "-1"], "a turn takes"),
+        (["h2d", "--size", "0"], "a copy has"),
+        (["launch", "--client", "cobol"], "cobol"),
+        (["launch", "--transport", "pigeon"], "pigeon"),
+        (["table", "/nonexistent/report", ""], "/nonexistent/report"),
+    ] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_hipr")).arg("bench").args(args).output().expect("hipr runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{args:?}");
+        assert!(text.contains(part), "{args:?} names what is wrong: {text}");
+    }
+}
