@@ -91,6 +91,31 @@ fn copies_are_compared_with_a_stream() {
 }
 
 #[test]
+fn many_clients_are_served_alike() {
+    let report = report(&["clients", "--connections", "20", "--io", "mio"]);
+    let names = names(&report);
+    for name in [
+        "requests of 20 connections, io mio",
+        "call among 20 connections, io mio, p99",
+        "p99 in medians, io mio",
+    ] {
+        assert!(names.contains(&name), "{name} is missing: {names:?}");
+    }
+    let compared = compared(&report, "requests of 20 connections, io mio");
+    assert!(compared[0].starts_with("one connection, "), "the best single one: {compared:?}");
+    assert_eq!(compared[1], "contract-style worker over tcp");
+}
+
+#[test]
+fn a_neighbour_is_measured_alone_and_beside_copies() {
+    let report = report(&["neighbour", "--size", "64M", "--io", "mio"]);
+    for direction in ["to the device", "to the host"] {
+        let figure = format!("synchronize beside copies {direction}, io mio, p50");
+        assert_eq!(compared(&report, &figure), ["the same, alone"]);
+    }
+}
+
+#[test]
 fn event_loops_are_compared_with_the_first() {
     let report = report(&["rtt", "--io", "mio,auto"]);
     assert_eq!(compared(&report, "synchronize, io auto, p50").last(), Some(&"the same, io mio"));
@@ -114,10 +139,11 @@ fn reports_become_a_table() {
 fn wrong_options_are_refused() {
     for (args, part) in [
         (["rtt", "--rounds", "0"], "0"),
-        (["rtt", "--seconds", "-1"], "a turn takes"),
+        (["rtt", "--seconds", "nan"], "a turn takes"),
         (["h2d", "--size", "0"], "a copy has"),
         (["launch", "--client", "cobol"], "cobol"),
         (["launch", "--transport", "pigeon"], "pigeon"),
+        (["clients", "--transport", "shm"], "sockets"),
         (["table", "/nonexistent/report", ""], "/nonexistent/report"),
     ] {
         let output =

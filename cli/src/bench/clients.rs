@@ -99,7 +99,8 @@ pub(crate) fn run(options: &Clients) -> Result<(), String> {
         report.figures.push(figure);
         let latencies = |subject| column(subject, |sample: &Sample| sample.latency);
         let own = latencies(subject);
-        let others = [(peers.contract_name(), latencies(&contract), Goal::None)];
+        let contract_latencies = latencies(&contract);
+        let others = [(peers.contract_name(), contract_latencies.as_slice(), Goal::None)];
         let name = format!("call among {count} connections, io {io}");
         report.figures.extend(latency::figures(&name, &own, Goal::None, &others));
         let medians = column(subject, |sample| sample.latency.p99 / sample.latency.p50);

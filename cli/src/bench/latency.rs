@@ -79,7 +79,7 @@ pub(crate) fn figures(
     name: &str,
     own: &[Percentiles],
     goal: Goal,
-    others: &[(String, impl AsRef<[Percentiles]>, Goal)],
+    others: &[(String, &[Percentiles], Goal)],
 ) -> Vec<Figure> {
     let columns = COLUMNS.iter().enumerate();
     let figures = columns.map(|(index, (column, of))| {
@@ -88,7 +88,7 @@ pub(crate) fn figures(
         let own = list(own);
         let figure = Figure::new(format!("{name}, {column}"), Unit::Microseconds, &own, only_first(goal));
         others.iter().fold(figure, |figure, (to, percentiles, goal)| {
-            figure.compare(to.as_str(), &own, &list(percentiles.as_ref()), only_first(*goal))
+            figure.compare(to.as_str(), &own, &list(percentiles), only_first(*goal))
         })
     });
     figures.collect()

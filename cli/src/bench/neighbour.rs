@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Neighbour) -> Result<(), String> {
         ));
         for ((_, direction), subject) in DIRECTIONS.iter().zip(beside) {
             let name = format!("synchronize beside copies {direction}, io {io}");
-            let alone = [("the same, alone".to_owned(), idle.samples.clone(), goal)];
+            let alone = [("the same, alone".to_owned(), idle.samples.as_slice(), goal)];
             report.figures.extend(latency::figures(&name, &subject.samples, Goal::None, &alone));
         }
     }

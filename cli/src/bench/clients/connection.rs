@@ -3,7 +3,7 @@
 use super::mix::{COPY_BYTES, Mix, Owned, Protocol};
 use crate::bench::peer::unix_path;
 use crate::bench::program::{KERNEL, KERNEL_NAME};
-use hipr_proto::{Answer, Answered, HipError, Limits, Op, Outbox, Wire, op};
+use hipr_proto::{Answer, Answered, HipError, Limits, Op, Outbox, op};
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use std::collections::VecDeque;
@@ -171,7 +171,7 @@ fn ask<O: Op>(
             return Err(ErrorKind::UnexpectedEof.into());
         }
         let mut input = buffer.get(..n).unwrap_or_default();
-        while let Answer::Reply(reply) = protocol.handle_input(&mut input).map_err(io::Error::other)? {
+        if let Answer::Reply(reply) = protocol.handle_input(&mut input).map_err(io::Error::other)? {
             return reply.read::<O>().map_err(io::Error::other)?.map_err(io::Error::other);
         }
     }
