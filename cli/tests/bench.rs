@@ -144,7 +144,7 @@ fn wrong_options_are_refused() {
         (["launch", "--client", "cobol"], "cobol"),
         (["launch", "--transport", "pigeon"], "pigeon"),
         (["clients", "--transport", "shm"], "sockets"),
-        (["table", "/nonexistent/report", ""], "/nonexistent/report"),
+        (["table", "/nonexistent/report", "/nonexistent/other"], "/nonexistent/report"),
     ] {
         let output =
             Command::new(env!("CARGO_BIN_EXE_hipr")).arg("bench").args(args).output().expect("hipr runs");

@@ -32,6 +32,9 @@ const DEPTHS: [usize; 3] = [1, 16, 128];
 const SINGLE_PART_MIN: f64 = 0.5;
 /// The 99th percentile is at most so many medians.
 const MEDIANS_MAX: f64 = 20.0;
+/// Bytes of a worker's memory: with nothing to do, and for each connection.
+const MEMORY_BYTES: f64 = (32 << 20) as f64;
+const MEMORY_OF_CONNECTION_BYTES: f64 = (64 << 10) as f64;
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 64 << 10;
 /// An answer that takes longer never comes.
@@ -114,7 +117,8 @@ pub(crate) fn run(options: &Clients) -> Result<(), String> {
             Goal::None,
         ));
     }
-    report.figures.extend(memory(&workers)?);
+    let most = MEMORY_BYTES + MEMORY_OF_CONNECTION_BYTES * f64::from(options.connections);
+    report.figures.extend(memory(&workers, goal(Goal::AtMost(most)))?);
     report.print(setup.json)
 }
 

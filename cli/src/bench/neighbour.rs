@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Neighbour) -> Result<(), String> {
             report.figures.extend(latency::figures(&name, &subject.samples, Goal::None, &alone));
         }
     }
-    report.figures.extend(memory(&workers)?);
+    report.figures.extend(memory(&workers, Goal::None)?);
     report.print(setup.json)
 }
 

@@ -255,7 +255,7 @@ mod tests {
     fn a_launch_has_six_arguments_of_eight_bytes() {
         let (launch, args) = launch(7, 8);
         assert_eq!(Header::SIZE + LaunchKernel::SIZE + args.len(), LAUNCH_BYTES);
-        assert_eq!(LAUNCH_BYTES, 188);
+        assert_eq!(LAUNCH_BYTES, 192);
         let parsed = LaunchArgs::parse(&launch, &args).expect("what a worker reads");
         let values: Vec<u64> =
             parsed.iter().map(|bytes| u64::from_le_bytes(bytes.try_into().expect("8 bytes"))).collect();

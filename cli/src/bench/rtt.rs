@@ -65,6 +65,6 @@ pub(crate) fn run(setup: &Setup) -> Result<(), String> {
             &others,
         ));
     }
-    report.figures.extend(memory(&workers)?);
+    report.figures.extend(memory(&workers, Goal::None)?);
     report.print(setup.json)
 }

@@ -72,15 +72,10 @@ pub(crate) fn first_loop<'s, T>(
 ///
 /// # Errors
 /// One has ended.
-pub(crate) fn memory(workers: &[(String, Process)]) -> Result<Vec<Figure>, String> {
+pub(crate) fn memory(workers: &[(String, Process)], goal: Goal) -> Result<Vec<Figure>, String> {
     let figure = |(io, worker): &(String, Process)| {
         let most = worker.resident_max_bytes()?;
-        Ok(Figure::new(
-            format!("memory of the worker at most, io {io}"),
-            Unit::Bytes,
-            &[most as f64],
-            Goal::None,
-        ))
+        Ok(Figure::new(format!("memory of the worker at most, io {io}"), Unit::Bytes, &[most as f64], goal))
     };
     workers.iter().map(figure).collect()
 }

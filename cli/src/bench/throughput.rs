@@ -154,7 +154,7 @@ impl Bench {
                 report.figures.push(figure);
             }
         }
-        report.figures.extend(memory(&workers)?);
+        report.figures.extend(memory(&workers, Goal::None)?);
         report.set("client", apis.iter().map(|api| api.name()).collect::<Vec<_>>().join(", "));
         report.print(setup.json)
     }
