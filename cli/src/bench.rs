@@ -13,6 +13,7 @@ mod latency;
 mod neighbour;
 mod peer;
 mod peers;
+mod place;
 mod process;
 mod program;
 mod raw;

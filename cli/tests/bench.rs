@@ -94,16 +94,26 @@ fn copies_are_compared_with_a_stream() {
 fn many_clients_are_served_alike() {
     let report = report(&["clients", "--connections", "20", "--io", "mio"]);
     let names = names(&report);
-    for name in [
-        "requests of 20 connections, io mio",
-        "call among 20 connections, io mio, p99",
-        "p99 in medians, io mio",
-    ] {
-        assert!(names.contains(&name), "{name} is missing: {names:?}");
+    for depth in [1, 16] {
+        let crowd = format!("20 connections, calls under way on each: {depth}, io mio");
+        for figure in
+            ["call, CROWD, p99", "p99 in medians, CROWD", "least served connection, part of the mean, CROWD"]
+        {
+            let name = figure.replace("CROWD", &crowd);
+            assert!(names.contains(&name.as_str()), "{name} is missing: {names:?}");
+        }
+        let compared = compared(&report, &format!("requests, {crowd}"));
+        assert!(compared[0].starts_with("one connection, "), "a single one: {compared:?}");
+        assert_eq!(compared.contains(&"contract-style worker over tcp"), depth == 1, "{compared:?}");
     }
-    let compared = compared(&report, "requests of 20 connections, io mio");
-    assert!(compared[0].starts_with("one connection, "), "the best single one: {compared:?}");
-    assert_eq!(compared[1], "contract-style worker over tcp");
+}
+
+#[test]
+fn processes_are_placed_as_told() {
+    for place in ["free", "apart", "together"] {
+        let report = report(&["rtt", "--io", "mio", "--place", place]);
+        assert_eq!(report["settings"]["place"], place);
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@ mod connection;
 mod mix;
 
 use super::latency::{self, Latencies, Percentiles};
-use super::peers::Peers;
+use super::place::Place;
 use super::process::Process;
-use super::report::{Figure, Goal, Unit};
+use super::report::{Figure, Goal, Spread, Unit};
 use super::rounds::Subject;
 use super::setup::{Setup, Transport, first_loop, memory};
 use clap::Args;
@@ -26,8 +26,10 @@ pub(crate) struct Clients {
     setup: Setup,
 }
 
+/// Calls under way on each of many connections: one that waits for every answer, and one that is ahead of them.
+const DEPTHS: [usize; 2] = [1, 16];
 /// Calls under way on the one connection that many are compared with: the best of these counts.
-const DEPTHS: [usize; 3] = [1, 16, 128];
+const SINGLE_DEPTHS: [usize; 3] = [1, 16, 128];
 /// With many connections the throughput is at least that part of the best single one's.
 const SINGLE_PART_MIN: f64 = 0.5;
 /// The 99th percentile is at most so many medians.
@@ -57,80 +59,96 @@ pub(crate) fn run(options: &Clients) -> Result<(), String> {
     }
     raise_open_files()?;
     let count = usize::try_from(options.connections).map_err(|why| why.to_string())?;
-    let workers = setup.workers()?;
-    let peers = Peers::start(setup.transport)?;
-    let crowd = |process: &Process, count, depth| -> Result<Subject<'_, Sample>, String> {
-        let mut crowd = Crowd::connect(process.address(), count, depth)?;
-        Ok(Subject::new(move |time| crowd.turn(time)))
-    };
-    let (mut many, mut single) = (Vec::new(), Vec::new());
-    for (_, worker) in &workers {
-        many.push(crowd(worker, count, 1)?);
-        single.push(DEPTHS.map(|depth| crowd(worker, 1, depth)).into_iter().collect::<Result<Vec<_>, _>>()?);
+    let scene = setup.scene(Place::Free)?;
+    let mut crowds = Vec::new();
+    for (_, worker) in &scene.workers {
+        crowds.push(Crowds::start(worker, count)?);
     }
-    let mut contract = crowd(&peers.contract, count, 1)?;
-    let subjects = many.iter_mut().chain(single.iter_mut().flatten()).chain([&mut contract]);
-    setup.rounds.measure(subjects)?;
+    let mut contract = Crowd::subject(&scene.peers.contract, count, 1)?;
+    let subjects = crowds.iter_mut().flat_map(|crowds| crowds.many.iter_mut().chain(&mut crowds.single));
+    setup.rounds.measure(subjects.chain([&mut contract]))?;
 
     let goal = |goal| if setup.has_goals() { goal } else { Goal::None };
-    let mut report = setup.report("clients");
+    let mut report = setup.report("clients", &scene);
     report.set("connections", count);
     report.notes.push(format!("The calls: {}.", mix::DESCRIPTION));
     report.notes.push(
         "One client thread has all connections. A latency lasts from the call until the thread has its answer.".into(),
     );
-    for (index, ((io, _), (subject, single))) in workers.iter().zip(many.iter().zip(&single)).enumerate() {
-        let own = column(subject, |sample| sample.rate);
-        let figure = Figure::new(
-            format!("requests of {count} connections, io {io}"),
-            Unit::PerSecond,
-            &own,
-            Goal::None,
-        );
-        let mut figure = match best(single) {
-            Some((depth, rates)) => {
-                let name = format!("one connection, {depth} calls under way");
-                figure.compare(name, &own, &rates, goal(Goal::AtLeast(SINGLE_PART_MIN)))
+    for (index, ((io, _), own)) in scene.workers.iter().zip(&crowds).enumerate() {
+        for (at, (depth, subject)) in DEPTHS.into_iter().zip(&own.many).enumerate() {
+            let name = format!("{count} connections, calls under way on each: {depth}, io {io}");
+            let rates = column(subject, |sample| sample.rate);
+            let mut figure = Figure::new(format!("requests, {name}"), Unit::PerSecond, &rates, Goal::None);
+            // Many connections that are as far ahead as they like are held against one that is.
+            let (best, part_goal) = match own.single.first() {
+                Some(single) if depth == 1 => ((1, column(single, |sample| sample.rate)), Goal::None),
+                _ => (own.best_single()?, goal(Goal::AtLeast(SINGLE_PART_MIN))),
+            };
+            figure = figure.compare(
+                format!("one connection, calls under way: {}", best.0),
+                &rates,
+                &best.1,
+                part_goal,
+            );
+            if depth == 1 {
+                let others = column(&contract, |sample| sample.rate);
+                figure = figure.compare(scene.peers.contract_name(), &rates, &others, Goal::None);
             }
-            None => figure,
-        };
-        figure =
-            figure.compare(peers.contract_name(), &own, &column(&contract, |sample| sample.rate), Goal::None);
-        if let Some((name, first)) = first_loop(&workers, &many, index) {
-            figure = figure.compare(name, &own, &column(first, |sample| sample.rate), Goal::AtLeast(1.0));
+            let firsts: Vec<_> = crowds.iter().filter_map(|crowds| crowds.many.get(at)).collect();
+            if let Some((name, first)) = first_loop(&scene.workers, &firsts, index) {
+                let others = column(first, |sample| sample.rate);
+                figure = figure.compare(name, &rates, &others, Goal::AtLeast(1.0));
+            }
+            report.figures.push(figure);
+            let latencies = column(subject, |sample| sample.latency);
+            report.figures.extend(latency::figures(&format!("call, {name}"), &latencies, Goal::None, &[]));
+            let medians = column(subject, |sample| sample.latency.p99 / sample.latency.p50);
+            let medians_goal = goal(Goal::AtMost(MEDIANS_MAX));
+            report.figures.push(Figure::new(
+                format!("p99 in medians, {name}"),
+                Unit::Ratio,
+                &medians,
+                medians_goal,
+            ));
+            let least = column(subject, |sample| sample.least_served);
+            let name = format!("least served connection, part of the mean, {name}");
+            report.figures.push(Figure::new(name, Unit::Ratio, &least, Goal::None));
         }
-        report.figures.push(figure);
-        let latencies = |subject| column(subject, |sample: &Sample| sample.latency);
-        let own = latencies(subject);
-        let contract_latencies = latencies(&contract);
-        let others = [(peers.contract_name(), contract_latencies.as_slice(), Goal::None)];
-        let name = format!("call among {count} connections, io {io}");
-        report.figures.extend(latency::figures(&name, &own, Goal::None, &others));
-        let medians = column(subject, |sample| sample.latency.p99 / sample.latency.p50);
-        let name = format!("p99 in medians, io {io}");
-        report.figures.push(Figure::new(name, Unit::Ratio, &medians, goal(Goal::AtMost(MEDIANS_MAX))));
-        let name = format!("least served connection, part of the mean, io {io}");
-        report.figures.push(Figure::new(
-            name,
-            Unit::Ratio,
-            &column(subject, |sample| sample.least_served),
-            Goal::None,
-        ));
     }
     let most = MEMORY_BYTES + MEMORY_OF_CONNECTION_BYTES * f64::from(options.connections);
-    report.figures.extend(memory(&workers, goal(Goal::AtMost(most)))?);
+    report.figures.extend(memory(&scene.workers, goal(Goal::AtMost(most)))?);
     report.print(setup.json)
+}
+
+/// What is measured of one worker.
+struct Crowds<'a> {
+    /// Many connections, for each of [`DEPTHS`].
+    many: Vec<Subject<'a, Sample>>,
+    /// One connection, for each of [`SINGLE_DEPTHS`].
+    single: Vec<Subject<'a, Sample>>,
+}
+
+impl Crowds<'_> {
+    fn start(worker: &Process, count: usize) -> Result<Self, String> {
+        let crowds = |count, depths: &[usize]| -> Result<Vec<_>, String> {
+            depths.iter().map(|depth| Crowd::subject(worker, count, *depth)).collect()
+        };
+        Ok(Self { many: crowds(count, &DEPTHS)?, single: crowds(1, &SINGLE_DEPTHS)? })
+    }
+
+    /// The depth of one connection with the greatest median rate, and its rates.
+    fn best_single(&self) -> Result<(usize, Vec<f64>), String> {
+        let rates = self.single.iter().map(|subject| column(subject, |sample| sample.rate));
+        let median = |rates: &[f64]| Spread::of(rates).median;
+        let best =
+            SINGLE_DEPTHS.into_iter().zip(rates).max_by(|(_, a), (_, b)| median(a).total_cmp(&median(b)));
+        best.ok_or_else(|| "nothing was measured".into())
+    }
 }
 
 fn column<T>(subject: &Subject<'_, Sample>, of: impl Fn(&Sample) -> T) -> Vec<T> {
     subject.samples.iter().map(of).collect()
-}
-
-/// The depth with the greatest median rate, and its rates.
-fn best(single: &[Subject<'_, Sample>]) -> Option<(usize, Vec<f64>)> {
-    let median = |rates: &[f64]| super::report::Spread::of(rates).median;
-    let rates = DEPTHS.into_iter().zip(single.iter().map(|subject| column(subject, |sample| sample.rate)));
-    rates.max_by(|(_, a), (_, b)| median(a).total_cmp(&median(b)))
 }
 
 /// As many connections as the system allows.
@@ -151,6 +169,11 @@ struct Crowd {
 }
 
 impl Crowd {
+    fn subject<'a>(process: &Process, count: usize, depth: usize) -> Result<Subject<'a, Sample>, String> {
+        let mut crowd = Self::connect(process.address(), count, depth)?;
+        Ok(Subject::new(move |time| crowd.turn(time)))
+    }
+
     fn connect(address: &str, count: usize, depth: usize) -> Result<Self, String> {
         let failed = |why: io::Error| format!("cannot watch sockets: {why}");
         let poll = Poll::new().map_err(failed)?;

@@ -1,6 +1,7 @@
 //! `hipr bench neighbour`: one client's round trips while another copies.
 
 use super::latency::{self, Latencies, Percentiles};
+use super::place::Place;
 use super::process::Process;
 use super::program::connect;
 use super::report::Goal;
@@ -36,9 +37,10 @@ const DIRECTIONS: [(i32, &str); 2] =
 /// Measures and prints.
 pub(crate) fn run(options: &Neighbour) -> Result<(), String> {
     let setup = &options.setup;
-    let workers = setup.workers()?;
+    let scene = setup.scene(Place::Free)?;
+    let workers = &scene.workers;
     let mut subjects = Vec::new();
-    for (_, worker) in &workers {
+    for (_, worker) in workers {
         subjects.push(idle(worker)?);
         for (kind, _) in DIRECTIONS {
             // A turn that is shorter, because it does not count, copies as much less.
@@ -49,7 +51,7 @@ pub(crate) fn run(options: &Neighbour) -> Result<(), String> {
     setup.rounds.measure(&mut subjects)?;
 
     let goal = if setup.device == "null" { Goal::AtMost(IDLE_MEDIANS_MAX) } else { Goal::None };
-    let mut report = setup.report("neighbour");
+    let mut report = setup.report("neighbour", &scene);
     report.set("size", options.size);
     let others = DIRECTIONS.len();
     for ((io, _), subjects) in workers.iter().zip(subjects.chunks(1 + others)) {
@@ -66,7 +68,7 @@ pub(crate) fn run(options: &Neighbour) -> Result<(), String> {
             report.figures.extend(latency::figures(&name, &subject.samples, Goal::None, &alone));
         }
     }
-    report.figures.extend(memory(&workers, Goal::None)?);
+    report.figures.extend(memory(workers, Goal::None)?);
     report.print(setup.json)
 }
 

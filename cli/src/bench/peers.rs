@@ -1,5 +1,6 @@
 //! What workers are compared with.
 
+use super::place::Core;
 use super::process::Process;
 use super::raw::Raw;
 use super::setup::Transport;
@@ -13,13 +14,13 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Starts them; where `transport` is no socket, they are reached by the nearest one.
+    /// Starts them on that core or on any; where `transport` is no socket, they are reached by the nearest one.
     ///
     /// # Errors
     /// One does not start.
-    pub(crate) fn start(transport: Transport) -> Result<Self, String> {
+    pub(crate) fn start(transport: Transport, core: Option<Core>) -> Result<Self, String> {
         let transport = transport.socket();
-        let peer = |service| Process::server(&["bench", "peer", service], transport);
+        let peer = |service| Process::server(&["bench", "peer", service], transport, core);
         Ok(Self { contract: peer("contract")?, raw: peer("raw")?, transport })
     }
 

@@ -1,5 +1,6 @@
 //! Processes that a benchmark talks to: this program again, in another role. They end with the benchmark.
 
+use super::place::Core;
 use super::setup::Transport;
 use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -26,6 +27,9 @@ pub(crate) struct Process {
 /// The command line of a process that is not to outlive the benchmark.
 #[derive(Debug, Args)]
 pub(crate) struct Role {
+    /// The one core that it runs on.
+    #[arg(long)]
+    core: Option<Core>,
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<OsString>,
 }
@@ -33,15 +37,18 @@ pub(crate) struct Role {
 /// Becomes the process that `role` says; returns only if that fails.
 pub(crate) fn become_role(role: &Role) -> Result<(), String> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|why| why.to_string())?;
+    if let Some(core) = role.core {
+        core.take()?;
+    }
     Err(format!("cannot start a process: {}", Command::new(PROGRAM).args(&role.args).exec()))
 }
 
 impl Process {
-    /// Starts `hipr` with these arguments and `--listen`, and waits until it says where it listens.
+    /// Starts `hipr` with these arguments and `--listen`, on that core or on any, and waits until it says where it listens.
     ///
     /// # Errors
     /// It does not start.
-    pub(crate) fn server(args: &[&str], transport: Transport) -> Result<Self, String> {
+    pub(crate) fn server(args: &[&str], transport: Transport, core: Option<Core>) -> Result<Self, String> {
         let folder = match transport {
             Transport::Tcp => None,
             Transport::Unix | Transport::Shm => {
@@ -52,7 +59,7 @@ impl Process {
             None => "127.0.0.1:0".to_owned(),
             Some(folder) => format!("{transport}:{}", folder.path().join("socket").display()),
         };
-        let mut command = command(args);
+        let mut command = command(args, core);
         command.args(["--listen", &listen]).stdin(Stdio::null());
         let mut process = Self::start(command)?;
         let line = process.line()?;
@@ -111,10 +118,14 @@ impl Process {
     }
 }
 
-/// `hipr` with these arguments, as a process that ends with this one.
-pub(crate) fn command(args: &[&str]) -> Command {
+/// `hipr` with these arguments, as a process that ends with this one, on that core or where this one may run.
+pub(crate) fn command(args: &[&str], core: Option<Core>) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.args(["bench", "role", "--"]).args(args).env("HIPR_LOG", "warn");
+    command.args(["bench", "role"]);
+    if let Some(core) = core {
+        command.args(["--core", &core.to_string()]);
+    }
+    command.arg("--").args(args).env("HIPR_LOG", "warn");
     command
 }
 

@@ -229,7 +229,7 @@ impl CProgram {
         let library = library::find()?;
         let folder =
             Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
-        let mut command = command(&["bench", "c-program", "--size", &size_bytes.to_string()]);
+        let mut command = command(&["bench", "c-program", "--size", &size_bytes.to_string()], None);
         command
             .env("LD_LIBRARY_PATH", folder.search_path())
             .env("HIPR_WORKER", address)

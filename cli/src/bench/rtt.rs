@@ -1,7 +1,7 @@
 //! `hipr bench rtt`: round trips of a synchronize.
 
 use super::latency::{self, Latencies, Percentiles};
-use super::peers::Peers;
+use super::place::Place;
 use super::program::connect;
 use super::raw;
 use super::report::Goal;
@@ -16,8 +16,8 @@ const SHM_MAX_US: f64 = 5.0;
 
 /// Measures and prints.
 pub(crate) fn run(setup: &Setup) -> Result<(), String> {
-    let workers = setup.workers()?;
-    let peers = Peers::start(setup.transport)?;
+    let scene = setup.scene(Place::Apart)?;
+    let (workers, peers) = (&scene.workers, &scene.peers);
     let synchronize = |address: &str| -> Result<Subject<'_, Percentiles>, String> {
         let connection = connect(address)?;
         Ok(Subject::new(move |time| {
@@ -26,12 +26,12 @@ pub(crate) fn run(setup: &Setup) -> Result<(), String> {
         }))
     };
     let mut subjects = Vec::new();
-    for (_, worker) in &workers {
+    for (_, worker) in workers {
         subjects.push(synchronize(worker.address())?);
     }
     subjects.push(synchronize(peers.contract.address())?);
     subjects.push(if setup.transport == Transport::Shm {
-        Subject::new(|time| Ok(raw::word_round_trips(time)?.percentiles()))
+        Subject::new(|time| Ok(raw::word_round_trips(time, scene.core)?.percentiles()))
     } else {
         let mut raw = peers.raw()?;
         raw.answer_pings()?;
@@ -49,13 +49,13 @@ pub(crate) fn run(setup: &Setup) -> Result<(), String> {
         Transport::Shm => "a word between two threads that spin",
         _ => "raw ping-pong",
     };
-    let mut report = setup.report("rtt");
+    let mut report = setup.report("rtt", &scene);
     for (index, ((io, _), subject)) in workers.iter().zip(own).enumerate() {
         let mut others = vec![
             (raw_name.to_owned(), raw.samples.as_slice(), ratio_goal),
             (peers.contract_name(), contract.samples.as_slice(), Goal::None),
         ];
-        if let Some((name, first)) = first_loop(&workers, own, index) {
+        if let Some((name, first)) = first_loop(workers, own, index) {
             others.push((name, first.samples.as_slice(), Goal::AtMost(1.0)));
         }
         report.figures.extend(latency::figures(
@@ -65,6 +65,6 @@ pub(crate) fn run(setup: &Setup) -> Result<(), String> {
             &others,
         ));
     }
-    report.figures.extend(memory(&workers, Goal::None)?);
+    report.figures.extend(memory(workers, Goal::None)?);
     report.print(setup.json)
 }

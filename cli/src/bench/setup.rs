@@ -1,5 +1,7 @@
 //! What is measured: the options that the benchmarks of the transport share, and the worker that they describe.
 
+use super::peers::Peers;
+use super::place::{Core, Place};
 use super::process::Process;
 use super::report::{Figure, Goal, Report, Unit};
 use super::rounds::Rounds;
@@ -23,6 +25,10 @@ pub(crate) struct Setup {
     /// Where the worker carries requests out: inline (in the loop's thread), thread (in one of its own), auto.
     #[arg(long, value_name = "WHERE", value_parser = PossibleValuesParser::new(["inline", "thread", "auto"]))]
     pub(crate) dispatch: Option<String>,
+    /// How client and worker share the cores: free, apart (one each), together (the same). [default: apart for rtt, else
+    /// free]
+    #[arg(long, value_name = "HOW")]
+    place: Option<Place>,
     #[command(flatten)]
     pub(crate) rounds: Rounds,
     /// Prints one JSON document instead of a table.
@@ -80,35 +86,52 @@ pub(crate) fn memory(workers: &[(String, Process)], goal: Goal) -> Result<Vec<Fi
     workers.iter().map(figure).collect()
 }
 
-impl Setup {
+/// The processes that a benchmark measures.
+pub(crate) struct Scene {
     /// A worker for each event loop, with the loop's name.
+    pub(crate) workers: Vec<(String, Process)>,
+    /// What they are compared with.
+    pub(crate) peers: Peers,
+    /// The core of all of them; `None` where it is any.
+    pub(crate) core: Option<Core>,
+    place: Place,
+}
+
+impl Setup {
+    /// Starts everything, and takes this process to its place.
     ///
     /// # Errors
-    /// One does not start.
-    pub(crate) fn workers(&self) -> Result<Vec<(String, Process)>, String> {
-        self.io.iter().map(|io| Ok((io.to_string(), self.worker(*io)?))).collect()
+    /// Something does not start.
+    pub(crate) fn scene(&self, default_place: Place) -> Result<Scene, String> {
+        let place = self.place.unwrap_or(default_place);
+        let (own, others) = place.cores()?;
+        let workers = self.io.iter().map(|io| Ok((io.to_string(), self.worker(*io, others)?)));
+        let workers = workers.collect::<Result<_, String>>()?;
+        let peers = Peers::start(self.transport, others)?;
+        if let Some(core) = own {
+            core.take()?;
+        }
+        Ok(Scene { workers, peers, core: others, place })
     }
 
-    fn worker(&self, io: Io) -> Result<Process, String> {
+    fn worker(&self, io: Io, core: Option<Core>) -> Result<Process, String> {
         let io = io.to_string();
         let mut args = vec!["worker", "--device", &self.device, "--io", &io];
         if let Some(dispatch) = &self.dispatch {
             args.extend(["--dispatch", dispatch]);
         }
-        Process::server(&args, self.transport)
+        Process::server(&args, self.transport, core)
     }
 
     /// An empty report that says what was set.
-    pub(crate) fn report(&self, bench: &str) -> Report {
+    pub(crate) fn report(&self, bench: &str, scene: &Scene) -> Report {
         let mut report = Report::new(bench, &self.rounds);
         report.set("device", &self.device);
         report.set("io", self.io.iter().map(Io::to_string).collect::<Vec<_>>().join(","));
         report.set("transport", self.transport);
         report.set("dispatch", self.dispatch.as_deref().unwrap_or("auto"));
-        report.notes.push(
-            "Client and worker are processes of their own; they share the cores as the system schedules them, nothing is pinned."
-                .into(),
-        );
+        report.set("place", scene.place);
+        report.notes.push(format!("Client and worker are processes of their own; {}.", scene.place.note()));
         report
     }
 

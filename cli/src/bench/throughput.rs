@@ -1,6 +1,7 @@
 //! `hipr bench launch`, `h2d` and `d2h`: what goes through in a second.
 
 use super::peers::Peers;
+use super::place::Place;
 use super::program::{Api, LAUNCH_BYTES, Program, Task};
 use super::raw::{self, bytes_per_second};
 use super::report::{Figure, Goal, Report, Unit};
@@ -56,10 +57,6 @@ const GATHERED_WRITES: u64 = 512;
 
 /// Measures launches and prints.
 pub(crate) fn launch(options: &Launch) -> Result<(), String> {
-    let mut report = options.setup.report("launch");
-    report.notes.push(format!(
-        "A launch has six arguments of 8 bytes: {LAUNCH_BYTES} bytes on the wire. A turn ends with one synchronize."
-    ));
     let buffer = vec![0x5a; GATHERED_BYTES];
     let limit = |peers: &Peers| -> Result<_, String> {
         let mut raw = peers.raw()?;
@@ -68,15 +65,15 @@ pub(crate) fn launch(options: &Launch) -> Result<(), String> {
         Ok(Subject::new(limited(len, LAUNCH_BYTES as f64, work)))
     };
     let bench = Bench { task: Task::Launch, size_bytes: size_of::<u64>(), unit: Unit::PerSecond };
-    bench.run(&mut report, options, limit)
+    let note = format!(
+        "A launch has six arguments of 8 bytes: {LAUNCH_BYTES} bytes on the wire. A turn ends with one synchronize."
+    );
+    bench.run(options, limit, |report| report.notes.push(note))
 }
 
 /// Measures copies and prints.
 pub(crate) fn copy(task: Task, options: &Copy) -> Result<(), String> {
     let setup = &options.launch.setup;
-    let name = if task == Task::H2d { "h2d" } else { "d2h" };
-    let mut report = setup.report(name);
-    report.set("size", options.size);
     let size_bytes = usize::try_from(options.size.0).map_err(|why| why.to_string())?;
     let mut host = vec![0x5a; size_bytes];
     let limit = |peers: &Peers| -> Result<_, String> {
@@ -95,7 +92,7 @@ pub(crate) fn copy(task: Task, options: &Copy) -> Result<(), String> {
         })
     };
     let bench = Bench { task, size_bytes, unit: Unit::BytesPerSecond };
-    bench.run(&mut report, &options.launch, limit)
+    bench.run(&options.launch, limit, |report| report.set("size", options.size))
 }
 
 /// A turn of a limit: `work` moves `len_bytes`; how many items of `item_bytes` that are in a second.
@@ -116,47 +113,57 @@ struct Bench {
 impl Bench {
     fn run<'a>(
         &self,
-        report: &mut Report,
         options: &Launch,
         limit: impl FnOnce(&Peers) -> Result<Subject<'a>, String>,
+        describe: impl FnOnce(&mut Report),
     ) -> Result<(), String> {
         let Launch { apis, setup } = options;
-        let workers = setup.workers()?;
-        let peers = Peers::start(setup.transport)?;
+        let scene = setup.scene(Place::Free)?;
+        let (workers, peers) = (&scene.workers, &scene.peers);
         let program = |api, address: &str, computes| -> Result<Subject<'a>, String> {
             let (task, mut program) = (self.task, Program::start(api, address, self.size_bytes, computes)?);
             Ok(Subject::new(move |time| program.turn(task, time)))
         };
         let mut subjects = Vec::new();
         for api in apis {
-            for (_, worker) in &workers {
+            for (_, worker) in workers {
                 subjects.push(program(*api, worker.address(), setup.device == "sim")?);
             }
         }
         subjects.push(program(Api::Rust, peers.contract.address(), false)?);
-        subjects.push(limit(&peers)?);
+        subjects.push(limit(peers)?);
         setup.rounds.measure(&mut subjects)?;
 
         let [own @ .., contract, limit] = subjects.as_slice() else {
             return Err("nothing was measured".into());
         };
+        let mut report = setup.report(self.name(), &scene);
+        describe(&mut report);
         for (api, subjects) in apis.iter().zip(own.chunks(workers.len())) {
             let (value_goal, limit_goal, contract_goal) = self.goals(*api, setup);
             for (index, ((io, _), subject)) in workers.iter().zip(subjects).enumerate() {
                 let own = &subject.samples;
                 let name = format!("{}, {}, io {io}", self.what(), api.name());
                 let mut figure = Figure::new(name, self.unit, own, value_goal)
-                    .compare(self.limit_name(setup, &peers), own, &limit.samples, limit_goal)
+                    .compare(self.limit_name(setup, peers), own, &limit.samples, limit_goal)
                     .compare(peers.contract_name(), own, &contract.samples, contract_goal);
-                if let Some((name, first)) = first_loop(&workers, subjects, index) {
+                if let Some((name, first)) = first_loop(workers, subjects, index) {
                     figure = figure.compare(name, own, &first.samples, Goal::AtLeast(1.0));
                 }
                 report.figures.push(figure);
             }
         }
-        report.figures.extend(memory(&workers, Goal::None)?);
+        report.figures.extend(memory(workers, Goal::None)?);
         report.set("client", apis.iter().map(|api| api.name()).collect::<Vec<_>>().join(", "));
         report.print(setup.json)
+    }
+
+    fn name(&self) -> &'static str {
+        match self.task {
+            Task::Launch => "launch",
+            Task::H2d => "h2d",
+            Task::D2h => "d2h",
+        }
     }
 
     fn what(&self) -> &'static str {
