@@ -1,20 +1,26 @@
 use std::collections::VecDeque;
 
-use hipr_proto::{Opcode, Ticket};
+use hipr_proto::{Tail, Ticket};
 
 use crate::Config;
 
-/// A range of a batch's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A range of a batch's bytes, at [`Batch::bytes`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    start: usize,
-    len: usize,
+    start: u32,
+    len: u32,
 }
 
 impl Span {
+    /// Reads and what is copied of them are far below 4 GiB; a longer span would name nothing.
+    fn new(start: usize, len: usize) -> Self {
+        let (start, len) = (u32::try_from(start), u32::try_from(len));
+        start.and_then(|start| Ok(Self { start, len: len? })).unwrap_or_default()
+    }
+
     /// The length in bytes.
     pub fn len(self) -> usize {
-        self.len
+        self.len as usize
     }
 
     /// Whether it names no bytes.
@@ -30,16 +36,16 @@ pub enum Item {
     Request {
         /// To be spent in `Responder::complete`.
         ticket: Ticket,
-        /// What is asked.
-        op: Opcode,
-        /// The fixed part, at [`Batch::fixed`]; shorter than the operation's if the message was.
+        /// The fixed part; shorter than the operation's if the message was.
         fixed: Span,
+        /// All of its tail, where that is [`Tail::Small`] and was there.
+        tail: Span,
         /// Length in bytes of the data that follows as [`Item::Data`].
-        tail: u64,
+        follows: u64,
     },
     /// Bytes of the last request's tail.
     Data {
-        /// The bytes, at [`Batch::data`].
+        /// The bytes.
         span: Span,
         /// Whether they end the tail.
         last: bool,
@@ -50,10 +56,12 @@ pub enum Item {
 #[derive(Debug, Default)]
 pub struct Batch {
     items: VecDeque<Item>,
-    /// Fixed parts, and the data of a small read.
-    arena: Vec<u8>,
-    /// The read buffer itself, where the data of a large read lies.
+    /// The read buffer itself, where the bytes of a large read lie.
     buffer: Option<Vec<u8>>,
+    /// Bytes of the buffer. Spans count on from there into the arena.
+    buffer_len: usize,
+    /// The bytes of a small read; fixed parts that came in pieces.
+    arena: Vec<u8>,
     cost_bytes: usize,
 }
 
@@ -73,14 +81,14 @@ impl Batch {
         self.items.is_empty()
     }
 
-    /// The bytes of a request's fixed part.
-    pub fn fixed(&self, span: Span) -> &[u8] {
-        Self::slice(&self.arena, span)
-    }
-
-    /// The bytes of a piece of data.
-    pub fn data(&self, span: Span) -> &[u8] {
-        Self::slice(self.buffer.as_ref().unwrap_or(&self.arena), span)
+    /// The bytes that a span of one of its items names; a span of another batch names nothing.
+    pub fn bytes(&self, span: Span) -> &[u8] {
+        let start = span.start as usize;
+        let (bytes, start) = match (&self.buffer, start.checked_sub(self.buffer_len)) {
+            (Some(buffer), None) => (buffer, start),
+            (_, at) => (&self.arena, at.unwrap_or(start)),
+        };
+        bytes.get(start..).and_then(|rest| rest.get(..span.len())).unwrap_or_default()
     }
 
     /// Bytes that were read for it: what it counts against the limits while it is in flight.
@@ -88,24 +96,38 @@ impl Batch {
         self.cost_bytes
     }
 
-    /// Spans only come from `push_*` of the same batch; a foreign one names nothing.
-    fn slice(bytes: &[u8], span: Span) -> &[u8] {
-        bytes.get(span.start..).and_then(|rest| rest.get(..span.len)).unwrap_or_default()
-    }
-
-    pub(crate) fn push_request(&mut self, ticket: Ticket, op: Opcode, fixed: &[u8], tail: u64) {
-        let span = Span { start: self.arena.len(), len: fixed.len() };
-        self.arena.extend_from_slice(fixed);
-        self.items.push_back(Item::Request { ticket, op, fixed: span, tail });
-    }
-
-    /// Adds data that lies at `at` of the read buffer: by reference if the buffer goes with the batch, else copied.
-    pub(crate) fn push_data(&mut self, bytes: &[u8], at: usize, by_reference: bool, last: bool) {
-        let start = if by_reference { at } else { self.arena.len() };
-        if !by_reference {
-            self.arena.extend_from_slice(bytes);
+    /// Begins with what was read, which goes along by reference or is copied.
+    pub(crate) fn begin(&mut self, read: &[u8], by_reference: bool) {
+        if by_reference {
+            self.buffer_len = read.len();
+        } else {
+            self.arena.extend_from_slice(read);
         }
-        self.items.push_back(Item::Data { span: Span { start, len: bytes.len() }, last });
+    }
+
+    /// Adds a request. `at` says where in the read its fixed part lies; `None`: it came in pieces.
+    pub(crate) fn push_request(&mut self, ticket: Ticket, fixed: &[u8], at: Option<usize>, follows: u64) {
+        let start = at.unwrap_or(self.buffer_len + self.arena.len());
+        if at.is_none() {
+            self.arena.extend_from_slice(fixed);
+        }
+        let (fixed, tail) = (Span::new(start, fixed.len()), Span::default());
+        self.items.push_back(Item::Request { ticket, fixed, tail, follows });
+    }
+
+    /// Adds data that lies at `at` of the read. A whole tail that would only be collected goes with its request.
+    pub(crate) fn push_data(&mut self, at: usize, len: usize, last: bool) {
+        let span = Span::new(at, len);
+        match self.items.back_mut() {
+            Some(Item::Request { ticket, tail, follows, .. })
+                if *follows == len as u64
+                    && ticket.op().info().is_some_and(|info| info.request.tail == Tail::Small) =>
+            {
+                *tail = span;
+                *follows = 0;
+            }
+            _ => self.items.push_back(Item::Data { span, last }),
+        }
     }
 
     pub(crate) fn seal(&mut self, buffer: Option<Vec<u8>>, cost_bytes: usize) {
@@ -182,6 +204,7 @@ impl Pool {
         }
         batch.items.clear();
         batch.arena.clear();
+        batch.buffer_len = 0;
         batch.items.shrink_to(Self::KEEP_ITEMS);
         batch.arena.shrink_to(Self::KEEP_ARENA_BYTES);
         batch.cost_bytes = 0;

@@ -44,7 +44,7 @@ impl Default for Config {
             first_message_timeout_ms: 10_000,
             mid_message_timeout_ms: 10_000,
             linger_ms: 5_000,
-            turn_max_bytes: 1 << 20,
+            turn_max_bytes: 256 << 10,
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use hipr_proto::{Fatal, Outbox, Receiver, Rx};
+use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
 
 use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Pool, Stats};
 
@@ -26,7 +26,8 @@ pub struct Link {
     ended_ms: Option<u64>,
     announced: bool,
     established: bool,
-    wants_drain: bool,
+    /// Asked for: a word when so many unsent bytes, or fewer, are left.
+    wants_drain: Option<usize>,
     close_when_sent: bool,
     /// The peer says nothing more.
     peer_ended: bool,
@@ -73,7 +74,7 @@ impl Link {
             ended_ms: None,
             announced: false,
             established: false,
-            wants_drain: false,
+            wants_drain: None,
             close_when_sent: false,
             peer_ended: false,
             peer_closed_ms: None,
@@ -184,19 +185,24 @@ impl Link {
         batch: &mut Batch,
         stats: &Stats,
     ) -> Result<(), Fatal> {
+        batch.begin(input, by_reference);
         let mut rest = input;
         let mut requests = 0;
         let result = loop {
+            let left = rest.len();
             match self.receiver.handle_input(&mut rest) {
-                Ok(Rx::Request { ticket, op, fixed, tail }) => {
+                Ok(Rx::Request { ticket, op: _, fixed, tail }) => {
                     requests += 1;
                     self.established |= tail == 0;
-                    batch.push_request(ticket, op, fixed, tail);
+                    // Had it come in pieces, less than all of it would have been taken now.
+                    let whole = left - rest.len() >= Header::SIZE + fixed.len();
+                    let at = whole.then(|| input.len() - rest.len() - fixed.len());
+                    batch.push_request(ticket, fixed, at, tail);
                 }
                 Ok(Rx::Data { bytes, last }) => {
                     self.established |= last;
                     let at = input.len() - rest.len() - bytes.len();
-                    batch.push_data(bytes, at, by_reference, last);
+                    batch.push_data(at, bytes.len(), last);
                 }
                 Ok(Rx::NeedMore) => break Ok(()),
                 Ok(Rx::Paused) => {
@@ -244,7 +250,7 @@ impl Link {
             self.unsent_bytes += outbox.len_bytes();
             self.outboxes.push_back(outbox);
         }
-        self.wants_drain |= notice.wants_drain;
+        self.wants_drain = notice.wants_drain.or(self.wants_drain);
         if notice.close && !mem::replace(&mut self.close_when_sent, true) {
             self.ended_ms = Some(now_ms);
             self.stash = Vec::new();
@@ -301,9 +307,9 @@ impl Link {
     }
 
     /// Says how far sending got if that was asked for and enough is gone. To be called when writing made no more progress.
-    pub fn report_drain(&mut self, config: &Config, sink: &mut impl FnMut(Event)) {
-        if self.wants_drain && self.unsent_bytes <= config.unsent_max_bytes / 2 {
-            self.wants_drain = false;
+    pub fn report_drain(&mut self, sink: &mut impl FnMut(Event)) {
+        if self.wants_drain.is_some_and(|left| self.unsent_bytes <= left) {
+            self.wants_drain = None;
             sink(Event::Drained { conn: self.conn, sent_bytes: self.sent_bytes });
         }
     }

@@ -95,7 +95,7 @@ pub enum Event {
         /// What it said. To be given back in a [`Notice`].
         batch: Batch,
     },
-    /// The connection's unsent bytes fell to half the limit or below, after a notice that asked to be told.
+    /// The connection's unsent bytes fell to what a notice asked to be told of, or below.
     Drained {
         /// The connection.
         conn: ConnId,
@@ -125,8 +125,8 @@ pub struct Notice {
     pub completed: usize,
     /// Batches that are done with.
     pub returned: Vec<Batch>,
-    /// Asks for one [`Event::Drained`].
-    pub wants_drain: bool,
+    /// Asks for one [`Event::Drained`], when so many unsent bytes, or fewer, are left.
+    pub wants_drain: Option<usize>,
     /// Close the connection when everything is sent.
     pub close: bool,
 }
@@ -134,7 +134,7 @@ pub struct Notice {
 impl Notice {
     /// A notice that says nothing yet.
     pub fn new(conn: ConnId) -> Self {
-        Self { conn, outbox: None, completed: 0, returned: Vec::new(), wants_drain: false, close: false }
+        Self { conn, outbox: None, completed: 0, returned: Vec::new(), wants_drain: None, close: false }
     }
 }
 

@@ -92,14 +92,16 @@ fn said(batches: Vec<Batch>) -> Vec<Said> {
     for mut batch in batches {
         while let Some(item) = batch.pop() {
             match item {
-                Item::Request { ticket, op, fixed, tail } => {
+                Item::Request { ticket, fixed, tail, follows } => {
                     assert_eq!(ticket.sequence(), said.len() as u64);
-                    let (fixed, whole) = (batch.fixed(fixed).to_vec(), tail == 0);
-                    said.push(Said { op, fixed, tail, data: Vec::new(), whole });
+                    let (op, fixed) = (ticket.op(), batch.bytes(fixed).to_vec());
+                    let (data, len, whole) =
+                        (batch.bytes(tail).to_vec(), tail.len() as u64 + follows, follows == 0);
+                    said.push(Said { op, fixed, tail: len, data, whole });
                 }
                 Item::Data { span, last } => {
                     let Said { data, whole, .. } = said.last_mut().unwrap();
-                    data.extend_from_slice(batch.data(span));
+                    data.extend_from_slice(batch.bytes(span));
                     assert!(!std::mem::replace(whole, last), "data after the last");
                 }
             }
@@ -112,7 +114,10 @@ fn said(batches: Vec<Batch>) -> Vec<Said> {
 fn how_bytes_are_cut_is_invisible() {
     let malloc = message(Opcode::MALLOC, &Malloc { size: 5, flags: 0 }, &[]);
     let unknown = message(Opcode(0x7777), &9u64, &[1; 500]);
-    let stream = [malloc.clone(), copy(100_000), unknown, copy(10), copy(30_000), malloc].concat();
+    let named = message(Opcode::MODULE_GET_FUNCTION, &7u64, &[b'k'; 300]);
+    let stream =
+        [malloc.clone(), copy(100_000), named.clone(), unknown, named, copy(10), copy(30_000), malloc]
+            .concat();
     let cut = |sizes: &[usize]| {
         let mut rig = Rig::new(Config::default());
         let mut left = stream.as_slice();
@@ -127,7 +132,8 @@ fn how_bytes_are_cut_is_invisible() {
         said(rig.batches())
     };
     let whole = cut(&[stream.len()]);
-    assert_eq!(whole.len(), 6);
+    assert_eq!(whole.len(), 8);
+    assert_eq!(whole[4].data, [b'k'; 300]);
     assert!(whole.iter().all(|said| said.whole));
     assert_eq!(whole[1].data, copy(100_000)[Header::SIZE + Memcpy::SIZE..]);
     for sizes in [&[1][..], &[23, 1, 2], &[24], &[61], &[16 << 10], &[(16 << 10) + 1, 3], &[40_000, 7]] {
@@ -205,12 +211,12 @@ fn unsent_bytes_stop_reading_and_are_reported_when_half_are_gone() {
             tickets.push(ticket);
         }
     }
-    let notice = Notice { outbox: outbox(tickets), completed: 3, wants_drain: true, ..rig.notice() };
+    let notice = Notice { outbox: outbox(tickets), completed: 3, wants_drain: Some(50), ..rig.notice() };
     assert!(rig.apply(notice).is_none());
     assert_eq!(rig.link.slices().map(<[u8]>::len).sum::<usize>(), 3 * 36);
     let report = |rig: &mut Rig| {
-        let Rig { link, config, events, .. } = rig;
-        link.report_drain(config, &mut |event| events.push(event));
+        let Rig { link, events, .. } = rig;
+        link.report_drain(&mut |event| events.push(event));
         std::mem::take(events)
     };
     assert_eq!(rig.wants_read(), 0);

@@ -271,7 +271,8 @@ impl Loop {
         let mut end = None;
         let mut budget = self.config.turn_max_bytes;
         while end.is_none() && conn.readable {
-            let want = conn.link.wants_read(&self.config, &self.pool).min(self.buffer.len());
+            let most = budget.max(Config::SMALL_READ_BYTES).min(self.buffer.len());
+            let want = conn.link.wants_read(&self.config, &self.pool).min(most);
             if want == 0 {
                 self.starved |= self.pool.in_flight_bytes() >= self.config.in_flight_total_max_bytes;
                 break;
@@ -313,7 +314,7 @@ impl Loop {
             self.end(id, &End::Socket(why), sink);
             return false;
         }
-        conn.link.report_drain(&self.config, sink);
+        conn.link.report_drain(sink);
         match conn.link.finish(self.now_ms) {
             Finish::No => {}
             Finish::HalfClose => {

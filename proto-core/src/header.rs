@@ -2,7 +2,7 @@
 
 use crate::error::Fatal;
 use crate::op::Opcode;
-use crate::wire::{Sink, Wire, WireError};
+use crate::wire::{Sink, Wire, WireError, split};
 
 /// `"HIPR"` as a number; on the wire its bytes are `R P I H`.
 pub const MAGIC: u32 = 0x4849_5052;
@@ -55,6 +55,7 @@ impl Header {
     }
 
     /// The 24 bytes.
+    #[inline]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
         bytes[0..4].copy_from_slice(&self.magic.to_le_bytes());
@@ -70,14 +71,16 @@ impl Header {
     ///
     /// # Errors
     /// [`WireError::Short`] when fewer than 24 bytes are there.
+    #[inline]
     pub fn take(input: &mut &[u8]) -> Result<Self, WireError> {
+        let mut fields = split(input, Self::SIZE)?;
         Ok(Self {
-            magic: Wire::take(input)?,
-            version: Wire::take(input)?,
-            op: Opcode(Wire::take(input)?),
-            request_id: Wire::take(input)?,
-            payload_length: Wire::take(input)?,
-            flags: Wire::take(input)?,
+            magic: Wire::take(&mut fields)?,
+            version: Wire::take(&mut fields)?,
+            op: Opcode(Wire::take(&mut fields)?),
+            request_id: Wire::take(&mut fields)?,
+            payload_length: Wire::take(&mut fields)?,
+            flags: Wire::take(&mut fields)?,
         })
     }
 

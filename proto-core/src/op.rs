@@ -898,9 +898,15 @@ const NO_ROW: u8 = u8::MAX;
 
 impl Opcode {
     /// The operation's row; none for a code that is not in the table.
+    #[inline]
     pub fn info(self) -> Option<&'static Info> {
-        let row = INDEX.get(usize::from(self.0))?;
-        OPS.get(usize::from(*row))
+        OPS.get(self.row()?)
+    }
+
+    /// The place of its row in [`OPS`]; none for a code that is not in the table.
+    #[inline]
+    pub fn row(self) -> Option<usize> {
+        INDEX.get(usize::from(self.0)).filter(|row| **row != NO_ROW).map(|row| usize::from(*row))
     }
 }
 

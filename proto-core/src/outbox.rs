@@ -16,6 +16,8 @@ pub struct Outbox<B> {
     /// Bytes of the first chunk that have left.
     sent: usize,
     len: usize,
+    /// Empty, it keeps its buffer up to this many bytes.
+    keep: usize,
 }
 
 #[derive(Debug)]
@@ -28,12 +30,14 @@ enum Chunk<B> {
     Inline(B),
 }
 
-/// An empty outbox keeps its buffer up to this size: an idle connection should cost little.
+/// An empty outbox keeps its buffer up to this size unless it was told otherwise: an idle connection should cost little.
 const KEEP_BYTES: usize = 16 * 1024;
+/// What the list of chunks may keep.
+const KEEP_CHUNKS: usize = 256;
 
 impl<B> Default for Outbox<B> {
     fn default() -> Self {
-        Self { bytes: Vec::new(), chunks: VecDeque::new(), sent: 0, len: 0 }
+        Self { bytes: Vec::new(), chunks: VecDeque::new(), sent: 0, len: 0, keep: KEEP_BYTES }
     }
 }
 
@@ -70,8 +74,13 @@ impl<B> Outbox<B> {
     fn reset(&mut self) {
         self.sent = 0;
         self.bytes.clear();
-        self.bytes.shrink_to(KEEP_BYTES);
-        self.chunks.shrink_to(KEEP_BYTES / size_of::<Chunk<B>>());
+        self.bytes.shrink_to(self.keep);
+        self.chunks.shrink_to(KEEP_CHUNKS);
+    }
+
+    /// From now on it keeps a buffer of so many bytes when it is empty, for whoever fills it again and again.
+    pub(crate) fn keep(&mut self, len_bytes: usize) {
+        self.keep = len_bytes;
     }
 }
 

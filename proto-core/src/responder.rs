@@ -111,7 +111,10 @@ impl<B: AsRef<[u8]>> Responder<B> {
     /// Either it cannot be carried out ([`Ticket::refusal`]), or it would create something while another request's error
     /// waits to be reported. Complete it then with any outcome.
     pub fn admit(&self, ticket: &Ticket) -> Option<HipError> {
-        self.deferred.admit(class_of(ticket), ticket.wants_reply).or(ticket.refusal)
+        // Without a kept error there is nothing to ask of the operation's class.
+        let kept =
+            self.deferred.kept().and_then(|_| self.deferred.admit(class_of(ticket), ticket.wants_reply));
+        kept.or(ticket.refusal)
     }
 
     /// The outcome of a request. The one place that decides whether a reply leaves and which error it carries.
@@ -120,6 +123,19 @@ impl<B: AsRef<[u8]>> Responder<B> {
     /// Tickets are completed in the order in which they were given out, after all inline bytes of the one before; a
     /// successful reply has its operation's size.
     pub fn complete(&mut self, ticket: Ticket, outcome: Outcome<B>) -> Result<(), Misuse> {
+        self.complete_with(ticket, outcome.error, || outcome)
+    }
+
+    /// [`complete`](Self::complete) of a request that failed with `error` or worked; `outcome` is only made if it leaves.
+    ///
+    /// # Errors
+    /// As [`complete`](Self::complete).
+    pub fn complete_with(
+        &mut self,
+        ticket: Ticket,
+        error: Option<HipError>,
+        outcome: impl FnOnce() -> Outcome<B>,
+    ) -> Result<(), Misuse> {
         if ticket.sequence != self.next {
             return Err(Misuse::OutOfOrder { expected: self.next, got: ticket.sequence });
         }
@@ -127,14 +143,14 @@ impl<B: AsRef<[u8]>> Responder<B> {
             return Err(Misuse::StreamUnfinished { left: self.stream_left });
         }
         self.next += 1;
-        let own = ticket.refusal.or(outcome.error);
+        let own = ticket.refusal.or(error);
         match self.deferred.settle(class_of(&ticket), ticket.wants_reply, own) {
             Verdict::Silent => Ok(()),
             Verdict::Reply(Some(error)) => {
                 self.put_error(&ticket, error);
                 Ok(())
             }
-            Verdict::Reply(None) => self.put_success(&ticket, outcome),
+            Verdict::Reply(None) => self.put_success(&ticket, outcome()),
         }
     }
 

@@ -11,6 +11,9 @@ use crate::wire::Wire;
 /// Bytes of unanswered requests that are gathered before they leave (`HIPR 1.0, Write Coalescing`).
 pub const COALESCE_BYTES: usize = 64 * 1024;
 
+/// What the buffers of a connection that has sent something keep: the last request may begin below the limit and end above.
+const KEEP_BYTES: usize = COALESCE_BYTES + 4 * 1024;
+
 /// Inline bytes up to this many are copied into the coalescing buffer if they fit; more leave from where they are.
 pub const COALESCE_INLINE_BYTES: usize = 4 * 1024;
 
@@ -155,6 +158,7 @@ impl<B: AsRef<[u8]>> Sender<B> {
     pub fn poll_transmit(&mut self, outbox: &mut Outbox<B>) -> bool {
         self.flush = false;
         if !self.out.is_empty() {
+            outbox.keep(KEEP_BYTES);
             outbox.append(&mut self.out);
         }
         !outbox.is_empty()

@@ -40,8 +40,39 @@ pub trait Sink {
 }
 
 impl Sink for Vec<u8> {
+    #[inline]
     fn put_bytes(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
+    }
+}
+
+/// The encoding of one value of `N` bytes on its way to another sink, which then has to make room only once.
+pub(crate) struct Packed<const N: usize> {
+    bytes: [u8; N],
+    len: usize,
+}
+
+impl<const N: usize> Packed<N> {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self { bytes: [0; N], len: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8; N] {
+        debug_assert_eq!(self.len, N, "a value is as long as its layout says");
+        &self.bytes
+    }
+}
+
+impl<const N: usize> Sink for Packed<N> {
+    #[inline]
+    fn put_bytes(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        if let Some(space) = self.bytes.get_mut(self.len..end) {
+            space.copy_from_slice(bytes);
+        }
+        self.len = end;
     }
 }
 
@@ -144,6 +175,7 @@ impl fmt::Display for Layout {
 }
 
 /// Takes `n` bytes from the front of `input`.
+#[inline]
 pub(crate) fn split<'a>(input: &mut &'a [u8], n: usize) -> Result<&'a [u8], WireError> {
     let (head, rest) =
         input.split_at_checked(n).ok_or(WireError::Short { need: n as u64, have: input.len() as u64 })?;
@@ -158,10 +190,12 @@ macro_rules! numbers {
             const LAYOUT: Layout = Layout::Number(stringify!($t));
             const ZERO: Self = 0 as $t;
 
+            #[inline]
             fn put(&self, out: &mut impl Sink) {
                 out.put_bytes(&self.to_le_bytes());
             }
 
+            #[inline]
             fn take(input: &mut &[u8]) -> Result<Self, WireError> {
                 let have = input.len() as u64;
                 let (head, rest) = input.split_first_chunk().ok_or(WireError::Short { need: Self::SIZE as u64, have })?;
@@ -329,6 +363,6 @@ impl<'a, T: Wire> Array<'a, T> {
     /// The values in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + use<'a, T> {
         let whole = *self;
-        (0..whole.len()).map(move |i| whole.at(i).unwrap_or(T::ZERO))
+        whole.bytes.chunks_exact(T::SIZE.max(1)).map(|mut item| T::take(&mut item).unwrap_or(T::ZERO))
     }
 }

@@ -273,7 +273,7 @@ fn replies_are_decoded() {
     let mut input = bytes.as_slice();
     let Ok(Answer::Reply(reply)) = receiver.handle_input(&mut input) else { panic!("a reply") };
     assert_eq!(reply.read::<op::Malloc>(), Ok(Ok(op::MallocReply { device_ptr: 9 })));
-    let too_small = Err(WireError::Short { need: 8, have: 0 });
+    let too_small = Err(WireError::Short { need: 16, have: 8 });
     assert_eq!(reply.read::<op::MemGetInfo>(), too_small, "a reply to something else");
     let Ok(Answer::Reply(reply)) = receiver.handle_input(&mut input) else { panic!("a reply") };
     assert_eq!(reply.read::<op::Malloc>(), Ok(Err(HipError::OUT_OF_MEMORY)));

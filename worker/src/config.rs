@@ -141,6 +141,9 @@ pub struct SessionLimits {
     pub staged_max_bytes: usize,
     /// Bytes of device memory read at a time for a reply.
     pub chunk_bytes: usize,
+    /// Bytes of device memory that are read before the peer has taken them, except for the last chunk: enough to keep a socket
+    /// busy, little enough for the cache and for the others' turns.
+    pub read_ahead_bytes: usize,
     /// Bytes of replies that the peer has not taken, above which the session does nothing more. Binding sets it to the event
     /// loop's limit.
     pub unsent_max_bytes: usize,
@@ -160,7 +163,8 @@ impl Default for SessionLimits {
         Self {
             stage_max_bytes: 64 << 10,
             staged_max_bytes: 8 << 20,
-            chunk_bytes: 256 << 10,
+            chunk_bytes: 128 << 10,
+            read_ahead_bytes: 512 << 10,
             unsent_max_bytes: 4 << 20,
             collect_max_bytes: 1 << 30,
             collect_total_max_bytes: 4 << 30,

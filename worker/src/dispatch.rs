@@ -20,11 +20,11 @@ use std::rc::Rc;
 use hipr_graph::Exec;
 use hipr_io::ConnId;
 use hipr_proto::op::*;
-use hipr_proto::{HipError, HipResult, Wire};
+use hipr_proto::{Class, HipError, HipResult, Wire};
 
 use crate::SessionLimits;
 use crate::device::{Context, Region, WaitFor};
-use crate::session::{NodeWork, Owned};
+use crate::session::{Env, NodeWork, Owned};
 
 pub(crate) use device::Settings;
 pub(crate) use graph::enqueue;
@@ -86,6 +86,25 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// Carries out a request.
+    pub(crate) fn carry_out(
+        &mut self,
+        env: &Env<'_>,
+        op: Opcode,
+        fixed: &[u8],
+        tail: &[u8],
+    ) -> HipResult<Step> {
+        if op.info().is_some_and(|info| info.class != Class::Exempt) {
+            self.owned.open(env.device, env.waker)?;
+            if needs_device(op) {
+                self.owned.context_ref()?.available()?;
+            }
+        }
+        self.reply.clear();
+        self.check_capture(op)?;
+        visit(op, fixed, tail, self).unwrap_or_else(|short| Err(short.into()))
+    }
+
     fn context(&mut self) -> HipResult<&mut dyn Context> {
         self.owned.context()
     }
@@ -169,7 +188,7 @@ macro_rules! routes {
 
 /// Whether an operation is answered with the device's absence on a machine without one. The runtime knows its version and the
 /// texts of errors all the same.
-pub(crate) fn needs_device(op: Opcode) -> bool {
+fn needs_device(op: Opcode) -> bool {
     !matches!(
         op,
         Opcode::RUNTIME_GET_VERSION

@@ -5,6 +5,7 @@
 //! [`Session::turn`].
 
 mod graphs;
+mod handles;
 mod owned;
 mod pools;
 mod state;
@@ -18,13 +19,11 @@ use std::task::Poll;
 
 use hipr_graph::Exec;
 use hipr_io::{Batch, Body, BodyPool, ConnId, Item, Notice, Span};
-use hipr_proto::{
-    Class, HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket, visit,
-};
+use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
 use crate::SessionLimits;
 use crate::device::{Device, Waker};
-use crate::dispatch::{Call, Step, enqueue, needs_device};
+use crate::dispatch::{Call, Step, enqueue};
 use crate::stats::Requests;
 
 pub(crate) use graphs::{GraphTables, KernelNode, NodeWork};
@@ -61,12 +60,14 @@ pub(crate) struct Session {
     owned: Owned,
     queue: VecDeque<Batch>,
     state: State,
-    /// Fixed part and small tail of the request that is being collected, and a reply's fixed part: kept for their memory.
+    /// Fixed part and small tail of a request that did not come whole, and a reply's fixed part: kept for their memory.
     fixed: Vec<u8>,
     tail: Vec<u8>,
     reply: Vec<u8>,
     completed: usize,
     returned: Vec<Batch>,
+    /// Bytes that this turn moved to or from the device.
+    turn_bytes: usize,
     handed_bytes: u64,
     sent_bytes: u64,
     draining: Draining,
@@ -79,8 +80,10 @@ pub(crate) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Draining {
     No,
-    /// The loop is to be asked.
-    Ask,
+    /// The loop is to be asked to say when so many bytes, or fewer, are left.
+    Ask {
+        left_bytes: usize,
+    },
     /// The loop was asked.
     Asked,
 }
@@ -88,6 +91,8 @@ enum Draining {
 impl Session {
     /// Items handled before it is another session's turn.
     const TURN_ITEMS: usize = 4096;
+    /// Bytes given to the device or read from it before it is another session's turn.
+    const TURN_BYTES: usize = 256 << 10;
     /// Nodes of graphs that a stream is given before it is waited for: one small request could stand for any number.
     const REPLAY_MAX: usize = 1 << 16;
 
@@ -104,6 +109,7 @@ impl Session {
             reply: Vec::new(),
             completed: 0,
             returned: Vec::new(),
+            turn_bytes: 0,
             handed_bytes: 0,
             sent_bytes: 0,
             draining: Draining::No,
@@ -130,14 +136,19 @@ impl Session {
 
     /// Works off the queue until there is nothing to do, something has to be waited for, or it is another's turn.
     pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
+        self.turn_bytes = 0;
         for _ in 0..Self::TURN_ITEMS {
+            if self.turn_bytes >= Self::TURN_BYTES {
+                return Turn::More;
+            }
             if let Some(misuse) = self.broken {
                 tracing::error!(conn = %self.conn, %misuse, "a mistake of the worker's: the connection ends");
                 return Turn::Over;
             }
-            if self.is_window_full(env) {
+            let window_bytes = self.window_bytes(env);
+            if self.unsent_bytes() >= window_bytes as u64 {
                 if self.draining == Draining::No {
-                    self.draining = Draining::Ask;
+                    self.draining = Draining::Ask { left_bytes: window_bytes / 2 };
                 }
                 return Turn::Blocked;
             }
@@ -152,19 +163,27 @@ impl Session {
 
     /// What the loop has to know after a turn; `None` if that is nothing.
     pub(crate) fn notice(&mut self, close: bool) -> Option<Notice> {
-        if self.queue.front().is_some_and(Batch::is_empty) {
+        // The bytes that a device did not take yet are still those of the batch at the front.
+        let is_held = matches!(self.state, State::Held { .. });
+        if !is_held && self.queue.front().is_some_and(Batch::is_empty) {
             self.returned.extend(self.queue.pop_front());
         }
         let mut outbox = Outbox::new();
         if self.responder.poll_transmit(&mut outbox) {
             self.handed_bytes += outbox.len_bytes() as u64;
         }
-        let wants_drain = self.draining == Draining::Ask;
-        if wants_drain {
+        let wants_drain = match self.draining {
+            Draining::Ask { left_bytes } => Some(left_bytes),
+            Draining::No | Draining::Asked => None,
+        };
+        if wants_drain.is_some() {
             self.draining = Draining::Asked;
         }
-        let nothing =
-            outbox.is_empty() && self.completed == 0 && self.returned.is_empty() && !wants_drain && !close;
+        let nothing = outbox.is_empty()
+            && self.completed == 0
+            && self.returned.is_empty()
+            && wants_drain.is_none()
+            && !close;
         (!nothing).then(|| Notice {
             outbox: (!outbox.is_empty()).then_some(outbox),
             completed: mem::take(&mut self.completed),
@@ -175,9 +194,17 @@ impl Session {
         })
     }
 
-    fn is_window_full(&self, env: &Env<'_>) -> bool {
-        let unsent = self.handed_bytes.saturating_sub(self.sent_bytes) + self.responder.queued_bytes() as u64;
-        unsent >= env.limits.unsent_max_bytes as u64
+    /// Bytes of replies that the peer has not taken, as far as that is known here.
+    fn unsent_bytes(&self) -> u64 {
+        self.handed_bytes.saturating_sub(self.sent_bytes) + self.responder.queued_bytes() as u64
+    }
+
+    /// Unsent bytes at which nothing more is done. What is read of device memory should still be in the cache when it is sent.
+    fn window_bytes(&self, env: &Env<'_>) -> usize {
+        match self.state {
+            State::Read { .. } => env.limits.read_ahead_bytes.min(env.limits.unsent_max_bytes),
+            _ => env.limits.unsent_max_bytes,
+        }
     }
 
     // ---- steps -------------------------------------------------------------------------------------------------------
@@ -185,15 +212,7 @@ impl Session {
     /// One step. `Ready(false)`: the session is over.
     fn step(&mut self, env: &Env<'_>) -> Poll<bool> {
         match mem::replace(&mut self.state, State::Idle) {
-            State::Idle => match self.next_item() {
-                Some(Item::Request { ticket, op, fixed, tail }) => {
-                    env.requests.count(op, ticket.wants_reply());
-                    return Poll::Ready(self.begin(env, ticket, op, fixed, tail));
-                }
-                // Data without a request: of one that was answered before its tail was over. There is none such.
-                Some(Item::Data { .. }) => {}
-                None => return self.starved(State::Idle),
-            },
+            State::Idle => return self.next_request(env),
             State::Wait { ticket, wait } => match self.poll_wait(env, &wait) {
                 Poll::Pending => {
                     self.state = State::Wait { ticket, wait };
@@ -232,7 +251,7 @@ impl Session {
             state => match self.next_item() {
                 Some(Item::Data { span, last }) => {
                     let Some(batch) = self.queue.pop_front() else { return Poll::Ready(true) };
-                    self.handle_data(env, state, batch.data(span), last);
+                    self.handle_data(env, state, batch.bytes(span), last);
                     self.queue.push_front(batch);
                 }
                 // The next request although the tail is not over: the loop does not do that.
@@ -241,6 +260,19 @@ impl Session {
             },
         }
         Poll::Ready(true)
+    }
+
+    /// Starts the next request, if there is one.
+    fn next_request(&mut self, env: &Env<'_>) -> Poll<bool> {
+        match self.next_item() {
+            Some(Item::Request { ticket, fixed, tail, follows }) => {
+                env.requests.count(ticket.op(), ticket.wants_reply());
+                Poll::Ready(self.begin(env, ticket, fixed, tail, follows))
+            }
+            // Data without a request: of one that was answered before its tail was over. There is none such.
+            Some(Item::Data { .. }) => Poll::Ready(true),
+            None => self.starved(State::Idle),
+        }
     }
 
     /// Takes the next item; its bytes are those of the batch at the front until the next call.
@@ -262,22 +294,32 @@ impl Session {
         Poll::Pending
     }
 
-    /// Starts a request. `false`: the session is over.
-    fn begin(&mut self, env: &Env<'_>, ticket: Ticket, op: Opcode, fixed: Span, tail: u64) -> bool {
+    /// Starts a request, of whose tail `follows` bytes are still to come. `false`: the session is over.
+    fn begin(&mut self, env: &Env<'_>, ticket: Ticket, fixed: Span, tail: Span, follows: u64) -> bool {
         if let Some(error) = self.responder.admit(&ticket) {
-            self.fail(ticket, error, tail > 0);
+            self.fail(ticket, error, follows > 0);
             return true;
         }
         let Some(batch) = self.queue.front() else { return false };
-        self.fixed.clear();
-        self.fixed.extend_from_slice(batch.fixed(fixed));
-        if tail > 0 && op.info().is_some_and(|info| info.request.tail == Tail::Small) {
+        let (op, fixed, tail) = (ticket.op(), batch.bytes(fixed), batch.bytes(tail));
+        if follows > 0 && op.info().is_some_and(|info| info.request.tail == Tail::Small) {
+            copy_into(&mut self.fixed, fixed);
             self.tail.clear();
             self.state = State::Small { ticket };
             return true;
         }
-        let step = self.call(env, op, None, &[]);
-        self.go_on(env, ticket, step, tail)
+        let mut call = Call {
+            owned: &mut self.owned,
+            reply: &mut self.reply,
+            collected: None,
+            limits: env.limits,
+            conn: self.conn,
+        };
+        let step = call.carry_out(env, op, fixed, tail);
+        if matches!(step, Ok(Step::Collect)) {
+            copy_into(&mut self.fixed, fixed);
+        }
+        self.go_on(env, ticket, step, follows)
     }
 
     /// Carries out the request whose fixed part is in `self.fixed`.
@@ -288,17 +330,9 @@ impl Session {
         collected: Option<Vec<u8>>,
         tail: &[u8],
     ) -> HipResult<Step> {
-        if op.info().is_some_and(|info| info.class != Class::Exempt) {
-            self.owned.open(env.device, env.waker)?;
-            if needs_device(op) {
-                self.owned.context_ref()?.available()?;
-            }
-        }
-        self.reply.clear();
         let (owned, reply) = (&mut self.owned, &mut self.reply);
         let mut call = Call { owned, reply, collected, limits: env.limits, conn: self.conn };
-        call.check_capture(op)?;
-        visit(op, &self.fixed, tail, &mut call).unwrap_or_else(|short| Err(short.into()))
+        call.carry_out(env, op, &self.fixed, tail)
     }
 
     /// Does what a request's function said is left to do; `tail` bytes of it are still to come.
@@ -335,8 +369,9 @@ impl Session {
             }
             // The layouts of all others have no bulk tail.
             Step::Reply => {
-                let outcome = Outcome::ok_raw(&self.reply);
-                self.complete(ticket, outcome);
+                self.completed += 1;
+                let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
+                self.broken = self.broken.or(done.err());
                 return true;
             }
             Step::List(tail) => {
@@ -412,7 +447,7 @@ impl Session {
 
     /// Gives the device the bytes of `span`, in the batch at the front, from `from` on.
     fn write_bytes(&mut self, mut write: Write, span: Span, mut from: usize, last: bool) -> Poll<()> {
-        let bytes = self.queue.front().map_or(&[][..], |batch| batch.data(span));
+        let bytes = self.queue.front().map_or(&[][..], |batch| batch.bytes(span));
         while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
             let Write { dst, offset, stream, .. } = write;
             let taken = match self.owned.context() {
@@ -423,6 +458,7 @@ impl Session {
                 Poll::Ready(Ok(len)) => {
                     from += len;
                     write.offset += len as u64;
+                    self.turn_bytes += len;
                 }
                 Poll::Ready(Err(error)) => {
                     self.fail(write.ticket, error, !last);
@@ -511,4 +547,10 @@ impl Session {
         self.completed += 1;
         self.broken = self.broken.or(self.responder.complete(ticket, outcome).err());
     }
+}
+
+/// Replaces what is in `vec` and keeps its memory.
+fn copy_into(vec: &mut Vec<u8>, bytes: &[u8]) {
+    vec.clear();
+    vec.extend_from_slice(bytes);
 }

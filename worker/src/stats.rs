@@ -22,7 +22,7 @@ impl Default for Requests {
 
 impl Requests {
     fn row(&self, op: Opcode) -> Option<&AtomicU64> {
-        self.by_op.get(OPS.binary_search_by_key(&op.0, |info| info.code.0).ok()?)
+        self.by_op.get(op.row()?)
     }
 
     pub(crate) fn count(&self, op: Opcode, wants_reply: bool) {

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use hipr_proto::op::*;
 use hipr_proto::{Answered, HipError, HipResult, Wire};
+use hipr_worker::device::script::Fault;
 
 const INVALID: HipResult<()> = Err(HipError::INVALID_VALUE);
 
@@ -24,7 +25,21 @@ fn bytes_come_back_as_they_went() {
     let len = 10 << 20;
     let ptr = a.malloc(len);
     a.d2h(ptr, len, 0).unwrap();
-    assert_eq!(script.calls("read") - read, 40, "256 KiB at a time");
+    assert_eq!(script.calls("read") - read, 80, "128 KiB at a time");
+}
+
+#[test]
+fn bytes_that_a_device_does_not_take_at_once_are_kept() {
+    let (worker, script) = scripted(|_| {});
+    let mut a = Peer::hello(worker.local_addr());
+    for (nth, len) in [(0, 1000), (1, 1 << 20)] {
+        let bytes = pattern(len, 5);
+        let ptr = a.malloc(len as u64);
+        script.plan(0, "poll_write", nth, Fault::Slow(3));
+        a.h2d(ptr, &bytes, 0);
+        assert_eq!(a.call(&DeviceSynchronize {}), Ok(()));
+        assert_eq!(a.d2h(ptr, len as u64, 0).unwrap(), bytes, "{len}");
+    }
 }
 
 #[test]

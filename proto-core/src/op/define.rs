@@ -22,12 +22,17 @@ macro_rules! layout {
             ]);
             const ZERO: Self = Self { $($field: <$t as $crate::wire::Wire>::ZERO),* };
 
-            fn put(&self, _out: &mut impl $crate::wire::Sink) {
-                $($crate::wire::Wire::put(&self.$field, _out);)*
+            #[inline]
+            fn put(&self, out: &mut impl $crate::wire::Sink) {
+                let mut _fields = $crate::wire::Packed::<{ <Self as $crate::wire::Wire>::SIZE }>::new();
+                $($crate::wire::Wire::put(&self.$field, &mut _fields);)*
+                $crate::wire::Sink::put_bytes(out, _fields.as_bytes());
             }
 
-            fn take(_input: &mut &[u8]) -> Result<Self, $crate::wire::WireError> {
-                Ok(Self { $($field: $crate::wire::Wire::take(_input)?),* })
+            #[inline]
+            fn take(input: &mut &[u8]) -> Result<Self, $crate::wire::WireError> {
+                let mut _fields: &[u8] = $crate::wire::split(input, <Self as $crate::wire::Wire>::SIZE)?;
+                Ok(Self { $($field: $crate::wire::Wire::take(&mut _fields)?),* })
             }
         }
     };

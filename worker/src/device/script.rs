@@ -275,7 +275,7 @@ impl State {
 }
 
 /// Methods that are called as often as a transfer has pieces.
-const PIECES: [&str; 3] = ["poll_ready", "write", "read"];
+const PIECES: [&str; 4] = ["poll_ready", "poll_write", "write", "read"];
 
 impl std::fmt::Debug for Script {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -4,11 +4,14 @@
 use std::rc::Rc;
 
 use hipr_proto::op::{LaunchArgs, LaunchKernel, LaunchMode, Param};
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{HipError, HipResult, Wire};
 
 use super::{Call, Step};
 use crate::device::{Args, FunctionInfo, Launch};
 use crate::session::{KernelNode, NodeWork};
+
+/// Arguments of a launch that are looked at without an allocation.
+const TABLE_LEN: usize = 16;
 
 /// HIP API: hipModuleLaunchKernel, hipModuleLaunchCooperativeKernel, hipExtModuleLaunchKernel.
 pub(super) fn launch(
@@ -28,12 +31,23 @@ pub(super) fn launch(
         return Err(HipError::INVALID_CONFIGURATION);
     }
     let args = LaunchArgs::parse(r, tail)?;
-    let table: Vec<Param>;
+    let mut table = [Param::ZERO; TABLE_LEN];
+    let longer: Vec<Param>;
     let args = match args.mode() {
         LaunchMode::Params => {
-            table = args.params().iter().collect();
-            check_table(&function.info, &table)?;
-            Args::Params { table: &table, data: args.data() }
+            let params = args.params();
+            let table = match table.get_mut(..params.len()) {
+                Some(table) => {
+                    table.iter_mut().zip(params.iter()).for_each(|(to, param)| *to = param);
+                    &*table
+                }
+                None => {
+                    longer = params.iter().collect();
+                    &longer
+                }
+            };
+            check_table(&function.info, table)?;
+            Args::Params { table, data: args.data() }
         }
         LaunchMode::Flat => Args::Flat(check_flat(&function.info, args.flat())?),
     };

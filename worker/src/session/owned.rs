@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hipr_io::ConnId;
 use hipr_proto::{HipError, HipResult};
 
+use super::handles::{HandleMap, HandleSet};
 use crate::device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
 use crate::dispatch::Settings;
 use crate::session::GraphTables;
@@ -58,11 +59,11 @@ pub(crate) struct Function {
 pub(crate) struct Owned {
     context: Option<Box<dyn Context>>,
     allocations: BTreeMap<u64, Allocation>,
-    streams: BTreeSet<u64>,
-    events: BTreeSet<u64>,
+    streams: HandleSet,
+    events: HandleSet,
     /// Modules, with the bytes that their code objects occupy.
     modules: BTreeMap<u64, u64>,
-    functions: BTreeMap<u64, Function>,
+    functions: HandleMap<Function>,
     pools: Pools,
     /// Registered memory of the client's process: its address there, to its length and what stands for it here.
     registered: BTreeMap<u64, (u64, u64)>,

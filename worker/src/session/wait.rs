@@ -91,6 +91,7 @@ impl Session {
                 bytes.fill(0);
             }
         });
+        self.turn_bytes += len;
         if let Some(error) = failed {
             tracing::warn!(conn = %self.conn, %error, "device memory cannot be read");
             self.responder.keep(error);

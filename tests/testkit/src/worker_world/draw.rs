@@ -79,6 +79,7 @@ impl Plan {
         if plan.session.chunk_bytes == 1 {
             plan.session.chunk_bytes += (tail_max_bytes / 100) as usize;
         }
+        plan.session.read_ahead_bytes = 2 * plan.session.chunk_bytes;
         let waits = Waits::new(&plan.io, clock);
         let count = *choices.pick(&[1, 1, 2, 3, 5]).unwrap_or(&1);
         for _ in 0..count {

@@ -176,7 +176,7 @@ impl EventLoop {
             conn.load.unsent_bytes -= n;
             moved |= n > 0;
         }
-        conn.link.report_drain(&self.config, sink);
+        conn.link.report_drain(sink);
         match conn.link.finish(self.now_ms) {
             Finish::No => {}
             Finish::HalfClose => {

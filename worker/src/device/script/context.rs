@@ -366,6 +366,17 @@ impl Context for ScriptContext {
         self.poll("poll_ready", WaitFor::Stream(stream), |_| ()).map(drop)
     }
 
+    fn poll_write(
+        &mut self,
+        dst: &Region,
+        offset: u64,
+        bytes: &[u8],
+        _stream: u64,
+    ) -> Poll<HipResult<usize>> {
+        let taken = self.script.enter_wait(self.id, "poll_write", |_| false).map_ok(drop);
+        taken.map_ok(|()| self.write(dst, offset, bytes).map(|()| bytes.len())).map(Result::flatten)
+    }
+
     fn write(&mut self, dst: &Region, offset: u64, bytes: &[u8]) -> HipResult<()> {
         self.enter("write", |state| state.write(dst, offset, bytes))
     }
