@@ -24,6 +24,9 @@ pub struct Config {
     pub linger_ms: u64,
     /// Bytes read from one connection before it is another's turn.
     pub turn_max_bytes: usize,
+    /// Bytes read from all connections before the handler gets its turn: what it is given should still be in the cache, and
+    /// nobody waits for more.
+    pub turn_total_max_bytes: usize,
 }
 
 impl Config {
@@ -45,6 +48,7 @@ impl Default for Config {
             mid_message_timeout_ms: 10_000,
             linger_ms: 5_000,
             turn_max_bytes: 256 << 10,
+            turn_total_max_bytes: 1 << 20,
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct Loop {
     pool: Pool,
     /// The buffer that sockets are read into.
     buffer: Vec<u8>,
+    /// Bytes that this turn read.
+    turn_bytes: usize,
     started: Instant,
     now_ms: u64,
     next_sweep_ms: u64,
@@ -117,6 +119,7 @@ impl Loop {
             ready: Vec::new(),
             pool,
             buffer,
+            turn_bytes: 0,
             started: Instant::now(),
             now_ms: 0,
             next_sweep_ms: 0,
@@ -171,9 +174,19 @@ impl Loop {
             }
             self.accept();
             std::mem::swap(&mut self.ready, &mut ready);
-            for id in ready.drain(..) {
-                self.pump(id, &mut |event| turns.handle_event(event));
+            self.turn_bytes = 0;
+            let mut pumped = 0;
+            for id in &ready {
+                if self.turn_bytes >= self.config.turn_total_max_bytes {
+                    break;
+                }
+                self.pump(*id, &mut |event| turns.handle_event(event));
+                pumped += 1;
             }
+            // Those that were left out come first in the next turn.
+            ready.drain(..pumped);
+            ready.append(&mut self.ready);
+            std::mem::swap(&mut self.ready, &mut ready);
             turns.turn();
             self.mailbox.take(&mut notices);
             for notice in notices.drain(..) {
@@ -289,6 +302,7 @@ impl Loop {
                 }
                 Ok(n) => {
                     budget = budget.saturating_sub(n);
+                    self.turn_bytes += n;
                     // Fewer bytes than wanted are all there are, and more will be an event (epoll(7), edge-triggered).
                     conn.readable = n == want || conn.read_closed;
                     let (now_ms, pool, stats) = (self.now_ms, &mut self.pool, &*self.stats);
