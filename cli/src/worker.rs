@@ -7,13 +7,13 @@ mod supervisor;
 
 use clap::{Args, ValueEnum};
 use hipr_worker::device::{self, Device, DeviceChoice, DeviceKind, null::Null};
-use hipr_worker::{Config, DEFAULT_PORT, DispatchOn, Io};
+use hipr_worker::{Address, Config, DispatchOn, Io};
 use limits::Limits;
 pub(crate) use limits::Size;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::convert::Infallible;
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -25,9 +25,9 @@ use tracing::info;
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct Worker {
-    /// Address and port to listen on; port 0 takes a free one.
-    #[arg(long, value_name = "ADDR:PORT", default_value_t = format!("127.0.0.1:{DEFAULT_PORT}"))]
-    listen: String,
+    /// Where to listen: ADDR:PORT, of which port 0 takes a free one, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS", default_value_t = Address::new("127.0.0.1"), value_parser = address)]
+    listen: Address,
     /// Event loop: mio, uring, or auto (io_uring where it can be had).
     #[arg(long, value_name = "LOOP", default_value_t = Io::Auto)]
     io: Io,
@@ -62,6 +62,10 @@ enum Isolation {
     Process,
     /// All are in one process.
     None,
+}
+
+fn address(text: &str) -> Result<Address, Infallible> {
+    Ok(Address::new(text))
 }
 
 impl Worker {
@@ -100,14 +104,14 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         Isolation::None => {
             let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
             let worker = hipr_worker::Worker::bind(options.config(device)).map_err(|why| why.to_string())?;
-            announce(worker.local_addr());
+            announce(&worker.local_addr());
             serve(worker)
         }
     }
 }
 
 /// On standard output, for whoever started us with port 0 and has to know the port.
-fn announce(local_addr: SocketAddr) {
+fn announce(local_addr: &Address) {
     println!("listening on {local_addr}");
 }
 
@@ -165,7 +169,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     let sessions_max = plan.sessions_max;
     let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;
     let local_addr = supervisor.local_addr();
-    announce(local_addr);
+    announce(&local_addr);
     info!(%local_addr, device = kind.name(), sessions_max, "serving, with a process for each session");
     supervisor.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
 }

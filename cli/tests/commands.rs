@@ -61,7 +61,8 @@ fn users_mistakes_get_one_clear_line() {
         (vec!["run", "--", "/nonexistent/program"], "/nonexistent/program"),
         (vec!["info", "--worker", &address], address.as_str()),
         (vec!["worker", "--device", "toaster"], "toaster"),
-        (vec!["worker", "--listen", "nowhere"], "nowhere"),
+        (vec!["worker", "--listen", "unix:/nowhere/socket"], "/nowhere/socket"),
+        (vec!["info", "--worker", "unix:/nowhere/socket"], "/nowhere/socket"),
         (vec!["worker", "--io", "steam"], "steam"),
         (vec!["worker", "--dispatch", "somewhere"], "somewhere"),
     ] {
@@ -80,6 +81,31 @@ fn a_taken_port_is_said() {
     let output = hipr(&["worker", "--listen", &address]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains(&address), "{}", stderr(&output));
+}
+
+#[test]
+fn a_unix_socket_serves_and_is_left_to_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("worker");
+    let address = format!("unix:{}", path.display());
+    for isolation in ["none", "process"] {
+        let options = ["--device", "sim", "--isolate", isolation, "--listen", &address];
+        let mut worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+        assert_eq!(worker.listens_at().to_string(), address);
+        let info = hipr(&["info", "--worker", &address]);
+        assert!(stdout(&info).contains("MI300X"), "{isolation}: {}", stderr(&info));
+        let second = hipr(&["worker", "--device", "null", "--listen", &address]);
+        assert_eq!(second.status.code(), Some(1));
+        assert!(stderr(&second).contains(&address), "{}", stderr(&second));
+        // The file of a worker that was killed is no obstacle for the next.
+        worker.kill();
+        assert!(path.exists());
+        let mut worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+        assert!(hipr(&["info", "--worker", &address]).status.success());
+        worker.terminate();
+        worker.wait();
+        assert!(!path.exists(), "a worker that ends in order takes its socket along");
+    }
 }
 
 #[test]

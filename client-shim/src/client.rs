@@ -19,12 +19,13 @@
 mod connection;
 mod flusher;
 mod replies;
-mod socket;
 mod stats;
+mod transport;
 
 use std::env;
 use std::fmt;
 
+use hipr_io::Address;
 use hipr_proto::HipError;
 
 pub use connection::{Connection, Extra};
@@ -33,23 +34,14 @@ pub use stats::Stats;
 
 pub use hipr_proto::DEFAULT_PORT;
 
-/// Where the worker is: `host:port`.
+/// Where the worker is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkerAddress(String);
+pub struct WorkerAddress(Address);
 
 impl WorkerAddress {
-    /// The address `text` says, `host` or `host:port`; [`DEFAULT_PORT`] where it says none.
+    /// The address `text` says: `host`, `host:port` or `unix:/path`; [`DEFAULT_PORT`] where it says none.
     pub fn new(text: &str) -> Self {
-        let text = text.trim();
-        // An IPv6 address with a port is written in brackets.
-        let bare_v6 = text.parse::<std::net::Ipv6Addr>().is_ok();
-        if bare_v6 {
-            Self(format!("[{text}]:{DEFAULT_PORT}"))
-        } else if text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
-            Self(text.to_owned())
-        } else {
-            Self(format!("{text}:{DEFAULT_PORT}"))
-        }
+        Self(Address::new(text))
     }
 
     /// What the environment says: `HIPR_WORKER`, else `TF_WORKER_HOST` and `TF_WORKER_PORT`, else this machine.
@@ -63,22 +55,27 @@ impl WorkerAddress {
             return Self::new(&worker);
         }
         let host = host.as_deref().unwrap_or("127.0.0.1").trim();
-        match port {
-            Some(port) if host.contains(':') => Self(format!("[{host}]:{}", port.trim())),
-            Some(port) => Self(format!("{host}:{}", port.trim())),
-            None => Self::new(host),
-        }
+        Self(Address::Tcp(match port {
+            Some(port) if host.contains(':') => format!("[{host}]:{}", port.trim()),
+            Some(port) => format!("{host}:{}", port.trim()),
+            None => return Self::new(host),
+        }))
     }
 
-    /// `host:port`.
-    pub fn as_str(&self) -> &str {
+    fn address(&self) -> &Address {
         &self.0
     }
 }
 
 impl fmt::Display for WorkerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        self.0.fmt(f)
+    }
+}
+
+impl From<Address> for WorkerAddress {
+    fn from(address: Address) -> Self {
+        Self(address)
     }
 }
 
@@ -143,22 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn addresses_get_the_default_port() {
-        for (given, meant) in [
-            ("worker", "worker:18515"),
-            ("worker:1", "worker:1"),
-            ("10.0.0.1", "10.0.0.1:18515"),
-            ("::1", "[::1]:18515"),
-            ("[::1]:7", "[::1]:7"),
-        ] {
-            assert_eq!(WorkerAddress::new(given).as_str(), meant);
-        }
-    }
-
-    #[test]
     fn the_environment_has_an_order() {
-        let choose = |a, b, c| WorkerAddress::choose(a, b, c).0;
+        let choose = |a, b, c| WorkerAddress::choose(a, b, c).to_string();
         assert_eq!(choose(text("a:1"), text("b"), text("2")), "a:1");
+        assert_eq!(choose(text("unix:/a"), text("b"), text("2")), "unix:/a");
         assert_eq!(choose(None, text("b"), text("2")), "b:2");
         assert_eq!(choose(None, text("b"), None), "b:18515");
         assert_eq!(choose(None, None, text("2")), "127.0.0.1:2");

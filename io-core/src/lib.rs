@@ -13,7 +13,7 @@
 //! the loop stops reading that socket, and TCP pushes back.
 //!
 //! Loops are interchangeable. A loop crate has
-//! `Loop::new(listener, Config, Arc<Stats>) -> io::Result<Loop>`, `Loop::mailbox() -> Arc<Mailbox>` and
+//! `Loop::new(Listener, Config, Arc<Stats>) -> io::Result<Loop>`, `Loop::for_connection(Stream, …)`, `Loop::mailbox() -> Arc<Mailbox>` and
 //! `Loop::run(self, handler: impl Handler) -> io::Result<()>`, and uses [`Link`] for everything that is not a socket.
 //!
 //! One turn of a loop: wait for sockets, unless there is something to do ([`Turns::is_idle`], [`Mailbox::prepare_sleep`]); read,
@@ -22,20 +22,24 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod batch;
 mod body;
 mod config;
 mod handler;
 mod link;
+mod listener;
 mod mailbox;
 mod slots;
 mod stats;
 
+pub use address::{Address, Peer};
 pub use batch::{Batch, Item, Pool, Span};
 pub use body::{Body, BodyPool};
 pub use config::Config;
 pub use handler::{Handler, Turns};
 pub use link::{Applied, Finish, Link};
+pub use listener::{Listener, SocketFile, Stream};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};
 pub use slots::Slots;
 pub use stats::{Stats, StatsSnapshot};

@@ -3,7 +3,7 @@ use std::mem;
 
 use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
 
-use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Pool, Stats};
+use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
 
 /// One connection without its socket: everything that a loop of any kind does the same way. Bytes in become events, notices
 /// become bytes out, and the limits of [`Config`] say when to read and when to give up.
@@ -12,7 +12,7 @@ use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Pool, Stats};
 #[derive(Debug)]
 pub struct Link {
     conn: ConnId,
-    peer: std::net::SocketAddr,
+    peer: Peer,
     receiver: Receiver,
     /// Bytes that were read but not parsed, because too many requests were open.
     stash: Vec<u8>,
@@ -59,7 +59,7 @@ pub struct Applied {
 
 impl Link {
     /// A connection that was just opened.
-    pub fn new(conn: ConnId, peer: std::net::SocketAddr, config: &Config, now_ms: u64) -> Self {
+    pub fn new(conn: ConnId, peer: Peer, config: &Config, now_ms: u64) -> Self {
         Self {
             conn,
             peer,
@@ -88,7 +88,7 @@ impl Link {
     }
 
     /// The other end.
-    pub fn peer(&self) -> std::net::SocketAddr {
+    pub fn peer(&self) -> Peer {
         self.peer
     }
 

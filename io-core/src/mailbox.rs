@@ -1,11 +1,10 @@
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{Fatal, Outbox};
 
-use crate::{Batch, Body};
+use crate::{Batch, Body, Peer};
 
 /// Names a connection for as long as the loop runs: a slot, and how often the slot was used before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,7 +85,7 @@ pub enum Event {
         /// The connection.
         conn: ConnId,
         /// Who it is.
-        peer: SocketAddr,
+        peer: Peer,
     },
     /// A connection said something.
     Batch {

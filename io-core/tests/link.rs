@@ -1,6 +1,8 @@
 //! A connection without a socket: bytes and a clock of the test's own.
 
-use hipr_io::{Batch, Body, Config, ConnId, End, Event, Finish, Item, Link, Notice, Pool, Slots, Stats};
+use hipr_io::{
+    Batch, Body, Config, ConnId, End, Event, Finish, Item, Link, Notice, Peer, Pool, Slots, Stats,
+};
 use hipr_proto::{
     FLAG_NO_REPLY, Fatal, Header, Limits, Opcode, Outbox, Outcome, Responder, Ticket, Wire,
     op::{Malloc, Memcpy, kind},
@@ -24,7 +26,7 @@ fn id() -> ConnId {
 impl Rig {
     fn new(config: Config) -> Self {
         let mut pool = Pool::default();
-        let link = Link::new(id(), ([127, 0, 0, 1], 1).into(), &config, 0);
+        let link = Link::new(id(), Peer::Local, &config, 0);
         let buffer = pool.buffer();
         Self { link, config, pool, stats: Stats::default(), buffer, events: Vec::new(), now_ms: 0 }
     }
@@ -165,7 +167,7 @@ fn above_the_common_limit_a_connection_reads_little_and_only_if_it_has_nothing_i
     let mut rig = Rig::new(Config { in_flight_total_max_bytes: 40_000, ..Config::default() });
     rig.read(&copy(50_000)).unwrap();
     assert_eq!(rig.wants_read(), 0);
-    let other = Link::new(id(), ([127, 0, 0, 1], 2).into(), &rig.config, 0);
+    let other = Link::new(id(), Peer::Local, &rig.config, 0);
     assert_eq!(other.wants_read(&rig.config, &rig.pool), Config::SMALL_READ_BYTES);
 }
 

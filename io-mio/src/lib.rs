@@ -7,21 +7,22 @@
 #![forbid(unsafe_code)]
 
 mod listen;
+mod stream;
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hipr_io::{
-    Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Pool, Slots, Stats, Turns,
+    Config, ConnId, End, Event, Finish, Handler, Link, Listener, Mailbox, Notice, Peer, Pool, Slots, Stats,
+    Turns,
 };
-use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::{debug, info};
 
 pub use crate::listen::Listen;
-use crate::listen::tune;
+pub use crate::stream::Stream;
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
@@ -30,7 +31,7 @@ const SLICES: usize = 64;
 
 struct Conn {
     link: Link,
-    stream: TcpStream,
+    stream: Stream,
     readable: bool,
     writable: bool,
     /// The peer writes no more; its end is read after what it wrote.
@@ -74,10 +75,8 @@ impl Loop {
     ///
     /// # Errors
     /// Those of the system: no descriptors for the poll.
-    pub fn new(listener: TcpListener, config: Config, stats: Arc<Stats>) -> io::Result<Self> {
+    pub fn new(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Result<Self> {
         let mut event_loop = Self::empty(config, stats)?;
-        listener.set_nonblocking(true)?;
-        let listener = mio::net::TcpListener::from_std(listener);
         event_loop.listen = Some(Listen::new(listener, event_loop.poll.registry(), LISTENER)?);
         Ok(event_loop)
     }
@@ -86,16 +85,11 @@ impl Loop {
     ///
     /// # Errors
     /// Those of the system, for example [`ErrorKind::NotConnected`] for a peer that has gone already.
-    pub fn for_connection(
-        stream: std::net::TcpStream,
-        config: Config,
-        stats: Arc<Stats>,
-    ) -> io::Result<Self> {
+    pub fn for_connection(stream: hipr_io::Stream, config: Config, stats: Arc<Stats>) -> io::Result<Self> {
         let mut event_loop = Self::empty(config, stats)?;
-        stream.set_nonblocking(true)?;
-        let peer = stream.peer_addr()?;
-        let stream = TcpStream::from_std(stream);
-        tune(&stream, peer);
+        let peer = stream.peer()?;
+        let stream = Stream::new(stream)?;
+        stream.tune(peer);
         event_loop.admit(stream, peer)?;
         Ok(event_loop)
     }
@@ -162,7 +156,7 @@ impl Loop {
                         if let Some(conn) = id.and_then(|id| self.conns.get_mut(id)) {
                             conn.readable |= event.is_readable() || event.is_read_closed();
                             conn.writable |= event.is_writable();
-                            conn.reset |= event.is_error() || event.is_write_closed();
+                            conn.reset |= conn.stream.is_reset(event);
                             if event.is_read_closed() {
                                 conn.read_closed = true;
                                 conn.link.handle_peer_closed(self.now_ms);
@@ -233,7 +227,7 @@ impl Loop {
     }
 
     /// A connection more.
-    fn admit(&mut self, mut stream: TcpStream, peer: SocketAddr) -> io::Result<()> {
+    fn admit(&mut self, mut stream: Stream, peer: Peer) -> io::Result<()> {
         let (poll, config, now_ms) = (&self.poll, &self.config, self.now_ms);
         let mut registered = Ok(());
         let id = self.conns.insert(|id| {

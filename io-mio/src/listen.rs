@@ -1,29 +1,52 @@
 //! The listening socket, and what to do when the system has no descriptor left.
 
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::Arc;
 
-use mio::net::{TcpListener, TcpStream};
+use hipr_io::{Listener, Peer, SocketFile};
+use mio::net::{TcpListener, UnixListener};
 use mio::{Interest, Registry, Token};
-use socket2::{SockRef, TcpKeepalive};
+use socket2::SockRef;
 use tracing::{debug, warn};
+
+use crate::Stream;
 
 /// How long to wait before the next try after the system refused a descriptor.
 const BACK_OFF_MS: u64 = 100;
-/// When a silent peer is asked whether it is still there, and how often.
-const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
-const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 /// Connections that may wait to be accepted; the system may allow fewer.
 const BACKLOG: i32 = 4096;
 /// Connections accepted before the others get their turn.
 const TURN: u32 = 256;
 
+/// The socket.
+#[derive(Debug)]
+enum Door {
+    Tcp(TcpListener),
+    Unix {
+        listener: UnixListener,
+        /// Goes when nobody listens any more.
+        _file: Arc<SocketFile>,
+    },
+}
+
+impl Door {
+    fn accept(&self) -> io::Result<(Stream, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                listener.accept().map(|(stream, peer)| (Stream::Tcp(stream), Peer::Tcp(peer)))
+            }
+            Self::Unix { listener, .. } => {
+                listener.accept().map(|(stream, _)| (Stream::Unix(stream), Peer::Local))
+            }
+        }
+    }
+}
+
 /// A listening socket in a poll, edge-triggered: accepts until there is nothing to accept, and waits when the system has no
 /// descriptor. Times are milliseconds of any clock that only goes forward.
 #[derive(Debug)]
 pub struct Listen {
-    listener: TcpListener,
+    door: Door,
     readable: bool,
     /// The next try after a refusal.
     retry_ms: Option<u64>,
@@ -37,10 +60,23 @@ impl Listen {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn new(mut listener: TcpListener, registry: &Registry, token: Token) -> io::Result<Self> {
-        SockRef::from(&listener).listen(BACKLOG)?;
-        registry.register(&mut listener, token, Interest::READABLE)?;
-        Ok(Self { listener, readable: true, retry_ms: None, left: TURN, refused: false })
+    pub fn new(listener: Listener, registry: &Registry, token: Token) -> io::Result<Self> {
+        let door = match listener {
+            Listener::Tcp(listener) => {
+                SockRef::from(&listener).listen(BACKLOG)?;
+                listener.set_nonblocking(true)?;
+                let mut listener = TcpListener::from_std(listener);
+                registry.register(&mut listener, token, Interest::READABLE)?;
+                Door::Tcp(listener)
+            }
+            Listener::Unix(listener, file) => {
+                listener.set_nonblocking(true)?;
+                let mut listener = UnixListener::from_std(listener);
+                registry.register(&mut listener, token, Interest::READABLE)?;
+                Door::Unix { listener, _file: file }
+            }
+        };
+        Ok(Self { door, readable: true, retry_ms: None, left: TURN, refused: false })
     }
 
     /// The poll says that it can be read.
@@ -64,7 +100,7 @@ impl Listen {
     }
 
     /// The next connection; `None` when there is none, or enough for this turn.
-    pub fn accept(&mut self, now_ms: u64) -> Option<(TcpStream, SocketAddr)> {
+    pub fn accept(&mut self, now_ms: u64) -> Option<(Stream, Peer)> {
         while self.is_ready(now_ms) {
             if self.left == 0 {
                 self.left = TURN;
@@ -72,10 +108,10 @@ impl Listen {
             }
             self.left -= 1;
             self.retry_ms = None;
-            match self.listener.accept() {
+            match self.door.accept() {
                 Ok((stream, peer)) => {
                     self.refused = false;
-                    tune(&stream, peer);
+                    stream.tune(peer);
                     return Some((stream, peer));
                 }
                 Err(why) if why.kind() == ErrorKind::WouldBlock => self.readable = false,
@@ -104,15 +140,4 @@ fn is_per_connection(why: &io::Error) -> bool {
             | ErrorKind::ConnectionReset
             | ErrorKind::ConnectionRefused
     )
-}
-
-/// Replies leave at once, and a peer whose machine is gone is noticed.
-pub(crate) fn tune(stream: &TcpStream, peer: SocketAddr) {
-    if let Err(why) = stream.set_nodelay(true) {
-        debug!(%peer, %why, "TCP_NODELAY");
-    }
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
-    if let Err(why) = SockRef::from(stream).set_tcp_keepalive(&keepalive) {
-        debug!(%peer, %why, "SO_KEEPALIVE");
-    }
 }

@@ -8,10 +8,9 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use hipr_io::{Config, Handler, Mailbox, Stats};
+use hipr_io::{Config, Handler, Listener, Mailbox, Stats, Stream};
 
 /// The loop. There is no value of this type yet.
 #[derive(Debug)]
@@ -22,7 +21,7 @@ impl Loop {
     ///
     /// # Errors
     /// Always [`io::ErrorKind::Unsupported`]: the loop is not built yet.
-    pub fn new(_listener: TcpListener, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
+    pub fn new(_listener: Listener, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
         Err(not_built())
     }
 
@@ -30,7 +29,7 @@ impl Loop {
     ///
     /// # Errors
     /// As [`Loop::new`].
-    pub fn for_connection(_stream: TcpStream, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
+    pub fn for_connection(_stream: Stream, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
         Err(not_built())
     }
 
@@ -58,7 +57,7 @@ mod tests {
 
     #[test]
     fn it_says_that_it_is_not_built() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = Listener::bind(&"127.0.0.1:0".into()).unwrap();
         let error = Loop::new(listener, Config::default(), Arc::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);
         assert!(error.to_string().contains("not built yet"));

@@ -1,6 +1,7 @@
 //! A worker in a process of its own, whose memory can be watched.
 
 use crate::library;
+use hipr_worker::Address;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -12,7 +13,7 @@ use tempfile::NamedTempFile;
 /// `hipr worker`; killed when dropped.
 pub struct WorkerProcess {
     child: Child,
-    address: SocketAddr,
+    address: Address,
     log: Option<NamedTempFile>,
 }
 
@@ -36,7 +37,7 @@ impl WorkerProcess {
     /// kept apart as `--isolate` says.
     pub fn start_in_front(hipr: &Path, back: &Self, isolation: &str) -> Self {
         let mut command = Command::new(hipr);
-        command.env("HIPR_WORKER", back.address().to_string());
+        command.env("HIPR_WORKER", back.listens_at().to_string());
         let library = library();
         let library = library.to_str().expect("a path that is text");
         let options = ["--device", "hip", "--hip-library", library, "--isolate", isolation];
@@ -51,8 +52,9 @@ impl WorkerProcess {
         let mut child = command.spawn().expect("hipr starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-        let address = line.trim_start_matches("listening on ").trim().parse();
-        let address = address.unwrap_or_else(|_| panic!("an address, not {line:?}"));
+        let address =
+            line.strip_prefix("listening on ").unwrap_or_else(|| panic!("an address, not {line:?}"));
+        let address = Address::new(address);
         Self { child, address, log }
     }
 
@@ -88,9 +90,14 @@ impl WorkerProcess {
         self.child.wait().expect("it ends")
     }
 
-    /// Where it listens.
+    /// The TCP port that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.address.tcp().expect("a worker that listens on a TCP port")
+    }
+
+    /// Where it listens.
+    pub fn listens_at(&self) -> &Address {
+        &self.address
     }
 
     /// Bytes of memory that are resident now.

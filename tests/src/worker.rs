@@ -11,7 +11,7 @@ pub struct TestWorker(Handle);
 impl TestWorker {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.0.local_addr()
+        self.0.local_addr().tcp().expect("a TCP port")
     }
 }
 

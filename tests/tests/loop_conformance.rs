@@ -15,7 +15,7 @@ use std::io::{self, ErrorKind, Write};
 use hipr_testkit::invariants::Violation;
 use hipr_testkit::worker_world::{self, Clock, Plan, Transcript};
 use hipr_testkit::{Choices, seed_bytes};
-use hipr_worker::{DispatchOn, Io};
+use hipr_worker::{Address, DispatchOn, Io};
 
 /// Plans drawn for a carrier with sockets; each has its own worker.
 const SEEDS_OVER_SOCKETS: u64 = 200;
@@ -54,39 +54,58 @@ fn conforms(
 /// What says that io_uring cannot be had here: it is not built, the kernel lacks it or does not allow it.
 const CANNOT_BE_HAD: [ErrorKind; 2] = [ErrorKind::Unsupported, ErrorKind::PermissionDenied];
 
-/// Runs all plans on an event loop, or says why that cannot be.
-fn event_loop_conforms(io: Io, dispatch: DispatchOn) {
-    match sockets::probe(io) {
-        Ok(()) => conforms(&format!("{io}, {dispatch}"), SEEDS_OVER_SOCKETS, 1, |plan, _| {
-            sockets::run(plan, io, dispatch)
+/// Runs all plans on an event loop with sockets of one kind, or says why that cannot be.
+fn event_loop_conforms(io: Io, dispatch: DispatchOn, listen: &Address) {
+    match sockets::probe(io, listen) {
+        Ok(()) => conforms(&format!("{io}, {dispatch}, {listen}"), SEEDS_OVER_SOCKETS, 1, |plan, _| {
+            sockets::run(plan, io, dispatch, listen)
         }),
         // Past the test harness, which shows what is printed only of tests that fail.
         Err(why) if io == Io::Uring && CANNOT_BE_HAD.contains(&why.kind()) => {
-            writeln!(io::stderr(), "loop conformance of {io} is SKIPPED: {why}")
+            writeln!(io::stderr(), "loop conformance of {io} at {listen} is SKIPPED: {why}")
                 .expect("standard error is open");
         }
-        Err(why) => panic!("{io}: {why}"),
+        Err(why) => panic!("{io} at {listen}: {why}"),
     }
+}
+
+fn conforms_over_tcp(io: Io, dispatch: DispatchOn) {
+    event_loop_conforms(io, dispatch, &"127.0.0.1:0".into());
+}
+
+fn conforms_over_unix_sockets(io: Io, dispatch: DispatchOn) {
+    let folder = tempfile::tempdir().expect("a folder");
+    event_loop_conforms(io, dispatch, &Address::Unix(folder.path().join("worker")));
 }
 
 #[test]
 fn the_mio_loop_conforms() {
-    event_loop_conforms(Io::Mio, DispatchOn::Inline);
+    conforms_over_tcp(Io::Mio, DispatchOn::Inline);
 }
 
 #[test]
 fn the_mio_loop_conforms_with_a_dispatch_thread() {
-    event_loop_conforms(Io::Mio, DispatchOn::Thread);
+    conforms_over_tcp(Io::Mio, DispatchOn::Thread);
+}
+
+#[test]
+fn the_mio_loop_conforms_over_unix_sockets() {
+    conforms_over_unix_sockets(Io::Mio, DispatchOn::Inline);
 }
 
 #[test]
 fn the_io_uring_loop_conforms() {
-    event_loop_conforms(Io::Uring, DispatchOn::Inline);
+    conforms_over_tcp(Io::Uring, DispatchOn::Inline);
 }
 
 #[test]
 fn the_io_uring_loop_conforms_with_a_dispatch_thread() {
-    event_loop_conforms(Io::Uring, DispatchOn::Thread);
+    conforms_over_tcp(Io::Uring, DispatchOn::Thread);
+}
+
+#[test]
+fn the_io_uring_loop_conforms_over_unix_sockets() {
+    conforms_over_unix_sockets(Io::Uring, DispatchOn::Inline);
 }
 
 #[test]

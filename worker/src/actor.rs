@@ -36,7 +36,7 @@ struct Seat {
 /// ```
 /// use std::sync::{Arc, mpsc};
 ///
-/// use hipr_io::{Event, Mailbox, Slots};
+/// use hipr_io::{Event, Mailbox, Peer, Slots};
 /// use hipr_worker::{Dispatch, SessionLimits, Stats, device};
 ///
 /// let mailbox = Arc::new(Mailbox::new(|| println!("there is a notice for the loop")));
@@ -47,7 +47,7 @@ struct Seat {
 ///
 /// // A loop names its connections; what it reads becomes batches in `hipr_io::Link`.
 /// let conn = Slots::default().insert(|_| ()).expect("an empty table has room");
-/// dispatch.handle_event(Event::Opened { conn, peer: ([127, 0, 0, 1], 4000).into() });
+/// dispatch.handle_event(Event::Opened { conn, peer: Peer::Local });
 /// dispatch.handle_event(Event::Ended { conn });
 /// loop {
 ///     while dispatch.step() {}

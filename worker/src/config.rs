@@ -2,7 +2,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::DEFAULT_PORT;
+use hipr_io::Address;
+
 use crate::device::Device;
 
 /// Which event loop serves the sockets.
@@ -89,8 +90,8 @@ impl fmt::Display for DispatchOn {
 /// What a worker is told.
 #[derive(Clone)]
 pub struct Config {
-    /// Address and port to listen on, `127.0.0.1:18515` if nothing else is said; port 0 takes a free one.
-    pub listen: String,
+    /// Where to listen, `127.0.0.1:18515` if nothing else is said; port 0 takes a free one.
+    pub listen: Address,
     /// The event loop.
     pub io: Io,
     /// The thread that carries requests out.
@@ -107,7 +108,7 @@ impl Config {
     /// The defaults, with this device.
     pub fn new(device: Arc<dyn Device>) -> Self {
         Self {
-            listen: format!("127.0.0.1:{DEFAULT_PORT}"),
+            listen: Address::new("127.0.0.1"),
             io: Io::default(),
             dispatch: DispatchOn::default(),
             limits: hipr_io::Config::default(),

@@ -40,7 +40,7 @@ mod worker;
 
 pub use actor::Dispatch;
 pub use config::{Config, DispatchOn, Io, SessionLimits};
-pub use hipr_io::{Config as IoConfig, StatsSnapshot as IoStats};
+pub use hipr_io::{Address, Config as IoConfig, StatsSnapshot as IoStats};
 pub use hipr_proto::DEFAULT_PORT;
 pub use stats::Stats;
 pub use worker::{Handle, Stopper, Worker};

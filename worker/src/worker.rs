@@ -1,9 +1,8 @@
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use hipr_io::{Handler, Mailbox};
+use hipr_io::{Address, Handler, Listener, Mailbox, Stream};
 use tracing::{debug, info};
 
 use crate::actor::Dispatch;
@@ -12,11 +11,11 @@ use crate::rlimit::raise_open_files;
 use crate::stand::{DispatchThread, Inline, Wake};
 use crate::stats::Stats;
 
-/// A worker that has its port, or its connection, and does not serve yet.
+/// A worker that has its port or socket, or its connection, and does not serve yet.
 #[derive(Debug)]
 pub struct Worker {
     config: Config,
-    local_addr: SocketAddr,
+    local_addr: Address,
     event_loop: Loop,
     mailbox: Arc<Mailbox>,
     stats: Stats,
@@ -31,9 +30,9 @@ enum Loop {
 /// What a loop serves.
 enum Source {
     /// Everyone who connects.
-    Port(TcpListener),
+    Port(Listener),
     /// One client.
-    Connection(TcpStream),
+    Connection(Stream),
 }
 
 impl Loop {
@@ -88,7 +87,7 @@ impl Loop {
 }
 
 impl Worker {
-    /// Opens the port.
+    /// Opens the port or the socket.
     ///
     /// # Errors
     /// The address is not one, is in use, or may not be used; the event loop cannot be had.
@@ -97,10 +96,8 @@ impl Worker {
             Ok(limit) => debug!(?limit, "open files"),
             Err(why) => debug!(%why, "the limit of open files cannot be raised"),
         }
-        let listener = TcpListener::bind(&config.listen).map_err(|why| {
-            io::Error::new(why.kind(), format!("cannot listen on {}: {why}", config.listen))
-        })?;
-        let local_addr = listener.local_addr()?;
+        let listener = Listener::bind(&config.listen)?;
+        let local_addr = listener.address()?;
         Self::new(config, local_addr, Source::Port(listener))
     }
 
@@ -109,12 +106,13 @@ impl Worker {
     ///
     /// # Errors
     /// The peer has gone already ([`io::ErrorKind::NotConnected`]); the event loop cannot be had.
-    pub fn for_connection(config: Config, stream: TcpStream) -> io::Result<Self> {
-        let local_addr = stream.local_addr()?;
+    pub fn for_connection(config: Config, stream: impl Into<Stream>) -> io::Result<Self> {
+        let stream = stream.into();
+        let local_addr = stream.local_address()?;
         Self::new(config, local_addr, Source::Connection(stream))
     }
 
-    fn new(mut config: Config, local_addr: SocketAddr, source: Source) -> io::Result<Self> {
+    fn new(mut config: Config, local_addr: Address, source: Source) -> io::Result<Self> {
         config.session.unsent_max_bytes = config.limits.unsent_max_bytes;
         let stats = Stats::new();
         let event_loop = Loop::new(config.io, source, config.limits.clone(), stats.io_counters())?;
@@ -123,8 +121,8 @@ impl Worker {
     }
 
     /// The address it listens on.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.local_addr
+    pub fn local_addr(&self) -> Address {
+        self.local_addr.clone()
     }
 
     /// Its counters.
@@ -164,7 +162,7 @@ impl Worker {
     /// # Errors
     /// The thread cannot be made.
     pub fn spawn(self) -> io::Result<Handle> {
-        let (local_addr, mailbox, stats) = (self.local_addr, self.mailbox.clone(), self.stats());
+        let (local_addr, mailbox, stats) = (self.local_addr.clone(), self.mailbox.clone(), self.stats());
         let thread = thread::Builder::new().name("hipr-io".into()).spawn(move || self.run())?;
         Ok(Handle { local_addr, mailbox, stats, thread: Some(thread) })
     }
@@ -184,7 +182,7 @@ impl Stopper {
 /// A worker that serves. Dropping it stops the worker and waits for its end.
 #[derive(Debug)]
 pub struct Handle {
-    local_addr: SocketAddr,
+    local_addr: Address,
     mailbox: Arc<Mailbox>,
     stats: Stats,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -192,8 +190,8 @@ pub struct Handle {
 
 impl Handle {
     /// The address it listens on.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.local_addr
+    pub fn local_addr(&self) -> Address {
+        self.local_addr.clone()
     }
 
     /// Its counters.

@@ -3,10 +3,11 @@
 //! A process is only started for a client that speaks the protocol: what it sent is looked at and left in the socket, for
 //! the process to read.
 
+use hipr_io::Peer;
+use hipr_io_mio::Stream;
 use hipr_proto::{Fatal, Limits, Receiver, Rx};
-use mio::net::TcpStream;
+use rustix::net::{RecvFlags, recv};
 use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
 
 /// Bytes that are looked at. A first message that is longer counts as complete when so much of it is there.
 const LOOK_BYTES: usize = 4096;
@@ -14,8 +15,8 @@ const LOOK_BYTES: usize = 4096;
 /// A client at the door.
 #[derive(Debug)]
 pub(super) struct Guest {
-    pub(super) stream: TcpStream,
-    pub(super) peer: SocketAddr,
+    pub(super) stream: Stream,
+    pub(super) peer: Peer,
     /// When it came.
     pub(super) since_ms: u64,
     /// It will say nothing more.
@@ -40,10 +41,10 @@ impl Guest {
     pub(super) fn look(&self, limits: Limits) -> io::Result<Look> {
         let mut bytes = [0; LOOK_BYTES];
         let len = loop {
-            match self.stream.peek(&mut bytes) {
+            match recv(&self.stream, &mut bytes, RecvFlags::PEEK).map_err(io::Error::from) {
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(Look::Wait),
-                result => break result?,
+                result => break result?.0,
             }
         };
         let said = bytes.get(..len).unwrap_or_default();

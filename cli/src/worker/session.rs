@@ -1,6 +1,7 @@
 //! A session as a process of its own, from both sides: the supervisor's handle of it, and what runs in it.
 
 use super::Worker;
+use hipr_io::{Address, Peer, Stream};
 use hipr_worker::Stats;
 use hipr_worker::device::{self, DeviceChoice};
 use mio::unix::pipe;
@@ -9,8 +10,9 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
@@ -40,7 +42,7 @@ pub(super) fn again(more: impl IntoIterator<Item = OsString>) -> Command {
 #[derive(Debug)]
 pub(super) struct Session {
     number: u64,
-    peer: SocketAddr,
+    peer: Peer,
     child: Child,
     /// What it writes to its standard error.
     pub(super) words: pipe::Receiver,
@@ -59,18 +61,15 @@ impl Session {
     /// Starts a process for the client at the other end of `stream`. This process keeps nothing of the connection.
     pub(super) fn start(
         number: u64,
-        peer: SocketAddr,
-        stream: TcpStream,
+        peer: Peer,
+        stream: OwnedFd,
         more: impl IntoIterator<Item = OsString>,
     ) -> io::Result<Self> {
         let mut command = again(more);
         command.args(["--session-of", &std::process::id().to_string()]);
         // What is not given here is closed in the child: all descriptors are opened close-on-exec.
-        let mut child = command
-            .stdin(Stdio::from(OwnedFd::from(stream)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut child =
+            command.stdin(Stdio::from(stream)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let words = child.stderr.take().ok_or(ErrorKind::BrokenPipe)?;
         let words = pipe::Receiver::from(words);
         words.set_nonblocking(true)?;
@@ -224,7 +223,7 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     if let Err(why) = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ) {
         debug!(%why, "the order of being killed for memory stays as it is");
     }
-    let stream = take_stdin().map_err(|why| format!("cannot take the connection: {why}"))?;
+    let stream = take_stdin(&options.listen).map_err(|why| format!("cannot take the connection: {why}"))?;
     let choice = DeviceChoice { kind: options.device, hip_library: options.hip_library.clone() };
     let device = device::open(&choice).map_err(|why| why.to_string())?;
     match hipr_worker::Worker::for_connection(options.config(device), stream) {
@@ -250,10 +249,13 @@ fn watch(stats: Stats) {
 }
 
 /// The connection, which nothing else in this process has then: a library that reads its standard input gets nothing.
-fn take_stdin() -> io::Result<TcpStream> {
+fn take_stdin(accepted_at: &Address) -> io::Result<Stream> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    Ok(TcpStream::from(socket))
+    Ok(match accepted_at {
+        Address::Tcp(_) => TcpStream::from(socket).into(),
+        Address::Unix(_) => UnixStream::from(socket).into(),
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::door::{Guest, Look};
 use super::session::Session;
+use hipr_io::{Address, Listener};
 use hipr_io_mio::Listen;
 use hipr_proto::Limits;
 use mio::net::UnixStream;
@@ -14,7 +15,6 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read};
-use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 use tracing::{debug, info, warn};
 
@@ -32,8 +32,8 @@ const GRACE_MS: u64 = 5_000;
 /// What a supervisor is told.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Address and port.
-    pub(super) listen: String,
+    /// Where to listen.
+    pub(super) listen: Address,
     /// Sessions at a time.
     pub(super) sessions_max: usize,
     /// How long a client may take for its first message.
@@ -49,7 +49,7 @@ pub(super) struct Plan {
 pub(super) struct Supervisor {
     plan: Plan,
     poll: Poll,
-    local_addr: SocketAddr,
+    local_addr: Address,
     /// `None` when it stops.
     listen: Option<Listen>,
     children: UnixStream,
@@ -87,17 +87,14 @@ fn drain(mut signals: &UnixStream) -> bool {
 }
 
 impl Supervisor {
-    /// Opens the port. From here on signals end it in order.
+    /// Opens the port or the socket. From here on signals end it in order.
     ///
     /// # Errors
     /// The address is not one, is in use, or may not be used; the system has no descriptors.
     pub(super) fn bind(plan: Plan) -> io::Result<Self> {
-        let listener = TcpListener::bind(&plan.listen)
-            .map_err(|why| io::Error::new(why.kind(), format!("cannot listen on {}: {why}", plan.listen)))?;
-        let local_addr = listener.local_addr()?;
-        listener.set_nonblocking(true)?;
+        let listener = Listener::bind(&plan.listen)?;
+        let local_addr = listener.address()?;
         let poll = Poll::new()?;
-        let listener = mio::net::TcpListener::from_std(listener);
         let listen = Some(Listen::new(listener, poll.registry(), LISTENER)?);
         let children = signals(&poll, CHILD, &[SIGCHLD])?;
         let stops = signals(&poll, STOP, &[SIGTERM, SIGINT, SIGHUP])?;
@@ -119,8 +116,8 @@ impl Supervisor {
     }
 
     /// The address it listens on.
-    pub(super) fn local_addr(&self) -> SocketAddr {
-        self.local_addr
+    pub(super) fn local_addr(&self) -> Address {
+        self.local_addr.clone()
     }
 
     /// Serves until a signal asks it to end and all sessions have.

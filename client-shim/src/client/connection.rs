@@ -1,8 +1,7 @@
 //! One connection and its session.
 
 use std::io::{self, IoSlice};
-use std::net::{Shutdown, TcpStream};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,8 @@ use hipr_proto::{Answered, HipError, Limits, Misuse, Op, Outbox, Sender, Wire, o
 use super::flusher::Flusher;
 use super::replies::{Bulk, Replies, Rows, Whole};
 use super::stats::{Counters, Stats};
-use super::{CallError, ConnectError, WorkerAddress, socket};
+use super::transport::Transport;
+use super::{CallError, ConnectError, WorkerAddress};
 
 /// Slices of one vectored write.
 const SLICES_MAX: usize = 64;
@@ -53,7 +53,7 @@ pub struct Connection {
 pub(super) struct Inner {
     this: Weak<Inner>,
     address: WorkerAddress,
-    socket: Arc<TcpStream>,
+    transport: Arc<Transport>,
     writer: Mutex<Writer>,
     replies: Replies,
     lost: OnceLock<()>,
@@ -85,21 +85,17 @@ impl Connection {
             }
             _ => failed(error.to_string()),
         };
-        let socket = socket::connect(address.as_str(), timeout).map_err(no_answer)?;
+        let transport = Transport::connect(address.address(), timeout).map_err(no_answer)?;
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let prepare = |socket: &TcpStream, timeout: Option<Duration>| {
-            socket.set_read_timeout(timeout)?;
-            socket.set_write_timeout(timeout)
-        };
-        prepare(&socket, Some(left)).map_err(no_answer)?;
-        let socket = Arc::new(socket);
+        transport.set_timeout(Some(left)).map_err(no_answer)?;
+        let transport = Arc::new(transport);
         let writer = Writer { sender: Sender::new(), outbox: Outbox::new(), device: 0, closed: false };
         let inner = Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             address: address.clone(),
-            socket: Arc::clone(&socket),
+            transport: Arc::clone(&transport),
             writer: Mutex::new(writer),
-            replies: Replies::new(socket, Limits::default()),
+            replies: Replies::new(transport, Limits::default()),
             lost: OnceLock::new(),
             flusher: Flusher::default(),
             counters: Counters::default(),
@@ -118,7 +114,7 @@ impl Connection {
                 }));
             }
         }
-        prepare(&inner.socket, None).map_err(no_answer)?;
+        inner.transport.set_timeout(None).map_err(no_answer)?;
         Ok(Self { inner })
     }
 
@@ -139,7 +135,7 @@ impl Connection {
 
     /// The descriptor of the socket.
     pub fn raw_fd(&self) -> RawFd {
-        self.inner.socket.as_raw_fd()
+        self.inner.transport.raw_fd()
     }
 
     /// Sends a request and waits for its answer.
@@ -438,7 +434,7 @@ impl Inner {
                 *to = IoSlice::new(bytes);
                 count += 1;
             }
-            match socket::write(&self.socket, slices.get(..count).unwrap_or_default()) {
+            match self.transport.write(slices.get(..count).unwrap_or_default()) {
                 Ok(n) => {
                     self.counters.add(|c| &c.writes, 1);
                     self.counters.add(|c| &c.bytes_sent, n as u64);
@@ -470,7 +466,7 @@ impl Inner {
             );
         }
         // Whoever reads wakes up as well.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        self.transport.shutdown();
         self.replies.close();
     }
 
@@ -490,8 +486,7 @@ impl Inner {
         }
         writer.closed = true;
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        let _ = self.socket.set_read_timeout(Some(left));
-        let _ = self.socket.set_write_timeout(Some(left));
+        let _ = self.transport.set_timeout(Some(left));
         let call = writer.sender.request(&op::Shutdown {}, &[], None);
         if let Ok(Some(call)) = call {
             self.counters.add(|c| &c.frames_sent, 1);
@@ -506,7 +501,7 @@ impl Inner {
                 }
             }
         }
-        let _ = self.socket.shutdown(Shutdown::Both);
+        self.transport.shutdown();
         let _ = self.lost.set(());
         self.replies.close();
     }

@@ -5,13 +5,13 @@
 //! the waiting caller gave.
 
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Read};
-use std::net::TcpStream;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{Answer, Call, HipError, Limits, ReplyReceiver};
 
 use super::stats::Counters;
+use super::transport::Transport;
 
 /// Rows of host memory: where a reply's bulk bytes go. Packed on the wire, with pitches here.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ pub(super) struct Replies {
 
 #[derive(Debug)]
 struct Reader {
-    socket: Arc<TcpStream>,
+    transport: Arc<Transport>,
     receiver: ReplyReceiver,
     buffer: Box<[u8]>,
     /// The reply whose bulk bytes are arriving.
@@ -110,9 +110,9 @@ struct Current {
 const BUFFER_BYTES: usize = 64 * 1024;
 
 impl Replies {
-    pub(super) fn new(socket: Arc<TcpStream>, limits: Limits) -> Self {
+    pub(super) fn new(transport: Arc<Transport>, limits: Limits) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
-        let reader = Reader { socket, receiver: ReplyReceiver::new(limits), buffer, current: None };
+        let reader = Reader { transport, receiver: ReplyReceiver::new(limits), buffer, current: None };
         Self { state: Mutex::default(), changed: Condvar::new(), reader: Mutex::new(reader) }
     }
 
@@ -198,7 +198,7 @@ impl Replies {
             &mut *reader.buffer
         };
         let n = loop {
-            match (&*reader.socket).read(buffer) {
+            match reader.transport.read(buffer) {
                 Ok(n) => break n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),

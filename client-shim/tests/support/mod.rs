@@ -125,7 +125,7 @@ pub(crate) fn is_program() -> bool {
 }
 
 /// The test `name` of this file, as a program of its own.
-pub(crate) fn program(name: &str, worker: SocketAddr) -> Command {
+pub(crate) fn program(name: &str, worker: impl ToString) -> Command {
     let mut command = Command::new(env::current_exe().expect("this test's file"));
     command
         .args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"])

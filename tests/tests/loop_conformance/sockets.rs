@@ -1,16 +1,16 @@
 //! Carries out a plan with a worker in this process and clients on real sockets.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hipr_testkit::invariants::Violation;
 use hipr_testkit::worker_world::{Leave, Peer, Plan, Stage, Transcript};
 use hipr_worker::device::script::{Live, Script};
-use hipr_worker::{Config, DispatchOn, Handle, Io, Worker};
+use hipr_worker::{Address, Config, DispatchOn, Handle, Io, Worker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::SockRef;
+use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Longer than anything takes: what needs it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A client on its socket.
 struct Client<'p> {
     peer: Peer<'p>,
-    stream: Option<TcpStream>,
+    stream: Option<Socket>,
     /// The last write was not taken.
     blocked: bool,
     half_closed: bool,
@@ -26,10 +26,10 @@ struct Client<'p> {
     deaf: bool,
 }
 
-fn bind(plan: &Plan, io: Io, dispatch: DispatchOn) -> io::Result<(Handle, Script)> {
+fn bind(plan: &Plan, io: Io, dispatch: DispatchOn, listen: &Address) -> io::Result<(Handle, Script)> {
     let script = plan.device();
     let mut config = Config::new(Arc::new(script.clone()));
-    config.listen = "127.0.0.1:0".into();
+    config.listen = listen.clone();
     config.io = io;
     config.dispatch = dispatch;
     config.limits = plan.io.clone();
@@ -37,16 +37,21 @@ fn bind(plan: &Plan, io: Io, dispatch: DispatchOn) -> io::Result<(Handle, Script
     Ok((Worker::bind(config)?.spawn()?, script))
 }
 
-/// Whether this loop can be had.
-pub(crate) fn probe(io: Io) -> io::Result<()> {
-    let (worker, _) = bind(&Plan::default(), io, DispatchOn::Auto)?;
+/// Whether this loop can be had there.
+pub(crate) fn probe(io: Io, listen: &Address) -> io::Result<()> {
+    let (worker, _) = bind(&Plan::default(), io, DispatchOn::Auto, listen)?;
     worker.stop();
     worker.join()
 }
 
 /// Carries out a plan.
-pub(crate) fn run(plan: &Plan, io: Io, dispatch: DispatchOn) -> Result<Transcript, Violation> {
-    let (worker, script) = bind(plan, io, dispatch).expect("a worker with this loop");
+pub(crate) fn run(
+    plan: &Plan,
+    io: Io,
+    dispatch: DispatchOn,
+    listen: &Address,
+) -> Result<Transcript, Violation> {
+    let (worker, script) = bind(plan, io, dispatch, listen).expect("a worker with this loop");
     let mut clients: Vec<Client<'_>> =
         plan.clients.iter().map(|client| Client::new(Peer::new(client))).collect();
     let (mut connected, mut stopped) = (0, false);
@@ -120,8 +125,15 @@ impl<'p> Client<'p> {
     }
 
     fn connect(&mut self, worker: &Handle) -> io::Result<()> {
-        let stream = TcpStream::connect(worker.local_addr())?;
-        stream.set_nodelay(true)?;
+        let (domain, address) = match worker.local_addr() {
+            Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
+            address => (Domain::IPV4, address.tcp().expect("an address in numbers").into()),
+        };
+        let stream = Socket::new(domain, Type::STREAM, None)?;
+        stream.connect(&address)?;
+        if domain == Domain::IPV4 {
+            stream.set_tcp_nodelay(true)?;
+        }
         stream.set_nonblocking(true)?;
         self.stream = Some(stream);
         Ok(())
@@ -190,7 +202,8 @@ impl<'p> Client<'p> {
             }
             Leave::Close => {}
             Leave::Reset => {
-                SockRef::from(stream).set_linger(Some(Duration::ZERO)).expect("a TCP socket can be reset")
+                // A unix socket has no such thing: it is closed.
+                stream.set_linger(Some(Duration::ZERO)).expect("a socket has the option")
             }
         }
         self.stream = None;

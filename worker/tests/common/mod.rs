@@ -3,14 +3,14 @@
 #![allow(dead_code)] // each test file uses a part
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hipr_proto::op::*;
 use hipr_proto::{Answer, Answered, Call, Client, Header, HipResult, Limits, Op, Opcode, Outbox, Wire};
 use hipr_worker::device::script::Script;
-use hipr_worker::{Config, Handle, Worker};
+use hipr_worker::{Address, Config, Handle, Worker};
 
 /// Longer than anything takes: what fails with it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,8 +50,8 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Connects, without saying anything.
-    pub(crate) fn connect(addr: SocketAddr) -> Self {
-        let stream = TcpStream::connect(addr).unwrap();
+    pub(crate) fn connect(address: impl Into<Address>) -> Self {
+        let stream = TcpStream::connect(address.into().tcp().unwrap()).unwrap();
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
@@ -59,8 +59,8 @@ impl Peer {
     }
 
     /// Connects and says hello.
-    pub(crate) fn hello(addr: SocketAddr) -> Self {
-        let mut peer = Self::connect(addr);
+    pub(crate) fn hello(address: impl Into<Address>) -> Self {
+        let mut peer = Self::connect(address);
         peer.call(&Init {}).unwrap();
         peer
     }

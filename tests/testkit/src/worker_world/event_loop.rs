@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hipr_io::{Batch, Config, ConnId, End, Event, Finish, Link, Mailbox, Notice, Pool, Slots, Stats};
+use hipr_io::{Batch, Config, ConnId, End, Event, Finish, Link, Mailbox, Notice, Peer, Pool, Slots, Stats};
 use hipr_proto::Outbox;
 
 use super::wire::{Read, Wire};
@@ -88,7 +88,7 @@ impl EventLoop {
     /// A client connects.
     pub(super) fn accept(&mut self, client: usize) {
         let (config, now_ms) = (&self.config, self.now_ms);
-        let peer = ([127, 0, 0, 1], 1).into();
+        let peer = Peer::Local;
         self.conns.insert(|id| Conn {
             link: Link::new(id, peer, config, now_ms),
             client,

@@ -1,0 +1,103 @@
+//! What carries the bytes: a socket of one kind or another, used by the thread that writes and the thread that reads.
+
+use std::io::{self, IoSlice, Read};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hipr_io::Address;
+use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+
+/// When a worker that is silent while we wait for it is asked whether it is there, how often, and after how many questions it
+/// counts as gone: about a minute together. (TCP_USER_TIMEOUT would also end connections to a worker that is merely busy and
+/// does not read.)
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(20))
+    .with_interval(Duration::from_secs(10))
+    .with_retries(4);
+
+#[derive(Debug)]
+pub(super) enum Transport {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Transport {
+    /// Connects within `timeout`.
+    pub(super) fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
+        match address {
+            Address::Tcp(host_and_port) => connect_tcp(host_and_port, timeout).map(Self::Tcp),
+            Address::Unix(path) => connect_unix(path, timeout).map(Self::Unix),
+        }
+    }
+
+    fn socket(&self) -> SockRef<'_> {
+        match self {
+            Self::Tcp(socket) => socket.into(),
+            Self::Unix(socket) => socket.into(),
+        }
+    }
+
+    /// How long reading and writing may take each; without end if None.
+    pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        let socket = self.socket();
+        socket.set_read_timeout(timeout)?;
+        socket.set_write_timeout(timeout)
+    }
+
+    /// Writes some of the bytes; never raises SIGPIPE, which the program around us may not have ignored.
+    pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.socket().send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
+    }
+
+    /// Reads what is there, and waits if that is nothing; 0 at the end.
+    pub(super) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => (&*socket).read(into),
+            Self::Unix(socket) => (&*socket).read(into),
+        }
+    }
+
+    /// Ends it in both directions; who reads or writes wakes up.
+    pub(super) fn shutdown(&self) {
+        // The other end may be gone already.
+        let _ = self.socket().shutdown(Shutdown::Both);
+    }
+
+    /// The descriptor that a forked child has to close.
+    pub(super) fn raw_fd(&self) -> RawFd {
+        self.socket().as_raw_fd()
+    }
+}
+
+/// Connects whatever number of addresses the name has.
+fn connect_tcp(host_and_port: &str, timeout: Duration) -> io::Result<TcpStream> {
+    let end = Instant::now() + timeout;
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in host_and_port.to_socket_addrs()? {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(socket) => {
+                // Small requests leave at once.
+                socket.set_nodelay(true)?;
+                SockRef::from(&socket).set_tcp_keepalive(&KEEPALIVE)?;
+                return Ok(socket);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Also the time that connecting waits for room in the worker's queue.
+    socket.set_write_timeout(Some(timeout))?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(OwnedFd::from(socket).into())
+}

@@ -1,0 +1,109 @@
+use std::fmt;
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use hipr_proto::DEFAULT_PORT;
+
+/// Where a worker listens: what `HIPR_WORKER` and `hipr worker --listen` say.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// `HOST:PORT`, or the same behind `tcp:`; the host is a name or a number.
+    Tcp(String),
+    /// `unix:/path`, a socket in the file system.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// What `text` says; a TCP address without a port has [`DEFAULT_PORT`]. Whether the address can be used shows when it is.
+    pub fn new(text: &str) -> Self {
+        let text = text.trim();
+        match text.split_once(':') {
+            Some(("unix", path)) => Self::Unix(path.into()),
+            Some(("tcp", rest)) => Self::Tcp(with_port(rest)),
+            _ => Self::Tcp(with_port(text)),
+        }
+    }
+
+    /// The TCP address and port, if it is one in numbers.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(host_and_port) => host_and_port.parse().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+}
+
+fn with_port(text: &str) -> String {
+    // An IPv6 address with a port is written in brackets.
+    if text.parse::<Ipv6Addr>().is_ok() {
+        format!("[{text}]:{DEFAULT_PORT}")
+    } else if text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok()) {
+        text.to_owned()
+    } else {
+        format!("{text}:{DEFAULT_PORT}")
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host_and_port) => f.write_str(host_and_port),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl From<&str> for Address {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(addr: SocketAddr) -> Self {
+        Self::Tcp(addr.to_string())
+    }
+}
+
+/// The other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// A TCP address.
+    Tcp(SocketAddr),
+    /// A process of this machine.
+    Local,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(addr) => addr.fmt(f),
+            Self::Local => f.write_str("a local process"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_printed() {
+        for (given, meant) in [
+            ("worker", "worker:18515"),
+            ("worker:1", "worker:1"),
+            (" 10.0.0.1\n", "10.0.0.1:18515"),
+            ("tcp:10.0.0.1:7", "10.0.0.1:7"),
+            ("tcp:unix", "unix:18515"),
+            ("::1", "[::1]:18515"),
+            ("[::1]:7", "[::1]:7"),
+            ("unix:/run/hipr.sock", "unix:/run/hipr.sock"),
+            ("unix:here:1", "unix:here:1"),
+        ] {
+            assert_eq!(Address::new(given).to_string(), meant);
+        }
+        assert_eq!(Address::new("unix:/a b"), Address::Unix("/a b".into()));
+        assert_eq!(Address::new("127.0.0.1:9").tcp(), Some(([127, 0, 0, 1], 9).into()));
+        assert_eq!((Address::new("host:9").tcp(), Address::new("unix:9").tcp()), (None, None));
+    }
+}

@@ -1,0 +1,249 @@
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::{Address, Peer};
+
+/// Connections that may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4096;
+
+/// A socket that clients connect to, of any kind that a loop serves.
+#[derive(Debug)]
+pub enum Listener {
+    /// TCP.
+    Tcp(TcpListener),
+    /// A unix socket, and its file, which goes with the last copy of the listener.
+    Unix(UnixListener, Arc<SocketFile>),
+}
+
+/// A connection that was accepted, of any kind that a loop serves.
+#[derive(Debug)]
+pub enum Stream {
+    /// TCP.
+    Tcp(TcpStream),
+    /// A unix socket.
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// Listens on `address`. A unix socket's file is made, for this user only; one that is left of a worker that is gone is
+    /// replaced.
+    ///
+    /// # Errors
+    /// The address is not one, is in use, or may not be used.
+    pub fn bind(address: &Address) -> io::Result<Self> {
+        let bound = match address {
+            Address::Tcp(host_and_port) => TcpListener::bind(host_and_port).map(Self::Tcp),
+            Address::Unix(path) => bind_file(path).map(|(listener, file)| Self::Unix(listener, file)),
+        };
+        bound.map_err(|why| io::Error::new(why.kind(), format!("cannot listen on {address}: {why}")))
+    }
+
+    /// Where it listens, with the port that the system chose.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn address(&self) -> io::Result<Address> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(Address::from),
+            Self::Unix(_, file) => Ok(Address::Unix(file.path.clone())),
+        }
+    }
+
+    /// Another one of the same socket.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
+            Self::Unix(listener, file) => Self::Unix(listener.try_clone()?, file.clone()),
+        })
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener, _) => listener.as_fd(),
+        }
+    }
+}
+
+impl Stream {
+    /// The other end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotConnected`] for a peer that has gone already.
+    pub fn peer(&self) -> io::Result<Peer> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().map(Peer::Tcp),
+            Self::Unix(_) => Ok(Peer::Local),
+        }
+    }
+
+    /// Where it was accepted.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn local_address(&self) -> io::Result<Address> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().map(Address::from),
+            Self::Unix(stream) => {
+                let path = stream.local_addr()?.as_pathname().map(Path::to_owned);
+                Ok(Address::Unix(path.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Another one of the same socket.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
+            Self::Unix(stream) => Self::Unix(stream.try_clone()?),
+        })
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Self {
+        Self::Tcp(stream)
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Self {
+        Self::Unix(stream)
+    }
+}
+
+/// The file of a unix socket; removed when dropped, unless another has taken its place.
+#[derive(Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            // Who makes a socket here finds that nobody answers, and replaces it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+fn bind_file(path: &Path) -> io::Result<(UnixListener, Arc<SocketFile>)> {
+    if path.as_os_str().is_empty() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "there is no path"));
+    }
+    remove_stale(path)?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let file = SocketFile { path: std::path::absolute(path)?, identity: identity(path)? };
+    // Before anybody can connect.
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    socket.listen(BACKLOG)?;
+    Ok((OwnedFd::from(socket).into(), Arc::new(file)))
+}
+
+/// Makes room for a socket: a file of one that nobody listens on goes.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(why) => return Err(why),
+        Ok(file) if !file.file_type().is_socket() => {
+            return Err(io::Error::new(ErrorKind::AlreadyExists, "there is a file of another kind"));
+        }
+        Ok(_) => {}
+    }
+    // Not to wait for a worker that is slow to accept.
+    let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    probe.set_nonblocking(true)?;
+    match probe.connect(&SockAddr::unix(path)?) {
+        Err(why) if why.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+        Err(why) if why.kind() != ErrorKind::WouldBlock => Err(why),
+        _ => Err(io::Error::new(ErrorKind::AddrInUse, "another worker listens there")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(folder: &tempfile::TempDir) -> (PathBuf, Address) {
+        let path = folder.path().join("socket");
+        (path.clone(), Address::Unix(path))
+    }
+
+    #[test]
+    fn a_socket_file_is_this_users_and_goes_with_the_last_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, address) = at(&folder);
+        let listener = Listener::bind(&address).unwrap();
+        assert_eq!(listener.address().unwrap(), address);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let copy = listener.try_clone().unwrap();
+        drop(listener);
+        UnixStream::connect(&path).unwrap();
+        drop(copy);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_live_worker_stays_and_a_dead_ones_file_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, address) = at(&folder);
+        // The standard library leaves the file behind, as a worker does that was killed.
+        let first = UnixListener::bind(&path).unwrap();
+        let refused = Listener::bind(&address).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::AddrInUse);
+        assert!(refused.to_string().contains("another worker listens there"), "{refused}");
+        drop(first);
+        assert!(path.exists());
+        let second = Listener::bind(&address).unwrap();
+        UnixStream::connect(&path).unwrap();
+        // Not ours any more.
+        fs::remove_file(&path).unwrap();
+        let third = Listener::bind(&address).unwrap();
+        drop(second);
+        UnixStream::connect(&path).unwrap();
+        drop(third);
+    }
+
+    #[test]
+    fn another_kind_of_file_is_not_touched() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, address) = at(&folder);
+        fs::write(&path, "data").unwrap();
+        assert_eq!(Listener::bind(&address).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).unwrap(), b"data");
+        assert_eq!(Listener::bind(&"unix:".into()).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+}
