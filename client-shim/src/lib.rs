@@ -32,6 +32,7 @@ mod callbacks;
 mod graphs;
 mod log;
 mod map;
+mod recent;
 mod register;
 mod reserve;
 mod stats;

@@ -15,6 +15,7 @@ use crate::client::Extra;
 use crate::convert::{In, Out, Ptr, Str, Stream};
 use crate::map;
 use crate::module::{LoadedFunction, LoadedModule, code_for, image_at};
+use crate::recent::{self, Kernel};
 use crate::session::{Session, lock};
 use crate::state::{self, Configuration};
 use crate::types::Dim3;
@@ -124,6 +125,7 @@ pub(crate) fn unregister(binary: Ptr) {
     for key in loaded {
         if let Some(module) = registered.modules.remove(&key) {
             registered.functions.retain(|_, function| function.module != module.handle);
+            recent::forget();
             // A connection that is lost is no concern of a destructor.
             let _ = module.unload(session);
         }
@@ -239,6 +241,10 @@ pub(crate) fn function_name(host_function: Ptr) -> Option<String> {
 /// `hipErrorInvalidDeviceFunction` for an address that was not registered, or what the worker answers.
 pub(crate) fn find_function(session: &Session, host_function: Ptr) -> HipResult<Arc<LoadedFunction>> {
     let device = state::device();
+    recent::kernel(Kernel::Host(host_function.0, device), || find_on(session, host_function, device))
+}
+
+fn find_on(session: &Session, host_function: Ptr, device: i32) -> HipResult<Arc<LoadedFunction>> {
     let mut registered = session.registered();
     if let Some(known) = registered.functions.get(&(device, host_function)) {
         return Ok(Arc::clone(known));

@@ -14,6 +14,7 @@ use crate::graphs::SessionGraphs;
 use crate::memory::Memory;
 use crate::mirror::Mirrors;
 use crate::module::{LoadedFunction, LoadedModule, Registered};
+use crate::recent;
 use crate::state;
 
 /// How long a connection may take to come about; `HIPR_CONNECT_TIMEOUT_MS` says otherwise.
@@ -43,7 +44,8 @@ pub struct Session {
     connection: Connection,
     device_count: OnceLock<i32>,
     versions: OnceLock<(i32, i32)>,
-    properties: Mutex<HashMap<i32, Arc<GetDevicePropertiesReply>>>,
+    /// By device.
+    properties: OnceLock<Box<[OnceLock<GetDevicePropertiesReply>]>>,
     attributes: Mutex<HashMap<(i32, i32), i32>>,
     uuids: Mutex<HashMap<i32, [u8; 16]>>,
     memory: Mutex<Memory>,
@@ -74,7 +76,7 @@ impl Session {
                     connection,
                     device_count: OnceLock::new(),
                     versions: OnceLock::new(),
-                    properties: Mutex::default(),
+                    properties: OnceLock::new(),
                     attributes: Mutex::default(),
                     uuids: Mutex::default(),
                     memory: Mutex::default(),
@@ -154,14 +156,21 @@ impl Session {
     ///
     /// # Errors
     /// `hipErrorInvalidDevice`, or what the worker answers.
-    pub fn properties(&self, device: i32) -> HipResult<Arc<GetDevicePropertiesReply>> {
-        if let Some(known) = lock(&self.properties).get(&device) {
-            return Ok(Arc::clone(known));
+    pub fn properties(&self, device: i32) -> HipResult<&GetDevicePropertiesReply> {
+        let all = match self.properties.get() {
+            Some(all) => all,
+            None => {
+                let count = self.device_count()?;
+                self.properties.get_or_init(|| (0..count).map(|_| OnceLock::new()).collect())
+            }
+        };
+        let place = usize::try_from(device).ok().and_then(|device| all.get(device));
+        let place = place.ok_or(HipError::INVALID_DEVICE)?;
+        if let Some(known) = place.get() {
+            return Ok(known);
         }
-        self.check_device(device)?;
-        let properties = Arc::new(self.connection.ask(&op::GetDeviceProperties { device_id: device })?);
-        lock(&self.properties).insert(device, Arc::clone(&properties));
-        Ok(properties)
+        let properties = self.connection.ask(&op::GetDeviceProperties { device_id: device })?;
+        Ok(place.get_or_init(|| properties))
     }
 
     /// An attribute of a device; asked once.
@@ -302,7 +311,7 @@ impl Session {
             0 if state::is_stream_per_thread() => Ok(STREAM_PER_THREAD),
             0 | 1 => Ok(0),
             2 => Ok(STREAM_PER_THREAD),
-            _ if self.streams().contains_key(&stream) => Ok(stream.wire()),
+            _ if recent::stream(stream.0, || self.streams().contains_key(&stream)) => Ok(stream.wire()),
             _ => Err(HipError::CONTEXT_IS_DESTROYED),
         }
     }

@@ -22,7 +22,7 @@ pub use crate::session::Session;
 use crate::client::Stats;
 use crate::convert::Stream;
 use crate::types::Dim3;
-use crate::{register, stats};
+use crate::{recent, register, stats};
 
 /// How long the end of the process waits for the worker.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -225,6 +225,7 @@ extern "C" fn after_fork() {
 
 extern "C" fn after_fork_in_child() {
     register::unlock_after_fork();
+    recent::forget();
     stats::reset();
     // The parent's session stays in memory, untouched: its locks may be held by threads that do not exist here.
     SESSION.store(core::ptr::null_mut(), Ordering::Release);

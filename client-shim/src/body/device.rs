@@ -5,6 +5,7 @@ use hipr_proto::{HipError, HipResult, Text, op};
 
 use super::properties::own_attribute;
 use crate::convert::{Chars, Out, Str};
+use crate::recent;
 use crate::session::Session;
 use crate::state;
 use crate::types::Uuid;
@@ -68,6 +69,7 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     let mut registered = session.registered();
     registered.modules.retain(|(of, _), _| *of != device);
     registered.functions.retain(|(of, _), _| *of != device);
+    recent::forget();
     Ok(())
 }
 

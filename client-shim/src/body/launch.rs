@@ -17,6 +17,8 @@ use crate::module::LoadedFunction;
 use crate::register;
 use crate::session::Session;
 use crate::state;
+use smallvec::SmallVec;
+
 use crate::types::{Dim3, DrvLaunchConfig, KernelNodeParams, LaunchConfig};
 
 /// `HIP_LAUNCH_PARAM_BUFFER_POINTER`, `_BUFFER_SIZE`, `_END`.
@@ -134,14 +136,15 @@ impl Arguments {
         Err(HipError::INVALID_VALUE)
     }
 
-    /// Descriptors, bytes, and `launch_flags` (HIPR 1.0, Kernel Launch).
-    fn encode(self, function: &LoadedFunction) -> HipResult<(Vec<Param>, Vec<u8>, u32)> {
+    fn encode(self, function: &LoadedFunction) -> HipResult<Encoded> {
+        let params = function.params.as_slice();
         match self {
-            Self::Each(_) if function.params.is_empty() => Ok((Vec::new(), Vec::new(), 0)),
+            Self::Each(_) if params.is_empty() => Encoded::new(params, 0, 0),
             Self::Each(pointers) => {
                 let end = |param: &Param| param.offset as usize + param.size as usize;
-                let mut data = vec![0; function.params.iter().map(end).max().unwrap_or(0)];
-                for (index, param) in function.params.iter().enumerate() {
+                let mut encoded = Encoded::new(params, params.iter().map(end).max().unwrap_or(0), 0)?;
+                let data = encoded.data();
+                for (index, param) in params.iter().enumerate() {
                     let argument = pointers.at(index).ok_or(HipError::INVALID_VALUE)?.check()?;
                     // SAFETY: HIP API: kernelParams[i] points to argument i, which has the size that the kernel
                     // was compiled with.
@@ -150,15 +153,43 @@ impl Arguments {
                         place.copy_from_slice(bytes);
                     }
                 }
-                Ok((function.params.clone(), data, 0))
+                Ok(encoded)
             }
             Self::Buffer(buffer, len) => {
                 let size = u32::try_from(len).map_err(|_| HipError::INVALID_VALUE)?;
+                let mut encoded = Encoded::new(&[Param { offset: 0, size }], len, 1)?;
                 // SAFETY: HIP API: the buffer has the size that stands beside it.
-                let data = unsafe { buffer.host_bytes(len) }.to_vec();
-                Ok((vec![Param { offset: 0, size }], data, 1))
+                encoded.data().copy_from_slice(unsafe { buffer.host_bytes(len) });
+                Ok(encoded)
             }
         }
+    }
+}
+
+/// Arguments as the wire has them (HIPR 1.0, Kernel Launch).
+#[derive(Clone, Debug)]
+struct Encoded {
+    /// Descriptors, then what they point into. So many bytes need no allocation.
+    tail: SmallVec<[u8; 256]>,
+    /// Where the descriptors end.
+    data_at: usize,
+    num_args: u32,
+    launch_flags: u32,
+}
+
+impl Encoded {
+    /// Descriptors before `len` zeros.
+    fn new(params: &[Param], len: usize, launch_flags: u32) -> HipResult<Self> {
+        let num_args = u32::try_from(params.len()).map_err(|_| HipError::INVALID_VALUE)?;
+        let mut tail = SmallVec::new();
+        LaunchArgs::put(params, &[], &mut tail);
+        let data_at = tail.len();
+        tail.resize(data_at + len, 0);
+        Ok(Self { tail, data_at, num_args, launch_flags })
+    }
+
+    fn data(&mut self) -> &mut [u8] {
+        self.tail.get_mut(self.data_at..).unwrap_or_default()
     }
 }
 
@@ -167,23 +198,10 @@ impl Arguments {
 pub(crate) struct KernelTask {
     function: Arc<LoadedFunction>,
     how: How,
-    params: Vec<Param>,
-    data: Vec<u8>,
-    launch_flags: u32,
+    arguments: Encoded,
 }
 
 impl KernelTask {
-    fn new(
-        session: &Session,
-        function: &Arc<LoadedFunction>,
-        how: How,
-        arguments: Arguments,
-    ) -> HipResult<Self> {
-        how.check(session, function)?;
-        let (params, data, launch_flags) = arguments.encode(function)?;
-        Ok(Self { function: function.clone(), how, params, data, launch_flags })
-    }
-
     /// The launch of a graph's node: `func` is what `hipLaunchKernel` takes, or a `hipFunction_t`.
     ///
     /// # Errors
@@ -193,7 +211,9 @@ impl KernelTask {
         let function = function.or_else(|_| register::find_function(session, node.func.check()?))?;
         let how = How::runtime(node.grid_dim, node.block_dim, node.shared_mem_bytes as usize, Stream::NULL);
         let arguments = Arguments::of(In::at_address(node.kernel_params), In::at_address(node.extra))?;
-        Self::new(session, &function, how, arguments)
+        how.check(session, &function)?;
+        let arguments = arguments.encode(&function)?;
+        Ok(Self { function, how, arguments })
     }
 
     /// Launches it on a stream.
@@ -201,11 +221,21 @@ impl KernelTask {
     /// # Errors
     /// What the worker says.
     pub(crate) fn enqueue(&self, session: &Session, stream: u64) -> HipResult<()> {
-        let Self { function, how, params, launch_flags, .. } = self;
-        let mut data = self.data.clone();
-        let mut tail = Vec::with_capacity(params.len() * 8 + data.len());
-        session.mirrors().before_launch(session, stream, &mut data)?;
-        LaunchArgs::put(params, &data, &mut tail);
+        self.how.enqueue(session, &self.function, self.arguments.clone(), stream)
+    }
+}
+
+impl How {
+    /// Launches a kernel.
+    fn enqueue(
+        &self,
+        session: &Session,
+        function: &LoadedFunction,
+        mut arguments: Encoded,
+        stream: u64,
+    ) -> HipResult<()> {
+        session.mirrors().before_launch(session, stream, arguments.data())?;
+        let how = self;
         let [grid_dim_x, grid_dim_y, grid_dim_z] = how.grid;
         let [block_dim_x, block_dim_y, block_dim_z] = how.block;
         let request = LaunchKernel {
@@ -218,8 +248,8 @@ impl KernelTask {
             block_dim_z,
             shared_mem: u32::try_from(how.shared_mem).map_err(|_| HipError::INVALID_VALUE)?,
             stream,
-            num_args: u32::try_from(params.len()).map_err(|_| HipError::INVALID_VALUE)?,
-            launch_flags: *launch_flags,
+            num_args: arguments.num_args,
+            launch_flags: arguments.launch_flags,
             start_event: how.start.wire(),
             stop_event: how.stop.wire(),
             ext_flags: how.ext_flags,
@@ -230,7 +260,7 @@ impl KernelTask {
             }
         }
         tracing::trace!("launch {} {:?} x {:?}", function.name, how.grid, how.block);
-        let extra = Extra { tail: &tail, ..session.extra() };
+        let extra = Extra { tail: &arguments.tail, ..session.extra() };
         let connection = session.connection();
         if how.is_cooperative {
             connection.call(&op::LaunchCooperativeKernel(request), extra)?;
@@ -250,11 +280,13 @@ fn launch(
     arguments: Arguments,
 ) -> HipResult<()> {
     let stream = session.stream(how.stream)?;
-    let task = Arc::new(KernelTask::new(session, function, how, arguments)?);
-    if session.graphs().record(stream, || Task::Kernel(task.clone()))? {
+    how.check(session, function)?;
+    let arguments = arguments.encode(function)?;
+    let task = || KernelTask { function: function.clone(), how, arguments: arguments.clone() };
+    if session.graphs().record(stream, || Task::Kernel(Arc::new(task())))? {
         return Ok(());
     }
-    task.enqueue(session, stream)
+    how.enqueue(session, function, arguments, stream)
 }
 
 /// `hipLaunchKernel`: also what `<<<>>>` becomes.
@@ -483,10 +515,10 @@ mod tests {
         let (a, b) = (7u8, 0x0102_0304_0506_0708u64);
         let pointers = [ptr(&a), ptr(&b)];
         let arguments = Arguments::of(In::from_slice(&pointers), In::NULL).expect("arguments");
-        let (params, data, flags) = arguments.encode(&function(&[(0, 1), (8, 8)])).expect("encoded");
-        assert_eq!(params, [Param { offset: 0, size: 1 }, Param { offset: 8, size: 8 }]);
-        assert_eq!(data, [7, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-        assert_eq!(flags, 0);
+        let mut encoded = arguments.encode(&function(&[(0, 1), (8, 8)])).expect("encoded");
+        assert_eq!(encoded.tail[..16], [0, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0], "offsets and sizes");
+        assert_eq!(encoded.data(), [7, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!((encoded.num_args, encoded.launch_flags), (2, 0));
     }
 
     #[test]
@@ -494,8 +526,9 @@ mod tests {
         let (buffer, size) = ([1u8, 2, 3, 4], 4usize);
         let extra = [Ptr(BUFFER_POINTER), ptr(&buffer), Ptr(BUFFER_SIZE), ptr(&size), Ptr(PARAM_END)];
         let arguments = Arguments::of(In::NULL, In::from_slice(&extra)).expect("arguments");
-        let (params, data, flags) = arguments.encode(&function(&[(0, 4)])).expect("encoded");
-        assert_eq!((params, data, flags), (vec![Param { offset: 0, size: 4 }], vec![1, 2, 3, 4], 1));
+        let encoded = arguments.encode(&function(&[(0, 4)])).expect("encoded");
+        assert_eq!(encoded.tail[..], [0, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]);
+        assert_eq!((encoded.num_args, encoded.launch_flags), (1, 1));
     }
 
     #[test]

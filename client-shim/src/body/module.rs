@@ -9,6 +9,7 @@ use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{Function, In, Module, Out, Ptr, Str};
 use crate::module::{LoadedFunction, LoadedModule, code_for, image_at};
+use crate::recent::{self, Kernel};
 use crate::register;
 use crate::session::Session;
 use crate::state;
@@ -62,6 +63,7 @@ fn find(session: &Session, module: Module) -> HipResult<Arc<LoadedModule>> {
 pub(crate) fn unload(session: &Session, module: Module) -> HipResult<()> {
     let module = session.modules().remove(&module).ok_or(HipError::INVALID_HANDLE)?;
     session.functions().retain(|_, function| function.module != module.handle);
+    recent::forget();
     module.unload(session)
 }
 
@@ -113,7 +115,9 @@ pub(crate) fn global(
 
 /// The kernel that a handle means.
 pub(crate) fn by_handle(session: &Session, function: Function) -> HipResult<Arc<LoadedFunction>> {
-    session.functions().get(&function).cloned().ok_or(HipError::INVALID_HANDLE)
+    recent::kernel(Kernel::Handle(function.0), || {
+        session.functions().get(&function).cloned().ok_or(HipError::INVALID_HANDLE)
+    })
 }
 
 /// `hipGetFuncBySymbol`.

@@ -3,6 +3,7 @@
 use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{Event, In, Out, Stream};
+use crate::recent;
 use crate::session::{Session, StreamInfo};
 use crate::state;
 
@@ -47,6 +48,7 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
         return Err(HipError::INVALID_HANDLE);
     }
     session.streams().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    recent::forget();
     session.graphs().forget_stream(stream.wire());
     session.mirrors().forget_stream(session, stream.wire())?;
     session.tell(&op::StreamDestroy { stream: stream.wire() })

@@ -293,7 +293,7 @@ impl Inner {
         let call = writer.sender.request(&op::Init {}, &[], None);
         let call = call.map_err(|misuse| Opening::Failed(misuse.to_string()))?;
         let Some(call) = call else { return Ok(()) };
-        self.counters.add(|c| &c.frames_sent, 1);
+        self.counters.add_locked(|c| &c.frames_sent, 1);
         self.replies.expect(call, Bulk::Collect(Vec::new()));
         self.transmit(&mut writer).map_err(|error| Opening::Failed(error.to_string()))?;
         drop(writer);
@@ -397,7 +397,7 @@ impl Inner {
     fn queued<T>(&self, queued: Result<T, Misuse>) -> Result<T, CallError> {
         match queued {
             Ok(value) => {
-                self.counters.add(|c| &c.frames_sent, 1);
+                self.counters.add_locked(|c| &c.frames_sent, 1);
                 Ok(value)
             }
             Err(misuse) => {
@@ -436,8 +436,8 @@ impl Inner {
             }
             match self.transport.write(slices.get(..count).unwrap_or_default()) {
                 Ok(n) => {
-                    self.counters.add(|c| &c.writes, 1);
-                    self.counters.add(|c| &c.bytes_sent, n as u64);
+                    self.counters.add_locked(|c| &c.writes, 1);
+                    self.counters.add_locked(|c| &c.bytes_sent, n as u64);
                     outbox.advance(n);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -489,7 +489,7 @@ impl Inner {
         let _ = self.transport.set_timeout(Some(left));
         let call = writer.sender.request(&op::Shutdown {}, &[], None);
         if let Ok(Some(call)) = call {
-            self.counters.add(|c| &c.frames_sent, 1);
+            self.counters.add_locked(|c| &c.frames_sent, 1);
             self.replies.expect(call, Bulk::Collect(Vec::new()));
             let sent = self.transmit(&mut writer);
             drop(writer);

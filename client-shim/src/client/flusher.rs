@@ -5,6 +5,7 @@
 //! this thread sends what has been in the buffer for [`DELAY`]. It is started with the first request that stays in
 //! the buffer, and sleeps while the buffer is empty.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +17,8 @@ const DELAY: Duration = Duration::from_millis(2);
 
 #[derive(Debug, Default)]
 pub(super) struct Flusher {
+    /// Whether the state is `Due`; changes with it, under its lock.
+    is_due: AtomicBool,
     state: Mutex<State>,
     wake: Condvar,
 }
@@ -31,17 +34,28 @@ enum State {
 }
 
 impl Flusher {
-    /// Something stays in the buffer.
+    /// Something stays in the buffer, whose lock the caller holds. The thread takes that lock after it has said that nothing is
+    /// due any more: a caller who still reads the opposite has the lock before the thread, and is served.
     pub(super) fn due(&self, connection: &Weak<Inner>) {
+        if self.is_due.load(Ordering::Relaxed) {
+            return;
+        }
+        self.become_due(connection);
+    }
+
+    #[cold]
+    fn become_due(&self, connection: &Weak<Inner>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
             State::Due | State::Ended => {}
             State::Asleep => {
                 *state = State::Due;
+                self.is_due.store(true, Ordering::Relaxed);
                 self.wake.notify_one();
             }
             State::NotStarted => {
                 *state = State::Due;
+                self.is_due.store(true, Ordering::Relaxed);
                 start(connection.clone());
             }
         }
@@ -72,6 +86,7 @@ impl Flusher {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if *state == State::Due {
             *state = State::Asleep;
+            self.is_due.store(false, Ordering::Relaxed);
         }
     }
 }

@@ -198,13 +198,14 @@ impl Replies {
             &mut *reader.buffer
         };
         let n = loop {
-            match reader.transport.read(buffer) {
+            let read = if direct { reader.transport.read_all(buffer) } else { reader.transport.read(buffer) };
+            match read {
                 Ok(n) => break n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.to_string()),
             }
         };
-        counters.add(|c| &c.bytes_received, n as u64);
+        counters.add_locked(|c| &c.bytes_received, n as u64);
         {
             let mut state = self.state();
             for call in state.expected.drain(..) {
@@ -224,7 +225,7 @@ impl Replies {
             match answer {
                 Answer::NeedMore => return Ok(()),
                 Answer::Reply(reply) => {
-                    counters.add(|c| &c.frames_received, 1);
+                    counters.add_locked(|c| &c.frames_received, 1);
                     let id = reply.call.id();
                     let whole = Whole { error: reply.error, fixed: reply.fixed.to_vec(), tail: Vec::new() };
                     let bulk = self.state().waiting.remove(&id).unwrap_or(Bulk::Collect(Vec::new()));

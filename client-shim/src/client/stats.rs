@@ -45,4 +45,10 @@ impl Counters {
     pub(super) fn add(&self, counter: impl Fn(&Self) -> &AtomicU64, n: u64) {
         counter(self).fetch_add(n, Ordering::Relaxed);
     }
+
+    /// [`add`](Self::add) for a counter that only the holder of one lock changes.
+    pub(super) fn add_locked(&self, counter: impl Fn(&Self) -> &AtomicU64, n: u64) {
+        let counter = counter(self);
+        counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
 }

@@ -60,6 +60,14 @@ impl Transport {
         }
     }
 
+    /// Reads as much as `into` holds; less at the end, or where a time-out or a signal cuts it short.
+    pub(super) fn read_all(&self, into: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: an open socket, and memory that is ours during the call.
+        let read =
+            unsafe { libc::recv(self.raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_WAITALL) };
+        usize::try_from(read).map_err(|_| io::Error::last_os_error())
+    }
+
     /// Ends it in both directions; who reads or writes wakes up.
     pub(super) fn shutdown(&self) {
         // The other end may be gone already.
