@@ -25,7 +25,8 @@ use tracing::info;
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct Worker {
-    /// Where to listen: ADDR:PORT, of which port 0 takes a free one, or unix:PATH.
+    /// Where to listen: ADDR:PORT, of which port 0 takes a free one, unix:PATH, or shm:PATH (shared memory for
+    /// clients on this machine).
     #[arg(long, value_name = "ADDRESS", default_value_t = Address::new("127.0.0.1"), value_parser = address)]
     listen: Address,
     /// Event loop: mio, uring, or auto (io_uring where it can be had).
@@ -42,6 +43,9 @@ pub(crate) struct Worker {
     /// The HIP runtime's library. [default: libamdhip64.so under its usual names, where the system finds it]
     #[arg(long, value_name = "PATH")]
     hip_library: Option<PathBuf>,
+    /// Microseconds that a worker with nothing to do looks at shared memory before it sleeps.
+    #[arg(long, value_name = "N", default_value_t = hipr_worker::IoConfig::default().spin_us)]
+    spin_us: u64,
     /// How sessions are kept apart. [default: process for a real GPU, else none]
     #[arg(long, value_name = "HOW")]
     isolate: Option<Isolation>,
@@ -74,6 +78,7 @@ impl Worker {
         let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
         let mut config = Config { listen, io, dispatch, ..Config::new(device) };
         self.limits.apply(&mut config);
+        config.limits.spin_us = self.spin_us;
         config
     }
 }

@@ -39,7 +39,7 @@ pub use hipr_proto::DEFAULT_PORT;
 pub struct WorkerAddress(Address);
 
 impl WorkerAddress {
-    /// The address `text` says: `host`, `host:port` or `unix:/path`; [`DEFAULT_PORT`] where it says none.
+    /// The address `text` says: `host`, `host:port`, `unix:/path` or `shm:/path`; [`DEFAULT_PORT`] where it says none.
     pub fn new(text: &str) -> Self {
         Self(Address::new(text))
     }

@@ -11,7 +11,7 @@
 //! launches kernels and ends has launched them.
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
@@ -136,8 +136,8 @@ type Cell_ = OnceLock<HipResult<Session>>;
 /// The session of this process; null before the first call and in a child that has just been forked.
 static SESSION: AtomicPtr<Cell_> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The socket of [`SESSION`], -1 without one: what a forked child has to close.
-static SOCKET: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(-1);
+/// The descriptors of [`SESSION`], -1 where there is none: what a forked child has to close.
+static DESCRIPTORS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 
 /// Set when the process is past its destructors.
 static ENDED: AtomicBool = AtomicBool::new(false);
@@ -170,7 +170,9 @@ pub fn session() -> HipResult<&'static Session> {
     }
     let session = cell().get_or_init(|| {
         let session = Session::open()?;
-        SOCKET.store(session.connection().raw_fd(), Ordering::Relaxed);
+        for (place, descriptor) in DESCRIPTORS.iter().zip(session.connection().raw_fds()) {
+            place.store(descriptor, Ordering::Relaxed);
+        }
         Ok(session)
     });
     session.as_ref().map_err(|error| *error)
@@ -229,10 +231,12 @@ extern "C" fn after_fork_in_child() {
     stats::reset();
     // The parent's session stays in memory, untouched: its locks may be held by threads that do not exist here.
     SESSION.store(core::ptr::null_mut(), Ordering::Release);
-    let socket = SOCKET.swap(-1, Ordering::Relaxed);
-    if socket >= 0 {
-        // SAFETY: the child's own copy of the descriptor, which nothing in the child uses.
-        unsafe { libc::close(socket) };
+    for place in &DESCRIPTORS {
+        let descriptor = place.swap(-1, Ordering::Relaxed);
+        if descriptor >= 0 {
+            // SAFETY: the child's own copy of the descriptor, which nothing in the child uses.
+            unsafe { libc::close(descriptor) };
+        }
     }
 }
 

@@ -11,6 +11,8 @@ pub enum Address {
     Tcp(String),
     /// `unix:/path`, a socket in the file system.
     Unix(PathBuf),
+    /// `shm:/path`, shared memory that is agreed on over a socket in the file system.
+    Shm(PathBuf),
 }
 
 impl Address {
@@ -19,6 +21,7 @@ impl Address {
         let text = text.trim();
         match text.split_once(':') {
             Some(("unix", path)) => Self::Unix(path.into()),
+            Some(("shm", path)) => Self::Shm(path.into()),
             Some(("tcp", rest)) => Self::Tcp(with_port(rest)),
             _ => Self::Tcp(with_port(text)),
         }
@@ -28,7 +31,7 @@ impl Address {
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(host_and_port) => host_and_port.parse().ok(),
-            Self::Unix(_) => None,
+            Self::Unix(_) | Self::Shm(_) => None,
         }
     }
 }
@@ -49,6 +52,7 @@ impl fmt::Display for Address {
         match self {
             Self::Tcp(host_and_port) => f.write_str(host_and_port),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Shm(path) => write!(f, "shm:{}", path.display()),
         }
     }
 }
@@ -99,6 +103,7 @@ mod tests {
             ("[::1]:7", "[::1]:7"),
             ("unix:/run/hipr.sock", "unix:/run/hipr.sock"),
             ("unix:here:1", "unix:here:1"),
+            ("shm:/run/hipr.sock", "shm:/run/hipr.sock"),
         ] {
             assert_eq!(Address::new(given).to_string(), meant);
         }

@@ -22,6 +22,9 @@ pub struct Config {
     /// How long a peer that has closed its sending side may still be owed replies, and how long one that was told everything
     /// may take to close its side.
     pub linger_ms: u64,
+    /// How long a loop that has nothing to do looks again and again at connections through shared memory, after one of them had
+    /// something, before it sleeps.
+    pub spin_us: u64,
     /// Bytes read from one connection before it is another's turn.
     pub turn_max_bytes: usize,
     /// Bytes read from all connections before the handler gets its turn: what it is given should still be in the cache, and
@@ -47,6 +50,7 @@ impl Default for Config {
             first_message_timeout_ms: 10_000,
             mid_message_timeout_ms: 10_000,
             linger_ms: 5_000,
+            spin_us: 50,
             turn_max_bytes: 256 << 10,
             turn_total_max_bytes: 1 << 20,
         }

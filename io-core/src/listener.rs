@@ -21,6 +21,8 @@ pub enum Listener {
     Tcp(TcpListener),
     /// A unix socket, and its file, which goes with the last copy of the listener.
     Unix(UnixListener, Arc<SocketFile>),
+    /// Shared memory; the same as a unix socket, until a client has said its hello.
+    Shm(UnixListener, Arc<SocketFile>),
 }
 
 /// A connection that was accepted, of any kind that a loop serves.
@@ -30,6 +32,8 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A unix socket.
     Unix(UnixStream),
+    /// A unix socket over which shared memory is to be agreed on.
+    Shm(UnixStream),
 }
 
 impl Listener {
@@ -42,6 +46,7 @@ impl Listener {
         let bound = match address {
             Address::Tcp(host_and_port) => TcpListener::bind(host_and_port).map(Self::Tcp),
             Address::Unix(path) => bind_file(path).map(|(listener, file)| Self::Unix(listener, file)),
+            Address::Shm(path) => bind_file(path).map(|(listener, file)| Self::Shm(listener, file)),
         };
         bound.map_err(|why| io::Error::new(why.kind(), format!("cannot listen on {address}: {why}")))
     }
@@ -54,6 +59,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => listener.local_addr().map(Address::from),
             Self::Unix(_, file) => Ok(Address::Unix(file.path.clone())),
+            Self::Shm(_, file) => Ok(Address::Shm(file.path.clone())),
         }
     }
 
@@ -65,6 +71,7 @@ impl Listener {
         Ok(match self {
             Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
             Self::Unix(listener, file) => Self::Unix(listener.try_clone()?, file.clone()),
+            Self::Shm(listener, file) => Self::Shm(listener.try_clone()?, file.clone()),
         })
     }
 }
@@ -73,7 +80,7 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(listener) => listener.as_fd(),
-            Self::Unix(listener, _) => listener.as_fd(),
+            Self::Unix(listener, _) | Self::Shm(listener, _) => listener.as_fd(),
         }
     }
 }
@@ -86,7 +93,7 @@ impl Stream {
     pub fn peer(&self) -> io::Result<Peer> {
         match self {
             Self::Tcp(stream) => stream.peer_addr().map(Peer::Tcp),
-            Self::Unix(_) => Ok(Peer::Local),
+            Self::Unix(_) | Self::Shm(_) => Ok(Peer::Local),
         }
     }
 
@@ -97,10 +104,8 @@ impl Stream {
     pub fn local_address(&self) -> io::Result<Address> {
         match self {
             Self::Tcp(stream) => stream.local_addr().map(Address::from),
-            Self::Unix(stream) => {
-                let path = stream.local_addr()?.as_pathname().map(Path::to_owned);
-                Ok(Address::Unix(path.unwrap_or_default()))
-            }
+            Self::Unix(stream) => path_of(stream).map(Address::Unix),
+            Self::Shm(stream) => path_of(stream).map(Address::Shm),
         }
     }
 
@@ -112,6 +117,7 @@ impl Stream {
         Ok(match self {
             Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
             Self::Unix(stream) => Self::Unix(stream.try_clone()?),
+            Self::Shm(stream) => Self::Shm(stream.try_clone()?),
         })
     }
 }
@@ -120,7 +126,7 @@ impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
-            Self::Unix(stream) => stream.as_fd(),
+            Self::Unix(stream) | Self::Shm(stream) => stream.as_fd(),
         }
     }
 }
@@ -135,6 +141,10 @@ impl From<UnixStream> for Stream {
     fn from(stream: UnixStream) -> Self {
         Self::Unix(stream)
     }
+}
+
+fn path_of(stream: &UnixStream) -> io::Result<PathBuf> {
+    Ok(stream.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default())
 }
 
 /// The file of a unix socket; removed when dropped, unless another has taken its place.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod listen;
+mod shared;
 mod stream;
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
@@ -22,6 +23,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::{debug, info};
 
 pub use crate::listen::Listen;
+use crate::shared::Shared;
 pub use crate::stream::Stream;
 
 const LISTENER: Token = Token(usize::MAX);
@@ -40,6 +42,8 @@ struct Conn {
     reset: bool,
     /// Whether it is in the ready list.
     ready: bool,
+    /// Whether its shared memory is looked at; else it rings.
+    looked_at: bool,
 }
 
 /// The loop. Made on one thread, run on any; returns from [`Loop::run`] with [`Mailbox::stop`], or when it has no listener
@@ -51,6 +55,7 @@ pub struct Loop {
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
     conns: Slots<Conn>,
+    shared: Shared,
     ready: Vec<ConnId>,
     pool: Pool,
     /// The buffer that sockets are read into.
@@ -110,6 +115,7 @@ impl Loop {
             mailbox: Arc::new(mailbox),
             stats,
             conns: Slots::default(),
+            shared: Shared::default(),
             ready: Vec::new(),
             pool,
             buffer,
@@ -137,6 +143,10 @@ impl Loop {
         let mut notices = Vec::new();
         let mut ready = Vec::new();
         while !self.mailbox.is_stopped() && (self.listen.is_some() || !self.conns.is_empty()) {
+            if turns.is_idle() && self.ready.is_empty() && self.shared.is_awake() {
+                let spin = Duration::from_micros(self.config.spin_us);
+                self.shared.look(&mut self.conns, spin, |conn| Self::make_ready(&mut self.ready, conn));
+            }
             let timeout = if turns.is_idle() { self.timeout() } else { Some(Duration::ZERO) };
             let sleeps = timeout != Some(Duration::ZERO) && self.mailbox.prepare_sleep();
             match self.poll.poll(&mut events, if sleeps { timeout } else { Some(Duration::ZERO) }) {
@@ -157,6 +167,11 @@ impl Loop {
                             conn.readable |= event.is_readable() || event.is_read_closed();
                             conn.writable |= event.is_writable();
                             conn.reset |= conn.stream.is_reset(event);
+                            if let Err(why) = conn.stream.handle_readable() {
+                                info!(conn = %conn.link.conn(), %why, "the connection fails");
+                                conn.reset = true;
+                            }
+                            self.shared.wake(conn);
                             if event.is_read_closed() {
                                 conn.read_closed = true;
                                 conn.link.handle_peer_closed(self.now_ms);
@@ -206,7 +221,8 @@ impl Loop {
 
     fn timeout(&self) -> Option<Duration> {
         let listen = self.listen.as_ref();
-        if !self.ready.is_empty() || listen.is_some_and(|listen| listen.is_ready(self.now_ms)) {
+        let is_awake = !self.ready.is_empty() || self.shared.is_awake();
+        if is_awake || listen.is_some_and(|listen| listen.is_ready(self.now_ms)) {
             return Some(Duration::ZERO);
         }
         let wake_ms = self.next_sweep_ms.min(listen.and_then(Listen::retry_ms).unwrap_or(u64::MAX));
@@ -243,6 +259,7 @@ impl Loop {
                 read_closed: false,
                 reset: false,
                 ready: false,
+                looked_at: false,
             }
         });
         Stats::add(&self.stats.connections_opened, 1);

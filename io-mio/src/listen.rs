@@ -4,6 +4,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
 use hipr_io::{Listener, Peer, SocketFile};
+use hipr_io_shm::Served;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Interest, Registry, Token};
 use socket2::SockRef;
@@ -26,17 +27,35 @@ enum Door {
         listener: UnixListener,
         /// Goes when nobody listens any more.
         _file: Arc<SocketFile>,
+        /// Whether its connections are to go through shared memory.
+        is_shared: bool,
     },
 }
 
 impl Door {
+    fn unix(
+        listener: std::os::unix::net::UnixListener,
+        file: Arc<SocketFile>,
+        is_shared: bool,
+        registry: &Registry,
+        token: Token,
+    ) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let mut listener = UnixListener::from_std(listener);
+        registry.register(&mut listener, token, Interest::READABLE)?;
+        Ok(Self::Unix { listener, _file: file, is_shared })
+    }
+
     fn accept(&self) -> io::Result<(Stream, Peer)> {
         match self {
             Self::Tcp(listener) => {
                 listener.accept().map(|(stream, peer)| (Stream::Tcp(stream), Peer::Tcp(peer)))
             }
-            Self::Unix { listener, .. } => {
-                listener.accept().map(|(stream, _)| (Stream::Unix(stream), Peer::Local))
+            Self::Unix { listener, is_shared, .. } => {
+                let (stream, _) = listener.accept()?;
+                let stream =
+                    if *is_shared { Stream::Shm(Served::new(stream).into()) } else { Stream::Unix(stream) };
+                Ok((stream, Peer::Local))
             }
         }
     }
@@ -69,12 +88,8 @@ impl Listen {
                 registry.register(&mut listener, token, Interest::READABLE)?;
                 Door::Tcp(listener)
             }
-            Listener::Unix(listener, file) => {
-                listener.set_nonblocking(true)?;
-                let mut listener = UnixListener::from_std(listener);
-                registry.register(&mut listener, token, Interest::READABLE)?;
-                Door::Unix { listener, _file: file }
-            }
+            Listener::Unix(listener, file) => Door::unix(listener, file, false, registry, token)?,
+            Listener::Shm(listener, file) => Door::unix(listener, file, true, registry, token)?,
         };
         Ok(Self { door, readable: true, retry_ms: None, left: TURN, refused: false })
     }

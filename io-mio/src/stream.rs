@@ -2,12 +2,14 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use hipr_io::Peer;
+use hipr_io_shm::Served;
 use mio::event::{Event, Source};
 use mio::net::{TcpStream, UnixStream};
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
 use tracing::debug;
@@ -23,14 +25,20 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A unix socket.
     Unix(UnixStream),
+    /// Shared memory; what is polled is its control socket.
+    Shm(Box<Served>),
 }
 
-/// The same for each kind.
+/// The same for each kind, or for each kind of socket and something else for shared memory.
 macro_rules! each {
     ($stream:expr, $inner:ident => $do:expr) => {
+        each!($stream, $inner => $do, $inner => $do)
+    };
+    ($stream:expr, $inner:ident => $do:expr, $served:ident => $shared:expr) => {
         match $stream {
             Stream::Tcp($inner) => $do,
             Stream::Unix($inner) => $do,
+            Stream::Shm($served) => $shared,
         }
     };
 }
@@ -50,6 +58,7 @@ impl Stream {
                 stream.set_nonblocking(true)?;
                 Self::Unix(UnixStream::from_std(stream))
             }
+            hipr_io::Stream::Shm(stream) => Self::Shm(Served::new(stream).into()),
         })
     }
 
@@ -70,16 +79,29 @@ impl Stream {
         match self {
             Self::Tcp(_) => event.is_error() || event.is_write_closed(),
             // A unix socket is closed for writing as soon as the peer closed it in order; what the peer said before counts.
-            Self::Unix(_) => event.is_error(),
+            Self::Unix(_) | Self::Shm(_) => event.is_error(),
         }
     }
 
+    /// The poll says that there is something: bytes, or what concerns nobody but this kind of connection.
+    ///
+    /// # Errors
+    /// The peer breaks the rules of such connections; those of the system.
+    pub(crate) fn handle_readable(&mut self) -> io::Result<()> {
+        if let Self::Shm(served) = self { served.handle_bell() } else { Ok(()) }
+    }
+
+    /// Its end of shared memory, which has to be looked at, since nothing else says that it changed.
+    pub(crate) fn shared(&mut self) -> Option<&mut Served> {
+        if let Self::Shm(served) = self { Some(served) } else { None }
+    }
+
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        each!(self, stream => stream.shutdown(how))
+        each!(self, stream => stream.shutdown(how), served => served.shutdown(how))
     }
 
     pub(crate) fn take_error(&self) -> io::Result<Option<io::Error>> {
-        each!(self, stream => stream.take_error())
+        each!(self, stream => stream.take_error(), _served => Ok(None))
     }
 }
 
@@ -97,11 +119,11 @@ impl Read for Stream {
 
 impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        each!(self, stream => stream.write(bytes))
+        self.write_vectored(&[IoSlice::new(bytes)])
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        each!(self, stream => stream.write_vectored(slices))
+        each!(self, stream => stream.write_vectored(slices), served => served.write(slices))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -111,20 +133,26 @@ impl Write for Stream {
 
 impl Source for Stream {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        each!(self, stream => stream.register(registry, token, interests))
+        each!(self, stream => stream.register(registry, token, interests), served => {
+            SourceFd(&served.as_fd().as_raw_fd()).register(registry, token, interests)
+        })
     }
 
     fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
-        each!(self, stream => stream.reregister(registry, token, interests))
+        each!(self, stream => stream.reregister(registry, token, interests), served => {
+            SourceFd(&served.as_fd().as_raw_fd()).reregister(registry, token, interests)
+        })
     }
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
-        each!(self, stream => stream.deregister(registry))
+        each!(self, stream => stream.deregister(registry), served => {
+            SourceFd(&served.as_fd().as_raw_fd()).deregister(registry)
+        })
     }
 }
 
 impl From<Stream> for OwnedFd {
     fn from(stream: Stream) -> Self {
-        each!(stream, stream => stream.into())
+        each!(stream, stream => stream.into(), served => (*served).into())
     }
 }

@@ -255,6 +255,7 @@ fn take_stdin(accepted_at: &Address) -> io::Result<Stream> {
     Ok(match accepted_at {
         Address::Tcp(_) => TcpStream::from(socket).into(),
         Address::Unix(_) => UnixStream::from(socket).into(),
+        Address::Shm(_) => Stream::Shm(socket.into()),
     })
 }
 

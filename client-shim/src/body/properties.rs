@@ -81,7 +81,7 @@ const ARCH: u32 = 0x97ff;
 struct Facts<'a> {
     session: &'a Session,
     device: i32,
-    p: std::sync::Arc<GetDevicePropertiesReply>,
+    p: &'a GetDevicePropertiesReply,
 }
 
 impl<'a> Facts<'a> {

@@ -133,9 +133,9 @@ impl Connection {
         self.inner.lost.get().is_some()
     }
 
-    /// The descriptor of the socket.
-    pub fn raw_fd(&self) -> RawFd {
-        self.inner.transport.raw_fd()
+    /// The descriptors that the connection has open; -1 is none.
+    pub fn raw_fds(&self) -> [RawFd; 2] {
+        self.inner.transport.raw_fds()
     }
 
     /// Sends a request and waits for its answer.

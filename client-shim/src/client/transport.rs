@@ -22,6 +22,7 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
 pub(super) enum Transport {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Shm(hipr_io_shm::Client),
 }
 
 impl Transport {
@@ -30,26 +31,43 @@ impl Transport {
         match address {
             Address::Tcp(host_and_port) => connect_tcp(host_and_port, timeout).map(Self::Tcp),
             Address::Unix(path) => connect_unix(path, timeout).map(Self::Unix),
+            Address::Shm(path) => {
+                let end = Instant::now() + timeout;
+                let control = connect_unix(path, timeout)?;
+                let left = end.saturating_duration_since(Instant::now());
+                hipr_io_shm::Client::open(control, left).map(Self::Shm)
+            }
         }
     }
 
-    fn socket(&self) -> SockRef<'_> {
+    fn by_kind(&self) -> Kind<'_> {
         match self {
-            Self::Tcp(socket) => socket.into(),
-            Self::Unix(socket) => socket.into(),
+            Self::Tcp(socket) => Kind::Socket(socket.into()),
+            Self::Unix(socket) => Kind::Socket(socket.into()),
+            Self::Shm(client) => Kind::Memory(client),
         }
     }
 
     /// How long reading and writing may take each; without end if None.
     pub(super) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        let socket = self.socket();
-        socket.set_read_timeout(timeout)?;
-        socket.set_write_timeout(timeout)
+        match self.by_kind() {
+            Kind::Socket(socket) => {
+                socket.set_read_timeout(timeout)?;
+                socket.set_write_timeout(timeout)
+            }
+            Kind::Memory(client) => {
+                client.set_timeout(timeout);
+                Ok(())
+            }
+        }
     }
 
     /// Writes some of the bytes; never raises SIGPIPE, which the program around us may not have ignored.
     pub(super) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.socket().send_vectored_with_flags(slices, libc::MSG_NOSIGNAL)
+        match self.by_kind() {
+            Kind::Socket(socket) => socket.send_vectored_with_flags(slices, libc::MSG_NOSIGNAL),
+            Kind::Memory(client) => client.write(slices),
+        }
     }
 
     /// Reads what is there, and waits if that is nothing; 0 at the end.
@@ -57,27 +75,42 @@ impl Transport {
         match self {
             Self::Tcp(socket) => (&*socket).read(into),
             Self::Unix(socket) => (&*socket).read(into),
+            Self::Shm(client) => client.read(into),
         }
     }
 
     /// Reads as much as `into` holds; less at the end, or where a time-out or a signal cuts it short.
     pub(super) fn read_all(&self, into: &mut [u8]) -> io::Result<usize> {
+        let Kind::Socket(socket) = self.by_kind() else { return self.read(into) };
         // SAFETY: an open socket, and memory that is ours during the call.
-        let read =
-            unsafe { libc::recv(self.raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_WAITALL) };
+        let read = unsafe {
+            libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_WAITALL)
+        };
         usize::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 
     /// Ends it in both directions; who reads or writes wakes up.
     pub(super) fn shutdown(&self) {
         // The other end may be gone already.
-        let _ = self.socket().shutdown(Shutdown::Both);
+        match self.by_kind() {
+            Kind::Socket(socket) => drop(socket.shutdown(Shutdown::Both)),
+            Kind::Memory(client) => client.shutdown(),
+        }
     }
 
-    /// The descriptor that a forked child has to close.
-    pub(super) fn raw_fd(&self) -> RawFd {
-        self.socket().as_raw_fd()
+    /// The descriptors that a forked child has to close; -1 is none.
+    pub(super) fn raw_fds(&self) -> [RawFd; 2] {
+        match self.by_kind() {
+            Kind::Socket(socket) => [socket.as_raw_fd(), -1],
+            Kind::Memory(client) => client.descriptors().map(|descriptor| descriptor.as_raw_fd()),
+        }
     }
+}
+
+/// What the kinds have in common.
+enum Kind<'a> {
+    Socket(SockRef<'a>),
+    Memory(&'a hipr_io_shm::Client),
 }
 
 /// Connects whatever number of addresses the name has.

@@ -1,0 +1,213 @@
+use std::io::{self, ErrorKind, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketFlags,
+    SocketType, recv, send, sendmsg, shutdown, socketpair,
+};
+
+use crate::RING_BYTES;
+use crate::memory::Memory;
+use crate::ring::{Direction, Receiving, Sending, mapping_bytes};
+
+/// What a client says first: a name and a version.
+pub const HELLO: [u8; 8] = *b"HIPRSHM\x01";
+
+/// Bytes of the worker's answer.
+pub(crate) const ANSWER: usize = 12;
+
+/// The worker's answer: the hello again, and the bytes of a ring. The mapping and a socket go with it.
+pub(crate) struct Answer {
+    pub(crate) capacity: u32,
+}
+
+impl Answer {
+    fn put(&self) -> [u8; ANSWER] {
+        let mut bytes = [0; ANSWER];
+        bytes[..8].copy_from_slice(&HELLO);
+        bytes[8..].copy_from_slice(&self.capacity.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn read(bytes: &[u8; ANSWER]) -> Option<Self> {
+        let (hello, capacity) = bytes.split_first_chunk::<8>()?;
+        let capacity = u32::from_le_bytes(capacity.try_into().ok()?);
+        (*hello == HELLO).then_some(Self { capacity })
+    }
+}
+
+/// The worker's end of a connection, which never blocks. Its bells make the control socket readable; who polls that calls
+/// [`handle_bell`](Self::handle_bell).
+#[derive(Debug)]
+pub struct Served {
+    control: OwnedFd,
+    /// Bytes of the hello that have come.
+    greeted: usize,
+    rings: Option<Rings>,
+    /// The client says nothing more than what is in the ring.
+    ended: bool,
+}
+
+#[derive(Debug)]
+struct Rings {
+    /// The bell for the client's writing thread.
+    room: OwnedFd,
+    sending: Sending,
+    receiving: Receiving,
+}
+
+impl Served {
+    /// A client that has connected.
+    pub fn new(control: impl Into<OwnedFd>) -> Self {
+        Self { control: control.into(), greeted: 0, rings: None, ended: false }
+    }
+
+    /// The control socket has something to read: the hello, which makes the rings, a bell, or the end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidData`] if the client says something else; those of the system.
+    pub fn handle_bell(&mut self) -> io::Result<()> {
+        let mut bytes = [0; 64];
+        loop {
+            let len = match recv(&self.control, &mut bytes, RecvFlags::DONTWAIT).map_err(io::Error::from) {
+                Ok((_, len)) => len,
+                Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(why) if why.kind() == ErrorKind::Interrupted => continue,
+                Err(why) => return Err(why),
+            };
+            if len == 0 {
+                self.ended = true;
+                return Ok(());
+            }
+            if self.rings.is_none() {
+                let said = bytes.get(..len).unwrap_or_default();
+                if !HELLO.get(self.greeted..).is_some_and(|rest| rest.starts_with(said)) {
+                    let why = "the client does not speak the protocol of shared memory";
+                    return Err(io::Error::new(ErrorKind::InvalidData, why));
+                }
+                self.greeted += len;
+                if self.greeted == HELLO.len() {
+                    self.rings = Some(Rings::pass_to(&self.control)?);
+                }
+            }
+        }
+    }
+
+    /// Reads what is there; 0 when the client has closed its side and everything is read.
+    ///
+    /// # Errors
+    /// [`ErrorKind::WouldBlock`]; [`ErrorKind::InvalidData`] if the client writes what cannot be.
+    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Self { rings, ended, .. } = self;
+        let read = match rings {
+            Some(rings) => rings.receiving.read(into, || ring(&rings.room))?,
+            None => 0,
+        };
+        if read == 0 && !*ended && !into.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(read) }
+    }
+
+    /// Writes as much as there is room for.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = match &mut self.rings {
+            Some(rings) => rings.sending.write(slices, || ring(&self.control))?,
+            None => 0,
+        };
+        if written == 0 && slices.iter().any(|slice| !slice.is_empty()) {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(written)
+    }
+
+    /// Whether reading would give something: bytes, or an error.
+    pub fn has_input(&mut self) -> bool {
+        self.rings.as_mut().is_some_and(|rings| rings.receiving.has_input().unwrap_or(true))
+    }
+
+    /// Whether writing would do something, or be an error.
+    pub fn has_room(&mut self) -> bool {
+        self.rings.as_mut().is_some_and(|rings| rings.sending.has_room().unwrap_or(true))
+    }
+
+    /// Says that this side is about to sleep and wants its bell to be rung when there is `input`, and when there is `room`. `false`:
+    /// that is so already, it must not. To be called again before each sleep.
+    pub fn prepare_sleep(&mut self, input: bool, room: bool) -> bool {
+        let Some(rings) = &mut self.rings else { return true };
+        let may_sleep = (!input || rings.receiving.prepare_sleep().unwrap_or(false))
+            && (!room || rings.sending.prepare_sleep().unwrap_or(false));
+        if !may_sleep {
+            self.awake();
+        }
+        may_sleep
+    }
+
+    /// Says that this side does not sleep.
+    pub fn awake(&mut self) {
+        if let Some(rings) = &self.rings {
+            rings.receiving.awake();
+            rings.sending.awake();
+        }
+    }
+
+    /// Says that nothing more will be written, or read; what was written is still read.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+        let how = match how {
+            std::net::Shutdown::Read => Shutdown::Read,
+            std::net::Shutdown::Write => Shutdown::Write,
+            std::net::Shutdown::Both => Shutdown::Both,
+        };
+        Ok(shutdown(&self.control, how)?)
+    }
+}
+
+impl AsFd for Served {
+    /// The control socket.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}
+
+impl From<Served> for OwnedFd {
+    fn from(served: Served) -> Self {
+        served.control
+    }
+}
+
+impl Rings {
+    /// Makes rings and passes them to the client.
+    fn pass_to(control: &OwnedFd) -> io::Result<Self> {
+        let capacity = RING_BYTES;
+        let (memory, file) = Memory::make(mapping_bytes(capacity))?;
+        let memory = Arc::new(memory);
+        let (room, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [file.as_fd(), theirs.as_fd()];
+        if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            return Err(ErrorKind::OutOfMemory.into());
+        }
+        let answer = Answer { capacity }.put();
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let sent = sendmsg(control, &[IoSlice::new(&answer)], &mut ancillary, flags)?;
+        if sent != ANSWER {
+            return Err(ErrorKind::WriteZero.into());
+        }
+        Ok(Self {
+            room,
+            sending: Sending::new(&memory, capacity, Direction::ToClient),
+            receiving: Receiving::new(&memory, capacity, Direction::ToWorker),
+        })
+    }
+}
+
+/// Rings a bell of the client's. A client that does not listen keeps the socket full, which is its own affair.
+fn ring(bell: &OwnedFd) {
+    let _ = send(bell, b"\0", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
