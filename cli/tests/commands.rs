@@ -84,16 +84,16 @@ fn a_taken_port_is_said() {
 }
 
 #[test]
-fn a_unix_socket_serves_and_is_left_to_nobody() {
+fn a_socket_in_the_file_system_serves_and_is_left_to_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("worker");
-    let address = format!("unix:{}", path.display());
-    for isolation in ["none", "process"] {
+    for (kind, isolation) in [("unix", "none"), ("unix", "process"), ("shm", "none"), ("shm", "process")] {
+        let address = format!("{kind}:{}", path.display());
         let options = ["--device", "sim", "--isolate", isolation, "--listen", &address];
         let mut worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
         assert_eq!(worker.listens_at().to_string(), address);
         let info = hipr(&["info", "--worker", &address]);
-        assert!(stdout(&info).contains("MI300X"), "{isolation}: {}", stderr(&info));
+        assert!(stdout(&info).contains("MI300X"), "{address}, {isolation}: {}", stderr(&info));
         let second = hipr(&["worker", "--device", "null", "--listen", &address]);
         assert_eq!(second.status.code(), Some(1));
         assert!(stderr(&second).contains(&address), "{}", stderr(&second));

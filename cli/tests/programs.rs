@@ -96,6 +96,27 @@ fn programs_pass_with_a_separate_worker() {
     assert!(worker.lives());
 }
 
+/// Over what only clients on the same machine can use.
+fn run_all_at_a_path(kind: &str) {
+    let Some(folder) = built() else { return };
+    let socket = tempfile::tempdir().expect("a folder");
+    let address = format!("{kind}:{}", socket.path().join("worker").display());
+    let options = ["--device", "sim", "--listen", &address];
+    let mut worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+    run_all(&programs(folder), Some(&address), 2);
+    assert!(worker.lives(), "{}", worker.log());
+}
+
+#[test]
+fn programs_pass_over_a_unix_socket() {
+    run_all_at_a_path("unix");
+}
+
+#[test]
+fn programs_pass_over_shared_memory() {
+    run_all_at_a_path("shm");
+}
+
 /// Through a chain: the program, a worker on the device `hip` that has loaded hipr's own client library as its HIP runtime, and the
 /// worker with the emulated GPU behind that.
 fn run_all_through_a_chain(programs: &[PathBuf], isolation: &str, jobs: usize) {

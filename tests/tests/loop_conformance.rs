@@ -11,6 +11,7 @@ mod cases;
 mod sockets;
 
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 
 use hipr_testkit::invariants::Violation;
 use hipr_testkit::worker_world::{self, Clock, Plan, Transcript};
@@ -73,9 +74,9 @@ fn conforms_over_tcp(io: Io, dispatch: DispatchOn) {
     event_loop_conforms(io, dispatch, &"127.0.0.1:0".into());
 }
 
-fn conforms_over_unix_sockets(io: Io, dispatch: DispatchOn) {
+fn conforms_at_a_path(io: Io, dispatch: DispatchOn, kind: fn(PathBuf) -> Address) {
     let folder = tempfile::tempdir().expect("a folder");
-    event_loop_conforms(io, dispatch, &Address::Unix(folder.path().join("worker")));
+    event_loop_conforms(io, dispatch, &kind(folder.path().join("worker")));
 }
 
 #[test]
@@ -90,7 +91,17 @@ fn the_mio_loop_conforms_with_a_dispatch_thread() {
 
 #[test]
 fn the_mio_loop_conforms_over_unix_sockets() {
-    conforms_over_unix_sockets(Io::Mio, DispatchOn::Inline);
+    conforms_at_a_path(Io::Mio, DispatchOn::Inline, Address::Unix);
+}
+
+#[test]
+fn the_mio_loop_conforms_over_shared_memory() {
+    conforms_at_a_path(Io::Mio, DispatchOn::Inline, Address::Shm);
+}
+
+#[test]
+fn the_mio_loop_conforms_over_shared_memory_with_a_dispatch_thread() {
+    conforms_at_a_path(Io::Mio, DispatchOn::Thread, Address::Shm);
 }
 
 #[test]
@@ -105,7 +116,7 @@ fn the_io_uring_loop_conforms_with_a_dispatch_thread() {
 
 #[test]
 fn the_io_uring_loop_conforms_over_unix_sockets() {
-    conforms_over_unix_sockets(Io::Uring, DispatchOn::Inline);
+    conforms_at_a_path(Io::Uring, DispatchOn::Inline, Address::Unix);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Carries out a plan with a worker in this process and clients on real sockets.
 
+#[path = "bridge.rs"]
+mod bridge;
+
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -119,21 +122,27 @@ fn await_release(worker: &Handle, script: &Script, stopped: bool) -> Result<(), 
     Ok(())
 }
 
+fn connected(domain: Domain, address: &SockAddr) -> io::Result<Socket> {
+    let stream = Socket::new(domain, Type::STREAM, None)?;
+    stream.connect(address)?;
+    Ok(stream)
+}
+
 impl<'p> Client<'p> {
     fn new(peer: Peer<'p>) -> Self {
         Self { peer, stream: None, blocked: false, half_closed: false, deaf: false }
     }
 
     fn connect(&mut self, worker: &Handle) -> io::Result<()> {
-        let (domain, address) = match worker.local_addr() {
-            Address::Unix(path) => (Domain::UNIX, SockAddr::unix(path)?),
-            address => (Domain::IPV4, address.tcp().expect("an address in numbers").into()),
+        let stream = match worker.local_addr() {
+            Address::Unix(path) => connected(Domain::UNIX, &SockAddr::unix(path)?)?,
+            Address::Shm(path) => bridge::connect(&path)?,
+            address @ Address::Tcp(_) => {
+                let stream = connected(Domain::IPV4, &address.tcp().expect("numbers").into())?;
+                stream.set_tcp_nodelay(true)?;
+                stream
+            }
         };
-        let stream = Socket::new(domain, Type::STREAM, None)?;
-        stream.connect(&address)?;
-        if domain == Domain::IPV4 {
-            stream.set_tcp_nodelay(true)?;
-        }
         stream.set_nonblocking(true)?;
         self.stream = Some(stream);
         Ok(())
