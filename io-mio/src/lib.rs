@@ -171,7 +171,6 @@ impl Loop {
                                 info!(conn = %conn.link.conn(), %why, "the connection fails");
                                 conn.reset = true;
                             }
-                            self.shared.wake(conn);
                             if event.is_read_closed() {
                                 conn.read_closed = true;
                                 conn.link.handle_peer_closed(self.now_ms);
@@ -335,6 +334,8 @@ impl Loop {
     /// Writes what the peer takes now, and closes what has said everything. `false`: the connection is gone.
     fn send(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) -> bool {
         let Some(conn) = self.conns.get_mut(id) else { return false };
+        // What it then waits for may be something else than what it asked to be rung for.
+        self.shared.wake(conn);
         if let Err(why) = Self::write(conn, self.now_ms, &self.stats) {
             self.end(id, &End::Socket(why), sink);
             return false;

@@ -9,8 +9,8 @@ use hipr_io::{ConnId, Slots};
 
 use crate::Conn;
 
-/// Looks at all connections before the sockets get their turn.
-const LOOKS: u32 = 64;
+/// Looks at connections before the sockets get their turn.
+const LOOKS: usize = 64;
 
 /// The connections that the loop looks at; the others have been asked to ring.
 #[derive(Debug, Default)]
@@ -26,12 +26,11 @@ impl Shared {
         !self.looked_at.is_empty()
     }
 
-    /// A connection has rung, or was just made: it is looked at from now on.
+    /// A connection gets a turn: it is looked at from now on.
     pub(crate) fn wake(&mut self, conn: &mut Conn) {
+        let Some(shared) = conn.stream.shared() else { return };
         self.idle_since = None;
-        if let Some(shared) = conn.stream.shared()
-            && !std::mem::replace(&mut conn.looked_at, true)
-        {
+        if !std::mem::replace(&mut conn.looked_at, true) {
             shared.awake();
             self.looked_at.push(conn.link.conn());
         }
@@ -40,7 +39,7 @@ impl Shared {
     /// Looks at them for a moment; those that have something become `ready`. When that was in vain for `spin`, they are asked to
     /// ring.
     pub(crate) fn look(&mut self, conns: &mut Slots<Conn>, spin: Duration, mut ready: impl FnMut(&mut Conn)) {
-        for _ in 0..LOOKS {
+        for _ in 0..(LOOKS / self.looked_at.len().max(1)).max(1) {
             let mut found = false;
             self.looked_at.retain(|&id| {
                 let Some(conn) = conns.get_mut(id) else { return false };

@@ -58,7 +58,8 @@ impl Client {
         });
         let (file, room) = (passed.next(), passed.next());
         if len == 0 {
-            return Err(ErrorKind::UnexpectedEof.into());
+            let why = "the worker does not offer shared memory";
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, why));
         }
         let not_ours = || {
             io::Error::new(ErrorKind::InvalidData, "the answer is not that of a worker with shared memory")

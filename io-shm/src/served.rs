@@ -15,6 +15,9 @@ use crate::ring::{Direction, Receiving, Sending, mapping_bytes};
 /// What a client says first: a name and a version.
 pub const HELLO: [u8; 8] = *b"HIPRSHM\x01";
 
+/// Reads of the control socket at a time. A socket that is full of bells needs one.
+const READS: usize = 16;
+
 /// Bytes of the worker's answer.
 pub(crate) const ANSWER: usize = 12;
 
@@ -69,8 +72,9 @@ impl Served {
     /// # Errors
     /// [`ErrorKind::InvalidData`] if the client says something else; those of the system.
     pub fn handle_bell(&mut self) -> io::Result<()> {
-        let mut bytes = [0; 64];
-        loop {
+        let mut bytes = [0; 512];
+        // A client that rings all the time is heard as often as any.
+        for _ in 0..READS {
             let len = match recv(&self.control, &mut bytes, RecvFlags::DONTWAIT).map_err(io::Error::from) {
                 Ok((_, len)) => len,
                 Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -93,6 +97,7 @@ impl Served {
                 }
             }
         }
+        Ok(())
     }
 
     /// Reads what is there; 0 when the client has closed its side and everything is read.
