@@ -69,6 +69,9 @@ pub struct Dispatch {
     requests: Arc<Requests>,
     seats: BTreeMap<ConnId, Seat>,
     line: VecDeque<ConnId>,
+    /// Whose turn it was last, and how often in a row before.
+    last: Option<ConnId>,
+    last_repeated: u32,
     collected_bytes: Rc<Cell<usize>>,
     bodies: BodyPool,
 }
@@ -81,6 +84,11 @@ impl fmt::Debug for Dispatch {
 }
 
 impl Dispatch {
+    /// Who has had so many turns in a row is alone: bytes leave in larger pieces, and nobody waits for that.
+    const ALONE_TURNS: u32 = 16;
+    /// The part of a turn's bytes for one that is not.
+    const SHARES: usize = 4;
+
     /// Without any session yet. `limits.unsent_max_bytes` has to be the loop's
     /// ([`hipr_io::Config::unsent_max_bytes`]). `wake` is called from threads of the device, with connections that are then
     /// to be given to [`handle_wake`](Self::handle_wake). Requests are counted in `stats`.
@@ -91,10 +99,22 @@ impl Dispatch {
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
-        let (seats, line, collected_bytes) = Default::default();
+        let (seats, line, last, last_repeated, collected_bytes) = Default::default();
         let (wake, requests) = (Arc::new(wake), stats.requests_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);
-        Self { device, limits, mailbox, wake, requests, seats, line, collected_bytes, bodies }
+        Self {
+            device,
+            limits,
+            mailbox,
+            wake,
+            requests,
+            seats,
+            line,
+            last,
+            last_repeated,
+            collected_bytes,
+            bodies,
+        }
     }
 
     /// Takes what the loop says. Nothing is carried out before [`step`](Self::step).
@@ -157,11 +177,15 @@ impl Dispatch {
     fn run_session(&mut self, conn: ConnId) {
         let Some(seat) = self.seats.get_mut(&conn) else { return };
         seat.in_line = false;
+        let is_repeated = self.last.replace(conn) == Some(conn);
+        self.last_repeated = if is_repeated { self.last_repeated.saturating_add(1) } else { 0 };
+        let is_alone = self.last_repeated >= Self::ALONE_TURNS;
         let (wake, woken) = (&self.wake, &seat.woken);
         let env = Env {
             device: &*self.device,
             limits: &self.limits,
             requests: &self.requests,
+            turn_max_bytes: self.limits.turn_max_bytes / if is_alone { 1 } else { Self::SHARES },
             collected_bytes: &self.collected_bytes,
             bodies: &self.bodies,
             waker: &|| {

@@ -145,6 +145,9 @@ pub struct SessionLimits {
     /// Bytes of device memory that are read before the peer has taken them, except for the last chunk: enough to keep a socket
     /// busy, little enough for the cache and for the others' turns.
     pub read_ahead_bytes: usize,
+    /// Bytes given to the device or read from it in a turn of a session that has been the only one with something to do for a
+    /// while; else it is a quarter of that before it is another's turn.
+    pub turn_max_bytes: usize,
     /// Bytes of replies that the peer has not taken, above which the session does nothing more. Binding sets it to the event
     /// loop's limit.
     pub unsent_max_bytes: usize,
@@ -166,6 +169,7 @@ impl Default for SessionLimits {
             staged_max_bytes: 8 << 20,
             chunk_bytes: 128 << 10,
             read_ahead_bytes: 512 << 10,
+            turn_max_bytes: 512 << 10,
             unsent_max_bytes: 4 << 20,
             collect_max_bytes: 1 << 30,
             collect_total_max_bytes: 4 << 30,

@@ -35,6 +35,8 @@ pub(crate) struct Env<'a> {
     pub(crate) device: &'a dyn Device,
     pub(crate) limits: &'a SessionLimits,
     pub(crate) requests: &'a Requests,
+    /// Bytes given to the device or read from it before it is another session's turn.
+    pub(crate) turn_max_bytes: usize,
     /// Bytes that all sessions together have collected of tails.
     pub(crate) collected_bytes: &'a Rc<Cell<usize>>,
     pub(crate) waker: &'a dyn Fn() -> Waker,
@@ -91,8 +93,6 @@ enum Draining {
 impl Session {
     /// Items handled before it is another session's turn.
     const TURN_ITEMS: usize = 4096;
-    /// Bytes given to the device or read from it before it is another session's turn.
-    const TURN_BYTES: usize = 256 << 10;
     /// Nodes of graphs that a stream is given before it is waited for: one small request could stand for any number.
     const REPLAY_MAX: usize = 1 << 16;
 
@@ -138,7 +138,7 @@ impl Session {
     pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
         self.turn_bytes = 0;
         for _ in 0..Self::TURN_ITEMS {
-            if self.turn_bytes >= Self::TURN_BYTES {
+            if self.turn_bytes >= env.turn_max_bytes {
                 return Turn::More;
             }
             if let Some(misuse) = self.broken {
