@@ -14,18 +14,17 @@
 //!
 //! Loops are interchangeable. A loop crate has
 //! `Loop::new(Listener, Config, Arc<Stats>) -> io::Result<Loop>`, `Loop::for_connection(Stream, …)`, `Loop::mailbox() -> Arc<Mailbox>` and
-//! `Loop::run(self, handler: impl Handler) -> io::Result<()>`, and uses [`Link`] for everything that is not a socket.
-//!
-//! One turn of a loop: wait for sockets, unless there is something to do ([`Turns::is_idle`], [`Mailbox::prepare_sleep`]); read,
-//! and pass on what was said; give the handler its turn ([`Turns::turn`]); take the mailbox, [`Link::apply`] each notice, and
-//! write. So a request is read, carried out and answered in one turn where the handler is on the loop's thread.
+//! `Loop::run(self, handler: impl Handler) -> io::Result<()>`. It is a [`Carrier`] of sockets; everything else is the [`Driver`]'s,
+//! which says what a turn is, and what a connection is without its socket, a [`Link`].
 
 #![forbid(unsafe_code)]
 
 mod address;
+mod backoff;
 mod batch;
 mod body;
 mod config;
+mod driver;
 mod handler;
 mod link;
 mod listener;
@@ -34,12 +33,14 @@ mod slots;
 mod stats;
 
 pub use address::{Address, Peer};
+pub use backoff::Backoff;
 pub use batch::{Batch, Item, Pool, Span};
 pub use body::{Body, BodyPool};
 pub use config::Config;
+pub use driver::{Carrier, Driver, Moment, Read, Table};
 pub use handler::{Handler, Turns};
-pub use link::{Applied, Finish, Link};
-pub use listener::{Listener, SocketFile, Stream};
+pub use link::{Applied, Finish, Link, Output};
+pub use listener::{Listener, SocketFile, Stream, tune};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};
 pub use slots::Slots;
 pub use stats::{Stats, StatsSnapshot};

@@ -16,7 +16,7 @@ pub struct Link {
     receiver: Receiver,
     /// Bytes that were read but not parsed, because too many requests were open.
     stash: Vec<u8>,
-    outboxes: VecDeque<Outbox<Body>>,
+    output: Output,
     unsent_bytes: usize,
     sent_bytes: u64,
     in_flight_bytes: usize,
@@ -35,6 +35,39 @@ pub struct Link {
     peer_closed_ms: Option<u64>,
     /// Everything was said, and what the peer still says is thrown away.
     discards: bool,
+}
+
+/// Bytes on their way out, in order.
+#[derive(Debug, Default)]
+pub struct Output {
+    outboxes: VecDeque<Outbox<Body>>,
+}
+
+impl Output {
+    /// Whether all have left.
+    pub fn is_empty(&self) -> bool {
+        self.outboxes.is_empty()
+    }
+
+    /// The bytes that have not left. They stay where they are in memory until [`Output::advance`] passes them or the output is
+    /// dropped, also when it is moved or when more comes behind them.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        self.outboxes.iter().flat_map(Outbox::slices)
+    }
+
+    /// The first `len` bytes have left.
+    pub fn advance(&mut self, len: usize) {
+        let mut left = len;
+        while let Some(first) = self.outboxes.front_mut() {
+            let n = left.min(first.len_bytes());
+            first.advance(n);
+            left -= n;
+            if !first.is_empty() {
+                break;
+            }
+            self.outboxes.pop_front();
+        }
+    }
 }
 
 /// What the loop has to do about the end of a connection; see [`Link::finish`].
@@ -65,7 +98,7 @@ impl Link {
             peer,
             receiver: Receiver::new(config.protocol),
             stash: Vec::new(),
-            outboxes: VecDeque::new(),
+            output: Output::default(),
             unsent_bytes: 0,
             sent_bytes: 0,
             in_flight_bytes: 0,
@@ -248,7 +281,7 @@ impl Link {
         }
         if let Some(outbox) = notice.outbox.filter(|outbox| !outbox.is_empty()) {
             self.unsent_bytes += outbox.len_bytes();
-            self.outboxes.push_back(outbox);
+            self.output.outboxes.push_back(outbox);
         }
         self.wants_drain = notice.wants_drain.or(self.wants_drain);
         if notice.close && !mem::replace(&mut self.close_when_sent, true) {
@@ -279,26 +312,38 @@ impl Link {
         self.unsent_bytes > 0
     }
 
+    /// How many bytes there are to send, those included that were taken and have not left.
+    pub fn unsent_bytes(&self) -> usize {
+        self.unsent_bytes
+    }
+
+    /// Whether something is to be done as soon as they have left.
+    pub fn awaits_sent(&self) -> bool {
+        self.wants_drain.is_some() || self.close_when_sent
+    }
+
     /// The bytes to send, in order.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
-        self.outboxes.iter().flat_map(Outbox::slices)
+        self.output.slices()
     }
 
     /// `len` of them were sent.
     pub fn handle_written(&mut self, len: usize, now_ms: u64, stats: &Stats) {
+        self.output.advance(len);
+        self.handle_sent(len, now_ms, stats);
+    }
+
+    /// Moves the bytes to send behind those that `into` holds already, for a loop whose kernel reads them after the call that
+    /// sends. They count as unsent until [`Link::handle_sent`].
+    pub fn take_output(&mut self, into: &mut Output) {
+        into.outboxes.append(&mut self.output.outboxes);
+    }
+
+    /// `len` bytes of those that were taken with [`Link::take_output`] were sent.
+    pub fn handle_sent(&mut self, len: usize, now_ms: u64, stats: &Stats) {
         Stats::add(&stats.sent_bytes, len as u64);
         self.sent_bytes += len as u64;
         self.unsent_bytes = self.unsent_bytes.saturating_sub(len);
-        let mut left = len;
-        while let Some(first) = self.outboxes.front_mut() {
-            let n = left.min(first.len_bytes());
-            first.advance(n);
-            left -= n;
-            if !first.is_empty() {
-                break;
-            }
-            self.outboxes.pop_front();
-        }
         // A peer that takes what it is owed gets the time for the rest.
         if len > 0 {
             self.ended_ms = self.ended_ms.map(|_| now_ms);

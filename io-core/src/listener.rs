@@ -6,13 +6,18 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+use tracing::debug;
 
 use crate::{Address, Peer};
 
 /// Connections that may wait to be accepted; the system may allow fewer.
 const BACKLOG: i32 = 4096;
+/// When a silent peer is asked whether it is still there, and how often.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// A socket that clients connect to, of any kind that a loop serves.
 #[derive(Debug)]
@@ -63,6 +68,16 @@ impl Listener {
         }
     }
 
+    /// Makes it fit for a loop: as many connections as possible may wait, and whether calls return at once that would have to.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn prepare(&self, nonblocking: bool) -> io::Result<()> {
+        let socket = SockRef::from(self);
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(nonblocking)
+    }
+
     /// Another one of the same socket.
     ///
     /// # Errors
@@ -109,6 +124,14 @@ impl Stream {
         }
     }
 
+    /// Whether calls return at once that would have to wait.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        SockRef::from(self).set_nonblocking(nonblocking)
+    }
+
     /// Another one of the same socket.
     ///
     /// # Errors
@@ -145,6 +168,19 @@ impl From<UnixStream> for Stream {
 
 fn path_of(stream: &UnixStream) -> io::Result<PathBuf> {
     Ok(stream.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default())
+}
+
+/// Replies leave at once, and a peer whose machine is gone is noticed.
+pub fn tune(socket: &impl AsFd, peer: Peer) {
+    let Peer::Tcp(peer) = peer else { return };
+    let socket = SockRef::from(socket);
+    if let Err(why) = socket.set_tcp_nodelay(true) {
+        debug!(%peer, %why, "TCP_NODELAY");
+    }
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
+    if let Err(why) = socket.set_tcp_keepalive(&keepalive) {
+        debug!(%peer, %why, "SO_KEEPALIVE");
+    }
 }
 
 /// The file of a unix socket; removed when dropped, unless another has taken its place.

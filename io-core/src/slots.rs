@@ -1,3 +1,5 @@
+use std::io::{self, ErrorKind};
+
 use crate::ConnId;
 
 /// A table of connections by [`ConnId`]. A slot is used again, an id is not: what was meant for a connection that is gone
@@ -28,25 +30,40 @@ impl<T> Slots<T> {
 
     /// Adds one; `None` only if 2^32 are open.
     pub fn insert(&mut self, make: impl FnOnce(ConnId) -> T) -> Option<ConnId> {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
+        self.try_insert(|id| Ok(make(id))).ok()
+    }
+
+    /// Adds what `make` makes for its id.
+    ///
+    /// # Errors
+    /// Those of `make`, which leave the table as it was; 2^32 are open.
+    pub fn try_insert(&mut self, make: impl FnOnce(ConnId) -> io::Result<T>) -> io::Result<ConnId> {
+        let slot = match self.free.last() {
+            Some(slot) => *slot,
             None => {
-                let slot = u32::try_from(self.slots.len()).ok()?;
+                let slot = u32::try_from(self.slots.len()).map_err(io::Error::other)?;
                 self.slots.push((0, None));
+                self.free.push(slot);
                 slot
             }
         };
-        let (generation, place) = self.slots.get_mut(slot as usize)?;
+        let (generation, place) = self.slots.get_mut(slot as usize).ok_or(ErrorKind::NotFound)?;
         let id = ConnId::new(slot, *generation);
-        *place = Some(make(id));
+        *place = Some(make(id)?);
+        self.free.pop();
         self.len += 1;
-        Some(id)
+        Ok(id)
     }
 
     /// The connection with this id.
     pub fn get_mut(&mut self, id: ConnId) -> Option<&mut T> {
         let (generation, place) = self.slots.get_mut(id.slot() as usize)?;
         if *generation == id.generation() { place.as_mut() } else { None }
+    }
+
+    /// What is in a slot now.
+    pub fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
+        self.slots.get_mut(slot as usize).and_then(|(_, place)| place.as_mut())
     }
 
     /// Takes it out.
@@ -86,6 +103,7 @@ mod tests {
         let a = slots.insert(|_| 'a').unwrap();
         let b = slots.insert(|_| 'b').unwrap();
         assert_eq!(slots.remove(a), Some('a'));
+        assert!(slots.try_insert(|_| Err(ErrorKind::Other.into())).is_err());
         let c = slots.insert(|_| 'c').unwrap();
         assert_eq!((c.slot(), slots.len()), (a.slot(), 2));
         assert_ne!(c, a);

@@ -3,19 +3,13 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use hipr_io::{Listener, Peer, SocketFile};
+use hipr_io::{Backoff, Listener, Peer, SocketFile, tune};
 use hipr_io_shm::Served;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Interest, Registry, Token};
-use socket2::SockRef;
-use tracing::{debug, warn};
 
 use crate::Stream;
 
-/// How long to wait before the next try after the system refused a descriptor.
-const BACK_OFF_MS: u64 = 100;
-/// Connections that may wait to be accepted; the system may allow fewer.
-const BACKLOG: i32 = 4096;
 /// Connections accepted before the others get their turn.
 const TURN: u32 = 256;
 
@@ -40,7 +34,6 @@ impl Door {
         registry: &Registry,
         token: Token,
     ) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
         let mut listener = UnixListener::from_std(listener);
         registry.register(&mut listener, token, Interest::READABLE)?;
         Ok(Self::Unix { listener, _file: file, is_shared })
@@ -67,11 +60,8 @@ impl Door {
 pub struct Listen {
     door: Door,
     readable: bool,
-    /// The next try after a refusal.
-    retry_ms: Option<u64>,
+    backoff: Backoff,
     left: u32,
-    /// Whether the last try was refused: said once.
-    refused: bool,
 }
 
 impl Listen {
@@ -80,10 +70,9 @@ impl Listen {
     /// # Errors
     /// Those of the system.
     pub fn new(listener: Listener, registry: &Registry, token: Token) -> io::Result<Self> {
+        listener.prepare(true)?;
         let door = match listener {
             Listener::Tcp(listener) => {
-                SockRef::from(&listener).listen(BACKLOG)?;
-                listener.set_nonblocking(true)?;
                 let mut listener = TcpListener::from_std(listener);
                 registry.register(&mut listener, token, Interest::READABLE)?;
                 Door::Tcp(listener)
@@ -91,7 +80,7 @@ impl Listen {
             Listener::Unix(listener, file) => Door::unix(listener, file, false, registry, token)?,
             Listener::Shm(listener, file) => Door::unix(listener, file, true, registry, token)?,
         };
-        Ok(Self { door, readable: true, retry_ms: None, left: TURN, refused: false })
+        Ok(Self { door, readable: true, backoff: Backoff::default(), left: TURN })
     }
 
     /// The poll says that it can be read.
@@ -101,17 +90,17 @@ impl Listen {
 
     /// A connection was closed: there is a descriptor again.
     pub fn handle_descriptor_free(&mut self) {
-        self.retry_ms = None;
+        self.backoff.handle_descriptor_free();
     }
 
     /// When to try again, if the system refused.
     pub fn retry_ms(&self) -> Option<u64> {
-        self.retry_ms.filter(|_| self.readable)
+        self.backoff.retry_ms().filter(|_| self.readable)
     }
 
     /// Whether a try makes sense now.
     pub fn is_ready(&self, now_ms: u64) -> bool {
-        self.readable && self.retry_ms.is_none_or(|at| at <= now_ms)
+        self.readable && self.backoff.is_over(now_ms)
     }
 
     /// The next connection; `None` when there is none, or enough for this turn.
@@ -122,37 +111,17 @@ impl Listen {
                 return None;
             }
             self.left -= 1;
-            self.retry_ms = None;
             match self.door.accept() {
                 Ok((stream, peer)) => {
-                    self.refused = false;
-                    stream.tune(peer);
+                    self.backoff.handle_accepted();
+                    tune(&stream, peer);
                     return Some((stream, peer));
                 }
                 Err(why) if why.kind() == ErrorKind::WouldBlock => self.readable = false,
-                Err(why) if is_per_connection(&why) => {
-                    debug!(%why, "a connection was gone before it was accepted")
-                }
-                Err(why) => {
-                    if !std::mem::replace(&mut self.refused, true) {
-                        warn!(%why, "cannot accept a connection; trying again until it works");
-                    }
-                    self.retry_ms = Some(now_ms + BACK_OFF_MS);
-                }
+                Err(why) => self.backoff.handle_error(&why, now_ms),
             }
         }
         self.left = TURN;
         None
     }
-}
-
-/// Errors of `accept` that are about the connection and not about the listener or the system.
-fn is_per_connection(why: &io::Error) -> bool {
-    matches!(
-        why.kind(),
-        ErrorKind::Interrupted
-            | ErrorKind::ConnectionAborted
-            | ErrorKind::ConnectionReset
-            | ErrorKind::ConnectionRefused
-    )
 }

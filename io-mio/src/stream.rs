@@ -3,20 +3,12 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
-use hipr_io::Peer;
 use hipr_io_shm::Served;
 use mio::event::{Event, Source};
 use mio::net::{TcpStream, UnixStream};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
-use socket2::{SockRef, TcpKeepalive};
-use tracing::debug;
-
-/// When a silent peer is asked whether it is still there, and how often.
-const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
-const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// A connection, edge-triggered.
 #[derive(Debug)]
@@ -49,29 +41,12 @@ impl Stream {
     /// # Errors
     /// Those of the system.
     pub(crate) fn new(stream: hipr_io::Stream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
         Ok(match stream {
-            hipr_io::Stream::Tcp(stream) => {
-                stream.set_nonblocking(true)?;
-                Self::Tcp(TcpStream::from_std(stream))
-            }
-            hipr_io::Stream::Unix(stream) => {
-                stream.set_nonblocking(true)?;
-                Self::Unix(UnixStream::from_std(stream))
-            }
+            hipr_io::Stream::Tcp(stream) => Self::Tcp(TcpStream::from_std(stream)),
+            hipr_io::Stream::Unix(stream) => Self::Unix(UnixStream::from_std(stream)),
             hipr_io::Stream::Shm(stream) => Self::Shm(Served::new(stream).into()),
         })
-    }
-
-    /// Replies leave at once, and a peer whose machine is gone is noticed.
-    pub(crate) fn tune(&self, peer: Peer) {
-        let Self::Tcp(stream) = self else { return };
-        if let Err(why) = stream.set_nodelay(true) {
-            debug!(%peer, %why, "TCP_NODELAY");
-        }
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_EVERY);
-        if let Err(why) = SockRef::from(stream).set_tcp_keepalive(&keepalive) {
-            debug!(%peer, %why, "SO_KEEPALIVE");
-        }
     }
 
     /// Whether the peer is gone in both directions, also if there is something to read.

@@ -1,0 +1,460 @@
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tracing::{debug, info};
+
+use crate::{
+    Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Slots, Stats, Turns,
+};
+
+/// What one kind of event loop does with sockets. Everything else about serving connections is the [`Driver`]'s.
+///
+/// Nothing here waits but [`Carrier::wait`]. What happens to a socket is said in the table, by making its connection ready;
+/// the driver then calls [`failure`](Carrier::failure), [`write`](Carrier::write) and [`read`](Carrier::read).
+pub trait Carrier {
+    /// A connection that was accepted and has no name yet.
+    type Arrival;
+    /// What is kept of a connection.
+    type Socket;
+
+    /// Waits until something happens, for no longer than `timeout`; without one as long as it takes.
+    ///
+    /// # Errors
+    /// Those of the system; they end the loop.
+    fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Self::Socket>) -> io::Result<()>;
+
+    /// Whether connections are accepted at all.
+    fn is_listening(&self) -> bool;
+
+    /// When there may be something to accept without anything else happening: now or in the past, if at once.
+    fn accept_at_ms(&self, now_ms: u64) -> Option<u64>;
+
+    /// The next connection; `None` when there is none, or enough for this turn.
+    fn accept(&mut self, now_ms: u64) -> Option<(Self::Arrival, Peer)>;
+
+    /// A connection was closed: there is a descriptor again.
+    fn handle_descriptor_free(&mut self);
+
+    /// Makes a socket of a connection that was accepted.
+    ///
+    /// # Errors
+    /// Those of the system; they end the connection.
+    fn open(&mut self, conn: ConnId, arrival: Self::Arrival) -> io::Result<Self::Socket>;
+
+    /// Why nothing can come or go any more, whatever there is to read.
+    fn failure(&mut self, socket: &mut Self::Socket) -> Option<io::Error>;
+
+    /// Sends what the socket takes now, and tells `link` what has left.
+    ///
+    /// # Errors
+    /// The socket's.
+    fn write(&mut self, socket: &mut Self::Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()>;
+
+    /// Gives what has come to `take`, about `want_bytes` of it, in a buffer that `take` may replace by another of the pool.
+    ///
+    /// # Errors
+    /// The socket's.
+    fn read<R>(
+        &mut self,
+        socket: &mut Self::Socket,
+        want_bytes: usize,
+        pool: &mut Pool,
+        take: impl FnOnce(&mut Vec<u8>, usize, &mut Pool) -> R,
+    ) -> io::Result<Read<R>>;
+
+    /// Nothing is wanted until the next [`read`](Carrier::read). That the peer closed its side is to be noticed also then.
+    fn pause(&mut self, socket: &mut Self::Socket);
+
+    /// Closes the sending side.
+    fn half_close(&mut self, socket: &mut Self::Socket);
+
+    /// Closes it.
+    fn close(&mut self, socket: Self::Socket);
+}
+
+/// What reading gave.
+#[derive(Debug)]
+pub enum Read<R> {
+    /// So many bytes, and what the taker says.
+    Bytes(usize, R),
+    /// Nothing yet. The connection becomes ready when there is something.
+    Nothing,
+    /// The peer closed its sending side.
+    End,
+}
+
+/// What a carrier has to know when it writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment<'a> {
+    /// Milliseconds since the loop began.
+    pub now_ms: u64,
+    /// The loop's limits.
+    pub config: &'a Config,
+    /// The loop's counters.
+    pub stats: &'a Stats,
+}
+
+#[derive(Debug)]
+struct Conn<S> {
+    link: Link,
+    socket: S,
+    /// Whether it is in the list of those that are ready.
+    ready: bool,
+    /// It was not read because nothing was wanted.
+    paused: bool,
+    /// The peer closed its side, which the link was not told yet.
+    peer_closed: bool,
+}
+
+/// The connections of a loop, as a carrier sees them.
+#[derive(Debug)]
+pub struct Table<S> {
+    conns: Slots<Conn<S>>,
+    ready: Vec<ConnId>,
+}
+
+impl<S> Default for Table<S> {
+    fn default() -> Self {
+        Self { conns: Slots::default(), ready: Vec::new() }
+    }
+}
+
+impl<S> Table<S> {
+    /// The socket of this connection.
+    pub fn socket(&mut self, conn: ConnId) -> Option<&mut S> {
+        self.conns.get_mut(conn).map(|conn| &mut conn.socket)
+    }
+
+    /// The socket of the connection in this slot, and its name.
+    pub fn socket_at(&mut self, slot: u32) -> Option<(ConnId, &mut S)> {
+        let id = self.conns.id_at(slot)?;
+        self.conns.get_mut(id).map(|conn| (id, &mut conn.socket))
+    }
+
+    /// Something happened to the connection.
+    pub fn make_ready(&mut self, conn: ConnId) {
+        if let Some(conn) = self.conns.get_mut(conn) {
+            Self::enlist(&mut self.ready, conn);
+        }
+    }
+
+    /// The peer closed its sending side, which was seen without reading up to there.
+    pub fn handle_peer_closed(&mut self, conn: ConnId) {
+        if let Some(conn) = self.conns.get_mut(conn) {
+            conn.peer_closed = true;
+            Self::enlist(&mut self.ready, conn);
+        }
+    }
+
+    fn enlist(ready: &mut Vec<ConnId>, conn: &mut Conn<S>) {
+        if !std::mem::replace(&mut conn.ready, true) {
+            ready.push(conn.link.conn());
+        }
+    }
+}
+
+/// An event loop but for its sockets: which connection gets its turn when, how they end, what time brings.
+///
+/// One turn: wait, unless there is something to do; read, and pass on what was said; give the handler its turn; take the
+/// mailbox, apply each notice and write. So a request is read, carried out and answered in one turn where the handler is on
+/// the loop's thread.
+#[derive(Debug)]
+pub struct Driver<C: Carrier> {
+    carrier: C,
+    table: Table<C::Socket>,
+    config: Config,
+    mailbox: Arc<Mailbox>,
+    stats: Arc<Stats>,
+    pool: Pool,
+    /// Bytes that this turn read.
+    turn_bytes: usize,
+    started: Instant,
+    now_ms: u64,
+    next_sweep_ms: u64,
+    /// Reading stopped because all connections together have too much in flight.
+    starved: bool,
+}
+
+impl<C: Carrier> Driver<C> {
+    /// A loop without connections, woken by `mailbox`.
+    pub fn new(carrier: C, mailbox: Mailbox, config: Config, stats: Arc<Stats>) -> Self {
+        Self {
+            carrier,
+            table: Table::default(),
+            config,
+            mailbox: Arc::new(mailbox),
+            stats,
+            pool: Pool::default(),
+            turn_bytes: 0,
+            started: Instant::now(),
+            now_ms: 0,
+            next_sweep_ms: 0,
+            starved: false,
+        }
+    }
+
+    /// The way to talk to the loop from other threads.
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        self.mailbox.clone()
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.table.conns.len()
+    }
+
+    /// Serves until the mailbox says stop, or until there is no connection where none is accepted. `handler` gets the events,
+    /// in order, on this thread.
+    ///
+    /// # Errors
+    /// Those of waiting. A failing connection only ends itself.
+    pub fn run(mut self, handler: impl Handler) -> io::Result<()> {
+        let mut turns = Turns::new(handler);
+        let (mut ready, mut notices) = (Vec::new(), Vec::new());
+        while !self.mailbox.is_stopped() && (self.carrier.is_listening() || !self.table.conns.is_empty()) {
+            let timeout = if turns.is_idle() { self.timeout() } else { Some(Duration::ZERO) };
+            let sleeps = timeout != Some(Duration::ZERO) && self.mailbox.prepare_sleep();
+            self.carrier.wait(if sleeps { timeout } else { Some(Duration::ZERO) }, &mut self.table)?;
+            self.mailbox.awake();
+            self.now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.accept();
+            std::mem::swap(&mut self.table.ready, &mut ready);
+            self.turn_bytes = 0;
+            let mut pumped = 0;
+            for id in &ready {
+                if self.turn_bytes >= self.config.turn_total_max_bytes {
+                    break;
+                }
+                self.pump(*id, &mut |event| turns.handle_event(event));
+                pumped += 1;
+            }
+            // Those that were left out come first in the next turn.
+            ready.drain(..pumped);
+            ready.append(&mut self.table.ready);
+            std::mem::swap(&mut self.table.ready, &mut ready);
+            turns.turn();
+            self.mailbox.take(&mut notices);
+            for notice in notices.drain(..) {
+                self.apply(notice, &mut |event| turns.handle_event(event));
+            }
+            self.feed();
+            self.sweep(&mut |event| turns.handle_event(event));
+        }
+        debug!(connections = self.connections(), "the loop stops");
+        let open: Vec<_> = self.table.conns.iter_mut().map(|(id, _)| id).collect();
+        for id in open {
+            self.close(id, &End::Stopped, &mut |event| turns.handle_event(event));
+        }
+        turns.turn();
+        Ok(())
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let accept_at_ms = self.carrier.accept_at_ms(self.now_ms).unwrap_or(u64::MAX);
+        if !self.table.ready.is_empty() || accept_at_ms <= self.now_ms {
+            return Some(Duration::ZERO);
+        }
+        let wake_ms = self.next_sweep_ms.min(accept_at_ms);
+        (wake_ms != u64::MAX).then(|| Duration::from_millis(wake_ms.saturating_sub(self.now_ms).max(1)))
+    }
+
+    // ---- connections -------------------------------------------------------------------------------------------------
+
+    fn accept(&mut self) {
+        while let Some((arrival, peer)) = self.carrier.accept(self.now_ms) {
+            if self.connections() >= self.config.connections_max {
+                Stats::add(&self.stats.connections_refused, 1);
+                info!(%peer, limit = self.config.connections_max, "connection refused: too many");
+            } else if let Err(why) = self.admit(arrival, peer) {
+                debug!(%peer, %why, "connection cannot be served");
+            }
+        }
+    }
+
+    /// A connection more.
+    ///
+    /// # Errors
+    /// Those of [`Carrier::open`].
+    pub fn admit(&mut self, arrival: C::Arrival, peer: Peer) -> io::Result<()> {
+        let Self { carrier, config, now_ms, .. } = self;
+        let id = self.table.conns.try_insert(|id| {
+            let socket = carrier.open(id, arrival)?;
+            let link = Link::new(id, peer, config, *now_ms);
+            Ok(Conn { link, socket, ready: false, paused: false, peer_closed: false })
+        })?;
+        Stats::add(&self.stats.connections_opened, 1);
+        debug!(conn = %id, %peer, "connection opened");
+        self.table.make_ready(id);
+        self.watch();
+        Ok(())
+    }
+
+    /// Writes and reads what one connection can take now, within its budget.
+    fn pump(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) {
+        let Some(conn) = self.table.conns.get_mut(id) else { return };
+        conn.ready = false;
+        if std::mem::take(&mut conn.peer_closed) {
+            conn.link.handle_peer_closed(self.now_ms);
+        }
+        if let Some(why) = self.carrier.failure(&mut conn.socket) {
+            return self.end(id, &End::Socket(why), sink);
+        }
+        if self.send(id, sink) {
+            self.receive(id, sink);
+        }
+    }
+
+    fn receive(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) {
+        let Some(conn) = self.table.conns.get_mut(id) else { return };
+        conn.paused = false;
+        let mut budget = self.config.turn_max_bytes;
+        let end = loop {
+            let want = conn.link.wants_read(&self.config, &self.pool);
+            if want == 0 {
+                conn.paused = true;
+                self.starved |= self.pool.in_flight_bytes() >= self.config.in_flight_total_max_bytes;
+                self.carrier.pause(&mut conn.socket);
+                break None;
+            }
+            if budget == 0 {
+                Table::enlist(&mut self.table.ready, conn);
+                break None;
+            }
+            let (link, now_ms, stats) = (&mut conn.link, self.now_ms, &*self.stats);
+            let take = |buffer: &mut Vec<u8>, len: usize, pool: &mut Pool| {
+                link.handle_read(buffer, len, now_ms, pool, stats, sink)
+            };
+            let want = want.min(budget.max(Config::SMALL_READ_BYTES));
+            match self.carrier.read(&mut conn.socket, want, &mut self.pool, take) {
+                Ok(Read::Bytes(len, taken)) => {
+                    budget = budget.saturating_sub(len);
+                    self.turn_bytes += len;
+                    if let Err(why) = taken {
+                        break Some(End::Protocol(why));
+                    }
+                }
+                Ok(Read::Nothing) => break None,
+                Ok(Read::End) => break Some(conn.link.handle_eof()),
+                Err(why) => break Some(End::Socket(why)),
+            }
+        };
+        if let Some(end) = end {
+            self.end(id, &end, sink);
+        } else if conn.link.has_deadline() {
+            self.watch();
+        }
+    }
+
+    /// Writes what the peer takes now, and closes what has said everything. `false`: the connection is gone or ended.
+    fn send(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) -> bool {
+        let Some(conn) = self.table.conns.get_mut(id) else { return false };
+        let moment = Moment { now_ms: self.now_ms, config: &self.config, stats: &self.stats };
+        if let Err(why) = self.carrier.write(&mut conn.socket, &mut conn.link, moment) {
+            self.end(id, &End::Socket(why), sink);
+            return false;
+        }
+        conn.link.report_drain(sink);
+        match conn.link.finish(self.now_ms) {
+            Finish::No => {}
+            Finish::HalfClose => {
+                self.carrier.half_close(&mut conn.socket);
+                Table::enlist(&mut self.table.ready, conn);
+            }
+            Finish::Close => {
+                self.close(id, &End::Eof, sink);
+                return false;
+            }
+        }
+        if conn.link.has_deadline() {
+            self.watch();
+        }
+        true
+    }
+
+    fn apply(&mut self, notice: Notice, sink: &mut impl FnMut(Event)) {
+        let id = notice.conn;
+        let Some(conn) = self.table.conns.get_mut(id) else {
+            return Link::apply_gone(notice, &mut self.pool);
+        };
+        let applied = conn.link.apply(notice, self.now_ms, &mut self.pool, &self.stats, sink);
+        if conn.paused {
+            Table::enlist(&mut self.table.ready, conn);
+        }
+        if let Some(why) = applied.fatal {
+            self.end(id, &End::Protocol(why), sink);
+        }
+        self.send(id, sink);
+    }
+
+    /// When buffers are free again, connections that were left unread get their turn.
+    fn feed(&mut self) {
+        if self.starved && self.pool.in_flight_bytes() < self.config.in_flight_total_max_bytes {
+            self.starved = false;
+            for (_, conn) in self.table.conns.iter_mut().filter(|(_, conn)| conn.paused) {
+                Table::enlist(&mut self.table.ready, conn);
+            }
+        }
+    }
+
+    /// A connection will say nothing more: closes it, now or when it was answered.
+    fn end(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
+        let Some(conn) = self.table.conns.get_mut(id) else { return };
+        if let End::Protocol(why) = end {
+            Stats::add(&self.stats.protocol_errors, 1);
+            info!(conn = %id, peer = %conn.link.peer(), %why, "protocol error: the connection ends");
+        }
+        if !(end.is_writable() && conn.link.end(self.now_ms, sink)) {
+            return self.close(id, end, sink);
+        }
+        self.carrier.pause(&mut conn.socket);
+        self.watch();
+    }
+
+    fn close(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
+        let Some(conn) = self.table.conns.remove(id) else { return };
+        Stats::add(&self.stats.connections_closed, 1);
+        let peer = conn.link.peer();
+        match end {
+            End::FirstMessageTimeout | End::MidMessageTimeout => {
+                Stats::add(&self.stats.timeouts, 1);
+                info!(conn = %id, %peer, why = %end, "connection closed");
+            }
+            _ => debug!(conn = %id, %peer, why = %end, "connection closed"),
+        }
+        self.carrier.close(conn.socket);
+        conn.link.close(&mut self.pool, sink);
+        self.carrier.handle_descriptor_free();
+    }
+
+    // ---- time --------------------------------------------------------------------------------------------------------
+
+    /// How often deadlines are looked at: they are late by no more than a quarter.
+    fn sweep_ms(&self) -> u64 {
+        let config = &self.config;
+        let shortest =
+            config.first_message_timeout_ms.min(config.mid_message_timeout_ms).min(config.linger_ms);
+        (shortest / 4).clamp(5, 1000)
+    }
+
+    fn watch(&mut self) {
+        self.next_sweep_ms = self.next_sweep_ms.min(self.now_ms + self.sweep_ms());
+    }
+
+    fn sweep(&mut self, sink: &mut impl FnMut(Event)) {
+        if self.now_ms < self.next_sweep_ms {
+            return;
+        }
+        self.next_sweep_ms = u64::MAX;
+        let mut late = Vec::new();
+        let mut watched = false;
+        for (id, conn) in self.table.conns.iter_mut() {
+            watched |= conn.link.has_deadline();
+            late.extend(conn.link.overdue(self.now_ms, &self.config, &self.pool).map(|end| (id, end)));
+        }
+        if watched {
+            self.watch();
+        }
+        late.into_iter().for_each(|(id, end)| self.close(id, &end, sink));
+    }
+}

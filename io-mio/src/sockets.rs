@@ -1,0 +1,189 @@
+//! Sockets in a poll, for the driver of all loops.
+//!
+//! A connection whose socket can be read stays ready until it has used its budget or the kernel says "would block"; the loop
+//! sleeps only when none is ready.
+
+use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use hipr_io::{Carrier, Config, ConnId, Link, Listener, Mailbox, Moment, Peer, Pool, Read, Table};
+use mio::{Events, Interest, Poll, Token, Waker};
+use tracing::info;
+
+use crate::shared::Shared;
+use crate::{Listen, Stream};
+
+const LISTENER: Token = Token(usize::MAX);
+const WAKE: Token = Token(usize::MAX - 1);
+/// Slices in one vectored write.
+const SLICES: usize = 64;
+
+/// The sockets of one loop.
+pub(crate) struct Sockets {
+    poll: Poll,
+    events: Events,
+    listen: Option<Listen>,
+    shared: Shared,
+    /// The buffer that sockets are read into.
+    buffer: Vec<u8>,
+}
+
+/// A connection's socket.
+pub(crate) struct Socket {
+    pub(crate) stream: Stream,
+    pub(crate) readable: bool,
+    /// `false` also says that there is something to write.
+    pub(crate) writable: bool,
+    /// The peer writes no more; its end is read after what it wrote.
+    read_closed: bool,
+    /// The peer is gone in both directions, also if there is something to read.
+    reset: bool,
+    /// Whether its shared memory is looked at; else it rings.
+    pub(crate) looked_at: bool,
+}
+
+impl Sockets {
+    /// Sockets of a loop that accepts from `listener`, if there is one, and what wakes it.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn new(listener: Option<Listener>, config: &Config) -> io::Result<(Self, Mailbox)> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        let mailbox = Mailbox::new(move || {
+            // The only failure is a full eventfd, and that wakes as well.
+            let _ = waker.wake();
+        });
+        let listen = listener.map(|listener| Listen::new(listener, poll.registry(), LISTENER)).transpose()?;
+        let (events, buffer) = (Events::with_capacity(1024), Pool::default().buffer());
+        let shared = Shared::new(Duration::from_micros(config.spin_us));
+        Ok((Self { poll, events, listen, shared, buffer }, mailbox))
+    }
+}
+
+impl Carrier for Sockets {
+    type Arrival = Stream;
+    type Socket = Socket;
+
+    fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Socket>) -> io::Result<()> {
+        let timeout = self.shared.look(timeout, table);
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(why) if why.kind() != ErrorKind::Interrupted => return Err(why),
+            _ => {}
+        }
+        for event in &self.events {
+            let slot = match event.token() {
+                LISTENER => {
+                    self.listen.iter_mut().for_each(Listen::handle_readable);
+                    continue;
+                }
+                WAKE => continue,
+                Token(slot) => u32::try_from(slot).ok(),
+            };
+            let Some((id, socket)) = slot.and_then(|slot| table.socket_at(slot)) else { continue };
+            socket.readable |= event.is_readable() || event.is_read_closed();
+            socket.writable |= event.is_writable();
+            socket.reset |= socket.stream.is_reset(event);
+            if let Err(why) = socket.stream.handle_readable() {
+                info!(conn = %id, %why, "the connection fails");
+                socket.reset = true;
+            }
+            if event.is_read_closed() {
+                socket.read_closed = true;
+                table.handle_peer_closed(id);
+            }
+            table.make_ready(id);
+        }
+        Ok(())
+    }
+
+    fn is_listening(&self) -> bool {
+        self.listen.is_some()
+    }
+
+    fn accept_at_ms(&self, now_ms: u64) -> Option<u64> {
+        let listen = self.listen.as_ref()?;
+        if listen.is_ready(now_ms) { Some(now_ms) } else { listen.retry_ms() }
+    }
+
+    fn accept(&mut self, now_ms: u64) -> Option<(Stream, Peer)> {
+        self.listen.as_mut().and_then(|listen| listen.accept(now_ms))
+    }
+
+    fn handle_descriptor_free(&mut self) {
+        self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
+    }
+
+    fn open(&mut self, conn: ConnId, mut stream: Stream) -> io::Result<Socket> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll.registry().register(&mut stream, Token(conn.slot() as usize), interest)?;
+        let (readable, writable) = (false, true);
+        Ok(Socket { stream, readable, writable, read_closed: false, reset: false, looked_at: false })
+    }
+
+    fn failure(&mut self, socket: &mut Socket) -> Option<io::Error> {
+        let why = || socket.stream.take_error().ok().flatten();
+        socket.reset.then(|| why().unwrap_or_else(|| ErrorKind::ConnectionReset.into()))
+    }
+
+    fn write(&mut self, socket: &mut Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
+        // What it then waits for may be something else than what it asked to be rung for.
+        self.shared.wake(link.conn(), socket);
+        while socket.writable && link.wants_write() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let mut count = 0;
+            for (place, bytes) in slices.iter_mut().zip(link.slices()) {
+                *place = IoSlice::new(bytes);
+                count += 1;
+            }
+            match socket.stream.write_vectored(slices.get(..count).unwrap_or_default()) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(n) => link.handle_written(n, moment.now_ms, moment.stats),
+                Err(why) if why.kind() == ErrorKind::WouldBlock => socket.writable = false,
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    fn read<R>(
+        &mut self,
+        socket: &mut Socket,
+        want_bytes: usize,
+        pool: &mut Pool,
+        take: impl FnOnce(&mut Vec<u8>, usize, &mut Pool) -> R,
+    ) -> io::Result<Read<R>> {
+        while socket.readable {
+            let want = want_bytes.min(self.buffer.len());
+            match socket.stream.read(self.buffer.get_mut(..want).unwrap_or_default()) {
+                Ok(0) => {
+                    socket.readable = false;
+                    return Ok(Read::End);
+                }
+                Ok(len) => {
+                    // Fewer bytes than wanted are all there are, and more will be an event (epoll(7), edge-triggered).
+                    socket.readable = len == want || socket.read_closed;
+                    return Ok(Read::Bytes(len, take(&mut self.buffer, len, pool)));
+                }
+                Err(why) if why.kind() == ErrorKind::WouldBlock => socket.readable = false,
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(Read::Nothing)
+    }
+
+    fn pause(&mut self, _socket: &mut Socket) {}
+
+    fn half_close(&mut self, socket: &mut Socket) {
+        // If that fails the peer is gone, which reading tells.
+        let _ = socket.stream.shutdown(Shutdown::Write);
+        socket.readable = true;
+    }
+
+    fn close(&mut self, socket: Socket) {
+        drop(socket);
+    }
+}
