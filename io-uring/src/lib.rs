@@ -1,65 +1,84 @@
-//! The completion event loop over io_uring: **not built yet**.
+//! The completion event loop over io_uring: sockets on one side, [`hipr_io`]'s events and notices on the other.
 //!
-//! What exists is the contract, the same as that of the mio loop: [`Loop::new`], [`Loop::for_connection`], [`Loop::mailbox`],
-//! [`Loop::run`], with the events, notices and limits of [`hipr_io`]. A worker can be written against it; asked for a loop, it answers with an error
-//! that says so.
+//! The kernel accepts and receives on its own (multishot), into buffers that all connections share, or, while much comes, into
+//! one of the connection's own that is passed on without a copy. One turn is one system call: it submits what the last turn
+//! queued and waits for completions. Everything that is not a socket is [`hipr_io::Driver`]'s, as in the other loop.
 
-#![forbid(unsafe_code)]
+mod buffers;
+mod port;
+mod refusal;
+mod ring;
+mod sockets;
+mod token;
 
-use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use hipr_io::{Config, Handler, Listener, Mailbox, Stats, Stream};
+use hipr_io::{Config, Driver, Handler, Listener, Mailbox, Stats, Stream, tune};
 
-/// The loop. There is no value of this type yet.
-#[derive(Debug)]
-pub struct Loop(Infallible);
+use crate::sockets::Sockets;
+
+/// The loop. Made on one thread, run on any; returns from [`Loop::run`] with [`Mailbox::stop`], or when it has no listener
+/// and its connection has ended.
+pub struct Loop(Driver<Sockets>);
+
+impl fmt::Debug for Loop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loop").field("connections", &self.0.connections()).finish_non_exhaustive()
+    }
+}
 
 impl Loop {
     /// A loop that serves `listener`.
     ///
     /// # Errors
-    /// Always [`io::ErrorKind::Unsupported`]: the loop is not built yet.
-    pub fn new(_listener: Listener, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
-        Err(not_built())
+    /// io_uring cannot be had: [`io::ErrorKind::Unsupported`] where the kernel lacks it,
+    /// [`io::ErrorKind::PermissionDenied`] where it may not be used. The error says what to do about it.
+    pub fn new(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Result<Self> {
+        if matches!(listener, Listener::Shm(..)) {
+            return Err(refusal::not_for_shared_memory());
+        }
+        listener.prepare(false)?;
+        Ok(Self::over(Sockets::new(Some(listener))?, config, stats))
     }
 
     /// A loop that serves one connection that somebody else accepted, and returns when that has ended.
     ///
     /// # Errors
-    /// As [`Loop::new`].
-    pub fn for_connection(_stream: Stream, _config: Config, _stats: Arc<Stats>) -> io::Result<Self> {
-        Err(not_built())
+    /// As [`Loop::new`]; [`io::ErrorKind::NotConnected`] for a peer that has gone already.
+    pub fn for_connection(stream: Stream, config: Config, stats: Arc<Stats>) -> io::Result<Self> {
+        if matches!(stream, Stream::Shm(_)) {
+            return Err(refusal::not_for_shared_memory());
+        }
+        let mut event_loop = Self::over(Sockets::new(None)?, config, stats);
+        stream.set_nonblocking(false)?;
+        let peer = stream.peer()?;
+        tune(&stream, peer);
+        event_loop.0.admit(stream, peer)?;
+        Ok(event_loop)
+    }
+
+    fn over(sockets: Sockets, config: Config, stats: Arc<Stats>) -> Self {
+        let wake = sockets.wake();
+        let mailbox = Mailbox::new(move || {
+            // The only failure is a counter that is full, and that wakes as well.
+            let _ = rustix::io::write(&wake, &1u64.to_ne_bytes());
+        });
+        Self(Driver::new(sockets, mailbox, config, stats))
     }
 
     /// The way to talk to the loop from other threads.
     pub fn mailbox(&self) -> Arc<Mailbox> {
-        match self.0 {}
+        self.0.mailbox()
     }
 
-    /// Serves until the mailbox says stop.
+    /// Serves until the mailbox says stop, or until the end of a connection from [`Loop::for_connection`]. `handler` gets the
+    /// events, in order, on this thread.
     ///
     /// # Errors
-    /// None: it cannot be called.
-    pub fn run(self, _handler: impl Handler) -> io::Result<()> {
-        match self.0 {}
-    }
-}
-
-fn not_built() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "the io_uring loop is not built yet; use mio")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_says_that_it_is_not_built() {
-        let listener = Listener::bind(&"127.0.0.1:0".into()).unwrap();
-        let error = Loop::new(listener, Config::default(), Arc::default()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-        assert!(error.to_string().contains("not built yet"));
+    /// Those of waiting. A failing connection only ends itself.
+    pub fn run(self, handler: impl Handler) -> io::Result<()> {
+        self.0.run(handler)
     }
 }

@@ -52,7 +52,7 @@ fn conforms(
     }
 }
 
-/// What says that io_uring cannot be had here: it is not built, the kernel lacks it or does not allow it.
+/// What says that io_uring cannot be had here: the kernel lacks it or does not allow it.
 const CANNOT_BE_HAD: [ErrorKind; 2] = [ErrorKind::Unsupported, ErrorKind::PermissionDenied];
 
 /// Runs all plans on an event loop with sockets of one kind, or says why that cannot be.

@@ -24,7 +24,7 @@ pub struct Worker {
 #[derive(Debug)]
 enum Loop {
     Mio(Box<hipr_io_mio::Loop>),
-    Uring(hipr_io_uring::Loop),
+    Uring(Box<hipr_io_uring::Loop>),
 }
 
 /// What a loop serves.
@@ -45,10 +45,10 @@ impl Loop {
                 hipr_io_mio::Loop::for_connection(stream, limits, stats).map(Box::new).map(Self::Mio)
             }
             (Io::Uring, Source::Port(listener)) => {
-                hipr_io_uring::Loop::new(listener, limits, stats).map(Self::Uring)
+                hipr_io_uring::Loop::new(listener, limits, stats).map(Box::new).map(Self::Uring)
             }
             (Io::Uring, Source::Connection(stream)) => {
-                hipr_io_uring::Loop::for_connection(stream, limits, stats).map(Self::Uring)
+                hipr_io_uring::Loop::for_connection(stream, limits, stats).map(Box::new).map(Self::Uring)
             }
             (Io::Auto, source) => {
                 let copy = match &source {
@@ -56,7 +56,7 @@ impl Loop {
                     Source::Connection(stream) => Source::Connection(stream.try_clone()?),
                 };
                 Self::new(Io::Uring, copy, limits.clone(), stats.clone()).or_else(|why| {
-                    debug!(%why, "no io_uring, using mio");
+                    info!(%why, "using mio");
                     Self::new(Io::Mio, source, limits, stats)
                 })
             }

@@ -24,7 +24,7 @@ fn serve() {
     let Ok(device) = std::env::var("HIPR_TEST_DEVICE") else { return };
     let device: Arc<dyn Device> =
         if device == "script" { Arc::new(Script::new()) } else { device::by_name(&device).unwrap() };
-    let mut config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    let mut config = Config { listen: "127.0.0.1:0".into(), io: event_loop(), ..Config::new(device) };
     if let Ok(timeout) = std::env::var("HIPR_TEST_FIRST_MESSAGE_MS") {
         config.limits.first_message_timeout_ms = timeout.parse().unwrap();
     }

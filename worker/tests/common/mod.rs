@@ -10,16 +10,22 @@ use std::time::{Duration, Instant};
 use hipr_proto::op::*;
 use hipr_proto::{Answer, Answered, Call, Client, Header, HipResult, Limits, Op, Opcode, Outbox, Wire};
 use hipr_worker::device::script::Script;
-use hipr_worker::{Address, Config, Handle, Worker};
+use hipr_worker::{Address, Config, Handle, Io, Worker};
 
 /// Longer than anything takes: what fails with it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The event loop to test with: `HIPR_TEST_IO`, or what workers take by themselves.
+pub(crate) fn event_loop() -> Io {
+    std::env::var("HIPR_TEST_IO").map_or(Io::Auto, |name| name.parse().unwrap())
+}
 
 /// A worker with a scripted device.
 pub(crate) fn scripted(configure: impl FnOnce(&mut Config)) -> (Handle, Script) {
     let script = Script::new();
     let mut config = Config::new(Arc::new(script.clone()));
     config.listen = "127.0.0.1:0".into();
+    config.io = event_loop();
     configure(&mut config);
     (Worker::bind(config).unwrap().spawn().unwrap(), script)
 }
@@ -28,6 +34,7 @@ pub(crate) fn scripted(configure: impl FnOnce(&mut Config)) -> (Handle, Script) 
 pub(crate) fn worker(device: &str) -> Handle {
     let mut config = Config::new(hipr_worker::device::by_name(device).unwrap());
     config.listen = "127.0.0.1:0".into();
+    config.io = event_loop();
     Worker::bind(config).unwrap().spawn().unwrap()
 }
 

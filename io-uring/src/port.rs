@@ -1,0 +1,449 @@
+//! A socket, and what the kernel does with it.
+//!
+//! A port is asked for things by its methods, and hears of them by [`Port::complete`]. Everything that a request points to
+//! belongs to the port: as long as one is [in flight](Port::is_idle), the port must not be dropped.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+use hipr_io::{ConnId, Link, Moment, Output, Pool, Stream};
+use io_uring::types::Fd;
+use io_uring::{opcode, squeue};
+
+use crate::buffers::{self, Buffers};
+use crate::ring::{Completion, Ring, cancel, cancel_all};
+use crate::token::{Op, Token};
+
+/// Slices in one vectored send.
+const SLICES: usize = 64;
+/// A reply up to this size is sent without hearing of it, if the socket takes it at once.
+const AT_ONCE_BYTES: usize = 16 * 1024;
+/// A receive that brings less than this ends bulk.
+const BULK_BYTES: usize = buffers::LEN_BYTES / 4;
+
+/// A socket with all that the kernel may read or write for it.
+pub(crate) struct Port {
+    number: u32,
+    stream: Stream,
+    /// `None` after it was closed.
+    pub(crate) conn: Option<ConnId>,
+    /// Requests that have not completed.
+    in_flight: u32,
+    /// What has come and was not taken.
+    inbox: VecDeque<Piece>,
+    receive: Receive,
+    /// Much came at a time: receive into a buffer that can be passed on.
+    bulk: bool,
+    /// The buffer that is received into.
+    own: Vec<u8>,
+    /// What is being sent, and what comes after it.
+    output: Output,
+    /// How the bytes are named to the kernel, when they are more than one piece.
+    message: Option<Box<Message>>,
+    send: Send,
+    /// The socket did not take everything the last time.
+    full: bool,
+    watch: Watch,
+    /// The peer is gone in both directions.
+    broken: bool,
+}
+
+/// Something that has come.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// Bytes in a buffer of the ring.
+    Lent(u16, usize),
+    /// Bytes in a buffer of their own.
+    Own(Vec<u8>, usize),
+    /// The peer closed its sending side.
+    End,
+    /// The socket failed.
+    Failed(io::Error),
+}
+
+/// Whether the socket is being received from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Receive {
+    Off,
+    /// Again and again, into buffers of the ring.
+    Multi,
+    /// Once, into a buffer of its own.
+    Own,
+    /// It is being stopped.
+    Stopping,
+}
+
+/// How sending stands.
+#[derive(Debug)]
+enum Send {
+    Idle,
+    InFlight,
+    /// In flight, so many bytes, which either leave as they are submitted or come back.
+    AtOnce(usize),
+    Done(io::Result<usize>),
+}
+
+/// What is waited for while nothing is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Watch {
+    /// Nothing yet.
+    Off,
+    /// That the peer closes its sending side, or worse.
+    Ending,
+    /// It did, and nothing is waited for.
+    Ended,
+    /// That the peer is gone in both directions.
+    Breaking,
+    /// Nothing any more.
+    Over,
+}
+
+/// The arguments of a vectored send, which the kernel may read until it completed.
+struct Message {
+    slices: [libc::iovec; SLICES],
+    header: libc::msghdr,
+}
+
+// SAFETY: the pointers in it are followed by the kernel only.
+unsafe impl std::marker::Send for Message {}
+
+impl Message {
+    fn new() -> Box<Self> {
+        let none = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: a header of zeros has no address, no slices and no control data.
+        let header = unsafe { std::mem::zeroed() };
+        Box::new(Self { slices: [none; SLICES], header })
+    }
+
+    /// Names these slices, up to about `most_bytes`; how many bytes that is.
+    fn fill<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>, most_bytes: usize) -> usize {
+        let (mut count, mut len) = (0, 0);
+        for (place, slice) in self.slices.iter_mut().zip(slices) {
+            *place = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+            count += 1;
+            len += slice.len();
+            if len >= most_bytes {
+                break;
+            }
+        }
+        self.header.msg_iov = self.slices.as_mut_ptr();
+        self.header.msg_iovlen = count;
+        len
+    }
+}
+
+/// What a completion means for the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// Nothing.
+    None,
+    /// It can go on.
+    Ready,
+    /// The peer closed its sending side.
+    PeerClosed,
+}
+
+impl Port {
+    /// A socket that nothing was asked of yet.
+    pub(crate) fn new(number: u32, stream: Stream, conn: ConnId) -> Self {
+        Self {
+            number,
+            stream,
+            conn: Some(conn),
+            in_flight: 0,
+            inbox: VecDeque::new(),
+            receive: Receive::Off,
+            bulk: false,
+            own: Vec::new(),
+            output: Output::default(),
+            message: None,
+            send: Send::Idle,
+            full: false,
+            watch: Watch::Off,
+            broken: false,
+        }
+    }
+
+    /// Requests that have not completed.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
+    /// Whether the kernel has nothing to do with it any more.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    fn raw_fd(&self) -> RawFd {
+        self.stream.as_fd().as_raw_fd()
+    }
+
+    /// # Safety
+    /// What `entry` points to belongs to this port and stays as it is until the request completed.
+    unsafe fn submit(&mut self, ring: &mut Ring, op: Op, entry: squeue::Entry) {
+        self.in_flight += 1;
+        // SAFETY: what the caller promises; the descriptor is open as long as the port lives.
+        unsafe { ring.push(Token::new(op, self.number), entry) };
+    }
+
+    // ---- completions -------------------------------------------------------------------------------------------------
+
+    /// Takes what became of a request.
+    pub(crate) fn complete(
+        &mut self,
+        completion: Completion,
+        ring: &mut Ring,
+        buffers: &mut Buffers,
+    ) -> News {
+        if !completion.more {
+            self.in_flight -= 1;
+        }
+        match completion.token.op {
+            Op::Receive => self.complete_receive(completion, ring, buffers),
+            Op::ReceiveOwn => self.complete_receive_own(completion.result()),
+            Op::Send => {
+                self.send = Send::Done(completion.result());
+                News::Ready
+            }
+            Op::Watch => self.complete_watch(completion.result()),
+            Op::Wake | Op::Accept | Op::Cancel | Op::CancelAll => News::None,
+        }
+    }
+
+    fn complete_receive(&mut self, completion: Completion, ring: &mut Ring, buffers: &mut Buffers) -> News {
+        if !completion.more {
+            self.receive = Receive::Off;
+        }
+        match (completion.result(), completion.buffer) {
+            (Ok(len @ 1..), Some(buffer)) if self.conn.is_some() => {
+                self.inbox.push_back(Piece::Lent(buffer, len));
+                if len == buffers::LEN_BYTES {
+                    self.bulk = true;
+                    self.stop_receiving(ring);
+                }
+            }
+            (result, buffer) => {
+                buffer.into_iter().for_each(|buffer| buffers.offer(buffer));
+                self.file(result);
+            }
+        }
+        News::Ready
+    }
+
+    fn complete_receive_own(&mut self, result: io::Result<usize>) -> News {
+        self.receive = Receive::Off;
+        let bytes = std::mem::take(&mut self.own);
+        match result {
+            Ok(len @ 1..) => {
+                self.bulk = len >= BULK_BYTES;
+                self.inbox.push_back(Piece::Own(bytes, len));
+            }
+            result => self.file(result),
+        }
+        News::Ready
+    }
+
+    /// Files what came instead of bytes.
+    fn file(&mut self, result: io::Result<usize>) {
+        match result {
+            Ok(0) => self.inbox.push_back(Piece::End),
+            Ok(_) => {}
+            Err(why) => match why.raw_os_error() {
+                // Nothing happened to the socket; it is asked again when something is wanted.
+                Some(libc::ENOBUFS | libc::ECANCELED | libc::EINTR | libc::EAGAIN) => {}
+                _ => self.inbox.push_back(Piece::Failed(why)),
+            },
+        }
+    }
+
+    fn complete_watch(&mut self, result: io::Result<usize>) -> News {
+        // A unix socket is closed for writing as soon as the peer closed it in order; what the peer said before counts.
+        let is_tcp = matches!(self.stream, Stream::Tcp(_));
+        let fatal = if is_tcp { libc::POLLERR | libc::POLLHUP } else { libc::POLLERR };
+        let events = result.unwrap_or_default();
+        self.broken = events & fatal as usize != 0;
+        let ended = events & (libc::POLLRDHUP | libc::POLLHUP) as usize != 0;
+        self.watch = match self.watch {
+            _ if self.broken => Watch::Over,
+            Watch::Ending if ended && is_tcp => Watch::Ended,
+            Watch::Ending if !ended => Watch::Off,
+            _ => Watch::Over,
+        };
+        match (self.broken, ended) {
+            (true, _) => News::Ready,
+            (false, true) => News::PeerClosed,
+            (false, false) => News::None,
+        }
+    }
+
+    /// What was sent at once has left, if it has not come back.
+    pub(crate) fn complete_at_once(&mut self) -> News {
+        if let Send::AtOnce(len) = self.send {
+            self.in_flight -= 1;
+            self.send = Send::Done(Ok(len));
+        }
+        News::Ready
+    }
+
+    // ---- receiving ---------------------------------------------------------------------------------------------------
+
+    /// The next piece that has come.
+    pub(crate) fn next(&mut self) -> Option<Piece> {
+        self.inbox.pop_front()
+    }
+
+    /// Asks for more. `true`: into a buffer of its own.
+    pub(crate) fn receive(&mut self, ring: &mut Ring, pool: &mut Pool) -> bool {
+        if self.receive != Receive::Off {
+            return false;
+        }
+        let fd = Fd(self.raw_fd());
+        if self.bulk {
+            self.receive = Receive::Own;
+            self.own = pool.buffer();
+            let entry = opcode::Recv::new(fd, self.own.as_mut_ptr(), self.own.len() as u32).build();
+            // SAFETY: nobody looks at the buffer before the request completed.
+            unsafe { self.submit(ring, Op::ReceiveOwn, entry) };
+        } else {
+            self.receive = Receive::Multi;
+            // SAFETY: it points to nothing; the buffers of the ring live as long as the ring.
+            unsafe { self.submit(ring, Op::Receive, opcode::RecvMulti::new(fd, buffers::GROUP).build()) };
+        }
+        self.bulk
+    }
+
+    /// Gives up the buffer that it waits with; small messages will do.
+    pub(crate) fn give_up_buffer(&mut self, ring: &mut Ring) {
+        self.bulk = false;
+        self.stop_receiving(ring);
+    }
+
+    fn stop_receiving(&mut self, ring: &mut Ring) {
+        let op = match self.receive {
+            Receive::Multi => Op::Receive,
+            Receive::Own => Op::ReceiveOwn,
+            Receive::Off | Receive::Stopping => return,
+        };
+        self.receive = Receive::Stopping;
+        // SAFETY: it points to nothing.
+        unsafe { self.submit(ring, Op::Cancel, cancel(op, self.number)) };
+    }
+
+    /// Receives no more, but watches whether the peer closes its side. What has come already is kept, not in the buffers that
+    /// all share.
+    pub(crate) fn pause(&mut self, ring: &mut Ring, buffers: &mut Buffers) {
+        self.stop_receiving(ring);
+        for piece in &mut self.inbox {
+            let Piece::Lent(buffer, len) = *piece else { continue };
+            let bytes = buffers.filled(buffer).and_then(|bytes| bytes.get(..len)).unwrap_or_default();
+            *piece = Piece::Own(bytes.to_vec(), len);
+            buffers.offer(buffer);
+        }
+        let events = match self.watch {
+            Watch::Off => libc::POLLRDHUP,
+            // What is always watched for.
+            Watch::Ended => 0,
+            Watch::Ending | Watch::Breaking | Watch::Over => return,
+        };
+        self.watch = if self.watch == Watch::Off { Watch::Ending } else { Watch::Breaking };
+        let entry = opcode::PollAdd::new(Fd(self.raw_fd()), events as u32).build();
+        // SAFETY: it points to nothing.
+        unsafe { self.submit(ring, Op::Watch, entry) };
+    }
+
+    /// Why nothing can come or go any more.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        if !self.broken {
+            return None;
+        }
+        let why = socket2::SockRef::from(&self.stream).take_error().ok().flatten();
+        Some(why.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into()))
+    }
+
+    // ---- sending -----------------------------------------------------------------------------------------------------
+
+    /// Sends what there is if nothing is in flight. `true`: at once, and it may be over when it was submitted.
+    ///
+    /// # Errors
+    /// What was sent before failed.
+    pub(crate) fn send(&mut self, ring: &mut Ring, link: &mut Link, moment: Moment<'_>) -> io::Result<bool> {
+        match std::mem::replace(&mut self.send, Send::Idle) {
+            Send::Idle => {}
+            Send::Done(Ok(len)) => {
+                self.output.advance(len);
+                link.handle_sent(len, moment.now_ms, moment.stats);
+                self.full = !self.output.is_empty();
+            }
+            Send::Done(Err(why)) => match why.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR) => self.full = true,
+                _ => return Err(why),
+            },
+            in_flight @ (Send::InFlight | Send::AtOnce(_)) => {
+                self.send = in_flight;
+                return Ok(false);
+            }
+        }
+        link.take_output(&mut self.output);
+        if self.output.is_empty() {
+            return Ok(false);
+        }
+        let small = link.unsent_bytes() <= AT_ONCE_BYTES && !link.awaits_sent() && !self.full;
+        let all = small.then(|| link.unsent_bytes());
+        let (entry, at_once, len) = self.send_request(all, moment.config.turn_max_bytes);
+        self.send = if at_once { Send::AtOnce(len) } else { Send::InFlight };
+        let entry = if at_once { entry.flags(squeue::Flags::SKIP_SUCCESS) } else { entry };
+        // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed; so
+        // does the message on the heap, which is not filled before either.
+        unsafe { self.submit(ring, Op::Send, entry) };
+        Ok(at_once)
+    }
+
+    /// A request to send what comes next, about `most_bytes`; whether that is to leave at once, which it is if it is `all` that
+    /// there is; and how many bytes it is.
+    fn send_request(&mut self, all: Option<usize>, most_bytes: usize) -> (squeue::Entry, bool, usize) {
+        let fd = Fd(self.raw_fd());
+        let mut slices = self.output.slices();
+        let first = slices.next().unwrap_or_default();
+        if let Some(second) = slices.next().filter(|_| first.len() < most_bytes) {
+            let message = self.message.get_or_insert_with(Message::new);
+            let len = message.fill([first, second].into_iter().chain(slices), most_bytes);
+            let at_once = all == Some(len);
+            let entry = opcode::SendMsg::new(fd, &raw const message.header).flags(flags(at_once) as u32);
+            (entry.build(), at_once, len)
+        } else {
+            // The length of one request has 31 bits.
+            let len = first.len().min(1 << 30);
+            let at_once = all == Some(len);
+            let entry = opcode::Send::new(fd, first.as_ptr(), len as u32).flags(flags(at_once));
+            (entry.build(), at_once, len)
+        }
+    }
+
+    // ---- the end -----------------------------------------------------------------------------------------------------
+
+    /// Closes the sending side.
+    pub(crate) fn half_close(&self) {
+        // If that fails the peer is gone, which receiving tells.
+        let _ = socket2::SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+    }
+
+    /// The connection is over: everything that the kernel still has to do is cancelled.
+    pub(crate) fn close(&mut self, ring: &mut Ring, buffers: &mut Buffers) {
+        self.conn = None;
+        for piece in self.inbox.drain(..) {
+            if let Piece::Lent(buffer, _) = piece {
+                buffers.offer(buffer);
+            }
+        }
+        if !self.is_idle() {
+            // SAFETY: it points to nothing.
+            unsafe { self.submit(ring, Op::Cancel, cancel_all(self.raw_fd())) };
+        }
+    }
+}
+
+/// Flags of a send that is to leave at once or not at all, or as the socket has room.
+fn flags(at_once: bool) -> i32 {
+    libc::MSG_NOSIGNAL | if at_once { libc::MSG_DONTWAIT | libc::MSG_WAITALL } else { 0 }
+}
