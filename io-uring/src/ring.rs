@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::thread;
 use std::time::Duration;
 
 use io_uring::types::{SubmitArgs, Timespec};
@@ -56,7 +57,12 @@ impl Ring {
     /// # Errors
     /// The kernel has no io_uring, too old a one, or does not permit it.
     pub(crate) fn new() -> io::Result<Self> {
-        Self::in_first_of(&MODES)
+        // When a ring goes, the kernel interrupts system calls of each thread that made or used it, and other threads than the
+        // loop's may not expect that. So it is made on one that has gone by then.
+        let made = thread::scope(|scope| {
+            thread::Builder::new().spawn_scoped(scope, || Self::in_first_of(&MODES)).map(|made| made.join())
+        });
+        made?.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     fn in_first_of(modes: &[(&str, Mode)]) -> io::Result<Self> {

@@ -233,3 +233,16 @@ fn one_connection_that_somebody_else_accepted_is_served_to_its_end() {
     assert_eq!(client.read(&mut [0; 8]).unwrap(), 0);
     served.join().unwrap();
 }
+
+/// When a ring goes, the kernel interrupts threads that have to do with it. Who only made the loop does not.
+#[test]
+fn the_thread_that_made_a_loop_is_not_interrupted_when_the_loop_goes() {
+    let Some((served, connect)) = Served::listen() else { return };
+    let mut stream = connect();
+    stream.write_all(&malloc(1)).unwrap();
+    read_replies(&mut stream, std::iter::once(1));
+    drop(served);
+    let (mut silent, _other) = UnixStream::pair().unwrap();
+    silent.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    assert_eq!(silent.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+}
