@@ -6,19 +6,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hipr_proto::{HipError, HipResult};
 
+use crate::loan::Name;
 use crate::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
 use crate::mem::Block;
 
-/// Device memory that all contexts share.
+/// Device memory that all contexts share, and the addresses that they take.
 #[derive(Debug)]
 pub(crate) struct Budget {
     total_bytes: u64,
     used_bytes: AtomicU64,
+    next_page: AtomicU64,
 }
 
 impl Budget {
     pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { total_bytes, used_bytes: AtomicU64::new(0) })
+        Arc::new(Self { total_bytes, used_bytes: AtomicU64::new(0), next_page: AtomicU64::new(0) })
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
@@ -36,6 +38,14 @@ impl Budget {
             .map_err(|_| HipError::OUT_OF_MEMORY)?;
         Ok(Reservation { budget: Arc::clone(self), bytes })
     }
+
+    /// Where to look for so many pages: behind what was given out last, in any context.
+    fn next_place(&self, pages: u64) -> u64 {
+        let place = |page: u64| if page.saturating_add(pages) <= PAGES { page } else { 0 };
+        let next = |page| Some(place(page).saturating_add(pages));
+        let before = self.next_page.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        place(before.unwrap_or(0))
+    }
 }
 
 /// A part of the budget; given back when dropped.
@@ -51,36 +61,40 @@ impl Drop for Reservation {
     }
 }
 
+/// Memory that one context allocated and others may use too.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) block: Arc<Block>,
+    /// By which others find it.
+    pub(crate) name: Name,
+    _reservation: Reservation,
+}
+
 /// One context's allocations.
 ///
 /// Addresses are given out upwards and start again from the bottom only at the end of the 16 TiB window, so that a freed
-/// address stays invalid as long as possible. The page after an allocation is never used.
+/// address stays invalid as long as possible. The contexts of a device take turns in one window: what one of them lends has the
+/// same address for the borrower. The page after an allocation is never used.
 #[derive(Debug)]
 pub(crate) struct Allocator {
     budget: Arc<Budget>,
     map: Arc<Map>,
     /// First page to (pages with the guard, the block).
     live: BTreeMap<u64, Allocation>,
-    next_page: u64,
 }
 
 #[derive(Debug)]
 struct Allocation {
     pages: u64,
-    block: Arc<Block>,
+    memory: Arc<Memory>,
     /// Freed by a command that has not run yet: still mapped, but no longer the program's.
     freeing: bool,
-    _reservation: Reservation,
+    is_borrowed: bool,
 }
 
 impl Allocator {
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
-        Self { budget, map: Arc::default(), live: BTreeMap::new(), next_page: 0 }
-    }
-
-    /// An empty one that goes on with fresh addresses where this one stands.
-    pub(crate) fn successor(&self) -> Self {
-        Self { next_page: self.next_page, ..Self::new(Arc::clone(&self.budget)) }
+        Self { budget, map: Arc::default(), live: BTreeMap::new() }
     }
 
     /// The page table as it is now.
@@ -102,17 +116,49 @@ impl Allocator {
         let block =
             Block::new(FIRST_ADDRESS + page * PAGE_BYTES, len_bytes).ok_or(HipError::OUT_OF_MEMORY)?;
         let block = Arc::new(block);
-        Arc::make_mut(&mut self.map).insert(&block);
-        let allocation =
-            Allocation { pages, block: Arc::clone(&block), freeing: false, _reservation: reservation };
-        self.live.insert(page, allocation);
-        self.next_page = page + pages;
+        let memory = Memory { block: Arc::clone(&block), name: Name::default(), _reservation: reservation };
+        self.map_at(page, pages, Arc::new(memory), false);
         Ok(block)
+    }
+
+    fn map_at(&mut self, page: u64, pages: u64, memory: Arc<Memory>, is_borrowed: bool) {
+        Arc::make_mut(&mut self.map).insert(&memory.block);
+        self.live.insert(page, Allocation { pages, memory, freeing: false, is_borrowed });
     }
 
     /// The first page of `pages` free ones, at or after the place of the last allocation if there are any.
     fn find_pages(&self, pages: u64) -> Option<u64> {
-        self.gap(self.next_page, PAGES, pages).or_else(|| self.gap(0, self.next_page, pages))
+        let next = self.budget.next_place(pages);
+        self.gap(next, PAGES, pages).or_else(|| self.gap(0, next, pages))
+    }
+
+    /// The allocation that starts at `ptr`, to be lent.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` if this context has none there, or has it from another.
+    pub(crate) fn lendable(&self, ptr: u64) -> HipResult<&Arc<Memory>> {
+        let live = Self::page_of(ptr).and_then(|page| self.live.get(&page));
+        let own = live.filter(|allocation| !allocation.freeing && !allocation.is_borrowed);
+        own.map(|allocation| &allocation.memory).ok_or(HipError::INVALID_VALUE)
+    }
+
+    /// Maps memory of another context, at the address that it has there. It is freed like its own.
+    ///
+    /// # Errors
+    /// `INVALID_CONTEXT` if it is mapped here already; `OUT_OF_MEMORY` if something else is there, which needs 16 TiB of addresses
+    /// to have been given out meanwhile.
+    pub(crate) fn borrow(&mut self, memory: Arc<Memory>) -> HipResult<Arc<Block>> {
+        let block = Arc::clone(&memory.block);
+        let page = Self::page_of(block.base()).ok_or(HipError::INVALID_VALUE)?;
+        let pages = page_count(block.len_bytes()) + 1;
+        if self.live.get(&page).is_some_and(|live| Arc::ptr_eq(&live.memory, &memory)) {
+            return Err(HipError::INVALID_CONTEXT);
+        }
+        if self.gap(page, PAGES.min(page + pages), pages) != Some(page) {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        self.map_at(page, pages, memory, true);
+        Ok(block)
     }
 
     fn gap(&self, from: u64, to: u64, pages: u64) -> Option<u64> {
@@ -157,14 +203,15 @@ impl Allocator {
     /// command that uses it go.
     pub(crate) fn finish_free(&mut self, ptr: u64) -> Option<Arc<Block>> {
         let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
-        Arc::make_mut(&mut self.map).remove(&allocation.block);
-        Some(allocation.block)
+        Arc::make_mut(&mut self.map).remove(&allocation.memory.block);
+        Some(Arc::clone(&allocation.memory.block))
     }
 
     /// Unmaps everything.
     pub(crate) fn clear(&mut self) -> Vec<Arc<Block>> {
         self.map = Arc::default();
-        std::mem::take(&mut self.live).into_values().map(|allocation| allocation.block).collect()
+        let live = std::mem::take(&mut self.live).into_values();
+        live.map(|allocation| Arc::clone(&allocation.memory.block)).collect()
     }
 
     /// The block that holds `len_bytes` bytes from `ptr` on.
@@ -213,10 +260,31 @@ mod tests {
     fn the_window_wraps_around_what_is_live() {
         let mut allocator = allocator(1 << 20);
         let kept = allocator.allocate(64).unwrap().base();
-        allocator.next_page = PAGES - 1;
+        allocator.budget.next_page.store(PAGES - 1, Ordering::Relaxed);
         let wrapped = allocator.allocate(64).unwrap().base();
         assert_eq!(wrapped, kept + 2 * PAGE_BYTES);
         assert!(allocator.find_pages(PAGES).is_none());
+    }
+
+    #[test]
+    fn what_is_lent_has_one_address_and_lives_until_the_last_lets_go() {
+        let mut lender = allocator(1000);
+        let mut borrower = Allocator::new(Arc::clone(&lender.budget));
+        let own = borrower.allocate(10).unwrap().base();
+        let base = lender.allocate(600).unwrap().base();
+        assert_ne!(base, own, "the contexts of a device take turns");
+        let memory = Arc::clone(lender.lendable(base).unwrap());
+        assert_eq!(lender.borrow(Arc::clone(&memory)).unwrap_err(), HipError::INVALID_CONTEXT);
+        assert_eq!(borrower.borrow(memory).unwrap().base(), base);
+        assert!(borrower.lendable(base).is_err(), "it is not the borrower's to lend");
+        borrower.block(base, 600).unwrap().store_u32(8, 77);
+        assert_eq!(lender.block(base, 600).unwrap().load_u32(8), 77);
+        lender.finish_free(base);
+        assert!(lender.block(base, 1).is_none());
+        assert_eq!(borrower.block(base, 600).unwrap().load_u32(8), 77);
+        assert_eq!(borrower.budget.free_bytes(), 390, "it is in use");
+        borrower.finish_free(base);
+        assert_eq!(borrower.budget.free_bytes(), 990);
     }
 
     #[test]

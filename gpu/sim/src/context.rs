@@ -14,6 +14,7 @@ use crate::attribute::attribute;
 use crate::event::{Event, Record};
 use crate::executor::lock;
 use crate::gpu::Inner;
+use crate::loan::LoanHandle;
 use crate::module::{Function, Module};
 use crate::property;
 use crate::shared::Shared;
@@ -163,9 +164,9 @@ impl Context {
 
     /// Ends all work and releases everything. Handles and addresses are not given out a second time.
     pub fn reset(&mut self) {
-        let successor = lock(&self.shared.state).allocator.successor();
         self.shared.close();
-        self.shared = Shared::new(&self.gpu, Arc::clone(&self.shared.waker), successor);
+        let allocator = Allocator::new(Arc::clone(&self.gpu.budget));
+        self.shared = Shared::new(&self.gpu, Arc::clone(&self.shared.waker), allocator);
         self.stack_bytes = STACK_DEFAULT_BYTES;
         self.events.clear();
         self.modules.clear();
@@ -294,9 +295,14 @@ impl Context {
 impl Context {
     fn record(&self, what: WaitFor) -> HipResult<Option<Arc<Record>>> {
         match what {
-            WaitFor::Event(event) => Ok(self.event(event)?.record().cloned()),
+            WaitFor::Event(event) => Ok(self.event(event)?.record()),
             WaitFor::Device | WaitFor::Stream(_) => Ok(None),
         }
+    }
+
+    /// A record that this context hears of when it is passed.
+    fn observed(&self, record: Option<Arc<Record>>) -> Option<Arc<Record>> {
+        record.inspect(|record| record.observe(&self.shared))
     }
 
     /// Ready when all that `what` covers is done. An error that surfaced on a stream that it covers is the result, once.
@@ -305,15 +311,17 @@ impl Context {
     /// `INVALID_HANDLE` for an unknown stream or event; what a kernel did.
     pub fn poll_sync(&mut self, what: WaitFor) -> Poll<HipResult<()>> {
         let record = match self.record(what) {
-            Ok(record) => record,
+            Ok(record) => self.observed(record),
             Err(error) => return Poll::Ready(Err(error)),
         };
+        // Errors of another context's streams are for that context.
+        let own = record.as_deref().filter(|record| record.is_of(&self.shared));
         let mut state = lock(&self.shared.state);
         loop {
             match state.streams.wait(what, record.as_deref()) {
                 Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
                 Ok(Wait::On(_)) => {}
-                Ok(Wait::Over) => return Poll::Ready(state.streams.take_error(what, record.as_deref())),
+                Ok(Wait::Over) => return Poll::Ready(state.streams.take_error(what, own)),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
@@ -369,8 +377,8 @@ impl Context {
     /// # Errors
     /// `INVALID_HANDLE` for an unknown stream or event.
     pub fn stream_wait_event(&mut self, stream: u64, event: u64) -> HipResult<()> {
-        let record = self.event(event)?.record().map(|record| Arc::clone(&record.fence));
-        let after = record.into_iter().collect();
+        let record = self.observed(self.event(event)?.record());
+        let after = record.iter().map(|record| Arc::clone(&record.fence)).collect();
         self.shared.update(|state| (state.streams.enqueue(stream, Work::Wait, Arc::default(), after), false))
     }
 
@@ -414,8 +422,8 @@ impl Context {
     /// # Errors
     /// `INVALID_HANDLE` for an unknown stream or event.
     pub fn event_record(&mut self, event: u64, stream: u64) -> HipResult<()> {
-        let event = self.events.get_mut(&event).ok_or(HipError::INVALID_HANDLE)?;
-        let record = Record::new(stream);
+        let event = self.event(event)?;
+        let record = Record::new(self.shared.id, stream);
         self.shared.update(|state| {
             let (work, fence) = (Work::Record(Arc::clone(&record)), Arc::clone(&record.fence));
             (state.streams.enqueue(stream, work, fence, Vec::new()), false)
@@ -434,6 +442,53 @@ impl Context {
 
     fn event(&self, event: u64) -> HipResult<&Event> {
         self.events.get(&event).ok_or(HipError::INVALID_HANDLE)
+    }
+}
+
+/// What contexts of one device lend each other (HIP API: hipIpcGetMemHandle and its kin).
+impl Context {
+    /// A handle by which other contexts of the device can use the allocation that starts at `ptr`; the same each time.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` if this context allocated nothing there; `OPERATING_SYSTEM` without random numbers.
+    pub fn lend_memory(&mut self, ptr: u64) -> HipResult<LoanHandle> {
+        let memory = Arc::clone(lock(&self.shared.state).allocator.lendable(ptr)?);
+        self.gpu.loans.lend_memory(&memory)
+    }
+
+    /// Maps the allocation that a handle names; its address, the lender's, and its length in bytes. [`poll_free`](Self::poll_free)
+    /// lets go of it. The bytes live until the last context that has them frees them.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` for an unknown handle; `INVALID_CONTEXT` if it is mapped here already; `OUT_OF_MEMORY` if it has more than
+    /// `room_bytes` bytes, or its addresses are taken.
+    pub fn borrow_memory(&mut self, handle: &LoanHandle, room_bytes: u64) -> HipResult<(u64, u64)> {
+        let memory = self.gpu.loans.borrow_memory(handle)?;
+        if memory.block.len_bytes() > room_bytes {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        let block = lock(&self.shared.state).allocator.borrow(memory)?;
+        Ok((block.base(), block.len_bytes()))
+    }
+
+    /// A handle by which other contexts of the device can record an event and wait for it; the same each time.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; `INVALID_CONFIGURATION` for an event that was not made for that; `OPERATING_SYSTEM` without random
+    /// numbers.
+    pub fn lend_event(&mut self, event: u64) -> HipResult<LoanHandle> {
+        self.gpu.loans.lend_event(self.event(event)?.lendable()?)
+    }
+
+    /// A handle of this context for the event that a loan's handle names.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` for an unknown one.
+    pub fn borrow_event(&mut self, handle: &LoanHandle) -> HipResult<u64> {
+        let event = Event::of(self.gpu.loans.borrow_event(handle)?);
+        let handle = self.handle();
+        self.events.insert(handle, event);
+        Ok(handle)
     }
 }
 

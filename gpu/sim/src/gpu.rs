@@ -3,11 +3,13 @@
 use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use crate::alloc::Budget;
 use crate::context::{Context, Waker};
 use crate::executor::{Executors, RunQueue};
+use crate::loan::Loans;
 use crate::simd::Level;
 
 /// The memory of an MI300X.
@@ -38,6 +40,9 @@ pub(crate) struct Inner {
     pub(crate) run_queue: Arc<RunQueue>,
     pub(crate) executors: Executors,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) loans: Loans,
+    /// Contexts that there were.
+    pub(crate) contexts: AtomicU64,
     pub(crate) kernel_instructions_max: u64,
     pub(crate) level: Level,
     /// Zero of all of the device's times.
@@ -61,7 +66,10 @@ impl Gpu {
         let kernel_instructions_max = config.kernel_instructions_max.unwrap_or(u64::MAX);
         let memory_bytes = budget.total_bytes();
         tracing::debug!(threads = executors.count(), memory_bytes, simd = level.name(), "emulated device");
-        Ok(Self(Arc::new(Inner { run_queue, executors, budget, kernel_instructions_max, level, epoch })))
+        let (loans, contexts) = Default::default();
+        let inner =
+            Inner { run_queue, executors, budget, loans, contexts, kernel_instructions_max, level, epoch };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// A new context: an address space, streams, events and modules of its own. `waker` is called, from any thread, whenever a

@@ -49,6 +49,7 @@ mod fence;
 mod gpu;
 mod grid;
 mod launch;
+mod loan;
 mod map;
 pub mod mem;
 mod module;
@@ -61,6 +62,7 @@ mod transfer;
 pub use context::{BlockSize, Context, FunctionInfo, MemoryKind, Waker};
 pub use gpu::{Config, Gpu};
 pub use launch::{Args, Launch, Param};
+pub use loan::LoanHandle;
 pub use stream::WaitFor;
 pub use transfer::Region;
 

@@ -8,6 +8,7 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::alloc::Allocator;
 use crate::context::Waker;
+use crate::event::Record;
 use crate::executor::{Job, RunQueue, lock};
 use crate::gpu::Inner;
 use crate::grid::GridJob;
@@ -24,6 +25,8 @@ pub(crate) struct State {
 
 /// What executor threads see of a context.
 pub(crate) struct Shared {
+    /// No other context of the device has it.
+    pub(crate) id: u64,
     run_queue: Arc<RunQueue>,
     /// How many executor threads there are.
     pub(crate) threads: usize,
@@ -39,6 +42,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(gpu: &Inner, waker: Waker, allocator: Allocator) -> Arc<Self> {
         Arc::new(Self {
+            id: gpu.contexts.fetch_add(1, Ordering::Relaxed),
             run_queue: Arc::clone(&gpu.run_queue),
             threads: gpu.executors.count(),
             kernel_instructions_max: gpu.kernel_instructions_max,
@@ -69,15 +73,19 @@ impl Shared {
         let mut state = lock(&self.state);
         let (result, mut watched) = change(&mut state);
         let State { allocator, streams } = &mut *state;
-        let mut freed = Vec::new();
+        let (mut freed, mut passed) = (Vec::new(), Vec::new());
         let instantly = |work: &Work| match work {
-            Work::Record(record) => record.stamp(self.epoch.elapsed().as_nanos() as u64),
+            Work::Record(record) => {
+                record.stamp(self.epoch.elapsed().as_nanos() as u64);
+                passed.push(Arc::clone(record));
+            }
             Work::Free(ptr) => freed.extend(allocator.finish_free(*ptr)),
             Work::Wait | Work::Task(_) => {}
         };
         let tasks = streams.start(instantly, &mut watched);
         drop(state);
         self.discard(freed);
+        self.announce(&passed);
         for (stream, task) in tasks {
             match task {
                 Task::Transfer(transfer) => {
@@ -106,10 +114,20 @@ impl Shared {
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state);
-        state.streams.clear();
+        let passed = state.streams.clear();
         let blocks = state.allocator.clear();
         drop(state);
         self.discard(blocks);
+        self.announce(&passed);
+    }
+
+    /// Tells other contexts of records that they wait for and that are complete.
+    fn announce(&self, passed: &[Arc<Record>]) {
+        for observer in passed.iter().flat_map(|record| record.take_observers()) {
+            if let Some(observer) = observer.upgrade() {
+                self.run_queue.push(&(Arc::new(Nudge(observer)) as Arc<dyn Job>), 1);
+            }
+        }
     }
 
     /// Lets go of memory. Giving pages back takes a while, which is not for the owner's thread to wait for.
@@ -130,6 +148,18 @@ impl Job for Discard {
     fn turn(&self) -> bool {
         let blocks = std::mem::take(&mut *lock(&self.0));
         drop(blocks);
+        false
+    }
+
+    fn abandon(&self) {}
+}
+
+/// A context whose streams or owner wait for what another context has done.
+struct Nudge(Arc<Shared>);
+
+impl Job for Nudge {
+    fn turn(&self) -> bool {
+        self.0.update(|_| ((), true));
         false
     }
 

@@ -253,15 +253,19 @@ impl Streams {
         queue.commands.pop_front().is_some_and(|command| command.fence.complete())
     }
 
-    /// Drops everything that has not started and completes it. What runs is told to stop by other means.
-    pub(crate) fn clear(&mut self) {
+    /// Drops everything that has not started and completes it, and gives the records of that. What runs is told to stop by
+    /// other means.
+    pub(crate) fn clear(&mut self) -> Vec<Arc<Record>> {
+        let mut records = Vec::new();
         for queue in self.queues.values_mut() {
             for command in queue.commands.drain(..) {
                 command.fence.complete();
+                records.extend(if let Work::Record(record) = command.work { Some(record) } else { None });
             }
             queue.running = false;
         }
         self.errors.clear();
+        records
     }
 
     /// Whether all that `what` covers is done. `record` is the event's last record.
