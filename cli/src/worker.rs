@@ -51,12 +51,18 @@ pub(crate) struct Worker {
     isolate: Option<Isolation>,
     #[command(flatten)]
     limits: Limits,
+    /// Milliseconds that a session's process may take to release what the session owned, before it is killed.
+    #[arg(long, value_name = "MS", default_value_t = 30_000)]
+    release_timeout_ms: u64,
     /// Says which device would be served.
     #[arg(long, hide = true)]
     probe: bool,
     /// Serves the client on standard input, for the supervisor with this process number.
     #[arg(long, hide = true, value_name = "PID")]
     session_of: Option<i32>,
+    /// Where the sessions' processes tell each other what they share.
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    exchange: Option<PathBuf>,
 }
 
 /// How sessions are kept apart.
@@ -73,6 +79,12 @@ fn address(text: &str) -> Result<Address, Infallible> {
 }
 
 impl Worker {
+    /// The device that is asked for.
+    fn device_choice(&self) -> DeviceChoice {
+        let (hip_library, exchange) = (self.hip_library.clone(), self.exchange.clone());
+        DeviceChoice { kind: self.device, hip_library, exchange }
+    }
+
     /// The configuration of a worker with this device.
     fn config(&self, device: Arc<dyn Device>) -> Config {
         let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
@@ -88,7 +100,7 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
     if let Some(supervisor) = options.session_of {
         return session::serve(&options, supervisor);
     }
-    let choice = DeviceChoice { kind: options.device, hip_library: options.hip_library.clone() };
+    let choice = options.device_choice();
     if options.probe {
         println!("{}", device::open(&choice).map_err(|why| why.to_string())?.name());
         return Ok(ExitCode::SUCCESS);
@@ -163,13 +175,23 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
         let config = Config { listen: "127.0.0.1:0".into(), ..options.config(Arc::new(Null)) };
         hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
     }
+    let exchange = tempfile::Builder::new()
+        .prefix("hipr-worker-")
+        .tempdir()
+        .map_err(|why| format!("no folder for what sessions share: {why}"))?;
+    let exchange_args = ["--exchange".into(), exchange.path().into()];
     let limits = hipr_worker::IoConfig::default();
     let plan = Plan {
         listen: options.listen.clone(),
         sessions_max: options.limits.processes_max(),
         first_message_timeout_ms: limits.first_message_timeout_ms,
         limits: limits.protocol,
-        session_args: ["--device", kind.name()].map(OsString::from).to_vec(),
+        session_args: ["--device", kind.name()]
+            .map(OsString::from)
+            .into_iter()
+            .chain(exchange_args)
+            .collect(),
+        exchange: exchange.path().to_path_buf(),
     };
     let sessions_max = plan.sessions_max;
     let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;

@@ -131,9 +131,9 @@ exports! {
         fn hipHostUnregister(hostPtr: Ptr) = body host::unregister;
         fn hipInit(flags: u32) = body device::init;
         fn hipIpcCloseMemHandle(devPtr: Ptr) = body memory::ipc_close;
-        fn hipIpcGetEventHandle(handle: Out<IpcHandle>, event: Event) = unsupported;
+        fn hipIpcGetEventHandle(handle: Out<IpcHandle>, event: Event) = body event::ipc_handle;
         fn hipIpcGetMemHandle(handle: Out<IpcHandle>, devPtr: Ptr) = body memory::ipc_handle;
-        fn hipIpcOpenEventHandle(event: Out<Event>, handle: IpcHandle) = unsupported;
+        fn hipIpcOpenEventHandle(event: Out<Event>, handle: IpcHandle) = body event::ipc_open;
         fn hipIpcOpenMemHandle(devPtr: Out<Ptr>, handle: IpcHandle, flags: u32) = body memory::ipc_open;
         fn hipKernelNameRef(f: Function) -> Str = local misc::kernel_name;
         fn hipKernelNameRefByPtr(hostFunction: Ptr, stream: Stream) -> Str = local misc::kernel_name_by_ptr;

@@ -850,7 +850,8 @@ operations! {
     0x0802 SMI_GET_PROCESSOR_COUNT smi_get_processor_count "" "supplement" sync Plain:
         SmiGetProcessorCount {} => SmiGetProcessorCountReply { processor_count: u32 };
 
-    /// Temperatures in °C, power in W, activity in percent, clocks in MHz, memory in bytes.
+    /// Temperatures in °C, power in W, activity in percent, clocks in MHz, memory in bytes. No worker of hipr has it:
+    /// HIP has no function for it, only a management library, and an emulated device has nothing of the kind to measure.
     0x0820 SMI_GET_GPU_METRICS smi_get_gpu_metrics "" "supplement" sync Plain:
         SmiGetGpuMetrics { processor_index: u32 }
         => SmiGetGpuMetricsReply {

@@ -395,6 +395,30 @@ pub trait Context: Send {
         Ok(())
     }
 
+    // What sessions share. A handle comes from outside, so nobody may be able to guess one; what a context has lent ends with its
+    // allocation, its event, or itself.
+
+    /// The handle by which other contexts can use device memory of this one (HIP API: hipIpcGetMemHandle).
+    fn share_memory(&mut self, _ptr: u64, _size_bytes: u64) -> HipResult<[u8; 64]> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// The memory of another context that a handle names, if it has at most `room_bytes` bytes: its address here, and its size in
+    /// bytes. [`poll_free`](Self::poll_free) closes it. (HIP API: hipIpcOpenMemHandle.)
+    fn open_memory(&mut self, _handle: &[u8; 64], _flags: u32, _room_bytes: u64) -> HipResult<(u64, u64)> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// The handle by which other contexts can use an event of this one (HIP API: hipIpcGetEventHandle).
+    fn share_event(&mut self, _event: u64) -> HipResult<[u8; 64]> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// The event of another context that a handle names, as an event of this one (HIP API: hipIpcOpenEventHandle).
+    fn open_event(&mut self, _handle: &[u8; 64]) -> HipResult<u64> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
     // Bytes to the device. A device with memory of its own takes them piece by piece in stream order: `poll_write`. One
     // whose memory is at hand writes at once, when the stream is ready: `poll_ready`, `write`, and `enqueue_write` until then.
 

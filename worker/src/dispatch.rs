@@ -1,7 +1,7 @@
 //! What each operation does: the routing table, one row per operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `device`, `memory`, `pool`,
-//! `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here does not compile
+//! `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here does not compile
 //! ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one answer,
 //! `NOT_SUPPORTED`, with the operations that nobody knows.
 
@@ -9,6 +9,7 @@ mod capture;
 mod copy;
 mod device;
 mod graph;
+mod ipc;
 mod launch;
 mod memory;
 mod module;
@@ -200,11 +201,6 @@ fn needs_device(op: Opcode) -> bool {
 
 /// The answer to operations that this worker does not have:
 ///
-/// - `IPC_*`. HIP's handles pass memory and events between processes of one machine, by 64 bytes whose meaning is the driver's: who
-///   forges some names what is another's, and a worker has no room in them for a secret of its own. A session must not name what it
-///   does not own (HIPR 1.0, rule 7), and has nothing to share: contexts of the emulator are address spaces of their own, sessions of
-///   one process may not open each other's handles (HIP API: hipIpcOpenMemHandle), and a process per session is there to keep them
-///   apart.
 /// - `SMI_GET_GPU_METRICS`. Temperatures, clocks and power are known to a management library and not to HIP; an emulated device has
 ///   none, and numbers that nobody measured help no one.
 fn not_supported() -> HipResult<Step> {
@@ -292,6 +288,12 @@ impl Visit for Call<'_> {
         host_unregister(HostUnregister) = memory::unregister;
         mem_advise(MemAdvise) = memory::advise;
         mem_prefetch_async(MemPrefetchAsync) = memory::prefetch;
+
+        ipc_get_mem_handle(IpcGetMemHandle) = ipc::memory_handle;
+        ipc_open_mem_handle(IpcOpenMemHandle) = ipc::open_memory;
+        ipc_close_mem_handle(IpcCloseMemHandle) = ipc::close_memory;
+        ipc_get_event_handle(IpcGetEventHandle) = ipc::event_handle;
+        ipc_open_event_handle(IpcOpenEventHandle) = ipc::open_event;
 
         mem_pool_create(MemPoolCreate) = pool::create;
         mem_pool_destroy(MemPoolDestroy) = pool::destroy;
@@ -396,11 +398,6 @@ impl Visit for Call<'_> {
         }
         not_supported {
         smi_get_gpu_metrics(SmiGetGpuMetrics),
-        ipc_get_mem_handle(IpcGetMemHandle),
-        ipc_open_mem_handle(IpcOpenMemHandle),
-        ipc_close_mem_handle(IpcCloseMemHandle),
-        ipc_get_event_handle(IpcGetEventHandle),
-        ipc_open_event_handle(IpcOpenEventHandle),
         }
     }
 }

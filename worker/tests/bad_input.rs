@@ -195,7 +195,7 @@ fn unknown_operations_are_not_supported_and_their_payload_is_skipped() {
         assert_eq!(reply[24..28], 801i32.to_le_bytes(), "{op:#06x}");
     }
     assert_eq!(worker.stats().unknown_requests(), 4);
-    assert_eq!(peer.call(&IpcGetMemHandle { device_ptr: 0 }).map(drop), Err(HipError::NOT_SUPPORTED));
+    assert_eq!(peer.call(&SmiGetGpuMetrics { processor_index: 0 }).map(drop), Err(HipError::NOT_SUPPORTED));
     assert!(peer.call(&Ping {}).is_ok());
 }
 

@@ -32,12 +32,13 @@ fn devices_are_chosen_by_name() {
 #[test]
 fn a_hip_runtime_that_is_not_there_is_named() {
     for kind in [DeviceKind::Hip, DeviceKind::Auto] {
-        let choice = DeviceChoice { kind, hip_library: Some("/nonexistent/libamdhip64.so.9".into()) };
+        let library = Some("/nonexistent/libamdhip64.so.9".into());
+        let choice = DeviceChoice { hip_library: library, ..kind.into() };
         let error = open(&choice).err().unwrap();
         assert!(matches!(error, NoDevice::NoRuntime(_)), "{error}");
         assert!(error.to_string().contains("/nonexistent/libamdhip64.so.9"), "{error}");
     }
-    let no_runtime = DeviceChoice { kind: DeviceKind::Hip, hip_library: Some("libc.so.6".into()) };
+    let no_runtime = DeviceChoice { hip_library: Some("libc.so.6".into()), ..DeviceKind::Hip.into() };
     assert!(open(&no_runtime).err().unwrap().to_string().contains("hipGetDeviceCount"));
 }
 

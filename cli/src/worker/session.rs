@@ -3,7 +3,7 @@
 use super::Worker;
 use hipr_io::{Address, Peer, Stream};
 use hipr_worker::Stats;
-use hipr_worker::device::{self, DeviceChoice};
+use hipr_worker::device;
 use mio::unix::pipe;
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 use std::collections::VecDeque;
@@ -23,8 +23,6 @@ use tracing::{debug, error, info, warn};
 const PROGRAM: &str = "/proc/self/exe";
 /// A process that serves a session is killed for its memory before the supervisor is, and before others.
 const OOM_SCORE_ADJ: &str = "500";
-/// How long a process may take to release what its session owns. A driver can hang in that for ever.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is looked whether the session is over.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
@@ -109,6 +107,11 @@ impl Session {
         self.told = true;
         warn!(session = self.number, peer = %self.peer, "the session does not end by itself: killed");
         let _ = self.child.kill();
+    }
+
+    /// The process's number.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it has ended; then this was said, and the process is gone from the system's table.
@@ -224,26 +227,25 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
         debug!(%why, "the order of being killed for memory stays as it is");
     }
     let stream = take_stdin(&options.listen).map_err(|why| format!("cannot take the connection: {why}"))?;
-    let choice = DeviceChoice { kind: options.device, hip_library: options.hip_library.clone() };
-    let device = device::open(&choice).map_err(|why| why.to_string())?;
+    let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
     match hipr_worker::Worker::for_connection(options.config(device), stream) {
         Err(why) if why.kind() == ErrorKind::NotConnected => Ok(ExitCode::SUCCESS),
         Err(why) => Err(format!("cannot serve the connection: {why}")),
         Ok(worker) => {
-            watch(worker.stats());
+            watch(worker.stats(), Duration::from_millis(options.release_timeout_ms));
             super::serve(worker)
         }
     }
 }
 
-/// Kills this process when it outlives its connection for too long.
-fn watch(stats: Stats) {
+/// Kills this process when it outlives its connection for too long: a driver can hang for ever in releasing what the session owned.
+fn watch(stats: Stats, timeout: Duration) {
     thread::spawn(move || {
         while stats.io().connections_closed == 0 {
             thread::sleep(WATCH_EVERY);
         }
-        thread::sleep(RELEASE_TIMEOUT);
-        error!(timeout = ?RELEASE_TIMEOUT, "what the session owned is not released: the process is killed");
+        thread::sleep(timeout);
+        error!(?timeout, "what the session owned is not released: the process is killed");
         let _ = kill_process(getpid(), Signal::KILL);
     });
 }

@@ -9,12 +9,14 @@ use super::session::Session;
 use hipr_io::{Address, Listener};
 use hipr_io_mio::Listen;
 use hipr_proto::Limits;
+use hipr_worker::device::hip::clear_exchange;
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tracing::{debug, info, warn};
 
@@ -42,6 +44,8 @@ pub(super) struct Plan {
     pub(super) limits: Limits,
     /// Arguments for a session's process, behind those of this one.
     pub(super) session_args: Vec<OsString>,
+    /// The folder in which they tell each other what they share.
+    pub(super) exchange: PathBuf,
 }
 
 /// The supervisor.
@@ -236,7 +240,12 @@ impl Supervisor {
 
     fn reap(&mut self) {
         drain(&self.children);
-        self.sessions.retain(|_, session| !session.reap());
+        let gone: Vec<_> = self.sessions.extract_if(.., |_, session| session.reap()).collect();
+        for pid in gone.iter().map(|(_, session)| session.pid()) {
+            if let Err(why) = clear_exchange(&self.plan.exchange, pid) {
+                debug!(%why, pid, "what a session shared stays named");
+            }
+        }
         self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
     }
 

@@ -4,6 +4,7 @@ use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{Event, Out, Stream};
 use crate::session::{EventInfo, Session};
+use crate::types::IpcHandle;
 
 /// `hipEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
@@ -26,8 +27,31 @@ pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32
         return Err(HipError::INVALID_VALUE);
     }
     let event = Event::from_wire(session.ask(&op::EventCreate { flags })?.event);
-    session.events().insert(event, EventInfo { flags, recorded: None });
+    session.events().insert(event, EventInfo { flags, recorded: recorded_elsewhere(flags) });
     out.set(event);
+    Ok(())
+}
+
+/// Where a new event may have been recorded already: one that others have is asked for in any case.
+fn recorded_elsewhere(flags: u32) -> Option<Stream> {
+    (flags & INTERPROCESS != 0).then_some(Stream::NULL)
+}
+
+/// `hipIpcGetEventHandle`.
+pub(crate) fn ipc_handle(session: &Session, handle: Out<IpcHandle>, event: Event) -> HipResult<()> {
+    let out = handle.check()?;
+    info(session, event)?;
+    out.set(IpcHandle(session.ask(&op::IpcGetEventHandle { event: event.wire() })?.handle));
+    Ok(())
+}
+
+/// `hipIpcOpenEventHandle`.
+pub(crate) fn ipc_open(session: &Session, event: Out<Event>, handle: IpcHandle) -> HipResult<()> {
+    let out = event.check()?;
+    let opened = Event::from_wire(session.ask(&op::IpcOpenEventHandle { handle: handle.0 })?.event);
+    let flags = INTERPROCESS | DISABLE_TIMING;
+    session.events().insert(opened, EventInfo { flags, recorded: recorded_elsewhere(flags) });
+    out.set(opened);
     Ok(())
 }
 
@@ -60,7 +84,13 @@ pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResu
 /// `hipErrorInvalidHandle`: there is none of this handle; a lost connection.
 pub(crate) fn enqueue_record(session: &Session, event: Event, stream: u64) -> HipResult<()> {
     note_recorded(session, event, Stream::from_wire(stream))?;
-    session.tell(&op::EventRecord { event: event.wire(), stream })
+    let request = op::EventRecord { event: event.wire(), stream };
+    // Another process may wait for it as soon as this returns.
+    if info(session, event)?.flags & INTERPROCESS != 0 {
+        session.ask(&request)
+    } else {
+        session.tell(&request)
+    }
 }
 
 /// Lets a stream wait for an event. One that was never recorded is no reason to wait.

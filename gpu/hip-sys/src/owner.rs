@@ -13,6 +13,7 @@
 
 mod copy;
 mod device;
+mod ipc;
 mod memory;
 mod module;
 mod pinned;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 pub use copy::{Area, Rows};
 pub use device::Properties;
+pub use ipc::IpcHandle;
 pub use memory::{MEMORY_FLAGS_NONE, MemoryKind};
 pub use module::{Arguments, Launch};
 pub use stream::Marker;

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let hip_library = std::env::args_os().nth(1).map(Into::into);
-    let device = open(&DeviceChoice { kind: DeviceKind::Hip, hip_library })?;
+    let device = open(&DeviceChoice { hip_library, ..DeviceKind::Hip.into() })?;
     let worker = Worker::bind(Config { listen: "127.0.0.1:0".into(), ..Config::new(device) })?;
     println!("listening on {}", worker.local_addr());
     Ok(worker.run()?)

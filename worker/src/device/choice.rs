@@ -62,11 +62,20 @@ pub struct DeviceChoice {
     pub kind: DeviceKind,
     /// The HIP runtime's library; `None` looks under its usual names.
     pub hip_library: Option<PathBuf>,
+    /// A folder in which the processes of one worker tell each other what their sessions share; `None` for a worker of one
+    /// process.
+    pub exchange: Option<PathBuf>,
 }
 
 impl From<DeviceKind> for DeviceChoice {
     fn from(kind: DeviceKind) -> Self {
-        Self { kind, hip_library: None }
+        Self { kind, hip_library: None, exchange: None }
+    }
+}
+
+impl DeviceChoice {
+    fn load_hip(&self) -> Result<Hip, NoDevice> {
+        Hip::load(self.hip_library.as_deref(), self.exchange.as_deref())
     }
 }
 
@@ -77,7 +86,7 @@ impl From<DeviceKind> for DeviceChoice {
 /// device needs.
 pub fn open(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
     match choice.kind {
-        DeviceKind::Hip => Ok(Arc::new(Hip::load(choice.hip_library.as_deref())?)),
+        DeviceKind::Hip => Ok(Arc::new(choice.load_hip()?)),
         DeviceKind::Sim => sim(),
         DeviceKind::Null => Ok(Arc::new(Null)),
         DeviceKind::Auto => auto(choice),
@@ -93,7 +102,7 @@ fn sim() -> Result<Arc<dyn Device>, NoDevice> {
 
 /// A library that was named must be there; whether it finds a GPU is another matter.
 fn auto(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
-    let hip = match Hip::load(choice.hip_library.as_deref()) {
+    let hip = match choice.load_hip() {
         Ok(hip) => hip,
         Err(why) if choice.hip_library.is_none() => {
             info!(%why, "the emulated GPU serves: there is no HIP runtime");

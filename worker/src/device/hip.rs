@@ -27,14 +27,19 @@
 //! start belong to the process, and what one session set of them would be another's. For the same reason the current pool of a
 //! device is known to the session and not to the runtime.
 //!
+//! **What sessions share** (`exchange`) is found by tokens of the worker's own. The runtime opens what another process has, so it takes
+//! a process per session.
+//!
 //! **The end of a session.** Its handles are released when the device is done with its work, by a thread that asks and never
 //! waits. If that does not happen, because the device hangs or is lost, they stay until the process ends: the runtime's calls
 //! would not come back.
 
 mod context;
+mod exchange;
 mod kernel;
 mod leftovers;
 mod poller;
+mod sharing;
 mod staging;
 mod wait;
 
@@ -48,9 +53,12 @@ use hipr_proto::{HipError, HipResult};
 
 use super::{Context, Device, NoDevice, Waker};
 use context::HipContext;
+use exchange::Exchange;
+pub use exchange::clear_exchange;
 use kernel::Kernels;
 use leftovers::Leftovers;
 use poller::Poller;
+use sharing::Sharing;
 use wait::Sleeper;
 
 /// The GPUs that a HIP runtime finds. None is found on a machine without: then every request is answered with that.
@@ -59,14 +67,16 @@ pub struct Hip {
     comgr: Option<Arc<Comgr>>,
     poller: Arc<Poller>,
     leftovers: Arc<Leftovers>,
+    exchange: Arc<Exchange>,
 }
 
 impl Hip {
-    /// Loads the runtime at that path, or the one that is found under the usual names.
+    /// Loads the runtime at that path, or the one that is found under the usual names. The folder is where processes of one worker
+    /// tell each other what their sessions share.
     ///
     /// # Errors
     /// There is none (which says what was looked for and where), or no thread can be had.
-    pub fn load(library: Option<&Path>) -> Result<Self, NoDevice> {
+    pub fn load(library: Option<&Path>, exchange: Option<&Path>) -> Result<Self, NoDevice> {
         let loaded = match library {
             Some(path) => hip_sys::Hip::load_from(path),
             None => hip_sys::Hip::load(),
@@ -87,7 +97,8 @@ impl Hip {
                 None
             }
         };
-        Ok(Self { runtime, comgr, poller, leftovers })
+        let exchange = Arc::new(Exchange::new(exchange));
+        Ok(Self { runtime, comgr, poller, leftovers, exchange })
     }
 
     /// The name under which the runtime was found.
@@ -126,7 +137,9 @@ impl Device for Hip {
         let devices = self.device_count();
         let kernels = Kernels::new(self.comgr.clone());
         let sleeper = Sleeper::new(self.poller.clone(), waker);
-        Ok(Box::new(HipContext::new(owner, devices, version, kernels, sleeper, self.leftovers.clone())))
+        let sharing = Sharing::new(self.exchange.clone());
+        let leftovers = self.leftovers.clone();
+        Ok(Box::new(HipContext::new(owner, devices, version, kernels, sleeper, leftovers, sharing)))
     }
 }
 

@@ -118,6 +118,22 @@ impl Context for SimContext {
         self.0.free_async(ptr, stream)
     }
 
+    fn share_memory(&mut self, ptr: u64, _size_bytes: u64) -> HipResult<[u8; 64]> {
+        self.0.lend_memory(ptr)
+    }
+
+    fn open_memory(&mut self, handle: &[u8; 64], _flags: u32, room_bytes: u64) -> HipResult<(u64, u64)> {
+        self.0.borrow_memory(handle, room_bytes)
+    }
+
+    fn share_event(&mut self, event: u64) -> HipResult<[u8; 64]> {
+        self.0.lend_event(event)
+    }
+
+    fn open_event(&mut self, handle: &[u8; 64]) -> HipResult<u64> {
+        self.0.borrow_event(handle)
+    }
+
     fn enqueue_write(&mut self, dst: Region, bytes: Box<[u8]>, stream: u64) -> HipResult<()> {
         self.0.enqueue_write(region(&dst), bytes, stream)
     }

@@ -27,6 +27,8 @@ pub(crate) enum Origin {
     Module(u64),
     /// It stands for memory of the client's process that is registered.
     Registered,
+    /// Another session's, opened by this one.
+    Opened,
 }
 
 /// A range of memory that the client may name.

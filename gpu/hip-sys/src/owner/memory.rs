@@ -20,6 +20,8 @@ pub enum MemoryKind {
     Managed,
     /// `hipMallocAsync`, `hipMallocFromPoolAsync`.
     Pool,
+    /// Another process's, opened with `hipIpcOpenMemHandle`.
+    Foreign,
 }
 
 #[derive(Debug)]
@@ -31,7 +33,7 @@ pub(super) struct Memory {
 
 impl Owner {
     /// HIP API: hipMalloc (with flags hipExtMallocWithFlags), hipHostMalloc, hipMallocManaged; memory of a pool is
-    /// [`Owner::malloc_async`]'s and [`Owner::malloc_from_pool`]'s.
+    /// [`Owner::malloc_async`]'s and [`Owner::malloc_from_pool`]'s, that of other processes [`Owner::open_memory`]'s.
     ///
     /// # Errors
     /// Those of HIP.
@@ -46,7 +48,7 @@ impl Owner {
                 MemoryKind::Device => self.hip.hipExtMallocWithFlags(&mut address, len, flags),
                 MemoryKind::Host => self.hip.hipHostMalloc(&mut address, len, flags),
                 MemoryKind::Managed => self.hip.hipMallocManaged(&mut address, len, flags),
-                MemoryKind::Pool => hipErrorInvalidValue,
+                MemoryKind::Pool | MemoryKind::Foreign => hipErrorInvalidValue,
             }
         };
         self.check(result)?;
@@ -96,6 +98,7 @@ impl Owner {
                 MemoryKind::Device | MemoryKind::Managed | MemoryKind::Pool => {
                     self.hip.hipFree(void(address))
                 }
+                MemoryKind::Foreign => self.hip.hipIpcCloseMemHandle(void(address)),
             }
         })
     }

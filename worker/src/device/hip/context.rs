@@ -10,6 +10,7 @@ use hipr_proto::{HipError, HipResult, Text};
 use super::kernel::Kernels;
 use super::leftovers::Leftovers;
 use super::result;
+use super::sharing::Sharing;
 use super::staging::Staging;
 use super::wait::{Purpose, Sleeper, Wait};
 use crate::device::{BlockSize, Context, FunctionInfo, Launch, MemPools, MemoryKind, Region, WaitFor};
@@ -24,6 +25,7 @@ pub(super) struct HipContext {
     wait: Wait,
     sleeper: Sleeper,
     leftovers: Arc<Leftovers>,
+    sharing: Sharing,
 }
 
 impl HipContext {
@@ -34,9 +36,10 @@ impl HipContext {
         kernels: Kernels,
         sleeper: Sleeper,
         leftovers: Arc<Leftovers>,
+        sharing: Sharing,
     ) -> Self {
         let (staging, wait) = Default::default();
-        Self { owner: Some(owner), devices, version, kernels, staging, wait, sleeper, leftovers }
+        Self { owner: Some(owner), devices, version, kernels, staging, wait, sleeper, leftovers, sharing }
     }
 
     fn owner(&mut self) -> HipResult<&mut Owner> {
@@ -183,6 +186,7 @@ impl Context for HipContext {
     fn reset(&mut self) -> HipResult<()> {
         self.staging.clear();
         self.kernels.clear();
+        self.sharing.clear();
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
         self.wait.forget(owner);
         owner.release();
@@ -202,7 +206,10 @@ impl Context for HipContext {
         match self.poll_wait(Purpose::Free) {
             Poll::Pending => Poll::Pending,
             // A device that is lost says so itself when memory is freed.
-            Poll::Ready(_) => Poll::Ready(self.owner().and_then(|owner| result(owner.free(ptr)))),
+            Poll::Ready(_) => {
+                self.sharing.forget_memory(ptr);
+                Poll::Ready(self.owner().and_then(|owner| result(owner.free(ptr))))
+            }
         }
     }
 
@@ -211,6 +218,7 @@ impl Context for HipContext {
     }
 
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
+        self.sharing.forget_memory(ptr);
         result(self.owner()?.free_async(ptr, stream))
     }
 
@@ -224,6 +232,26 @@ impl Context for HipContext {
 
     fn prefetch(&mut self, ptr: u64, len_bytes: u64, device: i32, stream: u64) -> HipResult<()> {
         result(self.owner()?.prefetch(ptr, len_bytes, device, stream))
+    }
+
+    fn share_memory(&mut self, ptr: u64, size_bytes: u64) -> HipResult<[u8; 64]> {
+        let owner = self.owner.as_ref().ok_or(HipError::DEINITIALIZED)?;
+        self.sharing.share_memory(owner, ptr, size_bytes)
+    }
+
+    fn open_memory(&mut self, handle: &[u8; 64], flags: u32, room_bytes: u64) -> HipResult<(u64, u64)> {
+        let owner = self.owner.as_mut().ok_or(HipError::DEINITIALIZED)?;
+        self.sharing.open_memory(owner, handle, flags, room_bytes)
+    }
+
+    fn share_event(&mut self, event: u64) -> HipResult<[u8; 64]> {
+        let owner = self.owner.as_ref().ok_or(HipError::DEINITIALIZED)?;
+        self.sharing.share_event(owner, event)
+    }
+
+    fn open_event(&mut self, handle: &[u8; 64]) -> HipResult<u64> {
+        let owner = self.owner.as_mut().ok_or(HipError::DEINITIALIZED)?;
+        self.sharing.open_event(owner, handle)
     }
 
     fn poll_write(&mut self, dst: &Region, offset: u64, bytes: &[u8], stream: u64) -> Poll<HipResult<usize>> {
@@ -304,6 +332,7 @@ impl Context for HipContext {
     }
 
     fn event_destroy(&mut self, event: u64) -> HipResult<()> {
+        self.sharing.forget_event(event);
         result(self.owner()?.event_destroy(event))
     }
 
