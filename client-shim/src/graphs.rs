@@ -2,8 +2,11 @@
 //!
 //! They are kept here and not on the worker: their copies name the program's own memory, which is read and written at each
 //! launch; their kernels may be given host memory, whose device address can differ from launch to launch; and their
-//! host functions are the program's. A launch sends what the nodes ask for, one after the other in the order of the stream,
-//! in one go: none of it waits, unless the program's own memory or functions take part.
+//! host functions are the program's. A first launch sends what the nodes ask for, one after the other in the order of the stream,
+//! in one go: none of it waits, unless the program's own memory or functions take part. Later launches of the same are one
+//! message each (see `remote`).
+
+mod remote;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -20,6 +23,7 @@ use crate::body::{event, hostfn};
 use crate::convert::{Event, Ptr, Stream};
 use crate::session::{Session, lock};
 use crate::types::HostFn;
+use remote::Remote;
 
 /// What a node does.
 #[derive(Clone, Debug)]
@@ -52,6 +56,19 @@ impl Work for Task {
 }
 
 impl Task {
+    /// Whether the worker can do it whenever it likes, without this process.
+    ///
+    /// # Errors
+    /// Those of doing it.
+    fn needs_only_the_worker(&self, session: &Session) -> HipResult<bool> {
+        match self {
+            Self::Kernel(kernel) => Ok(!kernel.is_timed()),
+            Self::Copy(copy) => copy.is_on_device(session),
+            Self::Fill(fill) => fill.is_on_device(session),
+            Self::Record(_) | Self::Wait(_) | Self::Host(..) => Ok(false),
+        }
+    }
+
     /// Does it, in the order of a stream.
     ///
     /// # Errors
@@ -73,7 +90,17 @@ impl Task {
 pub(crate) struct Tables {
     pub(crate) graphs: Graphs<Task>,
     pub(crate) captures: Captures,
-    pub(crate) execs: HashMap<u64, Arc<Exec<Task>>>,
+    execs: HashMap<u64, Ready>,
+}
+
+/// A ready graph.
+#[derive(Clone, Debug)]
+struct Ready {
+    exec: Arc<Exec<Task>>,
+    /// Launches since it was made or changed.
+    launches: u32,
+    /// What the worker has of it; `Some(None)`: nothing, and it should not be asked again.
+    remote: Option<Option<Arc<Remote>>>,
 }
 
 impl Tables {
@@ -81,8 +108,19 @@ impl Tables {
     ///
     /// # Errors
     /// `hipErrorInvalidValue`: there is none of this handle.
-    pub(crate) fn exec(&mut self, exec: Ptr) -> HipResult<&mut Arc<Exec<Task>>> {
+    pub(crate) fn exec(&self, exec: Ptr) -> HipResult<&Exec<Task>> {
+        self.execs.get(&exec.wire()).map(|ready| &*ready.exec).ok_or(HipError::INVALID_VALUE)
+    }
+
+    fn ready(&mut self, exec: Ptr) -> HipResult<&mut Ready> {
         self.execs.get_mut(&exec.wire()).ok_or(HipError::INVALID_VALUE)
+    }
+
+    /// Adds a ready graph; its handle.
+    pub(crate) fn add_exec(&mut self, exec: Exec<Task>) -> Ptr {
+        let handle = self.graphs.new_handle();
+        self.execs.insert(handle, Ready { exec: Arc::new(exec), launches: 0, remote: None });
+        Ptr::from_wire(handle)
     }
 }
 
@@ -92,6 +130,8 @@ pub(crate) struct SessionGraphs {
     tables: Mutex<Tables>,
     /// Whether a capture has to be thought of at all.
     has_captures: AtomicBool,
+    /// The stream that the worker's graphs are recorded on. Who has the lock records.
+    recorder: Mutex<Option<u64>>,
 }
 
 /// A number of the calling thread.
@@ -252,12 +292,92 @@ impl SessionGraphs {
     /// `hipErrorInvalidValue`: no ready graph; those of its nodes.
     pub(crate) fn launch(&self, session: &'static Session, exec: Ptr, stream: Stream) -> HipResult<()> {
         let wire = session.stream(stream)?;
-        let exec = self.with(|tables| tables.exec(exec).cloned())?;
-        for task in exec.steps().iter().filter_map(|step| step.work()) {
+        let ready = self.with(|tables| {
+            let ready = tables.ready(exec)?;
+            ready.launches = ready.launches.saturating_add(1);
+            HipResult::Ok(ready.clone())
+        })?;
+        let is_captured = self.status(wire) != Status::None;
+        if ready.launches > 1
+            && !is_captured
+            && let Some(remote) = self.remote(session, exec, wire)?
+        {
+            return remote.launch(session, &ready.exec, stream);
+        }
+        for task in ready.exec.steps().iter().filter_map(|step| step.work()) {
             if !self.record(wire, || task.clone())? {
                 task.enqueue(session, stream)?;
             }
         }
         Ok(())
+    }
+
+    /// What the worker has of a ready graph; it gets it now if it has not. Where the worker refuses it, for a limit of graphs for
+    /// example, everything stays here.
+    fn remote(&self, session: &Session, exec: Ptr, stream: u64) -> HipResult<Option<Arc<Remote>>> {
+        let known = |ready: Ready| ready.remote.map(|remote| (ready.exec, remote));
+        if let Some((_, remote)) = self.with(|tables| tables.ready(exec).cloned()).map(known)? {
+            return Ok(remote);
+        }
+        let mut recorder = lock(&self.recorder);
+        let Ready { exec: steps, remote: None, .. } = self.with(|tables| tables.ready(exec).cloned())? else {
+            // Another thread was first; its next launch finds it.
+            return Ok(None);
+        };
+        let stream_there = match *recorder {
+            Some(stream) => stream,
+            None => *recorder.insert(remote::new_recorder(session)?),
+        };
+        let given = Remote::give(session, &steps, stream_there, stream);
+        let remote = given.inspect_err(|error| tracing::debug!(%error, "a graph is launched node by node"));
+        let remote = remote.unwrap_or(None).map(Arc::new);
+        let is_kept = self.with(|tables| {
+            let ready = tables.ready(exec).ok().filter(|ready| Arc::ptr_eq(&ready.exec, &steps));
+            ready.map(|ready| ready.remote = Some(remote.clone())).is_some()
+        });
+        if !is_kept {
+            // It was changed meanwhile.
+            remote.iter().try_for_each(|remote| remote.release(session))?;
+            return Ok(None);
+        }
+        Ok(remote)
+    }
+
+    /// Brings a ready graph to where it is launched.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no ready graph; a lost connection.
+    pub(crate) fn upload(&self, session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
+        let wire = session.stream(stream)?;
+        self.remote(session, exec, wire).map(drop)
+    }
+
+    /// Changes a ready graph.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no ready graph; those of the change.
+    pub(crate) fn change_exec<T>(
+        &self,
+        session: &Session,
+        exec: Ptr,
+        change: impl FnOnce(&mut Exec<Task>) -> HipResult<T>,
+    ) -> HipResult<T> {
+        let (old, result) = self.with(|tables| {
+            let ready = tables.ready(exec)?;
+            let result = change(Arc::make_mut(&mut ready.exec));
+            ready.launches = 0;
+            HipResult::Ok((ready.remote.take(), result))
+        })?;
+        old.flatten().iter().try_for_each(|remote| remote.release(session))?;
+        result
+    }
+
+    /// Destroys a ready graph.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no ready graph; a lost connection.
+    pub(crate) fn destroy_exec(&self, session: &Session, exec: Ptr) -> HipResult<()> {
+        let gone = self.with(|tables| tables.execs.remove(&exec.wire())).ok_or(HipError::INVALID_VALUE)?;
+        gone.remote.flatten().iter().try_for_each(|remote| remote.release(session))
     }
 }

@@ -92,7 +92,8 @@ impl Mirrors {
         lock(&self.regions)
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether there is no such memory.
+    pub fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 

@@ -345,3 +345,72 @@ fn registration_needs_no_worker() {
     );
     assert_eq!(log_lines(&stderr), Vec::<&str>::new(), "nothing was looked for");
 }
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_launches_a_graph() {
+    if !is_program() {
+        return;
+    }
+    let (mut ptr, mut graph, mut exec, mut node) = (null_mut(), null_mut(), null_mut(), null_mut());
+    // SAFETY: C calls with good pointers; a device pointer is only passed on.
+    unsafe {
+        assert_eq!(hipMalloc(&mut ptr, 4096), 0);
+        assert_eq!(hipGraphCreate(&mut graph, 0), 0);
+        let mut params =
+            MemsetParams { dst: ptr, element_size: 1, height: 1, pitch: 64, value: 0, width: 64 };
+        for value in 0..20 {
+            params.value = value;
+            let before: Ptr = node;
+            let count = usize::from(!before.is_null());
+            assert_eq!(hipGraphAddMemsetNode(&mut node, graph, &before, count, &params), 0);
+        }
+        let none = null_mut();
+        assert_eq!(hipGraphInstantiate(&mut exec, graph, none, none, 0), 0);
+        for _ in 0..10 {
+            assert_eq!(hipGraphLaunch(exec, none), 0);
+        }
+        params.value = 77;
+        assert_eq!(hipGraphExecMemsetNodeSetParams(exec, node, &params), 0);
+        for _ in 0..2 {
+            assert_eq!(hipGraphLaunch(exec, none), 0);
+        }
+        assert_eq!(hipGraphExecDestroy(exec), 0);
+    }
+}
+
+#[test]
+fn a_graph_that_is_launched_again_is_one_message() {
+    let worker = FakeWorker::start(easy);
+    run(program("program_that_launches_a_graph", worker.address));
+    let asked = worker.until(Opcode::SHUTDOWN);
+    let ops = between(&asked);
+    let nodes = [Opcode::MEMSET_ASYNC; 20];
+    let given = [
+        &[Opcode::STREAM_BEGIN_CAPTURE][..],
+        &nodes,
+        &[Opcode::STREAM_END_CAPTURE, Opcode::GRAPH_INSTANTIATE, Opcode::GRAPH_DESTROY],
+    ]
+    .concat();
+    let launch = Opcode::GRAPH_LAUNCH;
+    let want = [
+        &[Opcode::MALLOC][..],
+        // Once node by node, then given to the worker.
+        &nodes,
+        &[Opcode::STREAM_CREATE],
+        &given,
+        &[launch; 9],
+        // The same with other parameters.
+        &[Opcode::GRAPH_EXEC_DESTROY],
+        &nodes,
+        &given,
+        &[launch, Opcode::GRAPH_EXEC_DESTROY],
+    ]
+    .concat();
+    assert_eq!(ops, want);
+    let value = |asked: &support::Asked| asked.as_op::<op::MemsetAsync>().0.value;
+    let values: Vec<i32> = asked.iter().filter(|asked| asked.op == Opcode::MEMSET_ASYNC).map(value).collect();
+    let (first, changed) = values.split_at(40);
+    assert!(first.chunks(20).all(|values| values.iter().copied().eq(0..20)));
+    assert!(changed.chunks(20).all(|values| values.iter().copied().eq((0..19).chain([77]))));
+}

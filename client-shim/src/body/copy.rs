@@ -150,6 +150,20 @@ impl CopyTask {
         Ok(Self { dst: place(p.dst_ptr, p.dst_pos, to)?, src: place(p.src_ptr, p.src_pos, from)?, size })
     }
 
+    /// Whether both ends are device memory, and of nothing else.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: it goes beyond the memory it begins in.
+    pub(crate) fn is_on_device(self, session: &Session) -> HipResult<bool> {
+        let Self { dst, src, size } = self;
+        let is_device = |place: Place3| -> HipResult<bool> {
+            let span = place.span(size).ok_or(HipError::INVALID_VALUE)?;
+            let place = session.mirrors().place(session, place.at, span, place.is_device)?;
+            Ok(matches!(place, Place::Device(_)))
+        };
+        Ok(size.bytes().is_some_and(|bytes| bytes > 0) && is_device(dst)? && is_device(src)?)
+    }
+
     /// Copies in the order of a stream.
     ///
     /// # Errors

@@ -72,6 +72,18 @@ impl FillTask {
         }
     }
 
+    /// Whether it is device memory, and of nothing else, that is filled.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: it goes beyond the memory it begins in.
+    pub(crate) fn is_on_device(self, session: &Session) -> HipResult<bool> {
+        let row_bytes = self.width.checked_mul(self.pattern.bytes());
+        let rows = self.pitch.checked_mul(self.height.saturating_sub(1));
+        let len = row_bytes.and_then(|row| rows?.checked_add(row)).ok_or(HipError::INVALID_VALUE)?;
+        let place = session.mirrors().place(session, self.dst, len, Some(true))?;
+        Ok(len > 0 && matches!(place, Place::Device(_)))
+    }
+
     /// Fills in the order of a stream.
     ///
     /// # Errors

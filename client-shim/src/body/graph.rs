@@ -352,7 +352,7 @@ fn set(session: &Session, node: Ptr, task: Task) -> HipResult<()> {
 }
 
 fn exec_set(session: &Session, exec: Ptr, node: Ptr, task: Task) -> HipResult<()> {
-    session.graphs().with(|tables| Arc::make_mut(tables.exec(exec)?).set_work(node.wire(), task))
+    session.graphs().change_exec(session, exec, |exec| exec.set_work(node.wire(), task))
 }
 
 /// `hipGraphKernelNodeSetParams`.
@@ -447,9 +447,7 @@ pub(crate) fn exec_set_event_wait(session: &Session, exec: Ptr, node: Ptr, event
 
 /// `hipGraphNodeSetEnabled`.
 pub(crate) fn set_enabled(session: &Session, exec: Ptr, node: Ptr, is_enabled: u32) -> HipResult<()> {
-    session
-        .graphs()
-        .with(|tables| Arc::make_mut(tables.exec(exec)?).set_enabled(node.wire(), is_enabled != 0))
+    session.graphs().change_exec(session, exec, |exec| exec.set_enabled(node.wire(), is_enabled != 0))
 }
 
 /// `hipGraphNodeGetEnabled`.
@@ -489,13 +487,11 @@ pub(crate) fn instantiate_with_flags(
     if flags & INSTANTIATE_DEVICE_LAUNCH != 0 {
         return Err(HipError::NOT_SUPPORTED);
     }
-    let make = |tables: &mut Tables| -> HipResult<u64> {
+    let make = |tables: &mut Tables| -> HipResult<Ptr> {
         let exec = tables.graphs.instantiate(graph.wire())?;
-        let handle = tables.graphs.new_handle();
-        tables.execs.insert(handle, Arc::new(exec));
-        Ok(handle)
+        Ok(tables.add_exec(exec))
     };
-    out.set(Ptr::from_wire(session.graphs().with(make)?));
+    out.set(session.graphs().with(make)?);
     Ok(())
 }
 
@@ -517,8 +513,7 @@ pub(crate) fn instantiate_with_params(
 
 /// `hipGraphExecDestroy`.
 pub(crate) fn exec_destroy(session: &Session, exec: Ptr) -> HipResult<()> {
-    let gone = session.graphs().with(|tables| tables.execs.remove(&exec.wire()));
-    gone.map(drop).ok_or(HipError::INVALID_VALUE)
+    session.graphs().destroy_exec(session, exec)
 }
 
 /// `hipGraphExecUpdate`: what differs is told also, and just, when there is an error.
@@ -530,10 +525,9 @@ pub(crate) fn exec_update(
     result: Out<i32>,
 ) -> HipResult<()> {
     let result = result.check()?;
-    let updated = session.graphs().with(|tables| -> HipResult<Result<(), _>> {
-        tables.exec(exec)?;
-        let other: HipResult<Exec<Task>> = tables.graphs.instantiate(graph.wire());
-        let mine = Arc::make_mut(tables.exec(exec)?);
+    let other: HipResult<Exec<Task>> =
+        session.graphs().with(|tables| tables.graphs.instantiate(graph.wire()));
+    let updated = session.graphs().change_exec(session, exec, |mine| {
         Ok(match other {
             Ok(other) => mine.update(&other).map_err(|differs| (differs.result, differs.node)),
             Err(_) => Err((UpdateResult::Error, None)),
@@ -550,8 +544,7 @@ pub(crate) fn launch(session: &'static Session, exec: Ptr, stream: Stream) -> Hi
     session.graphs().launch(session, exec, stream)
 }
 
-/// `hipGraphUpload`: nothing is to be brought anywhere before a launch.
+/// `hipGraphUpload`.
 pub(crate) fn upload(session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
-    session.stream(stream)?;
-    session.graphs().with(|tables| tables.exec(exec).map(drop))
+    session.graphs().upload(session, exec, stream)
 }

@@ -167,8 +167,8 @@ impl Arguments {
 }
 
 /// Arguments as the wire has them (HIPR 1.0, Kernel Launch).
-#[derive(Clone, Debug)]
-struct Encoded {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Encoded {
     /// Descriptors, then what they point into. So many bytes need no allocation.
     tail: SmallVec<[u8; 256]>,
     /// Where the descriptors end.
@@ -221,7 +221,30 @@ impl KernelTask {
     /// # Errors
     /// What the worker says.
     pub(crate) fn enqueue(&self, session: &Session, stream: u64) -> HipResult<()> {
-        self.how.enqueue(session, &self.function, self.arguments.clone(), stream)
+        self.send(session, stream, &self.arguments(session, stream)?)
+    }
+
+    /// Whether events take its times.
+    pub(crate) fn is_timed(&self) -> bool {
+        !self.how.start.is_null() || !self.how.stop.is_null()
+    }
+
+    /// Its arguments for a launch on this stream now; what the program wrote to memory that kernels share goes to the worker.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(crate) fn arguments(&self, session: &Session, stream: u64) -> HipResult<Encoded> {
+        let mut arguments = self.arguments.clone();
+        session.mirrors().before_launch(session, stream, arguments.data())?;
+        Ok(arguments)
+    }
+
+    /// Launches it on a stream with these arguments.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(crate) fn send(&self, session: &Session, stream: u64, arguments: &Encoded) -> HipResult<()> {
+        self.how.send(session, &self.function, arguments, stream)
     }
 }
 
@@ -235,6 +258,16 @@ impl How {
         stream: u64,
     ) -> HipResult<()> {
         session.mirrors().before_launch(session, stream, arguments.data())?;
+        self.send(session, function, &arguments, stream)
+    }
+
+    fn send(
+        &self,
+        session: &Session,
+        function: &LoadedFunction,
+        arguments: &Encoded,
+        stream: u64,
+    ) -> HipResult<()> {
         let how = self;
         let [grid_dim_x, grid_dim_y, grid_dim_z] = how.grid;
         let [block_dim_x, block_dim_y, block_dim_z] = how.block;

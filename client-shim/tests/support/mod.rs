@@ -34,6 +34,16 @@ pub(crate) mod hip {
         pub(crate) flags: u32,
     }
 
+    #[repr(C)]
+    pub(crate) struct MemsetParams {
+        pub(crate) dst: Ptr,
+        pub(crate) element_size: u32,
+        pub(crate) height: usize,
+        pub(crate) pitch: usize,
+        pub(crate) value: u32,
+        pub(crate) width: usize,
+    }
+
     pub(crate) type Ptr = *mut c_void;
 
     // The functions are in the library that is being tested.
@@ -83,6 +93,28 @@ pub(crate) mod hip {
         pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;
         pub(crate) fn hipLaunchHostFunc(stream: Ptr, function: Option<extern "C" fn(Ptr)>, data: Ptr) -> i32;
         pub(crate) fn hipModuleLoadData(module: *mut Ptr, image: *const c_void) -> i32;
+        pub(crate) fn hipGraphCreate(graph: *mut Ptr, flags: u32) -> i32;
+        pub(crate) fn hipGraphAddMemsetNode(
+            node: *mut Ptr,
+            graph: Ptr,
+            dependencies: *const Ptr,
+            count: usize,
+            params: *const MemsetParams,
+        ) -> i32;
+        pub(crate) fn hipGraphInstantiate(
+            exec: *mut Ptr,
+            graph: Ptr,
+            error_node: Ptr,
+            log: Ptr,
+            log_bytes: usize,
+        ) -> i32;
+        pub(crate) fn hipGraphExecMemsetNodeSetParams(
+            exec: Ptr,
+            node: Ptr,
+            params: *const MemsetParams,
+        ) -> i32;
+        pub(crate) fn hipGraphLaunch(exec: Ptr, stream: Ptr) -> i32;
+        pub(crate) fn hipGraphExecDestroy(exec: Ptr) -> i32;
         pub(crate) fn hipCreateSurfaceObject(surface: *mut Ptr, resource: Ptr) -> i32;
         pub(crate) fn hiprtcVersion(major: *mut i32, minor: *mut i32) -> i32;
         pub(crate) fn __hipRegisterFatBinary(wrapper: *const c_void) -> *mut Ptr;
