@@ -3,7 +3,10 @@
 use amdhip64::client::{Connection, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_proto::{Header, HipError, Opcode};
-use hipr_tests::{WireClient, WorkerProcess, eventually, library, process_lives, start_worker};
+use hipr_tests::faults::{HANG, LIBRARY, PLAN, Plan};
+use hipr_tests::{
+    WireClient, WorkerProcess, built_library, eventually, library, process_lives, start_worker,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
@@ -263,4 +266,84 @@ fn info_works_and_a_session_has_an_emulated_gpu_of_its_own() {
     let before = free(&mut a);
     filled(&mut WireClient::open(worker.address()), 1);
     assert_eq!(free(&mut a), before);
+}
+
+/// What one session shares another can use, through two processes and the C API between them.
+#[test]
+fn memory_and_events_are_shared_between_processes() {
+    const INTERPROCESS: u32 = 2 | 4;
+    let back = WorkerProcess::start(Path::new(HIPR), "sim");
+    let worker = WorkerProcess::start_in_front(Path::new(HIPR), &back, "process");
+    let (mut lender, lender_pid) = session(&worker);
+    let (mut borrower, _) = session(&worker);
+    let ptr = filled(&mut lender, 0x5a);
+    let handle = lender.call(&op::IpcGetMemHandle { device_ptr: ptr }).expect("a handle").handle;
+    let again = lender.call(&op::IpcGetMemHandle { device_ptr: ptr }).expect("a handle").handle;
+    assert_eq!(handle, again);
+    let own = lender.call(&op::IpcOpenMemHandle { handle, flags: 1 });
+    assert_eq!(own.map(drop), Err(HipError::INVALID_CONTEXT), "not in the process that has it");
+    let open = op::IpcOpenMemHandle { handle, flags: 1 };
+    let there = borrower.call(&open).expect("the other's memory").device_ptr;
+    assert_eq!(read(&mut borrower, there), [0x5a; 16]);
+    assert_eq!(borrower.call(&op::MemPtrGetInfo { ptr: there }).expect("known").size, 4096);
+
+    let event = lender.call(&op::EventCreateWithFlags { flags: INTERPROCESS }).expect("an event").event;
+    let shared = lender.call(&op::IpcGetEventHandle { event }).expect("a handle").handle;
+    let waited = borrower.call(&op::IpcOpenEventHandle { handle: shared }).expect("the other's event").event;
+    lender.forget(&op::Memset { dst: ptr, value: 0x77, size: 4096, stream: 0 });
+    lender.call(&op::EventRecord { event, stream: 0 }).expect("recorded");
+    borrower.call(&op::EventSynchronize { event: waited }).expect("passed");
+    assert_eq!(read(&mut borrower, there), [0x77; 16]);
+
+    // A handle is for who was given it: what is like it is none, and memory is no event.
+    let mut other = handle;
+    other[63] ^= 1;
+    let guessed = borrower.call(&op::IpcOpenMemHandle { handle: other, flags: 0 });
+    assert_eq!(guessed.map(drop), Err(HipError::INVALID_VALUE));
+    let mixed = borrower.call(&op::IpcOpenEventHandle { handle });
+    assert_eq!(mixed.map(drop), Err(HipError::INVALID_VALUE));
+
+    // It is not the borrower's to free or to lend, but to close.
+    let free = borrower.call(&op::Free { device_ptr: there });
+    assert_eq!(free, Err(HipError::INVALID_VALUE));
+    let lent = borrower.call(&op::IpcGetMemHandle { device_ptr: there });
+    assert_eq!(lent.map(drop), Err(HipError::INVALID_VALUE));
+    borrower.call(&op::IpcCloseMemHandle { device_ptr: there }).expect("closed");
+    let gone = op::Memcpy { dst: 0, src: there, size: 16, kind: kind::DEVICE_TO_HOST, stream: 0 };
+    assert_eq!(borrower.call_with(&gone, &[], None).result, Err(HipError::INVALID_VALUE));
+    assert_eq!(read(&mut lender, ptr), [0x77; 16], "its maker has it");
+    let there = borrower.call(&open).expect("open again").device_ptr;
+    borrower.call(&op::IpcCloseMemHandle { device_ptr: there }).expect("closed");
+
+    // When its maker crashes, nothing of it can be found any more.
+    send(lender_pid, Signal::KILL);
+    assert!(lender.closed());
+    eventually("the handle is void", || borrower.call(&open).map(drop) == Err(HipError::INVALID_VALUE));
+    assert_eq!(borrower.call(&op::Ping {}), Ok(()));
+}
+
+/// A driver that does not come back from releasing something.
+#[test]
+fn a_process_that_hangs_in_releasing_is_killed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan { function: "hipFree".into(), call: 1, error: HANG };
+    fs::write(folder.path().join("plan"), plan.text()).expect("the plan is written");
+    let back = start_worker();
+    let mut command = Command::new(HIPR);
+    command.env("HIPR_WORKER", back.address().to_string());
+    command.env(LIBRARY, library()).env(PLAN, folder.path().join("plan"));
+    let runtime = built_library("libfaulty_hip.so");
+    let runtime = runtime.to_str().expect("a path in UTF-8");
+    let options = ["--device", "hip", "--hip-library", runtime, "--release-timeout-ms", "200"];
+    let mut worker = WorkerProcess::start_command(command, &options);
+    let (mut other, other_pid) = session(&worker);
+    let (mut client, _) = session(&worker);
+    filled(&mut client, 1);
+    drop(client);
+    eventually("the process is gone", || worker.children() == [other_pid]);
+    let log = worker.log();
+    assert!(log.contains("what the session owned is not released"), "{log}");
+    assert!(log.contains("SIGKILL"), "{log}");
+    assert_eq!(other.call(&op::Ping {}), Ok(()));
+    assert!(worker.lives());
 }

@@ -16,19 +16,16 @@ pub struct Chain {
 impl Chain {
     /// Starts a worker with the emulated GPU, and `chain-worker`, the program at that path, in front of it.
     pub fn start(chain_worker: &Path) -> Self {
-        Self::start_with(chain_worker, &library(), &[])
+        let mut front = Command::new(chain_worker);
+        front.arg(library());
+        Self::start_command(front)
     }
 
-    /// The same with another HIP runtime in front, which finds these variables in its environment.
-    pub fn start_with(chain_worker: &Path, runtime: &Path, variables: &[(&str, &Path)]) -> Self {
+    /// The same with the worker in front that this command starts.
+    pub fn start_command(mut front: Command) -> Self {
         let back = start_worker();
-        let mut front = Command::new(chain_worker)
-            .arg(runtime)
-            .env("HIPR_WORKER", back.address().to_string())
-            .envs(variables.iter().copied())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the worker in front starts");
+        front.env("HIPR_WORKER", back.address().to_string()).stdout(Stdio::piped());
+        let mut front = front.spawn().expect("the worker in front starts");
         let mut line = String::new();
         BufReader::new(front.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
         let address = line.trim_start_matches("listening on ").trim().parse();

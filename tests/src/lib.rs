@@ -2,6 +2,7 @@
 //! counts. The end-to-end tests themselves are in `tests/tests` and `cli/tests`.
 
 mod chain;
+pub mod faults;
 mod gpu;
 mod process;
 mod proxy;

@@ -3,6 +3,7 @@
 //! What a worker answers is written down with what differs between two runs left out: addresses, handles, times, free memory.
 
 mod graphs;
+mod sharing;
 
 use crate::WireClient;
 use hipr_proto::op::{self, Param, kind};
@@ -186,6 +187,7 @@ impl Suite<'_> {
         self.system_management()?;
         self.pools(stream)?;
         self.registered_memory()?;
+        self.sharing(buffer, stream)?;
         self.what_no_worker_has()?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;
         self.request(&op::EventDestroy { event: stop }, &[], None, nothing)?;
@@ -566,7 +568,6 @@ impl Suite<'_> {
         }
         empty! {
             SmiGetGpuMetrics
-            IpcGetMemHandle IpcOpenMemHandle IpcCloseMemHandle IpcGetEventHandle IpcOpenEventHandle
         }
         Ok(())
     }

@@ -126,7 +126,13 @@ impl WireClient {
 
     fn read_more(&mut self) -> io::Result<()> {
         let mut buffer = vec![0; 256 * 1024];
-        let len = self.stream.read(&mut buffer)?;
+        let len = loop {
+            match self.stream.read(&mut buffer) {
+                // A process that is stopped for a while is no answer.
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
         if len == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

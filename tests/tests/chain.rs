@@ -11,19 +11,8 @@ use std::path::Path;
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 
 /// The operations that the device does not carry out, and why not. It carries out all others.
-const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
-    ("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"]),
-    (
-        "The handle is for another process of the same machine, and who forges one has what is another's: sessions are kept apart.",
-        &[
-            "IPC_GET_MEM_HANDLE",
-            "IPC_OPEN_MEM_HANDLE",
-            "IPC_CLOSE_MEM_HANDLE",
-            "IPC_GET_EVENT_HANDLE",
-            "IPC_OPEN_EVENT_HANDLE",
-        ],
-    ),
-];
+const NOT_CARRIED_OUT: &[(&str, &[&str])] =
+    &[("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"])];
 
 fn chain() -> Chain {
     Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")))

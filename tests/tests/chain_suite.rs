@@ -34,16 +34,15 @@ fn every_operation_says_the_same_through_the_chain() {
 }
 
 /// What workers refuse, by the beginning of the operation's name, and why.
-const REFUSED: &[(&str, &str)] = &[
-    ("IPC_", "memory and events of other processes: the client's processes are not the worker's"),
-    ("SMI_GET_GPU_METRICS", "HIP has no function for it"),
-];
+const REFUSED: &[(&str, &str)] = &[("SMI_GET_GPU_METRICS", "HIP has no function for it")];
+/// What takes two processes: cli/tests/isolation.rs has them.
+const BETWEEN_PROCESSES: [Opcode; 2] = [Opcode::IPC_OPEN_MEM_HANDLE, Opcode::IPC_CLOSE_MEM_HANDLE];
 /// What needs a second device.
 const PEERLESS: [Opcode; 3] =
     [Opcode::DEVICE_ENABLE_PEER_ACCESS, Opcode::DEVICE_DISABLE_PEER_ACCESS, Opcode::DEVICE_GET_P2P_ATTRIBUTE];
 
 /// The suite has every operation of the protocol. Through the chain each one succeeds in it at least once, except for those
-/// that are refused on purpose, each for a reason that is written down, and those that one device cannot have.
+/// that are refused on purpose, each for a reason that is written down, and those that one device or one process cannot have.
 #[test]
 fn the_suite_is_complete() {
     let chain = chain();
@@ -57,7 +56,7 @@ fn the_suite_is_complete() {
     let refused = of(|outcome| outcome.result == Err(Failure::Error(HipError::NOT_SUPPORTED)));
     let reason = |op: &Opcode| REFUSED.iter().find(|(start, _)| op.to_string().starts_with(start));
     for op in &all {
-        let may_fail = PEERLESS.contains(op) || reason(op).is_some();
+        let may_fail = PEERLESS.contains(op) || BETWEEN_PROCESSES.contains(op) || reason(op).is_some();
         assert_ne!(
             succeeded.contains(op),
             may_fail,

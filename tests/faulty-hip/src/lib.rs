@@ -12,64 +12,20 @@
 //! | [`PLAN`] | path of the plan, a file that appears complete: see [`Plan`]. A call fails only as long as it is there |
 //! | [`TRACE`] | path of a file to which each call that is counted appends a line: see [`called`] |
 
+mod plan;
+
 use std::cell::Cell;
 use std::ffi::{OsString, c_char, c_int, c_uint, c_void};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{env, process};
+use std::{env, process, thread};
 
 use hip_sys::*;
 
-/// Names the real runtime.
-pub const LIBRARY: &str = "FAULTY_HIP_LIBRARY";
-/// Names the plan.
-pub const PLAN: &str = "FAULTY_HIP_PLAN";
-/// Names the trace.
-pub const TRACE: &str = "FAULTY_HIP_TRACE";
-
-/// Which call fails: `hipMalloc 3 2` in the file is the third call of hipMalloc, with error 2. A call number 0 is none: then
-/// calls are only counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
-    /// The function's name.
-    pub function: String,
-    /// Which of its calls, from 1 on; 0 for none.
-    pub call: u64,
-    /// What it returns.
-    pub error: hipError_t,
-}
-
-impl Plan {
-    /// The text of the file.
-    pub fn text(&self) -> String {
-        format!("{} {} {}\n", self.function, self.call, self.error)
-    }
-}
-
-impl FromStr for Plan {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no plan: a function, a number and an error are");
-        let [function, call, error] = text.split_whitespace().collect::<Vec<_>>()[..] else {
-            return Err(wrong());
-        };
-        let (call, error) = (call.parse().map_err(|_| wrong())?, error.parse().map_err(|_| wrong())?);
-        Ok(Self { function: function.into(), call, error })
-    }
-}
-
-/// What a line of the trace says: the function, and whether the call failed by plan.
-pub fn called(line: &str) -> (&str, bool) {
-    line.strip_suffix(FAILED).map_or((line, false), |function| (function, true))
-}
-
-/// What is appended to the name of a call that failed by plan.
-const FAILED: &str = " failed";
+pub use plan::{EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, TRACE, called};
 
 /// What the environment says, and what is behind it.
 struct Runtime {
@@ -113,12 +69,17 @@ impl Runtime {
     fn count(&self, index: usize, name: &str) -> Option<hipError_t> {
         let plan = self.plan()?;
         let number = self.counts[index].fetch_add(1, Ordering::SeqCst) + 1;
-        let is_meant = plan.function == name && plan.call == number;
+        let is_meant = plan.function == name && [number, EVERY].contains(&plan.call);
         let fails = is_meant && self.plan_file.as_ref().is_some_and(|file| file.exists());
         if let Some(mut trace) = self.trace.as_ref() {
             let line = format!("{name}{}\n", if fails { FAILED } else { "" });
             if let Err(why) = trace.write_all(line.as_bytes()) {
                 stop(&format!("the trace cannot be written: {why}"));
+            }
+        }
+        if fails && plan.error == HANG {
+            loop {
+                thread::park();
             }
         }
         fails.then_some(plan.error)

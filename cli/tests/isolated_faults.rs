@@ -1,0 +1,22 @@
+//! Calls of the HIP runtime fail, in a worker with a process for each session; what is expected then stands in `hipr_tests::faults`.
+//! It is a sample: of each function the first call and the last. That all of them are told is shown without processes.
+
+use hipr_tests::faults::{ERRORS, check};
+use std::path::Path;
+use std::process::Command;
+
+fn front(runtime: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hipr"));
+    command.args(["worker", "--listen", "127.0.0.1:0", "--device", "hip", "--isolate", "process"]);
+    command.arg("--hip-library").arg(runtime);
+    command
+}
+
+#[test]
+fn a_call_that_fails_is_told_to_its_session_alone() {
+    check(&front, |call, calls| match call {
+        1 => vec![ERRORS[1]],
+        last if last == calls => vec![ERRORS[0]],
+        _ => Vec::new(),
+    });
+}

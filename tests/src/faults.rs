@@ -1,0 +1,275 @@
+//! Calls of the HIP runtime that fail, one at a time: the worker in front of a chain has loaded `tests/faulty-hip`, which hands its
+//! calls on to hipr's client library, except for one that fails instead. For each function and each of the calls of it that
+//! one run of [`suite`] makes, there can be a run in which that call fails.
+//!
+//! Whatever fails, the worker goes on, the session gets the error (as the result of the first request whose outcome is not as it
+//! was without; or of the next one, where the answer had begun), and another session, open all the time, sees nothing of it.
+//! What may fail without being told of is listed in [`HARMLESS`].
+
+use crate::suite::{self, Failure, Outcome};
+use crate::{Buffer, Chain, Gpu, args, built_library, eventually, library, start_worker};
+use hipr_proto::{HipError, Opcode};
+use std::collections::BTreeMap;
+use std::fs;
+use std::panic::{RefUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+use tempfile::TempDir;
+
+pub use plan::{EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, TRACE, called};
+
+/// Compiled here too: a test has the client library in it, and of libraries that export HIP's functions a program can have one.
+#[path = "../faulty-hip/src/plan.rs"]
+mod plan;
+
+static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
+
+/// Makes the command that starts the worker in front, on the HIP runtime at that path.
+pub type Front<'a> = &'a (dyn Fn(&Path) -> Command + Sync + RefUnwindSafe);
+
+/// Errors that calls fail with: one that is about the call, and one after which real devices do nothing more. Neither comes
+/// from anywhere else in the suite.
+pub const ERRORS: [HipError; 2] = [HipError(205), HipError(719)];
+
+/// Functions whose failure in some operations, or in any where none are named, need not be told, and why.
+pub const HARMLESS: &[(&[&str], &[Opcode], &str)] = &[
+    (&["hipGetLastError"], &[], "called to clear what the call before it returned"),
+    (
+        &["hipStreamDestroy", "hipModuleUnload"],
+        &[],
+        "the session has given it up; it goes when its work is done",
+    ),
+    (
+        &["hipEventCreateWithFlags", "hipEventRecord", "hipEventQuery"],
+        &[
+            Opcode::FREE,
+            Opcode::FREE_HOST,
+            Opcode::HOST_UNREGISTER,
+            Opcode::STREAM_DESTROY,
+            Opcode::MODULE_UNLOAD,
+        ],
+        "called so that releasing something does not have to wait; errors of the work before are for who waits for that",
+    ),
+    (
+        &[
+            "hipEventRecord",
+            "hipEventQuery",
+            "hipEventSynchronize",
+            "hipEventDestroy",
+            "hipHostFree",
+            "hipMemPoolDestroy",
+        ],
+        &[Opcode::DEVICE_RESET],
+        "a reset gives everything up; what cannot be released stays until the process ends, and the log says so",
+    ),
+    (&["hipHostMalloc"], &[Opcode::MEMCPY_ASYNC], "copies go through fewer buffers then"),
+    (&["hipRuntimeGetVersion"], &[Opcode::INIT], "asked for the log when a process loads the runtime"),
+];
+
+fn is_harmless(function: &str, op: Opcode) -> bool {
+    HARMLESS.iter().any(|(functions, during, _)| {
+        functions.contains(&function) && (during.is_empty() || during.contains(&op))
+    })
+}
+
+/// Functions that are called again and again until the device is done, or for as many bytes as have come: how often is not the
+/// same in every run.
+const POLLED: &[&str] = &["hipEventQuery", "hipEventRecord", "hipMemcpyAsync"];
+
+/// When nothing has come for so long after a session's end, nothing will.
+const QUIET: Duration = Duration::from_millis(300);
+
+/// A chain with the runtime that fails by plan, and a session of it that has been open since before there was a plan.
+struct Bench {
+    chain: Chain,
+    bystander: Gpu,
+    data: Buffer<f32>,
+    folder: TempDir,
+}
+
+/// What became of a run.
+struct Run {
+    outcomes: Vec<Outcome>,
+    /// Calls of each function since the plan was there.
+    calls: BTreeMap<String, u64>,
+    /// Whether a call failed by plan.
+    failed: bool,
+    /// In which operation; None after the session's end.
+    during: Option<Opcode>,
+}
+
+impl Bench {
+    fn start(front: Front<'_>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| folder.path().join(name);
+        let mut command = front(&built_library("libfaulty_hip.so"));
+        command.env(LIBRARY, library()).env(PLAN, file("plan")).env(TRACE, file("trace"));
+        let chain = Chain::start_command(command);
+        let mut bystander = Gpu::open(chain.address(), KERNELS);
+        let data = bystander.filled(64, 0);
+        let mut bench = Self { chain, bystander, data, folder };
+        bench.check_bystander();
+        bench
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The session that has nothing to do with the plan works, and what it left in its memory is there.
+    fn check_bystander(&mut self) {
+        let gpu = &mut self.bystander;
+        let left = gpu.download(self.data);
+        assert!(left == [0.0; 64] || left == [3.0; 64], "memory of another session: {left:?}");
+        gpu.write(self.data, &[1.0; 64]);
+        gpu.launch("saxpy", 1, 64, 0, args![2.0f32, self.data, self.data, 64u32]);
+        assert_eq!(gpu.synchronize(), Ok(()), "another session");
+        assert_eq!(gpu.download(self.data), [3.0; 64], "another session");
+        assert!(self.chain.lives(), "the worker");
+    }
+
+    fn read_trace(&self) -> String {
+        fs::read_to_string(self.file("trace")).unwrap_or_default()
+    }
+
+    /// The trace, when what the session left has been released too.
+    fn trace(&self, plan: &Plan) -> String {
+        if plan.call > 0 && !POLLED.contains(&plan.function.as_str()) {
+            eventually(&format!("call {} of {}", plan.call, plan.function), || {
+                has_failed(&self.read_trace())
+            });
+            return self.read_trace();
+        }
+        // Perhaps that call never comes: until nothing comes any more.
+        loop {
+            let before = self.read_trace();
+            if has_failed(&before) {
+                return before;
+            }
+            thread::sleep(QUIET);
+            if self.read_trace() == before {
+                return before;
+            }
+        }
+    }
+
+    fn run(mut self, plan: &Plan) -> Run {
+        fs::write(self.file("plan.new"), plan.text()).expect("the plan is written");
+        fs::rename(self.file("plan.new"), self.file("plan")).expect("the plan appears");
+        let mut during = None;
+        let outcomes = suite::run_observed(self.chain.address(), &mut |op| {
+            if during.is_none() && has_failed(&self.read_trace()) {
+                during = Some(op);
+            }
+        });
+        let trace = self.trace(plan);
+        fs::remove_file(self.file("plan")).expect("the plan is there");
+        self.check_bystander();
+        let mut calls = BTreeMap::new();
+        for line in trace.lines() {
+            *calls.entry(called(line).0.to_owned()).or_default() += 1;
+        }
+        Run { outcomes, calls, failed: has_failed(&trace), during }
+    }
+}
+
+fn has_failed(trace: &str) -> bool {
+    trace.lines().any(|line| called(line).1)
+}
+
+/// How a failure ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    /// The session was told.
+    Told,
+    /// The session was ended, after an error after which devices do nothing more.
+    Ended,
+    /// Nothing came of it, as [`HARMLESS`] says.
+    Harmless,
+    /// The session was over.
+    AfterEnd,
+    /// The call did not take place.
+    NotReached,
+}
+
+/// Judges a run by one without failures.
+fn judge(plan: &Plan, expected: &[Outcome], run: &Run) -> Result<Verdict, String> {
+    let error = Failure::Error(HipError(plan.error));
+    let is_lost = run.outcomes.last().is_some_and(|last| last.result == Err(Failure::Lost));
+    if is_lost && plan.error != ERRORS[1].0 {
+        return Err("the connection was lost".into());
+    }
+    let pairs = expected.iter().zip(&run.outcomes).enumerate();
+    let Some((at, (was, is))) = pairs.into_iter().find(|(_, (was, is))| was != is) else {
+        return match (run.failed, run.during) {
+            (false, _) => Ok(Verdict::NotReached),
+            (true, None | Some(Opcode::SHUTDOWN)) => Ok(Verdict::AfterEnd),
+            (true, Some(op)) if is_harmless(&plan.function, op) => Ok(Verdict::Harmless),
+            (true, Some(op)) => Err(format!("the error was lost in {op}")),
+        };
+    };
+    let next = run.outcomes.get(at + 1).map(|next| &next.result);
+    match &is.result {
+        Err(found) if *found == error => Ok(Verdict::Told),
+        Err(Failure::Lost) => Ok(Verdict::Ended),
+        // The answer had begun: the bytes that could not be read are zeros.
+        Ok(_) if was.op == Opcode::MEMCPY_ASYNC && next == Some(&Err(error)) => Ok(Verdict::Told),
+        _ => Err(format!("{} was {:?} and is {:?}", was.op, was.result, is.result)),
+    }
+}
+
+/// Runs each plan; the verdicts, and what went wrong.
+fn run_all(
+    front: Front<'_>,
+    plans: &[Plan],
+    expected: &[Outcome],
+) -> (BTreeMap<Verdict, usize>, Vec<String>) {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut results = Vec::new();
+        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let result = catch_unwind(|| judge(plan, expected, &Bench::start(front).run(plan)));
+            let result = result.unwrap_or_else(|_| Err("a panic, see above".into()));
+            results.push(result.map_err(|why| format!("{}: {why}", plan.text().trim_end())));
+        }
+        results
+    };
+    let results: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("panics are caught")).collect()
+    });
+    let mut verdicts = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for result in results {
+        match result {
+            Ok(verdict) => *verdicts.entry(verdict).or_default() += 1,
+            Err(why) => wrong.push(why),
+        }
+    }
+    (verdicts, wrong)
+}
+
+/// Runs everything once without a failure, and then once for each call that was made and each error that `errors` gives for it: it is
+/// asked with the call's number, from 1 on, and how many of that function there are.
+pub fn check(front: Front<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
+    let none = Plan { function: "none".into(), call: 0, error: 0 };
+    let counted = Bench::start(front).run(&none);
+    assert_eq!(counted.outcomes, suite::run(start_worker().address()), "as without the chain");
+    let mut plans = Vec::new();
+    for (function, &calls) in &counted.calls {
+        for call in 1..=calls {
+            let plan = |error: HipError| Plan { function: function.clone(), call, error: error.0 };
+            plans.extend(errors(call, calls).into_iter().map(plan));
+        }
+    }
+    let (verdicts, wrong) = run_all(front, &plans, &counted.outcomes);
+    println!("{} functions, {} runs: {verdicts:?}", counted.calls.len(), plans.len());
+    assert!(wrong.is_empty(), "{} of {} runs:\n{}", wrong.len(), plans.len(), wrong.join("\n"));
+    assert!(
+        verdicts.get(&Verdict::Told).is_some_and(|told| *told > plans.len() / 2),
+        "most failures are told"
+    );
+}
