@@ -3,7 +3,7 @@
 use super::rounds::Rounds;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::{fmt, fs, thread};
+use std::{fmt, fs};
 
 /// Everything of one run.
 #[derive(Debug, Serialize, Deserialize)]
@@ -126,10 +126,10 @@ impl Report {
         let bench = &self.bench;
         let mut rows = String::new();
         for Figure { name, unit, value, goal, holds, compared } in &self.figures {
-            let goal = goal_text(*goal, *unit, *holds, "", "**");
+            let goal = goal_text(*goal, *unit, *holds, "**");
             rows += &format!("| {bench} | {name} | {} | {goal} |\n", value.text(*unit));
             for Comparison { to, value, ratio, goal, holds } in compared {
-                let goal = goal_text(*goal, Unit::Ratio, *holds, "", "**");
+                let goal = goal_text(*goal, Unit::Ratio, *holds, "**");
                 let (ratio, value) = (ratio.text(Unit::Ratio), unit.text(value.median));
                 rows += &format!("| | … as a multiple of: {to} ({value}) | {ratio} | {goal} |\n");
             }
@@ -144,19 +144,21 @@ impl fmt::Display for Report {
             self.settings.iter().map(|(option, value)| format!("--{option} {value}")).collect();
         writeln!(f, "hipr bench {} {}", self.bench, settings.join(" "))?;
         let Host { cores, cpu, kernel } = &self.host;
-        writeln!(f, "{cores} cores, {cpu}, {kernel}; {} rounds, {} s a turn", self.rounds, self.seconds)?;
-        writeln!(f, "\n{:<44} {:>14}  {:>24}", "", "median", "min .. max")?;
+        writeln!(f, "{cores} cores, {cpu}, {kernel}; {} rounds, {} s a turn\n", self.rounds, self.seconds)?;
+        // Name, median, range, goal.
+        let mut rows = vec![["".to_owned(), "median".to_owned(), "min .. max".to_owned(), String::new()]];
         for Figure { name, unit, value, goal, holds, compared } in &self.figures {
-            let Spread { median, min, max } = value;
-            let range = format!("{} .. {}", unit.text(*min), unit.text(*max));
-            let goal = goal_text(*goal, *unit, *holds, "  ", "");
-            writeln!(f, "{name:<44} {:>14}  {range:>24}{goal}", unit.text(*median))?;
+            rows.push(row(name.clone(), value, *unit, *goal, *holds));
             for Comparison { to, value, ratio, goal, holds } in compared {
                 let to = format!("  as a multiple of: {to}, {}", unit.text(value.median));
-                let range = format!("{} .. {}", Unit::Ratio.text(ratio.min), Unit::Ratio.text(ratio.max));
-                let goal = goal_text(*goal, Unit::Ratio, *holds, "  ", "");
-                writeln!(f, "{to:<44} {:>14}  {range:>24}{goal}", Unit::Ratio.text(ratio.median))?;
+                rows.push(row(to, ratio, Unit::Ratio, *goal, *holds));
             }
+        }
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths = [0, 1, 2].map(width);
+        for [name, median, range, goal] in &rows {
+            let [w0, w1, w2] = widths;
+            writeln!(f, "{}", format!("{name:<w0$}  {median:>w1$}  {range:>w2$}  {goal}").trim_end())?;
         }
         for note in &self.notes {
             write!(f, "\n{note}")?;
@@ -165,15 +167,22 @@ impl fmt::Display for Report {
     }
 }
 
+/// A line of the table.
+fn row(name: String, value: &Spread, unit: Unit, goal: Goal, holds: Option<bool>) -> [String; 4] {
+    let Spread { median, min, max } = value;
+    let range = format!("{} .. {}", unit.text(*min), unit.text(*max));
+    [name, unit.text(*median), range, goal_text(goal, unit, holds, "")]
+}
+
 /// The goal in words and whether it is met; nothing without a goal.
-fn goal_text(goal: Goal, unit: Unit, holds: Option<bool>, before: &str, mark: &str) -> String {
+fn goal_text(goal: Goal, unit: Unit, holds: Option<bool>, mark: &str) -> String {
     let words = match goal {
         Goal::AtLeast(value) => format!("at least {}", unit.text(value)),
         Goal::AtMost(value) => format!("at most {}", unit.text(value)),
         Goal::None => return String::new(),
     };
     let verdict = if holds == Some(true) { "holds".to_owned() } else { format!("{mark}missed{mark}") };
-    format!("{before}{words}: {verdict}")
+    format!("{words}: {verdict}")
 }
 
 impl Host {
@@ -188,11 +197,9 @@ impl Host {
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         // Numbers only: what a distribution appends names the machine's make.
         let numbers: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-        Self {
-            cores: thread::available_parallelism().map_or(1, usize::from),
-            cpu,
-            kernel: format!("Linux {numbers}"),
-        }
+        // All that there are: this thread may have one of them.
+        let cores = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
+        Self { cores, cpu, kernel: format!("Linux {numbers}") }
     }
 }
 
