@@ -136,12 +136,17 @@ fn reports_become_a_table() {
     let report = report(&["rtt", "--io", "mio"]);
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     serde_json::to_writer(&mut file, &report).expect("it is written");
-    let output = Command::new(env!("CARGO_BIN_EXE_hipr")).args(["bench", "table"]).arg(file.path()).output();
-    let output = output.expect("hipr runs");
-    let table = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for name in names(&report) {
-        assert!(table.contains(&format!("| rtt | {name} |")), "{name} is missing:\n{table}");
+    for (options, with_details) in [(vec!["bench", "table"], false), (vec!["bench", "table", "--all"], true)]
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_hipr")).args(options).arg(file.path()).output();
+        let output = output.expect("hipr runs");
+        let table = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for name in names(&report) {
+            let is_detail = name.ends_with("p99.9") || name.ends_with("longest");
+            let row = format!("| rtt: tcp null apart | {name} |");
+            assert_eq!(table.contains(&row), with_details || !is_detail, "{row}\n{table}");
+        }
     }
 }
 

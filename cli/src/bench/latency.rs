@@ -87,6 +87,8 @@ pub(crate) fn figures(
         let list = |percentiles: &[Percentiles]| percentiles.iter().map(of).collect::<Vec<_>>();
         let own = list(own);
         let figure = Figure::new(format!("{name}, {column}"), Unit::Microseconds, &own, only_first(goal));
+        // The rare ones are as much the machine's as the worker's.
+        let figure = if index > 1 { figure.as_detail() } else { figure };
         others.iter().fold(figure, |figure, (to, percentiles, goal)| {
             figure.compare(to.as_str(), &own, &list(percentiles), only_first(*goal))
         })

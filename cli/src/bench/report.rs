@@ -33,6 +33,9 @@ struct Host {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) name: String,
+    /// Whether a table can do without it.
+    #[serde(default)]
+    detail: bool,
     pub(crate) unit: Unit,
     pub(crate) value: Spread,
     #[serde(flatten)]
@@ -121,21 +124,28 @@ impl Report {
         Ok(())
     }
 
-    /// Its rows of a table in Markdown: figure, value, goal; and so each comparison.
-    pub(crate) fn markdown_rows(&self) -> String {
-        let bench = &self.bench;
-        let mut rows = String::new();
-        for Figure { name, unit, value, goal, holds, compared } in &self.figures {
-            let goal = goal_text(*goal, *unit, *holds, "**");
-            rows += &format!("| {bench} | {name} | {} | {goal} |\n", value.text(*unit));
-            for Comparison { to, value, ratio, goal, holds } in compared {
-                let goal = goal_text(*goal, Unit::Ratio, *holds, "**");
-                let (ratio, value) = (ratio.text(Unit::Ratio), unit.text(value.median));
-                rows += &format!("| | … as a multiple of: {to} ({value}) | {ratio} | {goal} |\n");
-            }
-        }
-        rows
+    /// Its rows of a table in Markdown: bench, figure, median and goal, comparisons and theirs. Details only where they are wanted.
+    pub(crate) fn markdown_rows(&self, with_details: bool) -> String {
+        let settings = ["transport", "device", "place"]
+            .map(|option| self.settings.get(option).map_or("", String::as_str));
+        let bench = format!("{}: {}", self.bench, settings.join(" ").trim());
+        let figures = self.figures.iter().filter(|figure| with_details || !figure.detail);
+        let rows = figures.map(|Figure { name, unit, value, goal, holds, compared, .. }| {
+            let value = with_goal(value.text(*unit), *goal, *unit, *holds);
+            let compared = compared.iter().map(|Comparison { to, value, ratio, goal, holds }| {
+                let ratio = with_goal(ratio.text(Unit::Ratio), *goal, Unit::Ratio, *holds);
+                format!("{ratio} × {to}, {}", unit.text(value.median))
+            });
+            format!("| {bench} | {name} | {value} | {} |\n", compared.collect::<Vec<_>>().join("<br>"))
+        });
+        rows.collect()
     }
+}
+
+/// A cell of the table in Markdown.
+fn with_goal(text: String, goal: Goal, unit: Unit, holds: Option<bool>) -> String {
+    let goal = goal_text(goal, unit, holds, "**");
+    if goal.is_empty() { text } else { format!("{text} [{goal}]") }
 }
 
 impl fmt::Display for Report {
@@ -147,7 +157,7 @@ impl fmt::Display for Report {
         writeln!(f, "{cores} cores, {cpu}, {kernel}; {} rounds, {} s a turn\n", self.rounds, self.seconds)?;
         // Name, median, range, goal.
         let mut rows = vec![["".to_owned(), "median".to_owned(), "min .. max".to_owned(), String::new()]];
-        for Figure { name, unit, value, goal, holds, compared } in &self.figures {
+        for Figure { name, unit, value, goal, holds, compared, .. } in &self.figures {
             rows.push(row(name.clone(), value, *unit, *goal, *holds));
             for Comparison { to, value, ratio, goal, holds } in compared {
                 let to = format!("  as a multiple of: {to}, {}", unit.text(value.median));
@@ -208,7 +218,13 @@ impl Figure {
     pub(crate) fn new(name: impl Into<String>, unit: Unit, samples: &[f64], goal: Goal) -> Self {
         let value = Spread::of(samples);
         let holds = goal.holds(value.median);
-        Self { name: name.into(), unit, value, goal, holds, compared: Vec::new() }
+        Self { name: name.into(), detail: false, unit, value, goal, holds, compared: Vec::new() }
+    }
+
+    /// The same, as one that a table can do without.
+    pub(crate) fn as_detail(mut self) -> Self {
+        self.detail = true;
+        self
     }
 
     /// Adds what it is compared with: samples of the same rounds, of which `own` are the figure's.

@@ -11,6 +11,9 @@ pub(crate) struct Table {
     /// Files with what `hipr bench … --json` printed.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Prints every figure, the rarest latencies too.
+    #[arg(long)]
+    all: bool,
 }
 
 /// Reads and prints.
@@ -20,8 +23,10 @@ pub(crate) fn run(options: &Table) -> Result<(), String> {
         let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
         let text = fs::read_to_string(path).map_err(|why| failed(&why))?;
         let report: Report = serde_json::from_str(&text).map_err(|why| failed(&why))?;
-        rows += &report.markdown_rows();
+        rows += &report.markdown_rows(options.all);
     }
-    print!("| bench | figure | median (min … max) | goal |\n|---|---|---|---|\n{rows}");
+    print!(
+        "| bench | figure | median (min … max) | as a multiple of what was measured beside it |\n|---|---|---|---|\n{rows}"
+    );
     Ok(())
 }
