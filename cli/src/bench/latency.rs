@@ -88,7 +88,7 @@ pub(crate) fn figures(
         let own = list(own);
         let figure = Figure::new(format!("{name}, {column}"), Unit::Microseconds, &own, only_first(goal));
         // The rare ones are as much the machine's as the worker's.
-        let figure = if index > 1 { figure.as_detail() } else { figure };
+        let figure = if index > 1 { figure.into_detail() } else { figure };
         others.iter().fold(figure, |figure, (to, percentiles, goal)| {
             figure.compare(to.as_str(), &own, &list(percentiles), only_first(*goal))
         })

@@ -222,7 +222,7 @@ impl Figure {
     }
 
     /// The same, as one that a table can do without.
-    pub(crate) fn as_detail(mut self) -> Self {
+    pub(crate) fn into_detail(mut self) -> Self {
         self.detail = true;
         self
     }
