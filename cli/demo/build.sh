@@ -2,4 +2,4 @@
 # Rebuilds kernels.co from kernels.hip with hipcc (or what HIPCC names).
 set -eu
 cd "$(dirname "$0")"
-${HIPCC:-hipcc} --genco --offload-arch=gfx942 -O3 -o kernels.co kernels.hip
+${HIPCC:-hipcc} --genco --offload-arch=gfx942 --offload-arch=gfx90a -O3 -o kernels.co kernels.hip

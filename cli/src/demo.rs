@@ -7,6 +7,8 @@ mod report;
 
 use crate::embedded;
 use crate::library::{self, Folder};
+use crate::sim::Sim;
+use clap::Args;
 use report::{CaseReport, ProgramReport};
 use serde::Deserialize;
 use std::process::{Command, ExitCode, Stdio};
@@ -23,14 +25,21 @@ struct ClientStats {
     round_trips: u64,
 }
 
+/// Options of `hipr demo`.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Demo {
+    #[command(flatten)]
+    sim: Sim,
+}
+
 /// Runs the demo; success only if every result is right.
-pub(crate) fn run() -> Result<ExitCode, String> {
+pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
     let library = library::find()?;
     let folder =
         Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
     let stats_file = folder.path().join("stats.json");
-    println!("hipr demo: a HIP program in one process, an emulated MI300X in another, TCP between them");
-    let worker = embedded::start()?;
+    println!("hipr demo: a HIP program in one process, an emulated GPU in another, TCP between them");
+    let worker = embedded::start(options.sim)?;
     println!("worker   listens at {}, emulating the GPU", worker.local_addr());
     let program = env::current_exe().map_err(|why| format!("cannot tell where this program is: {why}"))?;
     let output = Command::new(program)

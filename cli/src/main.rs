@@ -8,6 +8,7 @@ mod embedded;
 mod info;
 mod library;
 mod run;
+mod sim;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -35,8 +36,8 @@ enum Command {
     Info(info::Info),
     /// Measures the transport and the worker beside what the machine allows.
     Bench(bench::Bench),
-    /// Runs real kernels in a second process, over TCP, on an emulated MI300X, and checks them.
-    Demo,
+    /// Runs real kernels in a second process, over TCP, on an emulated GPU, and checks them.
+    Demo(demo::Demo),
     /// The program that the demo runs.
     #[command(hide = true)]
     DemoProgram,
@@ -44,7 +45,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let command = cli.command.unwrap_or(Command::Demo);
+    let command = cli.command.unwrap_or(Command::Demo(demo::Demo::default()));
     // A worker says what it serves; everything else stays quiet unless something is wrong.
     let level = if matches!(command, Command::Worker(_)) { "info" } else { "warn" };
     let filter = EnvFilter::try_from_env("HIPR_LOG").unwrap_or_else(|_| EnvFilter::new(level));
@@ -59,7 +60,7 @@ fn main() -> ExitCode {
         Command::Worker(options) => worker::run(options),
         Command::Info(options) => info::run(options),
         Command::Bench(options) => bench::run(options),
-        Command::Demo => demo::run(),
+        Command::Demo(options) => demo::run(options),
         Command::DemoProgram => demo::run_program(),
     };
     result.unwrap_or_else(|why| {

@@ -2,6 +2,7 @@
 
 use crate::embedded;
 use crate::library::{self, Folder};
+use crate::sim::Sim;
 use clap::Args;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -16,6 +17,8 @@ pub(crate) struct Run {
     /// The worker to use; without it one with the emulated GPU is started for the program's life.
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
+    #[command(flatten)]
+    sim: Sim,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM ARGS")]
     program: Vec<OsString>,
@@ -27,7 +30,7 @@ pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
     let folder =
         Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
     // Lives until the program has ended.
-    let embedded = if options.worker.is_none() { Some(embedded::start()?) } else { None };
+    let embedded = if options.worker.is_none() { Some(embedded::start(options.sim)?) } else { None };
     let address = match &embedded {
         Some(worker) => worker.local_addr().to_string(),
         None => options.worker.unwrap_or_default(),

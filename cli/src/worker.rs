@@ -5,6 +5,7 @@ mod limits;
 mod session;
 mod supervisor;
 
+use crate::sim::Sim;
 use clap::{Args, ValueEnum};
 use hipr_worker::device::{self, Device, DeviceChoice, DeviceKind, null::Null};
 use hipr_worker::{Address, Config, DispatchOn, Io};
@@ -36,7 +37,7 @@ pub(crate) struct Worker {
     /// whose driver may block).
     #[arg(long, value_name = "WHERE", default_value_t = DispatchOn::Auto)]
     dispatch: DispatchOn,
-    /// Device: hip (the GPUs of AMD's HIP runtime), sim (the emulated MI300X), null (accepts everything, computes
+    /// Device: hip (the GPUs of AMD's HIP runtime), sim (the emulated GPU), null (accepts everything, computes
     /// nothing), or auto (a real GPU if there is one, else the emulated one).
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceKind::Auto)]
     device: DeviceKind,
@@ -49,6 +50,8 @@ pub(crate) struct Worker {
     /// How sessions are kept apart. [default: process for a real GPU, else none]
     #[arg(long, value_name = "HOW")]
     isolate: Option<Isolation>,
+    #[command(flatten)]
+    sim: Sim,
     #[command(flatten)]
     limits: Limits,
     /// Milliseconds that a session's process may take to release what the session owned, before it is killed.
@@ -82,7 +85,7 @@ impl Worker {
     /// The device that is asked for.
     fn device_choice(&self) -> DeviceChoice {
         let (hip_library, exchange) = (self.hip_library.clone(), self.exchange.clone());
-        DeviceChoice { kind: self.device, hip_library, exchange }
+        DeviceChoice { kind: self.device, hip_library, exchange, sim: self.sim.config() }
     }
 
     /// The configuration of a worker with this device.

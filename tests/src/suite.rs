@@ -11,7 +11,7 @@ use hipr_proto::{Answered, HipError, Op, Opcode, Text, Wire};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
-/// The demo's kernels, a bundle with one gfx942 code object.
+/// The demo's kernels, a bundle with a code object for each GPU that can be emulated.
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 /// A bundle whose code object has `float coefficients[8]`.
 static VARIABLES: &[u8] = include_bytes!("../programs/prebuilt/symbols.O3.co");

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// The demo's kernels, a bundle with one gfx942 code object.
+/// The demo's kernels, a bundle with a code object for each GPU that can be emulated.
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 
 /// What the session of one check has at hand.

@@ -12,6 +12,9 @@ pub const SHARED_BASE: u64 = (SHARED_HIGH as u64) << 32;
 /// `src_private_base`: the first flat address of scratch.
 pub const PRIVATE_BASE: u64 = (PRIVATE_HIGH as u64) << 32;
 
+/// The base in the buffer resource with which a gfx90a's kernels find their scratch: no address of user space.
+pub const PRIVATE_BUFFER: u64 = 1 << 47;
+
 /// Which memory a flat address means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {

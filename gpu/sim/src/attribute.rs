@@ -4,22 +4,27 @@
 //! value is an address in the asking process (Hdp…FlushCntl). A 0 says that the emulated device lacks the feature: it has no
 //! image instructions, its memory pools and virtual memory management are not reachable, and host memory is another machine's.
 
-use crate::property as p;
+use crate::Arch;
+use crate::property::{self as p, Model};
+
+/// A row: `hipDeviceAttribute_t`, its name without the prefix, its value.
+type Row = (i32, &'static str, fn(&Model) -> i32);
 
 macro_rules! attributes {
-    ($($code:literal $name:ident = $value:expr;)*) => {
-        /// (`hipDeviceAttribute_t`, its name without the prefix, value), in ascending order.
-        pub const ATTRIBUTES: &[(i32, &str, i32)] = &[$(($code, stringify!($name), $value)),*];
+    ($model:ident: $($code:literal $name:ident = $value:expr;)*) => {
+        /// In ascending order.
+        const ATTRIBUTES: &[Row] = &[$(($code, stringify!($name), |$model| { let _ = $model; $value })),*];
     };
 }
 
 attributes! {
+    model:
     0 EccEnabled = 0;
     1 AccessPolicyMaxWindowSize = 0;
     2 AsyncEngineCount = 4;
     3 CanMapHostMemory = 1;
     4 CanUseHostPointerForRegisteredMem = 1;
-    5 ClockRate = p::CLOCK_KHZ;
+    5 ClockRate = model.clock_khz;
     6 ComputeMode = 0;
     7 ComputePreemptionSupported = 0;
     8 ConcurrentKernels = 1;
@@ -33,9 +38,9 @@ attributes! {
     16 Integrated = 0;
     17 IsMultiGpuBoard = 0;
     18 KernelExecTimeout = 0;
-    19 L2CacheSize = p::L2_BYTES;
+    19 L2CacheSize = model.l2_bytes;
     20 LocalL1CacheSupported = 1;
-    23 ComputeCapabilityMajor = p::CAPABILITY[0];
+    23 ComputeCapabilityMajor = model.capability[0];
     24 ManagedMemory = 1;
     25 MaxBlocksPerMultiProcessor = p::GROUPS_PER_CU as i32;
     26 MaxBlockDimX = p::GROUP_MAX[0] as i32;
@@ -71,11 +76,11 @@ attributes! {
     56 MaxThreadsPerBlock = p::THREADS_PER_GROUP as i32;
     57 MaxThreadsPerMultiProcessor = p::THREADS_PER_CU as i32;
     58 MaxPitch = i32::MAX;
-    59 MemoryBusWidth = p::MEMORY_BUS_BITS;
-    60 MemoryClockRate = p::MEMORY_CLOCK_KHZ;
-    61 ComputeCapabilityMinor = p::CAPABILITY[1];
+    59 MemoryBusWidth = model.memory_bus_bits;
+    60 MemoryClockRate = model.memory_clock_khz;
+    61 ComputeCapabilityMinor = model.capability[1];
     62 MultiGpuBoardGroupID = 0;
-    63 MultiprocessorCount = p::COMPUTE_UNITS as i32;
+    63 MultiprocessorCount = model.compute_units as i32;
     65 PageableMemoryAccess = 0;
     66 PageableMemoryAccessUsesHostPageTables = 0;
     67 PciBusId = p::PCI[1];
@@ -111,7 +116,7 @@ attributes! {
     10012 AsicRevision = 1;
     10013 CanUseStreamWaitValue = 0;
     10014 ImageSupport = 0;
-    10015 PhysicalMultiProcessorCount = p::COMPUTE_UNITS as i32;
+    10015 PhysicalMultiProcessorCount = model.compute_units as i32;
     10016 FineGrainSupport = 0;
     10017 WallClockRate = p::WALL_CLOCK_KHZ;
 }
@@ -119,13 +124,14 @@ attributes! {
 /// TotalGlobalMem, the one whose value depends on the configuration.
 pub const TOTAL_GLOBAL_MEM: i32 = 84;
 
-/// The value of `attribute` on a device with `memory_bytes` bytes, if it has one. Sizes beyond an `int` are its largest value.
-pub fn attribute(attribute: i32, memory_bytes: u64) -> Option<i32> {
+/// The value of `attribute` on a device of this kind with `memory_bytes` bytes, if it has one. Sizes beyond an `int` are its
+/// largest value.
+pub fn attribute(arch: Arch, attribute: i32, memory_bytes: u64) -> Option<i32> {
     if attribute == TOTAL_GLOBAL_MEM {
         return Some(i32::try_from(memory_bytes).unwrap_or(i32::MAX));
     }
     let row = ATTRIBUTES.binary_search_by_key(&attribute, |&(code, ..)| code).ok()?;
-    ATTRIBUTES.get(row).map(|&(_, _, value)| value)
+    ATTRIBUTES.get(row).map(|(_, _, value)| value(arch.model()))
 }
 
 #[cfg(test)]
@@ -135,8 +141,10 @@ mod tests {
     #[test]
     fn rows_ascend_so_that_the_search_finds_them() {
         assert!(ATTRIBUTES.is_sorted_by(|a, b| a.0 < b.0));
-        for &(code, name, value) in ATTRIBUTES {
-            assert_eq!(attribute(code, 0), Some(value), "{name}");
+        for arch in Arch::ALL {
+            for &(code, name, value) in ATTRIBUTES {
+                assert_eq!(attribute(arch, code, 0), Some(value(arch.model())), "{name}");
+            }
         }
     }
 }

@@ -110,7 +110,7 @@ impl Context {
     /// `INVALID_DEVICE`.
     pub fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply> {
         Self::check_device(device)?;
-        Ok(property::properties(self.gpu.budget.total_bytes()))
+        Ok(property::properties(self.gpu.arch, self.gpu.budget.total_bytes()))
     }
 
     /// HIP API: hipDeviceGetAttribute.
@@ -119,7 +119,7 @@ impl Context {
     /// `INVALID_DEVICE`; `INVALID_VALUE` for an attribute without a value.
     pub fn attribute(&self, device: i32, code: i32) -> HipResult<i32> {
         Self::check_device(device)?;
-        attribute(code, self.gpu.budget.total_bytes()).ok_or(HipError::INVALID_VALUE)
+        attribute(self.gpu.arch, code, self.gpu.budget.total_bytes()).ok_or(HipError::INVALID_VALUE)
     }
 
     /// HIP API: hipDeviceGetUuid.

@@ -86,7 +86,7 @@ impl Executors {
         let mut threads = Vec::with_capacity(count);
         for index in 0..count.max(1) {
             let queue = Arc::clone(queue);
-            match std::thread::Builder::new().name(format!("gfx942-{index}")).spawn(move || work(&queue)) {
+            match std::thread::Builder::new().name(format!("gpu-{index}")).spawn(move || work(&queue)) {
                 Ok(thread) => threads.push(thread),
                 Err(error) if threads.is_empty() => return Err(error),
                 Err(error) => {

@@ -2,17 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::mem::BadAddress;
 
 /// What an instruction did that it must not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// No such instruction, or one that is not implemented; then its mnemonic is known.
+    /// No such instruction, or a use of one that is not implemented; then its mnemonic is known.
     Unknown {
         /// The encoding: first word in the low half, the next one, if there is one, in the high half.
         word: u64,
-        /// The mnemonic, where the encoding is one of the gfx942's.
+        /// The mnemonic that another GPU has for the encoding.
         mnemonic: Option<&'static str>,
     },
     /// The program counter left the code.
@@ -38,15 +39,17 @@ pub enum Cause {
     /// The launch executed as many instructions as it may
     /// ([`Config::kernel_instructions_max`](crate::Config::kernel_instructions_max)).
     InstructionLimit(u64),
+    /// The launch ran for as long as it may ([`Config::kernel_timeout`](crate::Config::kernel_timeout)).
+    TimeOut(Duration),
 }
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { word, mnemonic: Some(mnemonic) } => {
-                write!(f, "{mnemonic} ({word:#x}) is not implemented")
+                write!(f, "{mnemonic} ({word:#x}) is not implemented on this GPU")
             }
-            Self::Unknown { word, mnemonic: None } => write!(f, "{word:#x} is no gfx942 instruction"),
+            Self::Unknown { word, mnemonic: None } => write!(f, "{word:#x} is no instruction"),
             Self::BadPc => write!(f, "the program counter left the code"),
             Self::IllegalAddress { lane, access, write } => {
                 write!(f, "illegal {}: {access}", if *write { "store" } else { "load" })?;
@@ -57,6 +60,7 @@ impl fmt::Display for Cause {
             }
             Self::MisalignedAtomic { lane, addr } => write!(f, "misaligned atomic at {addr:#x}, lane {lane}"),
             Self::Trap(id) => write!(f, "trap {id}"),
+            Self::TimeOut(timeout) => write!(f, "stopped after {timeout:?}"),
             Self::InstructionLimit(limit) => write!(f, "stopped after {limit} instructions"),
         }
     }

@@ -4,25 +4,26 @@ use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use crate::Arch;
 use crate::alloc::Budget;
 use crate::context::{Context, Waker};
 use crate::executor::{Executors, RunQueue};
 use crate::loan::Loans;
 use crate::simd::Level;
 
-/// The memory of an MI300X.
-const MEMORY_MAX_BYTES: u64 = 192 << 30;
 /// When the host does not say how much memory it has.
 const MEMORY_FALLBACK_BYTES: u64 = 4 << 30;
 
 /// How the emulated device is to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
+    /// The instruction set.
+    pub arch: Arch,
     /// Executor threads; by default one for each of the host's processors.
     pub threads: Option<NonZero<usize>>,
-    /// Device memory in bytes; by default three quarters of the host's, at most the 192 GiB of an MI300X.
+    /// Device memory in bytes; by default three quarters of the host's, at most the real one's.
     pub memory_bytes: Option<u64>,
     /// How many instructions the waves of one launch may execute, all together; by default any number. A launch that wants
     /// more fails with `LAUNCH_TIME_OUT`. Threads count what they executed after each slice, so that a launch that runs on
@@ -30,13 +31,17 @@ pub struct Config {
     pub kernel_instructions_max: Option<u64>,
     /// What kernels are executed with; by default [`Level::chosen`].
     pub simd: Option<Level>,
+    /// How long a launch may run from its first instruction on, while others take turns with it; by default any time. One that
+    /// wants longer fails with `LAUNCH_TIME_OUT`.
+    pub kernel_timeout: Option<Duration>,
 }
 
-/// An emulated gfx942. Clones are the same device; it goes when the last clone and the last context are dropped.
+/// An emulated GPU. Clones are the same device; it goes when the last clone and the last context are dropped.
 #[derive(Clone)]
 pub struct Gpu(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
+    pub(crate) arch: Arch,
     pub(crate) run_queue: Arc<RunQueue>,
     pub(crate) executors: Executors,
     pub(crate) budget: Arc<Budget>,
@@ -45,6 +50,7 @@ pub(crate) struct Inner {
     pub(crate) contexts: AtomicU64,
     pub(crate) kernel_instructions_max: u64,
     pub(crate) level: Level,
+    pub(crate) kernel_timeout: Option<Duration>,
     /// Zero of all of the device's times.
     pub(crate) epoch: Instant,
 }
@@ -59,17 +65,29 @@ impl Gpu {
             config.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
         let level = config.simd.map_or_else(Level::chosen, Ok);
         let level = level.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let arch = config.arch;
         let run_queue = Arc::<RunQueue>::default();
         let executors = Executors::start(&run_queue, threads)?;
-        let budget = Budget::new(config.memory_bytes.unwrap_or_else(default_memory_bytes));
+        let budget = Budget::new(config.memory_bytes.unwrap_or_else(|| default_memory_bytes(arch)));
         let epoch = Instant::now();
         let kernel_instructions_max = config.kernel_instructions_max.unwrap_or(u64::MAX);
         let memory_bytes = budget.total_bytes();
-        tracing::debug!(threads = executors.count(), memory_bytes, simd = level.name(), "emulated device");
+        let simd = level.name();
+        tracing::debug!(%arch, threads = executors.count(), memory_bytes, simd, "emulated device");
+        let kernel_timeout = config.kernel_timeout;
         let (loans, contexts) = Default::default();
-        let inner =
-            Inner { run_queue, executors, budget, loans, contexts, kernel_instructions_max, level, epoch };
-        Ok(Self(Arc::new(inner)))
+        Ok(Self(Arc::new(Inner {
+            arch,
+            run_queue,
+            executors,
+            budget,
+            loans,
+            contexts,
+            kernel_instructions_max,
+            kernel_timeout,
+            level,
+            epoch,
+        })))
     }
 
     /// A new context: an address space, streams, events and modules of its own. `waker` is called, from any thread, whenever a
@@ -93,6 +111,7 @@ impl std::fmt::Debug for Gpu {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (free_bytes, total_bytes) = self.mem_info();
         f.debug_struct("Gpu")
+            .field("arch", &self.0.arch)
             .field("threads", &self.0.executors.count())
             .field("free_bytes", &free_bytes)
             .field("total_bytes", &total_bytes)
@@ -100,10 +119,10 @@ impl std::fmt::Debug for Gpu {
     }
 }
 
-fn default_memory_bytes() -> u64 {
+fn default_memory_bytes(arch: Arch) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let host = host_memory_bytes(&text).unwrap_or(MEMORY_FALLBACK_BYTES);
-    (host / 4 * 3).min(MEMORY_MAX_BYTES)
+    (host / 4 * 3).min(arch.model().memory_bytes)
 }
 
 /// The MemTotal line of /proc/meminfo.

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use hipr_proto::HipError;
@@ -149,6 +149,8 @@ pub(crate) struct GridJob {
     shared: Arc<Shared>,
     stream: u64,
     setup: Setup,
+    /// When its first instruction was executed.
+    started: OnceLock<Instant>,
     /// Instructions of all its waves so far.
     executed: AtomicU64,
     progress: Mutex<Progress>,
@@ -158,7 +160,14 @@ impl GridJob {
     pub(crate) fn new(shared: &Arc<Shared>, stream: u64, grid: Grid) -> Self {
         let limit = 2 * shared.threads;
         let progress = Mutex::new(Progress { limit, ..Progress::default() });
-        Self { shared: Arc::clone(shared), stream, setup: grid.0, executed: AtomicU64::new(0), progress }
+        Self {
+            shared: Arc::clone(shared),
+            stream,
+            setup: grid.0,
+            started: OnceLock::new(),
+            executed: AtomicU64::new(0),
+            progress,
+        }
     }
 
     /// How many threads can work on it.
@@ -184,6 +193,12 @@ impl GridJob {
 
     /// Carries `group` on for a slice.
     fn carry_on(&self, group: &mut Group, space: &Space) -> Result<Slice, Fault> {
+        if let Some(timeout) = self.shared.kernel_timeout
+            && self.started.get_or_init(Instant::now).elapsed() > timeout
+        {
+            let pc = group.members.first().map_or(0, |member| member.wave.pc);
+            return Err(Fault { cause: Cause::TimeOut(timeout), pc, mnemonic: None, kernel: None });
+        }
         let most = self.shared.kernel_instructions_max.saturating_sub(self.executed.load(Ordering::Relaxed));
         let mut left = most;
         let result = group.run(&self.setup, space, &self.shared, &mut left);
@@ -239,7 +254,7 @@ impl GridJob {
         let error = match fault.cause {
             Cause::IllegalAddress { .. } | Cause::MisalignedAtomic { .. } => HipError::ILLEGAL_ADDRESS,
             Cause::Unknown { .. } | Cause::BadPc | Cause::Trap(_) => HipError::LAUNCH_FAILURE,
-            Cause::InstructionLimit(_) => HipError::LAUNCH_TIME_OUT,
+            Cause::InstructionLimit(_) | Cause::TimeOut(_) => HipError::LAUNCH_TIME_OUT,
         };
         let name = Arc::clone(&self.setup.function.name);
         let offset = fault.pc.wrapping_sub(self.setup.function.entry);

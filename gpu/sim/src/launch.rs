@@ -6,7 +6,7 @@ use hipr_code_object::{KernelDescriptor, LaunchFacts};
 pub use hipr_proto::op::Param;
 use hipr_proto::{HipError, HipResult};
 
-use crate::aperture::{PRIVATE_HIGH, SHARED_HIGH};
+use crate::aperture::{PRIVATE_BUFFER, PRIVATE_HIGH, SHARED_HIGH};
 use crate::map::FIRST_ADDRESS;
 use crate::mem::Block;
 use crate::module::Function;
@@ -110,7 +110,7 @@ impl Setup {
             return Err(HipError::LAUNCH_FAILURE);
         }
         if function.kernel.descriptor.wave32() {
-            tracing::error!(kernel = %function.name, "a kernel for waves of 32 lanes, which a gfx942 does not run");
+            tracing::error!(kernel = %function.name, "a kernel for waves of 32 lanes, which this GPU does not run");
             return Err(HipError::INVALID_DEVICE_FUNCTION);
         }
         let static_lds_bytes = function.static_lds_bytes();
@@ -125,7 +125,7 @@ impl Setup {
             max_block_size: function.kernel.max_flat_workgroup_size,
         };
         // A kernel whose metadata asks for the impossible still runs, a group at a time.
-        let resident_groups = demand.groups(threads).max(1);
+        let resident_groups = demand.groups(threads, function.arch.model().compute_units).max(1);
         if launch.cooperative && volume(grid).is_none_or(|groups| groups > u64::from(resident_groups)) {
             return Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE);
         }
@@ -202,7 +202,7 @@ fn user_sgprs(descriptor: &KernelDescriptor, scratch_bytes: u32) -> Vec<u32> {
             sgprs.extend_from_slice(values);
         }
     };
-    add(descriptor.has_private_segment_buffer(), &[0; 4]);
+    add(descriptor.has_private_segment_buffer(), &private_segment_buffer(scratch_bytes));
     add(descriptor.has_dispatch_ptr(), &address(PACKET));
     add(descriptor.has_queue_ptr(), &address(QUEUE));
     add(descriptor.has_kernarg_segment_ptr(), &address(KERNARG));
@@ -210,6 +210,22 @@ fn user_sgprs(descriptor: &KernelDescriptor, scratch_bytes: u32) -> Vec<u32> {
     add(descriptor.has_flat_scratch_init(), &[0; 2]);
     add(descriptor.has_private_segment_size(), &[scratch_bytes]);
     sgprs
+}
+
+/// The buffer resource of scratch: swizzled, so that lanes' dwords lie side by side, with the lane's number as index. (LLVM's
+/// AMDGPU usage guide, "Private Segment Buffer".)
+fn private_segment_buffer(scratch_bytes: u32) -> [u32; 4] {
+    const SWIZZLE: u32 = 1 << 31;
+    const DWORD_ELEMENTS: u32 = 1 << 19;
+    const STRIDE_64: u32 = 3 << 21;
+    const ADD_LANE: u32 = 1 << 23;
+    let bytes = scratch_bytes.saturating_mul(p::WAVE_LANES);
+    [
+        PRIVATE_BUFFER as u32,
+        (PRIVATE_BUFFER >> 32) as u32 | SWIZZLE,
+        bytes,
+        DWORD_ELEMENTS | STRIDE_64 | ADD_LANE,
+    ]
 }
 
 /// The launch's memory: dispatch packet, grid barrier, queue (all zero) and kernarg segment.

@@ -1,4 +1,4 @@
-//! The emulated GPU: a gfx942 that runs the machine code of real compilers on any Linux host.
+//! The emulated GPU: a gfx942 or a gfx90a that runs the machine code of real compilers on any Linux host.
 //!
 //! ```text
 //!  Context (one client)          Gpu (all clients)
@@ -41,6 +41,7 @@
 
 // The device: memory, streams, launches.
 mod alloc;
+mod arch;
 pub mod attribute;
 mod context;
 mod event;
@@ -59,6 +60,7 @@ mod shared;
 pub mod stream;
 mod transfer;
 
+pub use arch::{Arch, UnknownArch};
 pub use context::{BlockSize, Context, FunctionInfo, MemoryKind, Waker};
 pub use gpu::{Config, Gpu};
 pub use launch::{Args, Launch, Param};

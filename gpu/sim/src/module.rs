@@ -8,8 +8,8 @@ use hipr_code_object::{
 };
 use hipr_proto::{HipError, HipResult};
 
+use crate::Arch;
 use crate::mem::Block;
-use crate::property::{ARCH_NAME, PROCESSOR};
 use crate::simd::Level;
 use crate::step::Program;
 
@@ -19,6 +19,7 @@ const MANAGED: &str = ".managed";
 /// One loaded code object.
 #[derive(Debug)]
 pub(crate) struct Module {
+    arch: Arch,
     /// The memory image; segments at their addresses.
     pub(crate) block: Arc<Block>,
     code: CodeObject,
@@ -31,6 +32,7 @@ pub(crate) struct Module {
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
+    pub(crate) arch: Arch,
     pub(crate) kernel: Kernel,
     /// Address of the first instruction.
     pub(crate) entry: u64,
@@ -45,7 +47,7 @@ pub(crate) struct Function {
 impl Function {
     /// Vector registers of a lane.
     pub(crate) fn vgprs(&self) -> u32 {
-        self.kernel.descriptor.vgprs(PROCESSOR)
+        self.kernel.descriptor.vgprs(self.arch.processor())
     }
 
     /// LDS that the kernel itself declares, in bytes.
@@ -60,18 +62,20 @@ fn unusable(reason: impl std::fmt::Display, error: HipError) -> HipError {
 }
 
 impl Module {
-    /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its gfx942 code object into memory that `allocate` gives
-    /// for a length in bytes. Kernels are to be executed on `level`.
+    /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its code object for `arch` into memory that `allocate`
+    /// gives for a length in bytes. Kernels are to be executed on `level`.
     ///
     /// # Errors
     /// `NO_BINARY_FOR_GPU` when there is code for other devices only, `INVALID_IMAGE` for what is no code object,
     /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` for undefined symbols, and what `allocate` returns.
     pub(crate) fn load(
         image: &[u8],
+        arch: Arch,
         level: Level,
         allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>,
     ) -> HipResult<Self> {
-        let device: Target = ARCH_NAME.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
+        let device: Target =
+            arch.model().arch_name.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
         let elf = select(image, &device).map_err(|error| match error {
             SelectError::NoMatch { .. } => unusable(error, HipError::NO_BINARY_FOR_GPU),
             SelectError::Image(_) => unusable(error, HipError::INVALID_IMAGE),
@@ -86,10 +90,10 @@ impl Module {
         let executable = code.segments().iter().filter(|segment| segment.executable);
         let programs = executable.filter_map(|segment| {
             let bytes = elf.get(segment.file.clone())?;
-            Some(Arc::new(Program::new(bytes, block.base() + segment.vaddr, level)))
+            Some(Arc::new(Program::new(bytes, block.base() + segment.vaddr, arch, level)))
         });
         let programs = programs.collect();
-        let module = Self { block, code, programs, functions: BTreeMap::new() };
+        let module = Self { arch, block, code, programs, functions: BTreeMap::new() };
         module.point_to_managed();
         Ok(module)
     }
@@ -113,7 +117,8 @@ impl Module {
         let inside = |program: &&Arc<Program>| entry.wrapping_sub(program.base()) < program.len_bytes();
         let program = Arc::clone(self.programs.iter().find(inside)?);
         let descriptor = self.block.base().checked_add(kernel.descriptor_vaddr)?;
-        Some(Function { name: Arc::from(name), kernel: kernel.clone(), entry, descriptor, program, module })
+        let (name, arch, kernel) = (Arc::from(name), self.arch, kernel.clone());
+        Some(Function { name, arch, kernel, entry, descriptor, program, module })
     }
 
     /// Address and size in bytes of the variable `name`.

@@ -28,9 +28,9 @@ impl Demand {
         by_lds.min(u64::from(by_waves.min(p::GROUPS_PER_CU))) as u32
     }
 
-    /// Workgroups of `block_size` work-items that the whole device holds at a time.
-    pub fn groups(&self, block_size: u32) -> u32 {
-        self.groups_per_cu(block_size) * p::COMPUTE_UNITS
+    /// Workgroups of `block_size` work-items that a device with so many compute units holds at a time.
+    pub fn groups(&self, block_size: u32, compute_units: u32) -> u32 {
+        self.groups_per_cu(block_size) * compute_units
     }
 
     /// The largest block size, at most `limit` if that is not 0, that keeps the most work-items on a compute unit.
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(SMALL.groups_per_cu(65), 16);
         assert_eq!(SMALL.groups_per_cu(1024), 2);
         assert_eq!(SMALL.groups_per_cu(1025), 0);
-        assert_eq!(SMALL.groups(256), 8 * 304);
+        assert_eq!(SMALL.groups(256, 304), 8 * 304);
     }
 
     #[test]

@@ -1,22 +1,73 @@
-//! What the device says of itself: the figures of an MI300X where a program may plan by them, and a name that says that it is
-//! emulated. Every other file takes its limits from here.
+//! What the device says of itself: the figures of an MI300X or an MI210 where a program may plan by them, and a name that says
+//! that it is emulated. Every other file takes its limits from here.
 
 use hipr_proto::Text;
 use hipr_proto::op::GetDevicePropertiesReply;
 
-/// hipDeviceProp_t::name.
-pub const NAME: &str = "AMD Instinct MI300X (hipr emulated)";
-/// The instruction set, as code objects are chosen by it.
-pub const PROCESSOR: &str = "gfx942";
-/// hipDeviceProp_t::gcnArchName.
-pub const ARCH_NAME: &str = "gfx942:sramecc+:xnack-";
+use crate::Arch;
+
+/// In what the GPUs of the instruction sets differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// hipDeviceProp_t::name.
+    pub name: &'static str,
+    /// hipDeviceProp_t::gcnArchName.
+    pub arch_name: &'static str,
+    /// Compute units.
+    pub compute_units: u32,
+    /// Engine clock.
+    pub clock_khz: i32,
+    /// Memory clock.
+    pub memory_clock_khz: i32,
+    /// Memory bus.
+    pub memory_bus_bits: i32,
+    /// Device memory of the real one.
+    pub memory_bytes: u64,
+    /// L2 cache of one die.
+    pub l2_bytes: i32,
+    /// Compute capability: major, minor.
+    pub capability: [i32; 2],
+}
+
+const MI210: Model = Model {
+    name: "AMD Instinct MI210 (hipr emulated)",
+    arch_name: "gfx90a:sramecc+:xnack-",
+    compute_units: 104,
+    clock_khz: 1_700_000,
+    memory_clock_khz: 1_600_000,
+    memory_bus_bits: 4096,
+    memory_bytes: 64 << 30,
+    l2_bytes: 8 << 20,
+    capability: [9, 0],
+};
+
+const MI300X: Model = Model {
+    name: "AMD Instinct MI300X (hipr emulated)",
+    arch_name: "gfx942:sramecc+:xnack-",
+    compute_units: 304,
+    clock_khz: 2_100_000,
+    memory_clock_khz: 1_300_000,
+    memory_bus_bits: 8192,
+    memory_bytes: 192 << 30,
+    l2_bytes: 4 << 20,
+    capability: [9, 4],
+};
+
+impl Arch {
+    /// The GPU.
+    pub const fn model(self) -> &'static Model {
+        match self {
+            Self::Gfx90a => &MI210,
+            Self::Gfx942 => &MI300X,
+        }
+    }
+}
+
 /// hipDriverGetVersion, hipRuntimeGetVersion: HIP 6.4.43484.
 pub const VERSION: i32 = 60_443_484;
 
 /// Work-items of a wave.
 pub const WAVE_LANES: u32 = 64;
-/// Compute units.
-pub const COMPUTE_UNITS: u32 = 304;
 /// SIMDs of a compute unit.
 pub const SIMDS_PER_CU: u32 = 4;
 /// Waves that a SIMD holds.
@@ -41,33 +92,24 @@ pub const GROUP_MAX: [u32; 3] = [1024, 1024, 1024];
 pub const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_536, 65_536];
 /// 32-bit registers that a workgroup can use.
 pub const REGISTERS_PER_GROUP: u32 = 65_536;
-/// Engine clock.
-pub const CLOCK_KHZ: i32 = 2_100_000;
-/// Memory clock.
-pub const MEMORY_CLOCK_KHZ: i32 = 1_300_000;
 /// The clock of s_memrealtime and wall_clock64().
 pub const WALL_CLOCK_KHZ: i32 = 100_000;
-/// Memory bus.
-pub const MEMORY_BUS_BITS: i32 = 8192;
-/// L2 cache of one die.
-pub const L2_BYTES: i32 = 4 << 20;
 /// Address alignment that textures and pitched memory want, in bytes.
 pub const PITCH_BYTES: i32 = 256;
 /// PCI address: domain, bus, device.
 pub const PCI: [i32; 3] = [0, 5, 0];
-/// Compute capability: major, minor.
-pub const CAPABILITY: [i32; 2] = [9, 4];
 /// hipDeviceGetUuid.
 pub const UUID: [u8; 16] = *b"hipr-emulated-00";
 /// Lowest and highest stream priority.
 pub const STREAM_PRIORITIES: (i32, i32) = (1, -1);
 
-/// The answer to hipGetDeviceProperties for a device with `memory_bytes` bytes.
-pub fn properties(memory_bytes: u64) -> GetDevicePropertiesReply {
+/// The answer to hipGetDeviceProperties for a device of this kind with `memory_bytes` bytes.
+pub fn properties(arch: Arch, memory_bytes: u64) -> GetDevicePropertiesReply {
     let [pci_domain_id, pci_bus_id, pci_device_id] = PCI;
-    let [major, minor] = CAPABILITY;
+    let model = arch.model();
+    let [major, minor] = model.capability;
     GetDevicePropertiesReply {
-        name: Text::new(NAME),
+        name: Text::new(model.name),
         total_global_mem: memory_bytes,
         shared_mem_per_block: u64::from(LDS_BYTES),
         regs_per_block: REGISTERS_PER_GROUP as i32,
@@ -75,13 +117,13 @@ pub fn properties(memory_bytes: u64) -> GetDevicePropertiesReply {
         max_threads_per_block: THREADS_PER_GROUP as i32,
         max_threads_dim: GROUP_MAX.map(|n| n as i32),
         max_grid_size: GRID_MAX.map(|n| n as i32),
-        clock_rate: CLOCK_KHZ,
-        memory_clock_rate: MEMORY_CLOCK_KHZ,
-        memory_bus_width: MEMORY_BUS_BITS,
+        clock_rate: model.clock_khz,
+        memory_clock_rate: model.memory_clock_khz,
+        memory_bus_width: model.memory_bus_bits,
         major,
         minor,
-        multi_processor_count: COMPUTE_UNITS as i32,
-        l2_cache_size: L2_BYTES,
+        multi_processor_count: model.compute_units as i32,
+        l2_cache_size: model.l2_bytes,
         max_threads_per_multi_processor: THREADS_PER_CU as i32,
         compute_mode: 0,
         pci_bus_id,
@@ -90,6 +132,6 @@ pub fn properties(memory_bytes: u64) -> GetDevicePropertiesReply {
         integrated: 0,
         can_map_host_memory: 1,
         concurrent_kernels: 1,
-        gcn_arch_name: Text::new(ARCH_NAME),
+        gcn_arch_name: Text::new(model.arch_name),
     }
 }

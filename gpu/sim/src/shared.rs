@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hipr_proto::{HipError, HipResult};
 
@@ -32,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) threads: usize,
     /// Instructions that one launch may execute.
     pub(crate) kernel_instructions_max: u64,
+    /// How long one launch may run.
+    pub(crate) kernel_timeout: Option<Duration>,
     /// Zero of the device's times.
     pub(crate) epoch: Instant,
     pub(crate) waker: Waker,
@@ -46,6 +48,7 @@ impl Shared {
             run_queue: Arc::clone(&gpu.run_queue),
             threads: gpu.executors.count(),
             kernel_instructions_max: gpu.kernel_instructions_max,
+            kernel_timeout: gpu.kernel_timeout,
             epoch: gpu.epoch,
             waker,
             closed: AtomicBool::new(false),

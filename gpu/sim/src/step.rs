@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use crate::Arch;
 use crate::enc::vop::Valu;
 use crate::fault::{Cause, Fault};
 use crate::isa::{self, Row};
@@ -70,6 +71,7 @@ type Page = [OnceLock<Insn>; PAGE_WORDS];
 
 /// The code of one executable segment, decoded where execution gets to: compilers put padding and tables between functions.
 pub struct Program {
+    arch: Arch,
     base: u64,
     level: Level,
     words: Box<[u32]>,
@@ -77,12 +79,12 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program of `code`, whose first byte is at address `base`, to be executed on `level`.
-    pub fn new(code: &[u8], base: u64, level: Level) -> Self {
+    /// The program of `code`, whose first byte is at address `base`, in the instructions of `arch`, to be executed on `level`.
+    pub fn new(code: &[u8], base: u64, arch: Arch, level: Level) -> Self {
         let words: Box<[u32]> =
             code.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
         let pages = (0..words.len().div_ceil(PAGE_WORDS)).map(|_| OnceLock::new()).collect();
-        Self { base, level, words, pages }
+        Self { arch, base, level, words, pages }
     }
 
     /// Address of the first byte.
@@ -119,7 +121,7 @@ impl Program {
     fn decode(&self, offset: u64) -> Result<&Insn, Cause> {
         let index = (offset / 4) as usize;
         let words = self.words.get(index..).filter(|words| !words.is_empty() && offset.is_multiple_of(4));
-        let insn = isa::decode(words.ok_or(Cause::BadPc)?, self.level)?;
+        let insn = isa::decode(words.ok_or(Cause::BadPc)?, self.arch, self.level)?;
         let page =
             self.pages[index / PAGE_WORDS].get_or_init(|| Box::new([const { OnceLock::new() }; PAGE_WORDS]));
         Ok(page[index % PAGE_WORDS].get_or_init(|| insn))

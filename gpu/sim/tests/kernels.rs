@@ -412,8 +412,8 @@ fn what_is_no_code_object_is_refused() {
         assert!(session.context.module_load(&image[..len]).is_err(), "{len} bytes");
     }
     let mut other = image.to_vec();
-    // e_flags: a gfx90a.
-    other[48] = 0x3f;
+    // e_flags: a gfx950.
+    other[48] = 0x4f;
     assert_eq!(session.context.module_load(&other), Err(HipError::NO_BINARY_FOR_GPU));
     assert_eq!(gpu.mem_info().0, free);
 }

@@ -3,6 +3,7 @@
 mod session;
 
 use std::num::NonZero;
+use std::time::Duration;
 
 use hipr_proto::{HipError, HipResult};
 use hipr_sim::{Config, Gpu};
@@ -16,6 +17,19 @@ fn limited(threads: usize, instructions: u64) -> Gpu {
         ..Config::default()
     };
     Gpu::new(config).unwrap()
+}
+
+#[test]
+fn an_endless_kernel_ends_when_its_time_is_over() {
+    let kernel_timeout = Some(Duration::from_millis(20));
+    let memory_bytes = Some(256 << 20);
+    let gpu = Gpu::new(Config { memory_bytes, kernel_timeout, ..Config::default() }).unwrap();
+    let mut session = Session::open(&gpu);
+    let spin = session.kernel(LEVELS[1].1, "spin");
+    let never = session.buffer(&[0]);
+    session.launch(spin, 7, 256, &Values::new().u64(never)).unwrap();
+    assert_eq!(session.sync_all(), Err(HipError::LAUNCH_TIME_OUT));
+    assert_eq!(session.sync_all(), Ok(()), "reported once");
 }
 
 #[test]

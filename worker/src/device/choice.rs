@@ -65,11 +65,13 @@ pub struct DeviceChoice {
     /// A folder in which the processes of one worker tell each other what their sessions share; `None` for a worker of one
     /// process.
     pub exchange: Option<PathBuf>,
+    /// What the emulated GPU is to be like.
+    pub sim: hipr_sim::Config,
 }
 
 impl From<DeviceKind> for DeviceChoice {
     fn from(kind: DeviceKind) -> Self {
-        Self { kind, hip_library: None, exchange: None }
+        Self { kind, ..Self::default() }
     }
 }
 
@@ -87,14 +89,14 @@ impl DeviceChoice {
 pub fn open(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
     match choice.kind {
         DeviceKind::Hip => Ok(Arc::new(choice.load_hip()?)),
-        DeviceKind::Sim => sim(),
+        DeviceKind::Sim => sim(choice),
         DeviceKind::Null => Ok(Arc::new(Null)),
         DeviceKind::Auto => auto(choice),
     }
 }
 
-fn sim() -> Result<Arc<dyn Device>, NoDevice> {
-    match Sim::new(hipr_sim::Config::default()) {
+fn sim(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
+    match Sim::new(choice.sim) {
         Ok(device) => Ok(Arc::new(device)),
         Err(why) => Err(NoDevice::System("sim", why)),
     }
@@ -106,7 +108,7 @@ fn auto(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
         Ok(hip) => hip,
         Err(why) if choice.hip_library.is_none() => {
             info!(%why, "the emulated GPU serves: there is no HIP runtime");
-            return sim();
+            return sim(choice);
         }
         Err(why) => return Err(why),
     };
@@ -118,11 +120,11 @@ fn auto(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
         }
         Ok(_) => {
             info!(library, "the emulated GPU serves: the HIP runtime finds no GPU");
-            sim()
+            sim(choice)
         }
         Err(error) => {
             info!(library, %error, "the emulated GPU serves: the HIP runtime finds no GPU");
-            sim()
+            sim(choice)
         }
     }
 }

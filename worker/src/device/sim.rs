@@ -1,4 +1,4 @@
-//! The emulated gfx942 as a [`Device`]: a thin adaptor, as `hipr-sim` has the same contract under its own types.
+//! The emulated GPU as a [`Device`]: a thin adaptor, as `hipr-sim` has the same contract under its own types.
 
 use std::task::Poll;
 

@@ -49,7 +49,8 @@ impl Context {
     /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` for undefined symbols, `OUT_OF_MEMORY`.
     pub fn module_load(&mut self, image: &[u8]) -> HipResult<u64> {
         let mut allocated = None;
-        let module = Module::load(image, self.gpu.level, |len_bytes| {
+        let (arch, level) = (self.gpu.arch, self.gpu.level);
+        let module = Module::load(image, arch, level, |len_bytes| {
             let block = lock(&self.shared.state).allocator.allocate(len_bytes)?;
             allocated = Some(block.base());
             Ok(block)
@@ -126,7 +127,7 @@ impl Context {
     pub fn function_attributes(&self, function: u64) -> HipResult<FuncGetAttributesReply> {
         let function = self.loaded(function)?;
         let int = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
-        let [major, minor] = property::CAPABILITY;
+        let [major, minor] = function.arch.model().capability;
         let static_lds_bytes = function.static_lds_bytes();
         Ok(FuncGetAttributesReply {
             shared_size_bytes: int(static_lds_bytes),
@@ -184,9 +185,13 @@ impl Context {
         shared_mem_bytes: u64,
         limit: i32,
     ) -> HipResult<BlockSize> {
+        let compute_units = self.gpu.arch.model().compute_units;
         let demand = self.demand(function, shared_mem_bytes)?;
         let block_size = demand.best_block_size(u32::try_from(limit).map_err(|_| HipError::INVALID_VALUE)?);
-        Ok(BlockSize { min_grid_size: demand.groups(block_size) as i32, block_size: block_size as i32 })
+        Ok(BlockSize {
+            min_grid_size: demand.groups(block_size, compute_units) as i32,
+            block_size: block_size as i32,
+        })
     }
 
     /// Enqueues a kernel.

@@ -21,6 +21,20 @@ fields! {
 }
 
 impl Flat {
+    /// The same access as the gfx942 encodes it. The gfx90a's scratch has the address VGPR or the scalar address; `None` for what
+    /// has no equal: a load to LDS, which is a bit there.
+    pub(crate) const fn from_gfx90a(self) -> Option<Self> {
+        const SVE: u64 = 1 << 13;
+        const SCRATCH: usize = 1;
+        if self.sve() != 0 {
+            None
+        } else if self.seg() == SCRATCH && self.saddr() == 127 {
+            Some(Self(self.0 | SVE))
+        } else {
+            Some(self)
+        }
+    }
+
     /// The byte offset as global and scratch take it.
     pub(crate) const fn signed_offset(self) -> i64 {
         ((self.0 as i64) << 51) >> 51

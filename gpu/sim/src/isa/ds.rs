@@ -37,8 +37,8 @@ rows! {
         0x12 ds_min_f32 = atomic::<Local, f32>(min_f32);
         0x13 ds_max_f32 = atomic::<Local, f32>(max_f32);
         0x15 ds_add_f32 = atomic::<Local, f32>(f32::add);
-        0x17 ds_pk_add_f16 = atomic::<Local, u32>(add_f16_pair);
-        0x18 ds_pk_add_bf16 = atomic::<Local, u32>(add_bf16_pair);
+        0x17 ds_pk_add_f16 gfx942 = atomic::<Local, u32>(add_f16_pair);
+        0x18 ds_pk_add_bf16 gfx942 = atomic::<Local, u32>(add_bf16_pair);
         0x1e ds_write_b8 = store::<Local, u8>(|a| a as u8);
         0x1f ds_write_b16 = store::<Local, u16>(|a| a as u16);
         0x20 ds_add_rtn_u32 = atomic::<Local, u32>(u32::wrapping_add);
@@ -128,8 +128,8 @@ rows! {
         0x7c ds_add_rtn_f64 = atomic::<Local, f64>(f64::add);
         0x7e ds_condxchg32_rtn_b64 = atomic::<Local, u64>(conditional_swap);
         0xb6 ds_read_addtid_b32 = read_by_lane();
-        0xb7 ds_pk_add_rtn_f16 = atomic::<Local, u32>(add_f16_pair);
-        0xb8 ds_pk_add_rtn_bf16 = atomic::<Local, u32>(add_bf16_pair);
+        0xb7 ds_pk_add_rtn_f16 gfx942 = atomic::<Local, u32>(add_f16_pair);
+        0xb8 ds_pk_add_rtn_bf16 gfx942 = atomic::<Local, u32>(add_bf16_pair);
         0xbd ds_consume = count_lanes(u32::wrapping_sub);
         0xbe ds_append = count_lanes(u32::wrapping_add);
         0xde ds_write_b96 = store_words::<Local, 3>();

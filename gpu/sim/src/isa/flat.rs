@@ -48,12 +48,12 @@ rows! {
         0x4a flat_atomic_xor = atomic::<Flat, u32>(u32::bitxor);
         0x4b flat_atomic_inc = atomic::<Flat, u32>(increment_u32);
         0x4c flat_atomic_dec = atomic::<Flat, u32>(decrement_u32);
-        0x4d flat_atomic_add_f32 = atomic::<Flat, f32>(f32::add);
-        0x4e flat_atomic_pk_add_f16 = atomic::<Flat, u32>(add_f16_pair);
+        0x4d flat_atomic_add_f32 gfx942 = atomic::<Flat, f32>(f32::add);
+        0x4e flat_atomic_pk_add_f16 gfx942 = atomic::<Flat, u32>(add_f16_pair);
         0x4f flat_atomic_add_f64 = atomic::<Flat, f64>(f64::add);
         0x50 flat_atomic_min_f64 = atomic::<Flat, f64>(min_f64);
         0x51 flat_atomic_max_f64 = atomic::<Flat, f64>(max_f64);
-        0x52 flat_atomic_pk_add_bf16 = atomic::<Flat, u32>(add_bf16_pair);
+        0x52 flat_atomic_pk_add_bf16 gfx942 = atomic::<Flat, u32>(add_bf16_pair);
         0x60 flat_atomic_swap_x2 = atomic::<Flat, u64>(swap);
         0x61 flat_atomic_cmpswap_x2 = atomic2::<Flat, u64>(compare_swap);
         0x62 flat_atomic_add_x2 = atomic::<Flat, u64>(u64::wrapping_add);
@@ -94,11 +94,11 @@ rows! {
         0x23 global_load_sbyte_d16_hi = load_part::<Global, u8>(|old, a| set_high(old, sign8(a) as u16));
         0x24 global_load_short_d16 = load_part::<Global, u16>(set_low);
         0x25 global_load_short_d16_hi = load_part::<Global, u16>(set_high);
-        0x26 global_load_lds_ubyte = load_to_lds::<Global, u8>(u32::from);
-        0x27 global_load_lds_sbyte = load_to_lds::<Global, u8>(sign8);
-        0x28 global_load_lds_ushort = load_to_lds::<Global, u16>(u32::from);
-        0x29 global_load_lds_sshort = load_to_lds::<Global, u16>(sign16);
-        0x2a global_load_lds_dword = load_to_lds::<Global, u32>(|a| a);
+        0x26 global_load_lds_ubyte gfx942 = load_to_lds::<Global, u8>(u32::from);
+        0x27 global_load_lds_sbyte gfx942 = load_to_lds::<Global, u8>(sign8);
+        0x28 global_load_lds_ushort gfx942 = load_to_lds::<Global, u16>(u32::from);
+        0x29 global_load_lds_sshort gfx942 = load_to_lds::<Global, u16>(sign16);
+        0x2a global_load_lds_dword gfx942 = load_to_lds::<Global, u32>(|a| a);
         0x40 global_atomic_swap = atomic::<Global, u32>(swap);
         0x41 global_atomic_cmpswap = atomic2::<Global, u32>(compare_swap);
         0x42 global_atomic_add = atomic::<Global, u32>(u32::wrapping_add);
@@ -117,7 +117,7 @@ rows! {
         0x4f global_atomic_add_f64 = atomic::<Global, f64>(f64::add);
         0x50 global_atomic_min_f64 = atomic::<Global, f64>(min_f64);
         0x51 global_atomic_max_f64 = atomic::<Global, f64>(max_f64);
-        0x52 global_atomic_pk_add_bf16 = atomic::<Global, u32>(add_bf16_pair);
+        0x52 global_atomic_pk_add_bf16 gfx942 = atomic::<Global, u32>(add_bf16_pair);
         0x60 global_atomic_swap_x2 = atomic::<Global, u64>(swap);
         0x61 global_atomic_cmpswap_x2 = atomic2::<Global, u64>(compare_swap);
         0x62 global_atomic_add_x2 = atomic::<Global, u64>(u64::wrapping_add);
@@ -158,10 +158,10 @@ rows! {
         0x23 scratch_load_sbyte_d16_hi = load_part::<Private, u8>(|old, a| set_high(old, sign8(a) as u16));
         0x24 scratch_load_short_d16 = load_part::<Private, u16>(set_low);
         0x25 scratch_load_short_d16_hi = load_part::<Private, u16>(set_high);
-        0x26 scratch_load_lds_ubyte = load_to_lds::<Private, u8>(u32::from);
-        0x27 scratch_load_lds_sbyte = load_to_lds::<Private, u8>(sign8);
-        0x28 scratch_load_lds_ushort = load_to_lds::<Private, u16>(u32::from);
-        0x29 scratch_load_lds_sshort = load_to_lds::<Private, u16>(sign16);
-        0x2a scratch_load_lds_dword = load_to_lds::<Private, u32>(|a| a);
+        0x26 scratch_load_lds_ubyte gfx942 = load_to_lds::<Private, u8>(u32::from);
+        0x27 scratch_load_lds_sbyte gfx942 = load_to_lds::<Private, u8>(sign8);
+        0x28 scratch_load_lds_ushort gfx942 = load_to_lds::<Private, u16>(u32::from);
+        0x29 scratch_load_lds_sshort gfx942 = load_to_lds::<Private, u16>(sign16);
+        0x2a scratch_load_lds_dword gfx942 = load_to_lds::<Private, u32>(|a| a);
     }
 }

@@ -1,7 +1,8 @@
 //! THE tables: one row per instruction, `opcode mnemonic = shape(semantics)`. And which table a word belongs to.
 //!
 //! VOP1, VOP2 and VOPC instructions have a VOP3 form too; its number follows from theirs, so they have one row. A row marked
-//! `e32` has none.
+//! `e32` has none. A row marked with a GPU is that one's only; where the GPUs have two names for one instruction, the row ends
+//! with the gfx90a's in brackets.
 
 pub(crate) mod ds;
 pub(crate) mod flat;
@@ -14,9 +15,7 @@ pub(crate) mod vop3;
 pub(crate) mod vop3p;
 pub(crate) mod vopc;
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
-
+use crate::Arch;
 use crate::enc::ds::Ds;
 use crate::enc::flat::Flat;
 use crate::enc::mubuf::Mubuf;
@@ -28,7 +27,7 @@ use crate::simd::{Level, Levels};
 use crate::step::{Flow, Insn, Outcome};
 
 /// One instruction.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     /// The mnemonic, without `_e32` and the like.
     pub(crate) name: &'static str,
@@ -37,7 +36,51 @@ pub(crate) struct Row {
     pub(crate) e32_only: bool,
 }
 
-pub(crate) type Table<const N: usize> = [Option<Row>; N];
+/// By opcode and [`Arch`].
+pub(crate) type Table<const N: usize> = [[Option<Row>; Arch::ALL.len()]; N];
+
+/// What a row may be marked with, one bit each.
+#[allow(non_upper_case_globals, reason = "rows name them as they are written there")]
+pub(crate) mod mark {
+    use crate::Arch;
+
+    /// There is no VOP3 form.
+    pub(crate) const e32: u32 = 1 << 31;
+    /// Only the gfx90a has it.
+    pub(crate) const gfx90a: u32 = 1 << Arch::Gfx90a as u32;
+    /// Only the gfx942 has it.
+    pub(crate) const gfx942: u32 = 1 << Arch::Gfx942 as u32;
+
+    /// Whether a row with these marks is one of GPU number `arch`.
+    pub(crate) const fn has(marks: u32, arch: usize) -> bool {
+        marks & (gfx90a | gfx942) == 0 || marks >> arch & 1 != 0
+    }
+}
+
+/// Puts a row into the table for the GPUs that its marks name; `alias` is its name on the gfx90a, if it has one of its own there.
+pub(crate) const fn put<const N: usize>(
+    table: &mut Table<N>,
+    op: usize,
+    row: Row,
+    marks: u32,
+    alias: Option<&'static str>,
+    twice: &'static str,
+) {
+    let mut arch = 0;
+    while arch < Arch::ALL.len() {
+        if mark::has(marks, arch) {
+            let mut row = row;
+            if arch == Arch::Gfx90a as usize
+                && let Some(alias) = alias
+            {
+                row.name = alias;
+            }
+            assert!(table[op][arch].is_none(), "{}", twice);
+            table[op][arch] = Some(row);
+        }
+        arch += 1;
+    }
+}
 
 /// What a shape may return.
 pub(crate) trait IntoOutcome {
@@ -68,8 +111,8 @@ impl IntoOutcome for Result<(), Cause> {
     }
 }
 
-/// A table of rows `opcode mnemonic [e32] = shape(arguments…);`. A shape is a function
-/// `(&mut Wave, &mut Machine, &Insn, arguments…)`. Two rows with one opcode do not compile.
+/// A table of rows `opcode mnemonic marks… = shape(arguments…);`. A shape is a function
+/// `(&mut Wave, &mut Machine, &Insn, arguments…)`. Two rows with one opcode for one GPU do not compile.
 ///
 /// Rows are compiled for each SIMD level, but for those of a table that is marked `scalar` and for atomics, which serve one lane
 /// after the other.
@@ -78,14 +121,15 @@ macro_rules! rows {
         $crate::isa::rows! { $(#[$doc])* $table [$n] lanes { $($rows)* } }
     };
     ($(#[$doc:meta])* $table:ident [$n:literal] $kind:ident {
-        $($op:literal $name:ident $($flag:ident)? = $shape:ident $(::<$($t:tt),*>)? ($($argument:expr),* $(,)?);)*
+        $($op:literal $name:ident $($mark:ident)* = $shape:ident $(::<$($t:tt),*>)? ($($argument:expr),* $(,)?)
+          $([$alias:ident])?;)*
     }) => {
         $(#[$doc])*
         pub(crate) static $table: $crate::isa::Table<$n> = {
-            let mut table: $crate::isa::Table<$n> = [const { None }; $n];
+            let mut table: $crate::isa::Table<$n> = [const { [None; $crate::Arch::ALL.len()] }; $n];
             $(
-                assert!(table[$op].is_none(), concat!("two rows for the opcode of ", stringify!($name)));
-                table[$op] = Some($crate::isa::Row {
+                let marks: u32 = 0 $(| $crate::isa::mark::$mark)*;
+                let row = $crate::isa::Row {
                     name: stringify!($name),
                     exec: {
                         struct Instruction;
@@ -102,8 +146,10 @@ macro_rules! rows {
                         }
                         $crate::isa::rows!(@levels $kind $shape)
                     },
-                    e32_only: $crate::isa::rows!(@flag $($flag)?),
-                });
+                    e32_only: marks & $crate::isa::mark::e32 != 0,
+                };
+                let twice = concat!("two rows for the opcode of ", stringify!($name));
+                $crate::isa::put(&mut table, $op, row, marks, $crate::isa::rows!(@alias $($alias)?), twice);
             )*
             table
         };
@@ -112,8 +158,8 @@ macro_rules! rows {
     (@levels lanes atomic) => { $crate::simd::Levels::one::<Instruction>() };
     (@levels lanes atomic2) => { $crate::simd::Levels::one::<Instruction>() };
     (@levels lanes $shape:ident) => { $crate::simd::Levels::each::<Instruction>() };
-    (@flag) => { false };
-    (@flag e32) => { true };
+    (@alias) => { None };
+    (@alias $alias:ident) => { Some(stringify!($alias)) };
 }
 pub(crate) use rows;
 
@@ -161,7 +207,7 @@ impl Encoding {
         }
     }
 
-    fn table(self) -> &'static [Option<Row>] {
+    fn table(self) -> &'static [[Option<Row>; Arch::ALL.len()]] {
         match self {
             Self::Sop1 => &sop::SOP1,
             Self::Sop2 => &sop::SOP2,
@@ -183,14 +229,14 @@ impl Encoding {
     }
 
     /// The row of `op`, VOP3 forms of other encodings included.
-    fn row(self, op: usize) -> Option<&'static Row> {
+    fn row(self, arch: Arch, op: usize) -> Option<&'static Row> {
         let (table, index) = match (self, op) {
             (Self::Vop3, 0..VOP3_OF_VOP2) => (Self::Vopc, op),
             (Self::Vop3, VOP3_OF_VOP2..VOP3_OF_VOP1) => (Self::Vop2, op - VOP3_OF_VOP2),
             (Self::Vop3, VOP3_OF_VOP1..VOP3_OWN) => (Self::Vop1, op - VOP3_OF_VOP1),
             _ => (self, op),
         };
-        let row = table.table().get(index)?.as_ref()?;
+        let row = table.table().get(index)?[arch as usize].as_ref()?;
         (table == self || !row.e32_only).then_some(row)
     }
 }
@@ -252,53 +298,36 @@ const ENCODINGS: [Encoding; 16] = [
     Encoding::Mubuf,
 ];
 
-/// Every instruction that is implemented: encoding, opcode, mnemonic. Encodings are named as LLVM names them.
-pub fn implemented() -> impl Iterator<Item = (&'static str, u32, &'static str)> {
-    ENCODINGS.into_iter().flat_map(|encoding| {
+/// Every instruction that is implemented: encoding, opcode, mnemonic. Encodings and instructions are named as LLVM names them.
+pub fn implemented(arch: Arch) -> impl Iterator<Item = (&'static str, u32, &'static str)> {
+    ENCODINGS.into_iter().flat_map(move |encoding| {
         let count = if encoding == Encoding::Vop3 { vop3::VOP3.len() } else { encoding.table().len() };
-        (0..count).filter_map(move |op| Some((encoding.name(), op as u32, encoding.row(op)?.name)))
+        (0..count).filter_map(move |op| Some((encoding.name(), op as u32, encoding.row(arch, op)?.name)))
     })
 }
 
 /// Mnemonic and length in words of the instruction that `words` begin with.
-pub fn identify(words: &[u32]) -> Result<(&'static str, usize), Cause> {
-    let insn = decode(words, Level::BASE)?;
+pub fn identify(arch: Arch, words: &[u32]) -> Result<(&'static str, usize), Cause> {
+    let insn = decode(words, arch, Level::BASE)?;
     Ok((insn.row.name, insn.len_words as usize))
 }
 
 /// The first two words of an instruction that [`implemented`] names, with the bits of `operands` where its operands are; of a
 /// short one the second word is what follows it. `None` for names and numbers that no encoding has.
-pub fn assemble(encoding: &str, op: u32, operands: u64) -> Option<[u32; 2]> {
+pub fn assemble(arch: Arch, encoding: &str, op: u32, operands: u64) -> Option<[u32; 2]> {
     let encoding = ENCODINGS.into_iter().find(|candidate| candidate.name() == encoding)?;
-    encoding.row(op as usize)?;
+    encoding.row(arch, op as usize)?;
     let Fixed { prefix, mask, op_shift } = encoding.fixed();
     Some([operands as u32 & !mask | prefix | op << op_shift, (operands >> 32) as u32])
 }
 
-/// Every instruction of the gfx942, implemented or not: encoding, opcode, mnemonic, tab-separated, after one line of headings.
-static OPCODES: &str = include_str!("../../tests/data/opcodes_gfx942.tsv");
-
-/// Its mnemonics by encoding and opcode.
-static MNEMONICS: LazyLock<BTreeMap<(&str, usize), &str>> = LazyLock::new(|| {
-    let row = |line: &'static str| {
-        let mut columns = line.split('\t');
-        let (encoding, op, mnemonic) = (columns.next()?, columns.next()?, columns.next()?);
-        Some(((encoding, usize::from_str_radix(op.strip_prefix("0x")?, 16).ok()?), mnemonic))
-    };
-    OPCODES.lines().skip(1).filter_map(row).collect()
-});
-
-/// The mnemonic of an encoding that exists.
-fn mnemonic(encoding: &'static str, op: usize) -> Option<&'static str> {
-    MNEMONICS.get(&(encoding, op)).copied()
+/// The fault of words that are no instruction.
+fn no_instruction(code: u64) -> Cause {
+    Cause::Unknown { word: code, mnemonic: None }
 }
 
-fn unknown(encoding: Option<&'static str>, op: usize, code: u64) -> Cause {
-    Cause::Unknown { word: code, mnemonic: encoding.and_then(|encoding| mnemonic(encoding, op)) }
-}
-
-/// Decodes the instruction that `words` begin with, to be executed on `level`.
-pub(crate) fn decode(words: &[u32], level: Level) -> Result<Insn, Cause> {
+/// Decodes the instruction of `arch` that `words` begin with, to be executed on `level`.
+pub(crate) fn decode(words: &[u32], arch: Arch, level: Level) -> Result<Insn, Cause> {
     let word = *words.first().ok_or(Cause::BadPc)?;
     let second = words.get(1).copied();
     let short = u64::from(word);
@@ -351,19 +380,27 @@ pub(crate) fn decode(words: &[u32], level: Level) -> Result<Insn, Cause> {
                 0 => (Encoding::Flat, Flat(code).op(), 2, false),
                 1 => (Encoding::Scratch, Flat(code).op(), 2, false),
                 2 => (Encoding::Global, Flat(code).op(), 2, false),
-                _ => return Err(unknown(None, 0, code)),
+                _ => return Err(no_instruction(code)),
             },
             0b111000 => (Encoding::Mubuf, Mubuf(code).op(), 2, false),
-            0b111010 => return Err(unknown(Some("MTBUF"), Mubuf::mtbuf_op(code), code)),
-            _ => return Err(unknown(None, 0, code)),
+            _ => return Err(no_instruction(code)),
         }
+    };
+    let code = match (arch, encoding) {
+        (Arch::Gfx90a, Encoding::Flat | Encoding::Global | Encoding::Scratch) => {
+            Flat(code).from_gfx90a().ok_or(no_instruction(code))?.0
+        }
+        _ => code,
     };
     let total = len_words + u32::from(literal);
     let code = if len_words == 2 { code } else { short };
     if words.len() < total as usize {
         return Err(Cause::BadPc);
     }
-    let Some(row) = encoding.row(op) else { return Err(unknown(Some(encoding.name()), op, code)) };
+    let Some(row) = encoding.row(arch, op) else {
+        let elsewhere = encoding.row(arch.other(), op);
+        return Err(Cause::Unknown { word: code, mnemonic: elsewhere.map(|row| row.name) });
+    };
     let valu = match encoding {
         Encoding::Vop1 => Vop1(code).into(),
         Encoding::Vop2 => Vop2(code).into(),

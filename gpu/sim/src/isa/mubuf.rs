@@ -37,7 +37,9 @@ rows! {
         0x24 buffer_load_short_d16 = load_part::<Buffer, u16>(set_low);
         0x25 buffer_load_short_d16_hi = load_part::<Buffer, u16>(set_high);
         0x28 buffer_wbl2 = memory_fence();
-        0x29 buffer_inv = memory_fence();
+        0x29 buffer_inv = memory_fence() [buffer_invl2];
+        0x3e buffer_wbinvl1 gfx90a = memory_fence();
+        0x3f buffer_wbinvl1_vol gfx90a = memory_fence();
         0x40 buffer_atomic_swap = atomic::<Buffer, u32>(swap);
         0x41 buffer_atomic_cmpswap = atomic2::<Buffer, u32>(compare_swap);
         0x42 buffer_atomic_add = atomic::<Buffer, u32>(u32::wrapping_add);

@@ -70,7 +70,7 @@ rows! {
         0x33 v_frexp_exp_i32_f32 = v1(frexp_exponent32);
         0x34 v_frexp_mant_f32 = v1(frexp_mantissa32);
         0x35 v_clrexcp e32 = nothing();
-        0x38 v_mov_b64 = v1(|a: u64| a);
+        0x38 v_mov_b64 gfx942 = v1(|a: u64| a);
         0x39 v_cvt_f16_u16 = v1(|a: u16| F16::from_f32(f32::from(a)));
         0x3a v_cvt_f16_i16 = v1(|a: i16| F16::from_f32(f32::from(a)));
         0x3b v_cvt_u16_f16 = v1(|a: F16| a.to_f32() as u16);
@@ -96,9 +96,9 @@ rows! {
         0x4f v_sat_pk_u8_i16 = v1(|a: u32| saturate_u8(a as u16) | saturate_u8((a >> 16) as u16) << 8);
         0x51 v_swap_b32 e32 = swap();
         0x52 v_accvgpr_mov_b32 e32 = acc_move();
-        0x54 v_cvt_f32_fp8 = v1(|a: u32| FP8.decode(a as u8));
-        0x55 v_cvt_f32_bf8 = v1(|a: u32| BF8.decode(a as u8));
-        0x56 v_cvt_pk_f32_fp8 = v1(|a: u32| f32_pair(FP8.decode(a as u8), FP8.decode((a >> 8) as u8)));
-        0x57 v_cvt_pk_f32_bf8 = v1(|a: u32| f32_pair(BF8.decode(a as u8), BF8.decode((a >> 8) as u8)));
+        0x54 v_cvt_f32_fp8 gfx942 = v1(|a: u32| FP8.decode(a as u8));
+        0x55 v_cvt_f32_bf8 gfx942 = v1(|a: u32| BF8.decode(a as u8));
+        0x56 v_cvt_pk_f32_fp8 gfx942 = v1(|a: u32| f32_pair(FP8.decode(a as u8), FP8.decode((a >> 8) as u8)));
+        0x57 v_cvt_pk_f32_bf8 gfx942 = v1(|a: u32| f32_pair(BF8.decode(a as u8), BF8.decode((a >> 8) as u8)));
     }
 }

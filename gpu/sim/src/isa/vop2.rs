@@ -3,7 +3,7 @@
 use crate::isa::rows;
 use crate::sem::bits::{add_carry, dot_signed, i24, mul_hi_i24, mul_hi_u24, sub_borrow, u24};
 use crate::sem::dot::{accumulate_i32, dot2_f16};
-use crate::sem::float::{exact_product_to_odd, fma64, ldexp16, max, min};
+use crate::sem::float::{exact_product_to_odd, fma64, ldexp16, mad32, max, min};
 use crate::sem::half::F16;
 use crate::shape::fused::{fma_literal, fmac};
 use crate::shape::half::{half2, pk_half_accumulate};
@@ -34,8 +34,11 @@ rows! {
         0x13 v_and_b32 = v2(|a: u32, b: u32| a & b);
         0x14 v_or_b32 = v2(|a: u32, b: u32| a | b);
         0x15 v_xor_b32 = v2(|a: u32, b: u32| a ^ b);
-        0x17 v_fmamk_f32 e32 = fma_literal(|a, b, k| [a, k, b]);
-        0x18 v_fmaak_f32 e32 = fma_literal(|a, b, k| [a, b, k]);
+        0x16 v_mac_f32 gfx90a = accumulate(mad32);
+        0x17 v_madmk_f32 e32 gfx90a = with_literal(|a: f32, b, k| mad32(a, k, b));
+        0x18 v_madak_f32 e32 gfx90a = with_literal(mad32);
+        0x17 v_fmamk_f32 e32 gfx942 = fma_literal(|a, b, k| [a, k, b]);
+        0x18 v_fmaak_f32 e32 gfx942 = fma_literal(|a, b, k| [a, b, k]);
         0x19 v_add_co_u32 = carry_out(add_carry);
         0x1a v_sub_co_u32 = carry_out(sub_borrow);
         0x1b v_subrev_co_u32 = carry_out(|a, b, borrow| sub_borrow(b, a, borrow));

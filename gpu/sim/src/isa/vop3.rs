@@ -9,7 +9,7 @@ use crate::sem::convert::{byte, pack, pack_f16_toward_zero, saturate_i16, satura
 use crate::sem::divide::{
     div_fixup16, div_fixup32, div_fixup64, div_fmas32, div_fmas64, div_scale32, div_scale64,
 };
-use crate::sem::float::{exact_product_to_odd, fma64, ldexp32, ldexp64, max, max3, med3, min, min3};
+use crate::sem::float::{exact_product_to_odd, fma64, ldexp32, ldexp64, mad32, max, max3, med3, min, min3};
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
 use crate::sem::preop::trig_preop64;
@@ -21,6 +21,10 @@ use crate::shape::vector::{accumulate, v2, v2_clamp, v2_lane, v3, v3_clamp, v3_f
 rows! {
     /// VOP3's own.
     VOP3 [1024] {
+        0x1c0 v_mad_legacy_f32 gfx90a = v3(|a: f32, b: f32, c: f32| {
+            if a == 0.0 || b == 0.0 { mad32(0.0, 0.0, c) } else { mad32(a, b, c) }
+        });
+        0x1c1 v_mad_f32 gfx90a = v3(mad32);
         0x1c2 v_mad_i32_i24 = v3_clamp(
             |a: u32, b: u32, c: i32| i24(a).wrapping_mul(i24(b)).wrapping_add(c),
             |a: u32, b: u32, c: i32| i64::from(i24(a)).wrapping_mul(i64::from(i24(b))).wrapping_add(i64::from(c))
@@ -99,7 +103,7 @@ rows! {
             |a: i16, b: i16, c: i16| saturate_i16((i32::from(a) * i32::from(b)).saturating_add(i32::from(c))) as i16);
         0x206 v_fma_f16 = half3(exact_product_to_odd);
         0x207 v_div_fixup_f16 = v3(div_fixup16);
-        0x208 v_lshl_add_u64 = v3(|a: u64, b: u32, c: u64| (a << (b & 7)).wrapping_add(c));
+        0x208 v_lshl_add_u64 gfx942 = v3(|a: u64, b: u32, c: u64| (a << (b & 7)).wrapping_add(c));
         0x280 v_add_f64 = v2(|a: f64, b: f64| a + b);
         0x281 v_mul_f64 = v2(|a: f64, b: f64| a * b);
         0x282 v_min_f64 = v2(min::<f64>);
@@ -136,9 +140,9 @@ rows! {
         0x29f v_sub_i16 = v2_clamp(i16::wrapping_sub, i16::saturating_sub);
         0x2a0 v_pack_b32_f16 = v2(|a: F16, b: F16| pack(a.0, b.0));
         0x2a1 v_mul_legacy_f32 = v2(|a: f32, b: f32| if a == 0.0 || b == 0.0 { 0.0 } else { a * b });
-        0x2a2 v_cvt_pk_fp8_f32 = v2(|a: f32, b: f32| u16::from_le_bytes([FP8.encode(a), FP8.encode(b)]));
-        0x2a3 v_cvt_pk_bf8_f32 = v2(|a: f32, b: f32| u16::from_le_bytes([BF8.encode(a), BF8.encode(b)]));
-        0x2a4 v_cvt_sr_fp8_f32 = v2_byte(|a: f32, b: u32| FP8.encode_stochastic(a, b));
-        0x2a5 v_cvt_sr_bf8_f32 = v2_byte(|a: f32, b: u32| BF8.encode_stochastic(a, b));
+        0x2a2 v_cvt_pk_fp8_f32 gfx942 = v2(|a: f32, b: f32| u16::from_le_bytes([FP8.encode(a), FP8.encode(b)]));
+        0x2a3 v_cvt_pk_bf8_f32 gfx942 = v2(|a: f32, b: f32| u16::from_le_bytes([BF8.encode(a), BF8.encode(b)]));
+        0x2a4 v_cvt_sr_fp8_f32 gfx942 = v2_byte(|a: f32, b: u32| FP8.encode_stochastic(a, b));
+        0x2a5 v_cvt_sr_bf8_f32 gfx942 = v2_byte(|a: f32, b: u32| BF8.encode_stochastic(a, b));
     }
 }

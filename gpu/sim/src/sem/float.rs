@@ -68,6 +68,19 @@ pub(crate) fn narrow_to_odd(value: f64) -> f32 {
     f32::from_bits(if inexact & (bits & 1 == 0) { bits.wrapping_add(adjust) } else { bits })
 }
 
+/// Zero of the same sign in place of a denormal.
+#[inline(always)]
+fn without_denormals(x: f32) -> f32 {
+    if x.abs() < f32::MIN_POSITIVE { 0f32.copysign(x) } else { x }
+}
+
+/// `a * b`, rounded, `+ c`, rounded again; denormals are zeros, whatever MODE says.
+#[inline(always)]
+pub(crate) fn mad32(a: f32, b: f32, c: f32) -> f32 {
+    let product = without_denormals(a) * without_denormals(b);
+    without_denormals(without_denormals(product) + without_denormals(c))
+}
+
 /// `a * b + c`, rounded once.
 #[inline(always)]
 pub(crate) fn fma64(a: f64, b: f64, c: f64) -> f64 {

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use hipr_sim::Arch;
 use hipr_sim::fault::Fault;
 use hipr_sim::lds::{Lds, Scratch};
 use hipr_sim::mem::{Block, Space};
@@ -30,6 +31,7 @@ pub(crate) struct Bench {
     pub(crate) space: Space,
     pub(crate) lds: Lds,
     pub(crate) scratch: Scratch,
+    pub(crate) arch: Arch,
 }
 
 impl Default for Bench {
@@ -40,6 +42,7 @@ impl Default for Bench {
             space: Space::of_block(block),
             lds: Lds::new(4096),
             scratch: Scratch::new(256),
+            arch: Arch::default(),
         }
     }
 }
@@ -53,7 +56,8 @@ impl Bench {
     /// Runs at most `budget` instructions of `words` and an `s_endpgm`.
     pub(crate) fn try_run_for(&mut self, words: &[u32], budget: u64) -> Result<Stop, Fault> {
         let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
-        let program = Program::new(&code, CODE, Level::chosen().expect("a level of this processor"));
+        let level = Level::chosen().expect("a level of this processor");
+        let program = Program::new(&code, CODE, self.arch, level);
         self.wave.pc = CODE;
         let mut machine = Machine {
             space: &self.space,

@@ -3,11 +3,11 @@
 use std::sync::LazyLock;
 
 use hipr_sim::fault::Cause;
-use hipr_sim::isa;
+use hipr_sim::{Arch, isa};
 
 /// Encoding, opcode and mnemonic of every instruction that the emulator has.
 pub(super) static INSTRUCTIONS: LazyLock<Vec<(&str, u32, &str)>> =
-    LazyLock::new(|| isa::implemented().collect());
+    LazyLock::new(|| isa::implemented(Arch::default()).collect());
 
 /// The longest instruction: two words and a literal.
 const INSTRUCTION_WORDS_MAX: usize = 3;
@@ -20,7 +20,7 @@ pub fn isa_decode(data: &[u8]) {
     let words: Vec<u32> = words.take(WORDS_MAX).collect();
     let mut at = 0;
     while let Some(rest) = words.get(at..).filter(|rest| !rest.is_empty()) {
-        at += decode(rest);
+        at += Arch::ALL.map(|arch| decode(arch, rest)).into_iter().max().unwrap_or(1);
     }
     for [index, low, high] in words.as_chunks::<3>().0 {
         assembled(*index, u64::from(*low) | u64::from(*high) << 32);
@@ -28,16 +28,20 @@ pub fn isa_decode(data: &[u8]) {
 }
 
 /// How many words to go on by.
-fn decode(words: &[u32]) -> usize {
-    match isa::identify(words) {
+fn decode(arch: Arch, words: &[u32]) -> usize {
+    match isa::identify(arch, words) {
         Ok((name, len)) => {
             assert!((1..=INSTRUCTION_WORDS_MAX.min(words.len())).contains(&len), "{name}: {len} words");
-            assert_eq!(isa::identify(&words[..len]), Ok((name, len)), "alone");
+            assert_eq!(isa::identify(arch, &words[..len]), Ok((name, len)), "alone");
             let mut other = words[..len].to_vec();
             other.extend([!0; INSTRUCTION_WORDS_MAX]);
-            assert_eq!(isa::identify(&other), Ok((name, len)), "before something else");
+            assert_eq!(isa::identify(arch, &other), Ok((name, len)), "before something else");
             for short in 0..len {
-                assert_eq!(isa::identify(&words[..short]), Err(Cause::BadPc), "{short} words of {name}");
+                assert_eq!(
+                    isa::identify(arch, &words[..short]),
+                    Err(Cause::BadPc),
+                    "{short} words of {name}"
+                );
             }
             len
         }
@@ -50,7 +54,8 @@ fn decode(words: &[u32]) -> usize {
 
 fn assembled(index: u32, operands: u64) {
     let (encoding, op, name) = INSTRUCTIONS[index as usize % INSTRUCTIONS.len()];
-    let [first, second] = isa::assemble(encoding, op, operands).expect("an instruction of the table");
-    let decoded = isa::identify(&[first, second, 0]);
+    let [first, second] =
+        isa::assemble(Arch::default(), encoding, op, operands).expect("an instruction of the table");
+    let decoded = isa::identify(Arch::default(), &[first, second, 0]);
     assert!(matches!(decoded, Ok((found, _)) if found == name), "{encoding} {name}: {decoded:?}");
 }

@@ -10,7 +10,7 @@ use hipr_sim::mem::{Block, Space};
 use hipr_sim::simd::Level;
 use hipr_sim::step::{Machine, Program, Stop, run};
 use hipr_sim::wave::{EXEC, LANES, M0, Mode, Wave};
-use hipr_sim::{Args, Launch, MemoryKind, Param, Region, isa};
+use hipr_sim::{Arch, Args, Launch, MemoryKind, Param, Region, isa};
 
 use super::device::{Client, INSTRUCTIONS_MAX};
 use super::isa::INSTRUCTIONS;
@@ -59,9 +59,10 @@ fn any_u32(choices: &mut Choices<'_>) -> u32 {
 fn instruction(choices: &mut Choices<'_>) -> Vec<u32> {
     let (encoding, op, _) = INSTRUCTIONS[choices.index(INSTRUCTIONS.len())];
     let operands = u64::from(any_u32(choices)) | u64::from(any_u32(choices)) << 32;
-    let [first, second] = isa::assemble(encoding, op, operands).expect("an instruction of the table");
+    let [first, second] =
+        isa::assemble(Arch::default(), encoding, op, operands).expect("an instruction of the table");
     let mut words = vec![first, second, 0];
-    let (_, len) = isa::identify(&words).expect("an instruction of the table");
+    let (_, len) = isa::identify(Arch::default(), &words).expect("an instruction of the table");
     if len == 3 {
         words[2] = any_u32(choices);
     }
@@ -74,7 +75,7 @@ fn control(choices: &mut Choices<'_>) -> Option<u32> {
     let all: Vec<_> = INSTRUCTIONS.iter().filter(|(encoding, _, _)| *encoding == "SOPP").collect();
     let (encoding, op, _) = choices.pick(&all)?;
     let constant = choices.between(0, 31) as i16 - 16;
-    Some(isa::assemble(encoding, *op, u64::from(constant as u16))?[0])
+    Some(isa::assemble(Arch::default(), encoding, *op, u64::from(constant as u16))?[0])
 }
 
 /// Something for a register: addresses of memory, sizes, lane numbers, floats of both widths, rubbish.
@@ -115,7 +116,8 @@ fn wave(choices: &mut Choices<'_>) {
 
     let words = program(choices);
     let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
-    let program = Program::new(&code, CODE, Level::chosen().expect("a level of this processor"));
+    let level = Level::chosen().expect("a level of this processor");
+    let program = Program::new(&code, CODE, Arch::default(), level);
     let space = Space::of_block(Block::new(MEMORY, MEMORY_BYTES.into()).expect("16 KiB of host memory"));
     let (mut lds, mut scratch) = (Lds::new(lds_bytes), Scratch::new(scratch_bytes));
     let clock_start = Instant::now();

@@ -1,13 +1,16 @@
 //! Untyped buffers: memory behind a resource that says where it begins and how much there is.
 
+use super::flat::out_of_scratch;
 use super::window::Window;
 use super::{ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register};
+use crate::aperture::PRIVATE_BUFFER;
 use crate::enc::mubuf::Mubuf;
 use crate::fault::Cause;
+use crate::lds::Scratch;
 use crate::shape::operand::scalar32;
 use crate::shape::scalar::unimplemented;
 use crate::step::{Insn, Machine};
-use crate::wave::{Row, Wave};
+use crate::wave::{LANES, Row, Wave};
 
 /// A buffer resource in four scalar registers.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +46,12 @@ impl Resource {
     fn adds_lane(self) -> bool {
         self.0[3] >> 23 & 1 != 0
     }
+
+    /// Where in a lane's scratch the buffer begins, if it is scratch. Its scalar offsets count the bytes of all lanes.
+    fn in_scratch(self, scalar: u64) -> Option<u32> {
+        let offset = self.base().checked_sub(PRIVATE_BUFFER)?;
+        Some(((offset + scalar) / LANES as u64) as u32)
+    }
 }
 
 /// MUBUF.
@@ -61,6 +70,8 @@ pub(crate) struct BufferMemory<'a> {
     index_end: u64,
     /// Places from here on are outside.
     end: u64,
+    /// Where places are, if not in device memory.
+    scratch: Option<&'a mut Scratch>,
 }
 
 /// A place outside of every buffer.
@@ -76,7 +87,7 @@ impl BufferMemory<'_> {
     /// Where all lanes' accesses begin, if they follow each other in steps of `stride` bytes and are all inside.
     #[inline(always)]
     fn consecutive(&self, stride: u32) -> Option<u64> {
-        if self.stride != 0 {
+        if self.stride != 0 || self.scratch.is_some() {
             return None;
         }
         let offsets = Linear { low: self.offset, high: &ZERO, base: 0 };
@@ -96,13 +107,27 @@ impl Family for Buffer {
     ) -> Result<BufferMemory<'a>, Cause> {
         let code = Mubuf(insn.code);
         let resource = Resource::at(wave, code.srsrc() * 4);
-        if code.lds() != 0 || resource.adds_lane() {
+        if code.lds() != 0 {
             return Err(unimplemented(insn));
         }
         let (has_index, has_offset) = (code.idxen() != 0, code.offen() != 0);
         let index = if has_index { wave.row(code.vaddr()) } else { &ZERO };
         let offset = if has_offset { wave.row(code.vaddr() + usize::from(has_index)) } else { &ZERO };
         let scalar = u64::from(scalar32(wave, code.soffset(), insn.literal));
+        if resource.adds_lane() {
+            let first = resource.in_scratch(scalar).ok_or_else(|| unimplemented(insn))?;
+            return Ok(BufferMemory {
+                window: Window::new(machine.space),
+                base: 0,
+                offset,
+                constant: (code.offset() as u32).wrapping_add(first),
+                index: &ZERO,
+                stride: 0,
+                index_end: OUTSIDE,
+                end: OUTSIDE,
+                scratch: Some(machine.scratch),
+            });
+        }
         // Without an index, or without records, the limit counts bytes, and the scalar offset takes part.
         let structured = has_index && resource.stride() != 0;
         let (index_end, end) = if structured {
@@ -119,6 +144,7 @@ impl Family for Buffer {
             stride: if structured { resource.stride() } else { 0 },
             index_end,
             end,
+            scratch: None,
         })
     }
 
@@ -146,11 +172,20 @@ impl Memory for BufferMemory<'_> {
 
     #[inline(always)]
     fn peek<U: Unit>(&self, place: u64) -> Option<U> {
-        if self.available(place) < U::BYTES { None } else { self.window.peek(self.base.wrapping_add(place)) }
+        if self.available(place) < U::BYTES || self.scratch.is_some() {
+            None
+        } else {
+            self.window.peek(self.base.wrapping_add(place))
+        }
     }
 
     #[inline(always)]
     fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
+        if let Some(scratch) = &self.scratch {
+            let addr = place as u32;
+            return U::load_scratch(scratch, lane, addr)
+                .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, false));
+        }
         let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
         if len_bytes >= U::BYTES {
             self.window.load(lane, addr)
@@ -161,6 +196,12 @@ impl Memory for BufferMemory<'_> {
 
     #[inline(always)]
     fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
+        if let Some(scratch) = &mut self.scratch {
+            let addr = place as u32;
+            return value
+                .store_scratch(scratch, lane, addr)
+                .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, true));
+        }
         let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
         if len_bytes >= U::BYTES {
             self.window.store(lane, addr, value)
@@ -171,6 +212,11 @@ impl Memory for BufferMemory<'_> {
 
     #[inline(always)]
     fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        if self.scratch.is_some() {
+            let old = self.load(lane, place)?;
+            self.store(lane, place, f(old))?;
+            return Ok(old);
+        }
         if self.available(place) < B::BYTES {
             return Ok(B::ZERO);
         }

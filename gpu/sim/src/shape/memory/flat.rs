@@ -29,7 +29,7 @@ fn operands(wave: &Wave, insn: &Insn) -> Operands {
 
 /// The fault of an access beyond the lane's scratch.
 #[cold]
-fn out_of_scratch(lane: usize, addr: u32, len_bytes: u64, write: bool) -> Cause {
+pub(super) fn out_of_scratch(lane: usize, addr: u32, len_bytes: u64, write: bool) -> Cause {
     illegal(lane, BadAddress { addr: PRIVATE_BASE | u64::from(addr), len_bytes }, write)
 }
 
