@@ -34,6 +34,8 @@ pub enum Cause {
         /// The address.
         addr: u64,
     },
+    /// `ds_gws_*`: the queue has no part in global wave sync.
+    NoGlobalWaveSync(&'static str),
     /// `s_trap`: 2 is an abort.
     Trap(u8),
     /// The launch executed as many instructions as it may
@@ -59,6 +61,9 @@ impl fmt::Display for Cause {
                 }
             }
             Self::MisalignedAtomic { lane, addr } => write!(f, "misaligned atomic at {addr:#x}, lane {lane}"),
+            Self::NoGlobalWaveSync(mnemonic) => {
+                write!(f, "{mnemonic}, but the queue has no global wave sync")
+            }
             Self::Trap(id) => write!(f, "trap {id}"),
             Self::TimeOut(timeout) => write!(f, "stopped after {timeout:?}"),
             Self::InstructionLimit(limit) => write!(f, "stopped after {limit} instructions"),

@@ -253,7 +253,9 @@ impl GridJob {
     fn report(&self, fault: Fault) -> HipError {
         let error = match fault.cause {
             Cause::IllegalAddress { .. } | Cause::MisalignedAtomic { .. } => HipError::ILLEGAL_ADDRESS,
-            Cause::Unknown { .. } | Cause::BadPc | Cause::Trap(_) => HipError::LAUNCH_FAILURE,
+            Cause::Unknown { .. } | Cause::BadPc | Cause::Trap(_) | Cause::NoGlobalWaveSync(_) => {
+                HipError::LAUNCH_FAILURE
+            }
             Cause::InstructionLimit(_) | Cause::TimeOut(_) => HipError::LAUNCH_TIME_OUT,
         };
         let name = Arc::clone(&self.setup.function.name);

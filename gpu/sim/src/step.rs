@@ -66,6 +66,14 @@ pub(crate) struct Insn {
     pub(crate) valu: Valu,
 }
 
+impl Insn {
+    /// Whether it is one for lanes: computes, or accesses memory or LDS.
+    fn is_vector(&self) -> bool {
+        let word = self.code as u32;
+        word >> 31 == 0 || matches!(word >> 26, 0b110100 | 0b110110 | 0b110111 | 0b111000 | 0b111010)
+    }
+}
+
 const PAGE_WORDS: usize = 256;
 type Page = [OnceLock<Insn>; PAGE_WORDS];
 
@@ -140,6 +148,7 @@ impl std::fmt::Debug for Program {
 /// Runs `wave` from its program counter on, for at most `budget` instructions, and takes those that it executed off `budget`.
 pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Result<Stop, Fault> {
     let program = machine.program;
+    let skipping = wave.mode.vector_skip();
     let mut left = *budget;
     let stop = loop {
         if left == 0 {
@@ -152,6 +161,10 @@ pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Resu
             Err(cause) => return Err(Fault { cause, pc, mnemonic: None, kernel: None }),
         };
         let next = pc.wrapping_add(u64::from(insn.len_words) * 4);
+        if skipping && wave.mode.vector_skip() && insn.is_vector() {
+            wave.pc = next;
+            continue;
+        }
         match insn.exec.call(wave, machine, insn) {
             Ok(Flow::Next) => wave.pc = next,
             Ok(Flow::Jump(target)) => wave.pc = target,

@@ -27,6 +27,8 @@ impl Mode {
     /// Round to nearest even, denormals kept everywhere, DX10 clamp, IEEE: what compilers ask for.
     pub const DEFAULT: Self = Self(0x3f0);
     const GPR_INDEX: u32 = 1 << 27;
+    /// The bit of [`Self::vector_skip`], which `s_setreg` leaves alone.
+    pub(crate) const VECTOR_SKIP: u32 = 1 << 28;
 
     /// The mode that bits 19:12, 21 and 23 of a kernel descriptor's rsrc1 ask for.
     pub fn from_rsrc1(rsrc1: u32) -> Self {
@@ -73,6 +75,17 @@ impl Mode {
     #[inline(always)]
     pub fn gpr_index(self) -> bool {
         self.0 & Self::GPR_INDEX != 0
+    }
+
+    /// Whether vector instructions are skipped (`s_setvskip`).
+    #[inline(always)]
+    pub fn vector_skip(self) -> bool {
+        self.0 & Self::VECTOR_SKIP != 0
+    }
+
+    /// Turns the skipping of vector instructions on or off.
+    pub fn set_vector_skip(&mut self, on: bool) {
+        self.0 = self.0 & !Self::VECTOR_SKIP | if on { Self::VECTOR_SKIP } else { 0 };
     }
 
     /// Turns the shifting of vector register numbers on or off.

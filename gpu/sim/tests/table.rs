@@ -2,7 +2,7 @@
 
 mod bench;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use bench::Random;
 use hipr_sim::Arch;
@@ -35,6 +35,15 @@ fn every_row_is_an_instruction_of_that_number_and_name() {
         for (encoding, op, name) in implemented(arch) {
             assert_eq!(list.get(&(encoding, op)), Some(&name), "{arch} {encoding} {op:#x}");
         }
+    }
+}
+
+#[test]
+fn every_instruction_has_a_row() {
+    for arch in Arch::ALL {
+        let rows: HashSet<_> = implemented(arch).map(|(encoding, op, _)| (encoding, op)).collect();
+        let missing: BTreeSet<_> = list(arch).into_iter().filter(|(key, _)| !rows.contains(key)).collect();
+        assert!(missing.is_empty(), "{arch}: {missing:x?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Untyped buffer encoding.
+//! Buffer encodings.
 
 use super::fields;
 
@@ -20,10 +20,20 @@ fields! {
         soffset 63:56 "scalar offset operand";
     }
 }
+fields! {
+    /// Typed buffer loads and stores. What is not here lies where it does in MUBUF.
+    Mtbuf {
+        op 18:15 "opcode";
+        dfmt 22:19 "data format";
+        nfmt 25:23 "number format";
+        sc1 53:53 "cache scope";
+        nt 54:54 "cache hint";
+    }
+}
 
-impl Mubuf {
-    /// The opcode of a typed buffer instruction, whose layout differs.
-    pub(crate) const fn mtbuf_op(code: u64) -> usize {
-        super::bits(code, 18, 15) as usize
+impl Mtbuf {
+    /// The bits in which MUBUF has something else than the opcode: 0 there, the operands can be read as MUBUF's.
+    pub(crate) const fn as_mubuf(self) -> u64 {
+        self.0 & !(0b111 << 15)
     }
 }

@@ -9,7 +9,8 @@ use crate::sem::atomic::{
     swizzle_source, wrap,
 };
 use crate::shape::memory::ds::{
-    Local, count_lanes, exchange2, permute, permute_back, read_by_lane, read2, swizzle, write2,
+    Local, count_lanes, exchange2, global_wave_sync, permute, permute_back, read_by_lane, read2, swizzle,
+    write2,
 };
 use crate::shape::memory::{atomic, atomic2, load, load_part, load_words, store, store_words};
 
@@ -127,6 +128,9 @@ rows! {
         0x78 ds_read2st64_b64 = read2::<2, 512>();
         0x7c ds_add_rtn_f64 = atomic::<Local, f64>(f64::add);
         0x7e ds_condxchg32_rtn_b64 = atomic::<Local, u64>(conditional_swap);
+        0x99 ds_gws_init = global_wave_sync();
+        0x9b ds_gws_sema_br = global_wave_sync();
+        0x9d ds_gws_barrier = global_wave_sync();
         0xb6 ds_read_addtid_b32 = read_by_lane();
         0xb7 ds_pk_add_rtn_f16 gfx942 = atomic::<Local, u32>(add_f16_pair);
         0xb8 ds_pk_add_rtn_bf16 gfx942 = atomic::<Local, u32>(add_bf16_pair);

@@ -7,8 +7,8 @@ use crate::sem::atomic::{
     add_bf16_pair, add_f16_pair, compare_swap, decrement_u32, decrement_u64, increment_u32, increment_u64,
     max_f64, min_f64, set_high, set_low, sign8, sign16, swap,
 };
-use crate::shape::memory::flat::{Flat, Global, Private};
-use crate::shape::memory::{atomic, atomic2, load, load_part, load_to_lds, load_words, store, store_words};
+use crate::shape::memory::flat::{Flat, Global, Private, load_lds};
+use crate::shape::memory::{atomic, atomic2, load, load_part, load_words, store, store_words};
 
 rows! {
     /// FLAT: the address decides which memory.
@@ -94,11 +94,11 @@ rows! {
         0x23 global_load_sbyte_d16_hi = load_part::<Global, u8>(|old, a| set_high(old, sign8(a) as u16));
         0x24 global_load_short_d16 = load_part::<Global, u16>(set_low);
         0x25 global_load_short_d16_hi = load_part::<Global, u16>(set_high);
-        0x26 global_load_lds_ubyte gfx942 = load_to_lds::<Global, u8>(u32::from);
-        0x27 global_load_lds_sbyte gfx942 = load_to_lds::<Global, u8>(sign8);
-        0x28 global_load_lds_ushort gfx942 = load_to_lds::<Global, u16>(u32::from);
-        0x29 global_load_lds_sshort gfx942 = load_to_lds::<Global, u16>(sign16);
-        0x2a global_load_lds_dword gfx942 = load_to_lds::<Global, u32>(|a| a);
+        0x26 global_load_lds_ubyte gfx942 = load_lds::<Global, u8>(u32::from);
+        0x27 global_load_lds_sbyte gfx942 = load_lds::<Global, u8>(sign8);
+        0x28 global_load_lds_ushort gfx942 = load_lds::<Global, u16>(u32::from);
+        0x29 global_load_lds_sshort gfx942 = load_lds::<Global, u16>(sign16);
+        0x2a global_load_lds_dword gfx942 = load_lds::<Global, u32>(|a| a);
         0x40 global_atomic_swap = atomic::<Global, u32>(swap);
         0x41 global_atomic_cmpswap = atomic2::<Global, u32>(compare_swap);
         0x42 global_atomic_add = atomic::<Global, u32>(u32::wrapping_add);
@@ -158,10 +158,10 @@ rows! {
         0x23 scratch_load_sbyte_d16_hi = load_part::<Private, u8>(|old, a| set_high(old, sign8(a) as u16));
         0x24 scratch_load_short_d16 = load_part::<Private, u16>(set_low);
         0x25 scratch_load_short_d16_hi = load_part::<Private, u16>(set_high);
-        0x26 scratch_load_lds_ubyte gfx942 = load_to_lds::<Private, u8>(u32::from);
-        0x27 scratch_load_lds_sbyte gfx942 = load_to_lds::<Private, u8>(sign8);
-        0x28 scratch_load_lds_ushort gfx942 = load_to_lds::<Private, u16>(u32::from);
-        0x29 scratch_load_lds_sshort gfx942 = load_to_lds::<Private, u16>(sign16);
-        0x2a scratch_load_lds_dword gfx942 = load_to_lds::<Private, u32>(|a| a);
+        0x26 scratch_load_lds_ubyte gfx942 = load_lds::<Private, u8>(u32::from);
+        0x27 scratch_load_lds_sbyte gfx942 = load_lds::<Private, u8>(sign8);
+        0x28 scratch_load_lds_ushort gfx942 = load_lds::<Private, u16>(u32::from);
+        0x29 scratch_load_lds_sshort gfx942 = load_lds::<Private, u16>(sign16);
+        0x2a scratch_load_lds_dword gfx942 = load_lds::<Private, u32>(|a| a);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! VOP1, VOP2 and VOPC instructions have a VOP3 form too; its number follows from theirs, so they have one row. A row marked
 //! `e32` has none. A row marked with a GPU is that one's only; where the GPUs have two names for one instruction, the row ends
-//! with the gfx90a's in brackets.
+//! with the gfx90a's in brackets. What an instruction does where MODE wants another rounding than to nearest even follows the
+//! word `directed`.
 
 pub(crate) mod ds;
 pub(crate) mod flat;
@@ -18,7 +19,7 @@ pub(crate) mod vopc;
 use crate::Arch;
 use crate::enc::ds::Ds;
 use crate::enc::flat::Flat;
-use crate::enc::mubuf::Mubuf;
+use crate::enc::mubuf::{Mtbuf, Mubuf};
 use crate::enc::smem::Smem;
 use crate::enc::sop::{Sop1, Sop2, Sopc, Sopk, Sopp};
 use crate::enc::vop::{LITERAL, Valu, Vop1, Vop2, Vop3, Vop3p, Vopc};
@@ -122,7 +123,7 @@ macro_rules! rows {
     };
     ($(#[$doc:meta])* $table:ident [$n:literal] $kind:ident {
         $($op:literal $name:ident $($mark:ident)* = $shape:ident $(::<$($t:tt),*>)? ($($argument:expr),* $(,)?)
-          $([$alias:ident])?;)*
+          $(directed $directed:ident ($($directed_argument:expr),* $(,)?))? $([$alias:ident])?;)*
     }) => {
         $(#[$doc])*
         pub(crate) static $table: $crate::isa::Table<$n> = {
@@ -140,6 +141,12 @@ macro_rules! rows {
                                 machine: &mut $crate::step::Machine<'_>,
                                 insn: &$crate::step::Insn,
                             ) -> $crate::step::Outcome {
+                                $(
+                                    if $crate::shape::rounding::is_directed(wave) {
+                                        return $crate::isa::IntoOutcome::into_outcome(
+                                            $directed(wave, machine, insn $(, $directed_argument)*));
+                                    }
+                                )?
                                 $crate::isa::IntoOutcome::into_outcome(
                                     $shape $(::<$($t),*>)? (wave, machine, insn $(, $argument)*))
                             }
@@ -182,6 +189,7 @@ enum Encoding {
     Global,
     Scratch,
     Mubuf,
+    Mtbuf,
 }
 
 impl Encoding {
@@ -204,6 +212,7 @@ impl Encoding {
             Self::Global => "GLOBAL",
             Self::Scratch => "SCRATCH",
             Self::Mubuf => "MUBUF",
+            Self::Mtbuf => "MTBUF",
         }
     }
 
@@ -225,6 +234,7 @@ impl Encoding {
             Self::Global => &flat::GLOBAL,
             Self::Scratch => &flat::SCRATCH,
             Self::Mubuf => &mubuf::MUBUF,
+            Self::Mtbuf => &mubuf::MTBUF,
         }
     }
 
@@ -270,6 +280,7 @@ impl Encoding {
             Self::Scratch => (0xdc00_4000, 0xfdfc_c000, 18),
             Self::Global => (0xdc00_8000, 0xfdfc_c000, 18),
             Self::Mubuf => (0xe000_0000, 0xfdfc_0000, 18),
+            Self::Mtbuf => (0xe800_0000, 0xfc07_8000, 15),
         };
         Fixed { prefix, mask, op_shift }
     }
@@ -279,7 +290,7 @@ const VOP3_OF_VOP2: usize = 0x100;
 const VOP3_OF_VOP1: usize = 0x140;
 const VOP3_OWN: usize = 0x1c0;
 
-const ENCODINGS: [Encoding; 16] = [
+const ENCODINGS: [Encoding; 17] = [
     Encoding::Sop1,
     Encoding::Sop2,
     Encoding::Sopc,
@@ -296,6 +307,7 @@ const ENCODINGS: [Encoding; 16] = [
     Encoding::Global,
     Encoding::Scratch,
     Encoding::Mubuf,
+    Encoding::Mtbuf,
 ];
 
 /// Every instruction that is implemented: encoding, opcode, mnemonic. Encodings and instructions are named as LLVM names them.
@@ -383,6 +395,7 @@ pub(crate) fn decode(words: &[u32], arch: Arch, level: Level) -> Result<Insn, Ca
                 _ => return Err(no_instruction(code)),
             },
             0b111000 => (Encoding::Mubuf, Mubuf(code).op(), 2, false),
+            0b111010 => (Encoding::Mtbuf, Mtbuf(code).op(), 2, false),
             _ => return Err(no_instruction(code)),
         }
     };
@@ -390,6 +403,7 @@ pub(crate) fn decode(words: &[u32], arch: Arch, level: Level) -> Result<Insn, Ca
         (Arch::Gfx90a, Encoding::Flat | Encoding::Global | Encoding::Scratch) => {
             Flat(code).from_gfx90a().ok_or(no_instruction(code))?.0
         }
+        (_, Encoding::Mtbuf) => Mtbuf(code).as_mubuf(),
         _ => code,
     };
     let total = len_words + u32::from(literal);

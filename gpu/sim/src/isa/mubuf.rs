@@ -1,4 +1,4 @@
-//! Untyped buffers.
+//! Buffers.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor};
 
@@ -7,18 +7,35 @@ use crate::sem::atomic::{
     add_f16_pair, compare_swap, decrement_u32, decrement_u64, increment_u32, increment_u64, max_f64, min_f64,
     set_high, set_low, sign8, sign16, swap,
 };
-use crate::shape::memory::buffer::Buffer;
-use crate::shape::memory::{atomic, atomic2, load, load_part, load_words, store, store_words};
+use crate::shape::memory::buffer::{Buffer, load_unit, load_word};
+use crate::shape::memory::format::{By, In, load_format, store_format};
+use crate::shape::memory::{atomic, atomic2, load_part, load_words, store, store_words};
 use crate::shape::scalar::memory_fence;
 
 rows! {
     /// MUBUF.
     MUBUF [128] {
-        0x10 buffer_load_ubyte = load::<Buffer, u8>(u32::from);
-        0x11 buffer_load_sbyte = load::<Buffer, u8>(sign8);
-        0x12 buffer_load_ushort = load::<Buffer, u16>(u32::from);
-        0x13 buffer_load_sshort = load::<Buffer, u16>(sign16);
-        0x14 buffer_load_dword = load_words::<Buffer, 1>();
+        0x00 buffer_load_format_x = load_format::<1>(By::Resource, In::Words);
+        0x01 buffer_load_format_xy = load_format::<2>(By::Resource, In::Words);
+        0x02 buffer_load_format_xyz = load_format::<3>(By::Resource, In::Words);
+        0x03 buffer_load_format_xyzw = load_format::<4>(By::Resource, In::Words);
+        0x04 buffer_store_format_x = store_format::<1>(By::Resource, In::Words);
+        0x05 buffer_store_format_xy = store_format::<2>(By::Resource, In::Words);
+        0x06 buffer_store_format_xyz = store_format::<3>(By::Resource, In::Words);
+        0x07 buffer_store_format_xyzw = store_format::<4>(By::Resource, In::Words);
+        0x08 buffer_load_format_d16_x = load_format::<1>(By::Resource, In::Halves);
+        0x09 buffer_load_format_d16_xy = load_format::<2>(By::Resource, In::Halves);
+        0x0a buffer_load_format_d16_xyz = load_format::<3>(By::Resource, In::Halves);
+        0x0b buffer_load_format_d16_xyzw = load_format::<4>(By::Resource, In::Halves);
+        0x0c buffer_store_format_d16_x = store_format::<1>(By::Resource, In::Halves);
+        0x0d buffer_store_format_d16_xy = store_format::<2>(By::Resource, In::Halves);
+        0x0e buffer_store_format_d16_xyz = store_format::<3>(By::Resource, In::Halves);
+        0x0f buffer_store_format_d16_xyzw = store_format::<4>(By::Resource, In::Halves);
+        0x10 buffer_load_ubyte = load_unit::<u8>(u32::from);
+        0x11 buffer_load_sbyte = load_unit::<u8>(sign8);
+        0x12 buffer_load_ushort = load_unit::<u16>(u32::from);
+        0x13 buffer_load_sshort = load_unit::<u16>(sign16);
+        0x14 buffer_load_dword = load_word();
         0x15 buffer_load_dwordx2 = load_words::<Buffer, 2>();
         0x16 buffer_load_dwordx3 = load_words::<Buffer, 3>();
         0x17 buffer_load_dwordx4 = load_words::<Buffer, 4>();
@@ -36,6 +53,8 @@ rows! {
         0x23 buffer_load_sbyte_d16_hi = load_part::<Buffer, u8>(|old, a| set_high(old, sign8(a) as u16));
         0x24 buffer_load_short_d16 = load_part::<Buffer, u16>(set_low);
         0x25 buffer_load_short_d16_hi = load_part::<Buffer, u16>(set_high);
+        0x26 buffer_load_format_d16_hi_x = load_format::<1>(By::Resource, In::UpperHalf);
+        0x27 buffer_store_format_d16_hi_x = store_format::<1>(By::Resource, In::UpperHalf);
         0x28 buffer_wbl2 = memory_fence();
         0x29 buffer_inv = memory_fence() [buffer_invl2];
         0x3e buffer_wbinvl1 gfx90a = memory_fence();
@@ -71,5 +90,26 @@ rows! {
         0x6a buffer_atomic_xor_x2 = atomic::<Buffer, u64>(u64::bitxor);
         0x6b buffer_atomic_inc_x2 = atomic::<Buffer, u64>(increment_u64);
         0x6c buffer_atomic_dec_x2 = atomic::<Buffer, u64>(decrement_u64);
+    }
+}
+rows! {
+    /// MTBUF.
+    MTBUF [16] {
+        0x00 tbuffer_load_format_x = load_format::<1>(By::Instruction, In::Words);
+        0x01 tbuffer_load_format_xy = load_format::<2>(By::Instruction, In::Words);
+        0x02 tbuffer_load_format_xyz = load_format::<3>(By::Instruction, In::Words);
+        0x03 tbuffer_load_format_xyzw = load_format::<4>(By::Instruction, In::Words);
+        0x04 tbuffer_store_format_x = store_format::<1>(By::Instruction, In::Words);
+        0x05 tbuffer_store_format_xy = store_format::<2>(By::Instruction, In::Words);
+        0x06 tbuffer_store_format_xyz = store_format::<3>(By::Instruction, In::Words);
+        0x07 tbuffer_store_format_xyzw = store_format::<4>(By::Instruction, In::Words);
+        0x08 tbuffer_load_format_d16_x = load_format::<1>(By::Instruction, In::Halves);
+        0x09 tbuffer_load_format_d16_xy = load_format::<2>(By::Instruction, In::Halves);
+        0x0a tbuffer_load_format_d16_xyz = load_format::<3>(By::Instruction, In::Halves);
+        0x0b tbuffer_load_format_d16_xyzw = load_format::<4>(By::Instruction, In::Halves);
+        0x0c tbuffer_store_format_d16_x = store_format::<1>(By::Instruction, In::Halves);
+        0x0d tbuffer_store_format_d16_xy = store_format::<2>(By::Instruction, In::Halves);
+        0x0e tbuffer_store_format_d16_xyz = store_format::<3>(By::Instruction, In::Halves);
+        0x0f tbuffer_store_format_d16_xyzw = store_format::<4>(By::Instruction, In::Halves);
     }
 }

@@ -3,7 +3,8 @@
 use crate::isa::rows;
 use crate::sem::atomic::{compare_swap, decrement_u32, decrement_u64, increment_u32, increment_u64};
 use crate::shape::memory::smem::{
-    clock, s_atomic, s_buffer_atomic, s_buffer_load, s_buffer_store, s_load, s_store,
+    clock, s_atomic, s_buffer_atomic, s_buffer_load, s_buffer_store, s_load, s_scratch_load, s_scratch_store,
+    s_store,
 };
 use crate::shape::scalar::{memory_fence, nothing};
 
@@ -20,6 +21,9 @@ rows! {
         0x02 s_load_dwordx4 = s_load::<4>();
         0x03 s_load_dwordx8 = s_load::<8>();
         0x04 s_load_dwordx16 = s_load::<16>();
+        0x05 s_scratch_load_dword = s_scratch_load::<1>();
+        0x06 s_scratch_load_dwordx2 = s_scratch_load::<2>();
+        0x07 s_scratch_load_dwordx4 = s_scratch_load::<4>();
         0x08 s_buffer_load_dword = s_buffer_load::<1>();
         0x09 s_buffer_load_dwordx2 = s_buffer_load::<2>();
         0x0a s_buffer_load_dwordx4 = s_buffer_load::<4>();
@@ -28,6 +32,9 @@ rows! {
         0x10 s_store_dword = s_store::<1>();
         0x11 s_store_dwordx2 = s_store::<2>();
         0x12 s_store_dwordx4 = s_store::<4>();
+        0x15 s_scratch_store_dword = s_scratch_store::<1>();
+        0x16 s_scratch_store_dwordx2 = s_scratch_store::<2>();
+        0x17 s_scratch_store_dwordx4 = s_scratch_store::<4>();
         0x18 s_buffer_store_dword = s_buffer_store::<1>();
         0x19 s_buffer_store_dwordx2 = s_buffer_store::<2>();
         0x1a s_buffer_store_dwordx4 = s_buffer_store::<4>();

@@ -6,9 +6,9 @@ use crate::sem::salu;
 use crate::shape::scalar::{
     branch, call, end_if_set, fork_by, fork_to, index_by, index_off, index_on, index_operands, join, jump,
     jump_and_link, move_from_relative, move_if_scc, move_to_relative, nothing, nothing_if_zero,
-    read_hardware, read_pc, save_exec, select, sop1, sop1_quiet, sop1_update, sop2, sop2_carry, sop2_quiet,
-    sopc, sopk_compare_i32, sopk_compare_u32, sopk_if_scc, sopk_quiet, sopk_update, sopk_update_quiet, stop,
-    trap, write_exec, write_hardware, write_hardware_literal,
+    read_hardware, read_pc, save_exec, select, skip_vector, sop1, sop1_quiet, sop1_update, sop2, sop2_carry,
+    sop2_quiet, sopc, sopk_compare_i32, sopk_compare_u32, sopk_if_scc, sopk_quiet, sopk_update,
+    sopk_update_quiet, stop, trap, write_exec, write_hardware, write_hardware_literal,
 };
 use crate::step::Stop;
 
@@ -149,6 +149,7 @@ rows! {
         0x0d s_bitcmp1_b32 = sopc(|a: u32, b: u32| a.wrapping_shr(b) & 1 == 1);
         0x0e s_bitcmp0_b64 = sopc(|a: u64, b: u32| a.wrapping_shr(b) & 1 == 0);
         0x0f s_bitcmp1_b64 = sopc(|a: u64, b: u32| a.wrapping_shr(b) & 1 == 1);
+        0x10 s_setvskip = skip_vector();
         0x11 s_set_gpr_idx_on = index_on();
         0x12 s_cmp_eq_u64 = sopc(|a: u64, b: u64| a == b);
         0x13 s_cmp_lg_u64 = sopc(|a: u64, b: u64| a != b);

@@ -9,8 +9,11 @@ use crate::sem::float::{
 };
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
+use crate::sem::rounding::{convert, of_integer};
+use crate::sem::screen::screen_partition;
 use crate::sem::transcendental::{cos32, exp2_32, log2_32, rcp32, rsq32, sin32, sqrt32};
 use crate::shape::lane::{acc_move, readfirstlane, swap};
+use crate::shape::rounding::round1;
 use crate::shape::scalar::nothing;
 use crate::shape::vector::v1;
 
@@ -22,16 +25,16 @@ rows! {
         0x02 v_readfirstlane_b32 e32 = readfirstlane();
         0x03 v_cvt_i32_f64 = v1(|a: f64| a as i32);
         0x04 v_cvt_f64_i32 = v1(|a: i32| f64::from(a));
-        0x05 v_cvt_f32_i32 = v1(|a: i32| a as f32);
-        0x06 v_cvt_f32_u32 = v1(|a: u32| a as f32);
+        0x05 v_cvt_f32_i32 = v1(|a: i32| a as f32) directed round1(|a: i32, r| of_integer::<f32>(a, r));
+        0x06 v_cvt_f32_u32 = v1(|a: u32| a as f32) directed round1(|a: u32, r| of_integer::<f32>(a, r));
         0x07 v_cvt_u32_f32 = v1(|a: f32| a as u32);
         0x08 v_cvt_i32_f32 = v1(|a: f32| a as i32);
-        0x0a v_cvt_f16_f32 = v1(F16::from_f32);
+        0x0a v_cvt_f16_f32 = v1(F16::from_f32) directed round1(|a: f32, r| convert(a, r, F16::from_f32));
         0x0b v_cvt_f32_f16 = v1(F16::to_f32);
         0x0c v_cvt_rpi_i32_f32 = v1(round_half_up);
         0x0d v_cvt_flr_i32_f32 = v1(round_down);
         0x0e v_cvt_off_f32_i4 = v1(sixteenths);
-        0x0f v_cvt_f32_f64 = v1(|a: f64| a as f32);
+        0x0f v_cvt_f32_f64 = v1(|a: f64| a as f32) directed round1(|a: f64, r| convert(a, r, |a| a as f32));
         0x10 v_cvt_f64_f32 = v1(|a: f32| f64::from(a));
         0x11 v_cvt_f32_ubyte0 = v1(|a: u32| (a & 0xff) as f32);
         0x12 v_cvt_f32_ubyte1 = v1(|a: u32| (a >> 8 & 0xff) as f32);
@@ -70,9 +73,10 @@ rows! {
         0x33 v_frexp_exp_i32_f32 = v1(frexp_exponent32);
         0x34 v_frexp_mant_f32 = v1(frexp_mantissa32);
         0x35 v_clrexcp e32 = nothing();
+        0x37 v_screen_partition_4se_b32 = v1(screen_partition);
         0x38 v_mov_b64 gfx942 = v1(|a: u64| a);
-        0x39 v_cvt_f16_u16 = v1(|a: u16| F16::from_f32(f32::from(a)));
-        0x3a v_cvt_f16_i16 = v1(|a: i16| F16::from_f32(f32::from(a)));
+        0x39 v_cvt_f16_u16 = v1(|a: u16| F16::from_f32(f32::from(a))) directed round1(|a: u16, r| of_integer::<F16>(a, r));
+        0x3a v_cvt_f16_i16 = v1(|a: i16| F16::from_f32(f32::from(a))) directed round1(|a: i16, r| of_integer::<F16>(a, r));
         0x3b v_cvt_u16_f16 = v1(|a: F16| a.to_f32() as u16);
         0x3c v_cvt_i16_f16 = v1(|a: F16| a.to_f32() as i16);
         0x3d v_rcp_f16 = v1(|a: F16| a.map(rcp32));

@@ -6,6 +6,7 @@ use crate::sem::bits::{
     msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, u24,
 };
 use crate::sem::convert::{byte, pack, pack_f16_toward_zero, saturate_i16, saturate_u16, snorm16, unorm16};
+use crate::sem::cube::{cube_face, cube_major, cube_s, cube_t};
 use crate::sem::divide::{
     div_fixup16, div_fixup32, div_fixup64, div_fmas32, div_fmas64, div_scale32, div_scale64,
 };
@@ -13,9 +14,12 @@ use crate::sem::float::{exact_product_to_odd, fma64, ldexp32, ldexp64, mad32, ma
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
 use crate::sem::preop::trig_preop64;
+use crate::sem::rounding;
 use crate::shape::fused::fma;
 use crate::shape::half::half3;
 use crate::shape::lane::{readlane, v2_byte, writelane};
+use crate::shape::quad::v3_quad;
+use crate::shape::rounding::{round2, round3, round3_vcc};
 use crate::shape::vector::{accumulate, v2, v2_clamp, v2_lane, v3, v3_clamp, v3_flag, v3_prepared, v3_vcc};
 
 rows! {
@@ -23,8 +27,10 @@ rows! {
     VOP3 [1024] {
         0x1c0 v_mad_legacy_f32 gfx90a = v3(|a: f32, b: f32, c: f32| {
             if a == 0.0 || b == 0.0 { mad32(0.0, 0.0, c) } else { mad32(a, b, c) }
+        }) directed round3(|a: f32, b: f32, c: f32, r| {
+            if a == 0.0 || b == 0.0 { rounding::mad32(0.0, 0.0, c, r) } else { rounding::mad32(a, b, c, r) }
         });
-        0x1c1 v_mad_f32 gfx90a = v3(mad32);
+        0x1c1 v_mad_f32 gfx90a = v3(mad32) directed round3(rounding::mad32);
         0x1c2 v_mad_i32_i24 = v3_clamp(
             |a: u32, b: u32, c: i32| i24(a).wrapping_mul(i24(b)).wrapping_add(c),
             |a: u32, b: u32, c: i32| i64::from(i24(a)).wrapping_mul(i64::from(i24(b))).wrapping_add(i64::from(c))
@@ -32,11 +38,15 @@ rows! {
         0x1c3 v_mad_u32_u24 = v3_clamp(
             |a: u32, b: u32, c: u32| u24(a).wrapping_mul(u24(b)).wrapping_add(c),
             |a: u32, b: u32, c: u32| (u64::from(u24(a)) * u64::from(u24(b)) + u64::from(c)).min(0xffff_ffff) as u32);
+        0x1c4 v_cubeid_f32 = v3(cube_face);
+        0x1c5 v_cubesc_f32 = v3(cube_s);
+        0x1c6 v_cubetc_f32 = v3(cube_t);
+        0x1c7 v_cubema_f32 = v3(cube_major);
         0x1c8 v_bfe_u32 = v3(bfe_u32);
         0x1c9 v_bfe_i32 = v3(bfe_i32);
         0x1ca v_bfi_b32 = v3(bfi);
-        0x1cb v_fma_f32 = fma();
-        0x1cc v_fma_f64 = v3(fma64);
+        0x1cb v_fma_f32 = fma() directed round3(rounding::fma::<f32>);
+        0x1cc v_fma_f64 = v3(fma64) directed round3(rounding::fma::<f64>);
         0x1cd v_lerp_u8 = v3(lerp_u8);
         0x1ce v_alignbit_b32 = v3(|a, b, c: u32| align(a, b, c & 31));
         0x1cf v_alignbyte_b32 = v3(|a, b, c: u32| align(a, b, (c & 3) * 8));
@@ -60,18 +70,21 @@ rows! {
         0x1df v_div_fixup_f64 = v3(div_fixup64);
         0x1e0 v_div_scale_f32 = v3_flag(div_scale32);
         0x1e1 v_div_scale_f64 = v3_flag(div_scale64);
-        0x1e2 v_div_fmas_f32 = v3_vcc(div_fmas32);
-        0x1e3 v_div_fmas_f64 = v3_vcc(div_fmas64);
+        0x1e2 v_div_fmas_f32 = v3_vcc(div_fmas32) directed round3_vcc(rounding::div_fmas::<f32>);
+        0x1e3 v_div_fmas_f64 = v3_vcc(div_fmas64) directed round3_vcc(rounding::div_fmas::<f64>);
         0x1e4 v_msad_u8 = v3(msad_u8);
         0x1e5 v_qsad_pk_u16_u8 = v3(|a, b, c| quad_sad(a, b, c, sad_u8));
         0x1e6 v_mqsad_pk_u16_u8 = v3(|a, b, c| quad_sad(a, b, c, msad_u8));
+        0x1e7 v_mqsad_u32_u8 = v3_quad(|a: u64, b: u32, c: [u32; 4]| {
+            std::array::from_fn(|index| msad_u8((a >> (index * 8)) as u32, b, c[index]))
+        });
         0x1e8 v_mad_u64_u32 = v3_flag(mad_u64_u32);
         0x1e9 v_mad_i64_i32 = v3_flag(mad_i64_i32);
-        0x1ea v_mad_legacy_f16 = v3(F16::mul_then_add);
+        0x1ea v_mad_legacy_f16 = v3(F16::mul_then_add) directed round3(rounding::mul_then_add::<F16>);
         0x1eb v_mad_legacy_u16 = v3(|a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c));
         0x1ec v_mad_legacy_i16 = v3(|a: i16, b: i16, c: i16| a.wrapping_mul(b).wrapping_add(c));
         0x1ed v_perm_b32 = v3_prepared(Permutation::new, Permutation::apply, perm);
-        0x1ee v_fma_legacy_f16 = half3(exact_product_to_odd);
+        0x1ee v_fma_legacy_f16 = half3(exact_product_to_odd) directed round3(rounding::fma::<F16>);
         0x1ef v_div_fixup_legacy_f16 = v3(div_fixup16);
         0x1f0 v_cvt_pkaccum_u8_f32 = accumulate(|a: f32, b: u32, old: u32| {
             bfi(0xff << ((b & 3) * 8), u32::from(byte(a)) << ((b & 3) * 8), old)
@@ -94,25 +107,25 @@ rows! {
         0x200 v_lshl_or_b32 = v3(|a: u32, b: u32, c: u32| a << (b & 31) | c);
         0x201 v_and_or_b32 = v3(|a: u32, b: u32, c: u32| a & b | c);
         0x202 v_or3_b32 = v3(|a: u32, b: u32, c: u32| a | b | c);
-        0x203 v_mad_f16 = v3(F16::mul_then_add);
+        0x203 v_mad_f16 = v3(F16::mul_then_add) directed round3(rounding::mul_then_add::<F16>);
         0x204 v_mad_u16 = v3_clamp(
             |a: u16, b: u16, c: u16| a.wrapping_mul(b).wrapping_add(c),
             |a: u16, b: u16, c: u16| saturate_u16((u32::from(a) * u32::from(b)).saturating_add(u32::from(c))));
         0x205 v_mad_i16 = v3_clamp(
             |a: i16, b: i16, c: i16| a.wrapping_mul(b).wrapping_add(c),
             |a: i16, b: i16, c: i16| saturate_i16((i32::from(a) * i32::from(b)).saturating_add(i32::from(c))) as i16);
-        0x206 v_fma_f16 = half3(exact_product_to_odd);
+        0x206 v_fma_f16 = half3(exact_product_to_odd) directed round3(rounding::fma::<F16>);
         0x207 v_div_fixup_f16 = v3(div_fixup16);
         0x208 v_lshl_add_u64 gfx942 = v3(|a: u64, b: u32, c: u64| (a << (b & 7)).wrapping_add(c));
-        0x280 v_add_f64 = v2(|a: f64, b: f64| a + b);
-        0x281 v_mul_f64 = v2(|a: f64, b: f64| a * b);
+        0x280 v_add_f64 = v2(|a: f64, b: f64| a + b) directed round2(rounding::add::<f64>);
+        0x281 v_mul_f64 = v2(|a: f64, b: f64| a * b) directed round2(rounding::mul::<f64>);
         0x282 v_min_f64 = v2(min::<f64>);
         0x283 v_max_f64 = v2(max::<f64>);
-        0x284 v_ldexp_f64 = v2(ldexp64);
+        0x284 v_ldexp_f64 = v2(ldexp64) directed round2(rounding::ldexp::<f64>);
         0x285 v_mul_lo_u32 = v2(u32::wrapping_mul);
         0x286 v_mul_hi_u32 = v2(mul_hi_u32);
         0x287 v_mul_hi_i32 = v2(mul_hi_i32);
-        0x288 v_ldexp_f32 = v2(ldexp32);
+        0x288 v_ldexp_f32 = v2(ldexp32) directed round2(rounding::ldexp::<f32>);
         0x289 v_readlane_b32 = readlane();
         0x28a v_writelane_b32 = writelane();
         0x28b v_bcnt_u32_b32 = v2(|a: u32, b: u32| a.count_ones().wrapping_add(b));
@@ -139,7 +152,7 @@ rows! {
         0x29e v_add_i16 = v2_clamp(i16::wrapping_add, i16::saturating_add);
         0x29f v_sub_i16 = v2_clamp(i16::wrapping_sub, i16::saturating_sub);
         0x2a0 v_pack_b32_f16 = v2(|a: F16, b: F16| pack(a.0, b.0));
-        0x2a1 v_mul_legacy_f32 = v2(|a: f32, b: f32| if a == 0.0 || b == 0.0 { 0.0 } else { a * b });
+        0x2a1 v_mul_legacy_f32 = v2(|a: f32, b: f32| if a == 0.0 || b == 0.0 { 0.0 } else { a * b }) directed round2(|a: f32, b: f32, r| if a == 0.0 || b == 0.0 { 0.0 } else { rounding::mul(a, b, r) });
         0x2a2 v_cvt_pk_fp8_f32 gfx942 = v2(|a: f32, b: f32| u16::from_le_bytes([FP8.encode(a), FP8.encode(b)]));
         0x2a3 v_cvt_pk_bf8_f32 gfx942 = v2(|a: f32, b: f32| u16::from_le_bytes([BF8.encode(a), BF8.encode(b)]));
         0x2a4 v_cvt_sr_fp8_f32 gfx942 = v2_byte(|a: f32, b: u32| FP8.encode_stochastic(a, b));

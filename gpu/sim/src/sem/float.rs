@@ -70,7 +70,7 @@ pub(crate) fn narrow_to_odd(value: f64) -> f32 {
 
 /// Zero of the same sign in place of a denormal.
 #[inline(always)]
-fn without_denormals(x: f32) -> f32 {
+pub(crate) fn without_denormals(x: f32) -> f32 {
     if x.abs() < f32::MIN_POSITIVE { 0f32.copysign(x) } else { x }
 }
 

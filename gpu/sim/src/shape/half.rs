@@ -2,7 +2,7 @@
 //! vectorizes, as all of it in one loop does not.
 
 use crate::sem::half::F16;
-use crate::shape::packed::{Half, halves_of};
+use crate::shape::packed::{Half, floats_of};
 use crate::shape::source::{previous, source};
 use crate::shape::store::{store_bits, store_f16};
 use crate::shape::vector::Kind;
@@ -54,8 +54,8 @@ pub(crate) fn half3(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl F
 /// Two sources of halves.
 #[inline(always)]
 pub(crate) fn pk_half2(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32) -> f32) {
-    let a = halves_of(wave, insn, 0);
-    let b = halves_of(wave, insn, 1);
+    let a = floats_of(wave, insn, 0);
+    let b = floats_of(wave, insn, 1);
     let (a, b) = (wave.place(a), wave.place(b));
     let (low, high) = (compute2(a, b, 0, &f), compute2(a, b, 16, &f));
     store_halves(wave, insn, &low, &high);
@@ -64,7 +64,7 @@ pub(crate) fn pk_half2(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: imp
 /// Three sources of halves. `f` rounds to odd.
 #[inline(always)]
 pub(crate) fn pk_half3(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32, f32) -> f32) {
-    let places = [0, 1, 2].map(|n| halves_of(wave, insn, n));
+    let places = [0, 1, 2].map(|n| floats_of(wave, insn, n));
     let [a, b, c] = places.map(|place| wave.place(place));
     let (low, high) = (compute3(a, b, c, 0, &f), compute3(a, b, c, 16, &f));
     store_halves(wave, insn, &low, &high);

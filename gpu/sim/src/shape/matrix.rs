@@ -11,14 +11,14 @@ use crate::wave::{LANES, Wave};
 
 /// Where a matrix operand is.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+pub(super) enum Place {
     /// From this register of the unified file on.
     Rows(usize),
     /// The same value everywhere.
     Constant(u64),
 }
 
-fn place(wave: &Wave, code: usize, acc: bool, width: Width) -> Place {
+pub(super) fn place(wave: &Wave, code: usize, acc: bool, width: Width) -> Place {
     match code.checked_sub(usize::from(VGPR)) {
         Some(number) => Place::Rows(number + if acc { wave.accum_offset } else { 0 }),
         None => Place::Constant(scalar(wave, code, 0, width)),
@@ -28,7 +28,7 @@ fn place(wave: &Wave, code: usize, acc: bool, width: Width) -> Place {
 impl Place {
     /// Element `index` of those of `bits` bits that `lane` holds.
     #[inline(always)]
-    fn element(self, wave: &Wave, lane: usize, index: usize, bits: usize) -> u64 {
+    pub(super) fn element(self, wave: &Wave, lane: usize, index: usize, bits: usize) -> u64 {
         match self {
             Self::Constant(value) => value,
             Self::Rows(first) if bits == 64 => {
@@ -56,7 +56,7 @@ fn permuted(lane: usize, blgp: usize) -> usize {
 
 /// Where element (`i`, 0) of block `block` of D is: number of the element among those of its lane, and the lane.
 #[inline(always)]
-fn result_place<S: Sum, const M: usize, const N: usize>(i: usize, block: usize) -> (usize, usize) {
+pub(super) fn result_place<S: Sum, const M: usize, const N: usize>(i: usize, block: usize) -> (usize, usize) {
     let groups = LANES / N;
     match (S::WORDS, M) {
         (2, 4) => (0, i * 16 + block * N),

@@ -7,13 +7,13 @@
 pub(crate) mod buffer;
 pub(crate) mod ds;
 pub(crate) mod flat;
+pub(crate) mod format;
 pub(crate) mod smem;
 mod unit;
 mod window;
 
 pub(crate) use unit::{Bits, Unit, Word};
 
-use crate::enc::flat::Flat;
 use crate::fault::Cause;
 use crate::lds::{Lds, Scratch};
 use crate::mem::BadAddress;
@@ -423,15 +423,16 @@ pub(crate) fn atomic2<F: Family, W: Word>(
     Ok(())
 }
 
-/// Loads a unit for each lane and stores a word that is made of it to LDS, at M0 plus the offset plus 4 bytes for each lane.
+/// Loads a unit for each lane and stores a word that is made of it to LDS, at M0 plus `offset` plus 4 bytes for each lane.
 #[inline(always)]
 pub(crate) fn load_to_lds<F: Family, U: Unit>(
     wave: &mut Wave,
     machine: &mut Machine<'_>,
     insn: &Insn,
+    offset: u32,
     f: impl Fn(U) -> u32,
 ) -> Result<(), Cause> {
-    let first = (wave.m0() & 0xffff).wrapping_add(Flat(insn.code).signed_offset() as u32);
+    let first = (wave.m0() & 0xffff).wrapping_add(offset);
     for lane in active(wave.exec()) {
         let mut memory = F::open(wave, machine, insn)?;
         let place = memory.place(lane);

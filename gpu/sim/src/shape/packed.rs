@@ -5,8 +5,9 @@ use crate::sem::float::clamp;
 use crate::sem::half::F16;
 use crate::shape::fused::fma_row;
 use crate::shape::operand::{Width, scalar};
-use crate::shape::source::{destination, flush16, register};
+use crate::shape::source::{destination, flush16, flush32, previous, register, source};
 use crate::shape::store::{finish_f32, store_bits};
+use crate::shape::vector::Kind;
 use crate::step::{Insn, Machine};
 use crate::wave::{LANES, Row, Wave};
 
@@ -16,6 +17,11 @@ pub(crate) trait Half: Copy {
     fn bits(self) -> u16;
     /// What modifiers make of a row of results.
     fn finish(wave: &Wave, insn: &Insn, out: Row) -> Row;
+    /// Where source `n` is as a row of two halves, the one for the low result in the low half.
+    #[inline(always)]
+    fn operand(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
+        halves_of(wave, insn, n)
+    }
 }
 
 macro_rules! halves {
@@ -60,6 +66,25 @@ impl Half for F16 {
             finish_f16(out, insn.valu.clamp, wave.mode.dx10_clamp(), keep)
         }
     }
+    #[inline(always)]
+    fn operand(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
+        floats_of(wave, insn, n)
+    }
+}
+
+/// Where source `n` is as a row of two f16, of which denormals are 0 if MODE wants that.
+#[inline(always)]
+pub(crate) fn floats_of(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
+    let place = halves_of(wave, insn, n);
+    if wave.mode.denormals_f16_f64() & 1 != 0 { place } else { without_denormals(wave, place, n) }
+}
+
+#[inline(never)]
+fn without_denormals(wave: &mut Wave, place: usize, n: usize) -> usize {
+    let target = wave.temporary(n);
+    *wave.place_mut(target) =
+        wave.place(place).map(|pair| flush16(pair & 0xffff) | flush16(pair >> 16) << 16);
+    target
 }
 
 #[inline(never)]
@@ -130,8 +155,8 @@ fn high<T: Half>(value: u32) -> T {
 /// Two sources of halves.
 #[inline(always)]
 pub(crate) fn pk2<T: Half>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(T, T) -> T) {
-    let a = halves_of(wave, insn, 0);
-    let b = halves_of(wave, insn, 1);
+    let a = T::operand(wave, insn, 0);
+    let b = T::operand(wave, insn, 1);
     let (a, b) = (wave.place(a), wave.place(b));
     let out = both(|lane| f(low(a[lane]), low(b[lane])), |lane| f(high(a[lane]), high(b[lane])));
     let out = T::finish(wave, insn, out);
@@ -161,16 +186,32 @@ pub(crate) fn pk3_clamp<T: Half>(
 ) {
     let clamp = insn.valu.clamp;
     let f = |a, b, c| if clamp { saturating(a, b, c) } else { wrapping(a, b, c) };
-    let a = halves_of(wave, insn, 0);
-    let b = halves_of(wave, insn, 1);
-    let c = halves_of(wave, insn, 2);
-    let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+    let places = [0, 1, 2].map(|n| T::operand(wave, insn, n));
+    store_both(wave, insn, places, f);
+}
+
+#[inline(always)]
+fn store_both<T: Half>(wave: &mut Wave, insn: &Insn, places: [usize; 3], f: impl Fn(T, T, T) -> T) {
+    let [a, b, c] = places.map(|place| wave.place(place));
     let out = both(
         |lane| f(low(a[lane]), low(b[lane]), low(c[lane])),
         |lane| f(high(a[lane]), high(b[lane]), high(c[lane])),
     );
     let out = T::finish(wave, insn, out);
     store_bits(wave, insn, &out);
+}
+
+/// Two sources of halves and what the destination holds.
+#[inline(always)]
+pub(crate) fn pk_accumulate<T: Half>(
+    wave: &mut Wave,
+    _: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(T, T, T) -> T,
+) {
+    let places =
+        [source(wave, insn, 0, Kind::B32), source(wave, insn, 1, Kind::B32), previous(wave, insn, Kind::B32)];
+    store_both(wave, insn, places, f);
 }
 
 /// Two sources of packed fields and a 32-bit sum.
@@ -199,16 +240,17 @@ fn pair_of(wave: &mut Wave, insn: &Insn, n: usize) -> (usize, usize) {
     let valu = &insn.valu;
     let code = valu.src[n];
     let (low, high) = (usize::from(valu.op_sel >> n & 1), usize::from(valu.op_sel_hi >> n & 1));
-    if code >= VGPR && (valu.neg | valu.abs) >> n & 1 == 0 && !wave.mode.gpr_index() {
+    let plain = (valu.neg | valu.abs) >> n & 1 == 0 && wave.mode.denormals_f32() & 1 != 0;
+    if code >= VGPR && plain && !wave.mode.gpr_index() {
         let number = usize::from(code - VGPR);
         (wave.place_of(number + low), wave.place_of(number + high))
     } else {
-        arrange_pair(wave, insn, n, [low, high])
+        arrange_pair(wave, insn, n, [low, high], wave.mode.denormals_f32() & 1 == 0)
     }
 }
 
 #[inline(never)]
-fn arrange_pair(wave: &mut Wave, insn: &Insn, n: usize, select: [usize; 2]) -> (usize, usize) {
+fn arrange_pair(wave: &mut Wave, insn: &Insn, n: usize, select: [usize; 2], flushes: bool) -> (usize, usize) {
     let valu = &insn.valu;
     let code = usize::from(valu.src[n]);
     let target = wave.temporary(n);
@@ -222,6 +264,9 @@ fn arrange_pair(wave: &mut Wave, insn: &Insn, n: usize, select: [usize; 2]) -> (
         };
         if negated >> n & 1 != 0 {
             row.iter_mut().for_each(|value| *value ^= 1 << 31);
+        }
+        if flushes {
+            row = row.map(flush32);
         }
         *wave.place_mut(target + index) = row;
     }
@@ -268,13 +313,25 @@ pub(crate) fn pk_fma_f32(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn
     store_pair(wave, insn, low, high);
 }
 
+/// Three sources of f32 pairs.
+#[inline(always)]
+pub(crate) fn pk3_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32, f32) -> f32) {
+    let [a, b, c] = [0, 1, 2].map(|n| pair_of(wave, insn, n));
+    let result = |a: usize, b: usize, c: usize| -> Row {
+        let (a, b, c) = (f32_at(wave, a), f32_at(wave, b), f32_at(wave, c));
+        std::array::from_fn(|lane| f(a(lane), b(lane), c(lane)).to_bits())
+    };
+    let (low, high) = (result(a.0, b.0, c.0), result(a.1, b.1, c.1));
+    store_pair(wave, insn, low, high);
+}
+
 /// A register of the first pair, and one of the second: op_sel chooses both.
 #[inline(always)]
 pub(crate) fn pk_mov(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
-    let (low, _) = pair_of(wave, insn, 0);
+    let [low, high] = [0, 1].map(|n| usize::from(insn.valu.op_sel >> n & 1));
+    let (low, _) = arrange_pair(wave, insn, 0, [low; 2], false);
     let low = *wave.place(low);
-    let select = usize::from(insn.valu.op_sel >> 1 & 1);
-    let (_, high) = arrange_pair(wave, insn, 1, [select; 2]);
+    let (_, high) = arrange_pair(wave, insn, 1, [high; 2], false);
     let high = *wave.place(high);
     let number = destination(wave, insn);
     let lanes = wave.exec();
@@ -282,23 +339,33 @@ pub(crate) fn pk_mov(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     wave.write_row(number + 1, lanes, &high);
 }
 
-/// Three sources, each f32 or, where op_sel_hi says so, the half of a register that op_sel chooses.
+/// Where three sources are as f32: each is one or, where op_sel_hi says so, the half of a register that op_sel chooses.
 #[inline(always)]
-fn mixed(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn) -> Row {
+pub(super) fn mixed_sources(wave: &mut Wave, insn: &Insn) -> [usize; 3] {
     let valu = insn.valu;
-    let places: [usize; 3] = std::array::from_fn(|n| {
+    let keeps = [wave.mode.denormals_f32() & 1 != 0, wave.mode.denormals_f16_f64() & 1 != 0];
+    std::array::from_fn(|n| {
         let is_half = valu.op_sel_hi >> n & 1 != 0;
         let target = copy_of(wave, insn, n, if is_half { Width::W16 } else { Width::W32 });
         let shift = u32::from(valu.op_sel >> n & 1) * 16;
         let (absolute, negated) = (valu.abs >> n & 1 != 0, valu.neg >> n & 1 != 0);
         for bits in wave.place_mut(target) {
-            let value = if is_half { F16((*bits >> shift) as u16).to_f32() } else { f32::from_bits(*bits) };
+            let value = if is_half {
+                let half = *bits >> shift & 0xffff;
+                F16(if keeps[1] { half } else { flush16(half) } as u16).to_f32()
+            } else {
+                f32::from_bits(if keeps[0] { *bits } else { flush32(*bits) })
+            };
             let value = if absolute { value.abs() } else { value };
             *bits = (if negated { -value } else { value }).to_bits();
         }
         target
-    });
-    let [a, b, c] = places.map(|place| wave.place(place));
+    })
+}
+
+#[inline(always)]
+fn mixed(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn) -> Row {
+    let [a, b, c] = mixed_sources(wave, insn).map(|place| wave.place(place));
     fma_row(machine.program.level(), a, b, c)
 }
 
@@ -314,6 +381,12 @@ pub(crate) fn fma_mix(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
 #[inline(always)]
 pub(crate) fn fma_mix_half(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, shift: u32) {
     let out = mixed(wave, machine, insn).map(|bits| u32::from(F16::from_f32(f32::from_bits(bits)).0));
+    store_one_half(wave, insn, out, shift);
+}
+
+/// Writes f16 to the halves that are `shift` bits up; the others stay.
+#[inline(always)]
+pub(super) fn store_one_half(wave: &mut Wave, insn: &Insn, out: Row, shift: u32) {
     let out = F16::finish(wave, insn, out);
     let old = wave.row(destination(wave, insn));
     let out = std::array::from_fn(|lane| old[lane] & !(0xffff << shift) | out[lane] << shift);

@@ -422,7 +422,7 @@ fn set_hardware_field(wave: &mut Wave, constant: usize, value: u32) {
     let (id, offset, mask) = hardware_field(constant);
     // A program may change MODE; what else it may change means nothing here.
     if id == hwreg::MODE {
-        let mask = mask << offset;
+        let mask = mask << offset & !Mode::VECTOR_SKIP;
         wave.mode = Mode(wave.mode.0 & !mask | value << offset & mask);
     }
 }
@@ -437,6 +437,17 @@ pub(crate) fn write_hardware(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) 
 /// Writes the literal to a field of a hardware register.
 pub(crate) fn write_hardware_literal(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     set_hardware_field(wave, Sopk(insn.code).simm16(), insn.literal);
+}
+
+/// Whether vector instructions are skipped from now on: a bit of the first source, whose number is the second one. To turn that on
+/// ends the turn, as the loop that runs a wave looks at it only when it begins.
+pub(crate) fn skip_vector(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    let code = Sopc(insn.code);
+    let bits = u32::fetch(wave, code.ssrc0(), insn.literal);
+    let bit = u32::fetch(wave, code.ssrc1(), insn.literal) & 31;
+    let on = bits >> bit & 1 != 0;
+    wave.mode.set_vector_skip(on);
+    if on { Flow::Stop(Stop::Budget) } else { Flow::Next }
 }
 
 /// Turns the shifting of vector register numbers on: by the source, for the operands that the raw second source names.

@@ -1,8 +1,10 @@
-//! Untyped buffers: memory behind a resource that says where it begins and how much there is.
+//! Buffers: memory behind a resource that says where it begins and how much there is.
 
 use super::flat::out_of_scratch;
 use super::window::Window;
-use super::{ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register};
+use super::{
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, load, load_to_lds, load_words,
+};
 use crate::aperture::PRIVATE_BUFFER;
 use crate::enc::mubuf::Mubuf;
 use crate::fault::Cause;
@@ -41,6 +43,12 @@ impl Resource {
         u64::from(self.0[2])
     }
 
+    /// Data format, number format, and what each component of a load is made of.
+    pub(super) fn format(self) -> (usize, usize, [usize; 4]) {
+        let field = |shift: u32, bits: u32| (self.0[3] >> shift & ((1 << bits) - 1)) as usize;
+        (field(15, 4), field(12, 3), [0, 3, 6, 9].map(|shift| field(shift, 3)))
+    }
+
     /// Whether the lane number is added to the index, and records may be interleaved.
     #[inline(always)]
     fn adds_lane(self) -> bool {
@@ -72,6 +80,38 @@ pub(crate) struct BufferMemory<'a> {
     end: u64,
     /// Where places are, if not in device memory.
     scratch: Option<&'a mut Scratch>,
+}
+
+/// Whether it loads from a buffer to LDS: what a load of one word or less does if its bit for that is set.
+fn is_load_to_lds(code: Mubuf) -> bool {
+    code.lds() != 0 && matches!(code.op(), 0x10..=0x14)
+}
+
+/// Loads a unit and makes a word of it, to a register or to LDS.
+#[inline(always)]
+pub(crate) fn load_unit<U: Unit>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(U) -> u32,
+) -> Result<(), Cause> {
+    let code = Mubuf(insn.code);
+    if is_load_to_lds(code) {
+        load_to_lds::<Buffer, U>(wave, machine, insn, code.offset() as u32, f)
+    } else {
+        load::<Buffer, U>(wave, machine, insn, f)
+    }
+}
+
+/// Loads a word, to a register or to LDS.
+#[inline(always)]
+pub(crate) fn load_word(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    let code = Mubuf(insn.code);
+    if is_load_to_lds(code) {
+        load_to_lds::<Buffer, u32>(wave, machine, insn, code.offset() as u32, |word| word)
+    } else {
+        load_words::<Buffer, 1>(wave, machine, insn)
+    }
 }
 
 /// A place outside of every buffer.
@@ -107,7 +147,7 @@ impl Family for Buffer {
     ) -> Result<BufferMemory<'a>, Cause> {
         let code = Mubuf(insn.code);
         let resource = Resource::at(wave, code.srsrc() * 4);
-        if code.lds() != 0 {
+        if code.lds() != 0 && !is_load_to_lds(code) {
             return Err(unimplemented(insn));
         }
         let (has_index, has_offset) = (code.idxen() != 0, code.offen() != 0);

@@ -304,3 +304,9 @@ pub(crate) fn swizzle(
     let code = Ds(insn.code);
     pull(wave, insn, code.addr(), |_, lane| source(code.offset(), lane))
 }
+
+/// Semaphores and barriers between workgroups, of which a driver gives a queue some when the program asks it to; HIP has no call
+/// for that.
+pub(crate) fn global_wave_sync(_: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    Err(Cause::NoGlobalWaveSync(insn.row.name))
+}

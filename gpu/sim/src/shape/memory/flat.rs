@@ -3,7 +3,7 @@
 use super::window::{Window, check_aligned};
 use super::{
     ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_lds_rows,
-    load_lds_span, load_scratch_rows, store_lds_rows, store_lds_span, store_scratch_rows,
+    load_lds_span, load_scratch_rows, load_to_lds, store_lds_rows, store_lds_span, store_scratch_rows,
 };
 use crate::aperture::{PRIVATE_BASE, Place, place};
 use crate::enc::flat::Flat as Code;
@@ -325,4 +325,15 @@ impl Memory for PrivateMemory<'_> {
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
         self.uniform().is_some_and(|addr| store_scratch_rows(self.scratch, addr, lanes, rows))
     }
+}
+
+/// Loads a unit for each lane and stores a word that is made of it to LDS.
+#[inline(always)]
+pub(crate) fn load_lds<F: Family, U: Unit>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    f: impl Fn(U) -> u32,
+) -> Result<(), Cause> {
+    load_to_lds::<F, U>(wave, machine, insn, Code(insn.code).signed_offset() as u32, f)
 }

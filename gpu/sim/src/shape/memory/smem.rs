@@ -20,14 +20,26 @@ const ALIGNED: u64 = !3;
 #[inline(always)]
 fn offset(wave: &Wave, code: Smem) -> u64 {
     let constant = if code.imm() != 0 { code.signed_offset() as u64 } else { 0 };
-    let register = if code.soffset_en() != 0 {
+    (constant & ALIGNED).wrapping_add(register_offset(wave, code) & ALIGNED)
+}
+
+#[inline(always)]
+fn register_offset(wave: &Wave, code: Smem) -> u64 {
+    if code.soffset_en() != 0 {
         u64::from(wave.sgpr[code.soffset()])
     } else if code.imm() == 0 {
         u64::from(wave.sgpr[code.offset() & 127])
     } else {
         0
-    };
-    (constant & ALIGNED).wrapping_add(register & ALIGNED)
+    }
+}
+
+/// The address in scratch: a register's offset counts the dwords that 64 lanes have side by side there.
+fn scratch_address(wave: &Wave, code: Smem) -> u64 {
+    const LANES_SHIFT: u32 = 6;
+    let base = wave.pair(code.sbase() * 2) & ALIGNED;
+    let constant = if code.imm() != 0 { code.signed_offset() as u64 } else { 0 };
+    base.wrapping_add(constant & ALIGNED).wrapping_add((register_offset(wave, code) & ALIGNED) << LANES_SHIFT)
 }
 
 #[inline(always)]
@@ -54,29 +66,39 @@ fn registers<const N: usize>(wave: &Wave, number: usize) -> [u32; N] {
     std::array::from_fn(|index| wave.sgpr[(number + index) & 127])
 }
 
-/// Loads `N` words.
-pub(crate) fn s_load<const N: usize>(
-    wave: &mut Wave,
-    machine: &mut Machine<'_>,
-    insn: &Insn,
-) -> Result<(), Cause> {
-    let code = Smem(insn.code);
-    let mut words = [0; N];
-    let loaded = machine.space.load_words(address(wave, code), &mut words);
-    loaded.map_err(|access| illegal(access, false))?;
-    put(wave, code.sdata(), words);
-    Ok(())
-}
+macro_rules! loads_and_stores {
+    ($($(#[$doc:meta])* $load:ident $store:ident $address:ident;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $load<const N: usize>(
+            wave: &mut Wave,
+            machine: &mut Machine<'_>,
+            insn: &Insn,
+        ) -> Result<(), Cause> {
+            let code = Smem(insn.code);
+            let mut words = [0; N];
+            let loaded = machine.space.load_words($address(wave, code), &mut words);
+            loaded.map_err(|access| illegal(access, false))?;
+            put(wave, code.sdata(), words);
+            Ok(())
+        }
 
-/// Stores `N` words.
-pub(crate) fn s_store<const N: usize>(
-    wave: &mut Wave,
-    machine: &mut Machine<'_>,
-    insn: &Insn,
-) -> Result<(), Cause> {
-    let code = Smem(insn.code);
-    let words: [u32; N] = registers(wave, code.sdata());
-    machine.space.store_words(address(wave, code), &words).map_err(|access| illegal(access, true))
+        /// The other way.
+        pub(crate) fn $store<const N: usize>(
+            wave: &mut Wave,
+            machine: &mut Machine<'_>,
+            insn: &Insn,
+        ) -> Result<(), Cause> {
+            let code = Smem(insn.code);
+            let words: [u32; N] = registers(wave, code.sdata());
+            machine.space.store_words($address(wave, code), &words).map_err(|access| illegal(access, true))
+        }
+    )*};
+}
+loads_and_stores! {
+    /// Loads `N` words.
+    s_load s_store address;
+    /// Loads `N` words of scratch.
+    s_scratch_load s_scratch_store scratch_address;
 }
 
 /// Loads `N` words of a buffer; words beyond its end are 0.
