@@ -2,7 +2,7 @@
 
 mod bench;
 mod lds;
-use bench::{SOME, is_on};
+use bench::{Bench, SOME, is_on};
 use hipr_sim::fault::Cause;
 use hipr_sim::wave::{LANES, Row};
 use lds::*;
@@ -326,4 +326,14 @@ fn lanes_pull_by_a_pattern() {
             assert_eq!(out, std::array::from_fn(expected), "{code:x?}, EXEC {exec:#x}");
         }
     }
+}
+
+#[test]
+fn there_is_no_global_wave_sync() {
+    // ds_gws_init v4 gds
+    let Err(fault) = Bench::default().try_run(&[0xd933_0000, 0x0000_0004]) else {
+        panic!("a queue has none")
+    };
+    assert_eq!(fault.cause, Cause::NoGlobalWaveSync("ds_gws_init"));
+    assert!(fault.to_string().contains("ds_gws_init"), "{fault}");
 }

@@ -217,3 +217,21 @@ fn cache_operations_do_nothing_to_see() {
     assert_eq!(bench.wave.sgpr, before);
     assert_eq!(words(&bench, 0, 2), [0x100, 0x101]);
 }
+
+#[test]
+fn scratch_counts_registers_in_dwords_of_all_lanes() {
+    let mut bench = bench();
+    bench.wave.set_pair(0, MEMORY);
+    bench.space.store_u32(MEMORY + 4 * 64, 0x0bad_cafe).unwrap();
+    // s_scratch_load_dwordx2 s[4:5], s[0:1], 0x8
+    bench.run(&[0xc01a_0100, 0x0000_0008]);
+    assert_eq!(bench.wave.sgpr[4..6], [0x102, 0x103]);
+    // s_scratch_load_dword s4, s[0:1], s2; of the offset the lowest two bits mean nothing.
+    bench.wave.sgpr[2] = 4 + 3;
+    bench.run(&[0xc014_0100, 0x0000_0002]);
+    assert_eq!(bench.wave.sgpr[4], 0x0bad_cafe);
+    // s_scratch_store_dword s4, s[0:1], s2
+    bench.wave.sgpr[4] = 0x1357_9bdf;
+    bench.run(&[0xc054_0100, 0x0000_0002]);
+    assert_eq!(words(&bench, 4 * 64, 1), [0x1357_9bdf]);
+}

@@ -355,3 +355,24 @@ fn forked_lanes_meet_again() {
         }
     }
 }
+
+#[test]
+fn vector_instructions_are_skipped() {
+    let mut bench = Bench::default();
+    bench.fill(3, |_| 9);
+    bench.fill(1, |_| 5);
+    bench.wave.sgpr[0] = 1 << 6;
+    bench.wave.sgpr[1] = 32 + 6;
+    // s_setvskip s0, s1; v_mov_b32 v3, v1; s_mov_b32 s2, 7: on, which ends the turn.
+    let words = [0xbf10_0100, 0x7e06_0301, 0xbe82_0087];
+    assert_eq!(bench.try_run(&words), Ok(Stop::Budget));
+    let pc = bench.wave.pc;
+    assert_eq!(pc, CODE + 4);
+    assert!(bench.wave.mode.vector_skip());
+    bench.run(&words[1..]);
+    assert_eq!((bench.wave.row(3)[0], bench.wave.sgpr[2]), (9, 7));
+    // s_setvskip 0, 0 and v_mov_b32 v3, v1: off again, at once.
+    bench.run(&[0x7e06_0301, 0xbf10_8080, 0x7e06_0301]);
+    assert_eq!(bench.wave.row(3)[0], 5);
+    assert!(!bench.wave.mode.vector_skip());
+}

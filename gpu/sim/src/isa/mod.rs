@@ -262,7 +262,9 @@ struct Fixed {
 }
 
 impl Encoding {
-    fn fixed(self) -> Fixed {
+    fn fixed(self, arch: Arch) -> Fixed {
+        // Where the gfx90a has the bit that says: to LDS.
+        let lds = if arch == Arch::Gfx90a { 1 << 13 } else { 0 };
         let (prefix, mask, op_shift) = match self {
             Self::Sop1 => (0xbe80_0000, 0xff80_ff00, 8),
             Self::Sop2 => (0x8000_0000, 0xff80_0000, 23),
@@ -276,9 +278,9 @@ impl Encoding {
             Self::Vop3p => (0xd380_0000, 0xffff_0000, 16),
             Self::Smem => (0xc000_0000, 0xfffc_0000, 18),
             Self::Ds => (0xd800_0000, 0xfdfe_0000, 17),
-            Self::Flat => (0xdc00_0000, 0xfdfc_c000, 18),
-            Self::Scratch => (0xdc00_4000, 0xfdfc_c000, 18),
-            Self::Global => (0xdc00_8000, 0xfdfc_c000, 18),
+            Self::Flat => (0xdc00_0000, 0xfdfc_c000 | lds, 18),
+            Self::Scratch => (0xdc00_4000, 0xfdfc_c000 | lds, 18),
+            Self::Global => (0xdc00_8000, 0xfdfc_c000 | lds, 18),
             Self::Mubuf => (0xe000_0000, 0xfdfc_0000, 18),
             Self::Mtbuf => (0xe800_0000, 0xfc07_8000, 15),
         };
@@ -329,7 +331,7 @@ pub fn identify(arch: Arch, words: &[u32]) -> Result<(&'static str, usize), Caus
 pub fn assemble(arch: Arch, encoding: &str, op: u32, operands: u64) -> Option<[u32; 2]> {
     let encoding = ENCODINGS.into_iter().find(|candidate| candidate.name() == encoding)?;
     encoding.row(arch, op as usize)?;
-    let Fixed { prefix, mask, op_shift } = encoding.fixed();
+    let Fixed { prefix, mask, op_shift } = encoding.fixed(arch);
     Some([operands as u32 & !mask | prefix | op << op_shift, (operands >> 32) as u32])
 }
 
