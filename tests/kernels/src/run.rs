@@ -1,0 +1,163 @@
+//! The two sides of a comparison.
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::Poll;
+
+use hipr_proto::HipResult;
+use hipr_sim::{Args, Context, Gpu, Launch, MemoryKind, Param, Region, WaitFor};
+
+use crate::{Compiler, Random, Unit};
+
+/// Work-items of a group; words that each has as input and as output: as in `prelude.h`.
+const GROUP: usize = 128;
+const IN_WORDS: usize = 8;
+const OUT_WORDS: usize = 4;
+/// Groups of a launch.
+const GROUPS: usize = 3;
+/// Words that all groups share.
+const SHARED_WORDS: usize = 64;
+
+/// Of each kernel: what lanes put, then the shared words.
+pub type Results = Vec<Vec<u32>>;
+
+/// Random inputs, full of what is special.
+pub fn inputs(seed: u64) -> Vec<u32> {
+    const SPECIAL: [u32; 24] = [
+        0,
+        1,
+        u32::MAX,
+        0x8000_0000,
+        0x7fff_ffff,
+        0x3f80_0000,
+        0xbf80_0000,
+        0x7f80_0000,
+        0xff80_0000,
+        0x7fc0_0000,
+        0x0080_0000,
+        0x007f_ffff,
+        0x8000_0001,
+        0x7f7f_ffff,
+        0x3c00_bc00,
+        0x7c00_fc00,
+        0x0001_8001,
+        0x7fef_ffff,
+        0x7ff0_0000,
+        0x4b00_0001,
+        0x4f00_0000,
+        0x5f00_0000,
+        0x0000_ffff,
+        32,
+    ];
+    let mut random = Random::new(seed);
+    let mut word = move || match random.below(8) {
+        0 => SPECIAL[random.below(SPECIAL.len())],
+        1 => random.below(100) as u32,
+        // Floats of moderate size, also as the upper half of a double.
+        2 | 3 => (random.u64() as u32 & 0x807f_ffff) | (0x3e00_0000 + ((random.below(12) as u32) << 23)),
+        // Pairs of half floats of moderate size.
+        4 => random.u64() as u32 & 0x8bff_8bff | 0x3400_3000,
+        _ => random.u64() as u32,
+    };
+    (0..GROUPS * GROUP * IN_WORDS).map(|_| word()).collect()
+}
+
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
+}
+
+/// What the host computes.
+pub fn on_host(compiler: &Compiler, unit: &Unit, source: &str, inputs: &[u32]) -> Results {
+    let arguments = [GROUPS.to_string(), SHARED_WORDS.to_string()];
+    let output = compiler.host(source, &arguments.each_ref().map(String::as_str), &bytes(inputs));
+    let each = (GROUPS * GROUP * OUT_WORDS + SHARED_WORDS) * 4;
+    assert_eq!(output.len(), unit.kernels.len() * each, "the host's output");
+    output.chunks(each).map(words).collect()
+}
+
+/// A context and somebody who waits for it.
+struct Session {
+    context: Context,
+    woken: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Session {
+    fn open(gpu: &Gpu) -> Self {
+        let woken = Arc::<(Mutex<bool>, Condvar)>::default();
+        let signal = Arc::clone(&woken);
+        let context = gpu.open(Arc::new(move || {
+            *signal.0.lock().expect("nobody panics with it") = true;
+            signal.1.notify_all();
+        }));
+        Self { context, woken }
+    }
+
+    fn sync(&mut self) -> HipResult<()> {
+        loop {
+            if let Poll::Ready(result) = self.context.poll_sync(WaitFor::Device) {
+                return result;
+            }
+            let woken = self.woken.0.lock().expect("nobody panics with it");
+            let mut woken = self.woken.1.wait_while(woken, |woken| !*woken).expect("nobody panics with it");
+            *woken = false;
+        }
+    }
+
+    fn buffer(&mut self, contents: &[u32]) -> (u64, Region) {
+        let contents = bytes(contents);
+        let len_bytes = contents.len() as u64;
+        let ptr = self.context.malloc(len_bytes, MemoryKind::Device).expect("device memory");
+        let region = Region::flat(ptr, len_bytes);
+        self.context.write(&region, 0, &contents).expect("it is written");
+        (ptr, region)
+    }
+
+    fn read(&mut self, region: &Region) -> Vec<u32> {
+        let mut out = vec![0; region.width as usize];
+        self.context.read(region, 0, &mut out).expect("it is read");
+        words(&out)
+    }
+}
+
+/// What the emulator computes with a code object of the unit. A kernel that fails is an error with its name.
+///
+/// # Errors
+/// The code object does not load, or a kernel fails.
+pub fn on_emulator(gpu: &Gpu, names: &[String], image: &[u8], inputs: &[u32]) -> Result<Results, String> {
+    let mut session = Session::open(gpu);
+    let module = session.context.module_load(image).map_err(|error| format!("the code object: {error}"))?;
+    let (input, _) = session.buffer(inputs);
+    let mut results = Results::new();
+    for name in names {
+        let function = session.context.function(module, name).map_err(|error| format!("{name}: {error}"))?;
+        let (out, out_region) = session.buffer(&vec![0; GROUPS * GROUP * OUT_WORDS]);
+        let (shared, shared_region) = session.buffer(&[0; SHARED_WORDS]);
+        let data: Vec<u8> = [input, out, shared].iter().flat_map(|ptr| ptr.to_le_bytes()).collect();
+        let table = [0, 8, 16].map(|offset| Param { offset, size: 8 });
+        let launch = Launch {
+            function: function.handle,
+            grid: [GROUPS as u32, 1, 1],
+            block: [GROUP as u32, 1, 1],
+            shared_mem_bytes: 0,
+            stream: 0,
+            args: Args::Params { table: &table, data: &data },
+            start_event: None,
+            stop_event: None,
+            cooperative: false,
+        };
+        let launched = session.context.launch(&launch).and_then(|()| session.sync());
+        launched.map_err(|error| format!("{name}: {error}"))?;
+        let mut result = session.read(&out_region);
+        result.extend(session.read(&shared_region));
+        results.push(result);
+        for ptr in [out, shared] {
+            while session.context.poll_free(ptr).is_pending() {
+                std::thread::yield_now();
+            }
+        }
+    }
+    Ok(results)
+}
