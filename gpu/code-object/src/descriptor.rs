@@ -49,6 +49,8 @@ macro_rules! bits {
 impl KernelDescriptor {
     /// Bytes of a descriptor; its address is a multiple of this.
     pub const SIZE_BYTES: usize = 64;
+    /// Where in it [`entry_offset`](Self::entry_offset) is.
+    pub(crate) const ENTRY_OFFSET_BYTES: u64 = 16;
 
     /// Reads a descriptor; `None` if fewer than 64 bytes are given.
     pub fn parse(bytes: &[u8]) -> Option<KernelDescriptor> {

@@ -11,6 +11,7 @@ use object::read::elf::{
 use thiserror::Error;
 
 use crate::image::{ImageError, check_elf};
+use crate::layout::Layout;
 use crate::metadata::Metadata;
 use crate::{
     Kernel, KernelDescriptor, MetadataError, Relocation, RelocationKind, RelocationTarget, Target, machine,
@@ -50,8 +51,8 @@ pub enum ParseError {
     /// A code object version other than 4, 5 and 6.
     #[error("ELF ABI version {0} is not known: code object versions 4 to 6 are 2 to 4")]
     AbiVersion(u8),
-    /// Not linked yet.
-    #[error("an ELF file of type {0}, not a shared object")]
+    /// Neither linked nor to be linked.
+    #[error("an ELF file of type {0}, not a shared or relocatable object")]
     NotLinked(u16),
     /// A processor that neither `e_flags` nor metadata names.
     #[error("processor number {0:#x} is not known and the metadata names none")]
@@ -125,8 +126,9 @@ impl CodeObject {
             4 => AbiVersion::V6,
             other => return Err(ParseError::AbiVersion(other)),
         };
-        if header.e_type(LE) != elf::ET_DYN {
-            return Err(ParseError::NotLinked(header.e_type(LE)));
+        let kind = header.e_type(LE);
+        if !matches!(kind, elf::ET_DYN | elf::ET_REL) {
+            return Err(ParseError::NotLinked(kind));
         }
         let programs = header.program_headers(LE, elf).map_err(malformed)?;
         let sections = header.section_headers(LE, elf).map_err(malformed)?;
@@ -141,14 +143,17 @@ impl CodeObject {
             .ok_or(ParseError::Processor((flags & 0xff) as u8))?;
         let generic_version = (abi == AbiVersion::V6 && target.is_generic()).then_some((flags >> 24) as u8);
 
-        let segments = segments(elf, programs)?;
+        let (layout, segments) = match kind {
+            elf::ET_REL => Layout::of_sections(elf, sections)?,
+            _ => (Layout::default(), segments(elf, programs)?),
+        };
         let image_bytes =
             segments.iter().map(|segment| segment.vaddr + segment.memory_bytes).max().unwrap_or(0);
         let symbols = Symbols::find(elf, sections)?;
-        let globals = symbols.globals()?;
-        let kernels = kernels(elf, metadata.kernels, &segments, &globals)?;
+        let globals = symbols.globals(&layout)?;
+        let relocations = relocations(elf, sections, &layout)?;
+        let kernels = kernels(elf, metadata.kernels, &segments, &globals, &relocations)?;
         let globals = globals.into_values().filter(|global| !is_descriptor(global)).collect();
-        let relocations = relocations(elf, sections)?;
         let printf = metadata.printf;
         let mut object = CodeObject {
             abi,
@@ -231,7 +236,7 @@ fn malformed(error: object::read::Error) -> ParseError {
     ParseError::Elf(error.to_string())
 }
 
-fn wrong(what: &str) -> ParseError {
+pub(crate) fn wrong(what: &str) -> ParseError {
     ParseError::Elf(what.to_owned())
 }
 
@@ -326,7 +331,7 @@ impl<'a> Symbols<'a> {
     }
 
     /// The defined objects by name: variables and kernel descriptors.
-    fn globals(&self) -> Result<HashMap<&'a str, Global>, ParseError> {
+    fn globals(&self, layout: &Layout) -> Result<HashMap<&'a str, Global>, ParseError> {
         let mut globals = HashMap::new();
         // Names may share bytes, but a file whose symbols all share one long name is an attack on memory.
         let mut name_budget = 8 * self.names.len();
@@ -340,14 +345,19 @@ impl<'a> Symbols<'a> {
             let name = self.name(symbol)?;
             name_budget =
                 name_budget.checked_sub(name.len()).ok_or_else(|| wrong("symbol names that all overlap"))?;
-            let global =
-                Global { name: name.to_owned(), vaddr: symbol.st_value(LE), size: symbol.st_size(LE) };
+            let vaddr = layout.symbol(symbol)?;
+            let global = Global { name: name.to_owned(), vaddr, size: symbol.st_size(LE) };
             globals.entry(name).or_insert(global);
         }
         Ok(globals)
     }
 
-    fn target(&self, index: u32, name_budget: &mut usize) -> Result<RelocationTarget, ParseError> {
+    fn target(
+        &self,
+        index: u32,
+        layout: &Layout,
+        name_budget: &mut usize,
+    ) -> Result<RelocationTarget, ParseError> {
         if index == 0 {
             return Ok(RelocationTarget::Vaddr(0));
         }
@@ -361,7 +371,7 @@ impl<'a> Symbols<'a> {
                 RelocationTarget::Undefined(name.to_owned())
             }
             (elf::SHN_ABS, _) => RelocationTarget::Absolute(symbol.st_value(LE)),
-            _ => RelocationTarget::Vaddr(symbol.st_value(LE)),
+            _ => RelocationTarget::Vaddr(layout.symbol(symbol)?),
         })
     }
 }
@@ -377,13 +387,23 @@ fn kernels(
     kernels: Vec<Kernel>,
     segments: &[Segment],
     globals: &HashMap<&str, Global>,
+    relocations: &[Relocation],
 ) -> Result<Vec<Kernel>, ParseError> {
+    // The entry's distance from the descriptor is a relocation where nobody has linked.
+    let relative = relocations.iter().filter(|relocation| relocation.kind == RelocationKind::Rel64);
+    let relative: HashMap<u64, &Relocation> =
+        relative.map(|relocation| (relocation.vaddr, relocation)).collect();
     let mut complete = Vec::new();
     for mut kernel in kernels {
         let Some(symbol) = globals.get(kernel.symbol.as_str()) else { continue };
         let missing = || ParseError::Descriptor(kernel.name.clone());
         let descriptor = bytes_at(elf, segments, symbol.vaddr, KernelDescriptor::SIZE_BYTES);
-        let descriptor = descriptor.and_then(KernelDescriptor::parse).ok_or_else(missing)?;
+        let mut descriptor = descriptor.and_then(KernelDescriptor::parse).ok_or_else(missing)?;
+        let entry = symbol.vaddr.checked_add(KernelDescriptor::ENTRY_OFFSET_BYTES);
+        if let Some(relocation) = entry.and_then(|entry| relative.get(&entry)) {
+            let (offset, _) = relocation.bytes(0).map_err(|_| missing())?;
+            descriptor.entry_offset = i64::from_le_bytes(offset);
+        }
         kernel.descriptor_vaddr = symbol.vaddr;
         kernel.entry_vaddr = symbol.vaddr.checked_add_signed(descriptor.entry_offset).ok_or_else(missing)?;
         // Metadata of v4 does not have the key.
@@ -402,16 +422,24 @@ fn bytes_at<'a>(elf: &'a [u8], segments: &[Segment], vaddr: u64, len: usize) -> 
     })
 }
 
-fn relocations(elf: &[u8], sections: &[SectionHeader64<Endian>]) -> Result<Vec<Relocation>, ParseError> {
+fn relocations(
+    elf: &[u8],
+    sections: &[SectionHeader64<Endian>],
+    layout: &Layout,
+) -> Result<Vec<Relocation>, ParseError> {
     let mut relocations = Vec::new();
     let mut name_budget = 8 * elf.len();
     for section in sections {
-        let loaded = section.sh_flags(LE) & u64::from(elf::SHF_ALLOC) != 0;
-        if section.sh_type(LE) != elf::SHT_RELA || !loaded {
-            continue;
-        }
+        // Of a file that is not linked, a section's relocations are not in memory themselves.
+        let (place, symbol_table) = if layout.is_own() {
+            (layout.section(section.sh_info(LE) as usize), elf::SHT_SYMTAB)
+        } else {
+            let loaded = section.sh_flags(LE) & u64::from(elf::SHF_ALLOC) != 0;
+            (loaded.then_some(0), elf::SHT_DYNSYM)
+        };
+        let Some(place) = place.filter(|_| section.sh_type(LE) == elf::SHT_RELA) else { continue };
         let symbols = match sections.get(section.sh_link(LE) as usize) {
-            Some(table) if table.sh_type(LE) == elf::SHT_DYNSYM => Symbols::of_section(elf, sections, table)?,
+            Some(table) if table.sh_type(LE) == symbol_table => Symbols::of_section(elf, sections, table)?,
             _ => Symbols { symbols: &[], names: &[] },
         };
         let entries: &[Rela64<Endian>] = section.data_as_array(LE, elf).map_err(malformed)?;
@@ -421,9 +449,9 @@ fn relocations(elf: &[u8], sections: &[SectionHeader64<Endian>]) -> Result<Vec<R
                 continue;
             }
             let kind = RelocationKind::of(number).ok_or(ParseError::Relocation(number))?;
-            let target = symbols.target(entry.r_sym(LE, false), &mut name_budget)?;
+            let target = symbols.target(entry.r_sym(LE, false), layout, &mut name_budget)?;
             relocations.push(Relocation {
-                vaddr: entry.r_offset(LE),
+                vaddr: place.wrapping_add(entry.r_offset(LE)),
                 kind,
                 target,
                 addend: entry.r_addend(LE),

@@ -20,6 +20,7 @@ mod descriptor;
 mod elf;
 mod image;
 mod kernarg;
+mod layout;
 mod machine;
 mod metadata;
 mod msgpack;

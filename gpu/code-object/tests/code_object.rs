@@ -341,7 +341,7 @@ fn other_files_are_refused_with_their_reason() {
     // Code object v3, and one after v6.
     assert_eq!(patched(8, 1), ParseError::AbiVersion(1));
     assert_eq!(patched(8, 5), ParseError::AbiVersion(5));
-    assert_eq!(patched(16, 1), ParseError::NotLinked(1));
+    assert_eq!(patched(16, 2), ParseError::NotLinked(2));
     assert!(matches!(patched(0, 0), ParseError::Elf(_)));
     // A processor that the table does not have is named by the metadata.
     let mut elf = data("kernels-v6.elf");

@@ -112,3 +112,33 @@ fn what_cannot_be_loaded_says_why() {
     let code = CodeObject::parse(&moved).unwrap();
     assert_eq!(code.load(&moved, BASE, &mut memory), Err(LoadError::Place(u64::MAX)));
 }
+
+/// A file that no linker has seen is the same as what the linker makes of it.
+#[test]
+fn what_is_not_linked_is_laid_out() {
+    let (unlinked, memory) = loaded(&data("unlinked.elf"));
+    let linked = CodeObject::parse(&data("one-gfx942.elf")).unwrap();
+    let names = |code: &CodeObject| {
+        code.kernels().iter().map(|kernel| (kernel.name.clone(), kernel.kernarg_bytes)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&unlinked), names(&linked));
+    assert_eq!(unlinked.target(), linked.target());
+    for kernel in unlinked.kernels() {
+        let code = unlinked.segments().iter().find(|segment| segment.executable).unwrap();
+        assert!((code.vaddr..code.vaddr + code.memory_bytes).contains(&kernel.entry_vaddr), "{kernel:?}");
+        assert_eq!(kernel.entry_vaddr % 256, 0);
+        let offset = kernel.entry_vaddr.wrapping_sub(kernel.descriptor_vaddr);
+        assert_eq!(at(&memory, kernel.descriptor_vaddr + 16), offset, "the relocated descriptor");
+        let original = linked.kernel(&kernel.name).unwrap();
+        let entry = |code: &CodeObject, elf: &[u8], vaddr: u64| {
+            let segment = code.segments().iter().find(|segment| segment.executable).unwrap();
+            elf[segment.file.start + (vaddr - segment.vaddr) as usize..][..4].to_vec()
+        };
+        assert_eq!(
+            entry(&unlinked, &data("unlinked.elf"), kernel.entry_vaddr),
+            entry(&linked, &data("one-gfx942.elf"), original.entry_vaddr),
+            "the first instruction"
+        );
+    }
+    assert!(!unlinked.kernels().is_empty());
+}

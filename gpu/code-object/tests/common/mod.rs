@@ -23,7 +23,7 @@ pub(crate) fn target(text: &str) -> Target {
 }
 
 /// Every committed file that is an image of some kind.
-pub(crate) const IMAGES: [&str; 13] = [
+pub(crate) const IMAGES: [&str; 14] = [
     "kernels-v4.elf",
     "kernels-v5.elf",
     "kernels-v6.elf",
@@ -32,6 +32,7 @@ pub(crate) const IMAGES: [&str; 13] = [
     "relocations.elf",
     "undefined.elf",
     "descriptor.elf",
+    "unlinked.elf",
     "one-gfx942.elf",
     "one.bundle",
     "one-v2.ccob",

@@ -23,6 +23,7 @@ for f in one two; do
     device -cuid=$f --offload-arch=gfx942 -S $f.hip -o "$TMP/$f.s"
     llvm-mc$V -triple=amdgcn-amd-amdhsa -mcpu=gfx942 -filetype=obj "$TMP/$f.s" -o "$TMP/$f.o"
 done
+cp "$TMP/one.o" unlinked.elf
 ld.lld$V -shared --gc-sections "$TMP/one.o" "$TMP/two.o" -o notes.elf
 
 # Relocations, and one of a symbol that nothing defines.
