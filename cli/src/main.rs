@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod embedded;
 mod info;
+mod isa_coverage;
 mod library;
 mod run;
 mod sim;
@@ -36,6 +37,8 @@ enum Command {
     Info(info::Info),
     /// Measures the transport and the worker beside what the machine allows.
     Bench(bench::Bench),
+    /// Says what of a program's kernels the emulated GPU does not have.
+    IsaCoverage(isa_coverage::IsaCoverage),
     /// Runs real kernels in a second process, over TCP, on an emulated GPU, and checks them.
     Demo(demo::Demo),
     /// The program that the demo runs.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Worker(options) => worker::run(options),
         Command::Info(options) => info::run(options),
         Command::Bench(options) => bench::run(options),
+        Command::IsaCoverage(options) => isa_coverage::run(options),
         Command::Demo(options) => demo::run(options),
         Command::DemoProgram => demo::run_program(),
     };

@@ -44,6 +44,7 @@ mod alloc;
 mod arch;
 pub mod attribute;
 mod context;
+pub mod coverage;
 mod event;
 mod executor;
 mod fence;

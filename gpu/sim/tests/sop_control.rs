@@ -376,3 +376,18 @@ fn vector_instructions_are_skipped() {
     assert_eq!(bench.wave.row(3)[0], 5);
     assert!(!bench.wave.mode.vector_skip());
 }
+
+#[test]
+fn a_trap_handler_returns_and_halts() {
+    let mut bench = Bench::default();
+    // s_rfe_b64 s[4:5]; s_endpgm; s_mov_b32 s2, 7
+    bench.wave.set_pair(4, CODE + 8);
+    bench.run(&[0xbe80_1f04, 0xbf81_0000, 0xbe82_0087]);
+    assert_eq!(bench.wave.sgpr[2], 7);
+    // s_rfe_restore_b64 s[4:5], s6; s_endpgm; s_mov_b32 s3, 9
+    bench.run(&[0x9580_0604, 0xbf81_0000, 0xbe83_0089]);
+    assert_eq!(bench.wave.sgpr[3], 9);
+    // s_sendmsghalt sendmsg(MSG_INTERRUPT)
+    let Err(fault) = bench.try_run(&[0xbf91_0001]) else { panic!("nobody wakes it") };
+    assert!(matches!(fault.cause, Cause::Unknown { mnemonic: Some("s_sendmsghalt"), .. }), "{fault}");
+}

@@ -4,11 +4,11 @@ use crate::isa::rows;
 use crate::sem::int::nonzero;
 use crate::sem::salu;
 use crate::shape::scalar::{
-    branch, call, end_if_set, fork_by, fork_to, index_by, index_off, index_on, index_operands, join, jump,
-    jump_and_link, move_from_relative, move_if_scc, move_to_relative, nothing, nothing_if_zero,
-    read_hardware, read_pc, save_exec, select, skip_vector, sop1, sop1_quiet, sop1_update, sop2, sop2_carry,
-    sop2_quiet, sopc, sopk_compare_i32, sopk_compare_u32, sopk_if_scc, sopk_quiet, sopk_update,
-    sopk_update_quiet, stop, trap, write_exec, write_hardware, write_hardware_literal,
+    branch, call, end_if_set, fork_by, fork_to, halt, index_by, index_off, index_on, index_operands, join,
+    jump, jump_and_link, jump_to_first, move_from_relative, move_if_scc, move_to_relative, nothing,
+    nothing_if_zero, read_hardware, read_pc, save_exec, select, skip_vector, sop1, sop1_quiet, sop1_update,
+    sop2, sop2_carry, sop2_quiet, sopc, sopk_compare_i32, sopk_compare_u32, sopk_if_scc, sopk_quiet,
+    sopk_update, sopk_update_quiet, stop, trap, write_exec, write_hardware, write_hardware_literal,
 };
 use crate::step::Stop;
 
@@ -61,6 +61,7 @@ rows! {
         0x28 s_bfe_i64 = sop2(salu::bfe_i64);
         0x29 s_cbranch_g_fork = fork_to();
         0x2a s_absdiff_i32 = sop2(salu::abs_difference);
+        0x2b s_rfe_restore_b64 = jump_to_first();
         0x2c s_mul_hi_u32 = sop2_quiet(salu::mul_hi_u32);
         0x2d s_mul_hi_i32 = sop2_quiet(salu::mul_hi_i32);
         0x2e s_lshl1_add_u32 = sop2(salu::shl_add::<1>);
@@ -106,6 +107,7 @@ rows! {
         0x1c s_getpc_b64 = read_pc();
         0x1d s_setpc_b64 = jump();
         0x1e s_swappc_b64 = jump_and_link();
+        0x1f s_rfe_b64 = jump();
         0x20 s_and_saveexec_b64 = save_exec(|a, exec| a & exec);
         0x21 s_or_saveexec_b64 = save_exec(|a, exec| a | exec);
         0x22 s_xor_saveexec_b64 = save_exec(|a, exec| a ^ exec);
@@ -201,6 +203,7 @@ rows! {
         0x0e s_sleep = stop(Stop::Budget);
         0x0f s_setprio = nothing();
         0x10 s_sendmsg = nothing();
+        0x11 s_sendmsghalt = halt();
         0x12 s_trap = trap();
         0x13 s_icache_inv = nothing();
         0x14 s_incperflevel = nothing();

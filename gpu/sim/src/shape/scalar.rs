@@ -209,6 +209,12 @@ pub(crate) fn jump(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
     Flow::Jump(u64::fetch(wave, Sop1(insn.code).ssrc0(), insn.literal))
 }
 
+/// Goes to the address in the first of two sources: the way back from a trap handler, as far as there is one.
+#[inline(always)]
+pub(crate) fn jump_to_first(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
+    Flow::Jump(u64::fetch(wave, Sop2(insn.code).ssrc0(), insn.literal))
+}
+
 /// Goes to the address in the source; the address of the next instruction goes to the destination.
 #[inline(always)]
 pub(crate) fn jump_and_link(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Flow {
@@ -499,6 +505,11 @@ pub(crate) fn stop(_: &mut Wave, _: &mut Machine<'_>, _: &Insn, stop: Stop) -> F
 /// Nothing: waits and hints, which mean nothing to an emulator that does one thing after the other.
 #[inline(always)]
 pub(crate) fn nothing(_: &mut Wave, _: &mut Machine<'_>, _: &Insn) {}
+
+/// Halts the wave, from which only a debugger would wake it.
+pub(crate) fn halt(_: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
+    Err(unimplemented(insn))
+}
 
 /// Nothing if the constant's lowest bit is 0.
 pub(crate) fn nothing_if_zero(_: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
