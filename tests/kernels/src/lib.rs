@@ -8,10 +8,12 @@
 
 mod compile;
 mod generate;
+mod inputs;
 mod random;
 mod run;
 
 pub use compile::{Compiler, Level};
 pub use generate::{THEMES, Unit};
+pub use inputs::inputs;
 pub use random::Random;
-pub use run::{Results, inputs, on_emulator, on_host};
+pub use run::{Results, on_emulator, on_host};
