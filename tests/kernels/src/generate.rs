@@ -222,7 +222,7 @@ const EXPRESSIONS: [(Type, &[&str]); 18] = [
             "__builtin_fmaf(%F32, 1.25f, (-%F32))",
             "__builtin_fminf(tame_f32(%F32), tame_f32(%F32))",
             "__builtin_fmaxf(tame_f32(%F32), tame_f32(%F32))",
-            "__builtin_copysignf(%F32, %F32)",
+            "__builtin_copysignf(%F32, tame_f32(%F32))",
             "(%F32 != %F32 ? 1.0f : %F32)",
             "(%F32 * 1e-30f)",
             "(%F32 * 3e25f)",
@@ -241,7 +241,7 @@ const EXPRESSIONS: [(Type, &[&str]); 18] = [
             "(%F64 * 0.5)",
             "__builtin_fmin(tame_f64(%F64), tame_f64(%F64))",
             "__builtin_fmax(tame_f64(%F64), tame_f64(%F64))",
-            "__builtin_copysign(%F64, %F64)",
+            "__builtin_copysign(%F64, tame_f64(%F64))",
             "(%F64 * 1e-300)",
             "(%F64 == %F64 ? %F64 : 2.5)",
         ],
@@ -423,14 +423,14 @@ pub const THEMES: [Theme; 28] = [
         (F64, "(%F64 / %F64)"), (F64, "(1.0 / %F64)"), (F64, "__builtin_sqrt(%F64)"), (F64, "(%F64 / 7.0)"),
     ]),
     theme("half_floats", Straight, &[F16, F32], &[
-        (F16, "(f16)%F32"), (F32, "(f32)%F16"), (F16, "(%F16 * %F16 + %F16)"), (F32, "((f32)%F16 * (f32)%F16 + %F32)"),
+        (F16, "(f16)tame_f32(%F32)"), (F32, "(f32)%F16"), (F16, "(%F16 * %F16 + %F16)"), (F32, "((f32)%F16 * (f32)%F16 + %F32)"),
     ]),
     theme("conversions", Straight, &[U32, I32, U64, I64, F32, F64, F16], &[
         (F32, "(f32)%U32"), (F32, "(f32)%I32"), (F32, "(f32)%U64"), (F32, "(f32)%I64"), (F32, "(f32)%F64"), (F32, "(f32)%F16"),
         (F64, "(f64)%U32"), (F64, "(f64)%I32"), (F64, "(f64)%U64"), (F64, "(f64)%I64"), (F64, "(f64)%F32"),
         (U32, "(u32)within_f32(__builtin_fabsf(%F32), 4e9f)"), (I32, "(i32)within_f32(%F32, 2e9f)"), (I64, "(i64)within_f32(%F32, 9e18f)"),
         (U64, "(u64)within_f64(__builtin_fabs(%F64), 1.8e19)"), (I64, "(i64)within_f64(%F64, 9e18)"), (I32, "(i32)within_f64(%F64, 2e9)"),
-        (U32, "(u32)within_f64(__builtin_fabs(%F64), 4e9)"), (F16, "(f16)%F32"), (U32, "(u32)(u8)(within_f32(__builtin_fabsf(%F32), 250.0f))"),
+        (U32, "(u32)within_f64(__builtin_fabs(%F64), 4e9)"), (F16, "(f16)tame_f32(%F32)"), (U32, "(u32)(u8)(within_f32(__builtin_fabsf(%F32), 250.0f))"),
         (F32, "(f32)(%U32 & 0xff)"), (F32, "(f32)(%U32 >> 24)"), (F32, "(f32)(i16)%I32"),
     ]),
     theme("rounding", Straight, &[F32, F64], &[
@@ -461,7 +461,7 @@ pub const THEMES: [Theme; 28] = [
     theme("widths", Widths, &[U8, U16, I16, I8, U32], &[]),
     theme("mixed", Straight, &[U32, I32, U64, F32, F64, F16, I16x2], &[
         (U32, "bits_f32(%F32)"), (F32, "f32_of(%U32)"), (U64, "bits_f64(%F64)"), (F32, "(f32)%I32"), (F64, "(f64)%F32"), (U32, "(u32)%U64"),
-        (U32, "__builtin_bit_cast(u32, %I16x2)"), (F16, "(f16)%F32"), (I32, "(%F32 < %F32)"), (I32, "(i32)%U64"),
+        (U32, "__builtin_bit_cast(u32, %I16x2)"), (F16, "(f16)tame_f32(%F32)"), (I32, "(%F32 < %F32)"), (I32, "(i32)%U64"),
     ]),
     theme("mixed_control", Control, &[U32, U64, F32, F64, F16], &[
         (U32, "bits_f32(%F32)"), (F32, "f32_of(%U32)"), (U64, "(u64)%U32 * %U32"), (F64, "(f64)%F32"),

@@ -23,7 +23,7 @@ fields! {
 impl Flat {
     /// The same access as the gfx942 encodes it. The gfx90a's scratch has the address VGPR or the scalar address; `None` for what
     /// has no equal: a load to LDS, which is a bit there.
-    pub(crate) const fn from_gfx90a(self) -> Option<Self> {
+    pub(crate) const fn as_gfx942(self) -> Option<Self> {
         const SVE: u64 = 1 << 13;
         const SCRATCH: usize = 1;
         if self.sve() != 0 {

@@ -403,7 +403,7 @@ pub(crate) fn decode(words: &[u32], arch: Arch, level: Level) -> Result<Insn, Ca
     };
     let code = match (arch, encoding) {
         (Arch::Gfx90a, Encoding::Flat | Encoding::Global | Encoding::Scratch) => {
-            Flat(code).from_gfx90a().ok_or(no_instruction(code))?.0
+            Flat(code).as_gfx942().ok_or(no_instruction(code))?.0
         }
         (_, Encoding::Mtbuf) => Mtbuf(code).as_mubuf(),
         _ => code,

@@ -41,10 +41,10 @@ fn multiply<const M: usize, const K: usize, T: Elements>(wave: &mut Wave, insn: 
             *sum = T::Sum::from_bits(u64::from(wave.row(first + register)[lane + j]));
         }
     }
-    for lane in 0..LANES {
+    for (lane, index) in indices.into_iter().enumerate() {
         let (i, group) = (lane % M, lane / M);
         for element in 0..kept {
-            let select = indices[lane] as usize >> (index_set * index_bits + element * 2) & 3;
+            let select = index as usize >> (index_set * index_bits + element * 2) & 3;
             let within = element / 2 * 4 + select;
             let factor = T::a(a.element(wave, lane, element, T::BITS));
             for (j, sum) in sums[i].iter_mut().enumerate() {

@@ -104,7 +104,6 @@ pub(crate) fn load_format<const N: usize>(
             };
         }
     }
-    drop(memory);
     let half = |bits: u32| {
         if format.is_integer() { bits & 0xffff } else { F16::from_f32(f32::from_bits(bits)).0.into() }
     };
