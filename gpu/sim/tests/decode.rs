@@ -76,3 +76,20 @@ fn any_operands_end_in_a_stop_or_a_fault() {
         }
     }
 }
+
+/// Of every opcode that LLVM can write, the words that it writes, for both GPUs.
+static SAMPLES: &str = include_str!("data/samples.tsv");
+
+#[test]
+fn every_opcode_is_decoded_as_llvm_encodes_it() {
+    let mut count = 0;
+    for line in SAMPLES.lines().skip(1) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let (arch, name) = (columns[0].parse::<Arch>().expect("a GPU"), columns[1]);
+        let words: Vec<u32> =
+            columns[2].split(' ').map(|word| u32::from_str_radix(word, 16).expect("a word")).collect();
+        assert_eq!(identify(arch, &words), Ok((name, words.len())), "{line}");
+        count += 1;
+    }
+    assert!(count > 2900, "{count} opcodes");
+}

@@ -102,7 +102,7 @@ fn scratch_is_a_buffer() {
     assert_eq!(bench.scratch.load_u32(2, 28), Some(0xff00));
     // buffer_load_dword v3, off, s[0:3], s32 offset:4
     bench.run(&[0xe050_0004, 0x2000_0300]);
-    assert_eq!(bench.wave.row(3)[33], 33 * 0x0101_0101 & 0xffff_00ff | 0xff00);
+    assert_eq!(bench.wave.row(3)[33], 0x2121_ff21);
     bench.fill(1, |_| 256);
     let Err(fault) = bench.try_run(&[0xe050_1000, 0x8000_0301]) else { panic!("beyond the end of scratch") };
     assert!(matches!(fault.cause, Cause::IllegalAddress { lane: Some(0), write: false, .. }), "{fault}");

@@ -66,3 +66,14 @@ fn what_is_assembled_is_decoded() {
     assert_eq!(assemble(Arch::Gfx942, "SOP2", 0x7f, 0), None);
     assert_eq!(assemble(Arch::Gfx942, "SOP2", u32::MAX, 0), None);
 }
+
+#[test]
+fn the_document_is_up_to_date() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/instructions.md");
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    let same = written == hipr_sim::isa::document();
+    assert!(
+        same,
+        "docs/instructions.md: write it anew with `cargo run -p hipr-sim --example instruction-doc`"
+    );
+}

@@ -159,3 +159,54 @@ fn scalar_destinations_and_modifiers() {
     assert_eq!(bench.wave.pair(4), 1 << 5);
     assert_eq!(bench.wave.vcc(), 77);
 }
+
+/// Runs the comparison on pairs that are less, equal, greater and unordered.
+fn check_order(words: &[u32], text: &str, results: [bool; 4], pairs: [&[(u64, u64)]; 4]) {
+    let cases =
+        pairs.iter().zip(results).flat_map(|(pairs, result)| pairs.iter().map(move |&(a, b)| (a, b, result)));
+    check(words, text, &cases.collect::<Vec<_>>());
+}
+
+#[test]
+fn half_floats_are_ordered() {
+    const LESS: &[(u64, u64)] = &[(0x3c00, 0x4000), (0xfc00, 0xfbff), (0x8001, 0x0000), (0x0001, 0x0002)];
+    const EQUAL: &[(u64, u64)] = &[(0x0000, 0x8000), (0x7c00, 0x7c00), (0xffff_3c00, 0x1234_3c00)];
+    const GREATER: &[(u64, u64)] = &[(0x4000, 0x3c00), (0x0001, 0x8001), (0x7c00, 0x7bff)];
+    const UNORDERED: &[(u64, u64)] = &[(0x7e00, 0x3c00), (0x3c00, 0x7c01), (0xfe00, 0x7e00)];
+    for (word, text, results) in [
+        (0x7c4c_0501, "v_cmp_ge_f16 vcc, v1, v2", [false, true, true, false]),
+        (0x7c48_0501, "v_cmp_gt_f16 vcc, v1, v2", [false, false, true, false]),
+        (0x7c42_0501, "v_cmp_lt_f16 vcc, v1, v2", [true, false, false, false]),
+        (0x7c54_0501, "v_cmp_nlg_f16 vcc, v1, v2", [false, true, false, true]),
+        (0x7c5c_0501, "v_cmp_nlt_f16 vcc, v1, v2", [false, true, true, true]),
+        (0x7c50_0501, "v_cmp_u_f16 vcc, v1, v2", [false, false, false, true]),
+    ] {
+        check_order(&[word], text, results, [LESS, EQUAL, GREATER, UNORDERED]);
+    }
+}
+
+#[test]
+fn doubles_and_long_integers_are_ordered() {
+    let pairs = |pairs: &[(f64, f64)]| pairs.iter().map(|&(a, b)| (d(a), d(b))).collect::<Vec<_>>();
+    let less = pairs(&[(1.0, 2.0), (f64::NEG_INFINITY, f64::MIN), (-5e-324, 0.0)]);
+    let equal = pairs(&[(0.0, -0.0), (f64::INFINITY, f64::INFINITY)]);
+    let greater = pairs(&[(2.0, 1.0), (5e-324, -5e-324)]);
+    let unordered = pairs(&[(f64::NAN, 1.0), (1.0, f64::NAN)]);
+    for (word, text, results) in [
+        (0x7ccc_0d04, "v_cmp_ge_f64 vcc, v[4:5], v[6:7]", [false, true, true, false]),
+        (0x7cc6_0d04, "v_cmp_le_f64 vcc, v[4:5], v[6:7]", [true, true, false, false]),
+    ] {
+        check_order(&[word], text, results, [&less, &equal, &greater, &unordered]);
+    }
+    let cases = [(1 << 32, 1, false), (1, 1 << 32, true), (u64::MAX, u64::MAX, true), (u64::MAX, 0, false)];
+    check(&[0x7dd6_0d04], "v_cmp_le_u64 vcc, v[4:5], v[6:7]", &cases);
+}
+
+#[test]
+fn short_integers_and_unequal_floats() {
+    let cases = [(0x1_0007, 0x2_0007, true), (7, 8, false), (0xffff, 0x7fff, false)];
+    check(&[0x7d54_0501], "v_cmp_eq_u16 vcc, v1, v2", &cases);
+    check(&[0x7d5a_0501], "v_cmp_ne_u16 vcc, v1, v2", &cases.map(|(a, b, equal)| (a, b, !equal)));
+    let cases = [(1.0, 2.0, true), (0.0, -0.0, false), (NAN, NAN, true), (3.0, 3.0, false)];
+    check(&[0x7c9a_0501], "v_cmp_neq_f32 vcc, v1, v2", &floats(&cases));
+}

@@ -5,6 +5,7 @@
 //! with the gfx90a's in brackets. What an instruction does where MODE wants another rounding than to nearest even follows the
 //! word `directed`.
 
+mod document;
 pub(crate) mod ds;
 pub(crate) mod flat;
 pub(crate) mod mubuf;
@@ -15,6 +16,8 @@ pub(crate) mod vop2;
 pub(crate) mod vop3;
 pub(crate) mod vop3p;
 pub(crate) mod vopc;
+
+pub use document::document;
 
 use crate::Arch;
 use crate::enc::ds::Ds;

@@ -1,4 +1,5 @@
 //! Global memory whose bytes tell where they are.
+#![allow(dead_code, reason = "each test file uses a part")]
 
 use crate::bench::{Bench, MEMORY};
 
