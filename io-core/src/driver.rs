@@ -1,3 +1,4 @@
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -154,12 +155,11 @@ impl<S> Table<S> {
     }
 }
 
-/// An event loop but for its sockets: which connection gets its turn when, how they end, what time brings.
+/// An event loop but for its sockets. Made on one thread, run on any: which connection gets its turn when, how they end, what time brings.
 ///
 /// One turn: wait, unless there is something to do; read, and pass on what was said; give the handler its turn; take the
 /// mailbox, apply each notice and write. So a request is read, carried out and answered in one turn where the handler is on
 /// the loop's thread.
-#[derive(Debug)]
 pub struct Driver<C: Carrier> {
     carrier: C,
     table: Table<C::Socket>,
@@ -174,6 +174,12 @@ pub struct Driver<C: Carrier> {
     next_sweep_ms: u64,
     /// Reading stopped because all connections together have too much in flight.
     starved: bool,
+}
+
+impl<C: Carrier> fmt::Debug for Driver<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("connections", &self.connections()).finish_non_exhaustive()
+    }
 }
 
 impl<C: Carrier> Driver<C> {

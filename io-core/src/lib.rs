@@ -12,10 +12,9 @@
 //! thread or on one of its own: neither side waits for the other, and every queue between them has a limit in [`Config`]: past it
 //! the loop stops reading that socket, and TCP pushes back.
 //!
-//! Loops are interchangeable. A loop crate has
-//! `Loop::new(Listener, Config, Arc<Stats>) -> io::Result<Loop>`, `Loop::for_connection(Stream, …)`, `Loop::mailbox() -> Arc<Mailbox>` and
-//! `Loop::run(self, handler: impl Handler) -> io::Result<()>`. It is a [`Carrier`] of sockets; everything else is the [`Driver`]'s,
-//! which says what a turn is, and what a connection is without its socket, a [`Link`].
+//! Loops are interchangeable. A loop crate has a [`Carrier`] of sockets, and `serve(Listener, Config, Arc<Stats>)` and
+//! `serve_connection(Stream, …)`, which make a [`Driver`] of it: everything else is the driver's, which says what a turn is, and
+//! what a connection is without its socket, a [`Link`].
 
 #![forbid(unsafe_code)]
 

@@ -19,8 +19,8 @@ const WAKE: Token = Token(usize::MAX - 1);
 /// Slices in one vectored write.
 const SLICES: usize = 64;
 
-/// The sockets of one loop.
-pub(crate) struct Sockets {
+/// The sockets of one loop, in a poll.
+pub struct Sockets {
     poll: Poll,
     events: Events,
     listen: Option<Listen>,
@@ -30,7 +30,7 @@ pub(crate) struct Sockets {
 }
 
 /// A connection's socket.
-pub(crate) struct Socket {
+pub struct Socket {
     pub(crate) stream: Stream,
     pub(crate) readable: bool,
     /// `false` also says that there is something to write.

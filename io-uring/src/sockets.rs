@@ -28,8 +28,8 @@ const WAITING_BUFFERS: usize = 16;
 /// How long the kernel may take to cancel what it was asked for, when the loop ends.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The sockets of one loop.
-pub(crate) struct Sockets {
+/// The sockets of one loop, and its io_uring.
+pub struct Sockets {
     ring: Ring,
     /// What the kernel may read or write: dropped only when nothing is in flight.
     kernels: ManuallyDrop<Kernels>,

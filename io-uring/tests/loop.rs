@@ -52,7 +52,8 @@ impl Served {
     fn listen() -> Option<(Self, impl Fn() -> TcpStream)> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
-        let served = Self::start(|config, stats| Loop::new(Listener::Tcp(listener), config, stats))?;
+        let served =
+            Self::start(|config, stats| hipr_io_uring::serve(Listener::Tcp(listener), config, stats))?;
         let connect = move || {
             let stream = TcpStream::connect(addr).unwrap();
             stream.set_nodelay(true).unwrap();
@@ -144,7 +145,7 @@ fn small_replies_that_do_not_fit_into_the_socket_arrive_in_order() {
     const COUNT: u64 = 3000;
     let (mut stream, end) = UnixStream::pair().unwrap();
     SockRef::from(&end).set_send_buffer_size(4096).unwrap();
-    let served = Served::start(|config, stats| Loop::for_connection(end.into(), config, stats));
+    let served = Served::start(|config, stats| hipr_io_uring::serve_connection(end.into(), config, stats));
     let Some(mut served) = served else { return };
     // One at a time, so that each reply is sent on its own.
     let ask = |stream: &mut UnixStream, sizes: std::ops::Range<u64>| {
@@ -225,7 +226,7 @@ fn one_connection_that_somebody_else_accepted_is_served_to_its_end() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (stream, _) = listener.accept().unwrap();
-    let served = Served::start(|config, stats| Loop::for_connection(stream.into(), config, stats));
+    let served = Served::start(|config, stats| hipr_io_uring::serve_connection(stream.into(), config, stats));
     let Some(mut served) = served else { return };
     client.write_all(&malloc(5)).unwrap();
     read_replies(&mut client, std::iter::once(5));

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::thread;
 
 use hipr_io::{Config, Listener};
-use hipr_io_uring::Loop;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 
 /// What making a loop says on a thread for which `io_uring_setup` fails so.
@@ -22,7 +21,7 @@ fn refused_with(errno: i32) -> std::io::Error {
     let refused = thread::spawn(move || {
         apply_filter(&program).expect("a thread may restrict itself");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        Loop::new(Listener::Tcp(listener), Config::default(), Arc::default()).map(|_| ())
+        hipr_io_uring::serve(Listener::Tcp(listener), Config::default(), Arc::default()).map(|_| ())
     });
     refused.join().expect("no panic").expect_err("no loop can be made")
 }

@@ -39,16 +39,16 @@ impl Loop {
     fn new(io: Io, source: Source, limits: hipr_io::Config, stats: Arc<hipr_io::Stats>) -> io::Result<Self> {
         match (io, source) {
             (Io::Mio, Source::Port(listener)) => {
-                hipr_io_mio::Loop::new(listener, limits, stats).map(Box::new).map(Self::Mio)
+                hipr_io_mio::serve(listener, limits, stats).map(Box::new).map(Self::Mio)
             }
             (Io::Mio, Source::Connection(stream)) => {
-                hipr_io_mio::Loop::for_connection(stream, limits, stats).map(Box::new).map(Self::Mio)
+                hipr_io_mio::serve_connection(stream, limits, stats).map(Box::new).map(Self::Mio)
             }
             (Io::Uring, Source::Port(listener)) => {
-                hipr_io_uring::Loop::new(listener, limits, stats).map(Box::new).map(Self::Uring)
+                hipr_io_uring::serve(listener, limits, stats).map(Box::new).map(Self::Uring)
             }
             (Io::Uring, Source::Connection(stream)) => {
-                hipr_io_uring::Loop::for_connection(stream, limits, stats).map(Box::new).map(Self::Uring)
+                hipr_io_uring::serve_connection(stream, limits, stats).map(Box::new).map(Self::Uring)
             }
             (Io::Auto, source) => {
                 let copy = match &source {
