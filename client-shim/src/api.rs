@@ -511,7 +511,7 @@ exports! {
         fn hipArray3DGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = unsupported;
         fn hipArrayGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = unsupported;
         fn hipArrayGetInfo(desc: Out<ChannelFormatDesc>, extent: Out<Extent>, flags: Out<u32>, array: Ptr) = unsupported;
-        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<DrvMemcpy3D>, ctx: Context) = unsupported;
+        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<DrvMemcpy3D>, ctx: Context) = body graph::add_drv_memcpy;
         fn hipDrvGraphAddMemsetNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, memsetParams: Ptr, ctx: Context) = unsupported;
     }
     "hip_6.0" {
@@ -563,12 +563,12 @@ exports! {
     "hip_7.1" {
         fn hipGetDriverEntryPoint(symbol: Str, funcPtr: Out<Ptr>, flags: u64, driverStatus: Out<i32>) = local entry::driver_entry_point;
         fn hipGetDriverEntryPoint_spt(symbol: Str, funcPtr: Out<Ptr>, flags: u64, status: Out<i32>) = local entry::driver_entry_point_spt;
-        fn hipMemAdvise_v2(dev_ptr: Ptr, count: usize, advice: i32, location: MemLocation) = unsupported;
+        fn hipMemAdvise_v2(dev_ptr: Ptr, count: usize, advice: i32, location: MemLocation) = body host::advise_at;
         fn hipMemcpy3DBatchAsync(numOps: usize, opList: Ptr, failIdx: Out<usize>, flags: u64, stream: Stream) = unsupported;
         fn hipMemcpy3DPeer(p: Ptr) = body copy::memcpy_3d_peer;
         fn hipMemcpy3DPeerAsync(p: Ptr, stream: Stream) = body copy::memcpy_3d_peer_async;
         fn hipMemcpyBatchAsync(dsts: In<Ptr>, srcs: In<Ptr>, sizes: Out<usize>, count: usize, attrs: Ptr, attrsIdxs: Out<usize>, numAttrs: usize, failIdx: Out<usize>, stream: Stream) = unsupported;
-        fn hipMemPrefetchAsync_v2(dev_ptr: Ptr, count: usize, location: MemLocation, flags: u32, stream: Stream) = unsupported;
+        fn hipMemPrefetchAsync_v2(dev_ptr: Ptr, count: usize, location: MemLocation, flags: u32, stream: Stream) = body host::prefetch_at;
         fn hipMemsetD2D16(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize) = body fill::memset_d2d16;
         fn hipMemsetD2D16Async(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize, stream: Stream) = body fill::memset_d2d16_async;
         fn hipMemsetD2D32(dst: Ptr, dstPitch: usize, value: u32, width: usize, height: usize) = body fill::memset_d2d32;

@@ -8,10 +8,10 @@ use hipr_proto::{HipError, HipResult};
 use super::copy::CopyTask;
 use super::fill::FillTask;
 use super::launch::KernelTask;
-use crate::convert::{Chars, Event, In, Out, Ptr, Stream};
+use crate::convert::{Chars, Context, Event, In, Out, Ptr, Stream};
 use crate::graphs::{Tables, Task};
 use crate::session::Session;
-use crate::types::{HostFn, InstantiateParams, KernelNodeParams, Memcpy3D, MemsetParams};
+use crate::types::{DrvMemcpy3D, HostFn, InstantiateParams, KernelNodeParams, Memcpy3D, MemsetParams};
 
 /// `hipGraphInstantiateFlags`: free on launch, upload, device launch, node priority.
 const INSTANTIATE_FLAGS: u64 = 1 | 2 | 4 | 8;
@@ -116,6 +116,20 @@ pub(crate) fn add_memcpy(
     params: In<Memcpy3D>,
 ) -> HipResult<()> {
     add(session, node, graph, (dependencies, count), Some(memcpy(params)?))
+}
+
+/// `hipDrvGraphAddMemcpyNode`: there is one context per device, and the addresses say which device.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn add_drv_memcpy(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    params: In<DrvMemcpy3D>,
+    _context: Context,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), Some(Task::Copy(CopyTask::of_driver(params)?)))
 }
 
 /// `hipGraphAddMemcpyNode1D`.

@@ -5,6 +5,7 @@ use hipr_proto::{HipError, HipResult};
 use crate::convert::{Out, Ptr, Stream};
 use crate::mirror::Origin;
 use crate::session::Session;
+use crate::types::MemLocation;
 
 /// `hipHostMallocPortable | Mapped | WriteCombined | Uncached | NumaUser | Coherent | NonCoherent`.
 const HOST_FLAGS: u32 = 1 | 2 | 4 | 0x1000_0000 | 0x2000_0000 | COHERENT | NON_COHERENT;
@@ -126,6 +127,43 @@ pub(crate) fn prefetch(
     }
     session.stream(stream)?;
     check_managed(session, ptr, count).map(drop)
+}
+
+/// What HIP 6's functions call the place that HIP 7's name: a device, or -1 for the host.
+fn device_at(location: MemLocation) -> HipResult<i32> {
+    match location.kind {
+        // hipMemLocationTypeDevice.
+        1 => Ok(location.id),
+        // hipMemLocationTypeHost, and its NUMA nodes.
+        2..=4 => Ok(-1),
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// `hipMemAdvise_v2` (HIP 7).
+pub(crate) fn advise_at(
+    session: &Session,
+    ptr: Ptr,
+    count: usize,
+    advice: i32,
+    location: MemLocation,
+) -> HipResult<()> {
+    advise(session, ptr, count, advice, device_at(location)?)
+}
+
+/// `hipMemPrefetchAsync_v2` (HIP 7): `flags` must be 0.
+pub(crate) fn prefetch_at(
+    session: &Session,
+    ptr: Ptr,
+    count: usize,
+    location: MemLocation,
+    flags: u32,
+    stream: Stream,
+) -> HipResult<()> {
+    if flags != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    prefetch(session, ptr, count, device_at(location)?, stream)
 }
 
 /// `hipStreamAttachMemAsync`: all streams may use managed memory in any case.

@@ -141,14 +141,25 @@ pub(crate) fn drv_3d_async(session: &Session, params: In<DrvMemcpy3D>, stream: S
 }
 
 fn by_drv_3d(session: &Session, params: In<DrvMemcpy3D>, stream: Stream, waits: Waits) -> HipResult<()> {
-    let p = params.check()?;
-    let size = Size { width: p.width_in_bytes, height: p.height, depth: p.depth };
-    let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
-    let dst = typed(p.dst_memory_type, p.dst_host, p.dst_device)?;
-    let src = typed(p.src_memory_type, p.src_host, p.src_device)?;
-    let at = (p.dst_x_in_bytes, p.dst_y, p.dst_z);
-    let dst = inside(dst, or(p.dst_pitch, p.width_in_bytes), or(p.dst_height, p.height), at)?;
-    let at = (p.src_x_in_bytes, p.src_y, p.src_z);
-    let src = inside(src, or(p.src_pitch, p.width_in_bytes), or(p.src_height, p.height), at)?;
+    let CopyTask { dst, src, size } = CopyTask::of_driver(params)?;
     copy(session, dst, src, size, stream, waits)
+}
+
+impl CopyTask {
+    /// What `HIP_MEMCPY3D` says.
+    ///
+    /// # Errors
+    /// `hipErrorNotSupported` for arrays, `hipErrorInvalidValue`.
+    pub(crate) fn of_driver(params: In<DrvMemcpy3D>) -> HipResult<Self> {
+        let p = params.check()?;
+        let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
+        let dst = typed(p.dst_memory_type, p.dst_host, p.dst_device)?;
+        let src = typed(p.src_memory_type, p.src_host, p.src_device)?;
+        let at = (p.dst_x_in_bytes, p.dst_y, p.dst_z);
+        let dst = inside(dst, or(p.dst_pitch, p.width_in_bytes), or(p.dst_height, p.height), at)?;
+        let at = (p.src_x_in_bytes, p.src_y, p.src_z);
+        let src = inside(src, or(p.src_pitch, p.width_in_bytes), or(p.src_height, p.height), at)?;
+        let size = Size { width: p.width_in_bytes, height: p.height, depth: p.depth };
+        Ok(Self { dst, src, size })
+    }
 }
