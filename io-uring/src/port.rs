@@ -17,9 +17,6 @@ use crate::token::{Op, Token};
 
 /// Slices in one vectored send.
 const SLICES: usize = 64;
-/// A send that names so many bytes names no more. What the dispatch reads ahead is less: a copy to the host is slower in more
-/// pieces.
-const SEND_BYTES: usize = 1 << 20;
 /// A reply up to this size is sent without hearing of it, if the socket takes it at once.
 const AT_ONCE_BYTES: usize = 16 * 1024;
 /// A receive that brings less than this ends bulk.
@@ -119,14 +116,14 @@ impl Message {
         Box::new(Self { slices: [none; SLICES], header })
     }
 
-    /// Names these slices, or the first of them; how many bytes that is.
-    fn fill<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>) -> usize {
+    /// Names these slices, up to about `most_bytes`; how many bytes that is.
+    fn fill<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>, most_bytes: usize) -> usize {
         let (mut count, mut len) = (0, 0);
         for (place, slice) in self.slices.iter_mut().zip(slices) {
             *place = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
             count += 1;
             len += slice.len();
-            if len >= SEND_BYTES {
+            if len >= most_bytes {
                 break;
             }
         }
@@ -393,7 +390,7 @@ impl Port {
         }
         let small = link.unsent_bytes() <= AT_ONCE_BYTES && !link.awaits_sent() && !self.full;
         let all = small.then(|| link.unsent_bytes());
-        let (entry, at_once, len) = self.send_request(all);
+        let (entry, at_once, len) = self.send_request(all, moment.config.turn_max_bytes);
         self.send = if at_once { Send::AtOnce(len) } else { Send::InFlight };
         let entry = if at_once { entry.flags(squeue::Flags::SKIP_SUCCESS) } else { entry };
         // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed; so
@@ -402,15 +399,15 @@ impl Port {
         Ok(at_once)
     }
 
-    /// A request to send what comes next; whether that is to leave at once, which it is if it is `all` that there is; and how
-    /// many bytes it is.
-    fn send_request(&mut self, all: Option<usize>) -> (squeue::Entry, bool, usize) {
+    /// A request to send what comes next, about `most_bytes`; whether that is to leave at once, which it is if it is `all` that
+    /// there is; and how many bytes it is.
+    fn send_request(&mut self, all: Option<usize>, most_bytes: usize) -> (squeue::Entry, bool, usize) {
         let fd = Fd(self.raw_fd());
         let mut slices = self.output.slices();
         let first = slices.next().unwrap_or_default();
-        if let Some(second) = slices.next().filter(|_| first.len() < SEND_BYTES) {
+        if let Some(second) = slices.next().filter(|_| first.len() < most_bytes) {
             let message = self.message.get_or_insert_with(Message::new);
-            let len = message.fill([first, second].into_iter().chain(slices));
+            let len = message.fill([first, second].into_iter().chain(slices), most_bytes);
             let at_once = all == Some(len);
             let entry = opcode::SendMsg::new(fd, &raw const message.header).flags(flags(at_once) as u32);
             (entry.build(), at_once, len)
