@@ -32,7 +32,7 @@ struct Kernel {
 
 impl From<KernelCoverage> for Kernel {
     fn from(kernel: KernelCoverage) -> Self {
-        let KernelCoverage { name, instructions, missing } = kernel;
+        let KernelCoverage { name, instructions, missing, .. } = kernel;
         Self { name, instructions, missing }
     }
 }

@@ -22,6 +22,8 @@ pub struct KernelCoverage {
     pub name: String,
     /// How many instructions it has, those of functions that it may call included.
     pub instructions: usize,
+    /// The mnemonics of what there is.
+    pub used: BTreeSet<&'static str>,
     /// What is missing, and how often: mnemonics where another GPU has the instruction, else its words.
     pub missing: BTreeMap<String, usize>,
 }
@@ -97,7 +99,7 @@ impl Walker {
 
     fn kernel(&self, name: &str, entry: u64) -> KernelCoverage {
         let (mut seen, mut waiting) = (BTreeSet::new(), vec![entry]);
-        let mut missing = BTreeMap::new();
+        let (mut used, mut missing) = (BTreeSet::new(), BTreeMap::new());
         let mut calls = false;
         while let Some(start) = waiting.pop() {
             let mut pc = start;
@@ -110,6 +112,7 @@ impl Walker {
                 };
                 match isa::decode(words, self.arch, Level::BASE) {
                     Ok(insn) => {
+                        used.insert(insn.row.name);
                         let next = pc.wrapping_add(u64::from(insn.len_words) * 4);
                         note_address(&insn, next, &mut addresses);
                         let after = after(&insn, next, &addresses);
@@ -133,7 +136,7 @@ impl Walker {
                 waiting.extend(self.kept.iter().filter(|vaddr| !seen.contains(vaddr)));
             }
         }
-        KernelCoverage { name: name.to_owned(), instructions: seen.len(), missing }
+        KernelCoverage { name: name.to_owned(), instructions: seen.len(), used, missing }
     }
 }
 

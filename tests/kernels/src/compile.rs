@@ -48,6 +48,7 @@ const OPTIONS: [&str; 7] = [
 pub struct Compiler {
     name: String,
     program: PathBuf,
+    assembler: PathBuf,
     /// The system it is in, if that is another one.
     root: Option<PathBuf>,
 }
@@ -72,10 +73,16 @@ impl Compiler {
     pub fn all() -> Vec<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let own = env::split_paths(&path).map(|folder| folder.join("clang-19")).find(|file| file.is_file());
-        let own = own.map(|program| Self { name: "clang-19".into(), program, root: None });
+        let own = own.map(|program| Self {
+            name: "clang-19".into(),
+            assembler: program.with_file_name("llvm-mc-19"),
+            program,
+            root: None,
+        });
         let lab = lab().filter(|lab| lab.join("usr/lib/llvm-21/bin/clang").exists()).map(|lab| Self {
             name: "clang-21".into(),
             program: "/usr/lib/llvm-21/bin/clang".into(),
+            assembler: "/usr/lib/llvm-21/bin/llvm-mc".into(),
             root: Some(lab),
         });
         own.into_iter().chain(lab).filter(|compiler| compiler.works()).collect()
@@ -147,6 +154,20 @@ impl Compiler {
             "-ffreestanding",
         ];
         fs::read(self.compile(source, &folder, &options, &[])).expect("the code object is there")
+    }
+
+    /// What the assembler or disassembler prints for a text.
+    ///
+    /// # Panics
+    /// Where it does not start. It fails where it does not know something, which the output tells.
+    pub fn assembler(&self, arguments: &[&str], text: &str) -> String {
+        let folder = self.folder();
+        let file = folder.path().join("input");
+        fs::write(&file, text).expect("the input is written");
+        let input = fs::File::open(&file).expect("the input is there");
+        let arguments: Vec<&str> = ["-triple=amdgcn"].iter().chain(arguments).copied().collect();
+        let output = self.run(&self.assembler, &arguments, input.into()).expect("the assembler starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// What the host's program writes that is made of the same source.
