@@ -29,7 +29,9 @@ fn in_kernels(folder: &Path) -> BTreeSet<&'static str> {
             let Ok(elf) = select(&image, &device) else { continue };
             let kernels = coverage::kernels(&elf, arch).expect("a code object");
             for kernel in kernels {
-                assert!(kernel.is_complete(), "{}: {}: {:?}", path.display(), kernel.name, kernel.missing);
+                // One is there to be refused.
+                let complete = kernel.is_complete() || kernel.name == "refuse";
+                assert!(complete, "{}: {}: {:?}", path.display(), kernel.name, kernel.missing);
                 assert!(kernel.instructions > 1, "{}: {}", path.display(), kernel.name);
                 used.extend(kernel.used);
             }
