@@ -126,32 +126,36 @@ fn llvm_reads_and_writes_what_is_decoded() {
             .collect();
         assert!(samples.len() > 1400, "{arch}: {} samples", samples.len());
         let all: Vec<[u32; 3]> = samples.iter().flat_map(|words| variants(words, &mut random)).collect();
-        let (mut read, mut written) = (0, 0);
+        let (mut read, mut written, mut wrong) = (0, 0, Vec::new());
         for batch in all.chunks(BATCH) {
             let texts = disassembled(compiler, arch, batch);
             let known: Vec<(&[u32; 3], &String)> =
                 batch.iter().zip(&texts).filter_map(|(words, text)| Some((words, text.as_ref()?))).collect();
             // A gfx90a's loads to LDS, which are a bit there and not implemented for flat and global addresses.
             let to_lds = |text: &str| text.ends_with(" lds") && !text.starts_with("buffer");
-            // LLVM reads image instructions, for which these GPUs have no unit.
-            let is_left_out = |text: &str| to_lds(text) || text.starts_with("image_");
+            // LLVM reads image instructions, for which these GPUs have no unit. The gfx90a's stores from LDS are not implemented.
+            let is_left_out = |text: &str| {
+                to_lds(text) || text.starts_with("image_") || text.starts_with("buffer_store_lds_dword")
+            };
             for (words, text) in known.iter().filter(|(_, text)| !is_left_out(text)) {
                 let found = identify(arch, *words).map(|(name, _)| name);
-                assert_eq!(found, Ok(mnemonic(text)), "{arch} {words:x?}: {text}");
+                if found != Ok(mnemonic(text)) {
+                    wrong.push(format!("{arch} {words:x?}: {text}: {found:?}"));
+                }
                 read += 1;
             }
             let texts: Vec<String> =
                 known.iter().map(|(_, text)| (*text).clone()).filter(|text| !is_left_out(text)).collect();
             for (text, words) in texts.iter().zip(assembled(compiler, arch, &texts)) {
                 let Some(words) = words else { continue };
-                assert_eq!(
-                    identify(arch, &words),
-                    Ok((mnemonic(text), words.len())),
-                    "{arch} {text}: {words:x?}"
-                );
+                let found = identify(arch, &words);
+                if found != Ok((mnemonic(text), words.len())) {
+                    wrong.push(format!("{arch} {text}: {words:x?}: {found:?}"));
+                }
                 written += 1;
             }
         }
+        assert!(wrong.is_empty(), "{} of {read} and {written}:\n{}", wrong.len(), wrong.join("\n"));
         println!("{arch}: {read} read, {written} written");
         assert!(
             read > 2 * samples.len() && written > samples.len(),
