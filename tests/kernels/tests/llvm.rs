@@ -71,10 +71,7 @@ fn assembled(compiler: &Compiler, arch: Arch, texts: &[String]) -> Vec<Option<Ve
             .map(|byte| u8::from_str_radix(byte.trim_start_matches("0x"), 16).ok())
             .collect();
         match number_of(text) {
-            Some(number) if number >= found.len() => {
-                found.resize(number, None);
-                found.push(last.take());
-            }
+            Some(number) if number == found.len() => found.push(last.take()),
             _ => {
                 let words = |bytes: Vec<u8>| {
                     bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
@@ -83,7 +80,7 @@ fn assembled(compiler: &Compiler, arch: Arch, texts: &[String]) -> Vec<Option<Ve
             }
         }
     }
-    found.resize(texts.len(), None);
+    assert_eq!(found.len(), texts.len(), "{arch}: LLVM's output");
     found
 }
 
