@@ -121,3 +121,24 @@ fn info_tells_what_the_worker_has() {
     assert!(report["devices"][0]["total_memory_bytes"].as_u64() > Some(1 << 30));
     assert!(report["round_trip_us"].as_f64() > Some(0.0));
 }
+
+#[test]
+fn what_kernels_need_is_said() {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let path = |file: &str| repository.join(file).display().to_string();
+    let output = hipr(&["isa-coverage", &path("cli/demo/kernels.co")]);
+    assert!(output.status.success(), "{}", stdout(&output));
+    assert!(stdout(&output).contains("16 of 16 kernels complete, in 2 code objects"), "{}", stdout(&output));
+    // A kernel that has a word which is no instruction.
+    let output = hipr(&["isa-coverage", &path("gpu/sim/tests/data/kernels-O3.co")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("refuse: 0xbfff0000, 1 times"), "{}", stdout(&output));
+    let output = hipr(&["isa-coverage", "--json", &path("README.md")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("\"error\": \"neither an ELF file"), "{}", stdout(&output));
+    let output = hipr(&["demo", "--sim-arch", "gfx90a"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("MI210"), "{}", stdout(&output));
+    let output = hipr(&["demo", "--sim-arch", "gfx1100"]);
+    assert!(stderr(&output).contains("gfx90a and gfx942 can"), "{}", stderr(&output));
+}
