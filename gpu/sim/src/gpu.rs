@@ -25,7 +25,7 @@ pub struct Config {
     pub threads: Option<NonZero<usize>>,
     /// Device memory in bytes; by default three quarters of the host's, at most the real one's.
     pub memory_bytes: Option<u64>,
-    /// How many instructions the waves of one launch may execute, all together; by default any number. A launch that wants
+    /// How many instructions (waits and hints not counted) the waves of one launch may execute, all together; by default any number. A launch that wants
     /// more fails with `LAUNCH_TIME_OUT`. Threads count what they executed after each slice, so that a launch that runs on
     /// several of them may get a slice (some ten thousand instructions) further on each; on one thread it is exact.
     pub kernel_instructions_max: Option<u64>,

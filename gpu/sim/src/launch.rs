@@ -177,8 +177,16 @@ impl Setup {
         let lanes = self.threads().saturating_sub(first).min(p::WAVE_LANES);
         wave.set_exec(u64::MAX >> (64 - lanes.clamp(1, 64)));
         let [bx, by, _] = self.block;
-        for (item, id) in (first..first + lanes).zip(wave.row_mut(0)) {
-            *id = (item % bx) | ((item / bx % by) << 10) | ((item / bx / by) << 20);
+        let [mut x, mut y, mut z] = [first % bx, first / bx % by, first / bx / by];
+        for id in wave.row_mut(0).iter_mut().take(lanes as usize) {
+            *id = x | y << 10 | z << 20;
+            x += 1;
+            if x == bx {
+                (x, y) = (0, y + 1);
+            }
+            if y == by {
+                (y, z) = (0, z + 1);
+            }
         }
     }
 }

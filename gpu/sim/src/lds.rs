@@ -1,27 +1,37 @@
 //! What the waves of a workgroup share, and what each lane has for itself.
 
+use crate::property::LDS_BYTES;
 use crate::wave::Row;
 
+/// Words of the largest LDS.
+pub(crate) const WORDS: usize = LDS_BYTES as usize / 4;
+
 /// The LDS of one workgroup. Reads beyond its end give 0 and writes there are dropped, as on the hardware.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Lds {
-    words: Vec<u32>,
+    /// Those beyond its end are 0. So many for every LDS, as indices that are taken modulo a constant need no checks.
+    words: Box<[u32; WORDS]>,
     len_bytes: u32,
 }
 
+impl Default for Lds {
+    fn default() -> Self {
+        Self { words: bytemuck::zeroed_box(), len_bytes: 0 }
+    }
+}
+
 impl Lds {
-    /// `len_bytes` zeroed bytes.
+    /// `len_bytes` zeroed bytes, at most 64 KiB.
     pub fn new(len_bytes: u32) -> Self {
         let mut lds = Self::default();
         lds.reset(len_bytes);
         lds
     }
 
-    /// Makes it `len_bytes` zeroed bytes, keeping the allocation where it suffices.
+    /// Makes it `len_bytes` zeroed bytes, at most 64 KiB.
     pub fn reset(&mut self, len_bytes: u32) {
-        self.words.clear();
-        self.words.resize(len_bytes.div_ceil(4) as usize, 0);
-        self.len_bytes = len_bytes;
+        self.words_mut().fill(0);
+        self.len_bytes = len_bytes.min(LDS_BYTES);
     }
 
     /// Its size in bytes.
@@ -32,12 +42,24 @@ impl Lds {
     /// Its words, for accesses that are known to be aligned.
     #[inline(always)]
     pub fn words(&self) -> &[u32] {
+        &self.words[..self.len_bytes.div_ceil(4) as usize % (WORDS + 1)]
+    }
+
+    /// Its words and those beyond its end, which are 0.
+    #[inline(always)]
+    pub(crate) fn all_words(&self) -> &[u32; WORDS] {
         &self.words
     }
 
     /// Its words, to change.
     #[inline(always)]
     pub fn words_mut(&mut self) -> &mut [u32] {
+        &mut self.words[..self.len_bytes.div_ceil(4) as usize % (WORDS + 1)]
+    }
+
+    /// All words. Those beyond its end must stay 0.
+    #[inline(always)]
+    pub(crate) fn all_words_mut(&mut self) -> &mut [u32; WORDS] {
         &mut self.words
     }
 
@@ -87,7 +109,7 @@ impl Lds {
     #[inline(always)]
     pub fn store_u32(&mut self, addr: u32, value: u32) {
         if addr.is_multiple_of(4) {
-            if let Some(word) = self.words.get_mut(addr as usize / 4) {
+            if let Some(word) = self.words_mut().get_mut(addr as usize / 4) {
                 *word = value;
             }
         } else {

@@ -48,6 +48,19 @@ impl Level {
         }
     }
 
+    /// Runs `task` as it was compiled for this level. Only what is inlined into [`Task::run`] is.
+    pub fn run<T: Task>(self, task: T) -> T::Output {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this level exists, so the processor has its extensions (`Level::available`).
+            Set::V3 => unsafe { task_v3(task) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Set::V4 => unsafe { task_v4(task) },
+            _ => task.run(),
+        }
+    }
+
     /// Its name: `base`, `v3` or `v4`.
     pub fn name(self) -> &'static str {
         match self.0 {
@@ -120,6 +133,14 @@ fn has_v4() -> bool {
     false
 }
 
+/// Something to be compiled for each level; see [`Level::run`].
+pub trait Task {
+    /// What it gives.
+    type Output;
+    /// Does it. To be marked `#[inline(always)]`.
+    fn run(self) -> Self::Output;
+}
+
 /// What an instruction does, for whatever level it is compiled for.
 pub(crate) trait Instruction {
     fn execute(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome;
@@ -146,6 +167,19 @@ fn v3<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 fn v4<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome {
     I::execute(wave, machine, insn)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
+fn task_v3<T: Task>(task: T) -> T::Output {
+    task.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+fn task_v4<T: Task>(task: T) -> T::Output {
+    task.run()
 }
 
 impl Levels {

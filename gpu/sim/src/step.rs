@@ -62,6 +62,8 @@ pub(crate) struct Insn {
     pub(crate) literal: u32,
     /// Length in words, literal included.
     pub(crate) len_words: u32,
+    /// Words from here to the next instruction that does something.
+    pub(crate) step_words: u32,
     /// Operands, of vector instructions.
     pub(crate) valu: Valu,
 }
@@ -75,6 +77,8 @@ impl Insn {
 }
 
 const PAGE_WORDS: usize = 256;
+/// How far ahead decoding looks for an instruction that does something, in words.
+const STEP_WORDS_MAX: u32 = 32;
 type Page = [OnceLock<Insn>; PAGE_WORDS];
 
 /// The code of one executable segment, decoded where execution gets to: compilers put padding and tables between functions.
@@ -129,7 +133,15 @@ impl Program {
     fn decode(&self, offset: u64) -> Result<&Insn, Cause> {
         let index = (offset / 4) as usize;
         let words = self.words.get(index..).filter(|words| !words.is_empty() && offset.is_multiple_of(4));
-        let insn = isa::decode(words.ok_or(Cause::BadPc)?, self.arch, self.level)?;
+        let words = words.ok_or(Cause::BadPc)?;
+        let mut insn = isa::decode(words, self.arch, self.level)?;
+        let mut ahead = words.get(insn.len_words as usize..).unwrap_or_default();
+        while let Some(idle) = isa::decode(ahead, self.arch, self.level).ok().filter(|next| next.row.idle)
+            && insn.step_words < STEP_WORDS_MAX
+        {
+            insn.step_words += idle.len_words;
+            ahead = ahead.get(idle.len_words as usize..).unwrap_or_default();
+        }
         let page =
             self.pages[index / PAGE_WORDS].get_or_init(|| Box::new([const { OnceLock::new() }; PAGE_WORDS]));
         Ok(page[index % PAGE_WORDS].get_or_init(|| insn))
@@ -145,35 +157,39 @@ impl std::fmt::Debug for Program {
     }
 }
 
-/// Runs `wave` from its program counter on, for at most `budget` instructions, and takes those that it executed off `budget`.
+/// Runs `wave` from its program counter on, for at most `budget` instructions, and takes those that it executed off `budget`. Waits
+/// and hints, which mean nothing to an emulator, are not executed and do not count.
 pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Result<Stop, Fault> {
     let program = machine.program;
     let skipping = wave.mode.vector_skip();
     let mut left = *budget;
+    let mut pc = wave.pc;
     let stop = loop {
         if left == 0 {
             break Stop::Budget;
         }
         left -= 1;
-        let pc = wave.pc;
         let insn = match program.at(pc) {
             Ok(insn) => insn,
             Err(cause) => return Err(Fault { cause, pc, mnemonic: None, kernel: None }),
         };
-        let next = pc.wrapping_add(u64::from(insn.len_words) * 4);
+        let next = pc.wrapping_add(u64::from(insn.step_words) * 4);
         if skipping && wave.mode.vector_skip() && insn.is_vector() {
-            wave.pc = next;
+            pc = next;
+            wave.pc = pc;
             continue;
         }
         match insn.exec.call(wave, machine, insn) {
-            Ok(Flow::Next) => wave.pc = next,
-            Ok(Flow::Jump(target)) => wave.pc = target,
+            Ok(Flow::Next) => pc = next,
+            Ok(Flow::Jump(target)) => pc = target,
             Ok(Flow::Stop(stop)) => {
                 wave.pc = next;
                 break stop;
             }
             Err(cause) => return Err(Fault { cause, pc, mnemonic: Some(insn.row.name), kernel: None }),
         }
+        // Instructions look at it; here it is not read again, as that would have to wait until it is written.
+        wave.pc = pc;
     };
     *budget = left;
     Ok(stop)

@@ -5,6 +5,11 @@ pub const LANES: usize = 64;
 /// One vector register: 32 bits for each lane.
 pub type Row = [u32; LANES];
 
+/// What lies at the beginning of a cache line, so that no vector of it lies in two.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aligned<T>(pub(crate) T);
+
 /// Scalar operand number of FLAT_SCRATCH (low half).
 pub const FLAT_SCRATCH: usize = 102;
 /// Scalar operand number of VCC (low half).
@@ -100,7 +105,11 @@ pub struct Wave {
     /// Scalar registers by operand number: s0 to s101, then [`FLAT_SCRATCH`], XNACK_MASK, [`VCC`], [`TTMP`]s, [`M0`], [`EXEC`].
     pub sgpr: [u32; 128],
     /// Vector registers: `vgpr_count` of the wave's own, one row that takes accesses beyond them, then temporaries.
-    rows: Vec<Row>,
+    /// Each on its own, so that a row of results takes the place of an old one without being copied.
+    #[expect(clippy::vec_box, reason = "a row is exchanged for another by its pointer")]
+    rows: Vec<Box<Aligned<Row>>>,
+    /// Rows for results.
+    spares: [Option<Box<Aligned<Row>>>; 2],
     vgpr_count: usize,
     /// Where AccVGPRs start in the file: a0 is this row.
     pub accum_offset: usize,
@@ -114,7 +123,7 @@ pub struct Wave {
     pub hardware_id: u32,
     /// The EXEC that `lane_mask` was made from.
     lane_mask_of: u64,
-    lane_mask: Row,
+    lane_mask: Aligned<Row>,
 }
 
 impl Wave {
@@ -123,7 +132,8 @@ impl Wave {
     pub fn new(vgpr_count: usize, accum_offset: usize) -> Self {
         let mut wave = Self {
             sgpr: [0; 128],
-            rows: vec![[0; LANES]; vgpr_count + 1 + TEMPORARY_ROWS],
+            rows: (0..vgpr_count + 1 + TEMPORARY_ROWS).map(|_| Box::new(Aligned([0; LANES]))).collect(),
+            spares: [None, None],
             vgpr_count,
             accum_offset,
             scc: false,
@@ -131,7 +141,7 @@ impl Wave {
             pc: 0,
             hardware_id: 0,
             lane_mask_of: u64::MAX,
-            lane_mask: [u32::MAX; LANES],
+            lane_mask: Aligned([u32::MAX; LANES]),
         };
         wave.set_exec(u64::MAX);
         wave
@@ -188,25 +198,32 @@ impl Wave {
     /// The row of vector register `number` of the unified file. Numbers beyond the wave's registers share one spare row.
     #[inline(always)]
     pub fn row(&self, number: usize) -> &Row {
-        &self.rows[number.min(self.vgpr_count)]
+        &self.rows[number.min(self.vgpr_count)].0
     }
 
     /// The row of vector register `number`, to change; not masked by EXEC.
     #[inline(always)]
     pub fn row_mut(&mut self, number: usize) -> &mut Row {
-        &mut self.rows[number.min(self.vgpr_count)]
+        &mut self.rows[number.min(self.vgpr_count)].0
+    }
+
+    /// The rows of `N` vector registers from `number` on, to change; `None` if they are not all the wave's.
+    #[inline(always)]
+    pub(crate) fn rows_mut<const N: usize>(&mut self, number: usize) -> Option<[&mut Row; N]> {
+        let rows = self.rows[..self.vgpr_count].get_mut(number..)?.first_chunk_mut::<N>()?;
+        Some(rows.each_mut().map(|row| &mut row.0))
     }
 
     /// A row by its place in the file, temporaries included.
     #[inline(always)]
     pub(crate) fn place(&self, place: usize) -> &Row {
-        &self.rows[place]
+        &self.rows[place].0
     }
 
     /// A row by its place, to change.
     #[inline(always)]
     pub(crate) fn place_mut(&mut self, place: usize) -> &mut Row {
-        &mut self.rows[place]
+        &mut self.rows[place].0
     }
 
     /// Where register `number` is.
@@ -226,11 +243,35 @@ impl Wave {
     fn mask_row(&mut self, lanes: u64) -> &Row {
         if self.lane_mask_of != lanes {
             self.lane_mask_of = lanes;
-            for (lane, mask) in self.lane_mask.iter_mut().enumerate() {
+            for (lane, mask) in self.lane_mask.0.iter_mut().enumerate() {
                 *mask = 0u32.wrapping_sub((lanes >> lane) as u32 & 1);
             }
         }
-        &self.lane_mask
+        &self.lane_mask.0
+    }
+
+    /// Takes a row for results, which holds anything; [`put_row`](Self::put_row) or [`give_back`](Self::give_back) returns it.
+    #[inline(always)]
+    pub(crate) fn take_spare(&mut self, which: usize) -> Box<Aligned<Row>> {
+        self.spares[which % 2].take().unwrap_or_else(|| Box::new(Aligned([0; LANES])))
+    }
+
+    /// Returns a row that was taken.
+    #[inline(always)]
+    pub(crate) fn give_back(&mut self, which: usize, row: Box<Aligned<Row>>) {
+        self.spares[which % 2] = Some(row);
+    }
+
+    /// Makes `values` vector register `number` in the lanes that are set in `lanes`.
+    #[inline(always)]
+    pub(crate) fn put_row(&mut self, which: usize, number: usize, lanes: u64, mut values: Box<Aligned<Row>>) {
+        if lanes == u64::MAX {
+            let place = self.place_of(number);
+            std::mem::swap(&mut self.rows[place], &mut values);
+        } else {
+            self.write_row(number, lanes, &values.0);
+        }
+        self.give_back(which, values);
     }
 
     /// Writes `values` to vector register `number` in the lanes that are set in `lanes`.
@@ -238,11 +279,11 @@ impl Wave {
     pub fn write_row(&mut self, number: usize, lanes: u64, values: &Row) {
         let place = self.place_of(number);
         if lanes == u64::MAX {
-            self.rows[place] = *values;
+            self.rows[place].0 = *values;
         } else {
             self.mask_row(lanes);
-            let mask = &self.lane_mask;
-            for ((old, new), mask) in self.rows[place].iter_mut().zip(values).zip(mask) {
+            let mask = &self.lane_mask.0;
+            for ((old, new), mask) in self.rows[place].0.iter_mut().zip(values).zip(mask) {
                 *old = *old & !mask | new & mask;
             }
         }

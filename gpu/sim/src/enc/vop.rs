@@ -158,11 +158,15 @@ pub(crate) struct Valu {
     pub(crate) keeps_half: bool,
     /// Whether sources need more than a look-up: modifiers, SDWA, DPP.
     pub(crate) modified: bool,
+    /// Whether the result is more than written: modifiers, SDWA, DPP, halves.
+    pub(crate) altered: bool,
 }
 
 impl Valu {
     fn finish(mut self) -> Self {
-        self.modified = self.neg | self.abs | self.op_sel != 0 || !matches!(self.extra, Extra::None);
+        let extra = !matches!(self.extra, Extra::None);
+        self.modified = extra || self.neg | self.abs | self.op_sel != 0;
+        self.altered = extra || self.clamp || self.omod != 0 || self.keeps_half;
         self
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Row {
     pub(crate) exec: Levels,
     /// There is no VOP3 form.
     pub(crate) e32_only: bool,
+    /// It does nothing, so that it need not be executed.
+    pub(crate) idle: bool,
 }
 
 /// By opcode and [`Arch`].
@@ -157,6 +159,7 @@ macro_rules! rows {
                         $crate::isa::rows!(@levels $kind $shape)
                     },
                     e32_only: marks & $crate::isa::mark::e32 != 0,
+                    idle: $crate::isa::rows!(@idle $shape),
                 };
                 let twice = concat!("two rows for the opcode of ", stringify!($name));
                 $crate::isa::put(&mut table, $op, row, marks, $crate::isa::rows!(@alias $($alias)?), twice);
@@ -168,6 +171,8 @@ macro_rules! rows {
     (@levels lanes atomic) => { $crate::simd::Levels::one::<Instruction>() };
     (@levels lanes atomic2) => { $crate::simd::Levels::one::<Instruction>() };
     (@levels lanes $shape:ident) => { $crate::simd::Levels::each::<Instruction>() };
+    (@idle nothing) => { true };
+    (@idle $shape:ident) => { false };
     (@alias) => { None };
     (@alias $alias:ident) => { Some(stringify!($alias)) };
 }
@@ -430,7 +435,7 @@ pub(crate) fn decode(words: &[u32], arch: Arch, level: Level) -> Result<Insn, Ca
         _ => Valu::default(),
     };
     let literal = if literal { words[total as usize - 1] } else { 0 };
-    Ok(Insn { exec: row.exec.at(level), row, code, literal, len_words: total, valu })
+    Ok(Insn { exec: row.exec.at(level), row, code, literal, len_words: total, step_words: total, valu })
 }
 
 /// Length in words of a 32-bit vector encoding without a literal: SDWA and DPP add one.

@@ -7,7 +7,6 @@
 use crate::sem::float::{fma32, fma32_nearly, fma64};
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
-use crate::simd::Level;
 
 /// What is added up.
 pub(crate) trait Sum: Copy + Default {
@@ -56,10 +55,10 @@ pub(crate) trait Elements {
         Self::a(bits)
     }
     fn multiply_add(a: Self::Factor, b: Self::Factor, sum: Self::Sum) -> Self::Sum;
-    /// Adds the products of one element of A and a row of B to a row of sums.
+    /// Adds the products of one element of A and a row of B to a row of sums. `fused` says that there is an FMA unit.
     #[inline(always)]
     fn add_products<const N: usize>(
-        _level: Level,
+        _fused: bool,
         a: Self::Factor,
         b: &[Self::Factor; N],
         sums: &mut [Self::Sum; N],
@@ -93,6 +92,13 @@ macro_rules! elements {
             }
         }
     )*};
+}
+
+#[inline(always)]
+fn fused_products<const N: usize>(a: f32, b: &[f32; N], sums: &mut [f32; N]) {
+    for (sum, b) in sums.iter_mut().zip(b) {
+        *sum = a.mul_add(*b, *sum);
+    }
 }
 
 /// A product that is exact, added.
@@ -147,12 +153,9 @@ impl Elements for F32 {
         fma32(a, b, sum)
     }
     #[inline(always)]
-    fn add_products<const N: usize>(level: Level, a: f32, b: &[f32; N], sums: &mut [f32; N]) {
-        if level.has_fma() {
-            for (sum, b) in sums.iter_mut().zip(b) {
-                *sum = a.mul_add(*b, *sum);
-            }
-            return;
+    fn add_products<const N: usize>(fused: bool, a: f32, b: &[f32; N], sums: &mut [f32; N]) {
+        if fused {
+            return fused_products(a, b, sums);
         }
         let mut doubt = 0;
         let mut nearly = [0.0; N];
@@ -165,9 +168,35 @@ impl Elements for F32 {
     }
 }
 
+/// f16: every product is exact, and no denormal, so that it makes no difference whether it is fused.
+#[derive(Debug)]
+pub(crate) struct F16s;
+
+impl Elements for F16s {
+    type Factor = f32;
+    type Sum = f32;
+    const BITS: usize = 16;
+    #[inline(always)]
+    fn a(bits: u64) -> f32 {
+        half(bits)
+    }
+    #[inline(always)]
+    fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {
+        exact_product(a, b, sum)
+    }
+    #[inline(always)]
+    fn add_products<const N: usize>(fused: bool, a: f32, b: &[f32; N], sums: &mut [f32; N]) {
+        if fused {
+            return fused_products(a, b, sums);
+        }
+        for (sum, b) in sums.iter_mut().zip(b) {
+            *sum = exact_product(a, *b, *sum);
+        }
+    }
+}
+
 elements! {
     Xf32: 32 bits, f32 => f32, |a| xf32(a), |b| xf32(b), exact_product;
-    F16s: 16 bits, f32 => f32, |a| half(a), |b| half(b), exact_product;
     Bf16: 16 bits, f32 => f32, |a| bf16(a), |b| bf16(b), exact_product;
     I8: 8 bits, i32 => i32, |a| byte(a), |b| byte(b), integer_product;
     Bf8Bf8: 8 bits, f32 => f32, |a| BF8.decode(a as u8), |b| BF8.decode(b as u8), exact_product;

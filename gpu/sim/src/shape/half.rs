@@ -45,9 +45,10 @@ pub(crate) fn half2(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl F
 /// Three sources. `f` rounds to odd.
 #[inline(always)]
 pub(crate) fn half3(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32, f32) -> f32) {
-    let places = [0, 1, 2].map(|n| source(wave, insn, n, Kind::F16));
-    let [a, b, c] = places.map(|place| wave.place(place));
-    let out = compute3(a, b, c, 0, f);
+    let a = source(wave, insn, 0, Kind::F16);
+    let b = source(wave, insn, 1, Kind::F16);
+    let c = source(wave, insn, 2, Kind::F16);
+    let out = compute3(wave.place(a), wave.place(b), wave.place(c), 0, f);
     store_f16(wave, insn, &out);
 }
 

@@ -41,6 +41,35 @@ impl Place {
             }
         }
     }
+
+    /// What `f` makes of element `index` of those of `bits` bits of each lane from `lane` on.
+    #[inline(always)]
+    fn elements<const N: usize, E>(
+        self,
+        wave: &Wave,
+        lane: usize,
+        index: usize,
+        bits: usize,
+        out: &mut [E; N],
+        f: impl Fn(u64) -> E,
+    ) {
+        let first = match self {
+            Self::Constant(value) => return out.iter_mut().for_each(|out| *out = f(value)),
+            Self::Rows(first) => first,
+        };
+        if bits == 64 {
+            let (low, high) = (wave.row(first + index * 2), wave.row(first + index * 2 + 1));
+            for ((out, low), high) in out.iter_mut().zip(&low[lane..]).zip(&high[lane..]) {
+                *out = f(u64::from(*low) | u64::from(*high) << 32);
+            }
+        } else {
+            let row = wave.row(first + index * bits / 32);
+            let shift = index * bits % 32;
+            for (out, word) in out.iter_mut().zip(&row[lane..lane + N]) {
+                *out = f(u64::from(word >> shift));
+            }
+        }
+    }
 }
 
 /// The lane whose B is used in place of `lane`'s.
@@ -89,28 +118,33 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
     for (block, sums) in result.iter_mut().enumerate() {
         let shared = (block >> code.cbsz() << code.cbsz()) + code.abid();
         let a_block = if code.cbsz() == 0 || is_double { block } else { shared % B };
-        let mut rows = [[T::Factor::default(); K]; M];
-        let mut columns = [[T::Factor::default(); N]; K];
+        let mut columns = [[T::Factor::default(); M]; K];
+        let mut rows = [[T::Factor::default(); N]; K];
         for k in 0..K {
-            let lane = k / each * M * B;
-            for (i, row) in rows.iter_mut().enumerate() {
-                let bits = a.element(wave, lane + a_block * M + i, k % each, T::BITS);
-                row[k] = T::a(bits ^ sign(0));
-            }
-            for (j, factor) in columns[k].iter_mut().enumerate() {
-                let lane = permuted(lane + block * N + j, permutation);
-                *factor = T::b(b.element(wave, lane, k % each, T::BITS) ^ sign(1));
+            let (lane, index) = (k / each * M * B, k % each);
+            a.elements(wave, lane + a_block * M, index, T::BITS, &mut columns[k], |bits| {
+                T::a(bits ^ sign(0))
+            });
+            let lane = lane + block * N;
+            if permutation == 0 {
+                b.elements(wave, lane, index, T::BITS, &mut rows[k], |bits| T::b(bits ^ sign(1)));
+            } else {
+                for (j, factor) in rows[k].iter_mut().enumerate() {
+                    *factor = T::b(b.element(wave, permuted(lane + j, permutation), index, T::BITS));
+                }
             }
         }
         for (i, row) in sums.iter_mut().enumerate() {
             let (index, lane) = result_place::<T::Sum, M, N>(i, block);
-            for (j, sum) in row.iter_mut().enumerate() {
-                let bits = c.element(wave, lane + j, index, T::Sum::WORDS * 32);
-                *sum = if sign(2) == 0 { T::Sum::from_bits(bits) } else { T::Sum::from_bits(bits).negated() };
+            c.elements(wave, lane, index, T::Sum::WORDS * 32, row, T::Sum::from_bits);
+            if sign(2) != 0 {
+                row.iter_mut().for_each(|sum| *sum = sum.negated());
             }
-            for (factor, column) in rows[i].iter().zip(&columns) {
-                T::add_products(level, *factor, column, row);
-            }
+        }
+        if level.has_fma() {
+            add_block::<M, N, K, T>(true, &columns, &rows, sums);
+        } else {
+            add_block::<M, N, K, T>(false, &columns, &rows, sums);
         }
     }
 
@@ -119,11 +153,34 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
         for (i, row) in sums.iter().enumerate() {
             let (index, lane) = result_place::<T::Sum, M, N>(i, block);
             for word in 0..T::Sum::WORDS {
-                let target = wave.row_mut(first + index * T::Sum::WORDS + word);
-                for (target, sum) in target[lane..lane + N].iter_mut().zip(row) {
-                    *target = (sum.bits() >> (word * 32)) as u32;
+                let mut words = [0; N];
+                for (word_of, sum) in words.iter_mut().zip(row) {
+                    *word_of = (sum.bits() >> (word * 32)) as u32;
                 }
+                let target = wave.row_mut(first + index * T::Sum::WORDS + word);
+                target[lane..lane + N].copy_from_slice(&words);
             }
         }
+    }
+}
+
+/// Adds the product of A, by its columns, and B, by its rows. Some rows of sums at a time: one after the other would wait for its own
+/// last addition.
+#[inline(always)]
+fn add_block<const M: usize, const N: usize, const K: usize, T: Elements>(
+    fused: bool,
+    columns: &[[T::Factor; M]; K],
+    rows: &[[T::Factor; N]; K],
+    sums: &mut [[T::Sum; N]; M],
+) {
+    const TOGETHER: usize = 4;
+    for (first, sums) in (0..).step_by(TOGETHER).zip(sums.as_chunks_mut::<TOGETHER>().0) {
+        let mut together = *sums;
+        for (column, b) in columns.iter().zip(rows) {
+            for (sums, a) in together.iter_mut().zip(&column[first..first + TOGETHER]) {
+                T::add_products(fused, *a, b, sums);
+            }
+        }
+        *sums = together;
     }
 }

@@ -15,10 +15,11 @@ mod window;
 pub(crate) use unit::{Bits, Unit, Word};
 
 use crate::fault::Cause;
-use crate::lds::{Lds, Scratch};
+use crate::lds::{self, Lds, Scratch};
 use crate::mem::BadAddress;
+use crate::shape::vector::pack;
 use crate::step::{Insn, Machine};
-use crate::wave::{LANES, Row, Wave};
+use crate::wave::{Aligned, LANES, Row, Wave};
 
 /// All lanes.
 const ALL: u64 = u64::MAX;
@@ -102,7 +103,7 @@ pub(crate) trait Memory {
         false
     }
     /// Loads `N` words for each lane in `lanes`, if that can be done at once. Other lanes' results mean nothing.
-    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool;
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool;
     /// Stores `N` words for each lane in `lanes`, if that can be done at once.
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool;
 }
@@ -110,34 +111,115 @@ pub(crate) trait Memory {
 /// How a family of instructions names memory and registers.
 pub(crate) trait Family {
     type Memory<'a>: Memory;
-    fn open<'a>(wave: &'a Wave, machine: &'a mut Machine<'_>, insn: &Insn)
-    -> Result<Self::Memory<'a>, Cause>;
+    fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<Self::Memory<'a>, Cause>;
     fn operands(wave: &Wave, insn: &Insn) -> Operands;
 }
 
 /// Addresses that are a register or a register pair plus something that all lanes have in common.
+///
+/// Copies of the registers: what is loaded may go to the very same ones.
 #[derive(Clone, Copy, Debug)]
-struct Linear<'a> {
-    low: &'a Row,
-    high: &'a Row,
+struct Linear<H = Aligned<Row>> {
+    /// One more than there are lanes, so that every lane has a next one.
+    low: Aligned<[u32; LANES + 1]>,
+    high: H,
     base: u64,
 }
 
-impl Linear<'_> {
+/// High halves of addresses.
+trait High {
+    fn at(&self, lane: usize) -> u32;
+}
+
+impl High for Aligned<Row> {
+    #[inline(always)]
+    fn at(&self, lane: usize) -> u32 {
+        self.0[lane]
+    }
+}
+
+/// None: addresses of 32 bits.
+impl High for () {
+    #[inline(always)]
+    fn at(&self, _: usize) -> u32 {
+        0
+    }
+}
+
+/// Lanes that are looked at together where not all 64 follow each other: rows of two-dimensional groups are often of this size.
+const SEGMENT: usize = 8;
+
+/// How the addresses of a segment's lanes lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pattern {
+    /// In steps of the access's size, from here on.
+    Consecutive(u64),
+    /// All here.
+    Uniform(u64),
+    Scattered,
+}
+
+/// Lanes whose next lane's address is the same, or a step further; one bit a lane.
+#[derive(Clone, Copy, Debug)]
+struct Relations {
+    step: u64,
+    same: u64,
+}
+
+impl Linear<()> {
+    #[inline(always)]
+    fn narrow(low: &Row, base: u64) -> Self {
+        Self { low: Self::with_next(low), high: (), base }
+    }
+}
+
+impl Linear {
+    #[inline(always)]
+    fn wide(low: &Row, high: &Row, base: u64) -> Self {
+        Self { low: Self::with_next(low), high: Aligned(*high), base }
+    }
+}
+
+impl<H: High> Linear<H> {
+    #[inline(always)]
+    fn with_next(row: &Row) -> Aligned<[u32; LANES + 1]> {
+        let mut out = Aligned([0; LANES + 1]);
+        out.0[..LANES].copy_from_slice(row);
+        out
+    }
+
+    #[inline(always)]
+    fn low(&self) -> &[u32] {
+        &self.low.0[..LANES]
+    }
+
     #[inline(always)]
     fn at(&self, lane: usize) -> u64 {
-        self.base.wrapping_add(u64::from(self.low[lane]) | u64::from(self.high[lane]) << 32)
+        self.base.wrapping_add(u64::from(self.low.0[lane]) | u64::from(self.high.at(lane)) << 32)
+    }
+
+    /// How each lane's address is related to the next one's, where a step is `stride` bytes.
+    #[inline(always)]
+    fn relations(&self, stride: u32) -> Relations {
+        let (mut step, mut same) = ([0; LANES], [0; LANES]);
+        for lane in 0..LANES {
+            let difference = self.low.0[lane + 1].wrapping_sub(self.low.0[lane]);
+            let high = self.high.at(lane) == self.high.at(0);
+            step[lane] = u8::from((difference == stride) & high);
+            same[lane] = u8::from((difference == 0) & high);
+        }
+        Relations { step: pack(&step), same: pack(&same) }
     }
 
     /// The first lane's address, if the other lanes' follow in steps of `stride` bytes.
     #[inline(always)]
     fn consecutive(&self, stride: u32) -> Option<u64> {
-        let (low, high) = (self.low[0], self.high[0]);
+        let (low, high) = (self.low.0[0], self.high.at(0));
         low.checked_add((LANES as u32 - 1) * stride)?;
         let mut difference = 0;
         for lane in 0..LANES {
             let expected = low.wrapping_add(lane as u32 * stride);
-            difference |= (self.low[lane] ^ expected) | (self.high[lane] ^ high);
+            difference |= (self.low.0[lane] ^ expected) | (self.high.at(lane) ^ high);
         }
         (difference == 0).then(|| self.at(0))
     }
@@ -145,12 +227,27 @@ impl Linear<'_> {
     /// The address, if it is the same in all lanes.
     #[inline(always)]
     fn uniform(&self) -> Option<u64> {
-        let (low, high) = (self.low[0], self.high[0]);
+        let (low, high) = (self.low.0[0], self.high.at(0));
         let mut difference = 0;
         for lane in 0..LANES {
-            difference |= (self.low[lane] ^ low) | (self.high[lane] ^ high);
+            difference |= (self.low.0[lane] ^ low) | (self.high.at(lane) ^ high);
         }
         (difference == 0).then(|| self.at(0))
+    }
+
+    /// How the addresses of the segment that begins with `lane` lie, where steps of `stride` bytes have these relations.
+    #[inline(always)]
+    fn pattern(&self, relations: Relations, lane: usize, stride: u32) -> Pattern {
+        const WITHIN: u64 = (1 << (SEGMENT - 1)) - 1;
+        if relations.same >> lane & WITHIN == WITHIN {
+            Pattern::Uniform(self.at(lane))
+        } else if relations.step >> lane & WITHIN == WITHIN
+            && self.low.0[lane].checked_add(SEGMENT as u32 * stride).is_some()
+        {
+            Pattern::Consecutive(self.at(lane))
+        } else {
+            Pattern::Scattered
+        }
     }
 }
 
@@ -172,14 +269,14 @@ fn store_lds_span(lds: &mut Lds, addr: u32, words: &[u32]) -> bool {
 
 /// Loads `N` words for each lane from LDS at `addr` on.
 #[inline(always)]
-fn load_lds_rows<const N: usize>(lds: &Lds, addr: u32, out: &mut [Row; N]) -> bool {
+fn load_lds_rows<const N: usize>(lds: &Lds, addr: u32, out: &mut [&mut Row; N]) -> bool {
     let first = addr as usize / 4;
     let Some(words) = lds.words().get(first..first + LANES * N).filter(|_| addr.is_multiple_of(4)) else {
         return false;
     };
-    for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
-        for (row, word) in out.iter_mut().zip(words) {
-            row[lane] = *word;
+    for (n, row) in out.iter_mut().enumerate() {
+        for (value, words) in row.iter_mut().zip(words.as_chunks::<N>().0) {
+            *value = words[n];
         }
     }
     true
@@ -199,14 +296,89 @@ fn store_lds_rows<const N: usize>(lds: &mut Lds, addr: u32, rows: [&Row; N]) -> 
     true
 }
 
+/// Whether all that the lanes access, `len_bytes` bytes each, is aligned and in LDS. Addresses must have no high half.
+#[inline(always)]
+fn inside_lds(lds: &Lds, places: &Linear<()>, len_bytes: u64) -> bool {
+    let (mut greatest, mut bits) = (0, places.base as u32);
+    for &low in places.low() {
+        greatest = low.max(greatest);
+        bits |= low;
+    }
+    let end = places.base.saturating_add(u64::from(greatest) + len_bytes);
+    bits.is_multiple_of(4) && end <= lds.words().len() as u64 * 4
+}
+
+/// Loads `N` words for each lane from LDS, if that can be done with one check.
+#[inline(always)]
+fn gather_lds_rows<const N: usize>(lds: &Lds, places: &Linear<()>, out: &mut [&mut Row; N]) -> bool {
+    if !inside_lds(lds, places, N as u64 * 4) {
+        return false;
+    }
+    let words = lds.all_words();
+    let relations = places.relations(N as u32 * 4);
+    for lane in (0..LANES).step_by(SEGMENT) {
+        match places.pattern(relations, lane, N as u32 * 4) {
+            Pattern::Uniform(addr) => {
+                for (n, row) in out.iter_mut().enumerate() {
+                    row[lane..lane + SEGMENT].fill(words[(addr as usize / 4 + n) % lds::WORDS]);
+                }
+            }
+            Pattern::Consecutive(addr) => {
+                let first = addr as usize / 4;
+                let Some(words) = words.get(first..first + SEGMENT * N) else { return false };
+                for (n, row) in out.iter_mut().enumerate() {
+                    for (value, words) in row[lane..lane + SEGMENT].iter_mut().zip(words.as_chunks::<N>().0) {
+                        *value = words[n];
+                    }
+                }
+            }
+            Pattern::Scattered => gather_lds_segment(words, places, lane, out),
+        }
+    }
+    true
+}
+
+#[inline(always)]
+fn gather_lds_segment<const N: usize>(
+    words: &[u32; lds::WORDS],
+    places: &Linear<()>,
+    lane: usize,
+    out: &mut [&mut Row; N],
+) {
+    for (first, row) in (places.base as u32 / 4..).zip(out) {
+        let values = row[lane..lane + SEGMENT].iter_mut();
+        for (value, low) in values.zip(&places.low.0[lane..lane + SEGMENT]) {
+            *value = words[(low / 4 + first) as usize % lds::WORDS];
+        }
+    }
+}
+
+/// Stores `N` words of every lane to LDS, on the same condition.
+#[inline(always)]
+fn scatter_lds_rows<const N: usize>(lds: &mut Lds, places: &Linear<()>, rows: [&Row; N]) -> bool {
+    if !inside_lds(lds, places, N as u64 * 4) {
+        return false;
+    }
+    let words = lds.all_words_mut();
+    for lane in 0..LANES {
+        let first = places.at(lane) as usize / 4;
+        for (n, row) in rows.iter().enumerate() {
+            words[(first + n) % lds::WORDS] = row[lane];
+        }
+    }
+    true
+}
+
 /// Loads `N` words of each lane's scratch, all at `addr`.
 #[inline(always)]
-fn load_scratch_rows<const N: usize>(scratch: &Scratch, addr: u32, out: &mut [Row; N]) -> bool {
+fn load_scratch_rows<const N: usize>(scratch: &Scratch, addr: u32, out: &mut [&mut Row; N]) -> bool {
     let first = addr as usize / 4;
     let Some(rows) = scratch.rows().get(first..first + N).filter(|_| addr.is_multiple_of(4)) else {
         return false;
     };
-    out.copy_from_slice(rows);
+    for (out, row) in out.iter_mut().zip(rows) {
+        **out = *row;
+    }
     true
 }
 
@@ -251,21 +423,39 @@ pub(crate) fn load<F: Family, U: Unit>(
 ) -> Result<(), Cause> {
     let lanes = wave.exec();
     let operands = F::operands(wave, insn);
-    let mut out = [0; LANES];
     let mut memory = F::open(wave, machine, insn)?;
-    let (mut buffer, len) = ([0; LANES], LANES / parts::<U>());
-    if parts::<U>() > 1 && memory.load_span(lanes, U::BYTES as u32, &mut buffer[..len]) {
-        for (lane, out) in out.iter_mut().enumerate() {
-            *out = f(U::from_part(buffer[lane / parts::<U>()] >> shift::<U>(lane)));
-        }
-    } else {
-        for_each!(lane in lanes, {
-            let place = memory.place(lane);
-            out[lane] = f(memory.load(lane, place)?);
-        });
+    if lanes == ALL
+        && let Some([row]) = wave.rows_mut(operands.to)
+    {
+        return load_row(&mut memory, lanes, row, f);
     }
+    let mut out = [0; LANES];
+    load_row(&mut memory, lanes, &mut out, f)?;
     drop(memory);
     wave.write_row(operands.to, lanes, &out);
+    Ok(())
+}
+
+#[inline(always)]
+fn load_row<U: Unit>(
+    memory: &mut impl Memory,
+    lanes: u64,
+    out: &mut Row,
+    f: impl Fn(U) -> u32,
+) -> Result<(), Cause> {
+    let (mut buffer, len) = (Aligned([0; LANES]), LANES / parts::<U>());
+    if parts::<U>() > 1 && memory.load_span(lanes, U::BYTES as u32, &mut buffer.0[..len]) {
+        for (out, &word) in out.chunks_exact_mut(parts::<U>()).zip(&buffer.0) {
+            for (lane, out) in out.iter_mut().enumerate() {
+                *out = f(U::from_part(word >> shift::<U>(lane)));
+            }
+        }
+        return Ok(());
+    }
+    for_each!(lane in lanes, {
+        let place = memory.place(lane);
+        out[lane] = f(memory.load(lane, place)?);
+    });
     Ok(())
 }
 
@@ -292,7 +482,7 @@ pub(crate) fn load_part<F: Family, U: Unit>(
 
 /// Puts a lane's words in its place of the rows.
 #[inline(always)]
-fn put<const N: usize>(rows: &mut [Row; N], lane: usize, words: [u32; N]) {
+fn put<const N: usize>(rows: &mut [&mut Row; N], lane: usize, words: [u32; N]) {
     for (row, word) in rows.iter_mut().zip(words) {
         row[lane] = word;
     }
@@ -307,27 +497,43 @@ pub(crate) fn load_words<F: Family, const N: usize>(
 ) -> Result<(), Cause> {
     let lanes = wave.exec();
     let operands = F::operands(wave, insn);
-    let mut out = [[0; LANES]; N];
     let mut memory = F::open(wave, machine, insn)?;
-    if N == 2 && operands.shared {
+    if lanes == ALL
+        && let Some(mut rows) = wave.rows_mut::<N>(operands.to)
+    {
+        return load_rows(&mut memory, operands.shared, lanes, &mut rows);
+    }
+    let mut out = [Aligned([0; LANES]); N];
+    load_rows(&mut memory, operands.shared, lanes, &mut out.each_mut().map(|row| &mut row.0))?;
+    drop(memory);
+    for (index, row) in out.iter().enumerate() {
+        wave.write_row(operands.to + index, lanes, &row.0);
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn load_rows<const N: usize>(
+    memory: &mut impl Memory,
+    shared: bool,
+    lanes: u64,
+    out: &mut [&mut Row; N],
+) -> Result<(), Cause> {
+    if N == 2 && shared {
         for lane in active(lanes) {
             let place = memory.place(lane);
             let value: u64 = memory.load(lane, place)?;
             out[0][lane] = value as u32;
             out[N - 1][lane] = (value >> 32) as u32;
         }
-    } else if !memory.load_rows(lanes, &mut out) {
+    } else if !memory.load_rows(lanes, out) {
         for_each!(lane in lanes, {
             let place = memory.place(lane);
             match memory.peek::<[u32; N]>(place) {
-                Some(words) => put(&mut out, lane, words),
-                None => put(&mut out, lane, memory.load(lane, place)?),
+                Some(words) => put(out, lane, words),
+                None => put(out, lane, memory.load(lane, place)?),
             }
         });
-    }
-    drop(memory);
-    for (index, row) in out.iter().enumerate() {
-        wave.write_row(operands.to + index, lanes, row);
     }
     Ok(())
 }

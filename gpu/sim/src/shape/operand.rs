@@ -30,12 +30,19 @@ const FLOATS: [(u16, u32, u64); 9] = [
 ];
 
 /// The value of scalar operand `code`. Codes of VGPRs and unused codes give 0.
-#[inline]
+#[inline(always)]
 pub(crate) fn scalar(wave: &Wave, code: usize, literal: u32, width: Width) -> u64 {
-    let wide = matches!(width, Width::W64 | Width::Double);
     match code {
-        0..=127 if wide => wave.pair(code),
+        0..=127 if matches!(width, Width::W64 | Width::Double) => wave.pair(code),
         0..=127 => u64::from(wave.sgpr[code]),
+        _ => no_register(wave, code, literal, width),
+    }
+}
+
+/// The value of a scalar operand that is no register.
+#[inline(never)]
+fn no_register(wave: &Wave, code: usize, literal: u32, width: Width) -> u64 {
+    match code {
         128..=192 => (code - 128) as u64,
         193..=208 => (192 - code as i64) as u64,
         235 => aperture::SHARED_BASE,

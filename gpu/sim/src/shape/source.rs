@@ -5,6 +5,7 @@
 
 use crate::enc::vop::{Dpp, Extra, Sdwa, VGPR};
 use crate::shape::operand::scalar;
+use crate::shape::store::{KEEP_F16_F64, KEEP_F32};
 use crate::shape::vector::Kind;
 use crate::step::Insn;
 use crate::wave::{LANES, Row, Wave};
@@ -22,6 +23,15 @@ impl Kind {
         }
     }
 
+    /// The same for results.
+    pub(crate) const fn plain_result_mode(self) -> (u32, u32) {
+        match self {
+            Self::B16 | Self::B32 | Self::B64 => (INDEX_MODE, 0),
+            Self::F32 => (INDEX_MODE | KEEP_F32, KEEP_F32),
+            Self::F16 | Self::F64 => (INDEX_MODE | KEEP_F16_F64, KEEP_F16_F64),
+        }
+    }
+
     /// The bit that is the sign, in the row that has it.
     const fn sign(self) -> u32 {
         match self {
@@ -36,10 +46,12 @@ impl Kind {
 pub(crate) fn source(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
     let code = insn.valu.src[n];
     let (mask, plain) = kind.plain_mode();
-    if code >= VGPR && !insn.valu.modified && wave.mode.0 & mask == plain {
+    if insn.valu.modified || wave.mode.0 & mask != plain {
+        materialize(wave, insn, n, kind)
+    } else if code >= VGPR {
         wave.place_of(usize::from(code - VGPR))
     } else {
-        materialize(wave, insn, n, kind)
+        splat(wave, insn, n, kind)
     }
 }
 
@@ -78,6 +90,18 @@ fn copy(wave: &mut Wave, place: usize, target: usize, kind: Kind) {
     }
 }
 
+/// A scalar source in all lanes.
+#[inline(always)]
+fn splat(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
+    let target = wave.temporary(n);
+    let value = scalar(wave, usize::from(insn.valu.src[n]), insn.literal, kind.width());
+    *wave.place_mut(target) = [value as u32; LANES];
+    if kind.is_wide() {
+        *wave.place_mut(target + 1) = [(value >> 32) as u32; LANES];
+    }
+    target
+}
+
 #[inline(never)]
 fn materialize(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
     let valu = &insn.valu;
@@ -87,11 +111,7 @@ fn materialize(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
         let number = register(wave, code - usize::from(VGPR), n);
         copy(wave, wave.place_of(number), target, kind);
     } else {
-        let value = scalar(wave, code, insn.literal, kind.width());
-        *wave.place_mut(target) = [value as u32; LANES];
-        if kind.is_wide() {
-            *wave.place_mut(target + 1) = [(value >> 32) as u32; LANES];
-        }
+        splat(wave, insn, n, kind);
     }
     if valu.modified {
         modify(wave, insn, n, kind, target);

@@ -4,13 +4,14 @@ use crate::enc::vop::{Extra, Sdwa};
 use crate::sem::float::clamp;
 use crate::sem::half::F16;
 use crate::shape::source::{destination, dpp_lanes, flush16, flush32, part};
+use crate::shape::vector::Kind;
 use crate::step::Insn;
 use crate::wave::{LANES, Row, Wave};
 
 /// MODE: denormal results of f32 stay.
-const KEEP_F32: u32 = 0x20;
+pub(crate) const KEEP_F32: u32 = 0x20;
 /// MODE: denormal results of f16 and f64 stay.
-const KEEP_F16_F64: u32 = 0x80;
+pub(crate) const KEEP_F16_F64: u32 = 0x80;
 
 /// The lanes whose results are written.
 #[inline(always)]
@@ -19,6 +20,13 @@ pub(crate) fn lanes(wave: &Wave, insn: &Insn) -> u64 {
         Extra::None | Extra::Sdwa(_) => wave.exec(),
         Extra::Dpp(dpp) => dpp_lanes(dpp, wave.exec()),
     }
+}
+
+/// Whether results of type `kind` are just written.
+#[inline(always)]
+pub(crate) fn is_plain(wave: &Wave, insn: &Insn, kind: Kind) -> bool {
+    let (mask, plain) = kind.plain_result_mode();
+    !insn.valu.altered && wave.mode.0 & mask == plain
 }
 
 /// 32 bits as they are.
@@ -54,7 +62,7 @@ fn store_part(wave: &mut Wave, sdwa: Sdwa, number: usize, out: &Row) {
 }
 
 /// 16 bits. The instructions that choose a half by op_sel keep the other one; the others make it 0.
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn store_half(wave: &mut Wave, insn: &Insn, out: &Row) {
     if insn.valu.keeps_half { store_selected(wave, insn, out) } else { store_bits(wave, insn, out) }
 }
@@ -69,7 +77,7 @@ fn store_selected(wave: &mut Wave, insn: &Insn, out: &Row) {
     store_bits(wave, insn, &merged);
 }
 
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn store_f16(wave: &mut Wave, insn: &Insn, out: &Row) {
     if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F16_F64 == 0) {
         let adjusted = adjust16(wave, insn, out);
@@ -91,7 +99,7 @@ fn adjust16(wave: &Wave, insn: &Insn, out: &Row) -> Row {
     })
 }
 
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn store_f32(wave: &mut Wave, insn: &Insn, out: &Row) {
     if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F32 == 0) {
         let adjusted = adjust32(wave, insn, out);
@@ -131,7 +139,7 @@ fn output_scale(wave: &Wave, insn: &Insn, keep_denormals: bool) -> f32 {
     }
 }
 
-#[inline(always)]
+#[inline(never)]
 pub(crate) fn store_f64(wave: &mut Wave, insn: &Insn, out: &[u64; LANES]) {
     if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F16_F64 == 0) {
         let adjusted = adjust64(wave, insn, out);

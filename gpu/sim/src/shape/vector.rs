@@ -7,9 +7,11 @@ use crate::enc::vop::VGPR;
 use crate::sem::half::F16;
 use crate::shape::operand::{Width, scalar64};
 use crate::shape::source::{previous, source};
-use crate::shape::store::{lanes, store_bits, store_f16, store_f32, store_f64, store_half, store_wide};
+use crate::shape::store::{
+    is_plain, lanes, store_bits, store_f16, store_f32, store_f64, store_half, store_wide,
+};
 use crate::step::{Insn, Machine};
-use crate::wave::{LANES, Row, Wave};
+use crate::wave::{Aligned, LANES, Row, Wave};
 
 /// Type of an operand as modifiers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,21 +42,23 @@ impl Kind {
 /// A type of vector operands.
 pub(crate) trait Value: Copy {
     const KIND: Kind;
-    /// What is stored of a result.
-    type Raw: Copy;
+    /// Rows for results.
+    type Rows;
     type View<'a>: Copy;
     fn view(wave: &Wave, place: usize) -> Self::View<'_>;
     fn at(view: Self::View<'_>, lane: usize) -> Self;
     fn from_literal(literal: u32) -> Self;
-    fn raw(self) -> Self::Raw;
-    fn store(wave: &mut Wave, insn: &Insn, out: &[Self::Raw; LANES]);
+    fn take_rows(wave: &mut Wave) -> Self::Rows;
+    fn put(self, rows: &mut Self::Rows, lane: usize);
+    /// Makes a row of results the destination, with what modifiers make of it.
+    fn store(wave: &mut Wave, insn: &Insn, rows: Self::Rows);
 }
 
 macro_rules! narrow_values {
     ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $store:ident;)*) => {$(
         impl Value for $t {
             const KIND: Kind = Kind::$kind;
-            type Raw = u32;
+            type Rows = Box<Aligned<Row>>;
             type View<'a> = &'a Row;
             #[inline(always)]
             fn view(wave: &Wave, place: usize) -> &Row {
@@ -70,13 +74,22 @@ macro_rules! narrow_values {
                 $from
             }
             #[inline(always)]
-            fn raw(self) -> u32 {
-                let $value = self;
-                $to
+            fn take_rows(wave: &mut Wave) -> Box<Aligned<Row>> {
+                wave.take_spare(0)
             }
             #[inline(always)]
-            fn store(wave: &mut Wave, insn: &Insn, out: &Row) {
-                $store(wave, insn, out);
+            fn put(self, row: &mut Box<Aligned<Row>>, lane: usize) {
+                let $value = self;
+                row.0[lane] = $to;
+            }
+            #[inline(always)]
+            fn store(wave: &mut Wave, insn: &Insn, row: Box<Aligned<Row>>) {
+                if is_plain(wave, insn, Kind::$kind) {
+                    wave.put_row(0, usize::from(insn.valu.vdst), wave.exec(), row);
+                } else {
+                    $store(wave, insn, &row.0);
+                    wave.give_back(0, row);
+                }
             }
         }
     )*};
@@ -94,7 +107,7 @@ macro_rules! wide_values {
     ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $literal:literal, $store:ident;)*) => {$(
         impl Value for $t {
             const KIND: Kind = Kind::$kind;
-            type Raw = u64;
+            type Rows = [Box<Aligned<Row>>; 2];
             type View<'a> = (&'a Row, &'a Row);
             #[inline(always)]
             fn view(wave: &Wave, place: usize) -> (&Row, &Row) {
@@ -111,13 +124,28 @@ macro_rules! wide_values {
                 $from
             }
             #[inline(always)]
-            fn raw(self) -> u64 {
-                let $value = self;
-                $to
+            fn take_rows(wave: &mut Wave) -> [Box<Aligned<Row>>; 2] {
+                [wave.take_spare(0), wave.take_spare(1)]
             }
             #[inline(always)]
-            fn store(wave: &mut Wave, insn: &Insn, out: &[u64; LANES]) {
-                $store(wave, insn, out);
+            fn put(self, [low, high]: &mut [Box<Aligned<Row>>; 2], lane: usize) {
+                let $value = self;
+                let bits: u64 = $to;
+                low.0[lane] = bits as u32;
+                high.0[lane] = (bits >> 32) as u32;
+            }
+            #[inline(always)]
+            fn store(wave: &mut Wave, insn: &Insn, [low, high]: [Box<Aligned<Row>>; 2]) {
+                if is_plain(wave, insn, Kind::$kind) {
+                    let number = usize::from(insn.valu.vdst);
+                    wave.put_row(0, number, wave.exec(), low);
+                    wave.put_row(1, number + 1, wave.exec(), high);
+                } else {
+                    let out = std::array::from_fn(|lane| u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32);
+                    $store(wave, insn, &out);
+                    wave.give_back(0, low);
+                    wave.give_back(1, high);
+                }
             }
         }
     )*};
@@ -128,13 +156,28 @@ wide_values! {
     f64, F64, |bits| f64::from_bits(bits), |value| value.to_bits(), 32, store_f64;
 }
 
+/// Computes a row of results and stores it. `lane` gives each lane's.
+///
+/// No closures of the standard library's: those are not always inlined, and what is not is compiled for the baseline.
+macro_rules! compute {
+    ($wave:ident, $insn:ident, $type:ty, [$($view:ident: $operand:ty),*], |$lane:ident| $value:expr) => {
+        let mut rows = <$type>::take_rows($wave);
+        {
+            $(let $view = <$operand>::view($wave, $view);)*
+            for $lane in 0..LANES {
+                let value: $type = $value;
+                value.put(&mut rows, $lane);
+            }
+        }
+        <$type>::store($wave, $insn, rows);
+    };
+}
+
 /// One source.
 #[inline(always)]
 pub(crate) fn v1<A: Value, D: Value>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(A) -> D) {
     let a = source(wave, insn, 0, A::KIND);
-    let a = A::view(wave, a);
-    let out = std::array::from_fn(|lane| f(A::at(a, lane)).raw());
-    D::store(wave, insn, &out);
+    compute!(wave, insn, D, [a: A], |lane| f(A::at(a, lane)));
 }
 
 /// Two sources.
@@ -147,9 +190,7 @@ pub(crate) fn v2<A: Value, B: Value, D: Value>(
 ) {
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, B::KIND);
-    let (a, b) = (A::view(wave, a), B::view(wave, b));
-    let out = std::array::from_fn(|lane| f(A::at(a, lane), B::at(b, lane)).raw());
-    D::store(wave, insn, &out);
+    compute!(wave, insn, D, [a: A, b: B], |lane| f(A::at(a, lane), B::at(b, lane)));
 }
 
 /// Two sources; with the clamp bit, the second function, which saturates.
@@ -175,9 +216,7 @@ pub(crate) fn v3<A: Value, B: Value, C: Value, D: Value>(
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, B::KIND);
     let c = source(wave, insn, 2, C::KIND);
-    let (a, b, c) = (A::view(wave, a), B::view(wave, b), C::view(wave, c));
-    let out = std::array::from_fn(|lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)).raw());
-    D::store(wave, insn, &out);
+    compute!(wave, insn, D, [a: A, b: B, c: C], |lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)));
 }
 
 /// Three sources; with the clamp bit, the second function, which saturates.
@@ -206,14 +245,12 @@ pub(crate) fn v3_prepared<A: Value, B: Value, C: Value, D: Value, P>(
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, B::KIND);
     let c = source(wave, insn, 2, C::KIND);
-    let (a, b, c) = (A::view(wave, a), B::view(wave, b), C::view(wave, c));
     let uniform = insn.valu.src[2] < VGPR;
-    let out = if uniform && let Some(prepared) = prepare(C::at(c, 0)) {
-        std::array::from_fn(|lane| apply(&prepared, A::at(a, lane), B::at(b, lane)).raw())
+    if uniform && let Some(prepared) = prepare(C::at(C::view(wave, c), 0)) {
+        compute!(wave, insn, D, [a: A, b: B], |lane| apply(&prepared, A::at(a, lane), B::at(b, lane)));
     } else {
-        std::array::from_fn(|lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)).raw())
-    };
-    D::store(wave, insn, &out);
+        compute!(wave, insn, D, [a: A, b: B, c: C], |lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)));
+    }
 }
 
 /// Two sources and what the destination holds.
@@ -227,9 +264,7 @@ pub(crate) fn accumulate<A: Value, B: Value, D: Value>(
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, B::KIND);
     let d = previous(wave, insn, D::KIND);
-    let (a, b, d) = (A::view(wave, a), B::view(wave, b), D::view(wave, d));
-    let out = std::array::from_fn(|lane| f(A::at(a, lane), B::at(b, lane), D::at(d, lane)).raw());
-    D::store(wave, insn, &out);
+    compute!(wave, insn, D, [a: A, b: B, d: D], |lane| f(A::at(a, lane), B::at(b, lane), D::at(d, lane)));
 }
 
 /// Two sources and the literal.
@@ -254,9 +289,7 @@ pub(crate) fn v2_lane<A: Value, B: Value, D: Value>(
 ) {
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, B::KIND);
-    let (a, b) = (A::view(wave, a), B::view(wave, b));
-    let out = std::array::from_fn(|lane| f(lane as u32, A::at(a, lane), B::at(b, lane)).raw());
-    D::store(wave, insn, &out);
+    compute!(wave, insn, D, [a: A, b: B], |lane| f(lane as u32, A::at(a, lane), B::at(b, lane)));
 }
 
 /// A choice by a bit for each lane, which is the third source: VCC if the encoding has none.
@@ -278,11 +311,9 @@ pub(crate) fn v3_vcc<A: Value>(
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, A::KIND);
     let c = source(wave, insn, 2, A::KIND);
-    let (a, b, c) = (A::view(wave, a), A::view(wave, b), A::view(wave, c));
-    let out = std::array::from_fn(|lane| {
-        f(A::at(a, lane), A::at(b, lane), A::at(c, lane), vcc >> lane & 1 != 0).raw()
+    compute!(wave, insn, A, [a: A, b: A, c: A], |lane| {
+        f(A::at(a, lane), A::at(b, lane), A::at(c, lane), vcc >> lane & 1 != 0)
     });
-    A::store(wave, insn, &out);
 }
 
 /// Sums and differences: a bit for each lane in (the third source, VCC if the encoding has none) and out (the scalar
@@ -340,15 +371,18 @@ pub(crate) fn v3_flag<A: Value, B: Value, C: Value, D: Value>(
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, B::KIND);
     let c = source(wave, insn, 2, C::KIND);
-    let (a, b, c) = (A::view(wave, a), B::view(wave, b), C::view(wave, c));
     let mut flags = [0; LANES];
-    let out = std::array::from_fn(|lane| {
-        let (value, flag) = f(A::at(a, lane), B::at(b, lane), C::at(c, lane));
-        flags[lane] = u8::from(flag);
-        value.raw()
-    });
+    let mut rows = D::take_rows(wave);
+    {
+        let (a, b, c) = (A::view(wave, a), B::view(wave, b), C::view(wave, c));
+        for (lane, flag) in flags.iter_mut().enumerate() {
+            let (value, is_set) = f(A::at(a, lane), B::at(b, lane), C::at(c, lane));
+            *flag = u8::from(is_set);
+            value.put(&mut rows, lane);
+        }
+    }
     store_mask(wave, insn, &flags);
-    D::store(wave, insn, &out);
+    D::store(wave, insn, rows);
 }
 
 #[inline(always)]
@@ -356,7 +390,11 @@ fn compare<A: Value, B: Value>(wave: &mut Wave, insn: &Insn, f: impl Fn(A, B) ->
     let a = source(wave, insn, 0, A::KIND);
     let b = source(wave, insn, 1, B::KIND);
     let (a, b) = (A::view(wave, a), B::view(wave, b));
-    std::array::from_fn(|lane| u8::from(f(A::at(a, lane), B::at(b, lane))))
+    let mut flags = [0; LANES];
+    for (lane, flag) in flags.iter_mut().enumerate() {
+        *flag = u8::from(f(A::at(a, lane), B::at(b, lane)));
+    }
+    flags
 }
 
 /// A comparison: one bit a lane, 0 for lanes that do not run.
@@ -394,7 +432,7 @@ fn store_mask(wave: &mut Wave, insn: &Insn, flags: &[u8; LANES]) -> u64 {
 
 /// One bit of each byte, which is 0 or 1.
 #[inline(always)]
-fn pack(flags: &[u8; LANES]) -> u64 {
+pub(crate) fn pack(flags: &[u8; LANES]) -> u64 {
     let mut mask = 0;
     for (index, group) in flags.as_chunks::<8>().0.iter().enumerate() {
         let bits = u64::from_le_bytes(*group).wrapping_mul(0x0102_0408_1020_4080) >> 56;

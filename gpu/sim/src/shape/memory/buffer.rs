@@ -70,9 +70,9 @@ pub(crate) struct BufferMemory<'a> {
     /// Address of what is at place 0.
     base: u64,
     /// Offsets of the lanes, and the constant that is added to them in 32 bits.
-    offset: &'a Row,
+    offset: Row,
     constant: u32,
-    index: &'a Row,
+    index: Row,
     stride: u64,
     /// Indices from here on are outside.
     index_end: u64,
@@ -130,7 +130,7 @@ impl BufferMemory<'_> {
         if self.stride != 0 || self.scratch.is_some() {
             return None;
         }
-        let offsets = Linear { low: self.offset, high: &ZERO, base: 0 };
+        let offsets = Linear::narrow(&self.offset, 0);
         let place = u64::from((offsets.consecutive(stride)? as u32).wrapping_add(self.constant));
         (self.available(place) >= u64::from(stride) * 64).then(|| self.base.wrapping_add(place))
     }
@@ -140,11 +140,7 @@ impl Family for Buffer {
     type Memory<'a> = BufferMemory<'a>;
 
     #[inline(always)]
-    fn open<'a>(
-        wave: &'a Wave,
-        machine: &'a mut Machine<'_>,
-        insn: &Insn,
-    ) -> Result<BufferMemory<'a>, Cause> {
+    fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<BufferMemory<'a>, Cause> {
         let code = Mubuf(insn.code);
         let resource = Resource::at(wave, code.srsrc() * 4);
         if code.lds() != 0 && !is_load_to_lds(code) {
@@ -159,9 +155,9 @@ impl Family for Buffer {
             return Ok(BufferMemory {
                 window: Window::new(machine.space),
                 base: 0,
-                offset,
+                offset: *offset,
                 constant: (code.offset() as u32).wrapping_add(first),
-                index: &ZERO,
+                index: ZERO,
                 stride: 0,
                 index_end: OUTSIDE,
                 end: OUTSIDE,
@@ -178,9 +174,9 @@ impl Family for Buffer {
         Ok(BufferMemory {
             window: Window::new(machine.space),
             base: resource.base().wrapping_add(scalar),
-            offset,
+            offset: *offset,
             constant: code.offset() as u32,
-            index,
+            index: *index,
             stride: if structured { resource.stride() } else { 0 },
             index_end,
             end,
@@ -274,8 +270,9 @@ impl Memory for BufferMemory<'_> {
     }
 
     #[inline(always)]
-    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
-        lanes == ALL && self.consecutive(N as u32 * 4).is_some_and(|addr| self.window.load_rows(addr, out))
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool {
+        lanes == ALL
+            && self.consecutive(N as u32 * 4).is_some_and(|addr| self.window.load_rows(addr, 0, LANES, out))
     }
 
     #[inline(always)]

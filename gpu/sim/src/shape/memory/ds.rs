@@ -2,30 +2,29 @@
 
 use super::window::check_aligned;
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, active, data_register, load_lds_rows,
-    load_lds_span, put, store_lds_rows, store_lds_span,
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, active, data_register, gather_lds_rows, load_lds_rows,
+    load_lds_span, load_rows, put, scatter_lds_rows, store_lds_rows, store_lds_span,
 };
 use crate::enc::ds::Ds;
 use crate::fault::Cause;
 use crate::lds::Lds;
 use crate::shape::scalar::unimplemented;
 use crate::step::{Insn, Machine};
-use crate::wave::{LANES, Row, Wave};
+use crate::wave::{Aligned, LANES, Row, Wave};
 
 /// The workgroup's LDS: DS.
 pub(crate) struct Local;
 
 pub(crate) struct LocalMemory<'a> {
-    places: Linear<'a>,
+    places: Linear<()>,
     lds: &'a mut Lds,
 }
 
 impl<'a> LocalMemory<'a> {
-    /// LDS at the address register plus `offset`.
+    /// LDS at each lane's address plus `offset`.
     #[inline(always)]
-    fn at(wave: &'a Wave, machine: &'a mut Machine<'_>, code: Ds, offset: usize) -> Self {
-        let places = Linear { low: wave.row(code.addr()), high: &ZERO, base: offset as u64 };
-        Self { places, lds: machine.lds }
+    fn at(addresses: &Row, machine: &'a mut Machine<'_>, offset: usize) -> Self {
+        Self { places: Linear::narrow(addresses, offset as u64), lds: machine.lds }
     }
 }
 
@@ -39,10 +38,10 @@ impl Family for Local {
     type Memory<'a> = LocalMemory<'a>;
 
     #[inline(always)]
-    fn open<'a>(wave: &'a Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<LocalMemory<'a>, Cause> {
+    fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<LocalMemory<'a>, Cause> {
         check_local(insn)?;
         let code = Ds(insn.code);
-        Ok(LocalMemory::at(wave, machine, code, code.offset()))
+        Ok(LocalMemory::at(wave.row(code.addr()), machine, code.offset()))
     }
 
     #[inline(always)]
@@ -97,10 +96,13 @@ impl Memory for LocalMemory<'_> {
     }
 
     #[inline(always)]
-    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool {
         if let Some(addr) = self.places.consecutive(N as u32 * 4)
             && load_lds_rows(self.lds, addr as u32, out)
         {
+            return true;
+        }
+        if gather_lds_rows(self.lds, &self.places, out) {
             return true;
         }
         // Reading for lanes that do not run does no harm.
@@ -115,11 +117,10 @@ impl Memory for LocalMemory<'_> {
 
     #[inline(always)]
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
+        let consecutive = |places: &Linear<()>| places.consecutive(N as u32 * 4);
         lanes == ALL
-            && self
-                .places
-                .consecutive(N as u32 * 4)
-                .is_some_and(|addr| store_lds_rows(self.lds, addr as u32, rows))
+            && (consecutive(&self.places).is_some_and(|addr| store_lds_rows(self.lds, addr as u32, rows))
+                || scatter_lds_rows(self.lds, &self.places, rows))
     }
 }
 
@@ -139,18 +140,22 @@ pub(crate) fn read2<const N: usize, const STEP: usize>(
     check_local(insn)?;
     let lanes = wave.exec();
     let code = Ds(insn.code);
-    let mut out = [[[0; LANES]; N]; 2];
-    for (rows, offset) in out.iter_mut().zip(offsets(code, STEP)) {
-        let mut memory = LocalMemory::at(wave, machine, code, offset);
-        if !memory.load_rows(lanes, rows) {
-            for lane in active(lanes) {
-                put(rows, lane, Unit::load_lds(memory.lds, memory.place(lane) as u32));
-            }
-        }
-    }
     let number = data_register(wave, code.vdst(), code.acc());
-    for (index, row) in out.as_flattened().iter().enumerate() {
-        wave.write_row(number + index, lanes, row);
+    // The result may go to the very register that has the addresses.
+    let addresses = Aligned(*wave.row(code.addr()));
+    for (offset, number) in offsets(code, STEP).into_iter().zip([number, number + N]) {
+        let mut memory = LocalMemory::at(&addresses.0, machine, offset);
+        if lanes == ALL
+            && let Some(mut rows) = wave.rows_mut::<N>(number)
+        {
+            load_rows(&mut memory, false, lanes, &mut rows)?;
+            continue;
+        }
+        let mut out = [Aligned([0; LANES]); N];
+        load_rows(&mut memory, false, lanes, &mut out.each_mut().map(|row| &mut row.0))?;
+        for (index, row) in out.iter().enumerate() {
+            wave.write_row(number + index, lanes, &row.0);
+        }
     }
     Ok(())
 }
@@ -168,7 +173,7 @@ pub(crate) fn write2<const N: usize, const STEP: usize>(
     for (number, offset) in [code.data0(), code.data1()].into_iter().zip(offsets(code, STEP)) {
         let number = data_register(wave, number, code.acc());
         let rows: [&Row; N] = std::array::from_fn(|index| wave.row(number + index));
-        let mut memory = LocalMemory::at(wave, machine, code, offset);
+        let mut memory = LocalMemory::at(wave.row(code.addr()), machine, offset);
         if !memory.store_rows(lanes, rows) {
             for lane in active(lanes) {
                 let words: [u32; N] = std::array::from_fn(|index| rows[index][lane]);
@@ -193,7 +198,7 @@ pub(crate) fn exchange2<B: Bits, const STEP: usize>(
     let mut out = [[[0; LANES]; 2]; 2];
     for lane in active(lanes) {
         for ((number, offset), out) in numbers.into_iter().zip(offsets(code, STEP)).zip(&mut out) {
-            let mut memory = LocalMemory::at(wave, machine, code, offset);
+            let mut memory = LocalMemory::at(wave.row(code.addr()), machine, offset);
             let value = B::register(wave, number, lane);
             memory.update(lane, memory.place(lane), |_: B| value)?.put(out, lane);
         }

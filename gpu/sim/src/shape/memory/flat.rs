@@ -2,8 +2,9 @@
 
 use super::window::{Window, check_aligned};
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, illegal, load_lds_rows,
-    load_lds_span, load_scratch_rows, load_to_lds, store_lds_rows, store_lds_span, store_scratch_rows,
+    ALL, Bits, Family, Linear, Memory, Operands, Pattern, SEGMENT, Unit, ZERO, data_register, illegal,
+    load_lds_rows, load_lds_span, load_scratch_rows, load_to_lds, put, store_lds_rows, store_lds_span,
+    store_scratch_rows,
 };
 use crate::aperture::{PRIVATE_BASE, Place, place};
 use crate::enc::flat::Flat as Code;
@@ -11,7 +12,7 @@ use crate::fault::Cause;
 use crate::lds::{Lds, Scratch};
 use crate::mem::BadAddress;
 use crate::step::{Insn, Machine};
-use crate::wave::{Row, Wave};
+use crate::wave::{LANES, Row, Wave};
 
 /// `SADDR` that means: no scalar address.
 const NO_SADDR: usize = 127;
@@ -37,7 +38,7 @@ pub(super) fn out_of_scratch(lane: usize, addr: u32, len_bytes: u64, write: bool
 pub(crate) struct Global;
 
 pub(crate) struct GlobalMemory<'a> {
-    places: Linear<'a>,
+    places: Linear,
     window: Window<'a>,
 }
 
@@ -45,18 +46,14 @@ impl Family for Global {
     type Memory<'a> = GlobalMemory<'a>;
 
     #[inline(always)]
-    fn open<'a>(
-        wave: &'a Wave,
-        machine: &'a mut Machine<'_>,
-        insn: &Insn,
-    ) -> Result<GlobalMemory<'a>, Cause> {
+    fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<GlobalMemory<'a>, Cause> {
         let code = Code(insn.code);
         let low = wave.row(code.addr());
         let offset = code.signed_offset() as u64;
         let places = if code.saddr() == NO_SADDR {
-            Linear { low, high: wave.row(code.addr() + 1), base: offset }
+            Linear::wide(low, wave.row(code.addr() + 1), offset)
         } else {
-            Linear { low, high: &ZERO, base: wave.pair(code.saddr()).wrapping_add(offset) }
+            Linear::wide(low, &ZERO, wave.pair(code.saddr()).wrapping_add(offset))
         };
         Ok(GlobalMemory { places, window: Window::new(machine.space) })
     }
@@ -104,9 +101,13 @@ impl Memory for GlobalMemory<'_> {
     }
 
     #[inline(always)]
-    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
-        lanes == ALL
-            && self.places.consecutive(N as u32 * 4).is_some_and(|addr| self.window.load_rows(addr, out))
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool {
+        if lanes != ALL {
+            return false;
+        }
+        let consecutive = self.places.consecutive(N as u32 * 4);
+        consecutive.is_some_and(|addr| self.window.load_rows(addr, 0, LANES, out))
+            || load_segments(&mut self.window, &self.places, out)
     }
 
     #[inline(always)]
@@ -116,11 +117,32 @@ impl Memory for GlobalMemory<'_> {
     }
 }
 
+/// Loads `N` words for each lane, segment by segment; not if one of them cannot be loaded.
+#[inline(always)]
+fn load_segments<const N: usize>(window: &mut Window<'_>, places: &Linear, out: &mut [&mut Row; N]) -> bool {
+    let relations = places.relations(N as u32 * 4);
+    for first in (0..LANES).step_by(SEGMENT) {
+        if let Pattern::Consecutive(addr) = places.pattern(relations, first, N as u32 * 4)
+            && window.load_rows(addr, first, SEGMENT, out)
+        {
+            continue;
+        }
+        for lane in first..first + SEGMENT {
+            let addr = places.at(lane);
+            let Some(words) = window.peek(addr).or_else(|| window.load(lane, addr).ok()) else {
+                return false;
+            };
+            put(out, lane, words);
+        }
+    }
+    true
+}
+
 /// Whatever the address says: FLAT.
 pub(crate) struct Flat;
 
 pub(crate) struct FlatMemory<'a> {
-    places: Linear<'a>,
+    places: Linear,
     window: Window<'a>,
     lds: &'a mut Lds,
     scratch: &'a mut Scratch,
@@ -130,11 +152,11 @@ impl Family for Flat {
     type Memory<'a> = FlatMemory<'a>;
 
     #[inline(always)]
-    fn open<'a>(wave: &'a Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<FlatMemory<'a>, Cause> {
+    fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<FlatMemory<'a>, Cause> {
         let code = Code(insn.code);
         let (low, high) = (wave.row(code.addr()), wave.row(code.addr() + 1));
         Ok(FlatMemory {
-            places: Linear { low, high, base: code.unsigned_offset() },
+            places: Linear::wide(low, high, code.unsigned_offset()),
             window: Window::new(machine.space),
             lds: machine.lds,
             scratch: machine.scratch,
@@ -216,7 +238,7 @@ impl Memory for FlatMemory<'_> {
     }
 
     #[inline(always)]
-    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [Row; N]) -> bool {
+    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool {
         match place(self.places.at(0)) {
             Place::Private(_) => self.places.uniform().is_some_and(|addr| match place(addr) {
                 Place::Private(addr) => load_scratch_rows(self.scratch, addr, out),
@@ -225,7 +247,7 @@ impl Memory for FlatMemory<'_> {
             _ if lanes != ALL => false,
             _ => self.places.consecutive(N as u32 * 4).is_some_and(|addr| match place(addr) {
                 Place::Shared(addr) => load_lds_rows(self.lds, addr, out),
-                _ => self.window.load_rows(addr, out),
+                _ => self.window.load_rows(addr, 0, LANES, out),
             }),
         }
     }
@@ -250,7 +272,7 @@ impl Memory for FlatMemory<'_> {
 pub(crate) struct Private;
 
 pub(crate) struct PrivateMemory<'a> {
-    places: Linear<'a>,
+    places: Linear<()>,
     scratch: &'a mut Scratch,
     /// Whether there is no address register, so that all lanes have the same address.
     uniform: bool,
@@ -268,11 +290,7 @@ impl Family for Private {
     type Memory<'a> = PrivateMemory<'a>;
 
     #[inline(always)]
-    fn open<'a>(
-        wave: &'a Wave,
-        machine: &'a mut Machine<'_>,
-        insn: &Insn,
-    ) -> Result<PrivateMemory<'a>, Cause> {
+    fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<PrivateMemory<'a>, Cause> {
         let code = Code(insn.code);
         let mut base = code.signed_offset() as u64;
         if code.saddr() != NO_SADDR {
@@ -280,7 +298,7 @@ impl Family for Private {
         }
         let uniform = code.sve() == 0;
         let low = if uniform { &ZERO } else { wave.row(code.addr()) };
-        Ok(PrivateMemory { places: Linear { low, high: &ZERO, base }, scratch: machine.scratch, uniform })
+        Ok(PrivateMemory { places: Linear::narrow(low, base), scratch: machine.scratch, uniform })
     }
 
     #[inline(always)]
@@ -317,7 +335,7 @@ impl Memory for PrivateMemory<'_> {
     }
 
     #[inline(always)]
-    fn load_rows<const N: usize>(&mut self, _: u64, out: &mut [Row; N]) -> bool {
+    fn load_rows<const N: usize>(&mut self, _: u64, out: &mut [&mut Row; N]) -> bool {
         self.uniform().is_some_and(|addr| load_scratch_rows(self.scratch, addr, out))
     }
 

@@ -127,13 +127,19 @@ impl<'a> Window<'a> {
         true
     }
 
-    /// Loads `N` words for each lane from `addr` on.
+    /// Loads `N` words for each of `count` lanes from `lane` on, the first one's at `addr`.
     #[inline(always)]
-    pub(super) fn load_rows<const N: usize>(&mut self, addr: u64, out: &mut [Row; N]) -> bool {
-        let Some(words) = self.words(addr, LANES * N) else { return false };
-        for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
-            for (row, word) in out.iter_mut().zip(words) {
-                row[lane] = word.load(Ordering::Relaxed);
+    pub(super) fn load_rows<const N: usize>(
+        &mut self,
+        addr: u64,
+        lane: usize,
+        count: usize,
+        out: &mut [&mut Row; N],
+    ) -> bool {
+        let Some(words) = self.words(addr, count * N) else { return false };
+        for (n, row) in out.iter_mut().enumerate() {
+            for (value, words) in row[lane..lane + count].iter_mut().zip(words.as_chunks::<N>().0) {
+                *value = words[n].load(Ordering::Relaxed);
             }
         }
         true
