@@ -21,6 +21,7 @@ pub(crate) mod report;
 pub(crate) mod rounds;
 mod rtt;
 mod setup;
+mod sim;
 mod table;
 mod throughput;
 
@@ -50,6 +51,8 @@ enum What {
     Clients(clients::Clients),
     /// One client's round trips while another copies.
     Neighbour(neighbour::Neighbour),
+    /// What the emulated GPU computes, beside the same loops in plain Rust.
+    Sim(sim::Sim),
     /// Prints reports that were written with --json as the rows of a table in Markdown.
     Table(table::Table),
     /// What workers are compared with.
@@ -72,6 +75,7 @@ pub(crate) fn run(options: Bench) -> Result<ExitCode, String> {
         What::D2h(options) => throughput::copy(Task::D2h, &options),
         What::Clients(options) => clients::run(&options),
         What::Neighbour(options) => neighbour::run(&options),
+        What::Sim(options) => sim::run(&options),
         What::Table(options) => table::run(&options),
         What::Peer(options) => peer::run(&options),
         What::CProgram(options) => c_program::run(&options),

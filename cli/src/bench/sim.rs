@@ -1,0 +1,314 @@
+//! `hipr bench sim`: what the emulated GPU computes a second, beside the same loops in plain Rust on the host.
+
+mod device;
+mod host;
+
+use self::device::{Call, Device};
+use self::host::{AtLevel, Chase, Fma, Gemv, Integer, LANES, Matmul, MatrixTile, Stream};
+use super::report::{Figure, Goal, Report, Unit};
+use super::rounds::{Rounds, Subject};
+use clap::Args;
+use half::f16;
+use hipr_sim::simd::Level;
+use std::cell::RefCell;
+use std::num::NonZero;
+use std::time::{Duration, Instant};
+
+/// Options of `hipr bench sim`.
+#[derive(Debug, Args)]
+pub(crate) struct Sim {
+    /// Loops to measure; without any, all.
+    #[arg(value_name = "LOOP", value_parser = LOOPS.each_ref().map(|each| each.name))]
+    loops: Vec<String>,
+    #[command(flatten)]
+    rounds: Rounds,
+    /// Executor threads of the emulated GPU, and threads of the host's loops.
+    #[arg(long, value_name = "N", default_value = "1")]
+    threads: NonZero<usize>,
+    /// SIMD level of both: base, v3 (AVX2) or v4 (AVX-512); by default HIPR_SIM_SIMD or the best one.
+    #[arg(long, value_name = "LEVEL")]
+    simd: Option<Level>,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// One row: a kernel and what is asked of it.
+struct Row {
+    name: &'static str,
+    /// What is counted.
+    counts: &'static str,
+    /// At least so many a second, with AVX2 or better, on one core.
+    goal: Option<f64>,
+    prepare: fn(&mut Device) -> Result<Work, String>,
+}
+
+/// A kernel with its arguments, and the same loop on the host.
+struct Work {
+    call: Call,
+    /// What one launch counts for.
+    operations: usize,
+    /// Where the kernel's results go.
+    out: u64,
+    /// The host's results, as bits.
+    results: Vec<u32>,
+    host: Box<dyn AtLevel>,
+    part_words: usize,
+}
+
+static LOOPS: [Row; 10] = [
+    Row { name: "fma", counts: "v_fma_f32, lane operations", goal: Some(5e9), prepare: fma },
+    Row { name: "integer", counts: "integer, lane operations", goal: None, prepare: integer },
+    Row { name: "lds", counts: "ds_read_b32 scattered, lane loads", goal: None, prepare: lds },
+    Row {
+        name: "coalesced",
+        counts: "global_load_dword coalesced, lane loads",
+        goal: None,
+        prepare: coalesced,
+    },
+    Row {
+        name: "scattered",
+        counts: "global_load_dword scattered, lane loads",
+        goal: None,
+        prepare: scattered,
+    },
+    Row { name: "mfma", counts: "v_mfma_f32_16x16x16_f16, MAC", goal: None, prepare: mfma },
+    Row {
+        name: "matmul-lds",
+        counts: "f32 matmul 512, LDS tiles, MAC",
+        goal: Some(0.5e9),
+        prepare: matmul_lds,
+    },
+    Row {
+        name: "matmul-blocked",
+        counts: "f32 matmul 512, register-blocked, MAC",
+        goal: Some(1.8e9),
+        prepare: matmul_blocked,
+    },
+    Row { name: "matmul-mfma", counts: "f16 matmul 512, MFMA, MAC", goal: Some(8e9), prepare: matmul_mfma },
+    Row { name: "gemv", counts: "f16 matrix-vector 3072x768, MAC", goal: Some(0.27e9), prepare: gemv },
+];
+
+/// What of one core's speed a further core has to add.
+const SCALING: f64 = 0.9;
+/// How much slower the baseline may be than what is asked of AVX2.
+const BASELINE: f64 = 8.0;
+
+/// Measures and prints.
+pub(crate) fn run(options: &Sim) -> Result<(), String> {
+    let level = options.simd.map_or_else(Level::chosen, Ok).map_err(|why| why.to_string())?;
+    let threads = options.threads;
+    let mut report = Report::new("sim", &options.rounds);
+    report.set("threads", threads);
+    report.set("simd", level.name());
+    let asked = |row: &&Row| options.loops.is_empty() || options.loops.iter().any(|name| name == row.name);
+    for row in LOOPS.iter().filter(asked) {
+        report.figures.push(measure(row, &options.rounds, threads, level)?);
+    }
+    report
+        .notes
+        .push("Compared with: the same loop in plain Rust on the host, same level, same threads.".into());
+    report.print(options.json)
+}
+
+fn measure(row: &Row, rounds: &Rounds, threads: NonZero<usize>, level: Level) -> Result<Figure, String> {
+    let mut device = Device::open(threads, level)?;
+    let mut work = (row.prepare)(&mut device)?;
+    let part_words = work.part_words;
+    host::run(&*work.host, level, threads, &mut work.results, part_words);
+    device.run(&work.call)?;
+    check(row.name, &mut device, &work)?;
+
+    let Work { call, operations, mut results, host, .. } = work;
+    let device = RefCell::new(device);
+    let results = RefCell::new(&mut results);
+    let mut subjects = [
+        Subject::new(|time| rate(operations, time, || device.borrow_mut().run(&call))),
+        Subject::new(|time| {
+            rate(operations, time, || {
+                host::run(&*host, level, threads, &mut results.borrow_mut(), part_words);
+                Ok(())
+            })
+        }),
+    ];
+    rounds.measure(&mut subjects)?;
+    let [emulated, plain] = &subjects;
+    let cores = 1.0 + (threads.get() - 1) as f64;
+    let scale = if threads.get() == 1 { 1.0 } else { SCALING * cores };
+    let slower = if level == Level::BASE { BASELINE } else { 1.0 };
+    let goal = row.goal.map_or(Goal::None, |goal| Goal::AtLeast(goal * scale / slower));
+    let figure = Figure::new(row.counts, Unit::PerSecond, &emulated.samples, goal);
+    Ok(figure.compare("the same loop in plain Rust", &emulated.samples, &plain.samples, Goal::None))
+}
+
+/// How many operations a second there are in about `time`.
+fn rate(
+    operations: usize,
+    time: Duration,
+    mut once: impl FnMut() -> Result<(), String>,
+) -> Result<f64, String> {
+    let started = Instant::now();
+    let mut passes = 0usize;
+    while started.elapsed() < time {
+        once()?;
+        passes += 1;
+    }
+    Ok((operations * passes) as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Whether the kernel's results are the host's, bit for bit.
+fn check(name: &str, device: &mut Device, work: &Work) -> Result<(), String> {
+    let mut bytes = vec![0; work.results.len() * 4];
+    device.read(work.out, &mut bytes)?;
+    let words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+    match words.zip(&work.results).enumerate().find(|(_, (got, expected))| got != *expected) {
+        None => Ok(()),
+        Some((index, (got, expected))) => {
+            Err(format!("{name}: result {index} is {got:#010x}, on the host {expected:#010x}"))
+        }
+    }
+}
+
+/// The bytes of words.
+fn bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
+    words.into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn halves(values: &[f16]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// Waves of the kernels that are one loop.
+const WAVES: usize = 16;
+
+/// A kernel of single waves, each with 64 results, that reads `input`.
+fn waves(
+    device: &mut Device,
+    kernel: &str,
+    input: &[u8],
+    rounds: usize,
+    operations_of_wave: usize,
+    host: impl AtLevel + 'static,
+) -> Result<Work, String> {
+    let results = vec![0; WAVES * LANES];
+    let out = device.buffer(&bytes(results.iter().copied()))?;
+    let input = device.buffer(input)?;
+    let call =
+        device.call(kernel, [WAVES as u32, 1, 1], [LANES as u32, 1, 1], &[out, input], rounds as u32)?;
+    let operations = operations_of_wave * WAVES;
+    Ok(Work { call, operations, out, results, host: Box::new(host), part_words: LANES })
+}
+
+fn fma(device: &mut Device) -> Result<Work, String> {
+    let host = Fma { x: 0.5, y: 0.25, start: 1.0, rounds: 4096 };
+    let input = bytes([host.x, host.y, host.start].map(f32::to_bits));
+    waves(device, "fma_f32", &input, host.rounds, host.rounds * 4 * 16 * LANES, host)
+}
+
+fn integer(device: &mut Device) -> Result<Work, String> {
+    let host = Integer { x: 0x9e37_79b9, y: 0x85eb_ca6b, start: 1, rounds: 4096 };
+    let input = bytes([host.x, host.y, host.start]);
+    waves(device, "integer", &input, host.rounds, host.rounds * 4 * 16 * LANES, host)
+}
+
+/// A table of `len` byte offsets into itself, of which each occurs once.
+fn offsets(len: u32) -> Vec<u32> {
+    // A multiplier that is 5 modulo 8 and an odd summand make one cycle of a power of two.
+    (0..len)
+        .map(|index| (index.wrapping_mul(0x9e37_79bd).wrapping_add(0x3c6e_f35f) & (len - 1)) * 4)
+        .collect()
+}
+
+fn chase(device: &mut Device, kernel: &str, table_words: u32, rounds: usize) -> Result<Work, String> {
+    let host = Chase { next: offsets(table_words), rounds };
+    let input = bytes(host.next.iter().copied());
+    waves(device, kernel, &input, rounds, rounds * 4 * 8 * LANES, host)
+}
+
+fn lds(device: &mut Device) -> Result<Work, String> {
+    chase(device, "lds", 2048, 1024)
+}
+
+fn scattered(device: &mut Device) -> Result<Work, String> {
+    chase(device, "global_scattered", 1 << 17, 512)
+}
+
+fn coalesced(device: &mut Device) -> Result<Work, String> {
+    let rounds = 128;
+    let words: Vec<u32> = (0..rounds as u32 * 1024).map(|index| index.wrapping_mul(0x9e37_79b9)).collect();
+    let input = bytes(words.iter().copied());
+    waves(device, "global_coalesced", &input, rounds, words.len(), Stream { words })
+}
+
+fn mfma(device: &mut Device) -> Result<Work, String> {
+    let host = MatrixTile { a: 0.01, b: 0.02, rounds: 512 };
+    let input = bytes([host.a, host.b].map(f32::to_bits));
+    waves(device, "mfma_f16", &input, host.rounds, host.rounds * 4 * 16 * 16 * 16, host)
+}
+
+/// Rows and columns of the matrices.
+const N: usize = 512;
+/// Rows of the result in a part of the host's loop.
+const PART_ROWS: usize = 16;
+
+/// Small numbers that f16 has.
+fn element(index: usize, modulus: usize) -> f32 {
+    (index % modulus) as f32 / 64.0 - 0.5
+}
+
+fn matrices() -> [Vec<f32>; 2] {
+    [61, 53].map(|modulus| (0..N * N).map(|index| element(index, modulus)).collect())
+}
+
+/// A kernel that multiplies two matrices: work-items of a group, and rows and columns that a group makes.
+fn matmul(
+    device: &mut Device,
+    kernel: &str,
+    inputs: [&[u8]; 2],
+    block: [u32; 3],
+    tile: usize,
+    [a, b]: [Vec<f32>; 2],
+) -> Result<Work, String> {
+    let results = vec![0; N * N];
+    let out = device.buffer(&bytes(results.iter().copied()))?;
+    let [left, right] = inputs;
+    let pointers = [out, device.buffer(left)?, device.buffer(right)?];
+    let groups = (N / tile) as u32;
+    let call = device.call(kernel, [groups, groups, 1], block, &pointers, N as u32)?;
+    let host = Box::new(Matmul { a, b, n: N });
+    Ok(Work { call, operations: N * N * N, out, results, host, part_words: PART_ROWS * N })
+}
+
+fn matmul_f32(device: &mut Device, kernel: &str, tile: usize) -> Result<Work, String> {
+    let matrices = matrices();
+    let [a, b] = [0, 1].map(|index| bytes(matrices[index].iter().map(|value| value.to_bits())));
+    matmul(device, kernel, [&a, &b], [16, 16, 1], tile, matrices)
+}
+
+fn matmul_lds(device: &mut Device) -> Result<Work, String> {
+    matmul_f32(device, "matmul_lds", 16)
+}
+
+fn matmul_blocked(device: &mut Device) -> Result<Work, String> {
+    matmul_f32(device, "matmul_blocked", 64)
+}
+
+fn matmul_mfma(device: &mut Device) -> Result<Work, String> {
+    let [a, b] = matrices();
+    let left: Vec<f16> = a.iter().map(|&value| f16::from_f32(value)).collect();
+    let right: Vec<f16> = (0..N * N).map(|index| f16::from_f32(b[index % N * N + index / N])).collect();
+    matmul(device, "matmul_mfma", [&halves(&left), &halves(&right)], [256, 1, 1], 64, [a, b])
+}
+
+fn gemv(device: &mut Device) -> Result<Work, String> {
+    const ROWS: usize = 3072;
+    const COLUMNS: usize = 768;
+    let values =
+        |len, modulus| (0..len).map(|index| f16::from_f32(element(index, modulus))).collect::<Vec<_>>();
+    let host = Gemv { weights: values(ROWS * COLUMNS, 61), x: values(COLUMNS, 53) };
+    let results = vec![0; ROWS];
+    let out = device.buffer(&bytes(results.iter().copied()))?;
+    let pointers = [out, device.buffer(&halves(&host.weights))?, device.buffer(&halves(&host.x))?];
+    let call = device.call("gemv_f16", [ROWS as u32 / 4, 1, 1], [256, 1, 1], &pointers, COLUMNS as u32)?;
+    Ok(Work { call, operations: ROWS * COLUMNS, out, results, host: Box::new(host), part_words: PART_ROWS })
+}
