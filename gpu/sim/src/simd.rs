@@ -11,7 +11,8 @@ use crate::step::{Insn, Machine, Outcome};
 use crate::wave::Wave;
 
 /// A set of instructions that this processor has: the psABI's baseline, x86-64-v3 (AVX2, FMA, F16C) or x86-64-v4 (AVX-512).
-/// Results are the same on all levels, to the bit.
+/// Results are the same on all levels, to the bit, but for a NaN's payload where several inputs are NaN: whose it is depends on how
+/// the compiler orders the operands of the host's instruction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level(Set);
 
