@@ -4,7 +4,7 @@
 //! belongs to the port: as long as one is [in flight](Port::is_idle), the port must not be dropped.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use hipr_io::{ConnId, Link, Moment, Output, Pool, Stream};
@@ -78,7 +78,8 @@ pub(crate) enum Receive {
 #[derive(Debug)]
 enum Send {
     Idle,
-    InFlight,
+    /// The socket is full; the kernel says when it has room.
+    Waiting,
     /// In flight, so many bytes, which either leave as they are submitted or come back.
     AtOnce(usize),
     Done(io::Result<usize>),
@@ -116,16 +117,13 @@ impl Message {
         Box::new(Self { slices: [none; SLICES], header })
     }
 
-    /// Names these slices, up to about `most_bytes`; how many bytes that is.
-    fn fill<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>, most_bytes: usize) -> usize {
+    /// Names these slices, or the first of them; how many bytes that is.
+    fn fill<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>) -> usize {
         let (mut count, mut len) = (0, 0);
         for (place, slice) in self.slices.iter_mut().zip(slices) {
             *place = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
             count += 1;
             len += slice.len();
-            if len >= most_bytes {
-                break;
-            }
         }
         self.header.msg_iov = self.slices.as_mut_ptr();
         self.header.msg_iovlen = count;
@@ -204,6 +202,10 @@ impl Port {
             Op::ReceiveOwn => self.complete_receive_own(completion.result()),
             Op::Send => {
                 self.send = Send::Done(completion.result());
+                News::Ready
+            }
+            Op::Room => {
+                self.send = Send::Idle;
                 News::Ready
             }
             Op::Watch => self.complete_watch(completion.result()),
@@ -371,15 +373,14 @@ impl Port {
         match std::mem::replace(&mut self.send, Send::Idle) {
             Send::Idle => {}
             Send::Done(Ok(len)) => {
-                self.output.advance(len);
-                link.handle_sent(len, moment.now_ms, moment.stats);
+                self.handle_sent(len, link, moment);
                 self.full = !self.output.is_empty();
             }
             Send::Done(Err(why)) => match why.raw_os_error() {
                 Some(libc::EAGAIN | libc::EINTR) => self.full = true,
                 _ => return Err(why),
             },
-            in_flight @ (Send::InFlight | Send::AtOnce(_)) => {
+            in_flight @ (Send::Waiting | Send::AtOnce(_)) => {
                 self.send = in_flight;
                 return Ok(false);
             }
@@ -388,36 +389,69 @@ impl Port {
         if self.output.is_empty() {
             return Ok(false);
         }
-        let small = link.unsent_bytes() <= AT_ONCE_BYTES && !link.awaits_sent() && !self.full;
-        let all = small.then(|| link.unsent_bytes());
-        let (entry, at_once, len) = self.send_request(all, moment.config.turn_max_bytes);
-        self.send = if at_once { Send::AtOnce(len) } else { Send::InFlight };
-        let entry = if at_once { entry.flags(squeue::Flags::SKIP_SUCCESS) } else { entry };
-        // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed; so
-        // does the message on the heap, which is not filled before either.
-        unsafe { self.submit(ring, Op::Send, entry) };
-        Ok(at_once)
+        let all = link.unsent_bytes();
+        let small = all <= AT_ONCE_BYTES && !link.awaits_sent() && !self.full;
+        if let Some(entry) = small.then(|| self.send_request(all)).flatten() {
+            self.send = Send::AtOnce(all);
+            // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed;
+            // so does the message on the heap, which is not filled before either.
+            unsafe { self.submit(ring, Op::Send, entry.flags(squeue::Flags::SKIP_SUCCESS)) };
+            return Ok(true);
+        }
+        self.write(ring, link, moment).map(|()| false)
     }
 
-    /// A request to send what comes next, about `most_bytes`; whether that is to leave at once, which it is if it is `all` that
-    /// there is; and how many bytes it is.
-    fn send_request(&mut self, all: Option<usize>, most_bytes: usize) -> (squeue::Entry, bool, usize) {
-        let fd = Fd(self.raw_fd());
+    fn handle_sent(&mut self, len: usize, link: &mut Link, moment: Moment<'_>) {
+        self.output.advance(len);
+        link.handle_sent(len, moment.now_ms, moment.stats);
+    }
+
+    /// Writes what there is, as far as the socket takes it now: much at a time costs less so than as a request, whose bytes all
+    /// stay where they are until it completed.
+    fn write(&mut self, ring: &mut Ring, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
+        self.full = false;
+        while !self.output.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let mut count = 0;
+            for (place, bytes) in slices.iter_mut().zip(self.output.slices()) {
+                *place = IoSlice::new(bytes);
+                count += 1;
+            }
+            let slices = slices.get(..count).unwrap_or_default();
+            let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+            match socket2::SockRef::from(&self.stream).send_vectored_with_flags(slices, flags) {
+                Ok(len) => {
+                    self.handle_sent(len, link, moment);
+                    link.take_output(&mut self.output);
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    self.full = true;
+                    self.send = Send::Waiting;
+                    let entry = opcode::PollAdd::new(Fd(self.raw_fd()), libc::POLLOUT as u32).build();
+                    // SAFETY: it points to nothing.
+                    unsafe { self.submit(ring, Op::Room, entry) };
+                    return Ok(());
+                }
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    /// A request to send all `all` bytes that there are, at once or not at all; `None` if they are in too many pieces.
+    fn send_request(&mut self, all: usize) -> Option<squeue::Entry> {
+        let (fd, flags) = (Fd(self.raw_fd()), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL);
         let mut slices = self.output.slices();
         let first = slices.next().unwrap_or_default();
-        if let Some(second) = slices.next().filter(|_| first.len() < most_bytes) {
-            let message = self.message.get_or_insert_with(Message::new);
-            let len = message.fill([first, second].into_iter().chain(slices), most_bytes);
-            let at_once = all == Some(len);
-            let entry = opcode::SendMsg::new(fd, &raw const message.header).flags(flags(at_once) as u32);
-            (entry.build(), at_once, len)
-        } else {
-            // The length of one request has 31 bits.
-            let len = first.len().min(1 << 30);
-            let at_once = all == Some(len);
-            let entry = opcode::Send::new(fd, first.as_ptr(), len as u32).flags(flags(at_once));
-            (entry.build(), at_once, len)
-        }
+        let Some(second) = slices.next() else {
+            let len = u32::try_from(first.len()).ok().filter(|_| first.len() == all)?;
+            return Some(opcode::Send::new(fd, first.as_ptr(), len).flags(flags).build());
+        };
+        let message = self.message.get_or_insert_with(Message::new);
+        let len = message.fill([first, second].into_iter().chain(slices));
+        let entry = opcode::SendMsg::new(fd, &raw const message.header).flags(flags as u32);
+        (len == all).then(|| entry.build())
     }
 
     // ---- the end -----------------------------------------------------------------------------------------------------
@@ -441,9 +475,4 @@ impl Port {
             unsafe { self.submit(ring, Op::Cancel, cancel_all(self.raw_fd())) };
         }
     }
-}
-
-/// Flags of a send that is to leave at once or not at all, or as the socket has room.
-fn flags(at_once: bool) -> i32 {
-    libc::MSG_NOSIGNAL | if at_once { libc::MSG_DONTWAIT | libc::MSG_WAITALL } else { 0 }
 }

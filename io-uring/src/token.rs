@@ -13,6 +13,8 @@ pub(crate) enum Op {
     ReceiveOwn,
     /// Sends.
     Send,
+    /// Waits for room to send.
+    Room,
     /// Waits for the peer to close its side.
     Watch,
     /// Cancels requests of its port.
@@ -22,12 +24,13 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Wake,
         Self::Accept,
         Self::Receive,
         Self::ReceiveOwn,
         Self::Send,
+        Self::Room,
         Self::Watch,
         Self::Cancel,
         Self::CancelAll,
