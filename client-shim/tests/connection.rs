@@ -9,7 +9,8 @@ use std::time::Duration;
 use amdhip64::client::{CallError, Connection, Extra, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, Opcode};
-use support::{FakeWorker, Reaction, easy, nobody, scripted};
+use hipr_worker::{Address, Handle};
+use support::{FakeWorker, Reaction, easy, nobody, scripted, scripted_at};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -26,9 +27,22 @@ fn an_address_without_a_worker_is_an_error() {
     assert!(!error.reason.is_empty());
 }
 
+/// Carries out a test over TCP, a unix socket and shared memory.
+fn over_everything(test: fn(&Handle)) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("worker");
+    for address in [Address::new("127.0.0.1:0"), Address::Unix(path.clone()), Address::Shm(path)] {
+        let (worker, _script) = scripted_at(address);
+        test(&worker);
+    }
+}
+
 #[test]
-fn requests_and_answers() {
-    let (worker, _script) = scripted();
+fn requests_are_answered() {
+    over_everything(requests_and_answers);
+}
+
+fn requests_and_answers(worker: &Handle) {
     let connection = connect(worker.local_addr());
     assert_eq!(connection.ask(&op::GetDeviceCount {}).map(|reply| reply.count), Ok(1));
     let dst = connection.ask(&op::Malloc { size: 1 << 20, flags: 0 }).expect("memory").device_ptr;
@@ -83,7 +97,10 @@ fn unanswered_requests_leave_together() {
 
 #[test]
 fn threads_share_a_connection() {
-    let (worker, _script) = scripted();
+    over_everything(eight_threads);
+}
+
+fn eight_threads(worker: &Handle) {
     let connection = Arc::new(connect(worker.local_addr()));
     let threads: Vec<_> = (0..8u8)
         .map(|number| {

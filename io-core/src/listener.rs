@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use tracing::debug;
@@ -15,6 +15,8 @@ use crate::{Address, Peer};
 
 /// Connections that may wait to be accepted; the system may allow fewer.
 const BACKLOG: i32 = 4096;
+/// How long a socket may still be listened on by a process that has ended.
+const LINGER: Duration = Duration::from_secs(1);
 /// When a silent peer is asked whether it is still there, and how often.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
@@ -228,14 +230,28 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         }
         Ok(_) => {}
     }
+    // What io_uring accepts for is closed only a while after the process has ended.
+    let end = Instant::now() + LINGER;
+    while is_listened_on(path)? {
+        if Instant::now() >= end {
+            return Err(io::Error::new(ErrorKind::AddrInUse, "another worker listens there"));
+        }
+        std::thread::sleep(LINGER / 50);
+    }
+    match fs::remove_file(path) {
+        Err(why) if why.kind() != ErrorKind::NotFound => Err(why),
+        _ => Ok(()),
+    }
+}
+
+fn is_listened_on(path: &Path) -> io::Result<bool> {
     // Not to wait for a worker that is slow to accept.
     let probe = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     probe.set_nonblocking(true)?;
     match probe.connect(&SockAddr::unix(path)?) {
-        Err(why) if why.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path),
-        Err(why) if why.kind() == ErrorKind::NotFound => Ok(()),
+        Err(why) if matches!(why.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => Ok(false),
         Err(why) if why.kind() != ErrorKind::WouldBlock => Err(why),
-        _ => Err(io::Error::new(ErrorKind::AddrInUse, "another worker listens there")),
+        _ => Ok(true),
     }
 }
 

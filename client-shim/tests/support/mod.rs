@@ -206,9 +206,14 @@ pub(crate) fn nobody() -> SocketAddr {
 
 /// A real worker with a scripted device.
 pub(crate) fn scripted() -> (Handle, Script) {
+    scripted_at("127.0.0.1:0".into())
+}
+
+/// The same, listening there.
+pub(crate) fn scripted_at(listen: hipr_worker::Address) -> (Handle, Script) {
     let script = Script::new();
     let device = std::sync::Arc::new(script.clone());
-    let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    let config = Config { listen, ..Config::new(device) };
     (Worker::bind(config).and_then(Worker::spawn).expect("a worker"), script)
 }
 
