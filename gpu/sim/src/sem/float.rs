@@ -253,7 +253,8 @@ macro_rules! roundings {
         pub(crate) fn $rndne(x: $t) -> $t {
             const INTEGRAL: $t = $integral;
             let rounded = ((x.abs() + INTEGRAL) - INTEGRAL).copysign(x);
-            if x.abs() < INTEGRAL { rounded } else { x + 0.0 }
+            let whole = if x.nan() { x.quiet() } else { x };
+            if x.abs() < INTEGRAL { rounded } else { whole }
         }
 
         /// Toward zero.
