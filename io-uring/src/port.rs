@@ -19,8 +19,9 @@ use crate::token::{Op, Token};
 const SLICES: usize = 64;
 /// A reply up to this size is sent without hearing of it, if the socket takes it at once.
 const AT_ONCE_BYTES: usize = 16 * 1024;
-/// A receive that brings less than this ends bulk.
-const BULK_BYTES: usize = buffers::LEN_BYTES / 4;
+/// A receive that brings less than this ends bulk, and does not keep a buffer for bulk: many connections that each wait for their
+/// turn with little would hold much memory.
+const BULK_BYTES: usize = 64 * 1024;
 
 /// A socket with all that the kernel may read or write for it.
 pub(crate) struct Port {
@@ -239,7 +240,8 @@ impl Port {
         match result {
             Ok(len @ 1..) => {
                 self.bulk = len >= BULK_BYTES;
-                self.inbox.push_back(Piece::Own(bytes, len));
+                let small = bytes.get(..len).filter(|_| !self.bulk).map(<[u8]>::to_vec);
+                self.inbox.push_back(Piece::Own(small.unwrap_or(bytes), len));
             }
             result => self.file(result),
         }

@@ -57,7 +57,7 @@ void memory(struct Setup* s) {
 
     hipIpcMemHandle_t handle;
     memset(&handle, 0, sizeof handle);
-    UNSUPPORTED(hipIpcGetMemHandle(&handle, s->device));
+    GOOD(hipIpcGetMemHandle(&handle, s->device));
     BAD(hipIpcGetMemHandle(NULL, s->device));
     BAD(hipIpcGetMemHandle(&handle, NOWHERE));
     BAD(hipIpcOpenMemHandle(NULL, handle, 0));
@@ -168,22 +168,21 @@ void host_memory(struct Setup* s) {
     GOOD(hipFree(p));
 }
 
-// The emulated GPU has no pools: good arguments get as far as the worker, which says so.
 void pools(struct Setup* s) {
-    hipMemPool_t pool = (hipMemPool_t)s->device, other = NULL;
+    hipMemPool_t pool = NULL, other = NULL;
     hipMemPoolProps properties;
     memset(&properties, 0, sizeof properties);
     properties.allocType = hipMemAllocationTypePinned;
     properties.location.type = hipMemLocationTypeDevice;
-    UNSUPPORTED(hipMemPoolCreate(&other, &properties));
+    GOOD(hipMemPoolCreate(&pool, &properties));
     BAD(hipMemPoolCreate(NULL, &properties));
     BAD(hipMemPoolCreate(&other, NULL));
     uint64_t keep = 1 << 20;
     int reuse = 1;
-    UNSUPPORTED(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep));
-    UNSUPPORTED(hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep));
-    UNSUPPORTED(hipMemPoolSetAttribute(pool, hipMemPoolReuseFollowEventDependencies, &reuse));
-    UNSUPPORTED(hipMemPoolGetAttribute(pool, hipMemPoolReuseFollowEventDependencies, &reuse));
+    GOOD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep));
+    GOOD(hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, &keep));
+    GOOD(hipMemPoolSetAttribute(pool, hipMemPoolReuseFollowEventDependencies, &reuse));
+    GOOD(hipMemPoolGetAttribute(pool, hipMemPoolReuseFollowEventDependencies, &reuse));
     BAD(hipMemPoolSetAttribute(pool, (hipMemPoolAttr)99, &keep));
     BAD(hipMemPoolSetAttribute(pool, hipMemPoolAttrReleaseThreshold, NULL));
     BAD(hipMemPoolSetAttribute((hipMemPool_t)NOWHERE, hipMemPoolAttrReleaseThreshold, &keep));
@@ -191,22 +190,26 @@ void pools(struct Setup* s) {
     BAD(hipMemPoolGetAttribute(pool, hipMemPoolAttrReleaseThreshold, NULL));
     BAD(hipMemPoolGetAttribute(NULL, hipMemPoolAttrReleaseThreshold, &keep));
     void* p = NULL;
-    UNSUPPORTED(hipMallocFromPoolAsync(&p, 500, pool, s->stream));
+    GOOD(hipMallocFromPoolAsync(&p, 500, pool, s->stream));
+    GOOD(hipFreeAsync(p, s->stream));
     BAD(hipMallocFromPoolAsync(NULL, 500, pool, s->stream));
     BAD(hipMallocFromPoolAsync(&p, 500, NULL, s->stream));
     BAD(hipMallocFromPoolAsync(&p, 500, (hipMemPool_t)NOWHERE, s->stream));
-    UNSUPPORTED(hipMemPoolTrimTo(pool, 0));
+    GOOD(hipMemPoolTrimTo(pool, 0));
     BAD(hipMemPoolTrimTo((hipMemPool_t)NOWHERE, 0));
-    UNSUPPORTED(hipDeviceGetDefaultMemPool(&other, 0));
+    GOOD(hipDeviceGetDefaultMemPool(&other, 0));
     BAD(hipDeviceGetDefaultMemPool(NULL, 0));
     BAD(hipDeviceGetDefaultMemPool(&other, 4));
-    UNSUPPORTED(hipDeviceSetMemPool(0, pool));
+    GOOD(hipDeviceSetMemPool(0, pool));
     BAD(hipDeviceSetMemPool(0, NULL));
     BAD(hipDeviceSetMemPool(0, (hipMemPool_t)NOWHERE));
     BAD(hipDeviceSetMemPool(8, pool));
-    UNSUPPORTED(hipDeviceGetMemPool(&other, 0));
+    GOOD(hipDeviceGetMemPool(&other, 0));
     BAD(hipDeviceGetMemPool(NULL, 0));
     BAD(hipDeviceGetMemPool(&other, -1));
-    UNSUPPORTED(hipMemPoolDestroy(pool));
+    THAT(other == pool);
+    GOOD(hipDeviceGetDefaultMemPool(&other, 0));
+    GOOD(hipDeviceSetMemPool(0, other));
+    GOOD(hipMemPoolDestroy(pool));
     BAD(hipMemPoolDestroy((hipMemPool_t)NOWHERE));
 }
