@@ -90,8 +90,6 @@ pub enum Read<R> {
 pub struct Moment<'a> {
     /// Milliseconds since the loop began.
     pub now_ms: u64,
-    /// The loop's limits.
-    pub config: &'a Config,
     /// The loop's counters.
     pub stats: &'a Stats,
 }
@@ -355,7 +353,7 @@ impl<C: Carrier> Driver<C> {
     /// Writes what the peer takes now, and closes what has said everything. `false`: the connection is gone or ended.
     fn send(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) -> bool {
         let Some(conn) = self.table.conns.get_mut(id) else { return false };
-        let moment = Moment { now_ms: self.now_ms, config: &self.config, stats: &self.stats };
+        let moment = Moment { now_ms: self.now_ms, stats: &self.stats };
         if let Err(why) = self.carrier.write(&mut conn.socket, &mut conn.link, moment) {
             self.end(id, &End::Socket(why), sink);
             return false;

@@ -3,11 +3,11 @@
 //! A connection whose socket can be read stays ready until it has used its budget or the kernel says "would block"; the loop
 //! sleeps only when none is ready.
 
-use std::io::{self, ErrorKind, IoSlice, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use hipr_io::{Carrier, Config, ConnId, Link, Listener, Mailbox, Moment, Peer, Pool, Read, Table};
+use hipr_io::{Carrier, Config, ConnId, Link, Listener, Mailbox, Moment, Peer, Pool, Read, Table, gather};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::info;
 
@@ -16,8 +16,6 @@ use crate::{Listen, Stream};
 
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
-/// Slices in one vectored write.
-const SLICES: usize = 64;
 
 /// The sockets of one loop, in a poll.
 pub struct Sockets {
@@ -131,13 +129,7 @@ impl Carrier for Sockets {
         // What it then waits for may be something else than what it asked to be rung for.
         self.shared.wake(link.conn(), socket);
         while socket.writable && link.wants_write() {
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let mut count = 0;
-            for (place, bytes) in slices.iter_mut().zip(link.slices()) {
-                *place = IoSlice::new(bytes);
-                count += 1;
-            }
-            match socket.stream.write_vectored(slices.get(..count).unwrap_or_default()) {
+            match gather(link.slices(), |slices| socket.stream.write_vectored(slices)) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(n) => link.handle_written(n, moment.now_ms, moment.stats),
                 Err(why) if why.kind() == ErrorKind::WouldBlock => socket.writable = false,

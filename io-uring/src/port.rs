@@ -4,12 +4,13 @@
 //! belongs to the port: as long as one is [in flight](Port::is_idle), the port must not be dropped.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use hipr_io::{ConnId, Link, Moment, Output, Pool, Stream};
+use hipr_io::{ConnId, Link, Moment, Output, Pool, Stream, gather};
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
+use socket2::SockRef;
 
 use crate::buffers::{self, Buffers};
 use crate::ring::{Completion, Ring, cancel, cancel_all};
@@ -43,8 +44,6 @@ pub(crate) struct Port {
     /// How the bytes are named to the kernel, when they are more than one piece.
     message: Option<Box<Message>>,
     send: Send,
-    /// The socket did not take everything the last time.
-    full: bool,
     watch: Watch,
     /// The peer is gone in both directions.
     broken: bool,
@@ -158,7 +157,6 @@ impl Port {
             output: Output::default(),
             message: None,
             send: Send::Idle,
-            full: false,
             watch: Watch::Off,
             broken: false,
         }
@@ -361,7 +359,7 @@ impl Port {
         if !self.broken {
             return None;
         }
-        let why = socket2::SockRef::from(&self.stream).take_error().ok().flatten();
+        let why = SockRef::from(&self.stream).take_error().ok().flatten();
         Some(why.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into()))
     }
 
@@ -372,14 +370,15 @@ impl Port {
     /// # Errors
     /// What was sent before failed.
     pub(crate) fn send(&mut self, ring: &mut Ring, link: &mut Link, moment: Moment<'_>) -> io::Result<bool> {
+        let mut full = false;
         match std::mem::replace(&mut self.send, Send::Idle) {
             Send::Idle => {}
             Send::Done(Ok(len)) => {
                 self.handle_sent(len, link, moment);
-                self.full = !self.output.is_empty();
+                full = !self.output.is_empty();
             }
             Send::Done(Err(why)) => match why.raw_os_error() {
-                Some(libc::EAGAIN | libc::EINTR) => self.full = true,
+                Some(libc::EAGAIN | libc::EINTR) => full = true,
                 _ => return Err(why),
             },
             in_flight @ (Send::Waiting | Send::AtOnce(_)) => {
@@ -392,7 +391,7 @@ impl Port {
             return Ok(false);
         }
         let all = link.unsent_bytes();
-        let small = all <= AT_ONCE_BYTES && !link.awaits_sent() && !self.full;
+        let small = all <= AT_ONCE_BYTES && !link.awaits_sent() && !full;
         if let Some(entry) = small.then(|| self.send_request(all)).flatten() {
             self.send = Send::AtOnce(all);
             // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed;
@@ -411,24 +410,15 @@ impl Port {
     /// Writes what there is, as far as the socket takes it now: much at a time costs less so than as a request, whose bytes all
     /// stay where they are until it completed.
     fn write(&mut self, ring: &mut Ring, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
-        self.full = false;
         while !self.output.is_empty() {
-            let mut slices = [IoSlice::new(&[]); SLICES];
-            let mut count = 0;
-            for (place, bytes) in slices.iter_mut().zip(self.output.slices()) {
-                *place = IoSlice::new(bytes);
-                count += 1;
-            }
-            let slices = slices.get(..count).unwrap_or_default();
-            let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-            match socket2::SockRef::from(&self.stream).send_vectored_with_flags(slices, flags) {
+            let (socket, flags) = (SockRef::from(&self.stream), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
+            match gather(self.output.slices(), |slices| socket.send_vectored_with_flags(slices, flags)) {
                 Ok(len) => {
                     self.handle_sent(len, link, moment);
                     link.take_output(&mut self.output);
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    self.full = true;
                     self.send = Send::Waiting;
                     let entry = opcode::PollAdd::new(Fd(self.raw_fd()), libc::POLLOUT as u32).build();
                     // SAFETY: it points to nothing.
@@ -461,7 +451,7 @@ impl Port {
     /// Closes the sending side.
     pub(crate) fn half_close(&self) {
         // If that fails the peer is gone, which receiving tells.
-        let _ = socket2::SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
+        let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
     }
 
     /// The connection is over: everything that the kernel still has to do is cancelled.

@@ -1,10 +1,11 @@
 //! One connection and its session.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use hipr_io::gather;
 use hipr_proto::{Answered, HipError, Limits, Misuse, Op, Outbox, Sender, Wire, op};
 
 use super::flusher::Flusher;
@@ -12,9 +13,6 @@ use super::replies::{Bulk, Replies, Rows, Whole};
 use super::stats::{Counters, Stats};
 use super::transport::Transport;
 use super::{CallError, ConnectError, WorkerAddress};
-
-/// Slices of one vectored write.
-const SLICES_MAX: usize = 64;
 
 /// What goes with a request beyond its fixed part.
 #[derive(Clone, Copy, Debug, Default)]
@@ -428,13 +426,7 @@ impl Inner {
     fn transmit(&self, writer: &mut Writer) -> io::Result<()> {
         let Writer { sender, outbox, .. } = writer;
         while sender.poll_transmit(outbox) {
-            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-            let mut count = 0;
-            for (to, bytes) in slices.iter_mut().zip(outbox.slices()) {
-                *to = IoSlice::new(bytes);
-                count += 1;
-            }
-            match self.transport.write(slices.get(..count).unwrap_or_default()) {
+            match gather(outbox.slices(), |slices| self.transport.write(slices)) {
                 Ok(n) => {
                     self.counters.add_locked(|c| &c.writes, 1);
                     self.counters.add_locked(|c| &c.bytes_sent, n as u64);

@@ -3,11 +3,12 @@
 use super::mix::{COPY_BYTES, Mix, Owned, Protocol};
 use crate::bench::peer::unix_path;
 use crate::bench::program::{KERNEL, KERNEL_NAME};
+use hipr_io::gather;
 use hipr_proto::{Answer, Answered, HipError, Limits, Op, Outbox, op};
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
 /// A socket of either kind.
@@ -119,13 +120,7 @@ fn refuse(error: Option<HipError>) -> io::Result<()> {
 }
 
 fn write(socket: &mut dyn Write, outbox: &mut Outbox<&'static [u8]>) -> io::Result<()> {
-    let mut slices = [IoSlice::new(&[]); 16];
-    let mut count = 0;
-    for (to, bytes) in slices.iter_mut().zip(outbox.slices()) {
-        *to = IoSlice::new(bytes);
-        count += 1;
-    }
-    match socket.write_vectored(slices.get(..count).unwrap_or_default()) {
+    match gather(outbox.slices(), |slices| socket.write_vectored(slices)) {
         Ok(0) => Err(ErrorKind::WriteZero.into()),
         Ok(n) => {
             outbox.advance(n);
