@@ -1,5 +1,6 @@
 //! The options of `hipr worker`: what is served, the limits of sessions, mistakes.
 
+use hipr_code_object::select;
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, Op};
 use hipr_tests::{WireClient, WorkerProcess};
@@ -77,10 +78,8 @@ fn code_objects_count_as_memory() {
 
 /// The kernels with 64 MiB of variables that have no value, and so take no place in the file.
 fn with_large_variables() -> Vec<u8> {
-    // EF_AMDGPU_MACH_AMDGCN_GFX942, in e_flags.
-    let is_ours = |at: &usize| KERNELS[*at..].starts_with(b"\x7fELF") && KERNELS.get(at + 48) == Some(&0x4c);
-    let start = (0..KERNELS.len()).find(is_ours).expect("a code object in the bundle");
-    let mut elf = KERNELS[start..].to_vec();
+    let device = "gfx942".parse().expect("a GPU");
+    let mut elf = select(KERNELS, &device).expect("a code object in the bundle").into_owned();
     let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
     let headers = number(&elf, 32) as usize;
     let count = usize::from(elf[56]);

@@ -11,9 +11,11 @@ mod generate;
 mod inputs;
 mod random;
 mod run;
+mod themes;
 
 pub use compile::{Compiler, Level};
-pub use generate::{THEMES, Unit};
+pub use generate::Unit;
 pub use inputs::inputs;
 pub use random::Random;
 pub use run::{Results, on_emulator, on_host};
+pub use themes::THEMES;
