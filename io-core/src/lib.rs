@@ -29,6 +29,7 @@ mod handler;
 mod link;
 mod listener;
 mod mailbox;
+mod readiness;
 mod slots;
 mod stats;
 
@@ -43,5 +44,6 @@ pub use handler::{Handler, Turns};
 pub use link::{Applied, Finish, Link, Output};
 pub use listener::{Listener, SocketFile, Stream, tune};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};
+pub use readiness::Readiness;
 pub use slots::Slots;
 pub use stats::{Stats, StatsSnapshot};

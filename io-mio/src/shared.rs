@@ -77,16 +77,16 @@ impl Socket {
     /// Whether the memory has changed in a way that the loop waits for.
     fn has_news(&mut self) -> bool {
         let Some(shared) = self.stream.shared() else { return false };
-        let input = !self.readable && shared.has_input();
-        let room = !self.writable && shared.has_room();
-        self.readable |= input;
-        self.writable |= room;
+        let input = !self.readiness.readable && shared.has_input();
+        let room = !self.readiness.writable && shared.has_room();
+        self.readiness.readable |= input;
+        self.readiness.writable |= room;
         input || room
     }
 
     /// Asks for the bell; `false` if there is something already.
     fn prepare_sleep(&mut self) -> bool {
-        let (wants_input, wants_room) = (!self.readable, !self.writable);
+        let (wants_input, wants_room) = (!self.readiness.readable, !self.readiness.writable);
         self.stream.shared().is_none_or(|shared| shared.prepare_sleep(wants_input, wants_room))
     }
 }

@@ -3,11 +3,11 @@
 //! A connection whose socket can be read stays ready until it has used its budget or the kernel says "would block"; the loop
 //! sleeps only when none is ready.
 
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use hipr_io::{Carrier, Config, ConnId, Link, Listener, Mailbox, Moment, Peer, Pool, Read, Table, gather};
+use hipr_io::{Carrier, Config, ConnId, Link, Listener, Mailbox, Moment, Peer, Pool, Read, Readiness, Table};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::info;
 
@@ -30,11 +30,7 @@ pub struct Sockets {
 /// A connection's socket.
 pub struct Socket {
     pub(crate) stream: Stream,
-    pub(crate) readable: bool,
-    /// `false` also says that there is something to write.
-    pub(crate) writable: bool,
-    /// The peer writes no more; its end is read after what it wrote.
-    read_closed: bool,
+    pub(crate) readiness: Readiness,
     /// The peer is gone in both directions, also if there is something to read.
     reset: bool,
     /// Whether its shared memory is looked at; else it rings.
@@ -80,15 +76,15 @@ impl Carrier for Sockets {
                 Token(slot) => u32::try_from(slot).ok(),
             };
             let Some((id, socket)) = slot.and_then(|slot| table.socket_at(slot)) else { continue };
-            socket.readable |= event.is_readable() || event.is_read_closed();
-            socket.writable |= event.is_writable();
+            socket.readiness.readable |= event.is_readable() || event.is_read_closed();
+            socket.readiness.writable |= event.is_writable();
             socket.reset |= socket.stream.is_reset(event);
             if let Err(why) = socket.stream.handle_readable() {
                 info!(conn = %id, %why, "the connection fails");
                 socket.reset = true;
             }
             if event.is_read_closed() {
-                socket.read_closed = true;
+                socket.readiness.read_closed = true;
                 table.handle_peer_closed(id);
             }
             table.make_ready(id);
@@ -116,8 +112,7 @@ impl Carrier for Sockets {
     fn open(&mut self, conn: ConnId, mut stream: Stream) -> io::Result<Socket> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut stream, Token(conn.slot() as usize), interest)?;
-        let (readable, writable) = (false, true);
-        Ok(Socket { stream, readable, writable, read_closed: false, reset: false, looked_at: false })
+        Ok(Socket { stream, readiness: Readiness::new(), reset: false, looked_at: false })
     }
 
     fn failure(&mut self, socket: &mut Socket) -> Option<io::Error> {
@@ -128,16 +123,7 @@ impl Carrier for Sockets {
     fn write(&mut self, socket: &mut Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
         // What it then waits for may be something else than what it asked to be rung for.
         self.shared.wake(link.conn(), socket);
-        while socket.writable && link.wants_write() {
-            match gather(link.slices(), |slices| socket.stream.write_vectored(slices)) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(n) => link.handle_written(n, moment.now_ms, moment.stats),
-                Err(why) if why.kind() == ErrorKind::WouldBlock => socket.writable = false,
-                Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                Err(why) => return Err(why),
-            }
-        }
-        Ok(())
+        socket.readiness.write(&mut socket.stream, link, moment)
     }
 
     fn read<R>(
@@ -147,24 +133,7 @@ impl Carrier for Sockets {
         pool: &mut Pool,
         take: impl FnOnce(&mut Vec<u8>, usize, &mut Pool) -> R,
     ) -> io::Result<Read<R>> {
-        while socket.readable {
-            let want = want_bytes.min(self.buffer.len());
-            match socket.stream.read(self.buffer.get_mut(..want).unwrap_or_default()) {
-                Ok(0) => {
-                    socket.readable = false;
-                    return Ok(Read::End);
-                }
-                Ok(len) => {
-                    // Fewer bytes than wanted are all there are, and more will be an event (epoll(7), edge-triggered).
-                    socket.readable = len == want || socket.read_closed;
-                    return Ok(Read::Bytes(len, take(&mut self.buffer, len, pool)));
-                }
-                Err(why) if why.kind() == ErrorKind::WouldBlock => socket.readable = false,
-                Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                Err(why) => return Err(why),
-            }
-        }
-        Ok(Read::Nothing)
+        socket.readiness.read(&mut socket.stream, &mut self.buffer, want_bytes, pool, take)
     }
 
     fn pause(&mut self, _socket: &mut Socket) {}
@@ -172,7 +141,7 @@ impl Carrier for Sockets {
     fn half_close(&mut self, socket: &mut Socket) {
         // If that fails the peer is gone, which reading tells.
         let _ = socket.stream.shutdown(Shutdown::Write);
-        socket.readable = true;
+        socket.readiness.readable = true;
     }
 
     fn close(&mut self, socket: Socket) {
