@@ -1,8 +1,9 @@
 //! The completion event loop over io_uring: sockets on one side, [`hipr_io`]'s events and notices on the other.
 //!
-//! The kernel accepts and receives on its own (multishot), into buffers that all connections share, or, while much comes, into
-//! one of the connection's own that is passed on without a copy. One turn with small requests is one system call: it submits the
-//! replies that the last turn queued and waits for completions; bulk to the peer is written as the socket takes it. Everything that is not a socket is [`hipr_io::Driver`]'s, as in the other loop.
+//! The kernel accepts and receives on its own (multishot), into buffers that all connections share. One turn with small requests
+//! is one system call: it submits the replies that the last turn queued and waits for completions. Bulk is read and written as
+//! the socket has it and takes it, so that it waits in the socket and not in memory; the kernel only says when. Everything
+//! that is not a socket is [`hipr_io::Driver`]'s, as in the other loop.
 
 mod buffers;
 mod port;

@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use hipr_io::{ConnId, Link, Moment, Output, Pool, Stream, gather};
+use hipr_io::{ConnId, Link, Moment, Output, Pool, Read, Readiness, Stream, gather};
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
+use rustix::net::RecvFlags;
 use socket2::SockRef;
 
 use crate::buffers::{self, Buffers};
@@ -20,9 +21,8 @@ use crate::token::{Op, Token};
 const SLICES: usize = 64;
 /// A reply up to this size is sent without hearing of it, if the socket takes it at once.
 const AT_ONCE_BYTES: usize = 16 * 1024;
-/// A receive that brings less than this ends bulk, and does not keep a buffer for bulk: many connections that each wait for their
-/// turn with little would hold much memory.
-const BULK_BYTES: usize = 64 * 1024;
+/// So many full buffers of the ring in a row are bulk.
+const BULK_BUFFERS: u32 = 2;
 
 /// A socket with all that the kernel may read or write for it.
 pub(crate) struct Port {
@@ -35,10 +35,12 @@ pub(crate) struct Port {
     /// What has come and was not taken.
     inbox: VecDeque<Piece>,
     receive: Receive,
-    /// Much came at a time: receive into a buffer that can be passed on.
+    /// Buffers of the ring that were filled to the end, one after the other.
+    filled: u32,
+    /// Much comes at a time: it is read when the kernel says that there is something, and lies in no buffer until then.
     bulk: bool,
-    /// The buffer that is received into.
-    own: Vec<u8>,
+    /// Whether there is, while much comes.
+    input: Readiness,
     /// What is being sent, and what comes after it.
     output: Output,
     /// How the bytes are named to the kernel, when they are more than one piece.
@@ -54,8 +56,8 @@ pub(crate) struct Port {
 pub(crate) enum Piece {
     /// Bytes in a buffer of the ring.
     Lent(u16, usize),
-    /// Bytes in a buffer of their own.
-    Own(Vec<u8>, usize),
+    /// Bytes that had to leave it.
+    Own(Vec<u8>),
     /// The peer closed its sending side.
     End,
     /// The socket failed.
@@ -68,8 +70,8 @@ pub(crate) enum Receive {
     Off,
     /// Again and again, into buffers of the ring.
     Multi,
-    /// Once, into a buffer of its own.
-    Own,
+    /// It is not; the kernel says when there is something to read.
+    Waiting,
     /// It is being stopped.
     Stopping,
 }
@@ -131,6 +133,15 @@ impl Message {
     }
 }
 
+/// A socket that is read without waiting. Its other users wait, so the socket itself does not say so.
+struct AtOnce<'a>(&'a Stream);
+
+impl io::Read for AtOnce<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::net::recv(self.0, buffer, RecvFlags::DONTWAIT)?.0)
+    }
+}
+
 /// What a completion means for the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
@@ -152,8 +163,9 @@ impl Port {
             in_flight: 0,
             inbox: VecDeque::new(),
             receive: Receive::Off,
+            filled: 0,
             bulk: false,
-            own: Vec::new(),
+            input: Readiness::new(),
             output: Output::default(),
             message: None,
             send: Send::Idle,
@@ -198,7 +210,11 @@ impl Port {
         }
         match completion.token.op {
             Op::Receive => self.complete_receive(completion, ring, buffers),
-            Op::ReceiveOwn => self.complete_receive_own(completion.result()),
+            Op::Input => {
+                self.receive = Receive::Off;
+                self.input.readable = true;
+                News::Ready
+            }
             Op::Send => {
                 self.send = Send::Done(completion.result());
                 News::Ready
@@ -219,8 +235,10 @@ impl Port {
         match (completion.result(), completion.buffer) {
             (Ok(len @ 1..), Some(buffer)) if self.conn.is_some() => {
                 self.inbox.push_back(Piece::Lent(buffer, len));
-                if len == buffers::LEN_BYTES {
+                self.filled = if len == buffers::LEN_BYTES { self.filled + 1 } else { 0 };
+                if self.filled >= BULK_BUFFERS {
                     self.bulk = true;
+                    self.input.readable = true;
                     self.stop_receiving(ring);
                 }
             }
@@ -228,20 +246,6 @@ impl Port {
                 buffer.into_iter().for_each(|buffer| buffers.offer(buffer));
                 self.file(result);
             }
-        }
-        News::Ready
-    }
-
-    fn complete_receive_own(&mut self, result: io::Result<usize>) -> News {
-        self.receive = Receive::Off;
-        let bytes = std::mem::take(&mut self.own);
-        match result {
-            Ok(len @ 1..) => {
-                self.bulk = len >= BULK_BYTES;
-                let small = bytes.get(..len).filter(|_| !self.bulk).map(<[u8]>::to_vec);
-                self.inbox.push_back(Piece::Own(small.unwrap_or(bytes), len));
-            }
-            result => self.file(result),
         }
         News::Ready
     }
@@ -295,36 +299,50 @@ impl Port {
         self.inbox.pop_front()
     }
 
-    /// Asks for more. `true`: into a buffer of its own.
-    pub(crate) fn receive(&mut self, ring: &mut Ring, pool: &mut Pool) -> bool {
+    /// Asks for more.
+    pub(crate) fn receive(&mut self, ring: &mut Ring) {
         if self.receive != Receive::Off {
-            return false;
+            return;
         }
         let fd = Fd(self.raw_fd());
-        if self.bulk {
-            self.receive = Receive::Own;
-            self.own = pool.buffer();
-            let entry = opcode::Recv::new(fd, self.own.as_mut_ptr(), self.own.len() as u32).build();
-            // SAFETY: nobody looks at the buffer before the request completed.
-            unsafe { self.submit(ring, Op::ReceiveOwn, entry) };
+        let (receive, op, entry) = if self.bulk {
+            (Receive::Waiting, Op::Input, opcode::PollAdd::new(fd, libc::POLLIN as u32).build())
         } else {
-            self.receive = Receive::Multi;
-            // SAFETY: it points to nothing; the buffers of the ring live as long as the ring.
-            unsafe { self.submit(ring, Op::Receive, opcode::RecvMulti::new(fd, buffers::GROUP).build()) };
-        }
-        self.bulk
+            (Receive::Multi, Op::Receive, opcode::RecvMulti::new(fd, buffers::GROUP).build())
+        };
+        self.receive = receive;
+        // SAFETY: it points to nothing; the buffers of the ring live as long as the ring.
+        unsafe { self.submit(ring, op, entry) };
     }
 
-    /// Gives up the buffer that it waits with; small messages will do.
-    pub(crate) fn give_up_buffer(&mut self, ring: &mut Ring) {
-        self.bulk = false;
-        self.stop_receiving(ring);
+    /// Reads into `buffer` while much comes, as [`Readiness::read`].
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(crate) fn read_bulk<R>(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        want_bytes: usize,
+        pool: &mut Pool,
+        take: impl FnOnce(&mut Vec<u8>, usize, &mut Pool) -> R,
+    ) -> io::Result<Read<R>> {
+        if !self.bulk || self.receive != Receive::Off {
+            return Ok(Read::Nothing);
+        }
+        let read = self.input.read(&mut AtOnce(&self.stream), buffer, want_bytes, pool, take)?;
+        if let Read::Bytes(len, _) = read
+            && len < buffers::LEN_BYTES
+        {
+            self.bulk = false;
+            self.filled = 0;
+        }
+        Ok(read)
     }
 
     fn stop_receiving(&mut self, ring: &mut Ring) {
         let op = match self.receive {
             Receive::Multi => Op::Receive,
-            Receive::Own => Op::ReceiveOwn,
+            Receive::Waiting => Op::Input,
             Receive::Off | Receive::Stopping => return,
         };
         self.receive = Receive::Stopping;
@@ -339,7 +357,7 @@ impl Port {
         for piece in &mut self.inbox {
             let Piece::Lent(buffer, len) = *piece else { continue };
             let bytes = buffers.filled(buffer).and_then(|bytes| bytes.get(..len)).unwrap_or_default();
-            *piece = Piece::Own(bytes.to_vec(), len);
+            *piece = Piece::Own(bytes.to_vec());
             buffers.offer(buffer);
         }
         let events = match self.watch {

@@ -23,8 +23,6 @@ use crate::port::{News, Piece, Port};
 use crate::ring::{Completion, Ring};
 use crate::token::{Op, Token};
 
-/// Connections that may wait for bytes with a buffer of their own; the one that waits longest loses it to the next.
-const WAITING_BUFFERS: usize = 16;
 /// How long the kernel may take to cancel what it was asked for, when the loop ends.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -41,8 +39,8 @@ pub struct Sockets {
     wake_armed: bool,
     /// Ports with a send that completes as it is submitted.
     at_once: Vec<u32>,
-    /// Ports that wait for bytes with a buffer of their own, longest first.
-    waiting: VecDeque<u32>,
+    /// The buffer that bulk is read into.
+    buffer: Vec<u8>,
 }
 
 /// Memory that requests point to, and the descriptors that they name.
@@ -89,7 +87,7 @@ impl Sockets {
             door,
             wake_armed: false,
             at_once: Vec::new(),
-            waiting: VecDeque::new(),
+            buffer: Pool::default().buffer(),
         })
     }
 
@@ -135,9 +133,6 @@ impl Sockets {
             _ => {
                 let Kernels { buffers, ports, .. } = &mut *self.kernels;
                 let Some(port) = ports.at_mut(number) else { return };
-                if op == Op::ReceiveOwn {
-                    self.waiting.retain(|waiting| *waiting != number);
-                }
                 let news = port.complete(completion, &mut self.ring, buffers);
                 Self::tell(ports, number, news, table);
             }
@@ -280,7 +275,7 @@ impl Carrier for Sockets {
     fn read<R>(
         &mut self,
         number: &mut u32,
-        _want_bytes: usize,
+        want_bytes: usize,
         pool: &mut Pool,
         take: impl FnOnce(&mut Vec<u8>, usize, &mut Pool) -> R,
     ) -> io::Result<Read<R>> {
@@ -293,24 +288,18 @@ impl Carrier for Sockets {
                 buffers.offer(buffer);
                 Ok(Read::Bytes(len, taken))
             }
-            Some(Piece::Own(mut bytes, len)) => {
-                let taken = take(&mut bytes, len, pool);
-                pool.keep_buffer(bytes);
-                Ok(Read::Bytes(len, taken))
+            Some(Piece::Own(mut bytes)) => {
+                let len = bytes.len();
+                Ok(Read::Bytes(len, take(&mut bytes, len, pool)))
             }
             Some(Piece::End) => Ok(Read::End),
             Some(Piece::Failed(why)) => Err(why),
             None => {
-                if port.receive(&mut self.ring, pool) {
-                    self.waiting.push_back(*number);
-                    if self.waiting.len() > WAITING_BUFFERS {
-                        let first = self.waiting.pop_front();
-                        if let Some(port) = first.and_then(|first| ports.at_mut(first)) {
-                            port.give_up_buffer(&mut self.ring);
-                        }
-                    }
+                let read = port.read_bulk(&mut self.buffer, want_bytes, pool, take)?;
+                if matches!(read, Read::Nothing) {
+                    port.receive(&mut self.ring);
                 }
-                Ok(Read::Nothing)
+                Ok(read)
             }
         }
     }

@@ -9,8 +9,8 @@ pub(crate) enum Op {
     Accept,
     /// Receives into buffers of the ring, again and again.
     Receive,
-    /// Receives once, into a buffer of the connection's own.
-    ReceiveOwn,
+    /// Waits for something to read.
+    Input,
     /// Sends.
     Send,
     /// Waits for room to send.
@@ -28,7 +28,7 @@ impl Op {
         Self::Wake,
         Self::Accept,
         Self::Receive,
-        Self::ReceiveOwn,
+        Self::Input,
         Self::Send,
         Self::Room,
         Self::Watch,

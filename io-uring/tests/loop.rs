@@ -167,7 +167,7 @@ fn small_replies_that_do_not_fit_into_the_socket_arrive_in_order() {
     assert_eq!(served.stats.snapshot().sent_bytes, all + 10 * REPLY_BYTES as u64);
 }
 
-/// More connections receive much at a time than may wait with a buffer of their own.
+/// Each connection goes from the buffers that all share to reading and back, several times.
 #[test]
 fn bulk_and_small_messages_alternate_on_many_connections() {
     const CONNECTIONS: u64 = 40;

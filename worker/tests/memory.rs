@@ -184,6 +184,24 @@ fn an_idle_connection_costs_little() {
     process.end();
 }
 
+#[test]
+fn connections_that_all_speak_at_once_share_what_is_received() {
+    const CONNECTIONS: usize = 300;
+    let process = Process::start("null", &[], "");
+    let mut peers: Vec<_> = (0..CONNECTIONS).map(|_| Peer::hello(process.addr)).collect();
+    let before = process.resident();
+    process.forget_peak();
+    // Somewhat more than what is copied, far less than a read takes.
+    let said = message(Opcode::PING, 90, FLAG_NO_REPLY, &[]).repeat(2000);
+    for _ in 0..3 {
+        peers.iter_mut().for_each(|peer| peer.stream.write_all(&said).unwrap());
+        peers.iter_mut().for_each(|peer| assert!(peer.call(&DeviceSynchronize {}).is_ok()));
+    }
+    let grown = process.peak().saturating_sub(before);
+    assert!(grown <= 32 * MIB, "{} MiB more", grown / MIB);
+    process.end();
+}
+
 /// Lets this process open more files, as far as it may; how many.
 fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
