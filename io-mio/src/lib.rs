@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod listen;
-mod shared;
 mod sockets;
 mod stream;
 

@@ -8,10 +8,10 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use hipr_io::{Carrier, Config, ConnId, Link, Listener, Mailbox, Moment, Peer, Pool, Read, Readiness, Table};
+use hipr_io_shm::{Lookout, Shared, Shares};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::info;
 
-use crate::shared::Shared;
 use crate::{Listen, Stream};
 
 const LISTENER: Token = Token(usize::MAX);
@@ -22,19 +22,19 @@ pub struct Sockets {
     poll: Poll,
     events: Events,
     listen: Option<Listen>,
-    shared: Shared,
+    lookout: Lookout,
     /// The buffer that sockets are read into.
     buffer: Vec<u8>,
 }
 
 /// A connection's socket.
 pub struct Socket {
-    pub(crate) stream: Stream,
-    pub(crate) readiness: Readiness,
+    stream: Stream,
+    readiness: Readiness,
     /// The peer is gone in both directions, also if there is something to read.
     reset: bool,
     /// Whether its shared memory is looked at; else it rings.
-    pub(crate) looked_at: bool,
+    looked_at: bool,
 }
 
 impl Sockets {
@@ -51,8 +51,15 @@ impl Sockets {
         });
         let listen = listener.map(|listener| Listen::new(listener, poll.registry(), LISTENER)).transpose()?;
         let (events, buffer) = (Events::with_capacity(1024), Pool::default().buffer());
-        let shared = Shared::new(Duration::from_micros(config.spin_us));
-        Ok((Self { poll, events, listen, shared, buffer }, mailbox))
+        let lookout = Lookout::new(config.spin_us);
+        Ok((Self { poll, events, listen, lookout, buffer }, mailbox))
+    }
+}
+
+impl Shares for Socket {
+    fn shared(&mut self) -> Option<Shared<'_>> {
+        let Self { stream, readiness, looked_at, .. } = self;
+        stream.shared().map(|served| Shared { served, readiness, looked_at })
     }
 }
 
@@ -61,7 +68,7 @@ impl Carrier for Sockets {
     type Socket = Socket;
 
     fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Socket>) -> io::Result<()> {
-        let timeout = self.shared.look(timeout, table);
+        let timeout = self.lookout.look(timeout, table);
         match self.poll.poll(&mut self.events, timeout) {
             Err(why) if why.kind() != ErrorKind::Interrupted => return Err(why),
             _ => {}
@@ -121,8 +128,7 @@ impl Carrier for Sockets {
     }
 
     fn write(&mut self, socket: &mut Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
-        // What it then waits for may be something else than what it asked to be rung for.
-        self.shared.wake(link.conn(), socket);
+        self.lookout.wake(link.conn(), socket);
         socket.readiness.write(&mut socket.stream, link, moment)
     }
 

@@ -98,7 +98,7 @@ impl Write for Stream {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        each!(self, stream => stream.write_vectored(slices), served => served.write(slices))
+        each!(self, stream => stream.write_vectored(slices))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -23,11 +23,13 @@
 
 mod client;
 pub mod gate;
+mod lookout;
 mod memory;
 mod ring;
 mod served;
 
 pub use client::Client;
+pub use lookout::{Lookout, Shared, Shares};
 pub use served::{HELLO, Served};
 
 /// Bytes of one ring, of which a connection has two. Memory is used as far as the rings have been filled once.

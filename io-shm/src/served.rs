@@ -100,32 +100,9 @@ impl Served {
         Ok(())
     }
 
-    /// Reads what is there; 0 when the client has closed its side and everything is read.
-    ///
-    /// # Errors
-    /// [`ErrorKind::WouldBlock`]; [`ErrorKind::InvalidData`] if the client writes what cannot be.
-    pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let Self { rings, ended, .. } = self;
-        let read = match rings {
-            Some(rings) => rings.receiving.read(into, || ring(&rings.room))?,
-            None => 0,
-        };
-        if read == 0 && !*ended && !into.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(read) }
-    }
-
-    /// Writes as much as there is room for.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn write(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let written = match &mut self.rings {
-            Some(rings) => rings.sending.write(slices, || ring(&self.control))?,
-            None => 0,
-        };
-        if written == 0 && slices.iter().any(|slice| !slice.is_empty()) {
-            return Err(ErrorKind::WouldBlock.into());
-        }
-        Ok(written)
+    /// Whether the client says nothing more than what is in the ring, and rings no more.
+    pub fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Whether reading would give something: bytes, or an error.
@@ -169,6 +146,41 @@ impl Served {
             std::net::Shutdown::Both => Shutdown::Both,
         };
         Ok(shutdown(&self.control, how)?)
+    }
+}
+
+/// Reads what is there; 0 when the client has closed its side and everything is read. [`ErrorKind::InvalidData`] if the client
+/// writes what cannot be.
+impl io::Read for Served {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Self { rings, ended, .. } = self;
+        let read = match rings {
+            Some(rings) => rings.receiving.read(into, || ring(&rings.room))?,
+            None => 0,
+        };
+        if read == 0 && !*ended && !into.is_empty() { Err(ErrorKind::WouldBlock.into()) } else { Ok(read) }
+    }
+}
+
+/// Writes as much as there is room for; fails as reading does.
+impl io::Write for Served {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        let written = match &mut self.rings {
+            Some(rings) => rings.sending.write(slices, || ring(&self.control))?,
+            None => 0,
+        };
+        if written == 0 && slices.iter().any(|slice| !slice.is_empty()) {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -76,7 +76,7 @@ fn echo(mut served: Served) -> io::Result<()> {
             }
         }
         if !held.is_empty() {
-            match served.write(&[IoSlice::new(&held)]) {
+            match served.write_vectored(&[IoSlice::new(&held)]) {
                 Ok(len) => {
                     held.drain(..len);
                     moved = true;
@@ -163,7 +163,7 @@ fn what_was_written_before_the_end_is_read() {
     assert_eq!(served.read(&mut buffer).expect("the end"), 0);
 
     let (client, mut served) = pair();
-    served.write(&[IoSlice::new(b"good-bye")]).expect("room");
+    served.write_all(b"good-bye").expect("room");
     drop(served);
     assert_eq!(client.read(&mut buffer).expect("bytes"), 8);
     assert_eq!(client.read(&mut buffer).expect("the end"), 0);
@@ -198,7 +198,7 @@ fn waiting_has_a_limit_if_one_is_set() {
     let (client, mut served) = pair();
     client.set_timeout(Some(Duration::from_millis(5)));
     assert_eq!(client.read(&mut [0; 1]).expect_err("nothing comes").kind(), ErrorKind::WouldBlock);
-    served.write(&[IoSlice::new(b"a")]).expect("room");
+    served.write_all(b"a").expect("room");
     assert_eq!(client.read(&mut [0; 9]).expect("a byte"), 1);
     let (ours, _theirs) = UnixStream::pair().expect("sockets");
     let silent = Client::open(ours, Duration::from_millis(5));

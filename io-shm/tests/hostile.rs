@@ -1,7 +1,7 @@
 //! A client that writes into the shared memory what it likes: the worker's end errs, and nothing worse.
 
 use std::fs::File;
-use std::io::{ErrorKind, IoSlice, IoSliceMut, Write};
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
@@ -50,7 +50,7 @@ impl Hostile {
 fn fill(served: &mut Served) -> ErrorKind {
     let bytes = vec![0; 100_000];
     for _ in 0..100 {
-        if let Err(why) = served.write(&[IoSlice::new(&bytes)]) {
+        if let Err(why) = served.write_vectored(&[IoSlice::new(&bytes)]) {
             return why.kind();
         }
     }
@@ -82,7 +82,7 @@ fn a_position_that_goes_back_is_no_room() {
     client.set(TO_CLIENT + HEAD, 0);
     assert_eq!(fill(&mut served), ErrorKind::WouldBlock);
     client.set(TO_CLIENT + HEAD, RING_BYTES / 2);
-    assert_eq!(served.write(&[IoSlice::new(&[0; 100])]).expect("half is free"), 100);
+    assert_eq!(served.write_vectored(&[IoSlice::new(&[0; 100])]).expect("half is free"), 100);
     client.set(TO_CLIENT + HEAD, 0);
     // It is not looked at before what is known to be free is used up; then it is impossible.
     assert_eq!(fill(&mut served), ErrorKind::InvalidData);
@@ -113,7 +113,7 @@ fn nothing_that_is_written_there_does_worse_than_err() {
         let size = 1 + draw() as usize % 100_000;
         let result = match draw() % 4 {
             0 => served.read(&mut vec![0; size]),
-            1 => served.write(&[IoSlice::new(&vec![0; size])]),
+            1 => served.write_vectored(&[IoSlice::new(&vec![0; size])]),
             2 => Ok(usize::from(served.prepare_sleep(draw() % 2 == 0, draw() % 2 == 0))),
             _ => Ok(usize::from(served.has_input() | served.has_room())),
         };

@@ -9,6 +9,7 @@ mod buffers;
 mod port;
 mod refusal;
 mod ring;
+mod shared;
 mod sockets;
 mod token;
 
@@ -17,6 +18,7 @@ use std::sync::Arc;
 
 use hipr_io::{Config, Driver, Listener, Mailbox, Stats, Stream, tune};
 
+pub use crate::shared::Socket;
 pub use crate::sockets::Sockets;
 
 /// The loop.
@@ -28,11 +30,8 @@ pub type Loop = Driver<Sockets>;
 /// io_uring cannot be had: [`io::ErrorKind::Unsupported`] where the kernel lacks it,
 /// [`io::ErrorKind::PermissionDenied`] where it may not be used. The error says what to do about it.
 pub fn serve(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Result<Loop> {
-    if matches!(listener, Listener::Shm(..)) {
-        return Err(refusal::not_for_shared_memory());
-    }
     listener.prepare(false)?;
-    Ok(over(Sockets::new(Some(listener))?, config, stats))
+    Ok(over(Sockets::new(Some(listener), &config)?, config, stats))
 }
 
 /// A loop that serves one connection that somebody else accepted, and returns when that has ended.
@@ -40,10 +39,7 @@ pub fn serve(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Resul
 /// # Errors
 /// As [`serve`]; [`io::ErrorKind::NotConnected`] for a peer that has gone already.
 pub fn serve_connection(stream: Stream, config: Config, stats: Arc<Stats>) -> io::Result<Loop> {
-    if matches!(stream, Stream::Shm(_)) {
-        return Err(refusal::not_for_shared_memory());
-    }
-    let mut driver = over(Sockets::new(None)?, config, stats);
+    let mut driver = over(Sockets::new(None, &config)?, config, stats);
     stream.set_nonblocking(false)?;
     let peer = stream.peer()?;
     tune(&stream, peer);

@@ -151,6 +151,8 @@ pub(crate) enum News {
     Ready,
     /// The peer closed its sending side.
     PeerClosed,
+    /// Its shared memory has something to be looked at.
+    Bell,
 }
 
 impl Port {
@@ -224,6 +226,10 @@ impl Port {
                 News::Ready
             }
             Op::Watch => self.complete_watch(completion.result()),
+            Op::Bell => {
+                self.broken |= completion.result().unwrap_or_default() & libc::POLLERR as usize != 0;
+                News::Bell
+            }
             Op::Wake | Op::Accept | Op::Cancel | Op::CancelAll => News::None,
         }
     }
@@ -370,6 +376,18 @@ impl Port {
         let entry = opcode::PollAdd::new(Fd(self.raw_fd()), events as u32).build();
         // SAFETY: it points to nothing.
         unsafe { self.submit(ring, Op::Watch, entry) };
+    }
+
+    /// Asks to be told when the socket has something to read, which is a bell of shared memory, or its end.
+    pub(crate) fn await_bell(&mut self, ring: &mut Ring) {
+        let entry = opcode::PollAdd::new(Fd(self.raw_fd()), libc::POLLIN as u32).build();
+        // SAFETY: it points to nothing.
+        unsafe { self.submit(ring, Op::Bell, entry) };
+    }
+
+    /// The peer broke the rules of shared memory.
+    pub(crate) fn break_off(&mut self) {
+        self.broken = true;
     }
 
     /// Why nothing can come or go any more.

@@ -53,12 +53,6 @@ pub(crate) fn lacks(what: &str) -> io::Error {
     io::Error::new(ErrorKind::Unsupported, why)
 }
 
-/// What is not a socket is looked at, not waited for: the mio loop does that.
-pub(crate) fn not_for_shared_memory() -> io::Error {
-    let why = "io_uring cannot be used: connections through shared memory are not the kernel's; use mio";
-    io::Error::new(ErrorKind::Unsupported, why)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,16 +11,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hipr_io::{
-    Backoff, Carrier, ConnId, Link, Listener, Moment, Peer, Pool, Read, Slots, Stream, Table, tune,
+    Backoff, Carrier, Config, ConnId, Link, Listener, Moment, Peer, Pool, Read, Slots, Stream, Table, tune,
 };
+use hipr_io_shm::Lookout;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
-use tracing::error;
+use tracing::{error, info};
 
 use crate::buffers::Buffers;
 use crate::port::{News, Piece, Port};
 use crate::ring::{Completion, Ring};
+use crate::shared::{Memory, Socket};
 use crate::token::{Op, Token};
 
 /// How long the kernel may take to cancel what it was asked for, when the loop ends.
@@ -39,6 +41,8 @@ pub struct Sockets {
     wake_armed: bool,
     /// Ports with a send that completes as it is submitted.
     at_once: Vec<u32>,
+    /// Connections through shared memory.
+    lookout: Lookout,
     /// The buffer that bulk is read into.
     buffer: Vec<u8>,
 }
@@ -67,7 +71,7 @@ impl Sockets {
     ///
     /// # Errors
     /// io_uring cannot be had.
-    pub(crate) fn new(listener: Option<Listener>) -> io::Result<Self> {
+    pub(crate) fn new(listener: Option<Listener>, config: &Config) -> io::Result<Self> {
         let ring = Ring::new()?;
         let buffers = Buffers::new(&ring)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
@@ -87,6 +91,7 @@ impl Sockets {
             door,
             wake_armed: false,
             at_once: Vec::new(),
+            lookout: Lookout::new(config.spin_us),
             buffer: Pool::default().buffer(),
         })
     }
@@ -119,7 +124,7 @@ impl Sockets {
         Ok(())
     }
 
-    fn complete(&mut self, completion: Completion, table: &mut Table<u32>) {
+    fn complete(&mut self, completion: Completion, table: &mut Table<Socket>) {
         let Token { op, port: number } = completion.token;
         match op {
             Op::Wake | Op::Accept | Op::CancelAll => {
@@ -133,19 +138,42 @@ impl Sockets {
             _ => {
                 let Kernels { buffers, ports, .. } = &mut *self.kernels;
                 let Some(port) = ports.at_mut(number) else { return };
-                let news = port.complete(completion, &mut self.ring, buffers);
+                let mut news = port.complete(completion, &mut self.ring, buffers);
+                if news == News::Bell {
+                    news = Self::hear(port, &mut self.ring, table);
+                }
                 Self::tell(ports, number, news, table);
             }
         }
     }
 
+    /// The bell of a port rang: what that means for its connection.
+    fn hear(port: &mut Port, ring: &mut Ring, table: &mut Table<Socket>) -> News {
+        let Some(conn) = port.conn else { return News::None };
+        let Some(memory) = table.socket(conn).and_then(|socket| socket.memory.as_mut()) else {
+            return News::None;
+        };
+        match memory.handle_bell() {
+            Ok(true) => {
+                port.await_bell(ring);
+                News::Ready
+            }
+            Ok(false) => News::PeerClosed,
+            Err(why) => {
+                info!(%conn, %why, "the connection fails");
+                port.break_off();
+                News::Ready
+            }
+        }
+    }
+
     /// Passes news of a port on to its connection, or frees the port if nothing is in flight for one that is gone.
-    fn tell(ports: &mut Slots<Port>, number: u32, news: News, table: &mut Table<u32>) {
+    fn tell(ports: &mut Slots<Port>, number: u32, news: News, table: &mut Table<Socket>) {
         let Some(port) = ports.at_mut(number) else { return };
         match (port.conn, news) {
             (Some(conn), News::Ready) => table.make_ready(conn),
             (Some(conn), News::PeerClosed) => table.handle_peer_closed(conn),
-            (Some(_), News::None) => {}
+            (Some(_), News::None | News::Bell) => {}
             (None, _) if port.is_idle() => drop(ports.id_at(number).and_then(|id| ports.remove(id))),
             (None, _) => {}
         }
@@ -179,7 +207,7 @@ impl Sockets {
         self.all_in_flight() == 0
     }
 
-    fn complete_at_once(&mut self, table: &mut Table<u32>) {
+    fn complete_at_once(&mut self, table: &mut Table<Socket>) {
         if self.ring.is_submitted() {
             for number in self.at_once.drain(..) {
                 let ports = &mut self.kernels.ports;
@@ -203,10 +231,10 @@ impl Drop for Sockets {
 
 impl Carrier for Sockets {
     type Arrival = Stream;
-    /// The port's number.
-    type Socket = u32;
+    type Socket = Socket;
 
-    fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<u32>) -> io::Result<()> {
+    fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Socket>) -> io::Result<()> {
+        let timeout = self.lookout.look(timeout, table);
         self.arm()?;
         self.ring.enter(timeout)?;
         let mut completions = std::mem::take(&mut self.completions);
@@ -255,32 +283,46 @@ impl Carrier for Sockets {
         self.door.iter_mut().for_each(|door| door.backoff.handle_descriptor_free());
     }
 
-    fn open(&mut self, conn: ConnId, stream: Stream) -> io::Result<u32> {
+    fn open(&mut self, conn: ConnId, stream: Stream) -> io::Result<Socket> {
+        let memory = match &stream {
+            Stream::Shm(control) => Some(Memory::new(control.try_clone()?.into())),
+            Stream::Tcp(_) | Stream::Unix(_) => None,
+        };
         let id = self.kernels.ports.try_insert(|id| Ok(Port::new(id.slot(), stream, conn)))?;
-        Ok(id.slot())
+        if let Some(port) = self.kernels.ports.get_mut(id).filter(|_| memory.is_some()) {
+            port.await_bell(&mut self.ring);
+        }
+        Ok(Socket { port: id.slot(), memory })
     }
 
-    fn failure(&mut self, number: &mut u32) -> Option<io::Error> {
-        self.kernels.ports.at_mut(*number)?.failure()
+    fn failure(&mut self, socket: &mut Socket) -> Option<io::Error> {
+        self.kernels.ports.at_mut(socket.port)?.failure()
     }
 
-    fn write(&mut self, number: &mut u32, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
-        let Some(port) = self.kernels.ports.at_mut(*number) else { return Ok(()) };
+    fn write(&mut self, socket: &mut Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
+        self.lookout.wake(link.conn(), socket);
+        if let Some(memory) = &mut socket.memory {
+            return memory.write(link, moment);
+        }
+        let Some(port) = self.kernels.ports.at_mut(socket.port) else { return Ok(()) };
         if port.send(&mut self.ring, link, moment)? {
-            self.at_once.push(*number);
+            self.at_once.push(socket.port);
         }
         Ok(())
     }
 
     fn read<R>(
         &mut self,
-        number: &mut u32,
+        socket: &mut Socket,
         want_bytes: usize,
         pool: &mut Pool,
         take: impl FnOnce(&mut Vec<u8>, usize, &mut Pool) -> R,
     ) -> io::Result<Read<R>> {
+        if let Some(memory) = &mut socket.memory {
+            return memory.read(&mut self.buffer, want_bytes, pool, take);
+        }
         let Kernels { buffers, ports, .. } = &mut *self.kernels;
-        let Some(port) = ports.at_mut(*number) else { return Ok(Read::Nothing) };
+        let Some(port) = ports.at_mut(socket.port) else { return Ok(Read::Nothing) };
         match port.next() {
             Some(Piece::Lent(buffer, len)) => {
                 let Some(bytes) = buffers.filled(buffer) else { return Ok(Read::Nothing) };
@@ -304,20 +346,22 @@ impl Carrier for Sockets {
         }
     }
 
-    fn pause(&mut self, number: &mut u32) {
+    fn pause(&mut self, socket: &mut Socket) {
         let Kernels { buffers, ports, .. } = &mut *self.kernels;
-        if let Some(port) = ports.at_mut(*number) {
+        // A bell is heard all the time.
+        if let Some(port) = ports.at_mut(socket.port).filter(|_| socket.memory.is_none()) {
             port.pause(&mut self.ring, buffers);
         }
     }
 
-    fn half_close(&mut self, number: &mut u32) {
-        if let Some(port) = self.kernels.ports.at_mut(*number) {
+    fn half_close(&mut self, socket: &mut Socket) {
+        if let Some(port) = self.kernels.ports.at_mut(socket.port) {
             port.half_close();
         }
+        socket.memory.iter_mut().for_each(|memory| memory.handle_half_closed());
     }
 
-    fn close(&mut self, number: u32) {
+    fn close(&mut self, Socket { port: number, memory: _ }: Socket) {
         let Kernels { buffers, ports, .. } = &mut *self.kernels;
         if let Some(port) = ports.at_mut(number) {
             port.close(&mut self.ring, buffers);
@@ -342,7 +386,8 @@ impl Door {
     fn admit(&self, arrival: OwnedFd) -> io::Result<(Stream, Peer)> {
         let stream = match &self.listener {
             Listener::Tcp(_) => Stream::Tcp(arrival.into()),
-            Listener::Unix(..) | Listener::Shm(..) => Stream::Unix(arrival.into()),
+            Listener::Unix(..) => Stream::Unix(arrival.into()),
+            Listener::Shm(..) => Stream::Shm(arrival.into()),
         };
         // One that is gone already says so when it is read.
         let peer = stream.peer()?;

@@ -11,6 +11,8 @@ pub(crate) enum Op {
     Receive,
     /// Waits for something to read.
     Input,
+    /// Waits for a bell of shared memory.
+    Bell,
     /// Sends.
     Send,
     /// Waits for room to send.
@@ -24,11 +26,12 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Wake,
         Self::Accept,
         Self::Receive,
         Self::Input,
+        Self::Bell,
         Self::Send,
         Self::Room,
         Self::Watch,

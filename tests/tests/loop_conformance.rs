@@ -120,6 +120,16 @@ fn the_io_uring_loop_conforms_over_unix_sockets() {
 }
 
 #[test]
+fn the_io_uring_loop_conforms_over_shared_memory() {
+    conforms_at_a_path(Io::Uring, DispatchOn::Inline, Address::Shm);
+}
+
+#[test]
+fn the_io_uring_loop_conforms_over_shared_memory_with_a_dispatch_thread() {
+    conforms_at_a_path(Io::Uring, DispatchOn::Thread, Address::Shm);
+}
+
+#[test]
 fn the_simulator_conforms() {
     conforms("simulator", SEEDS_IN_MEMORY, SCHEDULES, |plan, bytes| {
         worker_world::run(plan, &mut Choices::new(bytes))
