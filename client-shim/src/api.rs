@@ -13,6 +13,7 @@ use crate::body::{
 use crate::convert::{Chars, Context, Event, Function, In, Module, Out, Ptr, Str, Stream};
 use crate::export::exports;
 use crate::register;
+use crate::rtc;
 use crate::types::*;
 
 exports! {
@@ -229,22 +230,22 @@ exports! {
         fn __hipRegisterSurface(modules: Ptr, var: Ptr, hostVar: Str, deviceVar: Str, kind: i32, ext: i32) -> () = local register::surface;
         fn __hipRegisterTexture(modules: Ptr, var: Ptr, hostVar: Str, deviceVar: Str, kind: i32, norm: i32, ext: i32) -> () = local register::texture;
         fn __hipRegisterVar(modules: Ptr, var: Ptr, hostVar: Str, deviceVar: Str, ext: i32, size: usize, constant: i32, global: i32) -> () = local register::variable;
-        fn hiprtcAddNameExpression(prog: Ptr, name_expression: Str) -> RtcResult = unsupported;
-        fn hiprtcCompileProgram(prog: Ptr, numOptions: i32, options: In<Str>) -> RtcResult = unsupported;
-        fn hiprtcCreateProgram(prog: Out<Ptr>, src: Str, name: Str, numHeaders: i32, headers: In<Str>, includeNames: In<Str>) -> RtcResult = unsupported;
-        fn hiprtcDestroyProgram(prog: Out<Ptr>) -> RtcResult = unsupported;
-        fn hiprtcGetCode(prog: Ptr, code: Chars) -> RtcResult = unsupported;
-        fn hiprtcGetCodeSize(prog: Ptr, codeSizeRet: Out<usize>) -> RtcResult = unsupported;
-        fn hiprtcGetErrorString(result: i32) -> Str = unsupported;
-        fn hiprtcGetLoweredName(prog: Ptr, name_expression: Str, lowered_name: Out<Str>) -> RtcResult = unsupported;
-        fn hiprtcGetProgramLog(prog: Ptr, log: Chars) -> RtcResult = unsupported;
-        fn hiprtcGetProgramLogSize(prog: Ptr, logSizeRet: Out<usize>) -> RtcResult = unsupported;
-        fn hiprtcLinkAddData(hip_link_state: Ptr, input_type: i32, image: Ptr, image_size: usize, name: Str, num_options: u32, options_ptr: Ptr, option_values: In<Ptr>) -> RtcResult = unsupported;
-        fn hiprtcLinkAddFile(hip_link_state: Ptr, input_type: i32, file_path: Str, num_options: u32, options_ptr: Ptr, option_values: In<Ptr>) -> RtcResult = unsupported;
-        fn hiprtcLinkComplete(hip_link_state: Ptr, bin_out: Out<Ptr>, size_out: Out<usize>) -> RtcResult = unsupported;
-        fn hiprtcLinkCreate(num_options: u32, option_ptr: Ptr, option_vals_pptr: In<Ptr>, hip_link_state_ptr: Out<Ptr>) -> RtcResult = unsupported;
-        fn hiprtcLinkDestroy(hip_link_state: Ptr) -> RtcResult = unsupported;
-        fn hiprtcVersion(major: Out<i32>, minor: Out<i32>) -> RtcResult = unsupported;
+        fn hiprtcAddNameExpression(prog: Ptr, name_expression: Str) -> RtcResult = rtc;
+        fn hiprtcCompileProgram(prog: Ptr, numOptions: i32, options: In<Str>) -> RtcResult = rtc;
+        fn hiprtcCreateProgram(prog: Out<Ptr>, src: Str, name: Str, numHeaders: i32, headers: In<Str>, includeNames: In<Str>) -> RtcResult = rtc;
+        fn hiprtcDestroyProgram(prog: Out<Ptr>) -> RtcResult = rtc;
+        fn hiprtcGetCode(prog: Ptr, code: Chars) -> RtcResult = rtc;
+        fn hiprtcGetCodeSize(prog: Ptr, codeSizeRet: Out<usize>) -> RtcResult = rtc;
+        fn hiprtcGetErrorString(result: i32) -> Str = local rtc::error_string;
+        fn hiprtcGetLoweredName(prog: Ptr, name_expression: Str, lowered_name: Out<Str>) -> RtcResult = rtc;
+        fn hiprtcGetProgramLog(prog: Ptr, log: Chars) -> RtcResult = rtc;
+        fn hiprtcGetProgramLogSize(prog: Ptr, logSizeRet: Out<usize>) -> RtcResult = rtc;
+        fn hiprtcLinkAddData(hip_link_state: Ptr, input_type: i32, image: Ptr, image_size: usize, name: Str, num_options: u32, options_ptr: Ptr, option_values: In<Ptr>) -> RtcResult = rtc;
+        fn hiprtcLinkAddFile(hip_link_state: Ptr, input_type: i32, file_path: Str, num_options: u32, options_ptr: Ptr, option_values: In<Ptr>) -> RtcResult = rtc;
+        fn hiprtcLinkComplete(hip_link_state: Ptr, bin_out: Out<Ptr>, size_out: Out<usize>) -> RtcResult = rtc;
+        fn hiprtcLinkCreate(num_options: u32, option_ptr: Ptr, option_vals_pptr: In<Ptr>, hip_link_state_ptr: Out<Ptr>) -> RtcResult = rtc;
+        fn hiprtcLinkDestroy(hip_link_state: Ptr) -> RtcResult = rtc;
+        fn hiprtcVersion(major: Out<i32>, minor: Out<i32>) -> RtcResult = rtc;
         fn hipRuntimeGetVersion(runtimeVersion: Out<i32>) = local device::runtime_version;
         fn hipSetDevice(deviceId: i32) = body device::set;
         fn hipSetDeviceFlags(flags: u32) = body device::set_flags;
@@ -486,8 +487,8 @@ exports! {
         fn hipMemset3DAsync_spt(pitchedDevPtr: PitchedPtr, value: i32, extent: Extent, stream: Stream) = spt fill::memset_3d_async;
         fn hipMemsetAsync_spt(dst: Ptr, value: i32, sizeBytes: usize, stream: Stream) = spt fill::memset_async;
         fn hipRegisterTracerCallback(function: Ptr) -> () = unsupported;
-        fn hiprtcGetBitcode(prog: Ptr, bitcode: Chars) -> RtcResult = unsupported;
-        fn hiprtcGetBitcodeSize(prog: Ptr, bitcode_size: Out<usize>) -> RtcResult = unsupported;
+        fn hiprtcGetBitcode(prog: Ptr, bitcode: Chars) -> RtcResult = rtc;
+        fn hiprtcGetBitcodeSize(prog: Ptr, bitcode_size: Out<usize>) -> RtcResult = rtc;
         fn hipStreamAddCallback_spt(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = spt hostfn::add;
         fn hipStreamBeginCapture_spt(stream: Stream, mode: i32) = spt capture::begin;
         fn hipStreamEndCapture_spt(stream: Stream, pGraph: Out<Ptr>) = spt capture::end;

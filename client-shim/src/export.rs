@@ -9,6 +9,7 @@
 //! | `body path` | a function in `body/` that is given the session and the parameters |
 //! | `spt path` | the same, with the null stream meaning the calling thread's own stream |
 //! | `local path` | a function that needs no session: no worker, no connection |
+//! | `rtc` | the function of AMD's runtime compiler that has this name, see `rtc.rs` |
 //! | `unsupported` | `hipErrorNotSupported`, and one warning in the log that names the function |
 //!
 //! Whatever a body does, it does not unwind into C: a panic is logged and becomes `hipErrorUnknown`.
@@ -33,6 +34,8 @@ pub enum Route {
     PerThread,
     /// A body that needs no session.
     Local,
+    /// A function of AMD's runtime compiler.
+    Rtc,
     /// `hipErrorNotSupported`.
     Unsupported,
 }
@@ -106,6 +109,9 @@ macro_rules! route {
     (local) => {
         $crate::export::Route::Local
     };
+    (rtc) => {
+        $crate::export::Route::Rtc
+    };
     (unsupported) => {
         $crate::export::Route::Unsupported
     };
@@ -139,6 +145,21 @@ macro_rules! row {
     (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
             $crate::export::boundary(stringify!($name), || $target($($arg),*))
+        } }
+    };
+    (rtc $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) () ()) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
+            $crate::export::boundary(stringify!($name), || {
+                // SAFETY: the row states the C prototype, which is the same in every release.
+                let function = unsafe {
+                    $crate::rtc::function::<unsafe extern "C" fn($($ty),*) -> $ret>(stringify!($name))
+                };
+                match function {
+                    // SAFETY: what the C caller promises this function it promises that one.
+                    Some(function) => unsafe { function($($arg),*) },
+                    None => <$ret as $crate::export::Returned>::UNSUPPORTED,
+                }
+            })
         } }
     };
     (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ()) => {
@@ -186,7 +207,7 @@ impl Returned for i32 {
 impl Returned for RtcResult {
     /// `HIPRTC_ERROR_INTERNAL_ERROR`.
     const PANICKED: Self = Self(11);
-    /// `HIPRTC_ERROR_INTERNAL_ERROR`; there is no code of its own for what is not supported.
+    /// The same where there is no compiler, which HIPRTC has no code for.
     const UNSUPPORTED: Self = Self(11);
 }
 

@@ -11,8 +11,9 @@ pub(crate) fn render() -> String {
         "# HIP functions\n\n\
          Written from `client-shim/src/api.rs` by `cargo run -p hipr-client --example hip-functions-doc`; do not edit.\n\n\
          `libamdhip64.so` exports every function of AMD's library, releases 6.4 and 7.2 together, with the same ELF version.\n\
-         Those that hipr does not have return `hipErrorNotSupported` (those of the runtime compiler, `hiprtc*`, their own\n\
-         error) and say so once in the log.\n\n",
+         Those that hipr does not have return `hipErrorNotSupported` and say so once in the log. Those of the runtime compiler,\n\
+         `hiprtc*`, hand over to AMD's own, which needs no GPU: `libhiprtc.so` where the dynamic loader or `/opt/rocm/lib` has it,\n\
+         else the library that `HIPR_HIPRTC_LIBRARY` names; before release 6 that is AMD's `libamdhip64.so` itself.\n\n",
     );
     let there = |export: &&Export| export.route != Route::Unsupported;
     let count = EXPORTS.iter().filter(there).count();

@@ -13,7 +13,8 @@ const R0600_VERSION: i32 = 600;
 /// A flag: the `_spt` functions are preferred.
 const PER_THREAD: u64 = 2;
 
-fn address(name: &str) -> Option<Ptr> {
+/// Where this library's own function `name` is.
+pub(crate) fn address(name: &str) -> Option<Ptr> {
     EXPORTS.iter().find(|export| export.name == name).map(|export| export.address.ptr())
 }
 

@@ -1,0 +1,95 @@
+//! The runtime compiler, `hiprtc*`: AMD's own. It needs no GPU, so it runs where the program runs, and what it makes is loaded
+//! with `hipModuleLoadData` like any code object.
+//!
+//! The library is looked for at the first call; it asks hipr for the GPU's name where the program gives no `--offload-arch`.
+
+use std::env;
+use std::ffi::CStr;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use hipr_dynlib::{Library, LoadError, Names, open};
+
+use crate::body::entry;
+use crate::convert::Str;
+
+/// The library's own release comes first. A program that is linked to one of them has it already.
+const NAMES: Names = Names {
+    what: "HIP runtime compiler",
+    files: &["libhiprtc.so.6", "libhiprtc.so.7", "libhiprtc.so.5", "libhiprtc.so"],
+    folders: &["/opt/rocm/lib"],
+};
+/// Names another library: in releases before 6 the compiler is inside AMD's libamdhip64.
+const VARIABLE: &str = "HIPR_HIPRTC_LIBRARY";
+/// A function that every release has.
+const ANY_FUNCTION: &str = "hiprtcVersion";
+
+/// The compiler's function `name`; None where there is no compiler, or it does not have the function. The log says why.
+///
+/// # Safety
+/// `F` is the function pointer type of the C function.
+pub(crate) unsafe fn function<F: Copy>(name: &'static str) -> Option<F> {
+    static COMPILER: OnceLock<Option<Library>> = OnceLock::new();
+    let compiler = COMPILER.get_or_init(|| match load() {
+        Ok(compiler) => {
+            tracing::info!("runtime compiler: {}", compiler.path().display());
+            Some(compiler)
+        }
+        Err(why) => {
+            tracing::error!(
+                "{name} needs AMD's runtime compiler on this machine: install it (Debian: libhiprtc6), or name the \
+                 library in {VARIABLE}. {why}"
+            );
+            None
+        }
+    });
+    // SAFETY: the caller's promise.
+    let function = unsafe { compiler.as_ref()?.function(&[name]) };
+    if function.is_none() {
+        tracing::error!("the runtime compiler does not have {name}");
+    }
+    function
+}
+
+fn load() -> Result<Library, String> {
+    let named = env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let library = named.map_or_else(|| NAMES.open(), |path| open(NAMES.what, [path])).map_err(one_line)?;
+    // SAFETY: only the address is looked at; a pointer to any function has its size.
+    let theirs = unsafe { library.function::<unsafe extern "C" fn()>(&[ANY_FUNCTION]) };
+    let path = library.path().display();
+    match theirs.map(|function| (function as *const ()).expose_provenance()) {
+        None => Err(format!("{path} is no {}: it does not export {ANY_FUNCTION}", NAMES.what)),
+        // It would ask itself for ever.
+        Some(theirs) if entry::address(ANY_FUNCTION).is_some_and(|ours| ours.0 == theirs) => {
+            Err(format!("{path} is this library itself"))
+        }
+        Some(_) => Ok(library),
+    }
+}
+
+fn one_line(why: LoadError) -> String {
+    why.to_string().replace("\n ", "")
+}
+
+/// `hiprtcResult`, as every release of the compiler names it.
+const RESULTS: [(i32, &CStr); 13] = [
+    (0, c"HIPRTC_SUCCESS"),
+    (1, c"HIPRTC_ERROR_OUT_OF_MEMORY"),
+    (2, c"HIPRTC_ERROR_PROGRAM_CREATION_FAILURE"),
+    (3, c"HIPRTC_ERROR_INVALID_INPUT"),
+    (4, c"HIPRTC_ERROR_INVALID_PROGRAM"),
+    (5, c"HIPRTC_ERROR_INVALID_OPTION"),
+    (6, c"HIPRTC_ERROR_COMPILATION"),
+    (7, c"HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE"),
+    (8, c"HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION"),
+    (9, c"HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION"),
+    (10, c"HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID"),
+    (11, c"HIPRTC_ERROR_INTERNAL_ERROR"),
+    (100, c"HIPRTC_ERROR_LINKING"),
+];
+
+/// `hiprtcGetErrorString`: there without a compiler too, as a program asks for it when it has an error. AMD's gives no text
+/// for a number that is no result.
+pub(crate) fn error_string(result: i32) -> Str {
+    RESULTS.iter().find(|(code, _)| *code == result).map_or(Str::NULL, |(_, name)| Str::of(name))
+}
