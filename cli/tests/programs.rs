@@ -56,6 +56,27 @@ fn run(program: &Path, worker: Option<&str>) -> Output {
     command.output().expect("hipr runs")
 }
 
+/// Programs that compile kernels while they run. AMD's compiler is in the folder of ours and needs that folder's libraries, which the
+/// `hipr` program cannot use: so they are given to the program's own loader, behind the folder that `hipr run` makes.
+#[test]
+fn programs_that_compile_kernels_pass() {
+    let Some(folder) = built() else { return };
+    let lab = toolchain("the programs that compile kernels did not run").expect("there, as they are built");
+    let with_libraries = "exec \"$0\" --library-path \"$LD_LIBRARY_PATH:$1\" \"$2\"";
+    for linked in ["O0.inside", "O3.inside", "O3.before", "O3.behind"] {
+        let output = Command::new(HIPR)
+            .args(["run", "--", "sh", "-c", with_libraries])
+            .arg(lab.join("lib64/ld-linux-x86-64.so.2"))
+            .arg(lab.join("usr/lib/x86_64-linux-gnu"))
+            .arg(folder.join(format!("runtime_compiler.{linked}")))
+            .output()
+            .expect("hipr runs");
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "{linked}: {}\n{}", output.status, text.concat());
+        assert!(text[0].starts_with("PASS runtime_compiler"), "{linked}: {}", text[0]);
+    }
+}
+
 /// Runs every program, `jobs` at a time; fails with the output of each that failed.
 fn run_all(programs: &[PathBuf], worker: Option<&str>, jobs: usize) {
     let next = AtomicUsize::new(0);

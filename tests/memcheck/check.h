@@ -5,6 +5,7 @@
 
 #define __HIP_PLATFORM_AMD__
 #include <hip/hip_runtime_api.h>
+#include <hip/hiprtc.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -207,6 +207,8 @@ void errors(struct Setup* s) {
     GOOD(hipGetDriverEntryPoint_spt("hipMemcpy", &function, 0, NULL));
     BAD(hipGetDriverEntryPoint_spt("\xff", &function, 0, &status));
 
+    THAT(strcmp(hiprtcGetErrorString(HIPRTC_ERROR_COMPILATION), "HIPRTC_ERROR_COMPILATION") == 0);
+    THAT(hiprtcGetErrorString((hiprtcResult)12) == NULL);
     THAT(hipApiName(3) != NULL);
     THAT(hipApiName(4000000000u) != NULL);
     THAT(hipGetCmdName(3) != NULL);

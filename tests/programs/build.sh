@@ -3,7 +3,9 @@
 #
 # Usage: build.sh OUT_DIR [-j JOBS] [NAME...]       (2 jobs and all programs unless told)
 # Makes OUT_DIR/NAME.O0 and .O3 from NAME.hip, and from modules/NAME.hip the code object bundles NAME.O0.co, .O3.co (plain), NAME.O0.ccob,
-# .O3.ccob (compressed), and NAME.O0.v4.co, .v5.co ... (older versions of code objects). Only what changed is compiled again.
+# .O3.ccob (compressed), and NAME.O0.v4.co, .v5.co ... (older versions of code objects); from compiler/NAME.hip programs that use the
+# runtime compiler: NAME.O0.inside takes it from libamdhip64, .before and .behind are linked to libhiprtc before and behind that.
+# Only what changed is compiled again.
 # The programs run on this machine, not only in the compiler's folder: they name that folder's loader and C++ library, as they are newer
 # than this machine's. LD_LIBRARY_PATH goes before that folder, so that it decides which libamdhip64 is loaded.
 # Ends with 0, with 1 when something does not compile, with 77 when there is no compiler (see setup.sh).
@@ -17,14 +19,18 @@ if [ "${1:-}" = --one ]; then
     name=$(basename "$source" .hip)
     common="--offload-arch=gfx942 -std=c++17 -$level -Wall -Wextra -Werror -fmacro-prefix-map=${work#"$lab"}/="
     libraries=/usr/lib/x86_64-linux-gnu
+    here_too="$common -pthread -Wl,--dynamic-linker=$lab/lib64/ld-linux-x86-64.so.2 -Wl,--enable-new-dtags,-rpath,$lab$libraries" compiler='-Wl,--no-as-needed -lhiprtc'
     case $kind in
-    program) target=$name.$level flags="$common -pthread -Wl,--dynamic-linker=$lab/lib64/ld-linux-x86-64.so.2 -Wl,--enable-new-dtags,-rpath,$lab$libraries" ;;
+    program) target=$name.$level flags=$here_too ;;
+    inside) target=$name.$level.inside flags=$here_too ;;
+    before) target=$name.$level.before flags="$here_too $compiler" ;;
+    behind) target=$name.$level.behind flags="$here_too -lamdhip64 $compiler" ;;
     co) target=$name.$level.co flags="$common --genco" ;;
     ccob) target=$name.$level.ccob flags="$common --genco --offload-compress" ;;
     v[0-9]) target=$name.$level.$kind.co flags="$common --genco -mcode-object-version=${kind#v}" ;;
     esac
     stamp=$out/.stamps/$target
-    inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/compiler" "$source"; [ $kind != program ] || cat "$here/check.h"; } | sha256sum)
+    inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/version" "$source"; [[ $kind =~ ^(co|ccob|v[0-9])$ ]] || cat "$here/check.h"; } | sha256sum)
     [ -e "$out/$target" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ] && exit 0
     rm -f "$stamp" "$out/$target"
     inside=${work#"$lab"}
@@ -54,21 +60,23 @@ flock 8
 
 work=$(mktemp -d "$lab/tmp/hipr.XXXXXX")
 trap 'rm -rf "$work"' EXIT
-cp -r "$here"/*.h "$here"/*.hip "$here"/modules "$work"
-chroot "$lab" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root hipcc --version > "$work/compiler"
+cp -r "$here"/*.h "$here"/*.hip "$here"/modules "$here"/compiler "$work"
+chroot "$lab" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root hipcc --version > "$work/version"
 
 # What was made of a source that is gone.
 for stamp in "$out"/.stamps/*; do
     target=${stamp##*/}
-    [ -e "$here/${target%%.*}.hip" ] || [ -e "$here/modules/${target%%.*}.hip" ] || rm -f "$out/$target" "$stamp"
+    name=${target%%.*}
+    [ -e "$here/$name.hip" ] || [ -e "$here/modules/$name.hip" ] || [ -e "$here/compiler/$name.hip" ] || rm -f "$out/$target" "$stamp"
 done
 
-for source in "$here"/*.hip "$here"/modules/*.hip; do
+for source in "$here"/*.hip "$here"/modules/*.hip "$here"/compiler/*.hip; do
     name=$(basename "$source" .hip)
     [ ${#names[@]} = 0 ] || [[ " ${names[*]} " = *" $name "* ]] || continue
     for level in O0 O3; do
         case $source in
         */modules/*) for kind in co ccob v4 v5; do printf '%s\0' $level $kind "$source"; done ;;
+        */compiler/*) for kind in inside before behind; do printf '%s\0' $level $kind "$source"; done ;;
         *) printf '%s\0' $level program "$source" ;;
         esac
     done

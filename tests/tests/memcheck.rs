@@ -92,7 +92,8 @@ fn every_working_export_is_called() {
     // " U hipMalloc@hip_4.2"
     let names = symbols.lines().filter_map(|line| line.split_whitespace().last()?.split('@').next());
     let called: BTreeSet<&str> = names.collect();
-    let works = |route| route != Route::Unsupported;
+    // AMD's compiler is not what is checked here; `tests/rocm` calls it.
+    let works = |route| !matches!(route, Route::Unsupported | Route::Rtc);
     let missing: Vec<&str> = EXPORTS
         .iter()
         .filter(|export| works(export.route) && !called.contains(export.name))

@@ -18,6 +18,8 @@ pub struct Rocm {
     pub hip: PathBuf,
     /// Its libamd_comgr.
     pub comgr: PathBuf,
+    /// What has its runtime compiler.
+    pub compiler: PathBuf,
     loader: Option<PathBuf>,
     libraries: PathBuf,
 }
@@ -30,8 +32,13 @@ impl Rocm {
         let five = folder("HIPR_ROCM5", "rocm5");
         let loader = lab.join("lib64/ld-linux-x86-64.so.2");
         let found = [
-            Self::of("6.4.3", ["libamdhip64.so.6", "libamd_comgr.so.3"], &lab, Some(loader)),
-            Self::of("5.2.3", ["libamdhip64.so.5", "libamd_comgr.so.2"], &five, None),
+            Self::of(
+                "6.4.3",
+                ["libamdhip64.so.6", "libamd_comgr.so.3", "libhiprtc.so.6"],
+                &lab,
+                Some(loader),
+            ),
+            Self::of("5.2.3", ["libamdhip64.so.5", "libamd_comgr.so.2", "libamdhip64.so.5"], &five, None),
         ];
         let required =
             ["HIPR_REQUIRE_COMPILER", "HIPR_REQUIRE_ROCM5"].map(|name| env::var_os(name).is_some());
@@ -48,13 +55,13 @@ impl Rocm {
 
     fn of(
         release: &'static str,
-        files: [&str; 2],
+        files: [&str; 3],
         root: &Path,
         loader: Option<PathBuf>,
     ) -> Result<Rocm, String> {
         let libraries = root.join("usr/lib/x86_64-linux-gnu");
-        let [hip, comgr] = files.map(|file| libraries.join(file));
-        for file in [&hip, &comgr].into_iter().chain(&loader) {
+        let [hip, comgr, compiler] = files.map(|file| libraries.join(file));
+        for file in [&hip, &comgr, &compiler].into_iter().chain(&loader) {
             if !file.exists() {
                 return Err(format!(
                     "AMD's libraries {release} are not here: there is no {}",
@@ -62,7 +69,7 @@ impl Rocm {
                 ));
             }
         }
-        Ok(Self { release, hip, comgr, loader, libraries })
+        Ok(Self { release, hip, comgr, compiler, loader, libraries })
     }
 
     /// A command that runs `program` with this release's libraries. What it loads by name is this release's, too.
@@ -83,13 +90,13 @@ impl Rocm {
 
     /// Runs `test`, a test of the calling test program, in a process of its own for every release that is here, as `set` sets it
     /// up. Inside, [`Rocm::library`] gives the release and the path of `library`.
-    pub fn on_every_release(test: &str, library: fn(&Rocm) -> &Path, set: impl Fn(&mut Command)) {
+    pub fn on_every_release(test: &str, library: fn(&Rocm) -> &Path, set: impl Fn(&Rocm, &mut Command)) {
         let this = env::current_exe().expect("a test program");
         for rocm in Self::releases() {
             let mut command = rocm.command(&this);
             command.args(["--exact", test, "--nocapture"]);
             command.env(LIBRARY, library(&rocm)).env(RELEASE, rocm.release);
-            set(&mut command);
+            set(&rocm, &mut command);
             let output = command.output().expect("the loader runs");
             let text = [output.stdout, output.stderr]
                 .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())

@@ -89,7 +89,7 @@ fn both_say_the_same_about_every_kernel() {
         return Rocm::on_every_release(
             "both_say_the_same_about_every_kernel",
             |rocm| &rocm.comgr,
-            |command| {
+            |_, command| {
                 if let Some(made) = &made {
                     command.env(MADE, made.path());
                 }
@@ -187,7 +187,7 @@ fn compile() -> Option<TempDir> {
 #[test]
 fn what_is_no_code_object_is_an_error() {
     let Some((_, library)) = Rocm::library() else {
-        return Rocm::on_every_release("what_is_no_code_object_is_an_error", |rocm| &rocm.comgr, |_| ());
+        return Rocm::on_every_release("what_is_no_code_object_is_an_error", |rocm| &rocm.comgr, |_, _| ());
     };
     let comgr = Comgr::load_from(&library).unwrap_or_else(|why| panic!("{why}"));
     for bytes in [&b""[..], b"\x7fELF", &[0; 4096]] {

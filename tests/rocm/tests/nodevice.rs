@@ -141,7 +141,7 @@ fn expected(release: &str) -> BTreeMap<&'static str, Option<Said>> {
 #[test]
 fn without_a_gpu_the_real_library_says_so() {
     let Some((release, library)) = Rocm::library() else {
-        return Rocm::on_every_release("without_a_gpu_the_real_library_says_so", |rocm| &rocm.hip, |_| ());
+        return Rocm::on_every_release("without_a_gpu_the_real_library_says_so", |rocm| &rocm.hip, |_, _| ());
     };
     let hip = Hip::load_from(&library).unwrap_or_else(|why| panic!("{why}"));
     let mut places = Places::new();
