@@ -99,7 +99,8 @@ fn every_object_is_loaded_wherever_it_is_put() {
         });
         // Relocations that hold addresses, and nothing else, depend on where the code is.
         let addresses = code.relocations().iter().any(|relocation| {
-            relocation.bytes(0x10_0000).expect("an address") != relocation.bytes(0x7f00_1234_0000).expect("an address")
+            relocation.bytes(0x10_0000).expect("an address")
+                != relocation.bytes(0x7f00_1234_0000).expect("an address")
         });
         assert_eq!(low != high, addresses, "{}", path.display());
         assert!(!code.kernels().is_empty(), "{}", path.display());

@@ -4,11 +4,12 @@ mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs, thread};
 
 use hipr_proto::{Opcode, op};
 use support::hip::*;
-use support::{FakeWorker, easy, finish, is_program, log_lines, program, run, tell_test};
+use support::{FakeWorker, Reaction, easy, finish, is_program, log_lines, program, run, tell_test};
 
 /// Operations, without what opens and closes a session.
 fn between(asked: &[support::Asked]) -> Vec<Opcode> {
@@ -413,4 +414,80 @@ fn a_graph_that_is_launched_again_is_one_message() {
     let (first, changed) = values.split_at(40);
     assert!(first.chunks(20).all(|values| values.iter().copied().eq(0..20)));
     assert!(changed.chunks(20).all(|values| values.iter().copied().eq((0..19).chain([77]))));
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_shares_memory_on_two_streams() {
+    if !is_program() {
+        return;
+    }
+    const LEN_BYTES: usize = 4096;
+    let (mut device, mut streams) = (null_mut(), [null_mut(); 2]);
+    let shared = || {
+        let (mut host, mut there) = (null_mut(), null_mut());
+        // SAFETY: C calls with good pointers, and memory as long as it was asked for.
+        unsafe {
+            assert_eq!(hipHostMalloc(&mut host, LEN_BYTES, 0), 0);
+            assert_eq!(hipHostGetDevicePointer(&mut there, host, 0), 0);
+            host.cast::<u8>().write_bytes(1, LEN_BYTES);
+        }
+        host
+    };
+    let use_on = |stream: Ptr, device: Ptr, host: Ptr| {
+        // SAFETY: a C call; 4 is hipMemcpyDefault.
+        assert_eq!(unsafe { hipMemcpyAsync(device, host, LEN_BYTES, 4, stream) }, 0);
+    };
+    // SAFETY: C calls with good pointers.
+    unsafe {
+        assert_eq!(hipMalloc(&mut device, LEN_BYTES), 0);
+        streams.iter_mut().for_each(|stream| assert_eq!(hipStreamCreate(stream), 0));
+    }
+    use_on(streams[0], device, shared());
+    use_on(streams[1], device, shared());
+}
+
+/// A worker that gives handles and pinned memory.
+fn giving(asked: &support::Asked) -> Reaction {
+    static COUNT: AtomicU64 = AtomicU64::new(100);
+    let number = || COUNT.fetch_add(1, Ordering::Relaxed);
+    match asked.op {
+        Opcode::STREAM_CREATE | Opcode::EVENT_CREATE => Reaction::Good(number().to_le_bytes().into()),
+        Opcode::MALLOC_HOST => Reaction::Good((number() << 32).to_le_bytes().into()),
+        _ => easy(asked),
+    }
+}
+
+#[test]
+fn changes_of_shared_memory_come_after_those_that_left_on_other_streams() {
+    let worker = FakeWorker::start(giving);
+    run(program("program_that_shares_memory_on_two_streams", worker.address));
+    let asked = worker.until(Opcode::SHUTDOWN);
+    // What is done, and on which stream.
+    let mut done = Vec::new();
+    for asked in &asked {
+        let stream = match asked.op {
+            Opcode::MEMSET_ASYNC => asked.as_op::<op::MemsetAsync>().0.stream,
+            Opcode::MEMCPY_ASYNC => asked.as_op::<op::MemcpyAsync>().0.stream,
+            Opcode::EVENT_RECORD => asked.as_op::<op::EventRecord>().stream,
+            Opcode::STREAM_WAIT_EVENT => asked.as_op::<op::StreamWaitEvent>().stream,
+            _ => continue,
+        };
+        done.push((asked.op, stream));
+    }
+    let (set, copy) = (Opcode::MEMSET_ASYNC, Opcode::MEMCPY_ASYNC);
+    let after = |stream, other| [(Opcode::EVENT_RECORD, other), (Opcode::STREAM_WAIT_EVENT, stream)];
+    let [first, second] = [done[2].1, done[done.len() - 1].1];
+    assert!(first != 0 && second != 0 && first != second);
+    let want = [
+        &[(set, 0)][..],
+        &after(first, 0),
+        &[(copy, first); 2],
+        &after(0, first),
+        &[(set, 0)],
+        &after(second, 0),
+        &[(copy, second); 2],
+    ]
+    .concat();
+    assert_eq!(done, want);
 }

@@ -117,10 +117,11 @@ impl Regions {
             return Ok(());
         }
         let Some(remote) = region.remote else { return Err(HipError::INVALID_VALUE) };
-        let zeros = op::Memset { dst: remote, value: 0, size: region.info.len as u64, stream };
-        session.tell(&op::MemsetAsync(zeros))?;
-        region.twin = Some(vec![0; region.info.len]);
+        let len = region.info.len;
+        region.twin = Some(vec![0; len]);
         region.is_fresh = true;
+        self.order(session, stream)?;
+        session.tell(&op::MemsetAsync(op::Memset { dst: remote, value: 0, size: len as u64, stream }))?;
         self.pushed(stream);
         Ok(())
     }
@@ -157,12 +158,14 @@ impl Regions {
 
     /// The device is about to use what it may use, on a stream.
     pub(super) fn use_on(&mut self, session: &Session, stream: u64) -> HipResult<()> {
-        self.push(session, stream)?;
+        // First, because changes that leave on this stream may be of what another one still has to zero or to receive.
         self.order(session, stream)?;
+        self.push(session, stream)?;
         self.touched.insert(stream);
         Ok(())
     }
 
+    /// Changes left on `stream`, which came after all earlier ones: see [`order`](Self::order).
     fn pushed(&mut self, stream: u64) {
         self.pushed_on = Some(stream);
         self.ordered.clear();
