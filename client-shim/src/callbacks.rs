@@ -84,6 +84,7 @@ impl Callbacks {
             // hipEventDisableTiming.
             None => session.ask(&op::EventCreate { flags: 2 })?.event,
         };
+        session.mirrors().event_recorded(session, event, stream);
         session.tell(&op::EventRecord { event, stream })?;
         let task = Task { event, device: state::device(), function };
         let mut all = self.state();
@@ -118,8 +119,9 @@ impl Callbacks {
                 }
             };
             state::set_device(task.device);
-            let waited = session.ask(&op::EventSynchronize { event: task.event });
-            let waited = waited.and_then(|()| session.mirrors().after_event(session, stream));
+            let event = task.event;
+            let happens = || session.ask(&op::EventSynchronize { event });
+            let waited = session.mirrors().wait_event(session, event, happens);
             // A function that unwinds must not leave the stream blocked for ever.
             let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (task.function)(waited)));
             if called.is_err() {

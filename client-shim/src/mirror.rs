@@ -6,7 +6,8 @@
 //! * **before a kernel is launched** (or memory is copied or set in place), what the program wrote since the last time
 //!   goes to the worker, ahead of the launch and without waiting;
 //! * **after a synchronization** (of the device, a stream or an event, a query that says "done", or a blocking copy),
-//!   if work was started since the last time, what the device wrote comes here: one more round trip.
+//!   if work was started that is not known to have been over by the last time, what the device wrote comes here: one more
+//!   round trip.
 //!
 //! What changed on either side is told by comparing with a third copy, the *twin*: the bytes that both sides last agreed
 //! on. Host and device may write different bytes of the same page; both survive.
@@ -27,6 +28,7 @@
 
 mod diff;
 mod region;
+mod uses;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -35,6 +37,8 @@ use hipr_proto::{HipError, HipResult, op};
 
 use self::diff::PAGE;
 use self::region::{Region, Regions, Release, free};
+use self::uses::Clock;
+use crate::body::stream::is_blocking;
 use crate::convert::Ptr;
 use crate::map;
 use crate::session::{Session, lock};
@@ -350,7 +354,7 @@ impl Mirrors {
         regions.by_host.retain(|_, region| region.info.device != device);
         let Regions { by_host, by_remote, .. } = &mut *regions;
         by_remote.retain(|_, host| by_host.contains_key(host));
-        regions.touched.clear();
+        regions.uses.clear();
         regions.pushed_on = None;
         regions.ordered.clear();
         regions.event = None;
@@ -376,64 +380,118 @@ impl Mirrors {
             }
         }
         regions.expose_known(session, stream)?;
-        regions.use_on(session, stream)
+        regions.bring(session, stream)?;
+        regions.uses.begin(stream);
+        Ok(())
     }
 
-    /// Memory on both sides is about to be used by something else than a kernel.
+    /// Memory on both sides is about to be written by something else than a kernel.
     ///
     /// # Errors
     /// What the worker says.
     pub fn before_use(&self, session: &Session, stream: u64) -> HipResult<()> {
-        self.regions().use_on(session, stream)
+        let mut regions = self.regions();
+        regions.bring(session, stream)?;
+        regions.uses.begin(stream);
+        Ok(())
     }
 
-    /// All work of the device is done.
+    /// Memory on both sides is about to be read, and not written, by something else than a kernel.
     ///
     /// # Errors
     /// What the worker says.
-    pub fn after_device(&self, session: &Session) -> HipResult<()> {
-        self.after(session, |regions| {
-            regions.touched.clear();
-            regions.pushed_on = None;
-        })
+    pub fn before_read(&self, session: &Session, stream: u64) -> HipResult<()> {
+        self.regions().bring(session, stream)
     }
 
-    /// All work of a stream is done; for the legacy stream, that of all blocking streams.
+    /// What [`before_launch`](Self::before_launch) or [`before_use`](Self::before_use) announced has been sent.
+    pub fn sent(&self, stream: u64) {
+        if !self.is_empty() {
+            self.regions().uses.begin(stream);
+        }
+    }
+
+    /// An event is about to be recorded behind the work that `stream` has. Every way to record one goes through here.
+    pub fn event_recorded(&self, session: &Session, event: u64, stream: u64) {
+        if !self.is_empty() {
+            self.regions().uses.record(event, stream, joins(session, stream));
+        }
+    }
+
+    /// A stream is about to wait for an event.
+    pub fn event_awaited(&self, stream: u64, event: u64) {
+        if !self.is_empty() {
+            self.regions().uses.wait(stream, event);
+        }
+    }
+
+    /// An event is destroyed.
+    pub fn forget_event(&self, event: u64) {
+        if !self.is_empty() {
+            self.regions().uses.forget_event(event);
+        }
+    }
+
+    /// Does `wait`, after which all work of the device is done that was sent before; then what the device wrote comes here.
     ///
     /// # Errors
-    /// What the worker says.
-    pub fn after_stream(&self, session: &Session, stream: u64) -> HipResult<()> {
-        self.after(session, |regions| {
-            if stream == 0 {
-                let streams = session.streams();
-                let is_free = |s: &u64| {
-                    streams.get(&crate::convert::Stream::from_wire(*s)).is_some_and(|i| i.flags == 1)
-                };
-                regions.touched.retain(is_free);
-            } else {
-                regions.touched.remove(&stream);
+    /// Those of `wait`; what the worker says.
+    pub fn wait_device(&self, session: &Session, wait: impl FnOnce() -> HipResult<()>) -> HipResult<()> {
+        let pushes = (!self.is_empty()).then(|| self.regions().pushes);
+        self.wait(session, |regions| regions.uses.before_now(), wait)?;
+        if let Some(pushes) = pushes {
+            let mut regions = self.regions();
+            if regions.pushes == pushes {
+                // What was sent has arrived, whatever comes next.
+                regions.pushed_on = None;
             }
-        })
+        }
+        Ok(())
     }
 
-    /// The work before an event is done; there may be more behind it.
+    /// Does `wait`, after which the work of a stream is done, and for the legacy stream that of all blocking ones; then what the
+    /// device wrote comes here.
     ///
     /// # Errors
-    /// What the worker says.
-    pub fn after_event(&self, session: &Session, _stream: u64) -> HipResult<()> {
-        self.after(session, |_| {})
+    /// Those of `wait`; what the worker says.
+    pub fn wait_stream(
+        &self,
+        session: &Session,
+        stream: u64,
+        wait: impl FnOnce() -> HipResult<()>,
+    ) -> HipResult<()> {
+        self.wait(session, |regions| regions.uses.before(stream, joins(session, stream)), wait)
     }
 
-    fn after(&self, session: &Session, done: impl FnOnce(&mut Regions)) -> HipResult<()> {
+    /// Does `wait`, after which an event has happened; then what the device wrote comes here.
+    ///
+    /// # Errors
+    /// Those of `wait`; what the worker says.
+    pub fn wait_event(
+        &self,
+        session: &Session,
+        event: u64,
+        wait: impl FnOnce() -> HipResult<()>,
+    ) -> HipResult<()> {
+        self.wait(session, |regions| regions.uses.before_event(event), wait)
+    }
+
+    fn wait(
+        &self,
+        session: &Session,
+        before: impl FnOnce(&Regions) -> Clock,
+        wait: impl FnOnce() -> HipResult<()>,
+    ) -> HipResult<()> {
+        let clock = if self.is_empty() { Clock::new() } else { before(&self.regions()) };
+        wait()?;
         if self.is_empty() {
             return Ok(());
         }
         let mut regions = self.regions();
-        if regions.touched.is_empty() {
-            return Ok(());
+        if !regions.uses.are_over() {
+            regions.pull(session)?;
+            regions.uses.finish(&clock);
         }
-        regions.pull(session)?;
-        done(&mut regions);
         Ok(())
     }
 
@@ -453,11 +511,14 @@ impl Mirrors {
         }
         regions.ordered.remove(&stream);
         // Its work may still be under way: it is done when the device is.
-        if regions.touched.remove(&stream) {
-            regions.touched.insert(0);
-        }
+        regions.uses.bequeath(stream, 0);
         Ok(())
     }
+}
+
+/// For which other streams' work `stream` waits of itself: the legacy stream for that of all blocking ones.
+fn joins(session: &Session, stream: u64) -> impl Fn(u64) -> bool {
+    move |other| stream == 0 && is_blocking(session, other)
 }
 
 static ADDRESS_TAKEN: AtomicBool = AtomicBool::new(false);

@@ -5,7 +5,7 @@ mod support;
 use std::ptr::null_mut;
 
 use support::hip::*;
-use support::{is_program, log_lines, program, run, scripted};
+use support::{is_program, log_lines, program, run, run_counted, scripted};
 
 /// Runs a program against a scripted device; the device afterwards.
 fn on_a_device(name: &str) -> hipr_worker::device::script::Script {
@@ -200,6 +200,45 @@ fn program_shares_memory() {
 fn memory_that_host_and_device_share() {
     let script = on_a_device("program_shares_memory");
     assert_eq!(script.live().allocations, 0);
+}
+
+/// More than everything else that a program receives.
+const SHARED_BYTES: usize = 1 << 20;
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_waits_more_often_than_it_works() {
+    if !is_program() {
+        return;
+    }
+    let (mut shared, mut device, mut stream, mut event) = (null_mut(), null_mut(), null_mut(), null_mut());
+    let plain = allocate(SHARED_BYTES);
+    // SAFETY: C calls with good pointers; what they give is used within its size.
+    unsafe {
+        good(hipHostMalloc(&mut shared, SHARED_BYTES, 0));
+        good(hipHostGetDevicePointer(&mut device, shared, 0));
+        good(hipStreamCreate(&mut stream));
+        good(hipEventCreate(&mut event));
+        good(hipMemsetAsync(device, 7, 100, stream));
+        good(hipEventRecord(event, stream));
+        for _ in 0..5 {
+            good(hipEventSynchronize(event));
+            good(hipStreamSynchronize(stream));
+            // What only reads it is nothing to be fetched after.
+            good(hipMemcpyAsync(plain, device, SHARED_BYTES, D2D, stream));
+        }
+        let host = std::slice::from_raw_parts(shared.cast::<u8>(), SHARED_BYTES);
+        assert!(host[..100].iter().all(|byte| *byte == 7), "what the device wrote is here");
+    }
+}
+
+#[test]
+fn what_the_device_wrote_is_fetched_once() {
+    let (worker, _script) = scripted();
+    let name = "program_waits_more_often_than_it_works";
+    let (_, number) = run_counted(program(name, worker.local_addr()));
+    let whole = SHARED_BYTES as u64..2 * SHARED_BYTES as u64;
+    assert!(whole.contains(&number("bytes_received")), "{} bytes", number("bytes_received"));
 }
 
 #[test]

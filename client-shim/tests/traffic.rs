@@ -5,11 +5,13 @@ mod support;
 use std::io::{BufRead, BufReader, Write};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{fs, thread};
+use std::thread;
 
 use hipr_proto::{Opcode, op};
 use support::hip::*;
-use support::{FakeWorker, Reaction, easy, finish, is_program, log_lines, program, run, tell_test};
+use support::{
+    FakeWorker, Reaction, easy, finish, is_program, log_lines, program, run, run_counted, tell_test,
+};
 
 /// Operations, without what opens and closes a session.
 fn between(asked: &[support::Asked]) -> Vec<Opcode> {
@@ -36,12 +38,8 @@ fn program_that_waits_for_nothing() {
 #[test]
 fn a_program_that_ends_has_said_everything() {
     let worker = FakeWorker::start(easy);
-    let folder = std::env::temp_dir().join(format!("hipr-traffic-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
-    let stats = folder.join("stats.json");
-    let mut command = program("program_that_waits_for_nothing", worker.address);
-    command.env("HIPR_STATS_FILE", &stats);
-    assert_eq!(log_lines(&run(command)), Vec::<&str>::new());
+    let (stderr, number) = run_counted(program("program_that_waits_for_nothing", worker.address));
+    assert_eq!(log_lines(&stderr), Vec::<&str>::new());
 
     let asked = worker.until(Opcode::SHUTDOWN);
     assert_eq!(asked[0].op, Opcode::INIT);
@@ -53,12 +51,6 @@ fn a_program_that_ends_has_said_everything() {
         assert_eq!((set.dst, set.value, set.size), (0x1000_0000, value, 4096), "in the order of the calls");
     }
 
-    let line = fs::read_to_string(&stats).expect("the file was written");
-    fs::remove_dir_all(&folder).expect("the folder can go");
-    let number = |name: &str| {
-        let (_, rest) = line.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name}: {line}"));
-        rest.split([',', '}']).next().and_then(|n| n.parse::<u64>().ok()).expect("a number")
-    };
     assert_eq!(number("calls"), 101);
     assert_eq!(number("frames_sent"), 103, "INIT, MALLOC, 100 MEMSET, SHUTDOWN");
     assert_eq!(number("frames_received"), 3);

@@ -201,10 +201,19 @@ fn run(session: &Session, dst: Place3, src: Place3, size: Size, stream: u64, wai
         Place::Unknown => Ok(End::Host),
     };
     let (to_end, from_end) = (end(to, dst)?, end(from, src)?);
-    if matches!(to, Place::Mirrored(_)) || matches!(from, Place::Mirrored(_)) {
-        session.mirrors().before_use(session, stream)?;
-    }
     let is_mirrored = matches!(to, Place::Mirrored(_));
+    let send = |transfer: Transfer, bytes: &[u8]| {
+        transfer.send(session, bytes)?;
+        if is_mirrored {
+            session.mirrors().sent(stream);
+        }
+        Ok(())
+    };
+    if is_mirrored {
+        session.mirrors().before_use(session, stream)?;
+    } else if matches!(from, Place::Mirrored(_)) {
+        session.mirrors().before_read(session, stream)?;
+    }
     match (to_end, from_end) {
         (End::Host, End::Host) => {
             // SAFETY: host memory that the caller names as source and destination of this copy.
@@ -228,7 +237,7 @@ fn run(session: &Session, dst: Place3, src: Place3, size: Size, stream: u64, wai
             if src.is_packed(size) {
                 let bytes = packed(bytes);
                 session.mirrors().note_pointers(session, stream, bytes)?;
-                return transfer.send(session, bytes);
+                return send(transfer, bytes);
             }
             let mut rows = Vec::with_capacity(bytes);
             let slice = src.slice().ok_or(HipError::INVALID_VALUE)?;
@@ -240,7 +249,7 @@ fn run(session: &Session, dst: Place3, src: Place3, size: Size, stream: u64, wai
                 }
             }
             session.mirrors().note_pointers(session, stream, &rows)?;
-            transfer.send(session, &rows)
+            send(transfer, &rows)
         }
         (End::Host, End::Device(from)) => {
             let transfer = Transfer {
@@ -261,16 +270,19 @@ fn run(session: &Session, dst: Place3, src: Place3, size: Size, stream: u64, wai
                 slice: dst.slice().ok_or(HipError::INVALID_VALUE)?,
             };
             // SAFETY: host memory that the caller names as the destination of this copy.
-            unsafe { transfer.receive(session, rows) }?;
-            if waits == Waits::Yes { session.mirrors().after_stream(session, stream) } else { Ok(()) }
+            let receive = || unsafe { transfer.receive(session, rows) };
+            match waits {
+                Waits::Yes => session.mirrors().wait_stream(session, stream, receive),
+                Waits::No => receive(),
+            }
         }
         (End::Device(to), End::Device(from)) => {
-            Transfer { kind: kind::DEVICE_TO_DEVICE, to, from, dst, src, size, stream, waits }
-                .send(session, &[])?;
+            let kind = kind::DEVICE_TO_DEVICE;
+            send(Transfer { kind, to, from, dst, src, size, stream, waits }, &[])?;
             if waits == Waits::Yes && is_mirrored {
                 // The program may look at the destination when the copy returns.
-                session.ask(&op::StreamSynchronize { stream })?;
-                session.mirrors().after_stream(session, stream)?;
+                let done = || session.ask(&op::StreamSynchronize { stream });
+                session.mirrors().wait_stream(session, stream, done)?;
             }
             Ok(())
         }

@@ -51,8 +51,7 @@ pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
 pub(crate) fn synchronize(session: &Session) -> HipResult<()> {
     session.graphs().check_safe()?;
     session.callbacks().gate_all();
-    session.ask(&op::DeviceSynchronize {})?;
-    session.mirrors().after_device(session)
+    session.mirrors().wait_device(session, || session.ask(&op::DeviceSynchronize {}))
 }
 
 /// `hipDeviceReset`: what the process had on the device is gone.

@@ -62,6 +62,7 @@ pub(crate) fn destroy(session: &Session, event: Event) -> HipResult<()> {
     }
     session.events().remove(&event).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
     session.graphs().forget_event(event);
+    session.mirrors().forget_event(event.wire());
     session.tell(&op::EventDestroy { event: event.wire() })
 }
 
@@ -99,9 +100,18 @@ pub(crate) fn enqueue_record(session: &Session, event: Event, stream: u64) -> Hi
 /// As [`enqueue_record`].
 pub(crate) fn enqueue_wait(session: &Session, event: Event, stream: u64) -> HipResult<()> {
     match info(session, event)?.recorded {
-        Some(_) => session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags: 0 }),
+        Some(_) => tell_wait(session, event, stream, 0),
         None => Ok(()),
     }
+}
+
+/// The request that lets a stream wait for an event.
+///
+/// # Errors
+/// A lost connection.
+pub(crate) fn tell_wait(session: &Session, event: Event, stream: u64, flags: u32) -> HipResult<()> {
+    session.mirrors().event_awaited(stream, event.wire());
+    session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags })
 }
 
 /// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.
@@ -116,8 +126,8 @@ pub(crate) fn record_with_flags(
 
 /// An event is being recorded, by itself or with a launch.
 pub(crate) fn note_recorded(session: &Session, event: Event, stream: Stream) -> HipResult<()> {
-    let mut events = session.events();
-    events.get_mut(&event).ok_or(HipError::INVALID_HANDLE)?.recorded = Some(stream);
+    session.events().get_mut(&event).ok_or(HipError::INVALID_HANDLE)?.recorded = Some(stream);
+    session.mirrors().event_recorded(session, event.wire(), stream.wire());
     Ok(())
 }
 
@@ -128,17 +138,21 @@ fn info(session: &Session, event: Event) -> HipResult<EventInfo> {
 /// `hipEventSynchronize`. An event that was never recorded has happened.
 pub(crate) fn synchronize(session: &Session, event: Event) -> HipResult<()> {
     session.graphs().check_event(event)?;
-    let Some(stream) = info(session, event)?.recorded else { return Ok(()) };
-    session.ask(&op::EventSynchronize { event: event.wire() })?;
-    session.mirrors().after_event(session, stream.wire())
+    if info(session, event)?.recorded.is_none() {
+        return Ok(());
+    }
+    let event = event.wire();
+    session.mirrors().wait_event(session, event, || session.ask(&op::EventSynchronize { event }))
 }
 
 /// `hipEventQuery`. An event that was never recorded has happened.
 pub(crate) fn query(session: &Session, event: Event) -> HipResult<()> {
     session.graphs().check_event(event)?;
-    let Some(stream) = info(session, event)?.recorded else { return Ok(()) };
-    session.ask(&op::EventQuery { event: event.wire() })?;
-    session.mirrors().after_event(session, stream.wire())
+    if info(session, event)?.recorded.is_none() {
+        return Ok(());
+    }
+    let event = event.wire();
+    session.mirrors().wait_event(session, event, || session.ask(&op::EventQuery { event }))
 }
 
 /// `hipEventElapsedTime`.

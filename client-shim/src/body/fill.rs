@@ -107,7 +107,9 @@ fn fill_now(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream:
         Place::Device(device) => row(session, device, pattern, count, stream),
         Place::Mirrored(device) => {
             session.mirrors().before_use(session, stream)?;
-            row(session, device, pattern, count, stream)
+            row(session, device, pattern, count, stream)?;
+            session.mirrors().sent(stream);
+            Ok(())
         }
         Place::Host => {
             // Pinned or managed memory that no kernel has seen: the host's bytes are the only ones.

@@ -302,6 +302,7 @@ impl How {
         } else {
             connection.call(&request, extra)?;
         }
+        session.mirrors().sent(stream);
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use hipr_proto::{HipError, HipResult, op};
 
+use super::event::tell_wait;
 use crate::convert::{Event, In, Out, Stream};
 use crate::recent;
 use crate::session::{Session, StreamInfo};
@@ -58,8 +59,7 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
 pub(crate) fn synchronize(session: &Session, stream: Stream) -> HipResult<()> {
     let stream = session.stream(stream)?;
     session.graphs().check_stream(stream)?;
-    session.ask(&op::StreamSynchronize { stream })?;
-    session.mirrors().after_stream(session, stream)
+    session.mirrors().wait_stream(session, stream, || session.ask(&op::StreamSynchronize { stream }))
 }
 
 /// `hipStreamQuery`.
@@ -69,8 +69,7 @@ pub(crate) fn query(session: &Session, stream: Stream) -> HipResult<()> {
     if session.callbacks().is_waiting(session, stream) {
         return Err(HipError::NOT_READY);
     }
-    session.ask(&op::StreamQuery { stream })?;
-    session.mirrors().after_stream(session, stream)
+    session.mirrors().wait_stream(session, stream, || session.ask(&op::StreamQuery { stream }))
 }
 
 /// `hipStreamWaitEvent`. An event that was never recorded is no reason to wait.
@@ -86,7 +85,7 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
         Some(info) if info.recorded.is_none() => Ok(()),
         // hipEventWaitDefault and hipEventWaitExternal.
         Some(_) if flags > 1 => Err(HipError::INVALID_VALUE),
-        Some(_) => session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags }),
+        Some(_) => tell_wait(session, event, stream, flags),
     }
 }
 
@@ -139,7 +138,7 @@ pub(crate) fn id(session: &Session, stream: Stream, id: Out<u64>) -> HipResult<(
 }
 
 /// Whether a stream and the legacy null stream wait for each other.
-pub(super) fn is_blocking(session: &Session, stream: u64) -> bool {
+pub(crate) fn is_blocking(session: &Session, stream: u64) -> bool {
     let info = session.streams().get(&Stream::from_wire(stream)).copied();
     info.is_none_or(|info| info.flags & NON_BLOCKING == 0)
 }

@@ -110,6 +110,7 @@ impl Remote {
             match there {
                 Some(there) if there.holds(session, exec, steps, wire)? => {
                     session.tell(&op::GraphLaunch { graph_exec: there.exec, stream: wire })?;
+                    session.mirrors().sent(wire);
                 }
                 _ => tasks(exec, steps).try_for_each(|task| task.enqueue(session, stream))?,
             }

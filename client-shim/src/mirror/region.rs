@@ -6,6 +6,7 @@ use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, HipResult};
 
 use super::diff::{PAGE, WORD, changes, merge};
+use super::uses::Uses;
 use super::{Origin, RegionInfo};
 use crate::client::{Extra, Rows};
 use crate::convert::Ptr;
@@ -61,10 +62,12 @@ pub(super) struct Regions {
     pub(super) by_host: BTreeMap<usize, Region>,
     /// Device address to host address, where they differ.
     pub(super) by_remote: BTreeMap<u64, usize>,
-    /// Streams that were given work since the last pull.
-    pub(super) touched: HashSet<u64>,
+    /// Work that may be writing to the memory.
+    pub(super) uses: Uses,
     /// The stream on which changes left last, and the streams that have to come after it no more.
     pub(super) pushed_on: Option<u64>,
+    /// How often changes left.
+    pub(super) pushes: u64,
     pub(super) ordered: HashSet<u64>,
     /// Orders streams after a push; made when first needed.
     pub(super) event: Option<u64>,
@@ -156,18 +159,17 @@ impl Regions {
         Some((start, end))
     }
 
-    /// The device is about to use what it may use, on a stream.
-    pub(super) fn use_on(&mut self, session: &Session, stream: u64) -> HipResult<()> {
+    /// Makes what the program wrote be there for what comes next on a stream.
+    pub(super) fn bring(&mut self, session: &Session, stream: u64) -> HipResult<()> {
         // First, because changes that leave on this stream may be of what another one still has to zero or to receive.
         self.order(session, stream)?;
-        self.push(session, stream)?;
-        self.touched.insert(stream);
-        Ok(())
+        self.push(session, stream)
     }
 
     /// Changes left on `stream`, which came after all earlier ones: see [`order`](Self::order).
     fn pushed(&mut self, stream: u64) {
         self.pushed_on = Some(stream);
+        self.pushes += 1;
         self.ordered.clear();
         self.ordered.insert(stream);
     }
@@ -189,7 +191,7 @@ impl Regions {
 
     /// Sends what the program wrote.
     fn push(&mut self, session: &Session, stream: u64) -> HipResult<()> {
-        let is_idle = self.touched.is_empty();
+        let is_idle = self.uses.are_over();
         let mut sent = false;
         for region in self.by_host.values_mut() {
             let (Some(twin), Some(remote)) = (&mut region.twin, region.remote) else { continue };

@@ -88,6 +88,9 @@ pub(crate) mod hip {
         pub(crate) fn hipMemset2D(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize) -> i32;
         pub(crate) fn hipMemsetD16(dst: Ptr, value: u16, count: usize) -> i32;
         pub(crate) fn hipPointerGetAttributes(attributes: *mut PointerAttribute, ptr: *const c_void) -> i32;
+        pub(crate) fn hipEventCreate(event: *mut Ptr) -> i32;
+        pub(crate) fn hipEventRecord(event: Ptr, stream: Ptr) -> i32;
+        pub(crate) fn hipEventSynchronize(event: Ptr) -> i32;
         pub(crate) fn hipStreamCreate(stream: *mut Ptr) -> i32;
         pub(crate) fn hipStreamSynchronize(stream: Ptr) -> i32;
         pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;
@@ -175,6 +178,20 @@ pub(crate) fn program(name: &str, worker: impl ToString) -> Command {
 /// Runs a program to its end, which must be a good one; its standard error.
 pub(crate) fn run(mut command: Command) -> String {
     finish(command.spawn().expect("the program starts"))
+}
+
+/// As [`run`], and what the library counted, which `HIPR_STATS_FILE` asks for: standard error, and the counts.
+pub(crate) fn run_counted(mut command: Command) -> (String, impl Fn(&str) -> u64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("stats.json");
+    command.env("HIPR_STATS_FILE", &file);
+    let stderr = run(command);
+    let line = std::fs::read_to_string(&file).expect("the file was written");
+    let number = move |name: &str| {
+        let (_, rest) = line.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name}: {line}"));
+        rest.split([',', '}']).next().and_then(|n| n.parse().ok()).expect("a number")
+    };
+    (stderr, number)
 }
 
 /// Waits for a program's end, which must be a good one; its standard error.
