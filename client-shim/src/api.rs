@@ -360,9 +360,9 @@ exports! {
         fn hipGraphChildGraphNodeGetGraph(node: Ptr, pGraph: Out<Ptr>) = body graph::child;
         fn hipGraphClone(pGraphClone: Out<Ptr>, originalGraph: Ptr) = body graph::clone;
         fn hipGraphDestroyNode(node: Ptr) = body graph::destroy_node;
-        fn hipGraphEventRecordNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::event;
+        fn hipGraphEventRecordNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::recorded_event;
         fn hipGraphEventRecordNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_record;
-        fn hipGraphEventWaitNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::event;
+        fn hipGraphEventWaitNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::awaited_event;
         fn hipGraphEventWaitNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_wait;
         fn hipGraphExecChildGraphNodeSetParams(hGraphExec: Ptr, node: Ptr, childGraph: Ptr) = unsupported;
         fn hipGraphExecEventRecordNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::exec_set_event_record;

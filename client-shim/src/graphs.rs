@@ -22,6 +22,7 @@ use crate::body::launch::KernelTask;
 use crate::body::{event, hostfn};
 use crate::convert::{Event, Ptr, Stream};
 use crate::session::{Session, lock};
+use crate::state;
 use crate::types::HostFn;
 use remote::Remote;
 
@@ -179,6 +180,17 @@ impl SessionGraphs {
         })
     }
 
+    /// Checks a stream that is asked about: the legacy null stream waits for blocking streams, and so cannot be while they capture.
+    ///
+    /// # Errors
+    /// `hipErrorStreamCaptureImplicit`.
+    pub(crate) fn check_legacy(&self, stream: u64) -> HipResult<()> {
+        if stream != 0 || !self.has_captures() {
+            return Ok(());
+        }
+        self.with(|tables| tables.captures.check_legacy())
+    }
+
     /// Checks a stream that is waited for or given what cannot be recorded.
     ///
     /// # Errors
@@ -212,7 +224,11 @@ impl SessionGraphs {
     /// # Errors
     /// `hipErrorStreamCaptureUnsupported`.
     pub(crate) fn check_safe(&self) -> HipResult<()> {
-        if self.has_captures() { self.with(|tables| tables.captures.check_safe(thread())) } else { Ok(()) }
+        if !self.has_captures() {
+            return Ok(());
+        }
+        let mode = Mode::try_from(state::capture_mode())?;
+        self.with(|tables| tables.captures.check_safe(thread(), mode))
     }
 
     /// An event is recorded. `true`: in a capture, and nothing is to be done now.

@@ -82,6 +82,11 @@ pub fn set_device(device: i32) {
     DEVICE.set(device);
 }
 
+/// The thread's capture mode (HIP API: hipStreamCaptureMode).
+pub fn capture_mode() -> i32 {
+    CAPTURE_MODE.get()
+}
+
 /// The thread's capture mode, which becomes `mode`.
 pub fn exchange_capture_mode(mode: i32) -> i32 {
     CAPTURE_MODE.replace(mode)

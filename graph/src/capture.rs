@@ -295,15 +295,17 @@ impl Captures {
         }
     }
 
-    /// A call is made that must not be made during a capture unless that is relaxed. `thread` is whoever calls.
+    /// A call is made that must not be made during a capture unless that is relaxed. `thread` is whoever calls, and `mode` what
+    /// that thread asked for (HIP API: hipThreadExchangeStreamCaptureMode): global until it says otherwise; thread-local
+    /// disregards what other threads capture, relaxed everything.
     ///
     /// # Errors
     /// `STREAM_CAPTURE_UNSUPPORTED`.
-    pub fn check_safe(&self, thread: u64) -> HipResult<()> {
-        let forbids = |capture: &Capture| match capture.mode {
-            Mode::Global => true,
-            Mode::ThreadLocal => capture.thread == thread,
-            Mode::Relaxed => false,
+    pub fn check_safe(&self, thread: u64, mode: Mode) -> HipResult<()> {
+        let forbids = |capture: &Capture| match (mode, capture.mode) {
+            (Mode::Relaxed, _) | (_, Mode::Relaxed) => false,
+            (Mode::Global, Mode::Global) => true,
+            (Mode::ThreadLocal, _) | (_, Mode::ThreadLocal) => capture.thread == thread,
         };
         if self.captures.values().any(forbids) { Err(HipError::STREAM_CAPTURE_UNSUPPORTED) } else { Ok(()) }
     }
@@ -339,7 +341,8 @@ impl Captures {
         let graph = capture.graph;
         let others = self.branches.values().filter(|other| other.capture == id);
         let wanted: BTreeSet<u64> = others.flat_map(|other| other.dependencies.iter().copied()).collect();
-        let result = if !capture.is_valid {
+        // The program can learn of the graph while it is being made, and may have destroyed it.
+        let result = if !capture.is_valid || graphs.check(graph).is_err() {
             Err(HipError::STREAM_CAPTURE_INVALIDATED)
         } else if !graphs.are_before(&wanted, &branch.dependencies) {
             Err(HipError::STREAM_CAPTURE_UNJOINED)
@@ -347,7 +350,6 @@ impl Captures {
             Ok(graph)
         };
         if result.is_err() && !capture.is_given {
-            // It may be gone: the program can learn of it while it is being made.
             let _ = graphs.destroy(graph);
         }
         self.forget(id);

@@ -313,6 +313,14 @@ impl<W: Work> Graphs<W> {
         Ok(self.graph(graph)?.nodes.iter().copied())
     }
 
+    /// How many nodes a graph has.
+    ///
+    /// # Errors
+    /// As [`content`](Self::content).
+    pub fn node_count(&self, graph: u64) -> HipResult<usize> {
+        Ok(self.graph(graph)?.nodes.len())
+    }
+
     /// The nodes that depend on none (HIP API: hipGraphGetRootNodes).
     ///
     /// # Errors

@@ -119,8 +119,8 @@ fn a_ready_graph_can_be_changed() {
 fn a_capture_belongs_to_its_thread_and_stream() {
     let (mut graphs, mut captures) = (Graphs::<Note>::default(), Captures::default());
     captures.begin(&mut graphs, 10, true, Mode::ThreadLocal, 1, None).expect("a capture");
-    assert_eq!(captures.check_safe(1), Err(HipError::STREAM_CAPTURE_UNSUPPORTED));
-    assert_eq!(captures.check_safe(2), Ok(()), "another thread is free to");
+    assert_eq!(captures.check_safe(1, Mode::Global), Err(HipError::STREAM_CAPTURE_UNSUPPORTED));
+    assert_eq!(captures.check_safe(2, Mode::Global), Ok(()), "another thread is free to");
     assert_eq!(captures.check_legacy(), Err(HipError::STREAM_CAPTURE_IMPLICIT));
     assert_eq!(captures.end(&mut graphs, 10, 2), Err(HipError::STREAM_CAPTURE_WRONG_THREAD));
     let node = captures.record_work(&mut graphs, 10, Some(Note(1))).expect("a node");
@@ -129,7 +129,7 @@ fn a_capture_belongs_to_its_thread_and_stream() {
     assert!(captures.is_empty());
     // Into a graph that is there, behind a node of it; it stays even when the capture fails.
     captures.begin(&mut graphs, 10, false, Mode::Relaxed, 1, Some((graph, &[node]))).expect("a capture");
-    assert_eq!((captures.check_safe(1), captures.check_legacy()), (Ok(()), Ok(())));
+    assert_eq!((captures.check_safe(1, Mode::Global), captures.check_legacy()), (Ok(()), Ok(())));
     let next = captures.record_work(&mut graphs, 10, None).expect("a node");
     assert_eq!(graphs.dependencies(next).expect("nodes").collect::<Vec<_>>(), [node]);
     captures.invalidate(10);
@@ -138,7 +138,18 @@ fn a_capture_belongs_to_its_thread_and_stream() {
     assert_eq!(graphs.check(graph), Ok(()));
     // A stream that goes away takes its capture along, and the graph that was being made.
     captures.begin(&mut graphs, 11, true, Mode::Global, 1, None).expect("a capture");
+    let forbidden = Err(HipError::STREAM_CAPTURE_UNSUPPORTED);
+    let of_mode = |mode| [captures.check_safe(1, mode), captures.check_safe(2, mode)];
+    assert_eq!(of_mode(Mode::Global), [forbidden, forbidden]);
+    assert_eq!(of_mode(Mode::ThreadLocal), [forbidden, Ok(())]);
+    assert_eq!(of_mode(Mode::Relaxed), [Ok(()), Ok(())]);
     let graph = captures.info(11).expect("a capture").graph;
     captures.forget_stream(&mut graphs, 11);
     assert_eq!((captures.is_empty(), graphs.check(graph)), (true, Err(INVALID)));
+    // A graph that is destroyed while it is made is none at the end.
+    captures.begin(&mut graphs, 12, true, Mode::Global, 1, None).expect("a capture");
+    let graph = captures.info(12).expect("a capture").graph;
+    assert_eq!((graphs.node_count(graph), graphs.destroy(graph)), (Ok(0), Ok(())));
+    assert_eq!(captures.end(&mut graphs, 12, 1), Err(HipError::STREAM_CAPTURE_INVALIDATED));
+    assert!(captures.is_empty());
 }

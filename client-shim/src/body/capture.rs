@@ -34,7 +34,7 @@ pub(crate) fn begin_to_graph(
     count: usize,
     mode: i32,
 ) -> HipResult<()> {
-    let dependencies = handles(dependencies, count)?;
+    let dependencies = handles(session, graph.wire(), dependencies, count)?;
     begin_in(session, stream, mode, Some((graph.wire(), &dependencies)))
 }
 
@@ -51,6 +51,7 @@ pub(crate) fn end(session: &Session, stream: Stream, graph: Out<Ptr>) -> HipResu
 pub(crate) fn is_capturing(session: &Session, stream: Stream, status: Out<i32>) -> HipResult<()> {
     let out = status.check()?;
     let wire = session.stream(stream)?;
+    session.graphs().check_legacy(wire)?;
     out.set(session.graphs().status(wire) as i32);
     Ok(())
 }
@@ -75,6 +76,7 @@ pub(crate) fn info_v2(
     }
     let out = status.check()?;
     let wire = session.stream(stream)?;
+    session.graphs().check_legacy(wire)?;
     session.graphs().with(|tables| {
         let Some(info) = tables.captures.info(wire) else {
             out.set(0);
@@ -104,7 +106,8 @@ pub(crate) fn update_dependencies(
     flags: u32,
 ) -> HipResult<()> {
     let wire = session.stream(stream)?;
-    let nodes = handles(In::at_address(dependencies.address()), count)?;
+    let (graph, _) = session.graphs().with(|tables| tables.captures.next(wire))?;
+    let nodes = handles(session, graph, In::at_address(dependencies.address()), count)?;
     let adds = match flags {
         DEPENDENCIES_ADD => true,
         DEPENDENCIES_SET => false,

@@ -108,6 +108,7 @@ fn copy(
 ) -> HipResult<()> {
     let stream = session.stream(stream)?;
     let task = CopyTask { dst, src, size };
+    task.check_shape()?;
     if session.graphs().record(stream, || Task::Copy(task))? {
         return Ok(());
     }
@@ -164,6 +165,44 @@ impl CopyTask {
         Ok(size.bytes().is_some_and(|bytes| bytes > 0) && is_device(dst)? && is_device(src)?)
     }
 
+    /// The bytes of the copy.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue` for null pointers and what no memory can hold, `hipErrorInvalidPitchValue`.
+    fn check_shape(self) -> HipResult<usize> {
+        let Self { dst, src, size } = self;
+        let bytes = size.bytes().ok_or(HipError::INVALID_VALUE)?;
+        if bytes > 0 {
+            dst.at.check()?;
+            src.at.check()?;
+            if size.height > 1 && (dst.pitch < size.width || src.pitch < size.width) {
+                return Err(HipError::INVALID_PITCH_VALUE);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Where destination and source, which are not empty, are.
+    fn places(self, session: &Session) -> HipResult<[Place; 2]> {
+        let find = |place: Place3| -> HipResult<Place> {
+            let span = place.span(self.size).ok_or(HipError::INVALID_VALUE)?;
+            match session.mirrors().place(session, place.at, span, place.is_device)? {
+                // HIP API: hipMemcpy refuses what is said to be device memory and is not.
+                Place::Unknown if place.is_device == Some(true) => Err(HipError::INVALID_VALUE),
+                found => Ok(found),
+            }
+        };
+        Ok([find(self.dst)?, find(self.src)?])
+    }
+
+    /// Whether the copy could be made now.
+    ///
+    /// # Errors
+    /// Those of a copy that are known before a byte is moved.
+    pub(crate) fn check(self, session: &Session) -> HipResult<()> {
+        if self.check_shape()? > 0 { self.places(session).map(drop) } else { Ok(()) }
+    }
+
     /// Copies in the order of a stream.
     ///
     /// # Errors
@@ -173,34 +212,19 @@ impl CopyTask {
     }
 
     fn run(self, session: &Session, stream: u64, waits: Waits) -> HipResult<()> {
-        let Self { dst, src, size } = self;
-        run(session, dst, src, size, stream, waits)
+        let bytes = self.check_shape()?;
+        if bytes == 0 { Ok(()) } else { run(session, self, bytes, stream, waits) }
     }
 }
 
-fn run(session: &Session, dst: Place3, src: Place3, size: Size, stream: u64, waits: Waits) -> HipResult<()> {
-    let bytes = size.bytes().ok_or(HipError::INVALID_VALUE)?;
-    if bytes == 0 {
-        return Ok(());
-    }
-    dst.at.check()?;
-    src.at.check()?;
-    if size.height > 1 && (dst.pitch < size.width || src.pitch < size.width) {
-        return Err(HipError::INVALID_PITCH_VALUE);
-    }
-    let place = |place: Place3| -> HipResult<Place> {
-        let span = place.span(size).ok_or(HipError::INVALID_VALUE)?;
-        session.mirrors().place(session, place.at, span, place.is_device)
+fn run(session: &Session, task: CopyTask, bytes: usize, stream: u64, waits: Waits) -> HipResult<()> {
+    let CopyTask { dst, src, size } = task;
+    let [to, from] = task.places(session)?;
+    let end = |found: Place| match found {
+        Place::Device(address) | Place::Mirrored(address) => End::Device(address),
+        Place::Host | Place::Unknown => End::Host,
     };
-    let (to, from) = (place(dst)?, place(src)?);
-    let end = |found: Place, place: Place3| match found {
-        Place::Device(address) | Place::Mirrored(address) => Ok(End::Device(address)),
-        Place::Host => Ok(End::Host),
-        // HIP API: hipMemcpy refuses what is said to be device memory and is not.
-        Place::Unknown if place.is_device == Some(true) => Err(HipError::INVALID_VALUE),
-        Place::Unknown => Ok(End::Host),
-    };
-    let (to_end, from_end) = (end(to, dst)?, end(from, src)?);
+    let (to_end, from_end) = (end(to), end(from));
     let is_mirrored = matches!(to, Place::Mirrored(_));
     let send = |transfer: Transfer, bytes: &[u8]| {
         transfer.send(session, bytes)?;

@@ -29,6 +29,9 @@ impl Pattern {
 /// `count` elements from `dst` on.
 fn fill(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: Stream) -> HipResult<()> {
     let stream = session.stream(stream)?;
+    if count > 0 {
+        dst.check()?;
+    }
     let task = FillTask { dst, pitch: 0, pattern, width: count, height: 1 };
     if session.graphs().record(stream, || Task::Fill(task))? {
         return Ok(());

@@ -1,22 +1,24 @@
 //! Graphs.
 
+mod ready;
+
 use std::sync::Arc;
 
-use hipr_graph::{Content, Exec, UpdateResult};
+use hipr_graph::Content;
 use hipr_proto::{HipError, HipResult};
 
 use super::copy::CopyTask;
 use super::fill::FillTask;
 use super::launch::KernelTask;
-use crate::convert::{Chars, Context, Event, In, Out, Ptr, Stream};
+use crate::convert::{Context, Event, In, Out, Ptr};
 use crate::graphs::{Tables, Task};
 use crate::session::Session;
-use crate::types::{DrvMemcpy3D, HostFn, InstantiateParams, KernelNodeParams, Memcpy3D, MemsetParams};
+use crate::types::{DrvMemcpy3D, HostFn, KernelNodeParams, Memcpy3D, MemsetParams};
 
-/// `hipGraphInstantiateFlags`: free on launch, upload, device launch, node priority.
-const INSTANTIATE_FLAGS: u64 = 1 | 2 | 4 | 8;
-/// Launches from the device.
-const INSTANTIATE_DEVICE_LAUNCH: u64 = 4;
+pub(crate) use ready::{
+    exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
+    launch, set_enabled, upload,
+};
 
 /// `hipGraphCreate`.
 pub(crate) fn create(session: &Session, graph: Out<Ptr>, flags: u32) -> HipResult<()> {
@@ -50,8 +52,16 @@ pub(crate) fn find_in_clone(session: &Session, node: Out<Ptr>, original: Ptr, co
 
 // ---- nodes -----------------------------------------------------------------------------------------------------------
 
-pub(super) fn handles(list: In<Ptr>, count: usize) -> HipResult<Vec<u64>> {
+fn read_handles(list: In<Ptr>, count: usize) -> HipResult<Vec<u64>> {
     (0..count).map(|index| list.at(index).map(Ptr::wire).ok_or(HipError::INVALID_VALUE)).collect()
+}
+
+/// Different nodes of a graph: a longer list than it has nodes is refused unread.
+pub(super) fn handles(session: &Session, graph: u64, list: In<Ptr>, count: usize) -> HipResult<Vec<u64>> {
+    if count > session.graphs().with(|tables| tables.graphs.node_count(graph))? {
+        return Err(HipError::INVALID_VALUE);
+    }
+    read_handles(list, count)
 }
 
 fn add(
@@ -62,7 +72,7 @@ fn add(
     task: Option<Task>,
 ) -> HipResult<()> {
     let out = node.check()?;
-    let dependencies = handles(dependencies, count)?;
+    let dependencies = handles(session, graph.wire(), dependencies, count)?;
     let node = session.graphs().with(|tables| tables.graphs.add(graph.wire(), &dependencies, task))?;
     out.set(Ptr::from_wire(node));
     Ok(())
@@ -78,8 +88,17 @@ fn memset(session: &Session, params: Ptr) -> HipResult<Task> {
     Ok(Task::Fill(FillTask::of_node(session, &params)?))
 }
 
-fn memcpy(params: In<Memcpy3D>) -> HipResult<Task> {
-    Ok(Task::Copy(CopyTask::of_node(params.check()?)?))
+fn memcpy(session: &Session, params: In<Memcpy3D>) -> HipResult<Task> {
+    checked(session, CopyTask::of_node(params.check()?)?)
+}
+
+fn memcpy_1d(session: &Session, dst: Ptr, src: Ptr, len: usize, kind: i32) -> HipResult<Task> {
+    checked(session, CopyTask::linear(dst, src, len, kind)?)
+}
+
+fn checked(session: &Session, copy: CopyTask) -> HipResult<Task> {
+    copy.check(session)?;
+    Ok(Task::Copy(copy))
 }
 
 /// `hipHostNodeParams` is a function and what it is given.
@@ -115,7 +134,7 @@ pub(crate) fn add_memcpy(
     count: usize,
     params: In<Memcpy3D>,
 ) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(memcpy(params)?))
+    add(session, node, graph, (dependencies, count), Some(memcpy(session, params)?))
 }
 
 /// `hipDrvGraphAddMemcpyNode`: there is one context per device, and the addresses say which device.
@@ -129,7 +148,7 @@ pub(crate) fn add_drv_memcpy(
     params: In<DrvMemcpy3D>,
     _context: Context,
 ) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(Task::Copy(CopyTask::of_driver(params)?)))
+    add(session, node, graph, (dependencies, count), Some(checked(session, CopyTask::of_driver(params)?)?))
 }
 
 /// `hipGraphAddMemcpyNode1D`.
@@ -145,8 +164,7 @@ pub(crate) fn add_memcpy_1d(
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
-    let task = Task::Copy(CopyTask::linear(dst, src, len, kind)?);
-    add(session, node, graph, (dependencies, count), Some(task))
+    add(session, node, graph, (dependencies, count), Some(memcpy_1d(session, dst, src, len, kind)?))
 }
 
 /// `hipGraphAddMemsetNode`.
@@ -218,7 +236,7 @@ pub(crate) fn add_child(
     child: Ptr,
 ) -> HipResult<()> {
     let out = node.check()?;
-    let dependencies = handles(dependencies, count)?;
+    let dependencies = handles(session, graph.wire(), dependencies, count)?;
     let add = |tables: &mut Tables| tables.graphs.add_child(graph.wire(), &dependencies, child.wire());
     out.set(Ptr::from_wire(session.graphs().with(add)?));
     Ok(())
@@ -241,8 +259,19 @@ pub(crate) fn destroy_node(session: &Session, node: Ptr) -> HipResult<()> {
     session.graphs().with(|tables| tables.graphs.destroy_node(node.wire()))
 }
 
-fn edge_list(from: In<Ptr>, to: In<Ptr>, count: usize) -> HipResult<Vec<(u64, u64)>> {
-    Ok(handles(from, count)?.into_iter().zip(handles(to, count)?).collect())
+/// Different edges of a graph: a longer list than there can be is refused unread.
+fn edge_list(
+    session: &Session,
+    graph: Ptr,
+    from: In<Ptr>,
+    to: In<Ptr>,
+    count: usize,
+) -> HipResult<Vec<(u64, u64)>> {
+    let nodes = session.graphs().with(|tables| tables.graphs.node_count(graph.wire()))?;
+    if count > nodes.saturating_mul(nodes) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    Ok(read_handles(from, count)?.into_iter().zip(read_handles(to, count)?).collect())
 }
 
 /// `hipGraphAddDependencies`.
@@ -253,7 +282,7 @@ pub(crate) fn add_dependencies(
     to: In<Ptr>,
     count: usize,
 ) -> HipResult<()> {
-    let edges = edge_list(from, to, count)?;
+    let edges = edge_list(session, graph, from, to, count)?;
     session.graphs().with(|tables| tables.graphs.add_edges(graph.wire(), &edges))
 }
 
@@ -265,7 +294,7 @@ pub(crate) fn remove_dependencies(
     to: In<Ptr>,
     count: usize,
 ) -> HipResult<()> {
-    let edges = edge_list(from, to, count)?;
+    let edges = edge_list(session, graph, from, to, count)?;
     session.graphs().with(|tables| tables.graphs.remove_edges(graph.wire(), &edges))
 }
 
@@ -347,16 +376,30 @@ pub(crate) fn node_type(session: &Session, node: Ptr, node_type: Out<i32>) -> Hi
     Ok(())
 }
 
-/// `hipGraphEventRecordNodeGetEvent`, `hipGraphEventWaitNodeGetEvent`.
-pub(crate) fn event(session: &Session, node: Ptr, event: Out<Event>) -> HipResult<()> {
+fn event_of(
+    session: &Session,
+    node: Ptr,
+    event: Out<Event>,
+    find: fn(&Task) -> Option<Event>,
+) -> HipResult<()> {
     let out = event.check()?;
     session.graphs().with(|tables| match tables.graphs.content(node.wire())? {
-        Content::Work(Task::Record(event) | Task::Wait(event)) => {
-            out.set(*event);
+        Content::Work(task) => {
+            out.set(find(task).ok_or(HipError::INVALID_VALUE)?);
             Ok(())
         }
         _ => Err(HipError::INVALID_VALUE),
     })
+}
+
+/// `hipGraphEventRecordNodeGetEvent`.
+pub(crate) fn recorded_event(session: &Session, node: Ptr, event: Out<Event>) -> HipResult<()> {
+    event_of(session, node, event, |task| if let Task::Record(event) = task { Some(*event) } else { None })
+}
+
+/// `hipGraphEventWaitNodeGetEvent`.
+pub(crate) fn awaited_event(session: &Session, node: Ptr, event: Out<Event>) -> HipResult<()> {
+    event_of(session, node, event, |task| if let Task::Wait(event) = task { Some(*event) } else { None })
 }
 
 // ---- other parameters ------------------------------------------------------------------------------------------------
@@ -391,7 +434,7 @@ pub(crate) fn exec_set_memset(session: &Session, exec: Ptr, node: Ptr, params: P
 
 /// `hipGraphMemcpyNodeSetParams`.
 pub(crate) fn set_memcpy(session: &Session, node: Ptr, params: In<Memcpy3D>) -> HipResult<()> {
-    set(session, node, memcpy(params)?)
+    set(session, node, memcpy(session, params)?)
 }
 
 /// `hipGraphExecMemcpyNodeSetParams`.
@@ -401,7 +444,7 @@ pub(crate) fn exec_set_memcpy(
     node: Ptr,
     params: Out<Memcpy3D>,
 ) -> HipResult<()> {
-    exec_set(session, exec, node, memcpy(In::at_address(params.address()))?)
+    exec_set(session, exec, node, memcpy(session, In::at_address(params.address()))?)
 }
 
 /// `hipGraphMemcpyNodeSetParams1D`.
@@ -413,7 +456,7 @@ pub(crate) fn set_memcpy_1d(
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
-    set(session, node, Task::Copy(CopyTask::linear(dst, src, len, kind)?))
+    set(session, node, memcpy_1d(session, dst, src, len, kind)?)
 }
 
 /// `hipGraphExecMemcpyNodeSetParams1D`.
@@ -426,7 +469,7 @@ pub(crate) fn exec_set_memcpy_1d(
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
-    exec_set(session, exec, node, Task::Copy(CopyTask::linear(dst, src, len, kind)?))
+    exec_set(session, exec, node, memcpy_1d(session, dst, src, len, kind)?)
 }
 
 /// `hipGraphHostNodeSetParams`.
@@ -457,108 +500,4 @@ pub(crate) fn exec_set_event_record(session: &Session, exec: Ptr, node: Ptr, eve
 /// `hipGraphExecEventWaitNodeSetEvent`.
 pub(crate) fn exec_set_event_wait(session: &Session, exec: Ptr, node: Ptr, event: Event) -> HipResult<()> {
     exec_set(session, exec, node, Task::Wait(check_event(session, event)?))
-}
-
-/// `hipGraphNodeSetEnabled`.
-pub(crate) fn set_enabled(session: &Session, exec: Ptr, node: Ptr, is_enabled: u32) -> HipResult<()> {
-    session.graphs().change_exec(session, exec, |exec| exec.set_enabled(node.wire(), is_enabled != 0))
-}
-
-/// `hipGraphNodeGetEnabled`.
-pub(crate) fn is_enabled(session: &Session, exec: Ptr, node: Ptr, is_enabled: Out<u32>) -> HipResult<()> {
-    let out = is_enabled.check()?;
-    out.set(session.graphs().with(|tables| tables.exec(exec)?.is_enabled(node.wire()))?.into());
-    Ok(())
-}
-
-// ---- ready graphs ----------------------------------------------------------------------------------------------------
-
-/// `hipGraphInstantiate`: the node and the text of an error are not told.
-pub(crate) fn instantiate(
-    session: &Session,
-    exec: Out<Ptr>,
-    graph: Ptr,
-    error_node: Out<Ptr>,
-    log: Chars,
-    log_bytes: usize,
-) -> HipResult<()> {
-    error_node.set(Ptr::NULL);
-    log.set(b"", log_bytes);
-    instantiate_with_flags(session, exec, graph, 0)
-}
-
-/// `hipGraphInstantiateWithFlags`.
-pub(crate) fn instantiate_with_flags(
-    session: &Session,
-    exec: Out<Ptr>,
-    graph: Ptr,
-    flags: u64,
-) -> HipResult<()> {
-    let out = exec.check()?;
-    if flags & !INSTANTIATE_FLAGS != 0 {
-        return Err(HipError::INVALID_VALUE);
-    }
-    if flags & INSTANTIATE_DEVICE_LAUNCH != 0 {
-        return Err(HipError::NOT_SUPPORTED);
-    }
-    let make = |tables: &mut Tables| -> HipResult<Ptr> {
-        let exec = tables.graphs.instantiate(graph.wire())?;
-        Ok(tables.add_exec(exec))
-    };
-    out.set(session.graphs().with(make)?);
-    Ok(())
-}
-
-/// `hipGraphInstantiateWithParams`.
-pub(crate) fn instantiate_with_params(
-    session: &Session,
-    exec: Out<Ptr>,
-    graph: Ptr,
-    params: Ptr,
-) -> HipResult<()> {
-    let place = Out::<InstantiateParams>::at_address(params);
-    let params = place.value().ok_or(HipError::INVALID_VALUE)?;
-    let result = instantiate_with_flags(session, exec, graph, params.flags);
-    // hipGraphInstantiateSuccess, hipGraphInstantiateError.
-    let result_out = i32::from(result.is_err());
-    place.set(InstantiateParams { error_node: Ptr::NULL, result_out, ..params });
-    result
-}
-
-/// `hipGraphExecDestroy`.
-pub(crate) fn exec_destroy(session: &Session, exec: Ptr) -> HipResult<()> {
-    session.graphs().destroy_exec(session, exec)
-}
-
-/// `hipGraphExecUpdate`: what differs is told also, and just, when there is an error.
-pub(crate) fn exec_update(
-    session: &Session,
-    exec: Ptr,
-    graph: Ptr,
-    error_node: Out<Ptr>,
-    result: Out<i32>,
-) -> HipResult<()> {
-    let result = result.check()?;
-    let other: HipResult<Exec<Task>> =
-        session.graphs().with(|tables| tables.graphs.instantiate(graph.wire()));
-    let updated = session.graphs().change_exec(session, exec, |mine| {
-        Ok(match other {
-            Ok(other) => mine.update(&other).map_err(|differs| (differs.result, differs.node)),
-            Err(_) => Err((UpdateResult::Error, None)),
-        })
-    })?;
-    let (said, node) = updated.err().unwrap_or((UpdateResult::Success, None));
-    result.set(said as i32);
-    error_node.set(Ptr::from_wire(node.unwrap_or(0)));
-    updated.map_err(|_| HipError::GRAPH_EXEC_UPDATE_FAILURE)
-}
-
-/// `hipGraphLaunch`.
-pub(crate) fn launch(session: &'static Session, exec: Ptr, stream: Stream) -> HipResult<()> {
-    session.graphs().launch(session, exec, stream)
-}
-
-/// `hipGraphUpload`.
-pub(crate) fn upload(session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
-    session.graphs().upload(session, exec, stream)
 }

@@ -20,6 +20,7 @@ pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) 
     if flags & !HOST_FLAGS != 0 || flags & (COHERENT | NON_COHERENT) == COHERENT | NON_COHERENT {
         return Err(HipError::INVALID_VALUE);
     }
+    session.graphs().check_safe()?;
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
@@ -35,6 +36,7 @@ pub(crate) fn malloc_plain(session: &Session, ptr: Out<Ptr>, size: usize) -> Hip
 
 /// `hipHostFree`, `hipFreeHost`.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
+    session.graphs().check_safe()?;
     if ptr.is_null() || session.mirrors().free_pinned(session, ptr)? {
         return Ok(());
     }
@@ -47,6 +49,7 @@ pub(crate) fn malloc_managed(session: &Session, ptr: Out<Ptr>, size: usize, flag
     if size == 0 || !matches!(flags, 1 | 2) {
         return Err(HipError::INVALID_VALUE);
     }
+    session.graphs().check_safe()?;
     out.set(session.mirrors().allocate_managed(session, size, flags)?);
     Ok(())
 }

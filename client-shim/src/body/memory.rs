@@ -20,6 +20,7 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
     if flags > 4 {
         return Err(HipError::INVALID_VALUE);
     }
+    session.graphs().check_safe()?;
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
@@ -100,6 +101,7 @@ fn alloc_pitch(
     element_size: u32,
 ) -> HipResult<()> {
     let (out, pitch) = (ptr.check()?, pitch.check()?);
+    session.graphs().check_safe()?;
     if width == 0 || height == 0 {
         out.set(Ptr::NULL);
         pitch.set(0);
@@ -142,6 +144,7 @@ fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Pt
 
 /// `hipFree`: device memory, and managed memory.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
+    session.graphs().check_safe()?;
     if ptr.is_null() {
         return Ok(());
     }

@@ -39,7 +39,7 @@ impl Call<'_> {
     /// Checks an operation against captures.
     pub(crate) fn check_capture(&self, op: Opcode) -> HipResult<()> {
         let captures = &self.owned.graphs.captures;
-        if captures.is_empty() || !is_unsafe(op) { Ok(()) } else { captures.check_safe(THREAD) }
+        if captures.is_empty() || !is_unsafe(op) { Ok(()) } else { captures.check_safe(THREAD, Mode::Global) }
     }
 
     /// Whether work on a stream is recorded instead of done.
