@@ -255,13 +255,13 @@ fn run_all(
 /// Runs everything once without a failure, and then once for each call that was made and each error that `errors` gives for it: it is
 /// asked with the call's number, from 1 on, and how many of that function there are.
 pub fn check(front: Front<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
-    let none = Plan { function: "none".into(), call: 0, error: 0 };
+    let none = Plan { function: "none".into(), call: 0, error: 0, spared: 0 };
     let counted = Bench::start(front).run(&none);
     assert_eq!(counted.outcomes, suite::run(start_worker().address()), "as without the chain");
     let mut plans = Vec::new();
     for (function, &calls) in &counted.calls {
         for call in 1..=calls {
-            let plan = |error: HipError| Plan { function: function.clone(), call, error: error.0 };
+            let plan = |error: HipError| Plan { function: function.clone(), call, error: error.0, spared: 0 };
             plans.extend(errors(call, calls).into_iter().map(plan));
         }
     }

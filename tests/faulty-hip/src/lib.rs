@@ -34,6 +34,8 @@ struct Runtime {
     plan: OnceLock<Plan>,
     trace: Option<File>,
     counts: [AtomicU64; COUNT],
+    /// Calls of the plan's function that the real runtime carried out since the plan was there.
+    succeeded: AtomicU64,
 }
 
 impl Runtime {
@@ -52,6 +54,7 @@ impl Runtime {
             plan: OnceLock::new(),
             trace,
             counts: [const { AtomicU64::new(0) }; COUNT],
+            succeeded: AtomicU64::new(0),
         })
     }
 
@@ -69,7 +72,9 @@ impl Runtime {
     fn count(&self, index: usize, name: &str) -> Option<hipError_t> {
         let plan = self.plan()?;
         let number = self.counts[index].fetch_add(1, Ordering::SeqCst) + 1;
-        let is_meant = plan.function == name && [number, EVERY].contains(&plan.call);
+        let is_meant = plan.function == name
+            && [number, EVERY].contains(&plan.call)
+            && self.succeeded.load(Ordering::SeqCst) >= plan.spared;
         let fails = is_meant && self.plan_file.as_ref().is_some_and(|file| file.exists());
         if let Some(mut trace) = self.trace.as_ref() {
             let line = format!("{name}{}\n", if fails { FAILED } else { "" });
@@ -83,6 +88,13 @@ impl Runtime {
             }
         }
         fails.then_some(plan.error)
+    }
+
+    /// The real runtime carried out a call.
+    fn note_success(&self, name: &str) {
+        if self.plan().is_some_and(|plan| plan.function == name) {
+            self.succeeded.fetch_add(1, Ordering::SeqCst);
+        }
     }
 }
 
@@ -107,6 +119,9 @@ trait Returned: Sized {
     /// What it returns when it fails; None for functions that cannot.
     fn failure(error: hipError_t) -> Option<Self>;
 
+    /// Whether this is the answer to a call that was carried out.
+    fn is_success(&self) -> bool;
+
     /// What it returns instead of the real runtime's answer, for functions that tell of the last error.
     fn told(self, name: &str) -> Self;
 }
@@ -114,6 +129,10 @@ trait Returned: Sized {
 impl Returned for hipError_t {
     fn failure(error: hipError_t) -> Option<Self> {
         Some(error)
+    }
+
+    fn is_success(&self) -> bool {
+        *self == hipSuccess
     }
 
     fn told(self, name: &str) -> Self {
@@ -131,6 +150,10 @@ impl Returned for *const c_char {
         None
     }
 
+    fn is_success(&self) -> bool {
+        true
+    }
+
     fn told(self, _: &str) -> Self {
         self
     }
@@ -145,7 +168,11 @@ fn call<R: Returned>(index: usize, name: &str, real: impl FnOnce(&Hip) -> R) -> 
         LAST.set(error);
         return failure;
     }
-    real(&runtime.real).told(name)
+    let answer = real(&runtime.real);
+    if answer.is_success() {
+        runtime.note_success(name);
+    }
+    answer.told(name)
 }
 
 macro_rules! exports {

@@ -9,7 +9,7 @@ pub const PLAN: &str = "FAULTY_HIP_PLAN";
 /// Names the trace.
 pub const TRACE: &str = "FAULTY_HIP_TRACE";
 
-/// Which call fails: `hipMalloc 3 2` in the file is the third call of hipMalloc, with error 2. A call number 0 is none: then
+/// Which call fails: `hipMalloc 3 2 0` in the file is the third call of hipMalloc, with error 2. A call number 0 is none: then
 /// calls are only counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -19,9 +19,11 @@ pub struct Plan {
     pub call: u64,
     /// What it returns, or [`HANG`].
     pub error: i32,
+    /// Calls that succeed before any fails.
+    pub spared: u64,
 }
 
-/// No number of a call: every call fails as long as the plan is there.
+/// No number of a call: every call that is not spared fails as long as the plan is there.
 pub const EVERY: u64 = u64::MAX;
 /// No error: the call does not return.
 pub const HANG: i32 = i32::MAX;
@@ -29,7 +31,7 @@ pub const HANG: i32 = i32::MAX;
 impl Plan {
     /// The text of the file.
     pub fn text(&self) -> String {
-        format!("{} {} {}\n", self.function, self.call, self.error)
+        format!("{} {} {} {}\n", self.function, self.call, self.error, self.spared)
     }
 }
 
@@ -37,12 +39,13 @@ impl FromStr for Plan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no plan: a function, a number and an error are");
-        let [function, call, error] = text.split_whitespace().collect::<Vec<_>>()[..] else {
+        let wrong = || format!("{text:?} is no plan: a function and three numbers are");
+        let [function, call, error, spared] = text.split_whitespace().collect::<Vec<_>>()[..] else {
             return Err(wrong());
         };
-        let (call, error) = (call.parse().map_err(|_| wrong())?, error.parse().map_err(|_| wrong())?);
-        Ok(Self { function: function.into(), call, error })
+        let error = error.parse().map_err(|_| wrong())?;
+        let (call, spared) = (call.parse().map_err(|_| wrong())?, spared.parse().map_err(|_| wrong())?);
+        Ok(Self { function: function.into(), call, error, spared })
     }
 }
 
