@@ -20,6 +20,8 @@
 #define GOOD(call) check_good((call), #call, __FILE__, __LINE__)
 // The call is refused, at once or, where HIP's errors are asynchronous, at the next synchronization.
 #define BAD(call) check_bad((call), #call, __FILE__, __LINE__)
+// The call is refused at once, and with this error. For calls during a capture, when nothing can be synchronized, too.
+#define FAILS(call, error) check_fails((call), error, #call, __FILE__, __LINE__)
 // Good arguments for something that the emulated GPU does not have: hipErrorNotSupported, at once or at the next synchronization.
 #define UNSUPPORTED(call) check_unsupported((call), #call, __FILE__, __LINE__)
 // Every byte of the object has been written: memcheck watches what a decision depends on.
@@ -27,6 +29,7 @@
 
 void check_good(int code, const char* call, const char* file, int line);
 void check_bad(int code, const char* call, const char* file, int line);
+void check_fails(int code, int error, const char* call, const char* file, int line);
 void check_unsupported(int code, const char* call, const char* file, int line);
 void check_written(const void* object, size_t size, const char* name, const char* file, int line);
 void check_that(int holds, const char* what, const char* file, int line);
@@ -64,5 +67,17 @@ void events(struct Setup* s);
 void modules(struct Setup* s);
 void launches(struct Setup* s);
 void symbols(struct Setup* s);
+void graph_shapes(struct Setup* s);
+void graph_clones(struct Setup* s);
+void kernel_nodes(struct Setup* s);
+void copy_nodes(struct Setup* s);
+void other_nodes(struct Setup* s);
+void ready_graphs(struct Setup* s);
+void lost_by_graphs(struct Setup* s);
+void captures(struct Setup* s);
+void captured_graphs(struct Setup* s);
+void joined_captures(struct Setup* s);
+void spoilt_captures(struct Setup* s);
+void captures_of_threads(struct Setup* s);
 
 #endif

@@ -23,6 +23,11 @@ void check_bad(int code, const char* call, const char* file, int line) {
     if (final_code(code) == hipSuccess) failed(file, line, call, "is not refused");
 }
 
+void check_fails(int code, int error, const char* call, const char* file, int line) {
+    (void)hipGetLastError();
+    if (code != error) failed(file, line, call, hipGetErrorName((hipError_t)code));
+}
+
 void check_unsupported(int code, const char* call, const char* file, int line) {
     code = final_code(code);
     if (code != hipErrorNotSupported) failed(file, line, call, hipGetErrorName((hipError_t)code));
@@ -85,8 +90,13 @@ int main(int argc, char** argv) {
     if (argc != 3) return 2;
     static struct Setup setup;
     set_up(&setup, argv);
-    void (*const parts[])(struct Setup*) = {devices, contexts, errors,  memory,             host_memory, pools,   copies,
-                                            fills,   streams,  per_thread_streams, events,      modules, launches};
+    void (*const parts[])(struct Setup*) = {
+        devices,     contexts,           errors,         memory,          host_memory,     pools,
+        copies,      fills,              streams,        per_thread_streams, events,       modules,
+        launches,    graph_shapes,       graph_clones,   kernel_nodes,    copy_nodes,      other_nodes,
+        ready_graphs, lost_by_graphs,    captures,       captured_graphs, joined_captures, spoilt_captures,
+        captures_of_threads,
+    };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i](&setup);
     tear_down(&setup);
     printf("%d failures\n", failures);

@@ -63,6 +63,8 @@ void streams(struct Setup* s) {
     BAD(hipStreamGetCaptureInfo(a, NULL, &id));
     GOOD(hipThreadExchangeStreamCaptureMode(&mode));
     THAT(mode == hipStreamCaptureModeGlobal);
+    GOOD(hipThreadExchangeStreamCaptureMode(&mode));
+    THAT(mode == hipStreamCaptureModeRelaxed);
     mode = (hipStreamCaptureMode)9;
     BAD(hipThreadExchangeStreamCaptureMode(&mode));
     BAD(hipThreadExchangeStreamCaptureMode(NULL));
@@ -149,6 +151,33 @@ void per_thread_streams(struct Setup* s) {
     BAD(hipStreamQuery_spt(wrong));
 }
 
+static void shared_events(struct Setup* s) {
+    hipEvent_t event = NULL, opened = NULL, wrong = (hipEvent_t)NOWHERE;
+    hipIpcEventHandle_t handle, strange;
+    memset(&strange, 0xee, sizeof strange);
+    GOOD(hipEventCreateWithFlags(&event, hipEventInterprocess | hipEventDisableTiming));
+    GOOD(hipIpcGetEventHandle(&handle, event));
+    WRITTEN(handle);
+    FAILS(hipIpcGetEventHandle(NULL, event), hipErrorInvalidValue);
+    FAILS(hipIpcGetEventHandle(&handle, wrong), hipErrorInvalidHandle);
+    FAILS(hipIpcGetEventHandle(&handle, NULL), hipErrorInvalidHandle);
+    FAILS(hipIpcGetEventHandle(&handle, s->event), hipErrorInvalidConfiguration);
+    GOOD(hipIpcOpenEventHandle(&opened, handle));
+    FAILS(hipIpcOpenEventHandle(NULL, handle), hipErrorInvalidValue);
+    FAILS(hipIpcOpenEventHandle(&wrong, strange), hipErrorInvalidValue);
+    THAT(wrong == (hipEvent_t)NOWHERE);
+    GOOD(hipEventRecord(event, s->stream));
+    GOOD(hipStreamWaitEvent(NULL, opened, 0));
+    GOOD(hipEventSynchronize(opened));
+    GOOD(hipEventQuery(opened));
+    BAD(hipEventElapsedTime(&(float){0}, event, opened));
+    GOOD(hipEventDestroy(event));
+    // What was lent lives as long as the borrower has it.
+    GOOD(hipEventQuery(opened));
+    GOOD(hipEventDestroy(opened));
+    FAILS(hipIpcOpenEventHandle(&opened, handle), hipErrorInvalidValue);
+}
+
 void events(struct Setup* s) {
     hipEvent_t a = NULL, b = NULL, untimed = NULL, wrong = (hipEvent_t)NOWHERE;
     float ms;
@@ -183,4 +212,5 @@ void events(struct Setup* s) {
     BAD(hipEventDestroy(NULL));
     GOOD(hipEventDestroy(b));
     GOOD(hipEventDestroy(untimed));
+    shared_events(s);
 }

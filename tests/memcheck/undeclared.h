@@ -77,6 +77,11 @@ typedef struct {
 hipError_t hipMemcpy3DPeer(Copy3DPeer* copy);
 hipError_t hipMemcpy3DPeerAsync(Copy3DPeer* copy, hipStream_t stream);
 
+// hipMemLocationTypeHost, which release 6.4 does not have.
+enum { LOCATION_HOST = 2 };
+hipError_t hipMemAdvise_v2(const void* dev_ptr, size_t count, hipMemoryAdvise advice, hipMemLocation location);
+hipError_t hipMemPrefetchAsync_v2(const void* dev_ptr, size_t count, hipMemLocation location, unsigned flags, hipStream_t stream);
+
 hipError_t hipMemsetD2D8(void* dst, size_t pitch, uint8_t value, size_t width, size_t height);
 hipError_t hipMemsetD2D8Async(void* dst, size_t pitch, uint8_t value, size_t width, size_t height, hipStream_t stream);
 hipError_t hipMemsetD2D16(void* dst, size_t pitch, uint16_t value, size_t width, size_t height);

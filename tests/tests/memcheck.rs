@@ -65,24 +65,6 @@ fn exports_use_memory_as_they_should() {
     );
 }
 
-/// Whether an export is called by the programs `graphs`, `capture` and `pools` and by clients only, and not under valgrind.
-fn elsewhere(name: &str) -> bool {
-    const NAMES: [&str; 8] = [
-        "hipIpcGetEventHandle",
-        "hipIpcOpenEventHandle",
-        "hipMemPoolGetAccess",
-        "hipMemPoolSetAccess",
-        "hipMemAdvise_v2",
-        "hipMemPrefetchAsync_v2",
-        "hipStreamGetCaptureInfo_v2",
-        "hipStreamGetCaptureInfo_v2_spt",
-    ];
-    const CAPTURES: [&str; 3] = ["hipStreamBeginCapture", "hipStreamEndCapture", "hipStreamUpdateCapture"];
-    NAMES.contains(&name)
-        || CAPTURES.iter().any(|prefix| name.starts_with(prefix))
-        || ["hipGraph", "hipDrvGraph"].iter().any(|prefix| name.starts_with(prefix))
-}
-
 #[test]
 fn every_working_export_is_called() {
     let build = tempfile::tempdir().expect("a folder");
@@ -97,7 +79,6 @@ fn every_working_export_is_called() {
     let missing: Vec<&str> = EXPORTS
         .iter()
         .filter(|export| works(export.route) && !called.contains(export.name))
-        .filter(|export| !elsewhere(export.name))
         .map(|export| export.name)
         .collect();
     assert!(missing.is_empty(), "exports that the program does not call: {missing:?}");
