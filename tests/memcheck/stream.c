@@ -159,8 +159,8 @@ static void shared_events(struct Setup* s) {
     GOOD(hipIpcGetEventHandle(&handle, event));
     WRITTEN(handle);
     FAILS(hipIpcGetEventHandle(NULL, event), hipErrorInvalidValue);
-    FAILS(hipIpcGetEventHandle(&handle, wrong), hipErrorInvalidHandle);
-    FAILS(hipIpcGetEventHandle(&handle, NULL), hipErrorInvalidHandle);
+    FAILS(hipIpcGetEventHandle(&handle, wrong), hipErrorInvalidValue);
+    FAILS(hipIpcGetEventHandle(&handle, NULL), hipErrorInvalidValue);
     FAILS(hipIpcGetEventHandle(&handle, s->event), hipErrorInvalidConfiguration);
     GOOD(hipIpcOpenEventHandle(&opened, handle));
     FAILS(hipIpcOpenEventHandle(NULL, handle), hipErrorInvalidValue);

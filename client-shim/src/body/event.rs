@@ -40,7 +40,7 @@ fn recorded_elsewhere(flags: u32) -> Option<Stream> {
 /// `hipIpcGetEventHandle`.
 pub(crate) fn ipc_handle(session: &Session, handle: Out<IpcHandle>, event: Event) -> HipResult<()> {
     let out = handle.check()?;
-    info(session, event)?;
+    info(session, event).map_err(|_| HipError::INVALID_VALUE)?;
     out.set(IpcHandle(session.ask(&op::IpcGetEventHandle { event: event.wire() })?.handle));
     Ok(())
 }
