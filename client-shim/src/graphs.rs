@@ -70,17 +70,32 @@ impl Task {
         }
     }
 
-    /// Does it, in the order of a stream.
+    /// Does it in the order of a stream, once functions of the program have returned that come before.
     ///
     /// # Errors
     /// Those of the call that does it once.
-    fn enqueue(&self, session: &'static Session, stream: Stream) -> HipResult<()> {
+    fn enqueue(&self, session: &Session, stream: u64) -> HipResult<()> {
+        let is_held = session.callbacks().is_waiting(session, stream)
+            && match self {
+                Self::Kernel(kernel) => KernelTask::clone(kernel).hold(session, stream)?,
+                Self::Copy(copy) => copy.hold(session, stream)?,
+                Self::Fill(fill) => fill.hold(session, stream)?,
+                Self::Record(_) | Self::Wait(_) | Self::Host(..) => false,
+            };
+        if is_held { Ok(()) } else { self.enqueue_now(session, stream) }
+    }
+
+    /// Does it in the order of a stream.
+    ///
+    /// # Errors
+    /// Those of the call that does it once.
+    fn enqueue_now(&self, session: &Session, stream: u64) -> HipResult<()> {
         match self {
-            Self::Kernel(kernel) => kernel.enqueue(session, session.stream(stream)?),
-            Self::Copy(copy) => copy.enqueue(session, session.stream(stream)?),
-            Self::Fill(fill) => fill.enqueue(session, session.stream(stream)?),
-            Self::Record(event) => event::enqueue_record(session, *event, session.stream(stream)?),
-            Self::Wait(event) => event::enqueue_wait(session, *event, session.stream(stream)?),
+            Self::Kernel(kernel) => kernel.enqueue(session, stream),
+            Self::Copy(copy) => copy.enqueue(session, stream),
+            Self::Fill(fill) => fill.enqueue(session, stream),
+            Self::Record(event) => event::enqueue_record(session, *event, stream),
+            Self::Wait(event) => event::enqueue_wait(session, *event, stream, 0),
             Self::Host(function, data) => hostfn::enqueue(session, stream, *function, *data),
         }
     }
@@ -306,7 +321,7 @@ impl SessionGraphs {
     ///
     /// # Errors
     /// `hipErrorInvalidValue`: no ready graph; those of its nodes.
-    pub(crate) fn launch(&self, session: &'static Session, exec: Ptr, stream: Stream) -> HipResult<()> {
+    pub(crate) fn launch(&self, session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
         let wire = session.stream(stream)?;
         let ready = self.with(|tables| {
             let ready = tables.ready(exec)?;
@@ -318,11 +333,11 @@ impl SessionGraphs {
             && !is_captured
             && let Some(remote) = self.remote(session, exec, wire)?
         {
-            return remote.launch(session, &ready.exec, stream);
+            return remote.launch(session, &ready.exec, wire);
         }
         for task in ready.exec.steps().iter().filter_map(|step| step.work()) {
             if !self.record(wire, || task.clone())? {
-                task.enqueue(session, stream)?;
+                task.enqueue(session, wire)?;
             }
         }
         Ok(())

@@ -291,22 +291,21 @@ impl Session {
         &self.graphs
     }
 
-    /// The stream that `stream` means to the calling thread, as the wire has it, ready to be given work or waited for: host
-    /// functions on it have returned.
+    /// [`stream`](Self::stream), to be waited for: host functions on it have returned, and what is behind them is there.
+    ///
+    /// # Errors
+    /// As [`stream`](Self::stream), and what such work failed with.
+    pub(crate) fn idle_stream(&self, stream: Stream) -> HipResult<u64> {
+        let stream = self.stream(stream)?;
+        self.callbacks.gate(self, stream)?;
+        Ok(stream)
+    }
+
+    /// The stream that `stream` means to the calling thread, as the wire has it.
     ///
     /// # Errors
     /// `hipErrorContextIsDestroyed` for what is no stream, as HIP has it.
     pub fn stream(&self, stream: Stream) -> HipResult<u64> {
-        let stream = self.stream_of_callback(stream)?;
-        self.callbacks.gate(self, stream);
-        Ok(stream)
-    }
-
-    /// [`stream`](Self::stream) without waiting for host functions.
-    ///
-    /// # Errors
-    /// As [`stream`](Self::stream).
-    pub(crate) fn stream_of_callback(&self, stream: Stream) -> HipResult<u64> {
         match stream.0 {
             0 if state::is_stream_per_thread() => Ok(STREAM_PER_THREAD),
             0 | 1 => Ok(0),

@@ -12,6 +12,7 @@ mod shaped;
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, HipResult};
 
+use crate::callbacks::{Role, Work};
 use crate::client::{Extra, Rows};
 use crate::convert::{Ptr, Stream};
 use crate::graphs::Task;
@@ -112,6 +113,12 @@ fn copy(
     if session.graphs().record(stream, || Task::Copy(task))? {
         return Ok(());
     }
+    if session.callbacks().is_waiting(session, stream) {
+        if waits == Waits::No && task.may_come_later(session)? && task.hold(session, stream)? {
+            return Ok(());
+        }
+        session.callbacks().gate(session, stream)?;
+    }
     task.run(session, stream, waits)
 }
 
@@ -201,6 +208,25 @@ impl CopyTask {
     /// Those of a copy that are known before a byte is moved.
     pub(crate) fn check(self, session: &Session) -> HipResult<()> {
         if self.check_shape()? > 0 { self.places(session).map(drop) } else { Ok(()) }
+    }
+
+    /// Whether the asynchronous copy may return before it is made. HIP API: not with host memory that HIP does not know, whose bytes
+    /// are read, or there, when it returns.
+    ///
+    /// # Errors
+    /// Those of [`check`](Self::check).
+    fn may_come_later(self, session: &Session) -> HipResult<bool> {
+        let is_known = |place: &Place| !matches!(place, Place::Unknown);
+        Ok(self.check_shape()? > 0 && self.places(session)?.iter().all(is_known))
+    }
+
+    /// Holds the copy back behind functions of the program, if there are any. `false`: there are none.
+    ///
+    /// # Errors
+    /// `hipErrorOperatingSystem`.
+    pub(crate) fn hold(self, session: &Session, stream: u64) -> HipResult<bool> {
+        let work = || -> Work { Box::new(move |session| self.enqueue(session, stream)) };
+        session.callbacks().hold(session, stream, Role::Records(&[]), work)
     }
 
     /// Copies in the order of a stream.
@@ -521,7 +547,12 @@ pub(crate) fn peer_async(
         found.ok_or(HipError::INVALID_VALUE)?;
     }
     let (dst, src, size) = (dst.wire(), src.wire(), len as u64);
-    session.tell(&op::MemcpyPeerAsync(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream }))
+    let request = op::MemcpyPeerAsync(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream });
+    let copy = move |session: &Session| session.tell(&request);
+    if session.callbacks().hold(session, stream, Role::Records(&[]), || Box::new(copy))? {
+        return Ok(());
+    }
+    copy(session)
 }
 
 /// A box that begins `x` bytes, `y` rows and `z` slices into memory.

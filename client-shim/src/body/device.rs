@@ -50,14 +50,15 @@ pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
 /// `hipDeviceSynchronize`, `hipCtxSynchronize`.
 pub(crate) fn synchronize(session: &Session) -> HipResult<()> {
     session.graphs().check_safe()?;
-    session.callbacks().gate_all();
+    session.callbacks().gate_all()?;
     session.mirrors().wait_device(session, || session.ask(&op::DeviceSynchronize {}))
 }
 
 /// `hipDeviceReset`: what the process had on the device is gone.
 pub(crate) fn reset(session: &Session) -> HipResult<()> {
     let device = state::device();
-    session.callbacks().gate_all();
+    // What failed is gone with the rest.
+    let _ = session.callbacks().gate_all();
     session.ask(&op::DeviceReset {})?;
     session.memory().clear(device);
     session.mirrors().clear(device);

@@ -2,6 +2,7 @@
 
 use hipr_proto::{HipError, HipResult, op};
 
+use crate::callbacks::Role;
 use crate::convert::{Event, Out, Stream};
 use crate::session::{EventInfo, Session};
 use crate::types::IpcHandle;
@@ -60,10 +61,15 @@ pub(crate) fn destroy(session: &Session, event: Event) -> HipResult<()> {
     if event.is_null() {
         return Err(HipError::INVALID_HANDLE);
     }
-    session.events().remove(&event).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    if !session.events().contains_key(&event) {
+        return Err(HipError::CONTEXT_IS_DESTROYED);
+    }
     session.graphs().forget_event(event);
-    session.mirrors().forget_event(event.wire());
-    session.tell(&op::EventDestroy { event: event.wire() })
+    session.callbacks().after_all(session, move |session| {
+        session.events().remove(&event);
+        session.mirrors().forget_event(event.wire());
+        session.tell(&op::EventDestroy { event: event.wire() })
+    })
 }
 
 /// `hipEventRecord`.
@@ -84,34 +90,35 @@ pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResu
 /// # Errors
 /// `hipErrorInvalidHandle`: there is none of this handle; a lost connection.
 pub(crate) fn enqueue_record(session: &Session, event: Event, stream: u64) -> HipResult<()> {
-    note_recorded(session, event, Stream::from_wire(stream))?;
-    let request = op::EventRecord { event: event.wire(), stream };
     // Another process may wait for it as soon as this returns.
-    if info(session, event)?.flags & INTERPROCESS != 0 {
-        session.ask(&request)
-    } else {
-        session.tell(&request)
+    let is_shared = info(session, event)?.flags & INTERPROCESS != 0;
+    let record = move |session: &Session| {
+        note_recorded(session, event, Stream::from_wire(stream))?;
+        let request = op::EventRecord { event: event.wire(), stream };
+        if is_shared { session.ask(&request) } else { session.tell(&request) }
+    };
+    if session.callbacks().hold(session, stream, Role::Records(&[event]), || Box::new(record))? {
+        return note_recorded(session, event, Stream::from_wire(stream));
     }
+    record(session)
 }
 
 /// Lets a stream wait for an event. One that was never recorded is no reason to wait.
 ///
 /// # Errors
 /// As [`enqueue_record`].
-pub(crate) fn enqueue_wait(session: &Session, event: Event, stream: u64) -> HipResult<()> {
-    match info(session, event)?.recorded {
-        Some(_) => tell_wait(session, event, stream, 0),
-        None => Ok(()),
+pub(crate) fn enqueue_wait(session: &Session, event: Event, stream: u64, flags: u32) -> HipResult<()> {
+    if info(session, event)?.recorded.is_none() {
+        return Ok(());
     }
-}
-
-/// The request that lets a stream wait for an event.
-///
-/// # Errors
-/// A lost connection.
-pub(crate) fn tell_wait(session: &Session, event: Event, stream: u64, flags: u32) -> HipResult<()> {
-    session.mirrors().event_awaited(stream, event.wire());
-    session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags })
+    let wait = move |session: &Session| {
+        session.mirrors().event_awaited(stream, event.wire());
+        session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags })
+    };
+    if session.callbacks().hold(session, stream, Role::Waits(event), || Box::new(wait))? {
+        return Ok(());
+    }
+    wait(session)
 }
 
 /// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.
@@ -141,6 +148,7 @@ pub(crate) fn synchronize(session: &Session, event: Event) -> HipResult<()> {
     if info(session, event)?.recorded.is_none() {
         return Ok(());
     }
+    session.callbacks().gate_event(event);
     let event = event.wire();
     session.mirrors().wait_event(session, event, || session.ask(&op::EventSynchronize { event }))
 }
@@ -150,6 +158,9 @@ pub(crate) fn query(session: &Session, event: Event) -> HipResult<()> {
     session.graphs().check_event(event)?;
     if info(session, event)?.recorded.is_none() {
         return Ok(());
+    }
+    if session.callbacks().is_to_be_recorded(event) {
+        return Err(HipError::NOT_READY);
     }
     let event = event.wire();
     session.mirrors().wait_event(session, event, || session.ask(&op::EventQuery { event }))
@@ -163,6 +174,9 @@ pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: 
         let info = info(session, event)?;
         if info.flags & DISABLE_TIMING != 0 || info.recorded.is_none() {
             return Err(HipError::INVALID_HANDLE);
+        }
+        if session.callbacks().is_to_be_recorded(event) {
+            return Err(HipError::NOT_READY);
         }
     }
     let request = op::EventElapsedTime { start_event: start.wire(), stop_event: stop.wire() };

@@ -2,6 +2,7 @@
 
 use hipr_proto::{HipError, HipResult, op};
 
+use crate::callbacks::{Role, Work};
 use crate::convert::{Ptr, Stream};
 use crate::graphs::Task;
 use crate::mirror::Place;
@@ -34,6 +35,9 @@ fn fill(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: Str
     }
     let task = FillTask { dst, pitch: 0, pattern, width: count, height: 1 };
     if session.graphs().record(stream, || Task::Fill(task))? {
+        return Ok(());
+    }
+    if session.callbacks().is_waiting(session, stream) && task.hold(session, stream)? {
         return Ok(());
     }
     fill_now(session, dst, pattern, count, stream)
@@ -85,6 +89,19 @@ impl FillTask {
         let len = row_bytes.and_then(|row| rows?.checked_add(row)).ok_or(HipError::INVALID_VALUE)?;
         let place = session.mirrors().place(session, self.dst, len, Some(true))?;
         Ok(len > 0 && matches!(place, Place::Device(_)))
+    }
+
+    /// Holds the fill back behind functions of the program, or waits for them if it is not one of device memory. `false`: it is to be
+    /// done now.
+    ///
+    /// # Errors
+    /// As [`is_on_device`](Self::is_on_device).
+    pub(crate) fn hold(self, session: &Session, stream: u64) -> HipResult<bool> {
+        if !self.dst.0.is_multiple_of(self.pattern.bytes()) || !self.is_on_device(session)? {
+            return session.callbacks().gate(session, stream).map(|()| false);
+        }
+        let work = || -> Work { Box::new(move |session| self.enqueue(session, stream)) };
+        session.callbacks().hold(session, stream, Role::Records(&[]), work)
     }
 
     /// Fills in the order of a stream.

@@ -37,6 +37,7 @@ pub(crate) fn malloc_plain(session: &Session, ptr: Out<Ptr>, size: usize) -> Hip
 /// `hipHostFree`, `hipFreeHost`.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.graphs().check_safe()?;
+    session.callbacks().gate_all()?;
     if ptr.is_null() || session.mirrors().free_pinned(session, ptr)? {
         return Ok(());
     }
@@ -64,6 +65,7 @@ pub(crate) fn register(session: &Session, ptr: Ptr, size: usize, flags: u32) -> 
 
 /// `hipHostUnregister`.
 pub(crate) fn unregister(session: &Session, ptr: Ptr) -> HipResult<()> {
+    session.callbacks().gate_all()?;
     session.mirrors().unregister(session, ptr.check()?)
 }
 

@@ -10,6 +10,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::event::note_recorded;
 use super::module::by_handle;
+use crate::callbacks::{Role, Work};
 use crate::client::Extra;
 use crate::convert::{Event, Function, In, Ptr, Stream};
 use crate::graphs::Task;
@@ -194,7 +195,7 @@ impl Encoded {
 }
 
 /// A launch with its arguments.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct KernelTask {
     function: Arc<LoadedFunction>,
     how: How,
@@ -222,6 +223,18 @@ impl KernelTask {
     /// What the worker says.
     pub(crate) fn enqueue(&self, session: &Session, stream: u64) -> HipResult<()> {
         self.send(session, stream, &self.arguments(session, stream)?)
+    }
+
+    /// Holds the launch back behind functions of the program, if there are any. `false`: there are none.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidHandle`: it has an event that there is not.
+    pub(crate) fn hold(self, session: &Session, stream: u64) -> HipResult<bool> {
+        let events = [self.how.start, self.how.stop];
+        let events: SmallVec<[Event; 2]> = events.into_iter().filter(|event| !event.is_null()).collect();
+        events.iter().try_for_each(|event| note_recorded(session, *event, Stream::from_wire(stream)))?;
+        let work = || -> Work { Box::new(move |session| self.enqueue(session, stream)) };
+        session.callbacks().hold(session, stream, Role::Records(&events), work)
     }
 
     /// Whether events take its times.
@@ -318,6 +331,9 @@ fn launch(
     let arguments = arguments.encode(function)?;
     let task = || KernelTask { function: function.clone(), how, arguments: arguments.clone() };
     if session.graphs().record(stream, || Task::Kernel(Arc::new(task())))? {
+        return Ok(());
+    }
+    if session.callbacks().is_waiting(session, stream) && task().hold(session, stream)? {
         return Ok(());
     }
     how.enqueue(session, function, arguments, stream)

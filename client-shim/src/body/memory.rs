@@ -2,8 +2,9 @@
 
 use hipr_proto::{HipError, HipResult, op};
 
+use crate::callbacks::Role;
 use crate::convert::{Out, Ptr, Stream};
-use crate::memory::{Allocation, Kind};
+use crate::memory::{Allocation, Kind, Memory};
 use crate::session::Session;
 use crate::state;
 use crate::types::{Extent, PitchedPtr};
@@ -142,12 +143,13 @@ fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Pt
     base
 }
 
-/// `hipFree`: device memory, and managed memory.
+/// `hipFree`: device memory, and managed memory. HIP API: it waits for what the device has to do.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.graphs().check_safe()?;
     if ptr.is_null() {
         return Ok(());
     }
+    session.callbacks().gate_all()?;
     if session.mirrors().free_managed(session, ptr)? {
         return Ok(());
     }
@@ -159,18 +161,28 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
 pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
     ptr.check()?;
     let stream = session.stream(stream)?;
-    take(session, ptr)?;
-    session.tell(&op::FreeAsync { device_ptr: ptr.wire(), stream })
+    check_freeable(&session.memory(), ptr)?;
+    let free = move |session: &Session| {
+        take(session, ptr)?;
+        session.tell(&op::FreeAsync { device_ptr: ptr.wire(), stream })
+    };
+    if session.callbacks().hold(session, stream, Role::Records(&[]), || Box::new(free))? {
+        return Ok(());
+    }
+    free(session)
 }
 
 /// Forgets an allocation that may be freed.
 fn take(session: &Session, ptr: Ptr) -> HipResult<()> {
     let mut memory = session.memory();
+    check_freeable(&memory, ptr)?;
+    memory.remove(ptr);
+    Ok(())
+}
+
+fn check_freeable(memory: &Memory, ptr: Ptr) -> HipResult<()> {
     match memory.find(ptr) {
-        Some(found) if found.base == ptr && found.kind == Kind::Device => {
-            memory.remove(ptr);
-            Ok(())
-        }
+        Some(found) if found.base == ptr && found.kind == Kind::Device => Ok(()),
         _ => Err(HipError::INVALID_VALUE),
     }
 }

@@ -61,6 +61,7 @@ fn find(session: &Session, module: Module) -> HipResult<Arc<LoadedModule>> {
 
 /// `hipModuleUnload`.
 pub(crate) fn unload(session: &Session, module: Module) -> HipResult<()> {
+    session.callbacks().gate_all()?;
     let module = session.modules().remove(&module).ok_or(HipError::INVALID_HANDLE)?;
     session.functions().retain(|_, function| function.module != module.handle);
     recent::forget();

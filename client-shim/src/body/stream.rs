@@ -2,7 +2,8 @@
 
 use hipr_proto::{HipError, HipResult, op};
 
-use super::event::tell_wait;
+use super::event::enqueue_wait;
+use crate::callbacks::Role;
 use crate::convert::{Event, In, Out, Stream};
 use crate::recent;
 use crate::session::{Session, StreamInfo};
@@ -50,21 +51,28 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
     }
     session.streams().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
     recent::forget();
-    session.graphs().forget_stream(stream.wire());
-    session.mirrors().forget_stream(session, stream.wire())?;
-    session.tell(&op::StreamDestroy { stream: stream.wire() })
+    let stream = stream.wire();
+    session.graphs().forget_stream(stream);
+    let destroy = move |session: &Session| {
+        session.mirrors().forget_stream(session, stream)?;
+        session.tell(&op::StreamDestroy { stream })
+    };
+    if session.callbacks().hold(session, stream, Role::Records(&[]), || Box::new(destroy))? {
+        return Ok(());
+    }
+    destroy(session)
 }
 
 /// `hipStreamSynchronize`.
 pub(crate) fn synchronize(session: &Session, stream: Stream) -> HipResult<()> {
-    let stream = session.stream(stream)?;
+    let stream = session.idle_stream(stream)?;
     session.graphs().check_stream(stream)?;
     session.mirrors().wait_stream(session, stream, || session.ask(&op::StreamSynchronize { stream }))
 }
 
 /// `hipStreamQuery`.
 pub(crate) fn query(session: &Session, stream: Stream) -> HipResult<()> {
-    let stream = session.stream_of_callback(stream)?;
+    let stream = session.stream(stream)?;
     session.graphs().check_stream(stream)?;
     if session.callbacks().is_waiting(session, stream) {
         return Err(HipError::NOT_READY);
@@ -85,7 +93,7 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
         Some(info) if info.recorded.is_none() => Ok(()),
         // hipEventWaitDefault and hipEventWaitExternal.
         Some(_) if flags > 1 => Err(HipError::INVALID_VALUE),
-        Some(_) => tell_wait(session, event, stream, flags),
+        Some(_) => enqueue_wait(session, event, stream, flags),
     }
 }
 

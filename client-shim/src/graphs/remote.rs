@@ -6,13 +6,14 @@
 //! launched twice as it is then: three round trips are worth it for what comes again and again.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use hipr_graph::Exec;
 use hipr_proto::{HipResult, op};
 
 use super::Task;
 use crate::body::launch::Encoded;
-use crate::convert::Stream;
+use crate::callbacks::{Role, Work};
 use crate::session::Session;
 
 /// Nodes that are worth a graph of the worker's.
@@ -100,22 +101,37 @@ impl Remote {
     /// # Errors
     /// Those of the nodes.
     pub(crate) fn launch(
-        &self,
-        session: &'static Session,
-        exec: &Exec<Task>,
-        stream: Stream,
+        self: &Arc<Self>,
+        session: &Session,
+        exec: &Arc<Exec<Task>>,
+        stream: u64,
     ) -> HipResult<()> {
-        let wire = session.stream(stream)?;
-        for Part { steps, there } in &self.parts {
-            match there {
-                Some(there) if there.holds(session, exec, steps, wire)? => {
-                    session.tell(&op::GraphLaunch { graph_exec: there.exec, stream: wire })?;
-                    session.mirrors().sent(wire);
-                }
-                _ => tasks(exec, steps).try_for_each(|task| task.enqueue(session, stream))?,
+        for (at, Part { steps, there }) in self.parts.iter().enumerate() {
+            if there.is_none() {
+                tasks(exec, steps).try_for_each(|task| task.enqueue(session, stream))?;
+                continue;
+            }
+            let later = || -> Work {
+                let (remote, exec) = (Arc::clone(self), Arc::clone(exec));
+                Box::new(move |session| remote.launch_part(session, &exec, at, stream))
+            };
+            if !session.callbacks().hold(session, stream, Role::Records(&[]), later)? {
+                self.launch_part(session, exec, at, stream)?;
             }
         }
         Ok(())
+    }
+
+    /// Launches a part that the worker has.
+    fn launch_part(&self, session: &Session, exec: &Exec<Task>, at: usize, stream: u64) -> HipResult<()> {
+        let Some(Part { steps, there: Some(there) }) = self.parts.get(at) else { return Ok(()) };
+        if there.holds(session, exec, steps, stream)? {
+            session.tell(&op::GraphLaunch { graph_exec: there.exec, stream })?;
+            session.mirrors().sent(stream);
+            Ok(())
+        } else {
+            tasks(exec, steps).try_for_each(|task| task.enqueue_now(session, stream))
+        }
     }
 
     /// The worker needs it no more.
@@ -124,9 +140,10 @@ impl Remote {
     /// A lost connection.
     pub(crate) fn release(&self, session: &Session) -> HipResult<()> {
         let there = self.parts.iter().filter_map(|part| part.there.as_ref());
-        there
-            .map(|there| there.exec)
-            .try_for_each(|graph_exec| session.tell(&op::GraphExecDestroy { graph_exec }))
+        there.map(|there| there.exec).try_for_each(|graph_exec| {
+            let release = move |session: &Session| session.tell(&op::GraphExecDestroy { graph_exec });
+            session.callbacks().after_all(session, release)
+        })
     }
 }
 

@@ -92,6 +92,7 @@ pub(crate) mod hip {
         pub(crate) fn hipEventRecord(event: Ptr, stream: Ptr) -> i32;
         pub(crate) fn hipEventSynchronize(event: Ptr) -> i32;
         pub(crate) fn hipStreamCreate(stream: *mut Ptr) -> i32;
+        pub(crate) fn hipStreamQuery(stream: Ptr) -> i32;
         pub(crate) fn hipStreamSynchronize(stream: Ptr) -> i32;
         pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;
         pub(crate) fn hipLaunchHostFunc(stream: Ptr, function: Option<extern "C" fn(Ptr)>, data: Ptr) -> i32;

@@ -143,7 +143,7 @@ pub(crate) fn exec_update(
 }
 
 /// `hipGraphLaunch`.
-pub(crate) fn launch(session: &'static Session, exec: Ptr, stream: Stream) -> HipResult<()> {
+pub(crate) fn launch(session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
     session.graphs().launch(session, exec, stream)
 }
 
