@@ -7,6 +7,7 @@ mod report;
 
 use crate::embedded;
 use crate::library::{self, Folder};
+use crate::output::say;
 use crate::sim::Sim;
 use clap::Args;
 use report::{CaseReport, ProgramReport};
@@ -38,9 +39,9 @@ pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
     let folder =
         Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
     let stats_file = folder.path().join("stats.json");
-    println!("hipr demo: a HIP program in one process, an emulated GPU in another, TCP between them");
+    say!("hipr demo: a HIP program in one process, an emulated GPU in another, TCP between them");
     let worker = embedded::start(options.sim)?;
-    println!("worker   listens at {}, emulating the GPU", worker.local_addr());
+    say!("worker   listens at {}, emulating the GPU", worker.local_addr());
     let program = env::current_exe().map_err(|why| format!("cannot tell where this program is: {why}"))?;
     let output = Command::new(program)
         .arg("demo-program")
@@ -59,7 +60,7 @@ pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
     let stats = fs::read(&stats_file).map_err(|why| format!("the library wrote no statistics: {why}"))?;
     let stats: ClientStats = serde_json::from_slice(&stats)
         .map_err(|why| format!("cannot read the library's statistics: {why}"))?;
-    println!(
+    say!(
         "\nThe program made {} HIP calls. On the wire: {} frames and {} bytes to the worker, {} frames and {} bytes back;\nit waited for the worker {} times (round trips).",
         stats.calls,
         stats.frames_sent,
@@ -70,23 +71,23 @@ pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
     );
     let wrong = report.cases.iter().filter(|case| !case.passed()).count();
     if wrong > 0 || report.cases.is_empty() {
-        println!("{wrong} of {} kernels computed a wrong result.", report.cases.len());
+        say!("{wrong} of {} kernels computed a wrong result.", report.cases.len());
         return Ok(ExitCode::FAILURE);
     }
-    println!("All {} kernels computed what the CPU computes.", report.cases.len());
+    say!("All {} kernels computed what the CPU computes.", report.cases.len());
     Ok(ExitCode::SUCCESS)
 }
 
 fn print_report(report: &ProgramReport) {
-    println!("program  uses {}", report.library);
-    println!("device   {}\n", report.device);
-    println!("{:<12} {:<24} {:>10} {:>10} {:>9}  result", "kernel", "size", "max error", "allowed", "ms");
+    say!("program  uses {}", report.library);
+    say!("device   {}\n", report.device);
+    say!("{:<12} {:<24} {:>10} {:>10} {:>9}  result", "kernel", "size", "max error", "allowed", "ms");
     for case in &report.cases {
         let CaseReport { kernel, size, max_error, tolerance, elapsed_ms } = case;
         let result = if case.passed() { "ok" } else { "WRONG" };
-        println!("{kernel:<12} {size:<24} {max_error:>10.1e} {tolerance:>10.0e} {elapsed_ms:>9.1}  {result}");
+        say!("{kernel:<12} {size:<24} {max_error:>10.1e} {tolerance:>10.0e} {elapsed_ms:>9.1}  {result}");
     }
-    println!(
+    say!(
         "\n(max error: largest difference from the CPU; 0 where results must be equal; mandelbrot: share of pixels)"
     );
 }
@@ -95,6 +96,6 @@ fn print_report(report: &ProgramReport) {
 pub(crate) fn run_program() -> Result<ExitCode, String> {
     let report = program::run().map_err(|why| why.to_string())?;
     let text = serde_json::to_string(&report).map_err(|why| why.to_string())?;
-    println!("{text}");
+    say!("{text}");
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,6 @@
 //! `hipr info`: what a worker has, and how far away it is.
 
+use crate::output::say;
 use amdhip64::client::{CallError, Connection, WorkerAddress};
 use clap::Args;
 use hipr_proto::{HipError, op};
@@ -56,7 +57,7 @@ pub(crate) fn run(options: Info) -> Result<ExitCode, String> {
     let connection = Connection::connect(&address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
     let report = collect(&connection).map_err(|why| format!("worker {address}: {why}"))?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&report).map_err(|why| why.to_string())?);
+        say!("{}", serde_json::to_string_pretty(&report).map_err(|why| why.to_string())?);
     } else {
         print(&report);
     }
@@ -118,30 +119,30 @@ fn version(number: i32) -> String {
 
 fn print(report: &Report) {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    println!("worker      {}", report.worker);
-    println!("protocol    {}", report.protocol);
-    println!("round trip  {:.0} us (median of {PINGS})", report.round_trip_us);
-    println!("runtime     {}, driver {}", version(report.runtime_version), version(report.driver_version));
+    say!("worker      {}", report.worker);
+    say!("protocol    {}", report.protocol);
+    say!("round trip  {:.0} us (median of {PINGS})", report.round_trip_us);
+    say!("runtime     {}, driver {}", version(report.runtime_version), version(report.driver_version));
     if report.devices.is_empty() {
-        println!("devices     none");
+        say!("devices     none");
     }
     for (number, device) in report.devices.iter().enumerate() {
-        println!("\ndevice {number}    {}", device.name);
-        println!("  architecture   {}, wavefront of {}", device.gcn_arch_name, device.wavefront_size);
-        println!("  compute units  {} at {} MHz", device.compute_units, device.clock_khz / 1000);
-        println!(
+        say!("\ndevice {number}    {}", device.name);
+        say!("  architecture   {}, wavefront of {}", device.gcn_arch_name, device.wavefront_size);
+        say!("  compute units  {} at {} MHz", device.compute_units, device.clock_khz / 1000);
+        say!(
             "  memory         {:.1} GiB free of {:.1}, {} bits at {} MHz",
             gib(device.free_memory_bytes),
             gib(device.total_memory_bytes),
             device.memory_bus_bits,
             device.memory_clock_khz / 1000
         );
-        println!("  L2 cache       {} KiB", device.l2_cache_bytes / 1024);
-        println!(
+        say!("  L2 cache       {} KiB", device.l2_cache_bytes / 1024);
+        say!(
             "  workgroup      {} threads, {} KiB of LDS",
             device.max_threads_per_block,
             device.shared_memory_per_block_bytes / 1024
         );
-        println!("  PCI            {}", device.pci);
+        say!("  PCI            {}", device.pci);
     }
 }

@@ -1,5 +1,6 @@
 //! `hipr isa-coverage`: what of a program's kernels the emulated GPU does not have.
 
+use crate::output::say;
 use clap::Args;
 use hipr_code_object::{Bundle, Format, Limits, Target, decompress};
 use hipr_sim::Arch;
@@ -64,7 +65,7 @@ pub(crate) fn run(options: IsaCoverage) -> Result<ExitCode, String> {
     }
     let complete = objects.iter().all(Object::is_complete);
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&objects).map_err(|why| why.to_string())?);
+        say!("{}", serde_json::to_string_pretty(&objects).map_err(|why| why.to_string())?);
     } else {
         print(&objects);
     }
@@ -153,7 +154,7 @@ fn print(objects: &[Object]) {
     for object in objects {
         let Object { file, target, .. } = object;
         if let Some(why) = &object.error {
-            println!("{file}: {why}");
+            say!("{file}: {why}");
             continue;
         }
         others += usize::from(!object.emulated);
@@ -161,19 +162,16 @@ fn print(objects: &[Object]) {
             kernels += 1;
             complete += usize::from(kernel.missing.is_empty());
             for (what, count) in &kernel.missing {
-                println!("{file}: {target}: {}: {what}, {count} times", kernel.name);
+                say!("{file}: {target}: {}: {what}, {count} times", kernel.name);
             }
         }
     }
     let unreadable = objects.iter().filter(|object| object.error.is_some()).count();
-    println!(
-        "{complete} of {kernels} kernels complete, in {} code objects",
-        objects.len() - unreadable - others
-    );
+    say!("{complete} of {kernels} kernels complete, in {} code objects", objects.len() - unreadable - others);
     if others > 0 {
-        println!("{others} code objects for GPUs that are not emulated");
+        say!("{others} code objects for GPUs that are not emulated");
     }
     if unreadable > 0 {
-        println!("{unreadable} files that are no code objects");
+        say!("{unreadable} files that are no code objects");
     }
 }

@@ -8,6 +8,7 @@ mod embedded;
 mod info;
 mod isa_coverage;
 mod library;
+mod output;
 mod run;
 mod sim;
 mod worker;
@@ -58,7 +59,7 @@ fn main() -> ExitCode {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .init();
-    let result = match command {
+    let result = output::until_unread(|| match command {
         Command::Run(options) => run::run(options),
         Command::Worker(options) => worker::run(options),
         Command::Info(options) => info::run(options),
@@ -66,7 +67,7 @@ fn main() -> ExitCode {
         Command::IsaCoverage(options) => isa_coverage::run(options),
         Command::Demo(options) => demo::run(options),
         Command::DemoProgram => demo::run_program(),
-    };
+    });
     result.unwrap_or_else(|why| {
         eprintln!("hipr: {why}");
         ExitCode::FAILURE

@@ -5,6 +5,7 @@ mod limits;
 mod session;
 mod supervisor;
 
+use crate::output::say;
 use crate::sim::Sim;
 use clap::{Args, ValueEnum};
 use hipr_worker::device::{self, Device, DeviceChoice, DeviceKind, null::Null};
@@ -105,7 +106,7 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
     }
     let choice = options.device_choice();
     if options.probe {
-        println!("{}", device::open(&choice).map_err(|why| why.to_string())?.name());
+        say!("{}", device::open(&choice).map_err(|why| why.to_string())?.name());
         return Ok(ExitCode::SUCCESS);
     }
     // With processes of their own, the runtime is loaded by those that use it and not here.
@@ -132,7 +133,7 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
 
 /// On standard output, for whoever started us with port 0 and has to know the port.
 fn announce(local_addr: &Address) {
-    println!("listening on {local_addr}");
+    say!("listening on {local_addr}");
 }
 
 /// The device that can be had, as a process finds that ends at once; `None` where there is none, which that process said.

@@ -36,6 +36,26 @@ fn the_demo_computes_right_results() {
 }
 
 #[test]
+fn a_reader_who_has_seen_enough_is_no_error() {
+    let worker = WorkerProcess::start(Path::new(HIPR), "sim");
+    let address = worker.address().to_string();
+    let kernels = concat!(env!("CARGO_MANIFEST_DIR"), "/demo/kernels.co");
+    let commands: [&[&str]; 4] = [
+        &["info", "--worker", &address],
+        &["info", "--worker", &address, "--json"],
+        &["isa-coverage", kernels],
+        &["demo"],
+    ];
+    for args in commands {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = Command::new(HIPR).args(args).stdout(writer).output().expect("hipr runs");
+        assert!(output.status.success(), "{args:?}: {}", output.status);
+        assert_eq!(stderr(&output), "", "{args:?}");
+    }
+}
+
+#[test]
 fn the_exit_code_is_the_programs_own() {
     for code in [0, 1, 7, 255] {
         let output = hipr(&["run", "--", "sh", "-c", &format!("exit {code}")]);

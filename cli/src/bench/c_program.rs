@@ -2,6 +2,7 @@
 //! the C API. It reads lines of a task and seconds, and answers each with what it achieved in a second.
 
 use super::program::{BLOCK, KERNEL, KERNEL_NAME, LAUNCHES, SUMMANDS, Task, rate};
+use crate::output::say;
 use clap::{Args, ValueEnum};
 use hip_sys::{Error, Hip, hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
 use std::ffi::c_void;
@@ -23,7 +24,7 @@ pub(crate) fn run(options: &CProgram) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|why| why.to_string())?;
         let (task, time) = parse(&line).ok_or_else(|| format!("'{line}' is no task"))?;
-        println!("{}", turn(&hip, task, time, options.size).map_err(|why| why.to_string())?);
+        say!("{}", turn(&hip, task, time, options.size).map_err(|why| why.to_string())?);
     }
     Ok(())
 }

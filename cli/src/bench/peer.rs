@@ -1,6 +1,7 @@
 //! The process that workers are compared with: plain sockets, blocking, a thread for each connection.
 
 use super::{contract, raw};
+use crate::output::say;
 use clap::{Args, ValueEnum};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -60,12 +61,12 @@ pub(crate) fn run(options: &Peer) -> Result<(), String> {
     match unix_path(&options.listen) {
         Some(path) => {
             let listener = UnixListener::bind(path).map_err(failed)?;
-            println!("listening on {}", options.listen);
+            say!("listening on {}", options.listen);
             listener.incoming().for_each(|stream| spawn(service, stream));
         }
         None => {
             let listener = TcpListener::bind(&options.listen).map_err(failed)?;
-            println!("listening on {}", listener.local_addr().map_err(failed)?);
+            say!("listening on {}", listener.local_addr().map_err(failed)?);
             let streams = listener.incoming();
             streams.for_each(|stream| spawn(service, stream.and_then(|s| s.set_nodelay(true).map(|()| s))));
         }

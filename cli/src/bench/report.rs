@@ -1,6 +1,7 @@
 //! What a benchmark found: medians of rounds beside what they are compared with, as a table or as JSON.
 
 use super::rounds::Rounds;
+use crate::output::say;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::{fmt, fs};
@@ -117,9 +118,9 @@ impl Report {
     /// It cannot be written as JSON.
     pub(crate) fn print(&self, json: bool) -> Result<(), String> {
         if json {
-            println!("{}", serde_json::to_string_pretty(self).map_err(|why| why.to_string())?);
+            say!("{}", serde_json::to_string_pretty(self).map_err(|why| why.to_string())?);
         } else {
-            println!("{self}");
+            say!("{self}");
         }
         Ok(())
     }

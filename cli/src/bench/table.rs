@@ -1,6 +1,7 @@
 //! `hipr bench table`: reports of earlier runs as one table.
 
 use super::report::Report;
+use crate::output::say;
 use clap::Args;
 use std::fs;
 use std::path::PathBuf;
@@ -25,8 +26,9 @@ pub(crate) fn run(options: &Table) -> Result<(), String> {
         let report: Report = serde_json::from_str(&text).map_err(|why| failed(&why))?;
         rows += &report.markdown_rows(options.all);
     }
-    print!(
-        "| bench | figure | median (min … max) | as a multiple of what was measured beside it |\n|---|---|---|---|\n{rows}"
+    say!(
+        "| bench | figure | median (min … max) | as a multiple of what was measured beside it |\n|---|---|---|---|\n{}",
+        rows.trim_end()
     );
     Ok(())
 }
