@@ -76,6 +76,8 @@ struct State {
     reading: bool,
     /// Whether nothing will come any more.
     closed: bool,
+    /// Threads that wait for a change. Waking nobody costs a system call, too.
+    sleepers: usize,
 }
 
 /// The receiving end of a connection.
@@ -133,8 +135,16 @@ impl Replies {
     /// Nothing will come any more: wakes all who wait. Memory that replies would have gone to is not written after
     /// the waits are over.
     pub(super) fn close(&self) {
-        self.state().closed = true;
-        self.changed.notify_all();
+        let mut state = self.state();
+        state.closed = true;
+        self.wake(&state);
+    }
+
+    /// Wakes those who wait for what has changed in `state`.
+    fn wake(&self, state: &State) {
+        if state.sleepers > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Waits for the reply to call `id`; reads the socket where no other thread does.
@@ -149,7 +159,9 @@ impl Replies {
             }
             if state.reading {
                 // Also when all is over: whoever reads may still be writing to our memory.
+                state.sleepers += 1;
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state.sleepers -= 1;
                 continue;
             }
             if state.closed {
@@ -164,7 +176,7 @@ impl Replies {
             if outcome.is_err() {
                 state.closed = true;
             }
-            self.changed.notify_all();
+            self.wake(&state);
             if let Err(reason) = outcome {
                 return Err(Some(reason));
             }
@@ -255,8 +267,9 @@ impl Replies {
     }
 
     fn arrive(&self, id: u32, whole: Whole) {
-        self.state().arrived.insert(id, whole);
-        self.changed.notify_all();
+        let mut state = self.state();
+        state.arrived.insert(id, whole);
+        self.wake(&state);
     }
 }
 
