@@ -2,13 +2,16 @@
 //!
 //! This is the crate's one place with unsafe code. A function that was compiled for a processor with AVX2 must not run on one
 //! without: a [`Level`] exists only where the processor has it, and an `Exec` only for a level.
-#![allow(unsafe_code, reason = "to call what was compiled for a processor's extensions")]
+#![allow(
+    unsafe_code,
+    reason = "to call what was compiled for a processor's extensions, and what is one of its instructions"
+)]
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::step::{Insn, Machine, Outcome};
-use crate::wave::Wave;
+use crate::step::{Flow, Insn, Machine, Outcome};
+use crate::wave::{LANES, Wave};
 
 /// A set of instructions that this processor has: the psABI's baseline, x86-64-v3 (AVX2, FMA, F16C) or x86-64-v4 (AVX-512).
 /// Results are the same on all levels, to the bit, but for a NaN's payload where several inputs are NaN: whose it is depends on how
@@ -147,7 +150,23 @@ pub(crate) trait Instruction {
     fn execute(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome;
 }
 
-type Compiled = unsafe fn(&mut Wave, &mut Machine<'_>, &Insn) -> Outcome;
+/// Whether the next instruction is the one after it; if not, the wave has the outcome. One bit, as that fits in a register.
+type Compiled = unsafe fn(&mut Wave, &mut Machine<'_>, &Insn) -> bool;
+
+#[inline(always)]
+fn executed<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> bool {
+    match I::execute(wave, machine, insn) {
+        Ok(Flow::Next) => true,
+        other => {
+            wave.set_outcome(other);
+            false
+        }
+    }
+}
+
+fn base<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> bool {
+    executed::<I>(wave, machine, insn)
+}
 
 /// An instruction, compiled for each level.
 #[derive(Clone, Copy, Debug)]
@@ -159,15 +178,15 @@ pub(crate) struct Levels {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
-fn v3<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome {
-    I::execute(wave, machine, insn)
+fn v3<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> bool {
+    executed::<I>(wave, machine, insn)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
-fn v4<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome {
-    I::execute(wave, machine, insn)
+fn v4<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> bool {
+    executed::<I>(wave, machine, insn)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -188,7 +207,7 @@ impl Levels {
     pub(crate) const fn each<I: Instruction>() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            Self { base: I::execute, v3: v3::<I>, v4: v4::<I> }
+            Self { base: base::<I>, v3: v3::<I>, v4: v4::<I> }
         }
         #[cfg(not(target_arch = "x86_64"))]
         Self::one::<I>()
@@ -196,7 +215,7 @@ impl Levels {
 
     /// `I` once for all levels: for what has nothing to gain.
     pub(crate) const fn one<I: Instruction>() -> Self {
-        Self { base: I::execute, v3: I::execute, v4: I::execute }
+        Self { base: base::<I>, v3: base::<I>, v4: base::<I> }
     }
 
     /// The one for `level`.
@@ -214,17 +233,48 @@ impl Levels {
 pub(crate) struct Exec(Compiled);
 
 impl Exec {
+    /// Executes it; `false` if the wave has an outcome other than that it goes on.
     #[inline(always)]
-    pub(crate) fn call(self, wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Outcome {
+    pub(crate) fn call(self, wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> bool {
         // SAFETY: the function was compiled for a level's extensions (`Levels::each`, `Levels::one`), it was chosen by a `Level`
         // of that kind (`Levels::at`), and there are only levels that this processor has (`Level::available`).
         unsafe { (self.0)(wave, machine, insn) }
     }
 }
 
+/// One bit of each byte, which is 0 or 1.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn pack(flags: &[u8; LANES]) -> u64 {
+    use std::arch::x86_64::{_mm_movemask_epi8, _mm_slli_epi16};
+    let mut mask = 0;
+    for (index, flags) in flags.as_chunks::<16>().0.iter().enumerate() {
+        // SAFETY: SSE2 belongs to the baseline of x86-64.
+        let bits = unsafe { _mm_movemask_epi8(_mm_slli_epi16::<7>(bytemuck::cast(*flags))) };
+        mask |= u64::from(bits as u16) << (index * 16);
+    }
+    mask
+}
+
+/// One bit of each byte, which is 0 or 1.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn pack(flags: &[u8; LANES]) -> u64 {
+    (0..).zip(flags).fold(0, |mask, (lane, flag)| mask | u64::from(*flag) << lane)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Level;
+    use super::{LANES, Level, pack};
+
+    #[test]
+    fn each_byte_gives_its_bit() {
+        for lane in 0..LANES {
+            let mut flags = [0; LANES];
+            flags[lane] = 1;
+            assert_eq!(pack(&flags), 1 << lane);
+            assert_eq!(pack(&flags.map(|flag| 1 - flag)), !(1 << lane));
+        }
+    }
 
     #[test]
     fn levels_are_found_by_their_names() {

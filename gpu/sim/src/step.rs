@@ -61,14 +61,20 @@ pub(crate) struct Insn {
     /// The literal that follows the encoding.
     pub(crate) literal: u32,
     /// Length in words, literal included.
-    pub(crate) len_words: u32,
+    pub(crate) len_words: u8,
     /// Words from here to the next instruction that does something.
-    pub(crate) step_words: u32,
+    pub(crate) step_words: u8,
     /// Operands, of vector instructions.
     pub(crate) valu: Valu,
 }
 
 impl Insn {
+    /// Address of the next instruction that does something, if this one is at `pc`.
+    #[inline(always)]
+    fn next(&self, pc: u64) -> u64 {
+        pc.wrapping_add(u64::from(self.step_words) * 4)
+    }
+
     /// Whether it is one for lanes: computes, or accesses memory or LDS.
     fn is_vector(&self) -> bool {
         let word = self.code as u32;
@@ -78,7 +84,7 @@ impl Insn {
 
 const PAGE_WORDS: usize = 256;
 /// How far ahead decoding looks for an instruction that does something, in words.
-const STEP_WORDS_MAX: u32 = 32;
+const STEP_WORDS_MAX: u8 = 32;
 type Page = [OnceLock<Insn>; PAGE_WORDS];
 
 /// The code of one executable segment, decoded where execution gets to: compilers put padding and tables between functions.
@@ -115,36 +121,33 @@ impl Program {
         self.words.len() as u64 * 4
     }
 
-    #[inline(always)]
-    fn at(&self, pc: u64) -> Result<&Insn, Cause> {
+    /// Where in a page the instruction at `pc` is, decoded if it was not yet.
+    #[inline(never)]
+    fn at(&self, pc: u64) -> Result<(&Page, usize), Cause> {
         let offset = pc.wrapping_sub(self.base);
         // An offset that is no multiple of 4 becomes one beyond all code.
         let index = offset.rotate_right(2) as usize;
-        let Some(page) = self.pages.get(index / PAGE_WORDS) else { return Err(Cause::BadPc) };
-        if let Some(page) = page.get()
-            && let Some(insn) = page[index % PAGE_WORDS].get()
-        {
-            return Ok(insn);
+        let page = self.pages.get(index / PAGE_WORDS).ok_or(Cause::BadPc)?;
+        let page = page.get_or_init(|| Box::new([const { OnceLock::new() }; PAGE_WORDS]));
+        if page[index % PAGE_WORDS].get().is_none() {
+            self.decode(page, index)?;
         }
-        self.decode(offset)
+        Ok((page, index % PAGE_WORDS))
     }
 
     #[cold]
-    fn decode(&self, offset: u64) -> Result<&Insn, Cause> {
-        let index = (offset / 4) as usize;
-        let words = self.words.get(index..).filter(|words| !words.is_empty() && offset.is_multiple_of(4));
-        let words = words.ok_or(Cause::BadPc)?;
+    fn decode(&self, page: &Page, index: usize) -> Result<(), Cause> {
+        let words = self.words.get(index..).filter(|words| !words.is_empty()).ok_or(Cause::BadPc)?;
         let mut insn = isa::decode(words, self.arch, self.level)?;
-        let mut ahead = words.get(insn.len_words as usize..).unwrap_or_default();
+        let mut ahead = words.get(usize::from(insn.len_words)..).unwrap_or_default();
         while let Some(idle) = isa::decode(ahead, self.arch, self.level).ok().filter(|next| next.row.idle)
             && insn.step_words < STEP_WORDS_MAX
         {
             insn.step_words += idle.len_words;
-            ahead = ahead.get(idle.len_words as usize..).unwrap_or_default();
+            ahead = ahead.get(usize::from(idle.len_words)..).unwrap_or_default();
         }
-        let page =
-            self.pages[index / PAGE_WORDS].get_or_init(|| Box::new([const { OnceLock::new() }; PAGE_WORDS]));
-        Ok(page[index % PAGE_WORDS].get_or_init(|| insn))
+        page[index % PAGE_WORDS].get_or_init(|| insn);
+        Ok(())
     }
 }
 
@@ -161,36 +164,55 @@ impl std::fmt::Debug for Program {
 /// and hints, which mean nothing to an emulator, are not executed and do not count.
 pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Result<Stop, Fault> {
     let program = machine.program;
-    let skipping = wave.mode.vector_skip();
     let mut left = *budget;
-    let mut pc = wave.pc;
     let stop = loop {
         if left == 0 {
             break Stop::Budget;
         }
-        left -= 1;
-        let insn = match program.at(pc) {
-            Ok(insn) => insn,
-            Err(cause) => return Err(Fault { cause, pc, mnemonic: None, kernel: None }),
-        };
-        let next = pc.wrapping_add(u64::from(insn.step_words) * 4);
-        if skipping && wave.mode.vector_skip() && insn.is_vector() {
-            pc = next;
-            wave.pc = pc;
-            continue;
-        }
-        match insn.exec.call(wave, machine, insn) {
-            Ok(Flow::Next) => pc = next,
-            Ok(Flow::Jump(target)) => pc = target,
-            Ok(Flow::Stop(stop)) => {
-                wave.pc = next;
+        let pc = wave.pc;
+        let fault = |cause, pc, mnemonic| Fault { cause, pc, mnemonic, kernel: None };
+        let (page, index) = program.at(pc).map_err(|cause| fault(cause, pc, None))?;
+        match run_page(wave, machine, &mut left, page, index) {
+            None => {}
+            Some((_, Ok(Flow::Next))) => {}
+            Some((_, Ok(Flow::Jump(target)))) => wave.pc = target,
+            Some((insn, Ok(Flow::Stop(stop)))) => {
+                wave.pc = insn.next(wave.pc);
                 break stop;
             }
-            Err(cause) => return Err(Fault { cause, pc, mnemonic: Some(insn.row.name), kernel: None }),
+            Some((insn, Err(cause))) => return Err(fault(cause, wave.pc, Some(insn.row.name))),
         }
-        // Instructions look at it; here it is not read again, as that would have to wait until it is written.
-        wave.pc = pc;
     };
     *budget = left;
     Ok(stop)
+}
+
+/// Executes the instructions of a page from `index` on, until the next one is not there or not decoded, `left` is used up, or one
+/// has another outcome than to go on: then it is returned with that, and the program counter is still at it.
+#[inline(always)]
+fn run_page<'a>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    left: &mut u64,
+    page: &'a Page,
+    mut index: usize,
+) -> Option<(&'a Insn, Outcome)> {
+    let mut pc = wave.pc;
+    let mut budget = *left;
+    let mut end = None;
+    while budget > 0
+        && let Some(insn) = page.get(index).and_then(OnceLock::get)
+    {
+        budget -= 1;
+        if !(wave.mode.vector_skip() && insn.is_vector()) && !insn.exec.call(wave, machine, insn) {
+            end = Some(insn);
+            break;
+        }
+        index += usize::from(insn.step_words);
+        pc = insn.next(pc);
+        // Instructions look at it; here it is not read again, as that would have to wait until it is written.
+        wave.pc = pc;
+    }
+    *left = budget;
+    end.map(|insn| (insn, wave.take_outcome()))
 }

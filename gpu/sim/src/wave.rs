@@ -1,5 +1,7 @@
 //! The state of one wave: registers, nothing else.
 
+use crate::step::{Flow, Outcome};
+
 /// Lanes of a wave.
 pub const LANES: usize = 64;
 /// One vector register: 32 bits for each lane.
@@ -23,6 +25,21 @@ pub const EXEC: usize = 126;
 
 /// Operand slots that may need a temporary row pair: three sources, and the destination as a source.
 const TEMPORARY_ROWS: usize = 8;
+/// Where results lie that are not just written to a register: two rows.
+pub(crate) const RESULT: usize = TEMPORARY_ROWS;
+/// Where vector register 0 lies.
+pub(crate) const FIRST: usize = RESULT + 2;
+
+/// All ones for each bit that is set in a number of four.
+static MASKS: [[u32; 4]; 16] = {
+    let mut masks = [[0; 4]; 16];
+    let mut index = 0;
+    while index < 64 {
+        masks[index / 4][index % 4] = 0u32.wrapping_sub((index / 4 >> (index % 4) & 1) as u32);
+        index += 1;
+    }
+    masks
+};
 
 /// The MODE register, as `s_getreg`/`s_setreg` see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +49,8 @@ impl Mode {
     /// Round to nearest even, denormals kept everywhere, DX10 clamp, IEEE: what compilers ask for.
     pub const DEFAULT: Self = Self(0x3f0);
     const GPR_INDEX: u32 = 1 << 27;
+    /// What decides how operands are read and results written: rounding, denormals, the shifting of register numbers.
+    const OPERANDS: u32 = Self::GPR_INDEX | 0xff;
     /// The bit of [`Self::vector_skip`], which `s_setreg` leaves alone.
     pub(crate) const VECTOR_SKIP: u32 = 1 << 28;
 
@@ -62,6 +81,12 @@ impl Mode {
     #[inline(always)]
     pub fn denormals_f16_f64(self) -> u32 {
         self.0 >> 6 & 3
+    }
+
+    /// Whether operands are read and results written as they are, to nearest even, denormals kept.
+    #[inline(always)]
+    pub(crate) fn is_plain(self) -> bool {
+        self.0 & Self::OPERANDS == Self::DEFAULT.0 & Self::OPERANDS
     }
 
     /// Whether clamping turns NaN into 0.
@@ -104,12 +129,8 @@ impl Mode {
 pub struct Wave {
     /// Scalar registers by operand number: s0 to s101, then [`FLAT_SCRATCH`], XNACK_MASK, [`VCC`], [`TTMP`]s, [`M0`], [`EXEC`].
     pub sgpr: [u32; 128],
-    /// Vector registers: `vgpr_count` of the wave's own, one row that takes accesses beyond them, then temporaries.
-    /// Each on its own, so that a row of results takes the place of an old one without being copied.
-    #[expect(clippy::vec_box, reason = "a row is exchanged for another by its pointer")]
-    rows: Vec<Box<Aligned<Row>>>,
-    /// Rows for results.
-    spares: [Option<Box<Aligned<Row>>>; 2],
+    /// Temporaries, then the wave's `vgpr_count` vector registers from [`FIRST`] on, then two rows that take accesses beyond them.
+    rows: Box<[Aligned<Row>]>,
     vgpr_count: usize,
     /// Where AccVGPRs start in the file: a0 is this row.
     pub accum_offset: usize,
@@ -124,6 +145,8 @@ pub struct Wave {
     /// The EXEC that `lane_mask` was made from.
     lane_mask_of: u64,
     lane_mask: Aligned<Row>,
+    /// Of the last instruction that did not just go on to the next one.
+    outcome: Outcome,
 }
 
 impl Wave {
@@ -132,8 +155,7 @@ impl Wave {
     pub fn new(vgpr_count: usize, accum_offset: usize) -> Self {
         let mut wave = Self {
             sgpr: [0; 128],
-            rows: (0..vgpr_count + 1 + TEMPORARY_ROWS).map(|_| Box::new(Aligned([0; LANES]))).collect(),
-            spares: [None, None],
+            rows: vec![Aligned([0; LANES]); FIRST + vgpr_count + 2].into_boxed_slice(),
             vgpr_count,
             accum_offset,
             scc: false,
@@ -142,6 +164,7 @@ impl Wave {
             hardware_id: 0,
             lane_mask_of: u64::MAX,
             lane_mask: Aligned([u32::MAX; LANES]),
+            outcome: Ok(Flow::Next),
         };
         wave.set_exec(u64::MAX);
         wave
@@ -198,20 +221,46 @@ impl Wave {
     /// The row of vector register `number` of the unified file. Numbers beyond the wave's registers share one spare row.
     #[inline(always)]
     pub fn row(&self, number: usize) -> &Row {
-        &self.rows[number.min(self.vgpr_count)].0
+        &self.rows[self.place_of(number)].0
     }
 
     /// The row of vector register `number`, to change; not masked by EXEC.
     #[inline(always)]
     pub fn row_mut(&mut self, number: usize) -> &mut Row {
-        &mut self.rows[number.min(self.vgpr_count)].0
+        let place = self.place_of(number);
+        &mut self.rows[place].0
     }
 
-    /// The rows of `N` vector registers from `number` on, to change; `None` if they are not all the wave's.
+    /// Where results for `count` vector registers from `number` on are to be put: there, if all lanes run and they are all the wave's,
+    /// else to the temporaries, from which [`settle`](Self::settle) takes them.
     #[inline(always)]
-    pub(crate) fn rows_mut<const N: usize>(&mut self, number: usize) -> Option<[&mut Row; N]> {
-        let rows = self.rows[..self.vgpr_count].get_mut(number..)?.first_chunk_mut::<N>()?;
-        Some(rows.each_mut().map(|row| &mut row.0))
+    pub(crate) fn target(&self, number: usize, count: usize) -> usize {
+        let straight = self.exec() == u64::MAX && number + count <= self.vgpr_count;
+        if straight { FIRST + number } else { 0 }
+    }
+
+    /// The rows of `N` places from `place` on, to change.
+    #[inline(always)]
+    pub(crate) fn places_mut<const N: usize>(&mut self, place: usize) -> [&mut Row; N] {
+        let (rows, _) = self.rows[place..].as_chunks_mut::<N>();
+        rows[0].each_mut().map(|row| &mut row.0)
+    }
+
+    /// Makes the results that were put to `target` those of the vector registers from `number` on, in the active lanes.
+    #[inline(always)]
+    pub(crate) fn settle<const N: usize>(&mut self, target: usize, number: usize) {
+        if target == 0 {
+            self.take_temporaries(number, N);
+        }
+    }
+
+    #[inline(never)]
+    fn take_temporaries(&mut self, number: usize, count: usize) {
+        let lanes = self.exec();
+        for index in 0..count {
+            let row = self.rows[index];
+            self.write_row(number + index, lanes, &row.0);
+        }
     }
 
     /// A row by its place in the file, temporaries included.
@@ -226,52 +275,58 @@ impl Wave {
         &mut self.rows[place].0
     }
 
+    /// How many places there are.
+    #[inline(always)]
+    pub(crate) fn places(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Where register `number` is.
     #[inline(always)]
     pub(crate) fn place_of(&self, number: usize) -> usize {
-        number.min(self.vgpr_count)
+        FIRST + number.min(self.vgpr_count)
     }
 
     /// Where the temporary row pair of operand slot `slot` (0 to 3) is.
     #[inline(always)]
     pub(crate) fn temporary(&self, slot: usize) -> usize {
-        self.vgpr_count + 1 + (slot & 3) * 2
+        (slot & 3) * 2
     }
 
-    /// All ones for each lane that is set in `lanes`, 0 for the others.
+    /// Makes `lane_mask` all ones for each lane that is set in `lanes`, 0 for the others.
+    #[inline(never)]
+    fn make_mask(&mut self, lanes: u64) {
+        self.lane_mask_of = lanes;
+        for (four, out) in self.lane_mask.0.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+            *out = MASKS[(lanes >> (four * 4)) as usize % MASKS.len()];
+        }
+    }
+
+    /// Makes `values` the row at `place` in the active lanes. By value: so they stay in registers.
     #[inline(always)]
-    fn mask_row(&mut self, lanes: u64) -> &Row {
-        if self.lane_mask_of != lanes {
-            self.lane_mask_of = lanes;
-            for (lane, mask) in self.lane_mask.0.iter_mut().enumerate() {
-                *mask = 0u32.wrapping_sub((lanes >> lane) as u32 & 1);
+    pub(crate) fn put_row(&mut self, place: usize, mut values: Row) {
+        let lanes = self.exec();
+        if lanes != u64::MAX {
+            if self.lane_mask_of != lanes {
+                self.make_mask(lanes);
+            }
+            let (old, mask) = (&self.rows[place].0, &self.lane_mask.0);
+            for lane in 0..LANES {
+                values[lane] = old[lane] & !mask[lane] | values[lane] & mask[lane];
             }
         }
-        &self.lane_mask.0
+        self.rows[place].0 = values;
     }
 
-    /// Takes a row for results, which holds anything; [`put_row`](Self::put_row) or [`give_back`](Self::give_back) returns it.
+    /// Keeps what an instruction did that is not followed by the next one.
     #[inline(always)]
-    pub(crate) fn take_spare(&mut self, which: usize) -> Box<Aligned<Row>> {
-        self.spares[which % 2].take().unwrap_or_else(|| Box::new(Aligned([0; LANES])))
+    pub(crate) fn set_outcome(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
     }
 
-    /// Returns a row that was taken.
-    #[inline(always)]
-    pub(crate) fn give_back(&mut self, which: usize, row: Box<Aligned<Row>>) {
-        self.spares[which % 2] = Some(row);
-    }
-
-    /// Makes `values` vector register `number` in the lanes that are set in `lanes`.
-    #[inline(always)]
-    pub(crate) fn put_row(&mut self, which: usize, number: usize, lanes: u64, mut values: Box<Aligned<Row>>) {
-        if lanes == u64::MAX {
-            let place = self.place_of(number);
-            std::mem::swap(&mut self.rows[place], &mut values);
-        } else {
-            self.write_row(number, lanes, &values.0);
-        }
-        self.give_back(which, values);
+    /// What was kept.
+    pub(crate) fn take_outcome(&mut self) -> Outcome {
+        std::mem::replace(&mut self.outcome, Ok(Flow::Next))
     }
 
     /// Writes `values` to vector register `number` in the lanes that are set in `lanes`.
@@ -281,7 +336,9 @@ impl Wave {
         if lanes == u64::MAX {
             self.rows[place].0 = *values;
         } else {
-            self.mask_row(lanes);
+            if self.lane_mask_of != lanes {
+                self.make_mask(lanes);
+            }
             let mask = &self.lane_mask.0;
             for ((old, new), mask) in self.rows[place].0.iter_mut().zip(values).zip(mask) {
                 *old = *old & !mask | new & mask;

@@ -1,6 +1,7 @@
 //! Vector ALU encodings, and the one form that all of them are decoded to.
 
 use super::fields;
+use crate::wave::FIRST;
 
 fields! {
     /// One source.
@@ -120,15 +121,15 @@ const DPP: usize = 250;
 const VCC: u16 = crate::wave::VCC as u16;
 
 /// What follows the first word of a 32-bit vector encoding.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Extra {
     /// Nothing, or a literal.
     #[default]
     None,
-    /// Parts of registers.
-    Sdwa(Sdwa),
-    /// Other lanes' registers.
-    Dpp(Dpp),
+    /// [`Sdwa`]: parts of registers.
+    Sdwa,
+    /// [`Dpp`]: other lanes' registers.
+    Dpp,
 }
 
 /// Operands and modifiers of a vector instruction, whatever its encoding.
@@ -136,6 +137,10 @@ pub(crate) enum Extra {
 pub(crate) struct Valu {
     /// Source operand numbers.
     pub(crate) src: [u16; 3],
+    /// Where in the register file the sources that are VGPRs lie; beyond its end for others.
+    pub(crate) places: [u16; 3],
+    /// Where in the register file the destination lies.
+    pub(crate) result: u16,
     /// Destination VGPR.
     pub(crate) vdst: u16,
     /// Scalar destination: of comparisons, carries, lane reads.
@@ -160,13 +165,20 @@ pub(crate) struct Valu {
     pub(crate) modified: bool,
     /// Whether the result is more than written: modifiers, SDWA, DPP, halves.
     pub(crate) altered: bool,
+    /// One of the two.
+    pub(crate) bent: bool,
 }
 
 impl Valu {
     fn finish(mut self) -> Self {
-        let extra = !matches!(self.extra, Extra::None);
+        let extra = self.extra != Extra::None;
         self.modified = extra || self.neg | self.abs | self.op_sel != 0;
         self.altered = extra || self.clamp || self.omod != 0 || self.keeps_half;
+        self.bent = self.modified || self.altered;
+        for (place, source) in self.places.iter_mut().zip(self.src) {
+            *place = source.checked_sub(VGPR).map_or(u16::MAX, |number| number + FIRST as u16);
+        }
+        self.result = self.vdst + FIRST as u16;
         self
     }
 
@@ -188,14 +200,14 @@ impl Valu {
                     self.clamp = sdwa.clamp() != 0;
                     self.omod = sdwa.omod() as u8;
                 }
-                self.extra = Extra::Sdwa(sdwa);
+                self.extra = Extra::Sdwa;
             }
             DPP => {
                 let dpp = Dpp(code);
                 self.src[0] = dpp.src0() as u16 + VGPR;
                 self.neg = (dpp.src0_neg() | dpp.src1_neg() << 1) as u8;
                 self.abs = (dpp.src0_abs() | dpp.src1_abs() << 1) as u8;
-                self.extra = Extra::Dpp(dpp);
+                self.extra = Extra::Dpp;
             }
             _ => {}
         }

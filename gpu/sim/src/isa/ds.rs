@@ -9,10 +9,10 @@ use crate::sem::atomic::{
     swizzle_source, wrap,
 };
 use crate::shape::memory::ds::{
-    Local, count_lanes, exchange2, global_wave_sync, permute, permute_back, read_by_lane, read2, swizzle,
-    write2,
+    Local, count_lanes, exchange2, global_wave_sync, permute, permute_back, read, read_by_lane, read2,
+    swizzle, write2,
 };
-use crate::shape::memory::{atomic, atomic2, load, load_part, load_words, store, store_words};
+use crate::shape::memory::{atomic, atomic2, load, load_part, store, store_words};
 
 rows! {
     /// DS.
@@ -64,7 +64,7 @@ rows! {
         0x33 ds_max_rtn_f32 = atomic::<Local, f32>(max_f32);
         0x34 ds_wrap_rtn_b32 = atomic2::<Local, u32>(wrap);
         0x35 ds_add_rtn_f32 = atomic::<Local, f32>(f32::add);
-        0x36 ds_read_b32 = load_words::<Local, 1>();
+        0x36 ds_read_b32 = read::<1>();
         0x37 ds_read2_b32 = read2::<1, 4>();
         0x38 ds_read2st64_b32 = read2::<1, 256>();
         0x39 ds_read_i8 = load::<Local, u8>(sign8);
@@ -123,7 +123,7 @@ rows! {
         0x71 ds_cmpst_rtn_f64 = atomic2::<Local, f64>(|old, compare, new| compare_swap(old, new, compare));
         0x72 ds_min_rtn_f64 = atomic::<Local, f64>(min_f64);
         0x73 ds_max_rtn_f64 = atomic::<Local, f64>(max_f64);
-        0x76 ds_read_b64 = load_words::<Local, 2>();
+        0x76 ds_read_b64 = read::<2>();
         0x77 ds_read2_b64 = read2::<2, 8>();
         0x78 ds_read2st64_b64 = read2::<2, 512>();
         0x7c ds_add_rtn_f64 = atomic::<Local, f64>(f64::add);
@@ -138,7 +138,7 @@ rows! {
         0xbe ds_append = count_lanes(u32::wrapping_add);
         0xde ds_write_b96 = store_words::<Local, 3>();
         0xdf ds_write_b128 = store_words::<Local, 4>();
-        0xfe ds_read_b96 = load_words::<Local, 3>();
-        0xff ds_read_b128 = load_words::<Local, 4>();
+        0xfe ds_read_b96 = read::<3>();
+        0xff ds_read_b128 = read::<4>();
     }
 }

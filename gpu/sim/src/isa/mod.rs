@@ -435,7 +435,9 @@ pub(crate) fn decode(words: &[u32], arch: Arch, level: Level) -> Result<Insn, Ca
         _ => Valu::default(),
     };
     let literal = if literal { words[total as usize - 1] } else { 0 };
-    Ok(Insn { exec: row.exec.at(level), row, code, literal, len_words: total, step_words: total, valu })
+    // At most three.
+    let len_words = total as u8;
+    Ok(Insn { exec: row.exec.at(level), row, code, literal, len_words, step_words: len_words, valu })
 }
 
 /// Length in words of a 32-bit vector encoding without a literal: SDWA and DPP add one.

@@ -3,7 +3,7 @@
 use crate::isa::rows;
 use crate::sem::bits::{
     Permutation, align, bfe_i32, bfe_u32, bfi, bfm, i24, lerp_u8, mad_i64_i32, mad_u64_u32, med3 as med3_int,
-    msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, u24,
+    msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, shift_add_u64, u24,
 };
 use crate::sem::convert::{byte, pack, pack_f16_toward_zero, saturate_i16, saturate_u16, snorm16, unorm16};
 use crate::sem::cube::{cube_face, cube_major, cube_s, cube_t};
@@ -116,7 +116,7 @@ rows! {
             |a: i16, b: i16, c: i16| saturate_i16((i32::from(a) * i32::from(b)).saturating_add(i32::from(c))) as i16);
         0x206 v_fma_f16 = half3(exact_product_to_odd) directed round3(rounding::fma::<F16>);
         0x207 v_div_fixup_f16 = v3(div_fixup16);
-        0x208 v_lshl_add_u64 gfx942 = v3(|a: u64, b: u32, c: u64| (a << (b & 7)).wrapping_add(c));
+        0x208 v_lshl_add_u64 gfx942 = v3(shift_add_u64);
         0x280 v_add_f64 = v2(|a: f64, b: f64| a + b) directed round2(rounding::add::<f64>);
         0x281 v_mul_f64 = v2(|a: f64, b: f64| a * b) directed round2(rounding::mul::<f64>);
         0x282 v_min_f64 = v2(min::<f64>);

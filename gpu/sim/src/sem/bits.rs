@@ -229,3 +229,14 @@ pub(crate) fn dot_signed<const BITS: u32>(a: u32, b: u32) -> i64 {
         |value: u32, index: u32| i64::from((value << (32 - BITS * (index + 1))) as i32 >> (32 - BITS));
     (0..32 / BITS).map(|index| field(a, index) * field(b, index)).sum()
 }
+
+/// `(a << b) + c`, by halves of 32 bits, of which a vector holds twice as many. Of `b`, three bits count.
+#[inline(always)]
+pub(crate) fn shift_add_u64(a: u64, b: u32, c: u64) -> u64 {
+    let shift = b & 7;
+    let [low, high] = [a as u32, (a >> 32) as u32];
+    let high = high << shift | low >> 1 >> (31 - shift);
+    let (low, carry) = (low << shift).overflowing_add(c as u32);
+    let high = high.wrapping_add((c >> 32) as u32).wrapping_add(u32::from(carry));
+    u64::from(low) | u64::from(high) << 32
+}

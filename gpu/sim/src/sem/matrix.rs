@@ -7,6 +7,7 @@
 use crate::sem::float::{fma32, fma32_nearly, fma64};
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
+use crate::wave::LANES;
 
 /// What is added up.
 pub(crate) trait Sum: Copy + Default {
@@ -50,6 +51,9 @@ pub(crate) trait Elements {
     type Sum: Sum;
     /// Bits of an element in a register.
     const BITS: usize;
+    /// What all lanes may hold in a pair of registers: by number of the element, then by lane.
+    type Held: AsRef<[[Self::Factor; LANES]]> + AsMut<[[Self::Factor; LANES]]>;
+    const NONE: Self::Held;
     fn a(bits: u64) -> Self::Factor;
     fn b(bits: u64) -> Self::Factor {
         Self::a(bits)
@@ -78,6 +82,8 @@ macro_rules! elements {
             type Factor = $factor;
             type Sum = $sum;
             const BITS: usize = $bits;
+            type Held = [[$factor; LANES]; 64 / $bits];
+            const NONE: Self::Held = [[0 as $factor; LANES]; 64 / $bits];
             #[inline(always)]
             fn a($a: u64) -> $factor {
                 $from_a
@@ -144,6 +150,8 @@ impl Elements for F32 {
     type Factor = f32;
     type Sum = f32;
     const BITS: usize = 32;
+    type Held = [[f32; LANES]; 2];
+    const NONE: Self::Held = [[0.0; LANES]; 2];
     #[inline(always)]
     fn a(bits: u64) -> f32 {
         f32::from_bits(bits as u32)
@@ -176,6 +184,8 @@ impl Elements for F16s {
     type Factor = f32;
     type Sum = f32;
     const BITS: usize = 16;
+    type Held = [[f32; LANES]; 4];
+    const NONE: Self::Held = [[0.0; LANES]; 4];
     #[inline(always)]
     fn a(bits: u64) -> f32 {
         half(bits)

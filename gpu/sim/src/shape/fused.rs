@@ -4,7 +4,8 @@
 //! way.
 
 use crate::sem::float::{fma32, fma32_nearly};
-use crate::shape::source::{previous, source};
+use crate::shape::source::{old_result, operand};
+use crate::shape::store::is_plain;
 use crate::shape::vector::{Kind, Value};
 use crate::simd::Level;
 use crate::step::{Insn, Machine};
@@ -14,20 +15,33 @@ use crate::wave::{LANES, Row, Wave};
 #[inline(always)]
 pub(crate) fn fma_row(level: Level, a: &Row, b: &Row, c: &Row, out: &mut Row) {
     if level.has_fma() {
-        for (((out, &a), &b), &c) in out.iter_mut().zip(a).zip(b).zip(c) {
-            *out = f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c)).to_bits();
-        }
+        fused_row(a, b, c, out);
     } else {
         fma_row_without_unit(a, b, c, out);
     }
 }
 
+/// The same with an FMA unit.
+#[inline(always)]
+fn fused_row(a: &Row, b: &Row, c: &Row, out: &mut Row) {
+    for lane in 0..LANES {
+        out[lane] =
+            f32::from_bits(a[lane]).mul_add(f32::from_bits(b[lane]), f32::from_bits(c[lane])).to_bits();
+    }
+}
+
 /// Stores `a * b + c` of rows at these places.
 #[inline(always)]
-fn store_fma(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn, [a, b, c]: [usize; 3]) {
-    let mut row = f32::take_rows(wave);
-    fma_row(machine.program.level(), wave.place(a), wave.place(b), wave.place(c), &mut row.0);
-    f32::store(wave, insn, row);
+fn store_fma(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn, plain: bool, [a, b, c]: [usize; 3]) {
+    if machine.program.level().has_fma() {
+        let mut row = [0; LANES];
+        fused_row(wave.place(a), wave.place(b), wave.place(c), &mut row);
+        f32::store(wave, insn, plain, row);
+    } else {
+        let mut row = [0; LANES];
+        fma_row_without_unit(wave.place(a), wave.place(b), wave.place(c), &mut row);
+        f32::store(wave, insn, plain, row);
+    }
 }
 
 #[inline(never)]
@@ -56,19 +70,21 @@ fn fma_row_exactly(a: &Row, b: &Row, c: &Row, out: &mut Row) {
 /// Three sources.
 #[inline(always)]
 pub(crate) fn fma(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    let a = source(wave, insn, 0, Kind::F32);
-    let b = source(wave, insn, 1, Kind::F32);
-    let c = source(wave, insn, 2, Kind::F32);
-    store_fma(wave, machine, insn, [a, b, c]);
+    let plain = is_plain(wave, insn, 1);
+    let a = operand(wave, insn, 0, Kind::F32, plain);
+    let b = operand(wave, insn, 1, Kind::F32, plain);
+    let c = operand(wave, insn, 2, Kind::F32, plain);
+    store_fma(wave, machine, insn, plain, [a, b, c]);
 }
 
 /// Two sources and what the destination holds.
 #[inline(always)]
 pub(crate) fn fmac(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    let a = source(wave, insn, 0, Kind::F32);
-    let b = source(wave, insn, 1, Kind::F32);
-    let c = previous(wave, insn, Kind::F32);
-    store_fma(wave, machine, insn, [a, b, c]);
+    let plain = is_plain(wave, insn, 1);
+    let a = operand(wave, insn, 0, Kind::F32, plain);
+    let b = operand(wave, insn, 1, Kind::F32, plain);
+    let c = old_result(wave, insn, Kind::F32, plain);
+    store_fma(wave, machine, insn, plain, [a, b, c]);
 }
 
 /// Two sources and the literal, in the order that `order` puts them.
@@ -79,9 +95,10 @@ pub(crate) fn fma_literal(
     insn: &Insn,
     order: impl Fn(usize, usize, usize) -> [usize; 3],
 ) {
-    let a = source(wave, insn, 0, Kind::F32);
-    let b = source(wave, insn, 1, Kind::F32);
+    let plain = is_plain(wave, insn, 1);
+    let a = operand(wave, insn, 0, Kind::F32, plain);
+    let b = operand(wave, insn, 1, Kind::F32, plain);
     let literal = wave.temporary(2);
     *wave.place_mut(literal) = [insn.literal; LANES];
-    store_fma(wave, machine, insn, order(a, b, literal));
+    store_fma(wave, machine, insn, plain, order(a, b, literal));
 }

@@ -113,27 +113,19 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
     let (permutation, signs) = if is_double { (0, code.blgp()) } else { (code.blgp(), 0) };
     let sign = |n: usize| if signs >> n & 1 != 0 { 1u64 << 63 } else { 0 };
     let each = K * M * B / LANES;
+    let a = held::<T>(wave, a, each, |bits| T::a(bits ^ sign(0)));
+    let mut b = held::<T>(wave, b, each, |bits| T::b(bits ^ sign(1)));
+    if permutation != 0 {
+        for factors in b.as_mut() {
+            permute(factors, permutation);
+        }
+    }
+    let (a, b) = (a.as_ref(), b.as_ref());
 
     let mut result = [[[T::Sum::default(); N]; M]; B];
     for (block, sums) in result.iter_mut().enumerate() {
         let shared = (block >> code.cbsz() << code.cbsz()) + code.abid();
         let a_block = if code.cbsz() == 0 || is_double { block } else { shared % B };
-        let mut columns = [[T::Factor::default(); M]; K];
-        let mut rows = [[T::Factor::default(); N]; K];
-        for k in 0..K {
-            let (lane, index) = (k / each * M * B, k % each);
-            a.elements(wave, lane + a_block * M, index, T::BITS, &mut columns[k], |bits| {
-                T::a(bits ^ sign(0))
-            });
-            let lane = lane + block * N;
-            if permutation == 0 {
-                b.elements(wave, lane, index, T::BITS, &mut rows[k], |bits| T::b(bits ^ sign(1)));
-            } else {
-                for (j, factor) in rows[k].iter_mut().enumerate() {
-                    *factor = T::b(b.element(wave, permuted(lane + j, permutation), index, T::BITS));
-                }
-            }
-        }
         for (i, row) in sums.iter_mut().enumerate() {
             let (index, lane) = result_place::<T::Sum, M, N>(i, block);
             c.elements(wave, lane, index, T::Sum::WORDS * 32, row, T::Sum::from_bits);
@@ -142,9 +134,9 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
             }
         }
         if level.has_fma() {
-            add_block::<M, N, K, T>(true, &columns, &rows, sums);
+            add_block::<M, N, K, B, T>(true, a, a_block, b, block, sums);
         } else {
-            add_block::<M, N, K, T>(false, &columns, &rows, sums);
+            add_block::<M, N, K, B, T>(false, a, a_block, b, block, sums);
         }
     }
 
@@ -164,21 +156,49 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
     }
 }
 
-/// Adds the product of A, by its columns, and B, by its rows. Some rows of sums at a time: one after the other would wait for its own
-/// last addition.
+/// What all lanes hold of A or B: element `n` of each is `f` of its bits.
 #[inline(always)]
-fn add_block<const M: usize, const N: usize, const K: usize, T: Elements>(
+fn held<T: Elements>(wave: &Wave, place: Place, each: usize, f: impl Fn(u64) -> T::Factor) -> T::Held {
+    let mut held = T::NONE;
+    for (index, factors) in held.as_mut().iter_mut().enumerate().take(each) {
+        place.elements(wave, 0, index, T::BITS, factors, &f);
+    }
+    held
+}
+
+/// Gives each lane the B of the lane that is used in its place.
+#[inline(never)]
+fn permute<F: Copy>(factors: &mut [F; LANES], permutation: usize) {
+    let old = *factors;
+    for (lane, factor) in factors.iter_mut().enumerate() {
+        *factor = old[permuted(lane, permutation)];
+    }
+}
+
+/// Adds the product of block `a_block` of A and block `b_block` of B. Some rows of sums at a time: one after the other would wait for
+/// its own last addition.
+#[inline(always)]
+fn add_block<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements>(
     fused: bool,
-    columns: &[[T::Factor; M]; K],
-    rows: &[[T::Factor; N]; K],
+    a: &[[T::Factor; LANES]],
+    a_block: usize,
+    b: &[[T::Factor; LANES]],
+    b_block: usize,
     sums: &mut [[T::Sum; N]; M],
 ) {
     const TOGETHER: usize = 4;
+    let each = K * M * B / LANES;
     for (first, sums) in (0..).step_by(TOGETHER).zip(sums.as_chunks_mut::<TOGETHER>().0) {
         let mut together = *sums;
-        for (column, b) in columns.iter().zip(rows) {
-            for (sums, a) in together.iter_mut().zip(&column[first..first + TOGETHER]) {
-                T::add_products(fused, *a, b, sums);
+        for k in 0..K {
+            let lane = k / each * M * B;
+            let (column, row) =
+                (&a[k % each][lane + a_block * M + first..], &b[k % each][lane + b_block * N..]);
+            let (Some(column), Some(row)) = (column.first_chunk::<TOGETHER>(), row.first_chunk::<N>()) else {
+                continue;
+            };
+            for (sums, a) in together.iter_mut().zip(column) {
+                T::add_products(fused, *a, row, sums);
             }
         }
         *sums = together;

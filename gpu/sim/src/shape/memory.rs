@@ -17,7 +17,7 @@ pub(crate) use unit::{Bits, Unit, Word};
 use crate::fault::Cause;
 use crate::lds::{self, Lds, Scratch};
 use crate::mem::BadAddress;
-use crate::shape::vector::pack;
+use crate::simd::pack;
 use crate::step::{Insn, Machine};
 use crate::wave::{Aligned, LANES, Row, Wave};
 
@@ -103,7 +103,10 @@ pub(crate) trait Memory {
         false
     }
     /// Loads `N` words for each lane in `lanes`, if that can be done at once. Other lanes' results mean nothing.
-    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool;
+    #[inline(always)]
+    fn load_rows<const N: usize>(&mut self, _lanes: u64, _out: &mut [&mut Row; N]) -> bool {
+        false
+    }
     /// Stores `N` words for each lane in `lanes`, if that can be done at once.
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool;
 }
@@ -148,6 +151,8 @@ impl High for () {
 
 /// Lanes that are looked at together where not all 64 follow each other: rows of two-dimensional groups are often of this size.
 const SEGMENT: usize = 8;
+/// The lanes of a segment that have a next one in it.
+const WITHIN: u64 = (1 << (SEGMENT - 1)) - 1;
 
 /// How the addresses of a segment's lanes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +243,6 @@ impl<H: High> Linear<H> {
     /// How the addresses of the segment that begins with `lane` lie, where steps of `stride` bytes have these relations.
     #[inline(always)]
     fn pattern(&self, relations: Relations, lane: usize, stride: u32) -> Pattern {
-        const WITHIN: u64 = (1 << (SEGMENT - 1)) - 1;
         if relations.same >> lane & WITHIN == WITHIN {
             Pattern::Uniform(self.at(lane))
         } else if relations.step >> lane & WITHIN == WITHIN
@@ -308,31 +312,61 @@ fn inside_lds(lds: &Lds, places: &Linear<()>, len_bytes: u64) -> bool {
     bits.is_multiple_of(4) && end <= lds.words().len() as u64 * 4
 }
 
-/// Loads `N` words for each lane from LDS, if that can be done with one check.
+/// What an access to LDS has to know of all lanes' addresses.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    relations: Relations,
+    greatest: u32,
+    aligned: bool,
+}
+
+impl Linear<()> {
+    /// The same for accesses of `stride` bytes.
+    #[inline(always)]
+    fn spread(&self, stride: u32) -> Spread {
+        let (mut greatest, mut bits) = (0, 0);
+        for &low in self.low() {
+            greatest = low.max(greatest);
+            bits |= low;
+        }
+        Spread { relations: self.relations(stride), greatest, aligned: bits.is_multiple_of(4) }
+    }
+}
+
+/// Loads `N` words for each lane from LDS, `offset` bytes after its address, if that can be done with one check.
 #[inline(always)]
-fn gather_lds_rows<const N: usize>(lds: &Lds, places: &Linear<()>, out: &mut [&mut Row; N]) -> bool {
-    if !inside_lds(lds, places, N as u64 * 4) {
+fn gather_lds_rows<const N: usize>(
+    lds: &Lds,
+    places: &Linear<()>,
+    spread: &Spread,
+    offset: u32,
+    out: &mut [&mut Row; N],
+) -> bool {
+    let end = u64::from(offset) + u64::from(spread.greatest) + N as u64 * 4;
+    if !spread.aligned || !offset.is_multiple_of(4) || end > lds.words().len() as u64 * 4 {
         return false;
     }
     let words = lds.all_words();
-    let relations = places.relations(N as u32 * 4);
+    if spread.relations.step >> 1 == ALL >> 1 {
+        return load_lds_rows(lds, places.low.0[0].wrapping_add(offset), out);
+    }
     for lane in (0..LANES).step_by(SEGMENT) {
-        match places.pattern(relations, lane, N as u32 * 4) {
-            Pattern::Uniform(addr) => {
-                for (n, row) in out.iter_mut().enumerate() {
-                    row[lane..lane + SEGMENT].fill(words[(addr as usize / 4 + n) % lds::WORDS]);
-                }
+        let first = places.low.0[lane].wrapping_add(offset) as usize / 4;
+        if spread.relations.same >> lane & WITHIN == WITHIN {
+            for (n, row) in out.iter_mut().enumerate() {
+                row[lane..lane + SEGMENT].fill(words[(first + n) % lds::WORDS]);
             }
-            Pattern::Consecutive(addr) => {
-                let first = addr as usize / 4;
-                let Some(words) = words.get(first..first + SEGMENT * N) else { return false };
-                for (n, row) in out.iter_mut().enumerate() {
-                    for (value, words) in row[lane..lane + SEGMENT].iter_mut().zip(words.as_chunks::<N>().0) {
-                        *value = words[n];
-                    }
+        } else if spread.relations.step >> lane & WITHIN == WITHIN {
+            let Some(words) = words.get(first..first + SEGMENT * N) else { return false };
+            for (n, row) in out.iter_mut().enumerate() {
+                let mut values = [0; SEGMENT];
+                for (value, words) in values.iter_mut().zip(words.as_chunks::<N>().0) {
+                    *value = words[n];
                 }
+                row[lane..lane + SEGMENT].copy_from_slice(&values);
             }
-            Pattern::Scattered => gather_lds_segment(words, places, lane, out),
+        } else {
+            gather_lds_segment(words, places, offset, lane, out);
         }
     }
     true
@@ -342,14 +376,16 @@ fn gather_lds_rows<const N: usize>(lds: &Lds, places: &Linear<()>, out: &mut [&m
 fn gather_lds_segment<const N: usize>(
     words: &[u32; lds::WORDS],
     places: &Linear<()>,
+    offset: u32,
     lane: usize,
     out: &mut [&mut Row; N],
 ) {
-    for (first, row) in (places.base as u32 / 4..).zip(out) {
-        let values = row[lane..lane + SEGMENT].iter_mut();
-        for (value, low) in values.zip(&places.low.0[lane..lane + SEGMENT]) {
+    for (first, row) in (offset / 4..).zip(out) {
+        let mut values = [0; SEGMENT];
+        for (value, low) in values.iter_mut().zip(&places.low.0[lane..lane + SEGMENT]) {
             *value = words[(low / 4 + first) as usize % lds::WORDS];
         }
+        row[lane..lane + SEGMENT].copy_from_slice(&values);
     }
 }
 
@@ -424,15 +460,11 @@ pub(crate) fn load<F: Family, U: Unit>(
     let lanes = wave.exec();
     let operands = F::operands(wave, insn);
     let mut memory = F::open(wave, machine, insn)?;
-    if lanes == ALL
-        && let Some([row]) = wave.rows_mut(operands.to)
-    {
-        return load_row(&mut memory, lanes, row, f);
-    }
-    let mut out = [0; LANES];
-    load_row(&mut memory, lanes, &mut out, f)?;
+    let target = wave.target(operands.to, 1);
+    let [row] = wave.places_mut(target);
+    load_row(&mut memory, lanes, row, f)?;
     drop(memory);
-    wave.write_row(operands.to, lanes, &out);
+    wave.settle::<1>(target, operands.to);
     Ok(())
 }
 
@@ -498,17 +530,10 @@ pub(crate) fn load_words<F: Family, const N: usize>(
     let lanes = wave.exec();
     let operands = F::operands(wave, insn);
     let mut memory = F::open(wave, machine, insn)?;
-    if lanes == ALL
-        && let Some(mut rows) = wave.rows_mut::<N>(operands.to)
-    {
-        return load_rows(&mut memory, operands.shared, lanes, &mut rows);
-    }
-    let mut out = [Aligned([0; LANES]); N];
-    load_rows(&mut memory, operands.shared, lanes, &mut out.each_mut().map(|row| &mut row.0))?;
+    let target = wave.target(operands.to, N);
+    load_rows(&mut memory, operands.shared, lanes, &mut wave.places_mut::<N>(target))?;
     drop(memory);
-    for (index, row) in out.iter().enumerate() {
-        wave.write_row(operands.to + index, lanes, &row.0);
-    }
+    wave.settle::<N>(target, operands.to);
     Ok(())
 }
 

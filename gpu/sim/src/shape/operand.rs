@@ -35,13 +35,26 @@ pub(crate) fn scalar(wave: &Wave, code: usize, literal: u32, width: Width) -> u6
     match code {
         0..=127 if matches!(width, Width::W64 | Width::Double) => wave.pair(code),
         0..=127 => u64::from(wave.sgpr[code]),
+        128..=LAST_CONSTANT if matches!(width, Width::W32) => u64::from(CONSTANTS[code - 128]),
         _ => no_register(wave, code, literal, width),
     }
 }
 
-/// The value of a scalar operand that is no register.
-#[inline(never)]
-fn no_register(wave: &Wave, code: usize, literal: u32, width: Width) -> u64 {
+/// The last operand code whose value no wave changes.
+const LAST_CONSTANT: usize = 248;
+
+/// What those from 128 on are in 32 bits.
+static CONSTANTS: [u32; LAST_CONSTANT - 127] = {
+    let mut constants = [0; LAST_CONSTANT - 127];
+    let mut index = 0;
+    while index < constants.len() {
+        constants[index] = constant(index + 128, Width::W32) as u32;
+        index += 1;
+    }
+    constants
+};
+
+const fn constant(code: usize, width: Width) -> u64 {
     match code {
         128..=192 => (code - 128) as u64,
         193..=208 => (192 - code as i64) as u64,
@@ -52,17 +65,25 @@ fn no_register(wave: &Wave, code: usize, literal: u32, width: Width) -> u64 {
         240..=248 => {
             let (half, single, double) = FLOATS[code - 240];
             match width {
-                Width::W16 => u64::from(half),
-                Width::W32 => u64::from(single),
+                Width::W16 => half as u64,
+                Width::W32 => single as u64,
                 Width::W64 | Width::Double => double,
             }
         }
+        _ => 0,
+    }
+}
+
+/// The value of a scalar operand that is no register.
+#[inline(never)]
+fn no_register(wave: &Wave, code: usize, literal: u32, width: Width) -> u64 {
+    match code {
         251 => u64::from(wave.vcc() == 0),
         252 => u64::from(wave.exec() == 0),
         253 => u64::from(wave.scc),
         255 if width == Width::Double => u64::from(literal) << 32,
         255 => u64::from(literal),
-        _ => 0,
+        _ => constant(code, width),
     }
 }
 

@@ -6,10 +6,10 @@ use crate::sem::half::F16;
 use crate::shape::fused::fma_row;
 use crate::shape::operand::{Width, scalar};
 use crate::shape::source::{destination, flush16, flush32, previous, register, source};
-use crate::shape::store::{finish_f32, is_plain, store_bits};
+use crate::shape::store::{adjusted_f32, put_result, store_bits};
 use crate::shape::vector::Kind;
 use crate::step::{Insn, Machine};
-use crate::wave::{Aligned, LANES, Row, Wave};
+use crate::wave::{Aligned, LANES, RESULT, Row, Wave};
 
 /// A type of which two fit in a register.
 pub(crate) trait Half: Copy {
@@ -277,7 +277,7 @@ fn arrange_pair(wave: &mut Wave, insn: &Insn, n: usize, select: [usize; 2], flus
 fn store_pair(wave: &mut Wave, insn: &Insn, low: Row, high: Row) {
     let number = destination(wave, insn);
     let lanes = wave.exec();
-    let (low, high) = (Aligned(finish_f32(wave, insn, low)), Aligned(finish_f32(wave, insn, high)));
+    let (low, high) = (Aligned(adjusted_f32(wave, insn, low)), Aligned(adjusted_f32(wave, insn, high)));
     wave.write_row(number, lanes, &low.0);
     wave.write_row(number + 1, lanes, &high.0);
 }
@@ -308,17 +308,17 @@ pub(crate) fn pk_fma_f32(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn
     let a = pair_of(wave, insn, 0);
     let b = pair_of(wave, insn, 1);
     let c = pair_of(wave, insn, 2);
-    let (mut low, mut high) = (wave.take_spare(0), wave.take_spare(1));
-    fma_row(level, wave.place(a.0), wave.place(b.0), wave.place(c.0), &mut low.0);
-    fma_row(level, wave.place(a.1), wave.place(b.1), wave.place(c.1), &mut high.0);
-    if is_plain(wave, insn, Kind::F32) {
-        let number = usize::from(insn.valu.vdst);
-        wave.put_row(0, number, wave.exec(), low);
-        wave.put_row(1, number + 1, wave.exec(), high);
-    } else {
-        store_pair(wave, insn, low.0, high.0);
-        wave.give_back(0, low);
-        wave.give_back(1, high);
+    let (mut low, mut high) = ([0; LANES], [0; LANES]);
+    fma_row(level, wave.place(a.0), wave.place(b.0), wave.place(c.0), &mut low);
+    fma_row(level, wave.place(a.1), wave.place(b.1), wave.place(c.1), &mut high);
+    // Its modifiers are not those of other encodings.
+    let plain =
+        !insn.valu.altered && wave.mode.is_plain() && usize::from(insn.valu.result) + 2 <= wave.places();
+    put_result(wave, insn, 0, plain, low);
+    put_result(wave, insn, 1, plain, high);
+    if !plain {
+        let (low, high) = (*wave.place(RESULT), *wave.place(RESULT + 1));
+        store_pair(wave, insn, low, high);
     }
 }
 
@@ -384,7 +384,7 @@ fn mixed(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn) -> Row {
 #[inline(always)]
 pub(crate) fn fma_mix(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
     let out = mixed(wave, machine, insn);
-    let out = finish_f32(wave, insn, out);
+    let out = adjusted_f32(wave, insn, out);
     store_bits(wave, insn, &out);
 }
 

@@ -4,7 +4,7 @@
 use crate::sem::half::F16;
 use crate::sem::rounding::{self, Rounding};
 use crate::shape::packed::{mixed_sources, pk_accumulate, pk2, pk2_f32, pk3_clamp, pk3_f32, store_one_half};
-use crate::shape::store::{finish_f32, store_bits};
+use crate::shape::store::{adjusted_f32, store_bits};
 use crate::shape::vector::{Kind, Value, accumulate, v1, v2, v3, v3_vcc, with_literal};
 use crate::step::{Insn, Machine};
 use crate::wave::{LANES, Mode, Wave};
@@ -109,7 +109,7 @@ pub(crate) fn round_pk_fma_f32(wave: &mut Wave, machine: &mut Machine<'_>, insn:
 /// Fused multiply-add of mixed sources.
 pub(crate) fn round_fma_mix(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let out = mixed(wave, insn).map(f32::to_bits);
-    let out = finish_f32(wave, insn, out);
+    let out = adjusted_f32(wave, insn, out);
     store_bits(wave, insn, &out);
 }
 

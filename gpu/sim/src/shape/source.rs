@@ -5,7 +5,6 @@
 
 use crate::enc::vop::{Dpp, Extra, Sdwa, VGPR};
 use crate::shape::operand::scalar;
-use crate::shape::store::{KEEP_F16_F64, KEEP_F32};
 use crate::shape::vector::Kind;
 use crate::step::Insn;
 use crate::wave::{LANES, Row, Wave};
@@ -23,15 +22,6 @@ impl Kind {
         }
     }
 
-    /// The same for results.
-    pub(crate) const fn plain_result_mode(self) -> (u32, u32) {
-        match self {
-            Self::B16 | Self::B32 | Self::B64 => (INDEX_MODE, 0),
-            Self::F32 => (INDEX_MODE | KEEP_F32, KEEP_F32),
-            Self::F16 | Self::F64 => (INDEX_MODE | KEEP_F16_F64, KEEP_F16_F64),
-        }
-    }
-
     /// The bit that is the sign, in the row that has it.
     const fn sign(self) -> u32 {
         match self {
@@ -41,7 +31,28 @@ impl Kind {
     }
 }
 
-/// Where source `n` is as a row (or a pair of rows) of type `kind`.
+/// Where source `n` is as a row (or a pair of rows) of type `kind`; `plain` is what [`is_plain`](super::store::is_plain) said.
+#[inline(always)]
+pub(crate) fn operand(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind, plain: bool) -> usize {
+    if !plain {
+        return bent_operand(wave, insn, n, kind);
+    }
+    let place = usize::from(insn.valu.places[n]);
+    if place + usize::from(kind.is_wide()) < wave.places() {
+        place
+    } else if insn.valu.src[n] >= VGPR {
+        wave.place_of(usize::from(insn.valu.src[n] - VGPR))
+    } else {
+        splat(wave, insn, n, kind)
+    }
+}
+
+#[inline(never)]
+fn bent_operand(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
+    source(wave, insn, n, kind)
+}
+
+/// The same without such a hint.
 #[inline(always)]
 pub(crate) fn source(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
     let code = insn.valu.src[n];
@@ -55,8 +66,15 @@ pub(crate) fn source(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usiz
     }
 }
 
-/// Where the old value of the destination is, as an operand of type `kind`.
+/// Where the old value of the destination is, as an operand of type `kind`; `plain` is what
+/// [`is_plain`](super::store::is_plain) said.
 #[inline(always)]
+pub(crate) fn old_result(wave: &mut Wave, insn: &Insn, kind: Kind, plain: bool) -> usize {
+    if plain { usize::from(insn.valu.result) } else { previous(wave, insn, kind) }
+}
+
+/// The same without such a hint.
+#[inline(never)]
 pub(crate) fn previous(wave: &mut Wave, insn: &Insn, kind: Kind) -> usize {
     let place = wave.place_of(destination(wave, insn));
     let (mask, plain) = kind.plain_mode();
@@ -128,8 +146,9 @@ fn modify(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind, target: usize) {
         }
     }
     match valu.extra {
-        Extra::Sdwa(sdwa) if n < 2 => select_part(wave.place_mut(target), sdwa, n),
-        Extra::Dpp(dpp) if n == 0 => {
+        Extra::Sdwa if n < 2 => select_part(wave.place_mut(target), Sdwa(insn.code), n),
+        Extra::Dpp if n == 0 => {
+            let dpp = Dpp(insn.code);
             let exec = wave.exec();
             permute(wave.place_mut(target), dpp, exec);
             if kind.is_wide() {

@@ -1,12 +1,11 @@
 //! Results of vector instructions: output modifiers, which lanes, which part of the register.
 
-use crate::enc::vop::{Extra, Sdwa};
+use crate::enc::vop::{Dpp, Extra, Sdwa};
 use crate::sem::float::clamp;
 use crate::sem::half::F16;
 use crate::shape::source::{destination, dpp_lanes, flush16, flush32, part};
-use crate::shape::vector::Kind;
 use crate::step::Insn;
-use crate::wave::{LANES, Row, Wave};
+use crate::wave::{LANES, RESULT, Row, Wave};
 
 /// MODE: denormal results of f32 stay.
 pub(crate) const KEEP_F32: u32 = 0x20;
@@ -17,16 +16,53 @@ pub(crate) const KEEP_F16_F64: u32 = 0x80;
 #[inline(always)]
 pub(crate) fn lanes(wave: &Wave, insn: &Insn) -> u64 {
     match insn.valu.extra {
-        Extra::None | Extra::Sdwa(_) => wave.exec(),
-        Extra::Dpp(dpp) => dpp_lanes(dpp, wave.exec()),
+        Extra::None | Extra::Sdwa => wave.exec(),
+        Extra::Dpp => dpp_lanes(Dpp(insn.code), wave.exec()),
     }
 }
 
-/// Whether results of type `kind` are just written.
+/// Whether an instruction reads its operands as they are and just writes its result, of `rows` rows: as nearly all do. It has no
+/// modifiers, MODE is as compilers set it, and there is such a destination.
 #[inline(always)]
-pub(crate) fn is_plain(wave: &Wave, insn: &Insn, kind: Kind) -> bool {
-    let (mask, plain) = kind.plain_result_mode();
-    !insn.valu.altered && wave.mode.0 & mask == plain
+pub(crate) fn is_plain(wave: &Wave, insn: &Insn, rows: usize) -> bool {
+    !insn.valu.bent && wave.mode.is_plain() && usize::from(insn.valu.result) + rows <= wave.places()
+}
+
+/// Writes a row of results to the destination, or, where more has to be done to it, to its place until then.
+#[inline(always)]
+pub(crate) fn put_result(wave: &mut Wave, insn: &Insn, index: usize, plain: bool, out: Row) {
+    let first = if plain { usize::from(insn.valu.result) } else { RESULT };
+    wave.put_row(first + index, out);
+}
+
+macro_rules! finish_results {
+    ($($(#[$doc:meta])* $name:ident, |$wave:ident| $out:expr, $store:ident;)*) => {$(
+        $(#[$doc])*
+        #[inline(never)]
+        pub(crate) fn $name($wave: &mut Wave, insn: &Insn) {
+            let out = $out;
+            $store($wave, insn, &out);
+        }
+    )*};
+}
+finish_results! {
+    /// Makes the row at [`RESULT`] the destination: 32 bits.
+    finish_bits, |wave| *wave.place(RESULT), store_bits;
+    /// 16 bits.
+    finish_half, |wave| *wave.place(RESULT), store_half;
+    /// f16.
+    finish_f16, |wave| *wave.place(RESULT), store_f16;
+    /// f32.
+    finish_f32, |wave| *wave.place(RESULT), store_f32;
+    /// 64 bits.
+    finish_wide, |wave| wide_result(wave), store_wide;
+    /// f64.
+    finish_f64, |wave| wide_result(wave), store_f64;
+}
+
+fn wide_result(wave: &Wave) -> [u64; LANES] {
+    let (low, high) = (wave.place(RESULT), wave.place(RESULT + 1));
+    std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32)
 }
 
 /// 32 bits as they are.
@@ -35,8 +71,8 @@ pub(crate) fn store_bits(wave: &mut Wave, insn: &Insn, out: &Row) {
     let number = destination(wave, insn);
     match insn.valu.extra {
         Extra::None => wave.write_row(number, wave.exec(), out),
-        Extra::Sdwa(sdwa) => store_part(wave, sdwa, number, out),
-        Extra::Dpp(dpp) => wave.write_row(number, dpp_lanes(dpp, wave.exec()), out),
+        Extra::Sdwa => store_part(wave, Sdwa(insn.code), number, out),
+        Extra::Dpp => wave.write_row(number, dpp_lanes(Dpp(insn.code), wave.exec()), out),
     }
 }
 
@@ -62,8 +98,7 @@ fn store_part(wave: &mut Wave, sdwa: Sdwa, number: usize, out: &Row) {
 }
 
 /// 16 bits. The instructions that choose a half by op_sel keep the other one; the others make it 0.
-#[inline(never)]
-pub(crate) fn store_half(wave: &mut Wave, insn: &Insn, out: &Row) {
+fn store_half(wave: &mut Wave, insn: &Insn, out: &Row) {
     if insn.valu.keeps_half { store_selected(wave, insn, out) } else { store_bits(wave, insn, out) }
 }
 
@@ -99,8 +134,7 @@ fn adjust16(wave: &Wave, insn: &Insn, out: &Row) -> Row {
     })
 }
 
-#[inline(never)]
-pub(crate) fn store_f32(wave: &mut Wave, insn: &Insn, out: &Row) {
+fn store_f32(wave: &mut Wave, insn: &Insn, out: &Row) {
     if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F32 == 0) {
         let adjusted = adjust32(wave, insn, out);
         store_bits(wave, insn, &adjusted);
@@ -111,7 +145,7 @@ pub(crate) fn store_f32(wave: &mut Wave, insn: &Insn, out: &Row) {
 
 /// What modifiers make of a row of f32 results.
 #[inline(always)]
-pub(crate) fn finish_f32(wave: &Wave, insn: &Insn, out: Row) -> Row {
+pub(crate) fn adjusted_f32(wave: &Wave, insn: &Insn, out: Row) -> Row {
     if insn.valu.clamp | (wave.mode.0 & KEEP_F32 == 0) { adjust32(wave, insn, &out) } else { out }
 }
 
@@ -139,8 +173,7 @@ fn output_scale(wave: &Wave, insn: &Insn, keep_denormals: bool) -> f32 {
     }
 }
 
-#[inline(never)]
-pub(crate) fn store_f64(wave: &mut Wave, insn: &Insn, out: &[u64; LANES]) {
+fn store_f64(wave: &mut Wave, insn: &Insn, out: &[u64; LANES]) {
     if insn.valu.clamp | (insn.valu.omod != 0) | (wave.mode.0 & KEEP_F16_F64 == 0) {
         let adjusted = adjust64(wave, insn, out);
         store_wide(wave, insn, &adjusted);

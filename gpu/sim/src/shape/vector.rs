@@ -6,12 +6,13 @@
 use crate::enc::vop::VGPR;
 use crate::sem::half::F16;
 use crate::shape::operand::{Width, scalar64};
-use crate::shape::source::{previous, source};
+use crate::shape::source::{old_result, operand};
 use crate::shape::store::{
-    is_plain, lanes, store_bits, store_f16, store_f32, store_f64, store_half, store_wide,
+    finish_bits, finish_f16, finish_f32, finish_f64, finish_half, finish_wide, is_plain, lanes, put_result,
 };
+use crate::simd::pack;
 use crate::step::{Insn, Machine};
-use crate::wave::{Aligned, LANES, Row, Wave};
+use crate::wave::{LANES, Row, Wave};
 
 /// Type of an operand as modifiers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,23 +43,26 @@ impl Kind {
 /// A type of vector operands.
 pub(crate) trait Value: Copy {
     const KIND: Kind;
-    /// Rows for results.
-    type Rows;
+    /// Rows that it takes.
+    const ROWS: usize = if Self::KIND.is_wide() { 2 } else { 1 };
+    /// Results of all lanes.
+    type Results;
+    const ZEROS: Self::Results;
     type View<'a>: Copy;
     fn view(wave: &Wave, place: usize) -> Self::View<'_>;
     fn at(view: Self::View<'_>, lane: usize) -> Self;
     fn from_literal(literal: u32) -> Self;
-    fn take_rows(wave: &mut Wave) -> Self::Rows;
-    fn put(self, rows: &mut Self::Rows, lane: usize);
-    /// Makes a row of results the destination, with what modifiers make of it.
-    fn store(wave: &mut Wave, insn: &Insn, rows: Self::Rows);
+    fn put(self, results: &mut Self::Results, lane: usize);
+    /// Makes results the destination, with what modifiers make of them; `plain` is what [`is_plain`] said.
+    fn store(wave: &mut Wave, insn: &Insn, plain: bool, results: Self::Results);
 }
 
 macro_rules! narrow_values {
-    ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $store:ident;)*) => {$(
+    ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $finish:ident;)*) => {$(
         impl Value for $t {
             const KIND: Kind = Kind::$kind;
-            type Rows = Box<Aligned<Row>>;
+            type Results = Row;
+            const ZEROS: Row = [0; LANES];
             type View<'a> = &'a Row;
             #[inline(always)]
             fn view(wave: &Wave, place: usize) -> &Row {
@@ -74,40 +78,35 @@ macro_rules! narrow_values {
                 $from
             }
             #[inline(always)]
-            fn take_rows(wave: &mut Wave) -> Box<Aligned<Row>> {
-                wave.take_spare(0)
-            }
-            #[inline(always)]
-            fn put(self, row: &mut Box<Aligned<Row>>, lane: usize) {
+            fn put(self, row: &mut Row, lane: usize) {
                 let $value = self;
-                row.0[lane] = $to;
+                row[lane] = $to;
             }
             #[inline(always)]
-            fn store(wave: &mut Wave, insn: &Insn, row: Box<Aligned<Row>>) {
-                if is_plain(wave, insn, Kind::$kind) {
-                    wave.put_row(0, usize::from(insn.valu.vdst), wave.exec(), row);
-                } else {
-                    $store(wave, insn, &row.0);
-                    wave.give_back(0, row);
+            fn store(wave: &mut Wave, insn: &Insn, plain: bool, row: Row) {
+                put_result(wave, insn, 0, plain, row);
+                if !plain {
+                    $finish(wave, insn);
                 }
             }
         }
     )*};
 }
 narrow_values! {
-    u32, B32, |bits| bits, |value| value, store_bits;
-    i32, B32, |bits| bits as i32, |value| value as u32, store_bits;
-    f32, F32, |bits| f32::from_bits(bits), |value| value.to_bits(), store_f32;
-    u16, B16, |bits| bits as u16, |value| u32::from(value), store_half;
-    i16, B16, |bits| bits as i16, |value| u32::from(value as u16), store_half;
-    F16, F16, |bits| F16(bits as u16), |value| u32::from(value.0), store_f16;
+    u32, B32, |bits| bits, |value| value, finish_bits;
+    i32, B32, |bits| bits as i32, |value| value as u32, finish_bits;
+    f32, F32, |bits| f32::from_bits(bits), |value| value.to_bits(), finish_f32;
+    u16, B16, |bits| bits as u16, |value| u32::from(value), finish_half;
+    i16, B16, |bits| bits as i16, |value| u32::from(value as u16), finish_half;
+    F16, F16, |bits| F16(bits as u16), |value| u32::from(value.0), finish_f16;
 }
 
 macro_rules! wide_values {
-    ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $literal:literal, $store:ident;)*) => {$(
+    ($($t:ty, $kind:ident, |$bits:ident| $from:expr, |$value:ident| $to:expr, $literal:literal, $finish:ident;)*) => {$(
         impl Value for $t {
             const KIND: Kind = Kind::$kind;
-            type Rows = [Box<Aligned<Row>>; 2];
+            type Results = [Row; 2];
+            const ZEROS: [Row; 2] = [[0; LANES]; 2];
             type View<'a> = (&'a Row, &'a Row);
             #[inline(always)]
             fn view(wave: &Wave, place: usize) -> (&Row, &Row) {
@@ -124,60 +123,53 @@ macro_rules! wide_values {
                 $from
             }
             #[inline(always)]
-            fn take_rows(wave: &mut Wave) -> [Box<Aligned<Row>>; 2] {
-                [wave.take_spare(0), wave.take_spare(1)]
-            }
-            #[inline(always)]
-            fn put(self, [low, high]: &mut [Box<Aligned<Row>>; 2], lane: usize) {
+            fn put(self, [low, high]: &mut [Row; 2], lane: usize) {
                 let $value = self;
                 let bits: u64 = $to;
-                low.0[lane] = bits as u32;
-                high.0[lane] = (bits >> 32) as u32;
+                low[lane] = bits as u32;
+                high[lane] = (bits >> 32) as u32;
             }
             #[inline(always)]
-            fn store(wave: &mut Wave, insn: &Insn, [low, high]: [Box<Aligned<Row>>; 2]) {
-                if is_plain(wave, insn, Kind::$kind) {
-                    let number = usize::from(insn.valu.vdst);
-                    wave.put_row(0, number, wave.exec(), low);
-                    wave.put_row(1, number + 1, wave.exec(), high);
-                } else {
-                    let out = std::array::from_fn(|lane| u64::from(low.0[lane]) | u64::from(high.0[lane]) << 32);
-                    $store(wave, insn, &out);
-                    wave.give_back(0, low);
-                    wave.give_back(1, high);
+            fn store(wave: &mut Wave, insn: &Insn, plain: bool, [low, high]: [Row; 2]) {
+                put_result(wave, insn, 0, plain, low);
+                put_result(wave, insn, 1, plain, high);
+                if !plain {
+                    $finish(wave, insn);
                 }
             }
         }
     )*};
 }
 wide_values! {
-    u64, B64, |bits| bits, |value| value, 0, store_wide;
-    i64, B64, |bits| bits as i64, |value| value as u64, 0, store_wide;
-    f64, F64, |bits| f64::from_bits(bits), |value| value.to_bits(), 32, store_f64;
+    u64, B64, |bits| bits, |value| value, 0, finish_wide;
+    i64, B64, |bits| bits as i64, |value| value as u64, 0, finish_wide;
+    f64, F64, |bits| f64::from_bits(bits), |value| value.to_bits(), 32, finish_f64;
 }
 
-/// Computes a row of results and stores it. `lane` gives each lane's.
+/// Computes the results of all lanes and stores them. `lane` gives each lane's.
 ///
+/// They are a local array that nothing else sees, so that the compiler keeps them in registers from the loop to the destination.
 /// No closures of the standard library's: those are not always inlined, and what is not is compiled for the baseline.
 macro_rules! compute {
-    ($wave:ident, $insn:ident, $type:ty, [$($view:ident: $operand:ty),*], |$lane:ident| $value:expr) => {
-        let mut rows = <$type>::take_rows($wave);
+    ($wave:ident, $insn:ident, $plain:ident, $type:ty, [$($view:ident: $operand:ty),*], |$lane:ident| $value:expr) => {
+        let mut results = <$type>::ZEROS;
         {
             $(let $view = <$operand>::view($wave, $view);)*
             for $lane in 0..LANES {
                 let value: $type = $value;
-                value.put(&mut rows, $lane);
+                value.put(&mut results, $lane);
             }
         }
-        <$type>::store($wave, $insn, rows);
+        <$type>::store($wave, $insn, $plain, results);
     };
 }
 
 /// One source.
 #[inline(always)]
 pub(crate) fn v1<A: Value, D: Value>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(A) -> D) {
-    let a = source(wave, insn, 0, A::KIND);
-    compute!(wave, insn, D, [a: A], |lane| f(A::at(a, lane)));
+    let plain = is_plain(wave, insn, D::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    compute!(wave, insn, plain, D, [a: A], |lane| f(A::at(a, lane)));
 }
 
 /// Two sources.
@@ -188,9 +180,10 @@ pub(crate) fn v2<A: Value, B: Value, D: Value>(
     insn: &Insn,
     f: impl Fn(A, B) -> D,
 ) {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
-    compute!(wave, insn, D, [a: A, b: B], |lane| f(A::at(a, lane), B::at(b, lane)));
+    let plain = is_plain(wave, insn, D::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, B::KIND, plain);
+    compute!(wave, insn, plain, D, [a: A, b: B], |lane| f(A::at(a, lane), B::at(b, lane)));
 }
 
 /// Two sources; with the clamp bit, the second function, which saturates.
@@ -213,10 +206,11 @@ pub(crate) fn v3<A: Value, B: Value, C: Value, D: Value>(
     insn: &Insn,
     f: impl Fn(A, B, C) -> D,
 ) {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
-    let c = source(wave, insn, 2, C::KIND);
-    compute!(wave, insn, D, [a: A, b: B, c: C], |lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)));
+    let plain = is_plain(wave, insn, D::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, B::KIND, plain);
+    let c = operand(wave, insn, 2, C::KIND, plain);
+    compute!(wave, insn, plain, D, [a: A, b: B, c: C], |lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)));
 }
 
 /// Three sources; with the clamp bit, the second function, which saturates.
@@ -242,14 +236,15 @@ pub(crate) fn v3_prepared<A: Value, B: Value, C: Value, D: Value, P>(
     apply: impl Fn(&P, A, B) -> D,
     f: impl Fn(A, B, C) -> D,
 ) {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
-    let c = source(wave, insn, 2, C::KIND);
+    let plain = is_plain(wave, insn, D::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, B::KIND, plain);
+    let c = operand(wave, insn, 2, C::KIND, plain);
     let uniform = insn.valu.src[2] < VGPR;
     if uniform && let Some(prepared) = prepare(C::at(C::view(wave, c), 0)) {
-        compute!(wave, insn, D, [a: A, b: B], |lane| apply(&prepared, A::at(a, lane), B::at(b, lane)));
+        compute!(wave, insn, plain, D, [a: A, b: B], |lane| apply(&prepared, A::at(a, lane), B::at(b, lane)));
     } else {
-        compute!(wave, insn, D, [a: A, b: B, c: C], |lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)));
+        compute!(wave, insn, plain, D, [a: A, b: B, c: C], |lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)));
     }
 }
 
@@ -261,10 +256,11 @@ pub(crate) fn accumulate<A: Value, B: Value, D: Value>(
     insn: &Insn,
     f: impl Fn(A, B, D) -> D,
 ) {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
-    let d = previous(wave, insn, D::KIND);
-    compute!(wave, insn, D, [a: A, b: B, d: D], |lane| f(A::at(a, lane), B::at(b, lane), D::at(d, lane)));
+    let plain = is_plain(wave, insn, D::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, B::KIND, plain);
+    let d = old_result(wave, insn, D::KIND, plain);
+    compute!(wave, insn, plain, D, [a: A, b: B, d: D], |lane| f(A::at(a, lane), B::at(b, lane), D::at(d, lane)));
 }
 
 /// Two sources and the literal.
@@ -287,9 +283,10 @@ pub(crate) fn v2_lane<A: Value, B: Value, D: Value>(
     insn: &Insn,
     f: impl Fn(u32, A, B) -> D,
 ) {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
-    compute!(wave, insn, D, [a: A, b: B], |lane| f(lane as u32, A::at(a, lane), B::at(b, lane)));
+    let plain = is_plain(wave, insn, D::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, B::KIND, plain);
+    compute!(wave, insn, plain, D, [a: A, b: B], |lane| f(lane as u32, A::at(a, lane), B::at(b, lane)));
 }
 
 /// A choice by a bit for each lane, which is the third source: VCC if the encoding has none.
@@ -308,10 +305,11 @@ pub(crate) fn v3_vcc<A: Value>(
     f: impl Fn(A, A, A, bool) -> A,
 ) {
     let vcc = wave.vcc();
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, A::KIND);
-    let c = source(wave, insn, 2, A::KIND);
-    compute!(wave, insn, A, [a: A, b: A, c: A], |lane| {
+    let plain = is_plain(wave, insn, A::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, A::KIND, plain);
+    let c = operand(wave, insn, 2, A::KIND, plain);
+    compute!(wave, insn, plain, A, [a: A, b: A, c: A], |lane| {
         f(A::at(a, lane), A::at(b, lane), A::at(c, lane), vcc >> lane & 1 != 0)
     });
 }
@@ -326,8 +324,9 @@ pub(crate) fn carry(
     f: impl Fn(u32, u32, bool) -> (u32, bool),
 ) {
     let carries = scalar64(wave, usize::from(insn.valu.src[2]), insn.literal);
-    let a = source(wave, insn, 0, Kind::B32);
-    let b = source(wave, insn, 1, Kind::B32);
+    let plain = is_plain(wave, insn, 1);
+    let a = operand(wave, insn, 0, Kind::B32, plain);
+    let b = operand(wave, insn, 1, Kind::B32, plain);
     let (a, b) = (wave.place(a), wave.place(b));
     let mut flags = [0; LANES];
     let mut out = [0; LANES];
@@ -336,7 +335,7 @@ pub(crate) fn carry(
         (out[lane], flags[lane]) = (value, u8::from(flag));
     }
     store_mask(wave, insn, &flags);
-    store_bits(wave, insn, &out);
+    u32::store(wave, insn, plain, out);
 }
 
 /// Sums and differences with a bit for each lane out; without one in.
@@ -347,8 +346,9 @@ pub(crate) fn carry_out(
     insn: &Insn,
     f: impl Fn(u32, u32, bool) -> (u32, bool),
 ) {
-    let a = source(wave, insn, 0, Kind::B32);
-    let b = source(wave, insn, 1, Kind::B32);
+    let plain = is_plain(wave, insn, 1);
+    let a = operand(wave, insn, 0, Kind::B32, plain);
+    let b = operand(wave, insn, 1, Kind::B32, plain);
     let (a, b) = (wave.place(a), wave.place(b));
     let mut flags = [0; LANES];
     let mut out = [0; LANES];
@@ -357,7 +357,7 @@ pub(crate) fn carry_out(
         (out[lane], flags[lane]) = (value, u8::from(flag));
     }
     store_mask(wave, insn, &flags);
-    store_bits(wave, insn, &out);
+    u32::store(wave, insn, plain, out);
 }
 
 /// Three sources, a value and a bit for each lane out.
@@ -368,27 +368,29 @@ pub(crate) fn v3_flag<A: Value, B: Value, C: Value, D: Value>(
     insn: &Insn,
     f: impl Fn(A, B, C) -> (D, bool),
 ) {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
-    let c = source(wave, insn, 2, C::KIND);
+    let plain = is_plain(wave, insn, D::ROWS);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, B::KIND, plain);
+    let c = operand(wave, insn, 2, C::KIND, plain);
     let mut flags = [0; LANES];
-    let mut rows = D::take_rows(wave);
+    let mut results = D::ZEROS;
     {
         let (a, b, c) = (A::view(wave, a), B::view(wave, b), C::view(wave, c));
         for (lane, flag) in flags.iter_mut().enumerate() {
             let (value, is_set) = f(A::at(a, lane), B::at(b, lane), C::at(c, lane));
             *flag = u8::from(is_set);
-            value.put(&mut rows, lane);
+            value.put(&mut results, lane);
         }
     }
     store_mask(wave, insn, &flags);
-    D::store(wave, insn, rows);
+    D::store(wave, insn, plain, results);
 }
 
 #[inline(always)]
 fn compare<A: Value, B: Value>(wave: &mut Wave, insn: &Insn, f: impl Fn(A, B) -> bool) -> [u8; LANES] {
-    let a = source(wave, insn, 0, A::KIND);
-    let b = source(wave, insn, 1, B::KIND);
+    let plain = is_plain(wave, insn, 1);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    let b = operand(wave, insn, 1, B::KIND, plain);
     let (a, b) = (A::view(wave, a), B::view(wave, b));
     let mut flags = [0; LANES];
     for (lane, flag) in flags.iter_mut().enumerate() {
@@ -427,16 +429,5 @@ pub(crate) fn vcmpx<A: Value, B: Value>(
 fn store_mask(wave: &mut Wave, insn: &Insn, flags: &[u8; LANES]) -> u64 {
     let mask = pack(flags) & lanes(wave, insn);
     wave.set_pair(usize::from(insn.valu.sdst), mask);
-    mask
-}
-
-/// One bit of each byte, which is 0 or 1.
-#[inline(always)]
-pub(crate) fn pack(flags: &[u8; LANES]) -> u64 {
-    let mut mask = 0;
-    for (index, group) in flags.as_chunks::<8>().0.iter().enumerate() {
-        let bits = u64::from_le_bytes(*group).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        mask |= bits << (index * 8);
-    }
     mask
 }

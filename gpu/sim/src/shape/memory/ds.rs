@@ -2,15 +2,15 @@
 
 use super::window::check_aligned;
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, active, data_register, gather_lds_rows, load_lds_rows,
-    load_lds_span, load_rows, put, scatter_lds_rows, store_lds_rows, store_lds_span,
+    ALL, Bits, Family, Linear, Memory, Operands, Unit, active, data_register, gather_lds_rows, load_lds_span,
+    put, scatter_lds_rows, store_lds_rows, store_lds_span,
 };
 use crate::enc::ds::Ds;
 use crate::fault::Cause;
 use crate::lds::Lds;
 use crate::shape::scalar::unimplemented;
 use crate::step::{Insn, Machine};
-use crate::wave::{Aligned, LANES, Row, Wave};
+use crate::wave::{LANES, Row, Wave};
 
 /// The workgroup's LDS: DS.
 pub(crate) struct Local;
@@ -96,26 +96,6 @@ impl Memory for LocalMemory<'_> {
     }
 
     #[inline(always)]
-    fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool {
-        if let Some(addr) = self.places.consecutive(N as u32 * 4)
-            && load_lds_rows(self.lds, addr as u32, out)
-        {
-            return true;
-        }
-        if gather_lds_rows(self.lds, &self.places, out) {
-            return true;
-        }
-        // Reading for lanes that do not run does no harm.
-        if lanes.count_ones() <= LANES as u32 / 2 {
-            return false;
-        }
-        for lane in 0..LANES {
-            put(out, lane, Unit::load_lds(self.lds, self.places.at(lane) as u32));
-        }
-        true
-    }
-
-    #[inline(always)]
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
         let consecutive = |places: &Linear<()>| places.consecutive(N as u32 * 4);
         lanes == ALL
@@ -130,6 +110,16 @@ fn offsets(code: Ds, step_bytes: usize) -> [usize; 2] {
     [code.offset0() * step_bytes, code.offset1() * step_bytes]
 }
 
+/// Loads `N` words.
+#[inline(always)]
+pub(crate) fn read<const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+) -> Result<(), Cause> {
+    read_each::<N>(wave, machine, insn, &[Ds(insn.code).offset()])
+}
+
 /// Loads `N` words each from two places, whose offsets count in steps of `STEP` bytes.
 #[inline(always)]
 pub(crate) fn read2<const N: usize, const STEP: usize>(
@@ -137,27 +127,48 @@ pub(crate) fn read2<const N: usize, const STEP: usize>(
     machine: &mut Machine<'_>,
     insn: &Insn,
 ) -> Result<(), Cause> {
+    read_each::<N>(wave, machine, insn, &offsets(Ds(insn.code), STEP))
+}
+
+/// Loads `N` words from each of the offsets on.
+#[inline(always)]
+fn read_each<const N: usize>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    offsets: &[usize],
+) -> Result<(), Cause> {
     check_local(insn)?;
     let lanes = wave.exec();
     let code = Ds(insn.code);
-    let number = data_register(wave, code.vdst(), code.acc());
-    // The result may go to the very register that has the addresses.
-    let addresses = Aligned(*wave.row(code.addr()));
-    for (offset, number) in offsets(code, STEP).into_iter().zip([number, number + N]) {
-        let mut memory = LocalMemory::at(&addresses.0, machine, offset);
-        if lanes == ALL
-            && let Some(mut rows) = wave.rows_mut::<N>(number)
-        {
-            load_rows(&mut memory, false, lanes, &mut rows)?;
-            continue;
+    // A copy: the result may go to the very register that has the addresses.
+    let places = Linear::narrow(wave.row(code.addr()), 0);
+    let spread = places.spread(N as u32 * 4);
+    let mut number = data_register(wave, code.vdst(), code.acc());
+    for &offset in offsets {
+        let target = wave.target(number, N);
+        let mut rows = wave.places_mut::<N>(target);
+        if !gather_lds_rows(machine.lds, &places, &spread, offset as u32, &mut rows) {
+            read_singly(machine.lds, &places, offset as u32, lanes, &mut rows);
         }
-        let mut out = [Aligned([0; LANES]); N];
-        load_rows(&mut memory, false, lanes, &mut out.each_mut().map(|row| &mut row.0))?;
-        for (index, row) in out.iter().enumerate() {
-            wave.write_row(number + index, lanes, &row.0);
-        }
+        wave.settle::<N>(target, number);
+        number += N;
     }
     Ok(())
+}
+
+#[cold]
+#[inline(never)]
+fn read_singly<const N: usize>(
+    lds: &Lds,
+    places: &Linear<()>,
+    offset: u32,
+    lanes: u64,
+    out: &mut [&mut Row; N],
+) {
+    for lane in active(lanes) {
+        put(out, lane, Unit::load_lds(lds, places.low()[lane].wrapping_add(offset)));
+    }
 }
 
 /// Stores `N` words each to two places, whose offsets count in steps of `STEP` bytes.
@@ -282,12 +293,15 @@ fn pull(
     let data = wave.row(data_register(wave, data, code.acc()));
     let mut out = [0; LANES];
     for (lane, out) in out.iter_mut().enumerate() {
-        let source = source(wave, lane) % LANES;
-        let running = 0u32.wrapping_sub((lanes >> source) as u32 & 1);
-        *out = data[source] & running;
+        *out = data[source(wave, lane) % LANES];
     }
-    let number = data_register(wave, code.vdst(), code.acc());
-    wave.write_row(number, lanes, &out);
+    if lanes != ALL {
+        for (lane, out) in out.iter_mut().enumerate() {
+            *out &= 0u32.wrapping_sub((lanes >> (source(wave, lane) % LANES)) as u32 & 1);
+        }
+    }
+    let place = wave.place_of(data_register(wave, code.vdst(), code.acc()));
+    wave.put_row(place, out);
     Ok(())
 }
 
