@@ -178,6 +178,12 @@ impl Setup {
         wave.set_exec(u64::MAX >> (64 - lanes.clamp(1, 64)));
         let [bx, by, _] = self.block;
         let [mut x, mut y, mut z] = [first % bx, first / bx % by, first / bx / by];
+        if x + p::WAVE_LANES <= bx {
+            for (id, x) in wave.row_mut(0).iter_mut().zip(x..) {
+                *id = x | y << 10 | z << 20;
+            }
+            return;
+        }
         for id in wave.row_mut(0).iter_mut().take(lanes as usize) {
             *id = x | y << 10 | z << 20;
             x += 1;

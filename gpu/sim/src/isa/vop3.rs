@@ -2,8 +2,8 @@
 
 use crate::isa::rows;
 use crate::sem::bits::{
-    Permutation, align, bfe_i32, bfe_u32, bfi, bfm, i24, lerp_u8, mad_i64_i32, mad_u64_u32, med3 as med3_int,
-    msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, shift_add_u64, u24,
+    Permutation, align, below, bfe_i32, bfe_u32, bfi, bfm, i24, lerp_u8, mad_i64_i32, mad_u64_u32,
+    med3 as med3_int, msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, shift_add_u64, u24,
 };
 use crate::sem::convert::{byte, pack, pack_f16_toward_zero, saturate_i16, saturate_u16, snorm16, unorm16};
 use crate::sem::cube::{cube_face, cube_major, cube_s, cube_t};
@@ -129,11 +129,9 @@ rows! {
         0x289 v_readlane_b32 = readlane();
         0x28a v_writelane_b32 = writelane();
         0x28b v_bcnt_u32_b32 = v2(|a: u32, b: u32| a.count_ones().wrapping_add(b));
-        0x28c v_mbcnt_lo_u32_b32 = v2_lane(|lane, a: u32, b: u32| {
-            (u64::from(a) & ((1 << lane) - 1)).count_ones().wrapping_add(b)
-        });
+        0x28c v_mbcnt_lo_u32_b32 = v2_lane(|lane, a: u32, b: u32| (a & below(lane)).count_ones().wrapping_add(b));
         0x28d v_mbcnt_hi_u32_b32 = v2_lane(|lane, a: u32, b: u32| {
-            (u64::from(a) << 32 & ((1 << lane) - 1)).count_ones().wrapping_add(b)
+            (a & below(lane.saturating_sub(32))).count_ones().wrapping_add(b)
         });
         0x28f v_lshlrev_b64 = v2(|a: u32, b: u64| b << (a & 63));
         0x290 v_lshrrev_b64 = v2(|a: u32, b: u64| b >> (a & 63));

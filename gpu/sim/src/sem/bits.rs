@@ -240,3 +240,9 @@ pub(crate) fn shift_add_u64(a: u64, b: u32, c: u64) -> u64 {
     let high = high.wrapping_add((c >> 32) as u32).wrapping_add(u32::from(carry));
     u64::from(low) | u64::from(high) << 32
 }
+
+/// As many of the lowest bits as there are lanes below `lane`, at most all.
+#[inline(always)]
+pub(crate) fn below(lane: u32) -> u32 {
+    if lane >= 32 { u32::MAX } else { (1 << lane) - 1 }
+}

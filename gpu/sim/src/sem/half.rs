@@ -8,16 +8,14 @@ impl F16 {
     /// The same number as f32. Branch-free, so that a loop of it vectorizes.
     #[inline(always)]
     pub(crate) fn to_f32(self) -> f32 {
-        // As the exponent of an f32, that of an f16 is 112 too small.
-        const REBIAS: u32 = 112 << 23;
+        // As the exponent of an f32, that of an f16 is 112 too small; it is so for denormals too.
+        const SCALE: f32 = f32::from_bits((127 + 112) << 23);
         const SPECIAL: u32 = 0x7c00 << 13;
-        // A denormal is so much more than the least normal number.
-        const LEAST: u32 = REBIAS + (1 << 23);
-        let sign = u32::from(self.0 & 0x8000) << 16;
-        let bits = u32::from(self.0 & 0x7fff) << 13;
-        let denormal = f32::from_bits(bits + LEAST) - f32::from_bits(LEAST);
-        let normal = bits + REBIAS + if bits >= SPECIAL { REBIAS } else { 0 };
-        f32::from_bits(sign | if bits < 1 << 23 { denormal.to_bits() } else { normal })
+        let bits = u32::from(self.0);
+        let magnitude = (bits & 0x7fff) << 13;
+        let scaled = (f32::from_bits(magnitude) * SCALE).to_bits();
+        let exponent = if magnitude >= SPECIAL { 0x7f80_0000 } else { 0 };
+        f32::from_bits(scaled | exponent | (bits & 0x8000) << 16)
     }
 
     /// Rounds to nearest even.

@@ -116,6 +116,17 @@ pub(crate) trait Family {
     type Memory<'a>: Memory;
     fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<Self::Memory<'a>, Cause>;
     fn operands(wave: &Wave, insn: &Insn) -> Operands;
+    /// Loads `N` words for each of all lanes to the rows from `target` on, if that is as simple as it can be: known without copying
+    /// addresses.
+    #[inline(always)]
+    fn load_straight<const N: usize>(
+        _wave: &mut Wave,
+        _machine: &Machine<'_>,
+        _insn: &Insn,
+        _target: usize,
+    ) -> bool {
+        false
+    }
 }
 
 /// Addresses that are a register or a register pair plus something that all lanes have in common.
@@ -141,6 +152,13 @@ impl High for Aligned<Row> {
     }
 }
 
+impl High for &Row {
+    #[inline(always)]
+    fn at(&self, lane: usize) -> u32 {
+        self[lane]
+    }
+}
+
 /// None: addresses of 32 bits.
 impl High for () {
     #[inline(always)]
@@ -153,6 +171,21 @@ impl High for () {
 const SEGMENT: usize = 8;
 /// The lanes of a segment that have a next one in it.
 const WITHIN: u64 = (1 << (SEGMENT - 1)) - 1;
+
+/// Whether addresses follow each other in steps of `stride` bytes.
+#[inline(always)]
+fn are_consecutive(low: &[u32], high: &impl High, stride: u32) -> bool {
+    let first = low[0];
+    if first.checked_add((LANES as u32 - 1) * stride).is_none() {
+        return false;
+    }
+    let mut difference = 0;
+    for (lane, low) in low.iter().enumerate().take(LANES) {
+        let expected = first.wrapping_add(lane as u32 * stride);
+        difference |= (low ^ expected) | (high.at(lane) ^ high.at(0));
+    }
+    difference == 0
+}
 
 /// How the addresses of a segment's lanes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -219,14 +252,7 @@ impl<H: High> Linear<H> {
     /// The first lane's address, if the other lanes' follow in steps of `stride` bytes.
     #[inline(always)]
     fn consecutive(&self, stride: u32) -> Option<u64> {
-        let (low, high) = (self.low.0[0], self.high.at(0));
-        low.checked_add((LANES as u32 - 1) * stride)?;
-        let mut difference = 0;
-        for lane in 0..LANES {
-            let expected = low.wrapping_add(lane as u32 * stride);
-            difference |= (self.low.0[lane] ^ expected) | (self.high.at(lane) ^ high);
-        }
-        (difference == 0).then(|| self.at(0))
+        are_consecutive(self.low(), &self.high, stride).then(|| self.at(0))
     }
 
     /// The address, if it is the same in all lanes.
@@ -380,12 +406,17 @@ fn gather_lds_segment<const N: usize>(
     lane: usize,
     out: &mut [&mut Row; N],
 ) {
-    for (first, row) in (offset / 4..).zip(out) {
-        let mut values = [0; SEGMENT];
-        for (value, low) in values.iter_mut().zip(&places.low.0[lane..lane + SEGMENT]) {
-            *value = words[(low / 4 + first) as usize % lds::WORDS];
+    let mut values = [[0; SEGMENT]; N];
+    for (index, low) in places.low.0[lane..lane + SEGMENT].iter().enumerate() {
+        let first = low.wrapping_add(offset) as usize / 4;
+        // All lanes' are there: this is how the compiler knows.
+        let Some(words) = words.get(first..).and_then(<[u32]>::first_chunk::<N>) else { continue };
+        for (values, word) in values.iter_mut().zip(words) {
+            values[index] = *word;
         }
-        row[lane..lane + SEGMENT].copy_from_slice(&values);
+    }
+    for (row, values) in out.iter_mut().zip(&values) {
+        row[lane..lane + SEGMENT].copy_from_slice(values);
     }
 }
 
@@ -529,8 +560,12 @@ pub(crate) fn load_words<F: Family, const N: usize>(
 ) -> Result<(), Cause> {
     let lanes = wave.exec();
     let operands = F::operands(wave, insn);
-    let mut memory = F::open(wave, machine, insn)?;
     let target = wave.target(operands.to, N);
+    if lanes == ALL && !operands.shared && F::load_straight::<N>(wave, machine, insn, target) {
+        wave.settle::<N>(target, operands.to);
+        return Ok(());
+    }
+    let mut memory = F::open(wave, machine, insn)?;
     load_rows(&mut memory, operands.shared, lanes, &mut wave.places_mut::<N>(target))?;
     drop(memory);
     wave.settle::<N>(target, operands.to);

@@ -2,9 +2,9 @@
 
 use super::window::{Window, check_aligned};
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Pattern, SEGMENT, Unit, ZERO, data_register, illegal,
-    load_lds_rows, load_lds_span, load_scratch_rows, load_to_lds, put, store_lds_rows, store_lds_span,
-    store_scratch_rows,
+    ALL, Bits, Family, Linear, Memory, Operands, Pattern, SEGMENT, Unit, ZERO, are_consecutive,
+    data_register, illegal, load_lds_rows, load_lds_span, load_scratch_rows, load_to_lds, put,
+    store_lds_rows, store_lds_span, store_scratch_rows,
 };
 use crate::aperture::{PRIVATE_BASE, Place, place};
 use crate::enc::flat::Flat as Code;
@@ -56,6 +56,28 @@ impl Family for Global {
             Linear::wide(low, &ZERO, wave.pair(code.saddr()).wrapping_add(offset))
         };
         Ok(GlobalMemory { places, window: Window::new(machine.space) })
+    }
+
+    #[inline(always)]
+    fn load_straight<const N: usize>(
+        wave: &mut Wave,
+        machine: &Machine<'_>,
+        insn: &Insn,
+        target: usize,
+    ) -> bool {
+        let code = Code(insn.code);
+        let low = wave.row(code.addr());
+        let (high, base) = if code.saddr() == NO_SADDR {
+            (wave.row(code.addr() + 1), 0)
+        } else {
+            (&ZERO, wave.pair(code.saddr()))
+        };
+        if !are_consecutive(low, &high, N as u32 * 4) {
+            return false;
+        }
+        let first = u64::from(low[0]) | u64::from(high[0]) << 32;
+        let addr = first.wrapping_add(base).wrapping_add(code.signed_offset() as u64);
+        Window::new(machine.space).load_rows(addr, 0, LANES, &mut wave.places_mut::<N>(target))
     }
 
     #[inline(always)]
