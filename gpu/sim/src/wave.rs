@@ -263,6 +263,19 @@ impl Wave {
         }
     }
 
+    /// The rows of the vector registers from `number` on, and what follows them.
+    #[inline(always)]
+    pub(crate) fn rows_from(&self, number: usize) -> &[Aligned<Row>] {
+        &self.rows[self.place_of(number)..]
+    }
+
+    /// The same, to change.
+    #[inline(always)]
+    pub(crate) fn rows_from_mut(&mut self, number: usize) -> &mut [Aligned<Row>] {
+        let place = self.place_of(number);
+        &mut self.rows[place..]
+    }
+
     /// A row by its place in the file, temporaries included.
     #[inline(always)]
     pub(crate) fn place(&self, place: usize) -> &Row {

@@ -7,7 +7,7 @@ use crate::enc::vop::{Mai, VGPR};
 use crate::sem::matrix::{Elements, Sum};
 use crate::shape::operand::{Width, scalar};
 use crate::step::{Insn, Machine};
-use crate::wave::{LANES, Wave};
+use crate::wave::{Aligned, LANES, Row, Wave};
 
 /// Where a matrix operand is.
 #[derive(Clone, Copy, Debug)]
@@ -57,19 +57,27 @@ impl Place {
             Self::Constant(value) => return out.iter_mut().for_each(|out| *out = f(value)),
             Self::Rows(first) => first,
         };
+        let rows = wave.rows_from(first);
         if bits == 64 {
-            let (low, high) = (wave.row(first + index * 2), wave.row(first + index * 2 + 1));
+            let (low, high) = (row_at(rows, index * 2), row_at(rows, index * 2 + 1));
             for ((out, low), high) in out.iter_mut().zip(&low[lane..]).zip(&high[lane..]) {
                 *out = f(u64::from(*low) | u64::from(*high) << 32);
             }
         } else {
-            let row = wave.row(first + index * bits / 32);
+            let row = row_at(rows, index * bits / 32);
             let shift = index * bits % 32;
             for (out, word) in out.iter_mut().zip(&row[lane..lane + N]) {
                 *out = f(u64::from(word >> shift));
             }
         }
     }
+}
+
+/// One of a matrix operand's rows; zeros beyond the wave's registers.
+#[inline(always)]
+fn row_at(rows: &[Aligned<Row>], index: usize) -> &Row {
+    static ZERO: Row = [0; LANES];
+    rows.get(index).map_or(&ZERO, |row| &row.0)
 }
 
 /// The lane whose B is used in place of `lane`'s.
@@ -113,14 +121,15 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
     let (permutation, signs) = if is_double { (0, code.blgp()) } else { (code.blgp(), 0) };
     let sign = |n: usize| if signs >> n & 1 != 0 { 1u64 << 63 } else { 0 };
     let each = K * M * B / LANES;
-    let a = held::<T>(wave, a, each, |bits| T::a(bits ^ sign(0)));
-    let mut b = held::<T>(wave, b, each, |bits| T::b(bits ^ sign(1)));
+    let (mut held_a, mut held_b) = (T::NONE, T::NONE);
+    hold::<T>(wave, a, &mut held_a.as_mut()[..each], |bits| T::a(bits ^ sign(0)));
+    hold::<T>(wave, b, &mut held_b.as_mut()[..each], |bits| T::b(bits ^ sign(1)));
     if permutation != 0 {
-        for factors in b.as_mut() {
+        for factors in held_b.as_mut() {
             permute(factors, permutation);
         }
     }
-    let (a, b) = (a.as_ref(), b.as_ref());
+    let (a, b) = (held_a.as_ref(), held_b.as_ref());
 
     let mut result = [[[T::Sum::default(); N]; M]; B];
     for (block, sums) in result.iter_mut().enumerate() {
@@ -141,6 +150,7 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
     }
 
     let first = code.vdst() + if code.acc_cd() != 0 { wave.accum_offset } else { 0 };
+    let rows = wave.rows_from_mut(first);
     for (block, sums) in result.iter().enumerate() {
         for (i, row) in sums.iter().enumerate() {
             let (index, lane) = result_place::<T::Sum, M, N>(i, block);
@@ -149,8 +159,9 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
                 for (word_of, sum) in words.iter_mut().zip(row) {
                     *word_of = (sum.bits() >> (word * 32)) as u32;
                 }
-                let target = wave.row_mut(first + index * T::Sum::WORDS + word);
-                target[lane..lane + N].copy_from_slice(&words);
+                if let Some(target) = rows.get_mut(index * T::Sum::WORDS + word) {
+                    target.0[lane..lane + N].copy_from_slice(&words);
+                }
             }
         }
     }
@@ -158,12 +169,15 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
 
 /// What all lanes hold of A or B: element `n` of each is `f` of its bits.
 #[inline(always)]
-fn held<T: Elements>(wave: &Wave, place: Place, each: usize, f: impl Fn(u64) -> T::Factor) -> T::Held {
-    let mut held = T::NONE;
-    for (index, factors) in held.as_mut().iter_mut().enumerate().take(each) {
+fn hold<T: Elements>(
+    wave: &Wave,
+    place: Place,
+    held: &mut [[T::Factor; LANES]],
+    f: impl Fn(u64) -> T::Factor,
+) {
+    for (index, factors) in held.iter_mut().enumerate() {
         place.elements(wave, 0, index, T::BITS, factors, &f);
     }
-    held
 }
 
 /// Gives each lane the B of the lane that is used in its place.

@@ -49,7 +49,7 @@ pub(crate) trait Unit: Copy {
 
 /// The place of the word at byte `offset`. One that is no multiple of 4 becomes a place beyond all words.
 #[inline(always)]
-fn index(offset: u64) -> usize {
+pub(super) fn index(offset: u64) -> usize {
     usize::try_from(offset.rotate_right(2)).unwrap_or(usize::MAX)
 }
 

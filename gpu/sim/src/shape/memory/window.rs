@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::unit::index;
 use super::{Bits, Unit, illegal};
 use crate::fault::Cause;
 use crate::mem::{BadAddress, Cursor, Space};
@@ -21,8 +22,7 @@ impl<'a> Window<'a> {
     }
 
     /// Goes to the block of `addr`.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     fn go(&mut self, addr: u64, len_bytes: usize) -> Result<(), BadAddress> {
         let (block, _) = self.cursor.locate(addr, len_bytes)?;
         self.base = block.base();
@@ -103,8 +103,14 @@ impl<'a> Window<'a> {
     /// The words of `len` at `addr`, if they are in one block and aligned.
     #[inline(always)]
     fn words(&mut self, addr: u64, len: usize) -> Option<&'a [AtomicU32]> {
-        let (block, offset) = self.cursor.locate(addr, len * 4).ok()?;
-        block.words().get(offset / 4..offset / 4 + len).filter(|_| offset.is_multiple_of(4))
+        let rest = self.words.get(index(addr.wrapping_sub(self.base))..);
+        rest.and_then(|rest| rest.get(..len)).or_else(|| self.words_elsewhere(addr, len))
+    }
+
+    #[inline(never)]
+    fn words_elsewhere(&mut self, addr: u64, len: usize) -> Option<&'a [AtomicU32]> {
+        self.go(addr, len * 4).ok()?;
+        self.words.get(index(addr.wrapping_sub(self.base))..)?.get(..len)
     }
 
     /// Loads words from `addr` on.
