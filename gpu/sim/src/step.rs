@@ -204,7 +204,8 @@ fn run_page<'a>(
         && let Some(insn) = page.get(index).and_then(OnceLock::get)
     {
         budget -= 1;
-        if !(wave.mode.vector_skip() && insn.is_vector()) && !insn.exec.call(wave, machine, insn) {
+        let skipped = wave.mode.vector_skip() && insn.is_vector();
+        if !skipped && !insn.exec.call(wave, machine, insn) {
             end = Some(insn);
             break;
         }

@@ -1,6 +1,6 @@
 //! Vector ALU: each active lane's values in, one value out.
 //!
-//! An operand is first made a row of the register file (see [`source`]); then one loop over 64 lanes computes a row of results,
+//! An operand is first made a row of the register file (see [`operand`]); then one loop over 64 lanes computes a row of results,
 //! which the compiler can vectorize; then the row is stored where lanes are active (see [`store`](crate::shape::store)).
 
 use crate::enc::vop::VGPR;
