@@ -326,7 +326,7 @@ fn memory_and_events_are_shared_between_processes() {
 #[test]
 fn a_process_that_hangs_in_releasing_is_killed() {
     let folder = tempfile::tempdir().expect("a folder");
-    let plan = Plan { function: "hipFree".into(), call: 1, error: HANG };
+    let plan = Plan { function: "hipFree".into(), call: 1, error: HANG, spared: 0 };
     fs::write(folder.path().join("plan"), plan.text()).expect("the plan is written");
     let back = start_worker();
     let mut command = Command::new(HIPR);
