@@ -335,9 +335,9 @@ exports! {
         fn hipGraphGetRootNodes(graph: Ptr, pRootNodes: Out<Ptr>, pNumRootNodes: Out<usize>) = body graph::roots;
         fn hipGraphKernelNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
         fn hipGraphKernelNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_kernel;
-        fn hipGraphMemcpyNodeGetParams(node: Ptr, pNodeParams: Out<Memcpy3D>) = unsupported;
+        fn hipGraphMemcpyNodeGetParams(node: Ptr, pNodeParams: Out<Memcpy3D>) = body graph::memcpy_params;
         fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<Memcpy3D>) = body graph::set_memcpy;
-        fn hipGraphMemsetNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
+        fn hipGraphMemsetNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::memset_params;
         fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_memset;
         fn hipStreamWaitValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32, mask: u32) = unsupported;
         fn hipStreamWaitValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32, mask: u64) = unsupported;
@@ -375,7 +375,7 @@ exports! {
         fn hipGraphExecMemsetNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_memset;
         fn hipGraphExecUpdate(hGraphExec: Ptr, hGraph: Ptr, hErrorNode_out: Out<Ptr>, updateResult_out: Out<i32>) = body graph::exec_update;
         fn hipGraphGetEdges(graph: Ptr, from: Out<Ptr>, to: Out<Ptr>, numEdges: Out<usize>) = body graph::edges;
-        fn hipGraphHostNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
+        fn hipGraphHostNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::host_params;
         fn hipGraphHostNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_host;
         fn hipGraphicsGLRegisterImage(resource: Out<Ptr>, image: u32, target: u32, flags: u32) = unsupported;
         fn hipGraphicsSubResourceGetMappedArray(array: Out<Ptr>, resource: Ptr, arrayIndex: u32, mipLevel: u32) = unsupported;
@@ -502,7 +502,7 @@ exports! {
     "hip_5.5" {
         fn hipGraphAddMemAllocNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = unsupported;
         fn hipGraphAddMemFreeNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dev_ptr: Ptr) = unsupported;
-        fn hipGraphAddNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = unsupported;
+        fn hipGraphAddNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = body graph::add_node;
         fn hipGraphMemAllocNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
         fn hipGraphMemFreeNodeGetParams(node: Ptr, dev_ptr: Ptr) = unsupported;
         fn hipModuleLaunchCooperativeKernel(f: Function, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: Stream, kernelParams: In<Ptr>) = body launch::module_cooperative;

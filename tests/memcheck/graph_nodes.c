@@ -426,6 +426,69 @@ static void event_nodes(struct Setup* s, hipGraph_t graph, hipGraphNode_t empty)
     GOOD(hipEventDestroy(second));
 }
 
+// Parameters are given back as they were given, by the functions of their kind and by the one of all kinds.
+static void params_of_nodes(struct Setup* s, hipGraph_t graph, hipGraphNode_t empty) {
+    struct Saxpy saxpy;
+    make_saxpy(s, &saxpy, 2);
+    int calls = 0;
+    hipEvent_t event = NULL;
+    hipGraph_t child = NULL;
+    GOOD(hipEventCreate(&event));
+    GOOD(hipGraphCreate(&child, 0));
+    hipGraphNodeParams all[8];
+    memset(all, 0, sizeof all);
+    for (int i = 0; i < 8; i++) all[i].type = (hipGraphNodeType)i;
+    all[hipGraphNodeTypeKernel].kernel = saxpy.params;
+    all[hipGraphNodeTypeMemcpy].memcpy.copyParams.srcPtr = make_hipPitchedPtr(s->device, 16, 16, 4);
+    all[hipGraphNodeTypeMemcpy].memcpy.copyParams.dstPtr = make_hipPitchedPtr(s->device + 1024, 32, 16, 4);
+    all[hipGraphNodeTypeMemcpy].memcpy.copyParams.extent = make_hipExtent(16, 4, 1);
+    all[hipGraphNodeTypeMemcpy].memcpy.copyParams.kind = hipMemcpyDeviceToDevice;
+    all[hipGraphNodeTypeMemset].memset = (hipMemsetParams){.dst = s->device, .elementSize = 2, .height = 3, .pitch = 64, .value = 0x1234, .width = 5};
+    all[hipGraphNodeTypeHost].host = (hipHostNodeParams){.fn = add_one, .userData = &calls};
+    all[hipGraphNodeTypeGraph].graph.graph = child;
+    all[hipGraphNodeTypeWaitEvent].eventWait.event = event;
+    all[hipGraphNodeTypeEventRecord].eventRecord.event = event;
+    hipGraphNode_t nodes[8] = {NULL}, none = NULL;
+    for (int i = 0; i < 8; i++) {
+        hipGraphNodeType type = hipGraphNodeTypeCount;
+        GOOD(hipGraphAddNode(&nodes[i], graph, &empty, 1, &all[i]));
+        GOOD(hipGraphNodeGetType(nodes[i], &type));
+        THAT(type == all[i].type);
+        REFUSES_PLACES(hipGraphAddNode, graph, &all[i]);
+    }
+    FAILS(hipGraphAddNode(&none, graph, NULL, 0, NULL), hipErrorInvalidValue);
+    hipGraphNodeParams unknown = {.type = (hipGraphNodeType)99};
+    FAILS(hipGraphAddNode(&none, graph, NULL, 0, &unknown), hipErrorInvalidValue);
+    unknown.type = hipGraphNodeTypeMemFree;
+    FAILS(hipGraphAddNode(&none, graph, NULL, 0, &unknown), hipErrorNotSupported);
+    THAT(none == NULL);
+
+    hipMemcpy3DParms copy;
+    GOOD(hipGraphMemcpyNodeGetParams(nodes[hipGraphNodeTypeMemcpy], &copy));
+    THAT(copy.srcPtr.ptr == s->device && copy.srcPtr.pitch == 16 && copy.srcPtr.ysize == 4 && copy.srcArray == NULL);
+    THAT(copy.dstPtr.ptr == s->device + 1024 && copy.dstPtr.pitch == 32 && copy.dstPos.x == 0 && copy.dstArray == NULL);
+    THAT(copy.extent.width == 16 && copy.extent.height == 4 && copy.extent.depth == 1 && copy.kind == hipMemcpyDeviceToDevice);
+    GOOD(hipGraphMemcpyNodeSetParams(nodes[hipGraphNodeTypeMemcpy], &copy));
+    FAILS(hipGraphMemcpyNodeGetParams(nodes[hipGraphNodeTypeMemcpy], NULL), hipErrorInvalidValue);
+    FAILS(hipGraphMemcpyNodeGetParams(empty, &copy), hipErrorInvalidValue);
+    FAILS(hipGraphMemcpyNodeGetParams(NO_NODE, &copy), hipErrorInvalidValue);
+    hipMemsetParams fill;
+    GOOD(hipGraphMemsetNodeGetParams(nodes[hipGraphNodeTypeMemset], &fill));
+    THAT(fill.dst == s->device && fill.elementSize == 2 && fill.height == 3 && fill.pitch == 64 && fill.value == 0x1234 && fill.width == 5);
+    FAILS(hipGraphMemsetNodeGetParams(nodes[hipGraphNodeTypeMemset], NULL), hipErrorInvalidValue);
+    FAILS(hipGraphMemsetNodeGetParams(nodes[hipGraphNodeTypeMemcpy], &fill), hipErrorInvalidValue);
+    hipHostNodeParams host;
+    GOOD(hipGraphHostNodeGetParams(nodes[hipGraphNodeTypeHost], &host));
+    THAT(host.fn == add_one && host.userData == &calls);
+    FAILS(hipGraphHostNodeGetParams(nodes[hipGraphNodeTypeHost], NULL), hipErrorInvalidValue);
+    FAILS(hipGraphHostNodeGetParams(NULL, &host), hipErrorInvalidValue);
+
+    for (int i = 0; i < 8; i++) GOOD(hipGraphDestroyNode(nodes[i]));
+    GOOD(hipGraphDestroy(child));
+    GOOD(hipEventDestroy(event));
+    THAT(calls == 0);
+}
+
 void other_nodes(struct Setup* s) {
     hipGraph_t graph = NULL;
     hipGraphNode_t empty = NULL;
@@ -434,5 +497,6 @@ void other_nodes(struct Setup* s) {
     fill_nodes(s, graph, empty);
     host_nodes(s, graph, empty);
     event_nodes(s, graph, empty);
+    params_of_nodes(s, graph, empty);
     GOOD(hipGraphDestroy(graph));
 }

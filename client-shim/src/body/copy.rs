@@ -18,7 +18,7 @@ use crate::convert::{Ptr, Stream};
 use crate::graphs::Task;
 use crate::mirror::Place;
 use crate::session::Session;
-use crate::types::{Memcpy3D, PitchedPtr, Pos};
+use crate::types::{Extent, Memcpy3D, PitchedPtr, Pos};
 
 pub(crate) use shaped::{
     drv_3d, drv_3d_async, memcpy_2d, memcpy_2d_async, memcpy_3d, memcpy_3d_async, memcpy_3d_peer,
@@ -156,6 +156,34 @@ impl CopyTask {
         };
         let size = Size { width: p.extent.width, height: p.extent.height, depth: p.extent.depth };
         Ok(Self { dst: place(p.dst_ptr, p.dst_pos, to)?, src: place(p.src_ptr, p.src_pos, from)?, size })
+    }
+
+    /// [`of_node`](Self::of_node) reads it.
+    pub(crate) fn node_params(self) -> Memcpy3D {
+        let Self { dst, src, size } = self;
+        let ptr = |place: Place3| PitchedPtr {
+            ptr: place.at,
+            pitch: place.pitch,
+            xsize: size.width,
+            ysize: place.rows,
+        };
+        let nowhere = Pos { x: 0, y: 0, z: 0 };
+        Memcpy3D {
+            src_array: Ptr::NULL,
+            src_pos: nowhere,
+            src_ptr: ptr(src),
+            dst_array: Ptr::NULL,
+            dst_pos: nowhere,
+            dst_ptr: ptr(dst),
+            extent: Extent { width: size.width, height: size.height, depth: size.depth },
+            kind: match (dst.is_device, src.is_device) {
+                (Some(false), Some(false)) => kind::HOST_TO_HOST,
+                (Some(true), Some(false)) => kind::HOST_TO_DEVICE,
+                (Some(false), Some(true)) => kind::DEVICE_TO_HOST,
+                (Some(true), Some(true)) => kind::DEVICE_TO_DEVICE,
+                _ => kind::DEFAULT,
+            },
+        }
     }
 
     /// Whether both ends are device memory, and of nothing else.

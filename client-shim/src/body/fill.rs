@@ -79,6 +79,17 @@ impl FillTask {
         }
     }
 
+    /// [`of_node`](Self::of_node) reads it.
+    pub(crate) fn node_params(self) -> MemsetParams {
+        let Self { dst, pitch, pattern, width, height } = self;
+        let value = match pattern {
+            Pattern::Byte(value) => value.into(),
+            Pattern::Half(value) => value.into(),
+            Pattern::Word(value) => value,
+        };
+        MemsetParams { dst, element_size: pattern.bytes() as u32, height, pitch, value, width }
+    }
+
     /// Whether it is device memory, and of nothing else, that is filled.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Graphs.
 
+mod params;
 mod ready;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::graphs::{Tables, Task};
 use crate::session::Session;
 use crate::types::{DrvMemcpy3D, HostFn, KernelNodeParams, Memcpy3D, MemsetParams};
 
+pub(crate) use params::{add_node, host_params, memcpy_params, memset_params};
 pub(crate) use ready::{
     exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
     launch, set_enabled, upload,
@@ -383,13 +385,8 @@ fn event_of(
     find: fn(&Task) -> Option<Event>,
 ) -> HipResult<()> {
     let out = event.check()?;
-    session.graphs().with(|tables| match tables.graphs.content(node.wire())? {
-        Content::Work(task) => {
-            out.set(find(task).ok_or(HipError::INVALID_VALUE)?);
-            Ok(())
-        }
-        _ => Err(HipError::INVALID_VALUE),
-    })
+    out.set(params::of_work(session, node, find)?);
+    Ok(())
 }
 
 /// `hipGraphEventRecordNodeGetEvent`.
