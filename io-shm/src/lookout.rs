@@ -1,7 +1,8 @@
 //! Connections through shared memory, in a loop that waits for sockets.
 //!
 //! While such a connection is busy the loop looks at its memory instead of waiting for its bell. When nothing has come for
-//! [`hipr_io::Config::spin_us`], it asks for bells and sleeps.
+//! [`hipr_io::Config::spin_us`], it asks for bells and sleeps. A client that has closed its sending side rings no more: while
+//! there is no room for what is left to be sent to it, it is looked at every millisecond.
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,9 @@ use crate::Served;
 
 /// Looks at connections before the sockets get their turn.
 const LOOKS: usize = 64;
+
+/// Time between two looks at connections that cannot ring.
+const MUTE_INTERVAL: Duration = Duration::from_millis(1);
 
 /// What a loop keeps of a connection.
 pub trait Shares {
@@ -36,12 +40,19 @@ pub struct Lookout {
     looked_at: Vec<ConnId>,
     /// Since when none of them has had anything.
     idle_since: Option<Instant>,
+    /// None of them has anything, nor can ring.
+    are_mute: bool,
 }
 
 impl Lookout {
     /// No connections; the loop looks in vain for `spin_us` microseconds before it sleeps.
     pub fn new(spin_us: u64) -> Self {
-        Self { spin: Duration::from_micros(spin_us), looked_at: Vec::new(), idle_since: None }
+        Self {
+            spin: Duration::from_micros(spin_us),
+            looked_at: Vec::new(),
+            idle_since: None,
+            are_mute: false,
+        }
     }
 
     /// A connection gets a turn: it is looked at from now on. What it then waits for may be something else than what it asked
@@ -60,11 +71,17 @@ impl Lookout {
         if timeout != Some(Duration::ZERO) && !self.looked_at.is_empty() {
             self.look_for_a_moment(table);
         }
-        if self.looked_at.is_empty() { timeout } else { Some(Duration::ZERO) }
+        match timeout {
+            _ if self.looked_at.is_empty() => timeout,
+            _ if !self.are_mute => Some(Duration::ZERO),
+            Some(timeout) => Some(timeout.min(MUTE_INTERVAL)),
+            None => Some(MUTE_INTERVAL),
+        }
     }
 
     /// Makes those ready that have something. When that was in vain for too long, they are asked to ring.
     fn look_for_a_moment<S: Shares>(&mut self, table: &mut Table<S>) {
+        self.are_mute = false;
         for _ in 0..(LOOKS / self.looked_at.len().max(1)).max(1) {
             let mut found = false;
             self.looked_at.retain(|&conn| {
@@ -82,9 +99,12 @@ impl Lookout {
             std::hint::spin_loop();
         }
         if self.idle_since.get_or_insert_with(Instant::now).elapsed() >= self.spin {
+            self.are_mute = true;
             self.looked_at.retain(|&conn| {
                 let Some(mut shared) = table.socket(conn).and_then(Shares::shared) else { return false };
-                *shared.looked_at = !shared.prepare_sleep();
+                let is_mute = shared.is_mute();
+                *shared.looked_at = is_mute || !shared.prepare_sleep();
+                self.are_mute &= is_mute || !*shared.looked_at;
                 *shared.looked_at
             });
         }
@@ -99,6 +119,11 @@ impl Shared<'_> {
         self.readiness.readable |= input;
         self.readiness.writable |= room;
         input || room
+    }
+
+    /// Whether the loop waits for room in the memory, and the client will not ring when there is some.
+    fn is_mute(&self) -> bool {
+        self.served.has_ended() && !self.readiness.writable
     }
 
     /// Asks for the bell; `false` if there is something already.

@@ -59,12 +59,14 @@ fn part_of_a_copy(client: &Client, len: usize) -> Vec<u8> {
 }
 
 fn half_close() -> Plan {
-    let mut plan = Plan::new(1 << 20);
+    const LEN_BYTES: usize = 4 << 20;
+    let mut plan = Plan::new(LEN_BYTES as u64);
     plan.client(|client| {
         work(client, 5);
         let base = client.model.base();
-        client.tell(What::Up(base, 1 << 20));
-        client.ask(What::Down(base, 1 << 20));
+        client.tell(What::Up(base, LEN_BYTES));
+        // More than rings and sockets hold, so that the client has to read while it has nothing more to say.
+        client.ask(What::Down(base, LEN_BYTES as u64));
         client.act(Act::HalfClose);
         client.act(Act::AwaitEnd);
     });
