@@ -17,7 +17,8 @@ use std::thread;
 
 use hipr_proto::{HipError, HipResult, op};
 
-use crate::convert::{Event, Stream};
+use crate::body::stream::is_blocking;
+use crate::convert::Event;
 use crate::session::{Session, lock};
 use crate::state;
 
@@ -103,12 +104,7 @@ fn concerns(session: &Session, stream: u64, other: u64) -> bool {
     if other == NO_STREAM {
         return false;
     }
-    // The legacy stream and blocking streams wait for each other.
-    let is_blocking = |stream: u64| {
-        let info = session.streams().get(&Stream::from_wire(stream)).copied();
-        info.is_none_or(|info| info.flags == 0)
-    };
-    (stream == 0 && is_blocking(other)) || (other == 0 && is_blocking(stream))
+    (stream == 0 && is_blocking(session, other)) || (other == 0 && is_blocking(session, stream))
 }
 
 impl State {
@@ -184,6 +180,20 @@ impl Callbacks {
         let number = self.push(&mut state, stream, after, What::Work(work()))?;
         state.records.extend(records.iter().map(|event| (*event, number)));
         Ok(true)
+    }
+
+    /// Does something in the order of a stream: now, or behind functions that have not returned, as [`hold`](Self::hold).
+    ///
+    /// # Errors
+    /// As [`add`](Self::add), and those of `work` if it is done now.
+    pub(crate) fn in_order(
+        &self,
+        session: &Session,
+        stream: u64,
+        role: Role<'_>,
+        work: impl FnOnce(&Session) -> HipResult<()> + Copy + Send + 'static,
+    ) -> HipResult<()> {
+        if self.hold(session, stream, role, || Box::new(work))? { Ok(()) } else { work(session) }
     }
 
     /// Does something that must come behind all that is held back: the end of what that may use.

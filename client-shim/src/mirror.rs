@@ -380,9 +380,7 @@ impl Mirrors {
             }
         }
         regions.expose_known(session, stream)?;
-        regions.bring(session, stream)?;
-        regions.uses.begin(stream);
-        Ok(())
+        regions.use_on(session, stream)
     }
 
     /// Memory on both sides is about to be written by something else than a kernel.
@@ -390,10 +388,7 @@ impl Mirrors {
     /// # Errors
     /// What the worker says.
     pub fn before_use(&self, session: &Session, stream: u64) -> HipResult<()> {
-        let mut regions = self.regions();
-        regions.bring(session, stream)?;
-        regions.uses.begin(stream);
-        Ok(())
+        self.regions().use_on(session, stream)
     }
 
     /// Memory on both sides is about to be read, and not written, by something else than a kernel.

@@ -577,10 +577,7 @@ pub(crate) fn peer_async(
     let (dst, src, size) = (dst.wire(), src.wire(), len as u64);
     let request = op::MemcpyPeerAsync(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream });
     let copy = move |session: &Session| session.tell(&request);
-    if session.callbacks().hold(session, stream, Role::Records(&[]), || Box::new(copy))? {
-        return Ok(());
-    }
-    copy(session)
+    session.callbacks().in_order(session, stream, Role::Records(&[]), copy)
 }
 
 /// A box that begins `x` bytes, `y` rows and `z` slices into memory.

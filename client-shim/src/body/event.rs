@@ -115,10 +115,7 @@ pub(crate) fn enqueue_wait(session: &Session, event: Event, stream: u64, flags: 
         session.mirrors().event_awaited(stream, event.wire());
         session.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags })
     };
-    if session.callbacks().hold(session, stream, Role::Waits(event), || Box::new(wait))? {
-        return Ok(());
-    }
-    wait(session)
+    session.callbacks().in_order(session, stream, Role::Waits(event), wait)
 }
 
 /// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.

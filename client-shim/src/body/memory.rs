@@ -166,10 +166,7 @@ pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResu
         take(session, ptr)?;
         session.tell(&op::FreeAsync { device_ptr: ptr.wire(), stream })
     };
-    if session.callbacks().hold(session, stream, Role::Records(&[]), || Box::new(free))? {
-        return Ok(());
-    }
-    free(session)
+    session.callbacks().in_order(session, stream, Role::Records(&[]), free)
 }
 
 /// Forgets an allocation that may be freed.

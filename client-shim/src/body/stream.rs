@@ -57,10 +57,7 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
         session.mirrors().forget_stream(session, stream)?;
         session.tell(&op::StreamDestroy { stream })
     };
-    if session.callbacks().hold(session, stream, Role::Records(&[]), || Box::new(destroy))? {
-        return Ok(());
-    }
-    destroy(session)
+    session.callbacks().in_order(session, stream, Role::Records(&[]), destroy)
 }
 
 /// `hipStreamSynchronize`.

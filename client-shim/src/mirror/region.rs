@@ -159,6 +159,13 @@ impl Regions {
         Some((start, end))
     }
 
+    /// The device is about to write to what it may use, on a stream.
+    pub(super) fn use_on(&mut self, session: &Session, stream: u64) -> HipResult<()> {
+        self.bring(session, stream)?;
+        self.uses.begin(stream);
+        Ok(())
+    }
+
     /// Makes what the program wrote be there for what comes next on a stream.
     pub(super) fn bring(&mut self, session: &Session, stream: u64) -> HipResult<()> {
         // First, because changes that leave on this stream may be of what another one still has to zero or to receive.
