@@ -69,6 +69,18 @@ fn lab() -> Option<PathBuf> {
 }
 
 impl Compiler {
+    /// The first of [`all`](Self::all). Where there is none, it is said which `program` is missing and what runs without; where
+    /// HIPR_REQUIRE_COMPILER is set it is a panic instead.
+    pub fn first(program: &str, without: &str) -> Option<Self> {
+        let first = Self::all().into_iter().next();
+        if first.is_none() {
+            let required = env::var_os("HIPR_REQUIRE_COMPILER").is_some();
+            assert!(!required, "HIPR_REQUIRE_COMPILER is set and there is no compiler");
+            eprintln!("SKIPPED: no {program} here (tests/toolchain/setup.sh makes one): {without}");
+        }
+        first
+    }
+
     /// All that can be used here, the system's own first.
     pub fn all() -> Vec<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
