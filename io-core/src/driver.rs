@@ -153,7 +153,8 @@ impl<S> Table<S> {
     }
 }
 
-/// An event loop but for its sockets. Made on one thread, run on any: which connection gets its turn when, how they end, what time brings.
+/// An event loop but for its sockets: which connection gets its turn when, how they end, what time brings. It is made on one
+/// thread and run on any.
 ///
 /// One turn: wait, unless there is something to do; read, and pass on what was said; give the handler its turn; take the
 /// mailbox, apply each notice and write. So a request is read, carried out and answered in one turn where the handler is on
