@@ -7,6 +7,8 @@
     reason = "to call what was compiled for a processor's extensions, and what is one of its instructions"
 )]
 
+pub(crate) mod words;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -61,7 +63,7 @@ impl Level {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
             Set::V4 => unsafe { task_v4(task) },
-            _ => task.run(),
+            _ => task.run(Self::BASE),
         }
     }
 
@@ -78,6 +80,12 @@ impl Level {
     #[inline(always)]
     pub(crate) fn has_fma(self) -> bool {
         self.0 != Set::Base
+    }
+
+    /// Whether there are vectors of 512 bits on it.
+    #[inline(always)]
+    pub(crate) fn has_avx512(self) -> bool {
+        self.0 == Set::V4
     }
 }
 
@@ -141,8 +149,8 @@ fn has_v4() -> bool {
 pub trait Task {
     /// What it gives.
     type Output;
-    /// Does it. To be marked `#[inline(always)]`.
-    fn run(self) -> Self::Output;
+    /// Does it, on the level that it is compiled for. To be marked `#[inline(always)]`.
+    fn run(self, level: Level) -> Self::Output;
 }
 
 /// What an instruction does, for whatever level it is compiled for.
@@ -192,14 +200,14 @@ fn v4<I: Instruction>(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
 fn task_v3<T: Task>(task: T) -> T::Output {
-    task.run()
+    task.run(Level(Set::V3))
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,movbe,popcnt")]
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 fn task_v4<T: Task>(task: T) -> T::Output {
-    task.run()
+    task.run(Level(Set::V4))
 }
 
 impl Levels {

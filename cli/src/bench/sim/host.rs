@@ -24,7 +24,7 @@ struct Part<'a, L: ?Sized>(&'a L, usize, &'a mut [u32]);
 impl<L: Loop> Task for Part<'_, L> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run(self, _: Level) {
         self.0.part(self.1, self.2);
     }
 }

@@ -153,7 +153,7 @@ impl Family for Buffer {
         if resource.adds_lane() {
             let first = resource.in_scratch(scalar).ok_or_else(|| unimplemented(insn))?;
             return Ok(BufferMemory {
-                window: Window::new(machine.space),
+                window: Window::new(machine.space, machine.program.level()),
                 base: 0,
                 offset: *offset,
                 constant: (code.offset() as u32).wrapping_add(first),
@@ -172,7 +172,7 @@ impl Family for Buffer {
             (OUTSIDE, resource.records().saturating_sub(scalar))
         };
         Ok(BufferMemory {
-            window: Window::new(machine.space),
+            window: Window::new(machine.space, machine.program.level()),
             base: resource.base().wrapping_add(scalar),
             offset: *offset,
             constant: code.offset() as u32,

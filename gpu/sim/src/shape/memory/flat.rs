@@ -55,7 +55,7 @@ impl Family for Global {
         } else {
             Linear::wide(low, &ZERO, wave.pair(code.saddr()).wrapping_add(offset))
         };
-        Ok(GlobalMemory { places, window: Window::new(machine.space) })
+        Ok(GlobalMemory { places, window: Window::new(machine.space, machine.program.level()) })
     }
 
     #[inline(always)]
@@ -77,7 +77,12 @@ impl Family for Global {
         }
         let first = u64::from(low[0]) | u64::from(high[0]) << 32;
         let addr = first.wrapping_add(base).wrapping_add(code.signed_offset() as u64);
-        Window::new(machine.space).load_rows(addr, 0, LANES, &mut wave.places_mut::<N>(target))
+        Window::new(machine.space, machine.program.level()).load_rows(
+            addr,
+            0,
+            LANES,
+            &mut wave.places_mut::<N>(target),
+        )
     }
 
     #[inline(always)]
@@ -179,7 +184,7 @@ impl Family for Flat {
         let (low, high) = (wave.row(code.addr()), wave.row(code.addr() + 1));
         Ok(FlatMemory {
             places: Linear::wide(low, high, code.unsigned_offset()),
-            window: Window::new(machine.space),
+            window: Window::new(machine.space, machine.program.level()),
             lds: machine.lds,
             scratch: machine.scratch,
         })

@@ -6,19 +6,22 @@ use super::unit::index;
 use super::{Bits, Unit, illegal};
 use crate::fault::Cause;
 use crate::mem::{BadAddress, Cursor, Space};
-use crate::wave::{LANES, Row};
+use crate::simd::Level;
+use crate::simd::words::{load_words, store_words};
+use crate::wave::{Aligned, LANES, Row};
 
 /// The block that was hit last, as its words.
 pub(super) struct Window<'a> {
     base: u64,
     words: &'a [AtomicU32],
     cursor: Cursor<'a>,
+    level: Level,
 }
 
 impl<'a> Window<'a> {
     #[inline(always)]
-    pub(super) fn new(space: &'a Space) -> Self {
-        Self { base: 0, words: &[], cursor: space.cursor() }
+    pub(super) fn new(space: &'a Space, level: Level) -> Self {
+        Self { base: 0, words: &[], cursor: space.cursor(), level }
     }
 
     /// Goes to the block of `addr`.
@@ -117,9 +120,7 @@ impl<'a> Window<'a> {
     #[inline(always)]
     pub(super) fn load_span(&mut self, addr: u64, out: &mut [u32]) -> bool {
         let Some(words) = self.words(addr, out.len()) else { return false };
-        for (out, word) in out.iter_mut().zip(words) {
-            *out = word.load(Ordering::Relaxed);
-        }
+        load_words(self.level, words, out);
         true
     }
 
@@ -127,9 +128,7 @@ impl<'a> Window<'a> {
     #[inline(always)]
     pub(super) fn store_span(&mut self, addr: u64, values: &[u32]) -> bool {
         let Some(words) = self.words(addr, values.len()) else { return false };
-        for (word, value) in words.iter().zip(values) {
-            word.store(*value, Ordering::Relaxed);
-        }
+        store_words(self.level, words, values);
         true
     }
 
@@ -143,9 +142,21 @@ impl<'a> Window<'a> {
         out: &mut [&mut Row; N],
     ) -> bool {
         let Some(words) = self.words(addr, count * N) else { return false };
-        for (n, row) in out.iter_mut().enumerate() {
-            for (value, words) in row[lane..lane + count].iter_mut().zip(words.as_chunks::<N>().0) {
-                *value = words[n].load(Ordering::Relaxed);
+        if count < LANES {
+            for (n, row) in out.iter_mut().enumerate() {
+                for (value, words) in row[lane..lane + count].iter_mut().zip(words.as_chunks::<N>().0) {
+                    *value = words[n].load(Ordering::Relaxed);
+                }
+            }
+        } else if N == 1 {
+            load_words(self.level, words, out[0]);
+        } else {
+            let mut values = Aligned([[0; N]; LANES]);
+            load_words(self.level, words, values.0.as_flattened_mut());
+            for (n, row) in out.iter_mut().enumerate() {
+                for lane in 0..LANES {
+                    row[lane] = values.0[lane][n];
+                }
             }
         }
         true
@@ -155,11 +166,17 @@ impl<'a> Window<'a> {
     #[inline(always)]
     pub(super) fn store_rows<const N: usize>(&mut self, addr: u64, rows: [&Row; N]) -> bool {
         let Some(words) = self.words(addr, LANES * N) else { return false };
-        for (lane, words) in words.as_chunks::<N>().0.iter().enumerate().take(LANES) {
-            for (row, word) in rows.iter().zip(words) {
-                word.store(row[lane], Ordering::Relaxed);
+        if N == 1 {
+            store_words(self.level, words, rows[0]);
+            return true;
+        }
+        let mut values = Aligned([[0; N]; LANES]);
+        for (lane, values) in values.0.iter_mut().enumerate() {
+            for (row, value) in rows.iter().zip(values) {
+                *value = row[lane];
             }
         }
+        store_words(self.level, words, values.0.as_flattened());
         true
     }
 }
@@ -182,6 +199,7 @@ mod tests {
     use crate::fault::Cause;
     use crate::map::{FIRST_ADDRESS, Map, PAGE_BYTES};
     use crate::mem::{Block, Space};
+    use crate::simd::Level;
 
     /// A space of three blocks of 1 MiB, two pages apart.
     fn space() -> (Space, [u64; 3]) {
@@ -196,14 +214,14 @@ mod tests {
     #[test]
     fn lanes_may_be_in_several_blocks() {
         let (space, addresses) = space();
-        let mut window = Window::new(&space);
+        let mut window = Window::new(&space, Level::BASE);
         for lane in 0..64 {
             let addr = addresses[lane % 3] + lane as u64 * 16;
             window.store(lane, addr, [lane as u32, 1, 2]).unwrap();
             window.store(lane, addr + 12, 0x55u8).unwrap();
             window.store(lane, addr + 13, 0x6677u16).unwrap();
         }
-        let mut window = Window::new(&space);
+        let mut window = Window::new(&space, Level::BASE);
         for lane in 0..64 {
             let writer = lane * 7 % 64;
             let addr = addresses[writer % 3] + writer as u64 * 16;
@@ -216,7 +234,7 @@ mod tests {
     #[test]
     fn between_blocks_there_is_nothing() {
         let (space, addresses) = space();
-        let mut window = Window::new(&space);
+        let mut window = Window::new(&space, Level::BASE);
         window.load::<u32>(0, addresses[0]).unwrap();
         for addr in
             [addresses[0] - 4, addresses[0] + (1 << 20) - 2, addresses[1] - 4, addresses[2] + (1 << 20)]
