@@ -7,6 +7,7 @@
     reason = "to call what was compiled for a processor's extensions, and what is one of its instructions"
 )]
 
+pub(crate) mod halves;
 pub(crate) mod words;
 
 use std::fmt;

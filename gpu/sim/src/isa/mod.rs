@@ -120,8 +120,8 @@ impl IntoOutcome for Result<(), Cause> {
 /// A table of rows `opcode mnemonic marks… = shape(arguments…);`. A shape is a function
 /// `(&mut Wave, &mut Machine, &Insn, arguments…)`. Two rows with one opcode for one GPU do not compile.
 ///
-/// Rows are compiled for each SIMD level, but for those of a table that is marked `scalar` and for atomics, which serve one lane
-/// after the other.
+/// Rows are compiled for each SIMD level, but for those of a table that is marked `scalar`, for atomics, which serve one lane after
+/// the other, and for shapes that choose the level themselves.
 macro_rules! rows {
     ($(#[$doc:meta])* $table:ident [$n:literal] { $($rows:tt)* }) => {
         $crate::isa::rows! { $(#[$doc])* $table [$n] lanes { $($rows)* } }
@@ -168,6 +168,14 @@ macro_rules! rows {
         };
     };
     (@levels scalar $shape:ident) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes mfma) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes half2) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes half3) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes pk_half2) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes pk_half3) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes pk_half_accumulate) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes dot2_accumulate) => { $crate::simd::Levels::one::<Instruction>() };
+    (@levels lanes dot2_halves) => { $crate::simd::Levels::one::<Instruction>() };
     (@levels lanes atomic) => { $crate::simd::Levels::one::<Instruction>() };
     (@levels lanes atomic2) => { $crate::simd::Levels::one::<Instruction>() };
     (@levels lanes $shape:ident) => { $crate::simd::Levels::each::<Instruction>() };

@@ -2,12 +2,12 @@
 
 use crate::isa::rows;
 use crate::sem::bits::{add_carry, dot_signed, i24, mul_hi_i24, mul_hi_u24, sub_borrow, u24};
-use crate::sem::dot::{accumulate_i32, dot2_f16};
+use crate::sem::dot::{accumulate_i32, dot2};
 use crate::sem::float::{exact_product_to_odd, fma64, ldexp16, mad32, max, min};
 use crate::sem::half::F16;
 use crate::sem::rounding;
 use crate::shape::fused::{fma_literal, fmac};
-use crate::shape::half::{half2, pk_half_accumulate};
+use crate::shape::half::{dot2_accumulate, half2, pk_half_accumulate};
 use crate::shape::rounding::{round_accumulate, round_literal, round_pk_fmac, round2};
 use crate::shape::vector::{accumulate, carry, carry_out, select, v2, v2_clamp, with_literal};
 
@@ -71,7 +71,7 @@ rows! {
         0x34 v_add_u32 = v2_clamp(u32::wrapping_add, u32::saturating_add);
         0x35 v_sub_u32 = v2_clamp(u32::wrapping_sub, u32::saturating_sub);
         0x36 v_subrev_u32 = v2_clamp(|a: u32, b: u32| b.wrapping_sub(a), |a: u32, b: u32| b.saturating_sub(a));
-        0x37 v_dot2c_f32_f16 = accumulate(|a: u32, b: u32, sum: f32| dot2_f16(a, b, sum));
+        0x37 v_dot2c_f32_f16 = dot2_accumulate(dot2);
         0x38 v_dot2c_i32_i16 = accumulate(|a: u32, b: u32, sum: u32| accumulate_i32(dot_signed::<16>(a, b), sum, false));
         0x39 v_dot4c_i32_i8 = accumulate(|a: u32, b: u32, sum: u32| accumulate_i32(dot_signed::<8>(a, b), sum, false));
         0x3a v_dot8c_i32_i4 = accumulate(|a: u32, b: u32, sum: u32| accumulate_i32(dot_signed::<4>(a, b), sum, false));

@@ -3,12 +3,12 @@
 use crate::isa::rows;
 use crate::sem::bits::{dot_signed, dot_unsigned};
 use crate::sem::convert::{saturate_i16, saturate_u16};
-use crate::sem::dot::{accumulate_i32, accumulate_u32, dot2_f16};
+use crate::sem::dot::{accumulate_i32, accumulate_u32, dot2};
 use crate::sem::float::{exact_product_to_odd, max, min};
 use crate::sem::half::F16;
 use crate::sem::matrix::{Bf8Bf8, Bf8Fp8, Bf16, F16s, F32, F64, Fp8Bf8, Fp8Fp8, I8, Xf32};
 use crate::sem::rounding;
-use crate::shape::half::{pk_half2, pk_half3};
+use crate::shape::half::{dot2_halves, pk_half2, pk_half3};
 use crate::shape::lane::{acc_read, acc_write};
 use crate::shape::matrix::mfma;
 use crate::shape::packed::{
@@ -48,7 +48,7 @@ rows! {
         0x20 v_fma_mix_f32 = fma_mix() directed round_fma_mix();
         0x21 v_fma_mixlo_f16 = fma_mix_half(0) directed round_fma_mix_half(0);
         0x22 v_fma_mixhi_f16 = fma_mix_half(16) directed round_fma_mix_half(16);
-        0x23 v_dot2_f32_f16 = dot(|a, b, sum, _| dot2_f16(a, b, f32::from_bits(sum)).to_bits());
+        0x23 v_dot2_f32_f16 = dot2_halves(dot2);
         0x26 v_dot2_i32_i16 = dot(|a, b, sum, clamp| accumulate_i32(dot_signed::<16>(a, b), sum, clamp));
         0x27 v_dot2_u32_u16 = dot(|a, b, sum, clamp| accumulate_u32(dot_unsigned::<16>(a, b), sum, clamp));
         0x28 v_dot4_i32_i8 = dot(|a, b, sum, clamp| accumulate_i32(dot_signed::<8>(a, b), sum, clamp));

@@ -1,19 +1,9 @@
 //! Products of packed fields, added up.
 
-use crate::sem::half::F16;
-
-/// The f16 halves of a register.
+/// Two products of f16, which are exact, and a sum, rounded once but where f64 is too short for all of it.
 #[inline(always)]
-fn halves(pair: u32) -> (F16, F16) {
-    (F16(pair as u16), F16((pair >> 16) as u16))
-}
-
-/// Two products of f16 and a sum, rounded once but where f64 is too short for all of it.
-#[inline(always)]
-pub(crate) fn dot2_f16(a: u32, b: u32, sum: f32) -> f32 {
-    let ((a_low, a_high), (b_low, b_high)) = (halves(a), halves(b));
-    let product = |a: F16, b: F16| f64::from(a.to_f32() * b.to_f32());
-    (product(a_low, b_low) + product(a_high, b_high) + f64::from(sum)) as f32
+pub(crate) fn dot2(low: f32, high: f32, sum: f32) -> f32 {
+    (f64::from(low) + f64::from(high) + f64::from(sum)) as f32
 }
 
 /// A signed dot product and a sum; saturated if `clamp`, else wrapped.

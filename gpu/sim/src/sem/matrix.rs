@@ -7,7 +7,9 @@
 use crate::sem::float::{fma32, fma32_nearly, fma64};
 use crate::sem::fp8::{BF8, FP8};
 use crate::sem::half::F16;
-use crate::wave::LANES;
+use crate::simd::Level;
+use crate::simd::halves::widen;
+use crate::wave::{LANES, Row};
 
 /// What is added up.
 pub(crate) trait Sum: Copy + Default {
@@ -57,6 +59,11 @@ pub(crate) trait Elements {
     fn a(bits: u64) -> Self::Factor;
     fn b(bits: u64) -> Self::Factor {
         Self::a(bits)
+    }
+    /// Takes element `index` of those that each lane holds from the row in which it is, if there is a faster way than one by one.
+    #[inline(always)]
+    fn take_row(_level: Level, _row: &Row, _index: usize, _out: &mut [Self::Factor; LANES]) -> bool {
+        false
     }
     fn multiply_add(a: Self::Factor, b: Self::Factor, sum: Self::Sum) -> Self::Sum;
     /// Adds the products of one element of A and a row of B to a row of sums. `fused` says that there is an FMA unit.
@@ -189,6 +196,11 @@ impl Elements for F16s {
     #[inline(always)]
     fn a(bits: u64) -> f32 {
         half(bits)
+    }
+    #[inline(always)]
+    fn take_row(level: Level, row: &Row, index: usize, out: &mut [f32; LANES]) -> bool {
+        widen(level, row, index as u32 % 2 * 16, out);
+        true
     }
     #[inline(always)]
     fn multiply_add(a: f32, b: f32, sum: f32) -> f32 {

@@ -2,89 +2,130 @@
 //! vectorizes, as all of it in one loop does not.
 
 use crate::sem::half::F16;
-use crate::shape::packed::{Half, floats_of};
-use crate::shape::source::{previous, source};
-use crate::shape::store::{store_bits, store_f16};
-use crate::shape::vector::Kind;
+use crate::shape::packed::{Half, floats_of, halves_of, sum_of};
+use crate::shape::source::{old_result, operand, previous, source};
+use crate::shape::store::{is_plain, store_bits, store_f16};
+use crate::shape::vector::{Kind, Value};
+use crate::simd::halves::{narrowed, widened};
+use crate::simd::{Level, Task};
 use crate::step::{Insn, Machine};
 use crate::wave::{LANES, Row, Wave};
 
-#[inline(always)]
-fn widened(row: &Row, shift: u32) -> [f32; LANES] {
-    std::array::from_fn(|lane| F16((row[lane] >> shift) as u16).to_f32())
-}
-
-#[inline(always)]
-fn narrowed(row: &[f32; LANES]) -> Row {
-    std::array::from_fn(|lane| u32::from(F16::from_f32(row[lane]).0))
-}
-
 /// Results of two rows of f16 that are `shift` bits up.
 #[inline(always)]
-fn compute2(a: &Row, b: &Row, shift: u32, f: impl Fn(f32, f32) -> f32) -> Row {
-    let (a, b) = (widened(a, shift), widened(b, shift));
-    narrowed(&std::array::from_fn(|lane| f(a[lane], b[lane])))
+fn compute2(level: Level, a: &Row, b: &Row, shift: u32, f: impl Fn(f32, f32) -> f32) -> Row {
+    let (a, b) = (widened(level, a, shift), widened(level, b, shift));
+    narrowed(level, &std::array::from_fn(|lane| f(a[lane], b[lane])))
 }
 
 /// Results of three rows of f16 that are `shift` bits up.
 #[inline(always)]
-fn compute3(a: &Row, b: &Row, c: &Row, shift: u32, f: impl Fn(f32, f32, f32) -> f32) -> Row {
-    let (a, b, c) = (widened(a, shift), widened(b, shift), widened(c, shift));
-    narrowed(&std::array::from_fn(|lane| f(a[lane], b[lane], c[lane])))
+fn compute3(level: Level, a: &Row, b: &Row, c: &Row, shift: u32, f: impl Fn(f32, f32, f32) -> f32) -> Row {
+    let (a, b, c) = (widened(level, a, shift), widened(level, b, shift), widened(level, c, shift));
+    narrowed(level, &std::array::from_fn(|lane| f(a[lane], b[lane], c[lane])))
 }
 
-/// Two sources. `f` must be an operation that f32 has precision enough for to be rounded only once.
+/// The products of two rows' halves and a row of f32, as `f` adds them up.
 #[inline(always)]
-pub(crate) fn half2(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32) -> f32) {
-    let a = source(wave, insn, 0, Kind::F16);
-    let b = source(wave, insn, 1, Kind::F16);
-    let out = compute2(wave.place(a), wave.place(b), 0, f);
-    store_f16(wave, insn, &out);
+fn dot2_rows(level: Level, a: &Row, b: &Row, sums: &Row, f: impl Fn(f32, f32, f32) -> f32) -> Row {
+    let (a_low, a_high) = (widened(level, a, 0), widened(level, a, 16));
+    let (b_low, b_high) = (widened(level, b, 0), widened(level, b, 16));
+    let mut out = [0; LANES];
+    for lane in 0..LANES {
+        let (low, high) = (a_low[lane] * b_low[lane], a_high[lane] * b_high[lane]);
+        out[lane] = f(low, high, f32::from_bits(sums[lane])).to_bits();
+    }
+    out
 }
 
-/// Three sources. `f` rounds to odd.
-#[inline(always)]
-pub(crate) fn half3(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32, f32) -> f32) {
-    let a = source(wave, insn, 0, Kind::F16);
-    let b = source(wave, insn, 1, Kind::F16);
-    let c = source(wave, insn, 2, Kind::F16);
-    let out = compute3(wave.place(a), wave.place(b), wave.place(c), 0, f);
-    store_f16(wave, insn, &out);
+/// Declares shapes that are compiled for each level as a whole, told which one it is: the instructions themselves need not be.
+macro_rules! shapes {
+    ($($(#[$doc:meta])* fn $name:ident($level:ident, $wave:ident, $insn:ident, $f:ident: [$($bound:tt)*]) $body:block)*) => {$(
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $name(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, f: impl $($bound)*) {
+            struct Shape<'a, F> {
+                wave: &'a mut Wave,
+                insn: &'a Insn,
+                f: F,
+            }
+            impl<F: $($bound)*> Task for Shape<'_, F> {
+                type Output = ();
+                #[inline(always)]
+                fn run(self, $level: Level) {
+                    let Self { wave: $wave, insn: $insn, f: $f } = self;
+                    $body
+                }
+            }
+            machine.program.level().run(Shape { wave, insn, f });
+        }
+    )*};
 }
+shapes! {
+    /// Two sources. `f` must be an operation that f32 has precision enough for to be rounded only once.
+    fn half2(level, wave, insn, f: [Fn(f32, f32) -> f32]) {
+        let a = source(wave, insn, 0, Kind::F16);
+        let b = source(wave, insn, 1, Kind::F16);
+        let out = compute2(level, wave.place(a), wave.place(b), 0, f);
+        store_f16(wave, insn, &out);
+    }
 
-/// Two sources of halves.
-#[inline(always)]
-pub(crate) fn pk_half2(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32) -> f32) {
-    let a = floats_of(wave, insn, 0);
-    let b = floats_of(wave, insn, 1);
-    let (a, b) = (wave.place(a), wave.place(b));
-    let (low, high) = (compute2(a, b, 0, &f), compute2(a, b, 16, &f));
-    store_halves(wave, insn, &low, &high);
-}
+    /// Three sources. `f` rounds to odd.
+    fn half3(level, wave, insn, f: [Fn(f32, f32, f32) -> f32]) {
+        let a = source(wave, insn, 0, Kind::F16);
+        let b = source(wave, insn, 1, Kind::F16);
+        let c = source(wave, insn, 2, Kind::F16);
+        let out = compute3(level, wave.place(a), wave.place(b), wave.place(c), 0, f);
+        store_f16(wave, insn, &out);
+    }
 
-/// Three sources of halves. `f` rounds to odd.
-#[inline(always)]
-pub(crate) fn pk_half3(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(f32, f32, f32) -> f32) {
-    let places = [0, 1, 2].map(|n| floats_of(wave, insn, n));
-    let [a, b, c] = places.map(|place| wave.place(place));
-    let (low, high) = (compute3(a, b, c, 0, &f), compute3(a, b, c, 16, &f));
-    store_halves(wave, insn, &low, &high);
-}
+    /// Two sources of halves.
+    fn pk_half2(level, wave, insn, f: [Fn(f32, f32) -> f32]) {
+        let a = floats_of(wave, insn, 0);
+        let b = floats_of(wave, insn, 1);
+        let (a, b) = (wave.place(a), wave.place(b));
+        let (low, high) = (compute2(level, a, b, 0, &f), compute2(level, a, b, 16, &f));
+        store_halves(wave, insn, &low, &high);
+    }
 
-/// Two sources of halves and what the destination holds. `f` rounds to odd.
-#[inline(always)]
-pub(crate) fn pk_half_accumulate(
-    wave: &mut Wave,
-    _: &mut Machine<'_>,
-    insn: &Insn,
-    f: impl Fn(f32, f32, f32) -> f32,
-) {
-    let a = source(wave, insn, 0, Kind::B32);
-    let b = source(wave, insn, 1, Kind::B32);
-    let c = previous(wave, insn, Kind::B32);
-    let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
-    let (low, high) = (compute3(a, b, c, 0, &f), compute3(a, b, c, 16, &f));
-    store_halves(wave, insn, &low, &high);
+    /// Three sources of halves. `f` rounds to odd.
+    fn pk_half3(level, wave, insn, f: [Fn(f32, f32, f32) -> f32]) {
+        let a = floats_of(wave, insn, 0);
+        let b = floats_of(wave, insn, 1);
+        let c = floats_of(wave, insn, 2);
+        let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+        let (low, high) = (compute3(level, a, b, c, 0, &f), compute3(level, a, b, c, 16, &f));
+        store_halves(wave, insn, &low, &high);
+    }
+
+    /// Two sources of halves and what the destination holds. `f` rounds to odd.
+    fn pk_half_accumulate(level, wave, insn, f: [Fn(f32, f32, f32) -> f32]) {
+        let a = source(wave, insn, 0, Kind::B32);
+        let b = source(wave, insn, 1, Kind::B32);
+        let c = previous(wave, insn, Kind::B32);
+        let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+        let (low, high) = (compute3(level, a, b, c, 0, &f), compute3(level, a, b, c, 16, &f));
+        store_halves(wave, insn, &low, &high);
+    }
+
+    /// The products of two sources' halves and what the destination holds. `f` adds them up.
+    fn dot2_accumulate(level, wave, insn, f: [Fn(f32, f32, f32) -> f32]) {
+        let plain = is_plain(wave, insn, 1);
+        let a = operand(wave, insn, 0, Kind::B32, plain);
+        let b = operand(wave, insn, 1, Kind::B32, plain);
+        let sums = old_result(wave, insn, Kind::F32, plain);
+        let out = dot2_rows(level, wave.place(a), wave.place(b), wave.place(sums), f);
+        f32::store(wave, insn, plain, out);
+    }
+
+    /// The products of two sources' halves and the third source. `f` adds them up.
+    fn dot2_halves(level, wave, insn, f: [Fn(f32, f32, f32) -> f32]) {
+        let a = halves_of(wave, insn, 0);
+        let b = halves_of(wave, insn, 1);
+        let sums = sum_of(wave, insn);
+        let out = dot2_rows(level, wave.place(a), wave.place(b), wave.place(sums), f);
+        store_bits(wave, insn, &out);
+    }
 }
 
 #[inline(always)]

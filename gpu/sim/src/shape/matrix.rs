@@ -3,9 +3,12 @@
 //! A is M rows of K, B is K rows of N, C and D are M rows of N. A lane holds some consecutive k of one row of A (one column of B)
 //! of one block; a register of C or D holds four rows' parts. The layouts are those of AMD's matrix instruction calculator.
 
+use std::marker::PhantomData;
+
 use crate::enc::vop::{Mai, VGPR};
 use crate::sem::matrix::{Elements, Sum};
 use crate::shape::operand::{Width, scalar};
+use crate::simd::{Level, Task};
 use crate::step::{Insn, Machine};
 use crate::wave::{Aligned, LANES, Row, Wave};
 
@@ -110,57 +113,70 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
     machine: &mut Machine<'_>,
     insn: &Insn,
 ) {
-    let level = machine.program.level();
-    let code = Mai(insn.code);
-    let is_double = <T::Sum as Sum>::WORDS == 2;
-    let width = if is_double { Width::Double } else { Width::W32 };
-    let a = place(wave, code.src0(), code.acc() & 1 != 0, width);
-    let b = place(wave, code.src1(), code.acc() & 2 != 0, width);
-    let c = place(wave, code.src2(), code.acc_cd() != 0, width);
-    // Doubles have sign modifiers in place of the permutation of B.
-    let (permutation, signs) = if is_double { (0, code.blgp()) } else { (code.blgp(), 0) };
-    let sign = |n: usize| if signs >> n & 1 != 0 { 1u64 << 63 } else { 0 };
-    let each = K * M * B / LANES;
-    let (mut held_a, mut held_b) = (T::NONE, T::NONE);
-    hold::<T>(wave, a, &mut held_a.as_mut()[..each], |bits| T::a(bits ^ sign(0)));
-    hold::<T>(wave, b, &mut held_b.as_mut()[..each], |bits| T::b(bits ^ sign(1)));
-    if permutation != 0 {
-        for factors in held_b.as_mut() {
-            permute(factors, permutation);
-        }
-    }
-    let (a, b) = (held_a.as_ref(), held_b.as_ref());
+    machine.program.level().run(Mfma::<M, N, K, B, T> { wave, insn, elements: PhantomData });
+}
 
-    let mut result = [[[T::Sum::default(); N]; M]; B];
-    for (block, sums) in result.iter_mut().enumerate() {
-        let shared = (block >> code.cbsz() << code.cbsz()) + code.abid();
-        let a_block = if code.cbsz() == 0 || is_double { block } else { shared % B };
-        for (i, row) in sums.iter_mut().enumerate() {
-            let (index, lane) = result_place::<T::Sum, M, N>(i, block);
-            c.elements(wave, lane, index, T::Sum::WORDS * 32, row, T::Sum::from_bits);
-            if sign(2) != 0 {
-                row.iter_mut().for_each(|sum| *sum = sum.negated());
+struct Mfma<'a, const M: usize, const N: usize, const K: usize, const B: usize, T> {
+    wave: &'a mut Wave,
+    insn: &'a Insn,
+    elements: PhantomData<T>,
+}
+
+impl<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements> Task
+    for Mfma<'_, M, N, K, B, T>
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, level: Level) {
+        let wave = self.wave;
+        let code = Mai(self.insn.code);
+        let is_double = <T::Sum as Sum>::WORDS == 2;
+        let width = if is_double { Width::Double } else { Width::W32 };
+        let a = place(wave, code.src0(), code.acc() & 1 != 0, width);
+        let b = place(wave, code.src1(), code.acc() & 2 != 0, width);
+        let c = place(wave, code.src2(), code.acc_cd() != 0, width);
+        // Doubles have sign modifiers in place of the permutation of B.
+        let (permutation, signs) = if is_double { (0, code.blgp()) } else { (code.blgp(), 0) };
+        let sign = |n: usize| if signs >> n & 1 != 0 { 1u64 << 63 } else { 0 };
+        let each = K * M * B / LANES;
+        let (mut held_a, mut held_b) = (Aligned(T::NONE), Aligned(T::NONE));
+        hold::<T>(level, wave, a, &mut held_a.0.as_mut()[..each], |bits| T::a(bits ^ sign(0)));
+        hold::<T>(level, wave, b, &mut held_b.0.as_mut()[..each], |bits| T::b(bits ^ sign(1)));
+        if permutation != 0 {
+            for factors in held_b.0.as_mut() {
+                permute(factors, permutation);
             }
         }
-        if level.has_fma() {
-            add_block::<M, N, K, B, T>(true, a, a_block, b, block, sums);
-        } else {
-            add_block::<M, N, K, B, T>(false, a, a_block, b, block, sums);
-        }
-    }
+        let (a, b) = (held_a.0.as_ref(), held_b.0.as_ref());
 
-    let first = code.vdst() + if code.acc_cd() != 0 { wave.accum_offset } else { 0 };
-    let rows = wave.rows_from_mut(first);
-    for (block, sums) in result.iter().enumerate() {
-        for (i, row) in sums.iter().enumerate() {
-            let (index, lane) = result_place::<T::Sum, M, N>(i, block);
-            for word in 0..T::Sum::WORDS {
-                let mut words = [0; N];
-                for (word_of, sum) in words.iter_mut().zip(row) {
-                    *word_of = (sum.bits() >> (word * 32)) as u32;
+        let mut result = Aligned([[[T::Sum::default(); N]; M]; B]);
+        for (block, sums) in result.0.iter_mut().enumerate() {
+            let shared = (block >> code.cbsz() << code.cbsz()) + code.abid();
+            let a_block = if code.cbsz() == 0 || is_double { block } else { shared % B };
+            for (i, row) in sums.iter_mut().enumerate() {
+                let (index, lane) = result_place::<T::Sum, M, N>(i, block);
+                c.elements(wave, lane, index, T::Sum::WORDS * 32, row, T::Sum::from_bits);
+                if sign(2) != 0 {
+                    row.iter_mut().for_each(|sum| *sum = sum.negated());
                 }
-                if let Some(target) = rows.get_mut(index * T::Sum::WORDS + word) {
-                    target.0[lane..lane + N].copy_from_slice(&words);
+            }
+            add_product::<M, N, K, B, T>(level.has_fma(), a, a_block, b, block, sums);
+        }
+
+        let first = code.vdst() + if code.acc_cd() != 0 { wave.accum_offset } else { 0 };
+        let rows = wave.rows_from_mut(first);
+        for (block, sums) in result.0.iter().enumerate() {
+            for (i, row) in sums.iter().enumerate() {
+                let (index, lane) = result_place::<T::Sum, M, N>(i, block);
+                for word in 0..T::Sum::WORDS {
+                    let mut words = [0; N];
+                    for (word_of, sum) in words.iter_mut().zip(row) {
+                        *word_of = (sum.bits() >> (word * 32)) as u32;
+                    }
+                    if let Some(target) = rows.get_mut(index * T::Sum::WORDS + word) {
+                        target.0[lane..lane + N].copy_from_slice(&words);
+                    }
                 }
             }
         }
@@ -170,12 +186,18 @@ pub(crate) fn mfma<const M: usize, const N: usize, const K: usize, const B: usiz
 /// What all lanes hold of A or B: element `n` of each is `f` of its bits.
 #[inline(always)]
 fn hold<T: Elements>(
+    level: Level,
     wave: &Wave,
     place: Place,
     held: &mut [[T::Factor; LANES]],
     f: impl Fn(u64) -> T::Factor,
 ) {
     for (index, factors) in held.iter_mut().enumerate() {
+        if let Place::Rows(first) = place
+            && T::take_row(level, row_at(wave.rows_from(first), index * T::BITS / 32), index, factors)
+        {
+            continue;
+        }
         place.elements(wave, 0, index, T::BITS, factors, &f);
     }
 }
@@ -192,7 +214,7 @@ fn permute<F: Copy>(factors: &mut [F; LANES], permutation: usize) {
 /// Adds the product of block `a_block` of A and block `b_block` of B. Some rows of sums at a time: one after the other would wait for
 /// its own last addition.
 #[inline(always)]
-fn add_block<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements>(
+fn add_product<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements>(
     fused: bool,
     a: &[[T::Factor; LANES]],
     a_block: usize,
@@ -202,15 +224,14 @@ fn add_block<const M: usize, const N: usize, const K: usize, const B: usize, T: 
 ) {
     const TOGETHER: usize = 4;
     let each = K * M * B / LANES;
+    let (a, b) = (a.as_flattened(), b.as_flattened());
     for (first, sums) in (0..).step_by(TOGETHER).zip(sums.as_chunks_mut::<TOGETHER>().0) {
         let mut together = *sums;
         for k in 0..K {
-            let lane = k / each * M * B;
-            let (column, row) =
-                (&a[k % each][lane + a_block * M + first..], &b[k % each][lane + b_block * N..]);
-            let (Some(column), Some(row)) = (column.first_chunk::<TOGETHER>(), row.first_chunk::<N>()) else {
-                continue;
-            };
+            let at = k % each * LANES + k / each * M * B;
+            let column = a.get(at + a_block * M + first..).and_then(<[_]>::first_chunk::<TOGETHER>);
+            let row = b.get(at + b_block * N..).and_then(<[_]>::first_chunk::<N>);
+            let (Some(column), Some(row)) = (column, row) else { continue };
             for (sums, a) in together.iter_mut().zip(column) {
                 T::add_products(fused, *a, row, sums);
             }

@@ -226,7 +226,7 @@ pub(crate) fn dot(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(
 }
 
 /// Where the third source is as a row of 32-bit values; negated as a float if its sign modifier is set.
-fn sum_of(wave: &mut Wave, insn: &Insn) -> usize {
+pub(super) fn sum_of(wave: &mut Wave, insn: &Insn) -> usize {
     let target = copy_of(wave, insn, 2, Width::W32);
     if insn.valu.neg >> 2 & 1 != 0 {
         wave.place_mut(target).iter_mut().for_each(|value| *value ^= 1 << 31);
