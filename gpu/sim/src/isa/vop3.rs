@@ -2,8 +2,8 @@
 
 use crate::isa::rows;
 use crate::sem::bits::{
-    Permutation, align, below, bfe_i32, bfe_u32, bfi, bfm, i24, lerp_u8, mad_i64_i32, mad_u64_u32,
-    med3 as med3_int, msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, shift_add_u64, u24,
+    Permutation, align, bfe_i32, bfe_u32, bfi, bfm, i24, lerp_u8, mad_i64_i32, mad_u64_u32, med3 as med3_int,
+    msad_u8, mul_hi_i32, mul_hi_u32, perm, quad_sad, sad_u8, sad_u16, shift_add_u64, u24,
 };
 use crate::sem::convert::{byte, pack, pack_f16_toward_zero, saturate_i16, saturate_u16, snorm16, unorm16};
 use crate::sem::cube::{cube_face, cube_major, cube_s, cube_t};
@@ -17,10 +17,12 @@ use crate::sem::preop::trig_preop64;
 use crate::sem::rounding;
 use crate::shape::fused::fma;
 use crate::shape::half::half3;
-use crate::shape::lane::{readlane, v2_byte, writelane};
+use crate::shape::lane::{count_below, readlane, v2_byte, writelane};
 use crate::shape::quad::v3_quad;
 use crate::shape::rounding::{round2, round3, round3_vcc};
-use crate::shape::vector::{accumulate, v2, v2_clamp, v2_lane, v3, v3_clamp, v3_flag, v3_prepared, v3_vcc};
+use crate::shape::vector::{
+    accumulate, v2, v2_clamp, v3, v3_clamp, v3_flag, v3_prepared, v3_uniform, v3_vcc,
+};
 
 rows! {
     /// VOP3's own.
@@ -116,7 +118,7 @@ rows! {
             |a: i16, b: i16, c: i16| saturate_i16((i32::from(a) * i32::from(b)).saturating_add(i32::from(c))) as i16);
         0x206 v_fma_f16 = half3(exact_product_to_odd) directed round3(rounding::fma::<F16>);
         0x207 v_div_fixup_f16 = v3(div_fixup16);
-        0x208 v_lshl_add_u64 gfx942 = v3(shift_add_u64);
+        0x208 v_lshl_add_u64 gfx942 = v3_uniform(|bits| bits, shift_add_u64);
         0x280 v_add_f64 = v2(|a: f64, b: f64| a + b) directed round2(rounding::add::<f64>);
         0x281 v_mul_f64 = v2(|a: f64, b: f64| a * b) directed round2(rounding::mul::<f64>);
         0x282 v_min_f64 = v2(min::<f64>);
@@ -129,10 +131,8 @@ rows! {
         0x289 v_readlane_b32 = readlane();
         0x28a v_writelane_b32 = writelane();
         0x28b v_bcnt_u32_b32 = v2(|a: u32, b: u32| a.count_ones().wrapping_add(b));
-        0x28c v_mbcnt_lo_u32_b32 = v2_lane(|lane, a: u32, b: u32| (a & below(lane)).count_ones().wrapping_add(b));
-        0x28d v_mbcnt_hi_u32_b32 = v2_lane(|lane, a: u32, b: u32| {
-            (a & below(lane.saturating_sub(32))).count_ones().wrapping_add(b)
-        });
+        0x28c v_mbcnt_lo_u32_b32 = count_below(0);
+        0x28d v_mbcnt_hi_u32_b32 = count_below(32);
         0x28f v_lshlrev_b64 = v2(|a: u32, b: u64| b << (a & 63));
         0x290 v_lshrrev_b64 = v2(|a: u32, b: u64| b >> (a & 63));
         0x291 v_ashrrev_i64 = v2(|a: u32, b: i64| b >> (a & 63));

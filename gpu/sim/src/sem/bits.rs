@@ -147,8 +147,10 @@ pub(crate) fn mad_u64_u32(a: u32, b: u32, c: u64) -> (u64, bool) {
 /// A signed 64-bit product and sum, and the bit above it.
 #[inline(always)]
 pub(crate) fn mad_i64_i32(a: i32, b: i32, c: i64) -> (i64, bool) {
-    let sum = i128::from(i64::from(a) * i64::from(b)) + i128::from(c);
-    (sum as i64, sum >> 64 & 1 != 0)
+    let product = i64::from(a) * i64::from(b);
+    let sum = product.wrapping_add(c);
+    let overflow = (sum ^ product) & (sum ^ c);
+    (sum, sum ^ overflow < 0)
 }
 
 /// A sum with carry.
@@ -239,10 +241,4 @@ pub(crate) fn shift_add_u64(a: u64, b: u32, c: u64) -> u64 {
     let (low, carry) = (low << shift).overflowing_add(c as u32);
     let high = high.wrapping_add((c >> 32) as u32).wrapping_add(u32::from(carry));
     u64::from(low) | u64::from(high) << 32
-}
-
-/// As many of the lowest bits as there are lanes below `lane`, at most all.
-#[inline(always)]
-pub(crate) fn below(lane: u32) -> u32 {
-    if lane >= 32 { u32::MAX } else { (1 << lane) - 1 }
 }

@@ -2,9 +2,9 @@
 
 use crate::enc::vop::VGPR;
 use crate::shape::operand::scalar32;
-use crate::shape::source::{register, source};
-use crate::shape::store::store_bits;
-use crate::shape::vector::{Kind, Value};
+use crate::shape::source::{operand, register, source};
+use crate::shape::store::{is_plain, store_bits};
+use crate::shape::vector::{Kind, Value, v2_lane};
 use crate::step::{Insn, Machine};
 use crate::wave::{LANES, Wave};
 
@@ -35,6 +35,39 @@ pub(crate) fn writelane(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let value = scalar32(wave, usize::from(insn.valu.src[0]), insn.literal);
     let number = register(wave, usize::from(insn.valu.vdst), 3);
     wave.row_mut(number)[lane] = value;
+}
+
+/// Adds to the second source how many bits the first one has for lanes below each; it has those of 32 lanes from `first` on.
+#[inline(always)]
+pub(crate) fn count_below(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, first: usize) {
+    let code = insn.valu.src[0];
+    let plain = is_plain(wave, insn, 1);
+    if !plain || code >= VGPR {
+        return count_each_below(wave, machine, insn, first);
+    }
+    let mask = scalar32(wave, usize::from(code), insn.literal);
+    let b = operand(wave, insn, 1, Kind::B32, plain);
+    let mut out = [0; LANES];
+    if mask == u32::MAX {
+        for (lane, (out, b)) in out.iter_mut().zip(wave.place(b)).enumerate() {
+            *out = b.wrapping_add(lane.saturating_sub(first).min(32) as u32);
+        }
+    } else {
+        let mut bits = u64::from(mask) << first;
+        let mut count = 0;
+        for (out, b) in out.iter_mut().zip(wave.place(b)) {
+            *out = b.wrapping_add(count);
+            count += bits as u32 & 1;
+            bits >>= 1;
+        }
+    }
+    u32::store(wave, insn, plain, out);
+}
+
+#[inline(never)]
+fn count_each_below(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn, first: usize) {
+    let below = |lane: u32| ((1u64 << lane.saturating_sub(first as u32).min(32)) - 1) as u32;
+    v2_lane(wave, machine, insn, |lane, a: u32, b: u32| (a & below(lane)).count_ones().wrapping_add(b));
 }
 
 /// Exchanges two VGPRs.

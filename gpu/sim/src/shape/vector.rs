@@ -5,7 +5,7 @@
 
 use crate::enc::vop::VGPR;
 use crate::sem::half::F16;
-use crate::shape::operand::{Width, scalar64};
+use crate::shape::operand::{Width, scalar, scalar32, scalar64};
 use crate::shape::source::{old_result, operand};
 use crate::shape::store::{
     finish_bits, finish_f16, finish_f32, finish_f64, finish_half, finish_wide, is_plain, lanes, put_result,
@@ -211,6 +211,31 @@ pub(crate) fn v3<A: Value, B: Value, C: Value, D: Value>(
     let b = operand(wave, insn, 1, B::KIND, plain);
     let c = operand(wave, insn, 2, C::KIND, plain);
     compute!(wave, insn, plain, D, [a: A, b: B, c: C], |lane| f(A::at(a, lane), B::at(b, lane), C::at(c, lane)));
+}
+
+/// Three sources, of which the second and the third are often the same in all lanes: then no rows are made of them.
+#[inline(always)]
+pub(crate) fn v3_uniform<A: Value, C: Value, D: Value>(
+    wave: &mut Wave,
+    machine: &mut Machine<'_>,
+    insn: &Insn,
+    from_bits: impl Fn(u64) -> C,
+    f: impl Fn(A, u32, C) -> D,
+) {
+    let plain = is_plain(wave, insn, D::ROWS);
+    let [_, b, c] = insn.valu.src;
+    if !plain || b >= VGPR {
+        return v3(wave, machine, insn, f);
+    }
+    let b = scalar32(wave, usize::from(b), insn.literal);
+    let a = operand(wave, insn, 0, A::KIND, plain);
+    if c < VGPR {
+        let c = from_bits(scalar(wave, usize::from(c), insn.literal, C::KIND.width()));
+        compute!(wave, insn, plain, D, [a: A], |lane| f(A::at(a, lane), b, c));
+    } else {
+        let c = operand(wave, insn, 2, C::KIND, plain);
+        compute!(wave, insn, plain, D, [a: A, c: C], |lane| f(A::at(a, lane), b, C::at(c, lane)));
+    }
 }
 
 /// Three sources; with the clamp bit, the second function, which saturates.
