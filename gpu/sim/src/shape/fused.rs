@@ -7,7 +7,7 @@ use crate::sem::float::{fma32, fma32_nearly};
 use crate::shape::source::{old_result, operand};
 use crate::shape::store::is_plain;
 use crate::shape::vector::{Kind, Value};
-use crate::simd::Level;
+use crate::simd::{Level, Task};
 use crate::step::{Insn, Machine};
 use crate::wave::{LANES, Row, Wave};
 
@@ -32,8 +32,8 @@ fn fused_row(a: &Row, b: &Row, c: &Row, out: &mut Row) {
 
 /// Stores `a * b + c` of rows at these places.
 #[inline(always)]
-fn store_fma(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn, plain: bool, [a, b, c]: [usize; 3]) {
-    if machine.program.level().has_fma() {
+fn store_fma(wave: &mut Wave, level: Level, insn: &Insn, plain: bool, [a, b, c]: [usize; 3]) {
+    if level.has_fma() {
         let mut row = [0; LANES];
         fused_row(wave.place(a), wave.place(b), wave.place(c), &mut row);
         f32::store(wave, insn, plain, row);
@@ -67,24 +67,59 @@ fn fma_row_exactly(a: &Row, b: &Row, c: &Row, out: &mut Row) {
     }
 }
 
+/// Stores `a * b + c` of registers, the third of which is at place `c`, if it is as simple as it nearly always is: everything is
+/// plain, all lanes run, there is an FMA unit. So a call of nothing else is made, and nothing saved for one.
+#[inline(always)]
+fn store_simple(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn, c: u16) -> bool {
+    let [a, b, c] = [insn.valu.places[0], insn.valu.places[1], c].map(usize::from);
+    let last = a.max(b).max(c);
+    let simple = is_plain(wave, insn, 1) && last < wave.places() && wave.exec() == u64::MAX;
+    if !simple || !machine.program.level().has_fma() {
+        return false;
+    }
+    let mut row = [0; LANES];
+    fused_row(wave.place(a), wave.place(b), wave.place(c), &mut row);
+    *wave.place_mut(usize::from(insn.valu.result)) = row;
+    true
+}
+
+struct AnyFma<'a> {
+    wave: &'a mut Wave,
+    insn: &'a Insn,
+    accumulates: bool,
+}
+
+impl Task for AnyFma<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self, level: Level) {
+        let Self { wave, insn, accumulates } = self;
+        let plain = is_plain(wave, insn, 1);
+        let a = operand(wave, insn, 0, Kind::F32, plain);
+        let b = operand(wave, insn, 1, Kind::F32, plain);
+        let c = if accumulates {
+            old_result(wave, insn, Kind::F32, plain)
+        } else {
+            operand(wave, insn, 2, Kind::F32, plain)
+        };
+        store_fma(wave, level, insn, plain, [a, b, c]);
+    }
+}
+
 /// Three sources.
 #[inline(always)]
 pub(crate) fn fma(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    let plain = is_plain(wave, insn, 1);
-    let a = operand(wave, insn, 0, Kind::F32, plain);
-    let b = operand(wave, insn, 1, Kind::F32, plain);
-    let c = operand(wave, insn, 2, Kind::F32, plain);
-    store_fma(wave, machine, insn, plain, [a, b, c]);
+    if !store_simple(wave, machine, insn, insn.valu.places[2]) {
+        machine.program.level().run(AnyFma { wave, insn, accumulates: false });
+    }
 }
 
 /// Two sources and what the destination holds.
 #[inline(always)]
 pub(crate) fn fmac(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    let plain = is_plain(wave, insn, 1);
-    let a = operand(wave, insn, 0, Kind::F32, plain);
-    let b = operand(wave, insn, 1, Kind::F32, plain);
-    let c = old_result(wave, insn, Kind::F32, plain);
-    store_fma(wave, machine, insn, plain, [a, b, c]);
+    if !store_simple(wave, machine, insn, insn.valu.result) {
+        machine.program.level().run(AnyFma { wave, insn, accumulates: true });
+    }
 }
 
 /// Two sources and the literal, in the order that `order` puts them.
@@ -100,5 +135,5 @@ pub(crate) fn fma_literal(
     let b = operand(wave, insn, 1, Kind::F32, plain);
     let literal = wave.temporary(2);
     *wave.place_mut(literal) = [insn.literal; LANES];
-    store_fma(wave, machine, insn, plain, order(a, b, literal));
+    store_fma(wave, machine.program.level(), insn, plain, order(a, b, literal));
 }
