@@ -4,7 +4,7 @@
 use super::program::{BLOCK, KERNEL, KERNEL_NAME, LAUNCHES, SUMMANDS, Task, rate};
 use crate::output::say;
 use clap::{Args, ValueEnum};
-use hip_sys::{Error, Hip, hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
+use hip_sys::{DeviceBuffer, Error, Hip, hipMemcpyDeviceToHost, hipMemcpyHostToDevice};
 use std::ffi::c_void;
 use std::io::BufRead;
 use std::ptr::from_mut;
@@ -18,13 +18,21 @@ pub(crate) struct CProgram {
     size: usize,
 }
 
+/// What is copied between, for as long as the program runs.
+struct Memory<'h> {
+    device: DeviceBuffer<'h, u8>,
+    host: Vec<u8>,
+}
+
 /// Runs until its input ends.
 pub(crate) fn run(options: &CProgram) -> Result<(), String> {
     let hip = Hip::load().map_err(|why| why.to_string())?;
+    let mut memory = None;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|why| why.to_string())?;
         let (task, time) = parse(&line).ok_or_else(|| format!("'{line}' is no task"))?;
-        say!("{}", turn(&hip, task, time, options.size).map_err(|why| why.to_string())?);
+        let rate = turn(&hip, &mut memory, task, time, options.size);
+        say!("{}", rate.map_err(|why| why.to_string())?);
     }
     Ok(())
 }
@@ -34,11 +42,21 @@ fn parse(line: &str) -> Option<(Task, Duration)> {
     Some((Task::from_str(task, false).ok()?, Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?))
 }
 
-fn turn(hip: &Hip, task: Task, time: Duration, size_bytes: usize) -> Result<f64, Error> {
-    match task {
-        Task::Launch => launches(hip, time),
-        Task::H2d | Task::D2h => copies(hip, task, time, size_bytes),
+fn turn<'h>(
+    hip: &'h Hip,
+    memory: &mut Option<Memory<'h>>,
+    task: Task,
+    time: Duration,
+    size_bytes: usize,
+) -> Result<f64, Error> {
+    if task == Task::Launch {
+        return launches(hip, time);
     }
+    let memory = match memory {
+        Some(memory) => memory,
+        None => memory.insert(Memory { device: hip.zeroed(size_bytes)?, host: vec![0x5a; size_bytes] }),
+    };
+    copies(hip, memory, task, time)
 }
 
 fn launches(hip: &Hip, time: Duration) -> Result<f64, Error> {
@@ -56,9 +74,9 @@ fn launches(hip: &Hip, time: Duration) -> Result<f64, Error> {
     rate(time, LAUNCHES as f64, &mut launch, || hip.synchronize())
 }
 
-fn copies(hip: &Hip, task: Task, time: Duration, size_bytes: usize) -> Result<f64, Error> {
-    let device = hip.zeroed::<u8>(size_bytes)?;
-    let mut host = vec![0x5a_u8; size_bytes];
+fn copies(hip: &Hip, memory: &mut Memory<'_>, task: Task, time: Duration) -> Result<f64, Error> {
+    let Memory { device, host } = memory;
+    let size_bytes = host.len();
     let copy = || {
         let (to, from, kind) = match task {
             Task::D2h => {

@@ -95,6 +95,8 @@ struct Reader {
     transport: Arc<Transport>,
     receiver: ReplyReceiver,
     buffer: Box<[u8]>,
+    /// What the transport was told last.
+    wake_bytes: usize,
     /// The reply whose bulk bytes are arriving.
     current: Option<Current>,
 }
@@ -110,14 +112,16 @@ struct Current {
 }
 
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Bytes that are read at a time straight into the caller's memory. Reading a long copy at once is a third slower: the kernel
-/// then holds more bytes than a cache does.
-const DIRECT_BYTES: usize = 256 * 1024;
+/// Bytes that are read at a time straight into the caller's memory, and that are there before the thread that reads is woken up:
+/// waking it up for each packet costs the sender more than the packet. Reading a long copy at once is a third slower: the
+/// kernel then holds more bytes than a cache does.
+const DIRECT_BYTES: usize = 512 * 1024;
 
 impl Replies {
     pub(super) fn new(transport: Arc<Transport>, limits: Limits) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
-        let reader = Reader { transport, receiver: ReplyReceiver::new(limits), buffer, current: None };
+        let reader =
+            Reader { transport, receiver: ReplyReceiver::new(limits), buffer, wake_bytes: 1, current: None };
         Self { state: Mutex::default(), changed: Condvar::new(), reader: Mutex::new(reader) }
     }
 
@@ -197,14 +201,19 @@ impl Replies {
     /// Reads once and handles what came.
     fn step(&self, reader: &mut Reader, counters: &Counters) -> Result<(), String> {
         // Straight into the caller's memory, where the next bytes are known to belong there.
-        let (into, room) = match &reader.current {
+        let (into, room, left) = match &reader.current {
             Some(Current { bulk: Bulk::Into(rows), have, len, .. }) => {
                 let (place, together) = rows.place(*have);
                 let left = usize::try_from(*len).unwrap_or(usize::MAX) - have;
-                (place, together.min(left).min(DIRECT_BYTES))
+                (place, together.min(left).min(DIRECT_BYTES), left)
             }
-            _ => (core::ptr::null_mut(), 0),
+            _ => (core::ptr::null_mut(), 0, 0),
         };
+        // However much of the room is filled when the thread falls asleep, so many are still to come.
+        let wake_bytes = if room == DIRECT_BYTES && left - room >= DIRECT_BYTES { DIRECT_BYTES } else { 1 };
+        if core::mem::replace(&mut reader.wake_bytes, wake_bytes) != wake_bytes {
+            reader.transport.set_wake_bytes(wake_bytes);
+        }
         let direct = room >= reader.buffer.len() / 4;
         let buffer = if direct {
             // SAFETY: the rows of a thread that waits in `wait`, see `Bulk`; nobody else touches them.

@@ -89,6 +89,20 @@ impl Transport {
         usize::try_from(read).map_err(|_| io::Error::last_os_error())
     }
 
+    /// A thread that waits for bytes is woken up only when so many are there, which have to be certain to come, or when the connection
+    /// ends. What is not TCP wakes it sooner.
+    pub(super) fn set_wake_bytes(&self, bytes: usize) {
+        let Self::Tcp(socket) = self else { return };
+        let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
+        let size = size_of::<libc::c_int>() as libc::socklen_t;
+        // Without it, threads are woken up sooner.
+        // SAFETY: an open socket, and an option that is an int.
+        let _ = unsafe {
+            let value = (&raw const bytes).cast();
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, size)
+        };
+    }
+
     /// Ends it in both directions; who reads or writes wakes up.
     pub(super) fn shutdown(&self) {
         // The other end may be gone already.
