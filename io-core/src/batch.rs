@@ -67,6 +67,7 @@ pub struct Batch {
 
 impl Batch {
     /// Takes the next item.
+    #[inline]
     pub fn pop(&mut self) -> Option<Item> {
         self.items.pop_front()
     }
@@ -77,11 +78,13 @@ impl Batch {
     }
 
     /// Whether all items were taken.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
     /// The bytes that a span of one of its items names; a span of another batch names nothing.
+    #[inline]
     pub fn bytes(&self, span: Span) -> &[u8] {
         let start = span.start as usize;
         let (bytes, start) = match (&self.buffer, start.checked_sub(self.buffer_len)) {
@@ -106,6 +109,7 @@ impl Batch {
     }
 
     /// Adds a request. `at` says where in the read its fixed part lies; `None`: it came in pieces.
+    #[inline]
     pub(crate) fn push_request(&mut self, ticket: Ticket, fixed: &[u8], at: Option<usize>, follows: u64) {
         let start = at.unwrap_or(self.buffer_len + self.arena.len());
         if at.is_none() {
@@ -116,6 +120,7 @@ impl Batch {
     }
 
     /// Adds data that lies at `at` of the read. A whole tail that would only be collected goes with its request.
+    #[inline]
     pub(crate) fn push_data(&mut self, at: usize, len: usize, last: bool) {
         let span = Span::new(at, len);
         match self.items.back_mut() {

@@ -40,6 +40,7 @@ counters! {
 
 impl Stats {
     /// Adds to a counter.
+    #[inline]
     pub fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
     }

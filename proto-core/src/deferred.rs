@@ -42,6 +42,7 @@ impl Deferred {
     }
 
     /// The kept error.
+    #[inline]
     pub(crate) fn kept(&self) -> Option<HipError> {
         self.kept
     }
@@ -52,6 +53,7 @@ impl Deferred {
     }
 
     /// Settles a completed request whose own error is `own`.
+    #[inline]
     pub(crate) fn settle(&mut self, class: Class, wants_reply: bool, own: Option<HipError>) -> Verdict {
         if !wants_reply {
             if let Some(error) = own {

@@ -70,16 +70,19 @@ pub struct Ticket {
 
 impl Ticket {
     /// The client's number for the request.
+    #[inline]
     pub fn id(&self) -> u32 {
         self.id
     }
 
     /// The operation.
+    #[inline]
     pub fn op(&self) -> Opcode {
         self.op
     }
 
     /// Whether the client asked for an answer.
+    #[inline]
     pub fn wants_reply(&self) -> bool {
         self.wants_reply
     }
@@ -164,7 +167,8 @@ impl Receiver {
     /// The peer broke the protocol: the same answer for ever. A response is no request and ends the connection too.
     pub fn handle_input<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Rx<'s>, Fatal> {
         loop {
-            match &mut self.state {
+            // A message that is whole goes through without the states between its parts being kept.
+            let (header, fixed_len) = match &mut self.state {
                 State::Dead(why) => return Err(*why),
                 State::Header => {
                     if self.open >= self.limits.open_max {
@@ -173,33 +177,40 @@ impl Receiver {
                     let Some(mut bytes) = self.partial.take(Header::SIZE, input) else {
                         return Ok(Rx::NeedMore);
                     };
-                    self.state = match self.limits.admit(&mut bytes) {
-                        Ok((header, fixed_len)) => State::Fixed(header, fixed_len),
-                        Err(why) => State::Dead(why),
-                    };
+                    match self.limits.admit(&mut bytes) {
+                        Ok(admitted) => admitted,
+                        Err(why) => {
+                            self.state = State::Dead(why);
+                            continue;
+                        }
+                    }
                 }
-                State::Fixed(header, fixed_len) => {
-                    let (header, fixed_len) = (*header, *fixed_len);
-                    let Some(fixed) = self.partial.take(fixed_len, input) else { return Ok(Rx::NeedMore) };
-                    let follows = header.payload_length - fixed_len as u64;
-                    let (tail, refusal) = match self.limits.tail(header.op, fixed, follows) {
-                        Ok(tail) => (tail, None),
-                        Err(error) => (0, Some(error)),
-                    };
-                    self.state = State::Rest(Rest { data: tail, skip: follows - tail });
-                    let wants_reply = !header.has(FLAG_NO_REPLY);
-                    let (id, op, sequence) = (header.request_id, header.op, self.sequence);
-                    self.open += 1;
-                    self.sequence += 1;
-                    let ticket = Ticket { id, op, wants_reply, refusal, sequence };
-                    return Ok(Rx::Request { ticket, op, fixed, tail });
-                }
+                State::Fixed(header, fixed_len) => (*header, *fixed_len),
                 State::Rest(rest) => match rest.step(input) {
                     Step::Data(bytes, last) => return Ok(Rx::Data { bytes, last }),
                     Step::NeedMore => return Ok(Rx::NeedMore),
-                    Step::Done => self.state = State::Header,
+                    Step::Done => {
+                        self.state = State::Header;
+                        continue;
+                    }
                 },
-            }
+            };
+            let Some(fixed) = self.partial.take(fixed_len, input) else {
+                self.state = State::Fixed(header, fixed_len);
+                return Ok(Rx::NeedMore);
+            };
+            let follows = header.payload_length - fixed_len as u64;
+            let (tail, refusal) = match self.limits.tail(header.op, fixed, follows) {
+                Ok(tail) => (tail, None),
+                Err(error) => (0, Some(error)),
+            };
+            self.state = State::Rest(Rest { data: tail, skip: follows - tail });
+            let wants_reply = !header.has(FLAG_NO_REPLY);
+            let (id, op, sequence) = (header.request_id, header.op, self.sequence);
+            self.open += 1;
+            self.sequence += 1;
+            let ticket = Ticket { id, op, wants_reply, refusal, sequence };
+            return Ok(Rx::Request { ticket, op, fixed, tail });
         }
     }
 

@@ -220,6 +220,7 @@ fn error_code_size() -> u64 {
     i32::SIZE as u64
 }
 
+#[inline]
 fn class_of(ticket: &Ticket) -> Class {
     ticket.op.info().map_or(Class::Plain, |info| info.class)
 }

@@ -24,7 +24,7 @@ use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, R
 use crate::SessionLimits;
 use crate::device::{Device, Waker};
 use crate::dispatch::{Call, Step, enqueue};
-use crate::stats::Requests;
+use crate::stats::{Requests, Tally};
 
 pub(crate) use graphs::{GraphTables, KernelNode, NodeWork};
 pub(crate) use owned::{Allocation, Origin, Owned};
@@ -68,6 +68,7 @@ pub(crate) struct Session {
     reply: Vec<u8>,
     completed: usize,
     returned: Vec<Batch>,
+    tally: Tally,
     /// Bytes that this turn moved to or from the device.
     turn_bytes: usize,
     handed_bytes: u64,
@@ -109,6 +110,7 @@ impl Session {
             reply: Vec::new(),
             completed: 0,
             returned: Vec::new(),
+            tally: Tally::default(),
             turn_bytes: 0,
             handed_bytes: 0,
             sent_bytes: 0,
@@ -136,6 +138,12 @@ impl Session {
 
     /// Works off the queue until there is nothing to do, something has to be waited for, or it is another's turn.
     pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
+        let turn = self.work(env);
+        self.tally.count(env.requests);
+        turn
+    }
+
+    fn work(&mut self, env: &Env<'_>) -> Turn {
         self.turn_bytes = 0;
         for _ in 0..Self::TURN_ITEMS {
             if self.turn_bytes >= env.turn_max_bytes {
@@ -211,8 +219,11 @@ impl Session {
 
     /// One step. `Ready(false)`: the session is over.
     fn step(&mut self, env: &Env<'_>) -> Poll<bool> {
+        // Most steps begin here: without moving the state out and in.
+        if matches!(self.state, State::Idle) {
+            return self.next_request(env);
+        }
         match mem::replace(&mut self.state, State::Idle) {
-            State::Idle => return self.next_request(env),
             State::Wait { ticket, wait } => match self.poll_wait(env, &wait) {
                 Poll::Pending => {
                     self.state = State::Wait { ticket, wait };
@@ -266,7 +277,7 @@ impl Session {
     fn next_request(&mut self, env: &Env<'_>) -> Poll<bool> {
         match self.next_item() {
             Some(Item::Request { ticket, fixed, tail, follows }) => {
-                env.requests.count(ticket.op(), ticket.wants_reply());
+                self.tally.add(ticket.op(), ticket.wants_reply(), env.requests);
                 Poll::Ready(self.begin(env, ticket, fixed, tail, follows))
             }
             // Data without a request: of one that was answered before its tail was over. There is none such.
@@ -316,6 +327,10 @@ impl Session {
             conn: self.conn,
         };
         let step = call.carry_out(env, op, fixed, tail);
+        if matches!(step, Ok(Step::Reply)) {
+            self.reply(ticket);
+            return true;
+        }
         if matches!(step, Ok(Step::Collect)) {
             copy_into(&mut self.fixed, fixed);
         }
@@ -369,9 +384,7 @@ impl Session {
             }
             // The layouts of all others have no bulk tail.
             Step::Reply => {
-                self.completed += 1;
-                let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
-                self.broken = self.broken.or(done.err());
+                self.reply(ticket);
                 return true;
             }
             Step::List(tail) => {
@@ -541,6 +554,13 @@ impl Session {
         } else {
             self.complete(ticket, Outcome::error(error));
         }
+    }
+
+    /// The request worked, and the fixed part of its reply is in `self.reply`.
+    fn reply(&mut self, ticket: Ticket) {
+        self.completed += 1;
+        let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
+        self.broken = self.broken.or(done.err());
     }
 
     fn complete(&mut self, ticket: Ticket, outcome: Outcome<Body>) {

@@ -25,10 +25,43 @@ impl Requests {
         self.by_op.get(op.row()?)
     }
 
-    pub(crate) fn count(&self, op: Opcode, wants_reply: bool) {
-        self.row(op).unwrap_or(&self.unknown).fetch_add(1, Relaxed);
-        if wants_reply {
-            self.answered.fetch_add(1, Relaxed);
+    fn count(&self, op: Opcode, begun: u64, answered: u64) {
+        self.row(op).unwrap_or(&self.unknown).fetch_add(begun, Relaxed);
+        self.answered.fetch_add(answered, Relaxed);
+    }
+}
+
+/// Requests of one operation after another that are not counted yet: programs launch kernels in long rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    op: Opcode,
+    begun: u64,
+    answered: u64,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { op: Opcode::INIT, begun: 0, answered: 0 }
+    }
+}
+
+impl Tally {
+    /// A request more; what was of another operation is counted.
+    #[inline]
+    pub(crate) fn add(&mut self, op: Opcode, wants_reply: bool, requests: &Requests) {
+        if op != self.op {
+            self.count(requests);
+            self.op = op;
+        }
+        self.begun += 1;
+        self.answered += u64::from(wants_reply);
+    }
+
+    /// Counts what was not counted.
+    pub(crate) fn count(&mut self, requests: &Requests) {
+        if self.begun > 0 {
+            requests.count(self.op, self.begun, self.answered);
+            (self.begun, self.answered) = (0, 0);
         }
     }
 }

@@ -29,7 +29,8 @@ macro_rules! layout {
                 $crate::wire::Sink::put_bytes(out, _fields.as_bytes());
             }
 
-            #[inline]
+            // Who asks for one field decodes no other.
+            #[inline(always)]
             fn take(input: &mut &[u8]) -> Result<Self, $crate::wire::WireError> {
                 let mut _fields: &[u8] = $crate::wire::split(input, <Self as $crate::wire::Wire>::SIZE)?;
                 Ok(Self { $($field: $crate::wire::Wire::take(&mut _fields)?),* })

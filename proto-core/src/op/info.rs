@@ -49,6 +49,7 @@ impl TailLen {
     ///
     /// # Errors
     /// [`WireError::Short`] when bytes are missing.
+    #[inline]
     pub fn of(self, have: u64) -> Result<u64, WireError> {
         match self {
             Self::Exact(need) | Self::AtLeast(need) if have < need => Err(WireError::Short { need, have }),

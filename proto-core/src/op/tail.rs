@@ -127,6 +127,7 @@ impl<'a> LaunchArgs<'a> {
     /// # Errors
     /// An argument table that is longer than the tail, an argument outside the data, `launch_flags` other than 0 and 1, or
     /// a flat buffer with more than one descriptor.
+    #[inline]
     pub fn parse(request: &LaunchKernel, mut tail: &'a [u8]) -> Result<Self, WireError> {
         let params = Array::<Param>::take(&mut tail, u64::from(request.num_args))?;
         let mode = match request.launch_flags {
@@ -135,10 +136,11 @@ impl<'a> LaunchArgs<'a> {
             _ => return Err(WireError::Value),
         };
         let args = Self { mode, params, data: tail };
-        for (index, param) in (0..).zip(params.iter()) {
-            args.slice(param).ok_or(WireError::Argument { index })?;
+        let is_outside = |param: Param| u64::from(param.offset) + u64::from(param.size) > tail.len() as u64;
+        match params.iter().position(is_outside) {
+            Some(index) => Err(WireError::Argument { index: index as u32 }),
+            None => Ok(args),
         }
-        Ok(args)
     }
 
     /// Appends the tail of a launch; `params` says where the arguments lie in `data`.
@@ -150,16 +152,19 @@ impl<'a> LaunchArgs<'a> {
     }
 
     /// How the arguments are given.
+    #[inline]
     pub fn mode(&self) -> LaunchMode {
         self.mode
     }
 
     /// The descriptors.
+    #[inline]
     pub fn params(&self) -> Array<'a, Param> {
         self.params
     }
 
     /// What the descriptors point into.
+    #[inline]
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
@@ -175,6 +180,7 @@ impl<'a> LaunchArgs<'a> {
         self.params.at(0).map_or(self.data, |param| self.slice(param).unwrap_or(&[]))
     }
 
+    #[inline]
     fn slice(&self, param: Param) -> Option<&'a [u8]> {
         let start = usize::try_from(param.offset).ok()?;
         let end = start.checked_add(usize::try_from(param.size).ok()?)?;

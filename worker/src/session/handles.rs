@@ -1,12 +1,63 @@
 //! Tables by handle, which every launch looks into.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table by handle.
-pub(super) type HandleMap<V> = HashMap<u64, V, BuildHasherDefault<HandleHasher>>;
+type HandleMap<V> = HashMap<u64, V, BuildHasherDefault<HandleHasher>>;
 /// A set of handles.
 pub(super) type HandleSet = HashSet<u64, BuildHasherDefault<HandleHasher>>;
+
+/// What many handles name, together: a table that knows what was looked for last, for programs launch the same kernel again and again.
+pub(super) struct HandleTable<V> {
+    rows: Vec<(u64, V)>,
+    /// Where in `rows`.
+    places: HandleMap<usize>,
+    last: Cell<usize>,
+}
+
+impl<V> Default for HandleTable<V> {
+    fn default() -> Self {
+        Self { rows: Vec::new(), places: HandleMap::default(), last: Cell::new(0) }
+    }
+}
+
+impl<V> HandleTable<V> {
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Adds what `handle` names, in the place of what it named before.
+    pub(super) fn insert(&mut self, handle: u64, value: V) {
+        let place = *self.places.entry(handle).or_insert(self.rows.len());
+        match self.rows.get_mut(place) {
+            Some(row) => row.1 = value,
+            None => self.rows.push((handle, value)),
+        }
+    }
+
+    /// What `handle` names.
+    #[inline]
+    pub(super) fn get(&self, handle: u64) -> Option<&V> {
+        match self.rows.get(self.last.get()) {
+            Some((last, value)) if *last == handle => Some(value),
+            _ => self.find(handle),
+        }
+    }
+
+    fn find(&self, handle: u64) -> Option<&V> {
+        let place = *self.places.get(&handle)?;
+        self.last.set(place);
+        self.rows.get(place).map(|(_, value)| value)
+    }
+
+    /// Keeps what `keeps` says.
+    pub(super) fn retain(&mut self, mut keeps: impl FnMut(&V) -> bool) {
+        self.rows.retain(|(_, value)| keeps(value));
+        self.places = self.rows.iter().enumerate().map(|(place, (handle, _))| (*handle, place)).collect();
+    }
+}
 
 /// Spreads handles, which are mostly addresses or numbers in a row. A device makes them, so nobody can choose handles that
 /// collide; a client only looks them up.
@@ -33,6 +84,24 @@ impl Hasher for HandleHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_finds_what_is_there_and_nothing_else() {
+        let mut table = HandleTable::default();
+        assert_eq!(table.get(0), None::<&u32>);
+        (0..100u32).for_each(|n| table.insert(u64::from(n) << 12, n));
+        let has = |table: &HandleTable<u32>, n: u32| table.get(u64::from(n) << 12) == Some(&n);
+        assert!((0..100).all(|n| has(&table, n) && has(&table, n)) && table.get(1).is_none());
+        table.insert(7 << 12, 700);
+        assert_eq!((table.get(7 << 12), table.len()), (Some(&700), 100));
+        assert!(has(&table, 99));
+        table.retain(|n| n % 2 == 0);
+        assert!(
+            (0..100).all(|n| (n == 7 || has(&table, n)) == (n % 2 == 0 || n == 7)),
+            "the last one looked for is gone too"
+        );
+        assert_eq!((table.get(7 << 12), table.get(99 << 12), table.len()), (Some(&700), None, 51));
+    }
 
     #[test]
     fn handles_in_a_row_and_addresses_are_spread() {

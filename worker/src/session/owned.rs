@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hipr_io::ConnId;
 use hipr_proto::{HipError, HipResult};
 
-use super::handles::{HandleMap, HandleSet};
+use super::handles::{HandleSet, HandleTable};
 use crate::device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
 use crate::dispatch::Settings;
 use crate::session::GraphTables;
@@ -65,7 +65,7 @@ pub(crate) struct Owned {
     events: HandleSet,
     /// Modules, with the bytes that their code objects occupy.
     modules: BTreeMap<u64, u64>,
-    functions: HandleMap<Function>,
+    functions: HandleTable<Function>,
     pools: Pools,
     /// Registered memory of the client's process: its address there, to its length and what stands for it here.
     registered: BTreeMap<u64, (u64, u64)>,
@@ -295,7 +295,7 @@ impl Owned {
     pub(crate) fn remove_module(&mut self, module: u64) {
         let size_bytes = self.modules.remove(&module).unwrap_or(0);
         self.memory_bytes = self.memory_bytes.saturating_sub(size_bytes);
-        self.functions.retain(|_, function| function.module != module);
+        self.functions.retain(|function| function.module != module);
         self.allocations.retain(|_, allocation| allocation.origin != Origin::Module(module));
     }
 
@@ -306,7 +306,7 @@ impl Owned {
 
     /// A function.
     pub(crate) fn function(&self, function: u64) -> HipResult<&Function> {
-        self.functions.get(&function).ok_or(HipError::INVALID_HANDLE)
+        self.functions.get(function).ok_or(HipError::INVALID_HANDLE)
     }
 
     // ---- staged bytes ------------------------------------------------------------------------------------------------
