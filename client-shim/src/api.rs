@@ -333,7 +333,7 @@ exports! {
         fn hipGraphExecKernelNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_kernel;
         fn hipGraphGetNodes(graph: Ptr, nodes: Out<Ptr>, numNodes: Out<usize>) = body graph::nodes;
         fn hipGraphGetRootNodes(graph: Ptr, pRootNodes: Out<Ptr>, pNumRootNodes: Out<usize>) = body graph::roots;
-        fn hipGraphKernelNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
+        fn hipGraphKernelNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::kernel_params;
         fn hipGraphKernelNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_kernel;
         fn hipGraphMemcpyNodeGetParams(node: Ptr, pNodeParams: Out<Memcpy3D>) = body graph::memcpy_params;
         fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<Memcpy3D>) = body graph::set_memcpy;

@@ -271,6 +271,14 @@ fn find_on(session: &Session, host_function: Ptr, device: i32) -> HipResult<Arc<
     Ok(function)
 }
 
+/// What the program launches a kernel by: the host address that stands for it, or else its `hipFunction_t`.
+pub(crate) fn launched_as(session: &Session, function: &Arc<LoadedFunction>) -> Ptr {
+    let registered = session.registered();
+    let mut known = registered.functions.iter();
+    let found = known.find_map(|((_, address), known)| Arc::ptr_eq(known, function).then_some(*address));
+    found.unwrap_or(Ptr::from_wire(function.handle))
+}
+
 /// Address and size of the device's variable that a host address stands for.
 ///
 /// # Errors

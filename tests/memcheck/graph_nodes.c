@@ -99,6 +99,29 @@ void kernel_nodes(struct Setup* s) {
     run_graph(s, exec);
     THAT(saxpy_result(s) == 26);
 
+    // What was given is given back, in memory of the node's.
+    hipKernelNodeParams given;
+    GOOD(hipGraphKernelNodeGetParams(node, &given));
+    THAT(given.func == s->saxpy && given.extra == NULL && given.kernelParams != saxpy.args);
+    THAT(given.gridDim.x == 1 && given.blockDim.x == SAXPY_N && given.blockDim.z == 1 && given.sharedMemBytes == 0);
+    THAT(*(float*)given.kernelParams[0] == 3 && *(void**)given.kernelParams[1] == saxpy.x && *(unsigned*)given.kernelParams[3] == SAXPY_N);
+    float seven = 7;
+    given.kernelParams[0] = &seven;
+    GOOD(hipGraphKernelNodeSetParams(node, &given));
+    GOOD(hipGraphKernelNodeGetParams(node, &given));
+    THAT(*(float*)given.kernelParams[0] == 7 && given.kernelParams[0] != &seven);
+    GOOD(hipGraphKernelNodeGetParams(after, &given));
+    THAT(given.func == (void*)&saxpy_stub && given.kernelParams == NULL && given.extra[0] == HIP_LAUNCH_PARAM_BUFFER_POINTER);
+    THAT(*(float*)given.extra[1] == 10 && *(size_t*)given.extra[3] == sizeof buffer && given.extra[4] == HIP_LAUNCH_PARAM_END);
+    GOOD(hipGraphKernelNodeSetParams(after, &given));
+    start_saxpy(s, 2);
+    run_once(s, graph);
+    THAT(saxpy_result(s) == 34);
+    FAILS(hipGraphKernelNodeGetParams(node, NULL), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeGetParams(NULL, &given), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeGetParams(NO_NODE, &given), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeGetParams(empty, &given), hipErrorInvalidValue);
+
     saxpy.a = 1;
     REFUSES_KERNELS(hipGraphKernelNodeSetParams(node, bad));
     FAILS(hipGraphKernelNodeSetParams(NULL, &saxpy.params), hipErrorInvalidValue);

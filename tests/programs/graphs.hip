@@ -109,6 +109,37 @@ int main() {
     EXPECT(hipGraphExecUpdate(exec, copy, &error_node, &result) == hipErrorGraphExecUpdateFailure);
     EXPECT(result == hipGraphExecUpdateErrorTopologyChanged);
 
+    // Kernels of a capture are found, given another pointer in what they were launched with, and put to a ready graph.
+    DeviceArray<float> other(kCount);
+    hipGraph_t captured = nullptr;
+    HIP_CHECK(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
+    graph_apply<<<dim3((kCount + 63) / 64), dim3(64), 0, stream>>>(data.get(), Step{0, 5, 0}, kCount);
+    graph_apply<<<dim3((kCount + 63) / 64), dim3(64), 0, stream>>>(data.get(), Step{2, 0, 500}, kCount);
+    HIP_CHECK(hipStreamEndCapture(stream, &captured));
+    hipGraphExec_t captured_exec = nullptr;
+    HIP_CHECK(hipGraphInstantiate(&captured_exec, captured, nullptr, nullptr, 0));
+    hipGraphNode_t kernels[2] = {};
+    count = 2;
+    HIP_CHECK(hipGraphGetNodes(captured, kernels, &count));
+    EXPECT(count == 2);
+    float* other_pointer = other.get();
+    for (hipGraphNode_t kernel : kernels) {
+        hipKernelNodeParams launched = {};
+        HIP_CHECK(hipGraphKernelNodeGetParams(kernel, &launched));
+        EXPECT(launched.func == reinterpret_cast<void*>(graph_apply) && launched.blockDim.x == 64);
+        EXPECT(*static_cast<float**>(launched.kernelParams[0]) == data.get());
+        launched.kernelParams[0] = &other_pointer;
+        HIP_CHECK(hipGraphKernelNodeSetParams(kernel, &launched));
+    }
+    HIP_CHECK(hipGraphExecUpdate(captured_exec, captured, &error_node, &result));
+    HIP_CHECK(hipGraphLaunch(captured_exec, stream));
+    HIP_CHECK(hipStreamSynchronize(stream));
+    std::vector<float> fives(kCount, 5);
+    for (unsigned i = 500; i < kCount; i++) fives[i] = 10;
+    check::equal("another pointer", other.download(), fives);
+    HIP_CHECK(hipGraphExecDestroy(captured_exec));
+    HIP_CHECK(hipGraphDestroy(captured));
+
     // A circle cannot be made ready.
     hipGraph_t circle = nullptr;
     HIP_CHECK(hipGraphCreate(&circle, 0));

@@ -16,7 +16,7 @@ use crate::graphs::{Tables, Task};
 use crate::session::Session;
 use crate::types::{DrvMemcpy3D, HostFn, KernelNodeParams, Memcpy3D, MemsetParams};
 
-pub(crate) use params::{add_node, host_params, memcpy_params, memset_params};
+pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params};
 pub(crate) use ready::{
     exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
     launch, set_enabled, upload,

@@ -3,10 +3,15 @@
 //! What a launch can be refused for is judged here, so that the error comes at once; what happens on the device comes
 //! with a later answer. Arguments are laid out as the kernel's metadata says, since C passes no sizes.
 
-use std::sync::Arc;
+mod arguments;
 
-use hipr_proto::op::{self, LaunchArgs, LaunchKernel, Param};
+use std::sync::{Arc, OnceLock};
+
+use hipr_proto::op::{self, LaunchKernel};
 use hipr_proto::{HipError, HipResult};
+
+pub(crate) use arguments::Encoded;
+use arguments::{Arguments, Given};
 
 use super::event::note_recorded;
 use super::module::by_handle;
@@ -22,15 +27,8 @@ use smallvec::SmallVec;
 
 use crate::types::{Dim3, DrvLaunchConfig, KernelNodeParams, LaunchConfig};
 
-/// `HIP_LAUNCH_PARAM_BUFFER_POINTER`, `_BUFFER_SIZE`, `_END`.
-const BUFFER_POINTER: usize = 1;
-const BUFFER_SIZE: usize = 2;
-const PARAM_END: usize = 3;
 /// `hipLaunchAttributeCooperative`.
 const ATTRIBUTE_COOPERATIVE: i32 = 2;
-/// Entries of `extra` that make sense: two pairs and the end.
-const EXTRA_MAX: usize = 16;
-
 /// Everything of a launch but kernel and arguments.
 #[derive(Clone, Copy, Debug)]
 struct How {
@@ -97,112 +95,36 @@ impl How {
     }
 }
 
-/// Arguments, as C has them.
-#[derive(Clone, Copy, Debug)]
-enum Arguments {
-    /// A pointer to each.
-    Each(In<Ptr>),
-    /// A buffer that holds them all, laid out as the kernel has them.
-    Buffer(Ptr, usize),
-}
-
-impl Arguments {
-    /// What `kernelParams` and `extra` say; one of them is null.
-    fn of(params: In<Ptr>, extra: In<Ptr>) -> HipResult<Self> {
-        if extra.is_null() {
-            return Ok(Self::Each(params));
-        }
-        if !params.is_null() {
-            return Err(HipError::INVALID_VALUE);
-        }
-        let (mut buffer, mut size) = (Ptr::NULL, None);
-        let mut at = 0;
-        while at < EXTRA_MAX {
-            let value = || extra.at(at + 1).ok_or(HipError::INVALID_VALUE);
-            match extra.at(at).map(|key| key.0) {
-                Some(BUFFER_POINTER) => buffer = value()?,
-                Some(BUFFER_SIZE) => size = In::<usize>::at_address(value()?).value(),
-                Some(PARAM_END) => {
-                    let size = size.ok_or(HipError::INVALID_VALUE)?;
-                    return if size == 0 {
-                        Ok(Self::Buffer(buffer, 0))
-                    } else {
-                        Ok(Self::Buffer(buffer.check()?, size))
-                    };
-                }
-                _ => return Err(HipError::INVALID_VALUE),
-            }
-            at += 2;
-        }
-        Err(HipError::INVALID_VALUE)
-    }
-
-    fn encode(self, function: &LoadedFunction) -> HipResult<Encoded> {
-        let params = function.params.as_slice();
-        match self {
-            Self::Each(_) if params.is_empty() => Encoded::new(params, 0, 0),
-            Self::Each(pointers) => {
-                let end = |param: &Param| param.offset as usize + param.size as usize;
-                let mut encoded = Encoded::new(params, params.iter().map(end).max().unwrap_or(0), 0)?;
-                let data = encoded.data();
-                for (index, param) in params.iter().enumerate() {
-                    let argument = pointers.at(index).ok_or(HipError::INVALID_VALUE)?.check()?;
-                    // SAFETY: HIP API: kernelParams[i] points to argument i, which has the size that the kernel
-                    // was compiled with.
-                    let bytes = unsafe { argument.host_bytes(param.size as usize) };
-                    if let Some(place) = data.get_mut(param.offset as usize..end(param)) {
-                        place.copy_from_slice(bytes);
-                    }
-                }
-                Ok(encoded)
-            }
-            Self::Buffer(buffer, len) => {
-                let size = u32::try_from(len).map_err(|_| HipError::INVALID_VALUE)?;
-                let mut encoded = Encoded::new(&[Param { offset: 0, size }], len, 1)?;
-                // SAFETY: HIP API: the buffer has the size that stands beside it.
-                encoded.data().copy_from_slice(unsafe { buffer.host_bytes(len) });
-                Ok(encoded)
-            }
-        }
-    }
-}
-
-/// Arguments as the wire has them (HIPR 1.0, Kernel Launch).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Encoded {
-    /// Descriptors, then what they point into. So many bytes need no allocation.
-    tail: SmallVec<[u8; 256]>,
-    /// Where the descriptors end.
-    data_at: usize,
-    num_args: u32,
-    launch_flags: u32,
-}
-
-impl Encoded {
-    /// Descriptors before `len` zeros.
-    fn new(params: &[Param], len: usize, launch_flags: u32) -> HipResult<Self> {
-        let num_args = u32::try_from(params.len()).map_err(|_| HipError::INVALID_VALUE)?;
-        let mut tail = SmallVec::new();
-        LaunchArgs::put(params, &[], &mut tail);
-        let data_at = tail.len();
-        tail.resize(data_at + len, 0);
-        Ok(Self { tail, data_at, num_args, launch_flags })
-    }
-
-    fn data(&mut self) -> &mut [u8] {
-        self.tail.get_mut(self.data_at..).unwrap_or_default()
-    }
-}
-
 /// A launch with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct KernelTask {
     function: Arc<LoadedFunction>,
     how: How,
     arguments: Encoded,
+    /// Made when the program asks for it.
+    given: OnceLock<Arc<Given>>,
 }
 
 impl KernelTask {
+    fn new(function: Arc<LoadedFunction>, how: How, arguments: Encoded) -> Self {
+        Self { function, how, arguments, given: OnceLock::new() }
+    }
+
+    /// The parameters of a node that does this. The kernel is what the program launches, if the compiler registered it, else its
+    /// `hipFunction_t`; arguments are this task's as long as there is a node that does it.
+    pub(crate) fn node_params(&self, session: &Session) -> KernelNodeParams {
+        let given = self.given.get_or_init(|| Arc::new(self.arguments.given(&self.function.params)));
+        let dim = |[x, y, z]: [u32; 3]| Dim3 { x, y, z };
+        KernelNodeParams {
+            block_dim: dim(self.how.block),
+            extra: given.extra(),
+            func: register::launched_as(session, &self.function),
+            grid_dim: dim(self.how.grid),
+            kernel_params: given.kernel_params(),
+            shared_mem_bytes: u32::try_from(self.how.shared_mem).unwrap_or(u32::MAX),
+        }
+    }
+
     /// The launch of a graph's node: `func` is what `hipLaunchKernel` takes, or a `hipFunction_t`.
     ///
     /// # Errors
@@ -214,7 +136,7 @@ impl KernelTask {
         let arguments = Arguments::of(In::at_address(node.kernel_params), In::at_address(node.extra))?;
         how.check(session, &function)?;
         let arguments = arguments.encode(&function)?;
-        Ok(Self { function, how, arguments })
+        Ok(Self::new(function, how, arguments))
     }
 
     /// Launches it on a stream.
@@ -329,7 +251,7 @@ fn launch(
     let stream = session.stream(how.stream)?;
     how.check(session, function)?;
     let arguments = arguments.encode(function)?;
-    let task = || KernelTask { function: function.clone(), how, arguments: arguments.clone() };
+    let task = || KernelTask::new(function.clone(), how, arguments.clone());
     if session.graphs().record(stream, || Task::Kernel(Arc::new(task())))? {
         return Ok(());
     }
@@ -544,52 +466,4 @@ pub(crate) fn hcc_module(
         session, function, global_x, global_y, global_z, block_x, block_y, block_z, shared_mem, stream,
         params, extra, start, stop, 0,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::convert::Module;
-
-    fn function(params: &[(u32, u32)]) -> LoadedFunction {
-        let params = params.iter().map(|(offset, size)| Param { offset: *offset, size: *size }).collect();
-        LoadedFunction { handle: 1, name: "k".to_owned(), params, max_threads: None, module: Module(1) }
-    }
-
-    fn ptr<T>(value: &T) -> Ptr {
-        Ptr(core::ptr::from_ref(value).expose_provenance())
-    }
-
-    #[test]
-    fn arguments_lie_where_the_metadata_says() {
-        let (a, b) = (7u8, 0x0102_0304_0506_0708u64);
-        let pointers = [ptr(&a), ptr(&b)];
-        let arguments = Arguments::of(In::from_slice(&pointers), In::NULL).expect("arguments");
-        let mut encoded = arguments.encode(&function(&[(0, 1), (8, 8)])).expect("encoded");
-        assert_eq!(encoded.tail[..16], [0, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0], "offsets and sizes");
-        assert_eq!(encoded.data(), [7, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
-        assert_eq!((encoded.num_args, encoded.launch_flags), (2, 0));
-    }
-
-    #[test]
-    fn a_buffer_is_sent_as_it_is() {
-        let (buffer, size) = ([1u8, 2, 3, 4], 4usize);
-        let extra = [Ptr(BUFFER_POINTER), ptr(&buffer), Ptr(BUFFER_SIZE), ptr(&size), Ptr(PARAM_END)];
-        let arguments = Arguments::of(In::NULL, In::from_slice(&extra)).expect("arguments");
-        let encoded = arguments.encode(&function(&[(0, 4)])).expect("encoded");
-        assert_eq!(encoded.tail[..], [0, 0, 0, 0, 4, 0, 0, 0, 1, 2, 3, 4]);
-        assert_eq!((encoded.num_args, encoded.launch_flags), (1, 1));
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        let one = [Ptr(1)];
-        let refused = |params, extra| Arguments::of(params, extra).err();
-        assert_eq!(refused(In::from_slice(&one), In::from_slice(&one)), Some(HipError::INVALID_VALUE));
-        assert_eq!(refused(In::NULL, In::from_slice(&[Ptr(9), Ptr(0)])), Some(HipError::INVALID_VALUE));
-        assert_eq!(refused(In::NULL, In::from_slice(&[Ptr(PARAM_END)])), Some(HipError::INVALID_VALUE));
-        let none = Arguments::of(In::NULL, In::NULL).expect("no arguments");
-        assert_eq!(none.encode(&function(&[(0, 4)])).err(), Some(HipError::INVALID_VALUE));
-        assert!(none.encode(&function(&[])).is_ok());
-    }
 }

@@ -1,5 +1,7 @@
 //! Parameters of nodes: given back as they would be given, and those of a node of any kind.
 
+use std::sync::Arc;
+
 use hipr_graph::{Content, node_type};
 use hipr_proto::{HipError, HipResult};
 
@@ -9,7 +11,7 @@ use super::{
 use crate::convert::{In, Out, Ptr};
 use crate::graphs::Task;
 use crate::session::Session;
-use crate::types::{HostFn, Memcpy3D, MemsetParams};
+use crate::types::{HostFn, KernelNodeParams, Memcpy3D, MemsetParams};
 
 /// Where the parameters of its kind begin in `hipGraphNodeParams`, behind the kind.
 const OWN_AT: usize = 16;
@@ -29,6 +31,14 @@ pub(super) fn of_work<T>(
         Content::Work(task) => find(task).ok_or(HipError::INVALID_VALUE),
         _ => Err(HipError::INVALID_VALUE),
     })
+}
+
+/// `hipGraphKernelNodeGetParams`: pointers are the node's, until it has other parameters.
+pub(crate) fn kernel_params(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
+    let out = Out::<KernelNodeParams>::at_address(params).check()?;
+    let find = |task: &Task| if let Task::Kernel(kernel) = task { Some(Arc::clone(kernel)) } else { None };
+    out.set(of_work(session, node, find)?.node_params(session));
+    Ok(())
 }
 
 /// `hipGraphMemcpyNodeGetParams`: the places that are copied, without positions in something larger.
