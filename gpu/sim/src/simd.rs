@@ -84,6 +84,7 @@ impl Level {
     }
 
     /// Whether there are vectors of 512 bits on it.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn has_avx512(self) -> bool {
         self.0 == Set::V4

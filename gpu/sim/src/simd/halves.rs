@@ -49,7 +49,7 @@ struct Widen<'a> {
 impl Task for Widen<'_> {
     type Output = ();
     #[inline(always)]
-    fn run(self, level: Level) {
+    fn run(self, #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))] level: Level) {
         #[cfg(target_arch = "x86_64")]
         if level.has_avx512() {
             // SAFETY: the level has AVX-512.
@@ -84,7 +84,7 @@ struct Narrow<'a> {
 impl Task for Narrow<'_> {
     type Output = ();
     #[inline(always)]
-    fn run(self, level: Level) {
+    fn run(self, #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables))] level: Level) {
         #[cfg(target_arch = "x86_64")]
         if level.has_avx512() {
             // SAFETY: the level has AVX-512.
