@@ -1,6 +1,6 @@
 //! SIMD levels: every vector instruction is compiled once for each, and the machine says which one runs.
 //!
-//! This is the crate's one place with unsafe code. A function that was compiled for a processor with AVX2 must not run on one
+//! This module is the crate's one place with unsafe code. A function that was compiled for a processor with AVX2 must not run on one
 //! without: a [`Level`] exists only where the processor has it, and an `Exec` only for a level.
 #![allow(
     unsafe_code,
