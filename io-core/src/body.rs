@@ -1,5 +1,5 @@
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// What carries a reply's bulk bytes: owned, so that it is neither copied nor borrowed on its way to the socket. Gives its
 /// buffer back to where it came from when it was sent.
@@ -7,17 +7,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Body {
     bytes: Vec<u8>,
     home: Option<Arc<Mutex<Vec<Vec<u8>>>>>,
+    /// What is sent in place of `bytes`, so much of it.
+    shared: Option<(Arc<[u8]>, usize)>,
 }
 
 impl AsRef<[u8]> for Body {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        match &self.shared {
+            Some((bytes, len)) => bytes.get(..*len).unwrap_or(bytes),
+            None => &self.bytes,
+        }
     }
 }
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, home: None }
+        Self { bytes, home: None, shared: None }
     }
 }
 
@@ -39,6 +44,7 @@ impl Drop for Body {
 pub struct BodyPool {
     len_bytes: usize,
     free: Arc<Mutex<Vec<Vec<u8>>>>,
+    zeros: OnceLock<Arc<[u8]>>,
 }
 
 impl BodyPool {
@@ -47,7 +53,17 @@ impl BodyPool {
 
     /// A pool of buffers of `len_bytes` bytes.
     pub fn new(len_bytes: usize) -> Self {
-        Self { len_bytes, free: Arc::default() }
+        Self { len_bytes, free: Arc::default(), zeros: OnceLock::new() }
+    }
+
+    /// A body of `len` zeros, which are not written: all such bodies share them. Zeros that are longer than the pool's buffers are
+    /// written.
+    pub fn zeros(&self, len: usize) -> Body {
+        if len > self.len_bytes {
+            return vec![0; len].into();
+        }
+        let zeros = self.zeros.get_or_init(|| vec![0; self.len_bytes].into());
+        Body { bytes: Vec::new(), home: None, shared: Some((zeros.clone(), len)) }
     }
 
     /// A body of `len` bytes that `fill` fills. `len` above the size of the pool's buffers makes one that is not kept.
@@ -61,7 +77,7 @@ impl BodyPool {
         let mut bytes = free.unwrap_or_else(|| Vec::with_capacity(self.len_bytes));
         bytes.resize(len, 0);
         fill(&mut bytes);
-        Body { bytes, home: Some(self.free.clone()) }
+        Body { bytes, home: Some(self.free.clone()), shared: None }
     }
 }
 
@@ -83,5 +99,16 @@ mod tests {
         assert_eq!(free(), 0, "too long to be kept");
         drop((0..100).map(|_| pool.body(1, |_| ())).collect::<Vec<_>>());
         assert_eq!(free(), BodyPool::KEEP);
+    }
+
+    #[test]
+    fn zeros_are_shared_and_as_many_as_asked_for() {
+        let pool = BodyPool::new(8);
+        let (some, all) = (pool.zeros(3), pool.zeros(8));
+        assert_eq!((some.as_ref(), all.as_ref()), (&[0; 3][..], &[0; 8][..]));
+        assert_eq!(some.as_ref().as_ptr(), all.as_ref().as_ptr());
+        assert_eq!(pool.zeros(9).as_ref(), [0; 9]);
+        drop((some, all));
+        assert_eq!(pool.free.lock().unwrap().len(), 0, "no buffer of the pool's was taken");
     }
 }

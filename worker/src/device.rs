@@ -473,6 +473,11 @@ pub trait Context: Send {
         Poll::Ready(Ok(len))
     }
 
+    /// Whether all memory reads as zeros, so that [`read`](Self::read) need not be called. The default is that it does not.
+    fn reads_zeros(&self) -> bool {
+        false
+    }
+
     /// Reads packed bytes from `offset` on, at once, and fills `out`, which is not longer than
     /// [`poll_fetched`](Self::poll_fetched) said.
     fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()>;

@@ -83,14 +83,17 @@ impl Session {
             Ok(Poll::Ready(Ok(fetched))) => len = fetched.clamp(1, len.max(1)),
             Ok(Poll::Ready(Err(error))) | Err(error) => failed = Some(error),
         }
-        let chunk = env.bodies.body(len, |bytes| {
-            if failed.is_none() {
+        let reads_zeros = self.owned.context().is_ok_and(|context| context.reads_zeros());
+        let chunk = if failed.is_some() || reads_zeros {
+            env.bodies.zeros(len)
+        } else {
+            env.bodies.body(len, |bytes| {
                 failed = self.owned.context().and_then(|context| context.read(&src, offset, bytes)).err();
-            }
-            if failed.is_some() {
-                bytes.fill(0);
-            }
-        });
+                if failed.is_some() {
+                    bytes.fill(0);
+                }
+            })
+        };
         self.turn_bytes += len;
         if let Some(error) = failed {
             tracing::warn!(conn = %self.conn, %error, "device memory cannot be read");
