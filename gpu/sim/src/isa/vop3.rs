@@ -118,7 +118,7 @@ rows! {
             |a: i16, b: i16, c: i16| saturate_i16((i32::from(a) * i32::from(b)).saturating_add(i32::from(c))) as i16);
         0x206 v_fma_f16 = half3(exact_product_to_odd) directed round3(rounding::fma::<F16>);
         0x207 v_div_fixup_f16 = v3(div_fixup16);
-        0x208 v_lshl_add_u64 gfx942 = v3_uniform(|bits| bits, shift_add_u64);
+        0x208 v_lshl_add_u64 gfx942 = v3_uniform(shift_add_u64);
         0x280 v_add_f64 = v2(|a: f64, b: f64| a + b) directed round2(rounding::add::<f64>);
         0x281 v_mul_f64 = v2(|a: f64, b: f64| a * b) directed round2(rounding::mul::<f64>);
         0x282 v_min_f64 = v2(min::<f64>);

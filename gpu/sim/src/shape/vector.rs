@@ -5,7 +5,7 @@
 
 use crate::enc::vop::VGPR;
 use crate::sem::half::F16;
-use crate::shape::operand::{Width, scalar, scalar32, scalar64};
+use crate::shape::operand::{Width, scalar32, scalar64};
 use crate::shape::source::{old_result, operand};
 use crate::shape::store::{
     finish_bits, finish_f16, finish_f32, finish_f64, finish_half, finish_wide, is_plain, lanes, put_result,
@@ -215,26 +215,25 @@ pub(crate) fn v3<A: Value, B: Value, C: Value, D: Value>(
 
 /// Three sources, of which the second and the third are often the same in all lanes: then no rows are made of them.
 #[inline(always)]
-pub(crate) fn v3_uniform<A: Value, C: Value, D: Value>(
+pub(crate) fn v3_uniform(
     wave: &mut Wave,
     machine: &mut Machine<'_>,
     insn: &Insn,
-    from_bits: impl Fn(u64) -> C,
-    f: impl Fn(A, u32, C) -> D,
+    f: impl Fn(u64, u32, u64) -> u64,
 ) {
-    let plain = is_plain(wave, insn, D::ROWS);
+    let plain = is_plain(wave, insn, u64::ROWS);
     let [_, b, c] = insn.valu.src;
     if !plain || b >= VGPR {
         return v3(wave, machine, insn, f);
     }
     let b = scalar32(wave, usize::from(b), insn.literal);
-    let a = operand(wave, insn, 0, A::KIND, plain);
+    let a = operand(wave, insn, 0, Kind::B64, plain);
     if c < VGPR {
-        let c = from_bits(scalar(wave, usize::from(c), insn.literal, C::KIND.width()));
-        compute!(wave, insn, plain, D, [a: A], |lane| f(A::at(a, lane), b, c));
+        let c = scalar64(wave, usize::from(c), insn.literal);
+        compute!(wave, insn, plain, u64, [a: u64], |lane| f(u64::at(a, lane), b, c));
     } else {
-        let c = operand(wave, insn, 2, C::KIND, plain);
-        compute!(wave, insn, plain, D, [a: A, c: C], |lane| f(A::at(a, lane), b, C::at(c, lane)));
+        let c = operand(wave, insn, 2, Kind::B64, plain);
+        compute!(wave, insn, plain, u64, [a: u64, c: u64], |lane| f(u64::at(a, lane), b, u64::at(c, lane)));
     }
 }
 
