@@ -327,6 +327,7 @@ impl Session {
             conn: self.conn,
         };
         let step = call.carry_out(env, op, fixed, tail);
+        // What most requests come to, before the step is moved once more.
         if matches!(step, Ok(Step::Reply)) {
             self.reply(ticket);
             return true;

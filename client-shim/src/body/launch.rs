@@ -29,6 +29,7 @@ use crate::types::{Dim3, DrvLaunchConfig, KernelNodeParams, LaunchConfig};
 
 /// `hipLaunchAttributeCooperative`.
 const ATTRIBUTE_COOPERATIVE: i32 = 2;
+
 /// Everything of a launch but kernel and arguments.
 #[derive(Clone, Copy, Debug)]
 struct How {
