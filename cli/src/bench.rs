@@ -1,4 +1,4 @@
-//! `hipr bench`: what the transport and the worker achieve, beside what the machine allows.
+//! `hipr bench`: measures the transport and the worker, and compares them with the limits of the machine.
 //!
 //! Client and worker are processes of their own. Whatever a figure is compared with is measured in the same run, turn
 //! about: the raw limit (the same bytes over a plain socket, or a copy in memory), and a worker as the protocol's contract
@@ -22,8 +22,10 @@ pub(crate) mod rounds;
 mod rtt;
 mod setup;
 mod sim;
+mod socket;
 mod table;
 mod throughput;
+mod transport;
 
 use clap::{Args, Subcommand};
 use program::Task;
@@ -36,37 +38,37 @@ pub(crate) struct Bench {
     what: What,
 }
 
-/// What is measured.
+/// The benchmark to run.
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Launches that are not waited for, from the client's call until they were carried out.
+    /// Measures launches without waiting, until the worker has executed them.
     Launch(throughput::Launch),
-    /// Round trips of a synchronize.
+    /// Measures round trips of a synchronize.
     Rtt(setup::Setup),
-    /// Copies from host to device.
+    /// Measures copies from host to device.
     H2d(throughput::Copy),
-    /// Copies from device to host.
+    /// Measures copies from device to host.
     D2h(throughput::Copy),
-    /// Many connections at once, with small calls of all kinds.
+    /// Measures many connections at once, with small calls of all kinds.
     Clients(clients::Clients),
-    /// One client's round trips while another copies.
+    /// Measures one client's round trips while another copies.
     Neighbour(neighbour::Neighbour),
-    /// What the emulated GPU computes, beside the same loops in plain Rust.
+    /// Measures how fast the emulated GPU computes, compared with the same computations in plain Rust.
     Sim(sim::Sim),
-    /// Prints reports that were written with --json as the rows of a table in Markdown.
+    /// Prints reports that were written with --json as rows of a Markdown table.
     Table(table::Table),
-    /// What workers are compared with.
+    /// Runs a process that workers are compared with.
     #[command(hide = true)]
     Peer(peer::Peer),
-    /// The HIP program that is measured.
+    /// Runs the HIP program that is measured.
     #[command(hide = true)]
     CProgram(c_program::CProgram),
-    /// A command of hipr that ends with the benchmark.
+    /// Runs a command of hipr that ends with the benchmark.
     #[command(hide = true)]
     Role(process::Role),
 }
 
-/// Measures and prints.
+/// Runs the chosen benchmark.
 pub(crate) fn run(options: Bench) -> Result<ExitCode, String> {
     match options.what {
         What::Launch(options) => throughput::launch(&options),

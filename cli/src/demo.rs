@@ -1,4 +1,4 @@
-//! `hipr demo`: a worker with the emulated GPU, a HIP program in a second process, TCP between them.
+//! `hipr demo`: runs a worker with the emulated GPU, and a HIP program in a second process, connected over TCP.
 
 // The program calls the C API of HIP.
 #[allow(unsafe_code)]
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs};
 
-/// What the client library writes to `HIPR_STATS_FILE` when the program ends.
+/// The statistics that the client library writes to `HIPR_STATS_FILE` when the program ends.
 #[derive(Debug, Deserialize)]
 struct ClientStats {
     calls: u64,
@@ -33,16 +33,17 @@ pub(crate) struct Demo {
     sim: Sim,
 }
 
-/// Runs the demo; success only if every result is right.
+/// Runs the demo; succeeds only if every result is right.
 pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
     let library = library::find()?;
     let folder =
-        Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
+        Folder::new(&library).map_err(|why| format!("cannot create a folder for the library: {why}"))?;
     let stats_file = folder.path().join("stats.json");
     say!("hipr demo: a HIP program in one process, an emulated GPU in another, TCP between them");
     let worker = embedded::start(options.sim)?;
     say!("worker   listens at {}, emulating the GPU", worker.local_addr());
-    let program = env::current_exe().map_err(|why| format!("cannot tell where this program is: {why}"))?;
+    let program =
+        env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;
     let output = Command::new(program)
         .arg("demo-program")
         .env("LD_LIBRARY_PATH", folder.search_path())
@@ -92,7 +93,7 @@ fn print_report(report: &ProgramReport) {
     );
 }
 
-/// The program's side: one JSON document on standard output.
+/// Runs the demo's HIP program; prints its report as one line of JSON.
 pub(crate) fn run_program() -> Result<ExitCode, String> {
     let report = program::run().map_err(|why| why.to_string())?;
     let text = serde_json::to_string(&report).map_err(|why| why.to_string())?;

@@ -1,10 +1,10 @@
-//! A worker with the emulated GPU inside this process, for the life of one program.
+//! A worker with the emulated GPU inside this process, for the lifetime of one program.
 
+use crate::device::{self, DeviceChoice, DeviceKind};
 use crate::sim::Sim;
-use hipr_worker::device::{self, DeviceChoice, DeviceKind};
 use hipr_worker::{Config, Handle, Worker};
 
-/// Starts it on a free loopback port; dropping the handle stops it.
+/// Starts a worker on a free loopback port; dropping the handle stops it.
 pub(crate) fn start(sim: Sim) -> Result<Handle, String> {
     let choice = DeviceChoice { sim: sim.config(), ..DeviceKind::Sim.into() };
     let device = device::open(&choice).map_err(|why| why.to_string())?;

@@ -1,21 +1,21 @@
-//! `hipr info`: what a worker has, and how far away it is.
+//! `hipr info`: shows a worker's devices, versions and round-trip time.
 
 use crate::output::say;
-use amdhip64::client::{CallError, Connection, WorkerAddress};
 use clap::Args;
+use hipr_client::{CallError, Connection, WorkerAddress};
 use hipr_proto::{HipError, op};
 use serde::Serialize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Round trips of which the median is shown.
+/// Number of round trips, whose median is shown.
 const PINGS: usize = 11;
 
 /// Options of `hipr info`.
 #[derive(Debug, Args)]
 pub(crate) struct Info {
-    /// The worker; without it what HIPR_WORKER names, else the one on this machine.
+    /// Address of the worker. [default: HIPR_WORKER, else port 18515 on this machine]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
     /// Prints one JSON document instead of a table.
@@ -23,7 +23,7 @@ pub(crate) struct Info {
     json: bool,
 }
 
-/// What is shown.
+/// The printed report.
 #[derive(Debug, Serialize)]
 struct Report {
     worker: String,
@@ -51,7 +51,7 @@ struct Device {
     pci: String,
 }
 
-/// Asks and prints.
+/// Queries the worker and prints the report.
 pub(crate) fn run(options: Info) -> Result<ExitCode, String> {
     let address = options.worker.as_deref().map_or_else(WorkerAddress::from_env, WorkerAddress::new);
     let connection = Connection::connect(&address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
@@ -112,7 +112,7 @@ fn device(connection: &Connection, device_id: i32) -> Result<Device, CallError> 
     })
 }
 
-/// HIP's version number in words: major * 10^7 + minor * 10^5 + patch.
+/// Formats HIP's version number: major * 10^7 + minor * 10^5 + patch.
 fn version(number: i32) -> String {
     format!("{}.{}.{}", number / 10_000_000, number / 100_000 % 100, number % 100_000)
 }

@@ -1,4 +1,4 @@
-//! `hipr isa-coverage`: what of a program's kernels the emulated GPU does not have.
+//! `hipr isa-coverage`: lists instructions of a program's kernels that the emulated GPU lacks.
 
 use crate::output::say;
 use clap::Args;
@@ -15,10 +15,10 @@ use std::process::ExitCode;
 /// Options of `hipr isa-coverage`.
 #[derive(Debug, Args)]
 pub(crate) struct IsaCoverage {
-    /// Code objects: ELF files, offload bundles, compressed bundles; or folders, of which every file is one.
+    /// Code objects (ELF files, offload bundles, compressed bundles), or folders that contain nothing else.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Prints one JSON document.
+    /// Prints one JSON document instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -43,7 +43,7 @@ impl From<KernelCoverage> for Kernel {
 struct Object {
     file: String,
     target: String,
-    /// Whether that is a GPU that can be emulated.
+    /// Whether its GPU can be emulated.
     emulated: bool,
     kernels: Vec<Kernel>,
     /// Why it cannot be read.
@@ -56,7 +56,8 @@ impl Object {
     }
 }
 
-/// Success if everything is complete that is for an emulated GPU, and all of it can be read.
+/// Prints, for each file, the instructions that the emulated GPU lacks. Succeeds if all code objects can be read and the
+/// emulated GPU has every instruction of those for it.
 pub(crate) fn run(options: IsaCoverage) -> Result<ExitCode, String> {
     let mut objects = Vec::new();
     for path in options.files.iter().flat_map(|path| files(path)) {
@@ -72,7 +73,7 @@ pub(crate) fn run(options: IsaCoverage) -> Result<ExitCode, String> {
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The file itself, or all files of a folder and its folders, by their names.
+/// Returns the file itself, or all files below a folder, sorted.
 fn files(path: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(path) else { return vec![path.to_path_buf()] };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -80,7 +81,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
     paths.iter().flat_map(|path| files(path)).collect()
 }
 
-/// The code objects of a file.
+/// Returns the report's entries for the code objects of a file.
 fn of_file(path: &Path, bytes: &[u8]) -> Vec<Object> {
     let file = path.display().to_string();
     let elves = match elves(bytes) {
@@ -93,7 +94,7 @@ fn of_file(path: &Path, bytes: &[u8]) -> Vec<Object> {
     elves.iter().map(|elf| of_elf(&file, elf)).collect()
 }
 
-/// The code objects in an image, whatever GPU they are for.
+/// Returns all ELF code objects in an image, for any GPU.
 fn elves(image: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
     match Format::sniff(image) {
         Some(Format::Elf) => Ok(vec![Cow::Borrowed(image)]),
@@ -108,7 +109,7 @@ fn elves(image: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
         Some(Format::CompressedBundle) => {
             let bundle = decompress(image, Limits::default()).map_err(|why| why.to_string())?;
             if Format::sniff(&bundle) != Some(Format::Bundle) {
-                return Err("a compressed bundle that holds no bundle".into());
+                return Err("the compressed bundle does not contain an offload bundle".into());
             }
             let elves = elves(&bundle)?;
             Ok(elves.into_iter().map(|elf| Cow::Owned(elf.into_owned())).collect())
@@ -117,7 +118,7 @@ fn elves(image: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
     }
 }
 
-/// The GPU that code for `target` runs on, of those that can be emulated.
+/// Returns the emulated GPU that runs code for `target`, if there is one.
 fn emulated(target: &Target) -> Option<Arch> {
     Arch::ALL.into_iter().find(|arch| {
         let device = Target { processor: arch.processor().into(), ..target.clone() };
@@ -172,6 +173,6 @@ fn print(objects: &[Object]) {
         say!("{others} code objects for GPUs that are not emulated");
     }
     if unreadable > 0 {
-        say!("{unreadable} files that are no code objects");
+        say!("{unreadable} files are not code objects");
     }
 }

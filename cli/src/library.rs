@@ -1,17 +1,17 @@
-//! Where the client library is, and the folder that shows it under the names HIP programs ask for.
+//! The client library, and a folder that shows it under the names that HIP programs look for.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// The file that cargo builds.
+/// Name of the library file that cargo builds.
 const LIBRARY: &str = "libamdhip64.so";
 
-/// The names that programs built with the various ROCm releases ask the loader for. One file behind all of
-/// them: a process that needs two of the names still gets one library, with one state.
+/// The names under which programs of various ROCm releases look for the library. All of them are the same file, so that a
+/// process that uses two names still gets one library with one state.
 const NAMES: &[&str] = &["libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"];
 
-/// Finds libamdhip64.so: what `HIPR_LIBRARY` names, else beside this program (an installation, or cargo's
-/// target folder, where the newest build of a dependency is in `deps`), else in `../lib/hipr`.
+/// Finds libamdhip64.so: `HIPR_LIBRARY`, else the file beside this program (in cargo's target folder the newest one may be
+/// in `deps`), else the file in `../lib/hipr`.
 pub(crate) fn find() -> Result<PathBuf, String> {
     if let Some(path) = env::var_os("HIPR_LIBRARY") {
         let path = PathBuf::from(path);
@@ -20,7 +20,8 @@ pub(crate) fn find() -> Result<PathBuf, String> {
             Err(why) => Err(format!("HIPR_LIBRARY={}: {why}", path.display())),
         };
     }
-    let program = env::current_exe().map_err(|why| format!("cannot tell where this program is: {why}"))?;
+    let program =
+        env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;
     let folder = program.parent().unwrap_or(Path::new("."));
     let candidates =
         [folder.join("deps").join(LIBRARY), folder.join(LIBRARY), folder.join("../lib/hipr").join(LIBRARY)];
@@ -34,7 +35,7 @@ pub(crate) fn find() -> Result<PathBuf, String> {
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// Makes the folder for `library`.
+    /// Creates the folder for `library`.
     pub(crate) fn new(library: &Path) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("hipr-").tempdir()?;
         for name in NAMES {
@@ -43,12 +44,12 @@ impl Folder {
         Ok(Self(folder))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// `LD_LIBRARY_PATH` with this folder first.
+    /// Returns `LD_LIBRARY_PATH` with this folder first.
     pub(crate) fn search_path(&self) -> std::ffi::OsString {
         let mut path = self.0.path().as_os_str().to_owned();
         if let Some(rest) = env::var_os("LD_LIBRARY_PATH").filter(|rest| !rest.is_empty()) {

@@ -1,9 +1,10 @@
-//! The `hipr` program: a worker, programs run over it, and a demo of both.
+//! The `hipr` program: a worker, programs that use one, a demo and benchmarks.
 
 #![deny(unsafe_code)]
 
 mod bench;
 mod demo;
+mod device;
 mod embedded;
 mod info;
 mod isa_coverage;
@@ -18,7 +19,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// HIP programs here, the GPU somewhere else.
+/// Runs HIP programs on a GPU that is somewhere else.
 ///
 /// Without a command: `hipr demo`.
 #[derive(Debug, Parser)]
@@ -30,19 +31,19 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Runs a program with hipr's libamdhip64.so under it.
+    /// Runs a program with hipr's libamdhip64.so.
     Run(run::Run),
     /// Serves a GPU to clients.
     Worker(worker::Worker),
     /// Shows a worker's devices, versions and round-trip time.
     Info(info::Info),
-    /// Measures the transport and the worker beside what the machine allows.
+    /// Measures the transport and the worker, and compares them with the limits of the machine.
     Bench(bench::Bench),
-    /// Says what of a program's kernels the emulated GPU does not have.
+    /// Lists instructions of a program's kernels that the emulated GPU lacks.
     IsaCoverage(isa_coverage::IsaCoverage),
     /// Runs real kernels in a second process, over TCP, on an emulated GPU, and checks them.
     Demo(demo::Demo),
-    /// The program that the demo runs.
+    /// Runs the demo's HIP program.
     #[command(hide = true)]
     DemoProgram,
 }

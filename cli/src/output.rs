@@ -1,5 +1,5 @@
-//! What the commands print on standard output. Who reads it may have seen enough (`hipr info | head -1`): then the program ends,
-//! quietly and with success, and cleans up on its way.
+//! Printing on standard output. If its reader has closed it (`hipr info | head -1`), the program ends quietly and
+//! successfully, after cleaning up.
 
 use std::any::Any;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
 
-/// `println!` for a reader who may go away.
+/// Prints a line like `println!`, for a reader that may stop reading.
 macro_rules! say {
     ($($arg:tt)*) => {
         $crate::output::line(format_args!($($arg)*))
@@ -15,7 +15,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// What unwinds when nobody reads any more.
+/// The panic payload that unwinds when standard output was closed.
 struct ReaderGone;
 
 /// Prints a line.
@@ -30,7 +30,7 @@ pub(crate) fn line(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Runs a command until it is over or its reader has gone.
+/// Runs a command until it ends or its reader has gone.
 pub(crate) fn until_unread(command: impl FnOnce() -> Result<ExitCode, String>) -> Result<ExitCode, String> {
     let ended = panic::catch_unwind(AssertUnwindSafe(command));
     ended.unwrap_or_else(|why: Box<dyn Any + Send>| {

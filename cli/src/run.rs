@@ -1,4 +1,4 @@
-//! `hipr run`: a program with the client library under it.
+//! `hipr run`: runs a program with the client library.
 
 use crate::embedded;
 use crate::library::{self, Folder};
@@ -14,7 +14,7 @@ use std::thread;
 /// Options of `hipr run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The worker to use; without it one with the emulated GPU is started for the program's life.
+    /// Address of the worker. [default: a worker with the emulated GPU is started for the program]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
     #[command(flatten)]
@@ -24,11 +24,11 @@ pub(crate) struct Run {
     program: Vec<OsString>,
 }
 
-/// Runs the program; its exit code is ours, 128 + n where signal n ended it, as shells have it.
+/// Runs the program; exits with its exit code, or like a shell with 128 + n if signal n ended it.
 pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
     let library = library::find()?;
     let folder =
-        Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
+        Folder::new(&library).map_err(|why| format!("cannot create a folder for the library: {why}"))?;
     // Lives until the program has ended.
     let embedded = if options.worker.is_none() { Some(embedded::start(options.sim)?) } else { None };
     let address = match &embedded {
@@ -38,7 +38,7 @@ pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
     let (name, args) = options.program.split_first().ok_or("no program given")?;
     // Set up before the child exists: a signal that comes between must not leave it behind.
     let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot watch signals: {why}"))?;
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot handle signals: {why}"))?;
     let mut child = Command::new(name)
         .args(args)
         .env("LD_LIBRARY_PATH", folder.search_path())
@@ -54,7 +54,7 @@ pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
     Ok(code(status.map_err(|why| format!("cannot wait for {}: {why}", name.to_string_lossy()))?))
 }
 
-/// The terminal sends SIGINT to the whole process group, so the program has it already; the rest we pass on.
+/// Passes a signal on to the program, except for SIGINT, which the terminal sends to the whole process group.
 fn forward(pid: u32, signal: i32) {
     if signal != SIGINT
         && let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw)

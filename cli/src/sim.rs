@@ -4,14 +4,14 @@ use clap::Args;
 use hipr_sim::{Arch, Config};
 use std::time::Duration;
 
-/// What the emulated GPU is to be like.
+/// Configuration of the emulated GPU.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[command(next_help_heading = "Emulated GPU")]
 pub(crate) struct Sim {
-    /// What it is: gfx942 (an MI300X) or gfx90a (an MI210).
+    /// GPU to emulate: gfx942 (an MI300X) or gfx90a (an MI210).
     #[arg(long, value_name = "ARCH", default_value_t = Arch::default())]
     sim_arch: Arch,
-    /// Seconds that a kernel may run; then it ends with hipErrorLaunchTimeOut. [default: any number]
+    /// Seconds after which a kernel fails with hipErrorLaunchTimeOut. [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     sim_kernel_timeout: Option<Duration>,
 }
@@ -23,7 +23,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Sim {
-    /// The emulated GPU's configuration.
+    /// Returns the emulated GPU's configuration.
     pub(crate) fn config(self) -> Config {
         Config { arch: self.sim_arch, kernel_timeout: self.sim_kernel_timeout, ..Config::default() }
     }

@@ -1,14 +1,16 @@
-//! `hipr worker`: serves a GPU to clients until a signal ends it.
+//! `hipr worker`: serves a GPU to clients until a signal arrives.
 
-mod door;
 mod limits;
+mod pending;
 mod session;
 mod supervisor;
 
+use crate::device::{self, DeviceChoice, DeviceKind};
 use crate::output::say;
 use crate::sim::Sim;
 use clap::{Args, ValueEnum};
-use hipr_worker::device::{self, Device, DeviceChoice, DeviceKind, null::Null};
+use hipr_device::Device;
+use hipr_worker::device::null::Null;
 use hipr_worker::{Address, Config, DispatchOn, Io};
 use limits::Limits;
 pub(crate) use limits::Size;
@@ -27,14 +29,14 @@ use tracing::info;
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct Worker {
-    /// Where to listen: ADDR:PORT, of which port 0 takes a free one, unix:PATH, or shm:PATH (shared memory for
-    /// clients on this machine).
+    /// Address to listen on: ADDR:PORT (port 0 takes a free one), unix:PATH, or shm:PATH (shared memory for clients on this
+    /// machine).
     #[arg(long, value_name = "ADDRESS", default_value_t = Address::new("127.0.0.1"), value_parser = address)]
     listen: Address,
-    /// Event loop: mio, uring, or auto (io_uring where it can be had).
+    /// Event loop: mio, uring, or auto (io_uring if it is available).
     #[arg(long, value_name = "LOOP", default_value_t = Io::Auto)]
     io: Io,
-    /// Thread that carries requests out: inline (the event loop's), thread (one of its own), or auto (its own for a real GPU,
+    /// Thread that executes requests: inline (the event loop's), thread (one of its own), or auto (its own for a real GPU,
     /// whose driver may block).
     #[arg(long, value_name = "WHERE", default_value_t = DispatchOn::Auto)]
     dispatch: DispatchOn,
@@ -42,39 +44,39 @@ pub(crate) struct Worker {
     /// nothing), or auto (a real GPU if there is one, else the emulated one).
     #[arg(long, value_name = "DEVICE", default_value_t = DeviceKind::Auto)]
     device: DeviceKind,
-    /// The HIP runtime's library. [default: libamdhip64.so under its usual names, where the system finds it]
+    /// Path of the HIP runtime's library. [default: libamdhip64.so under its usual names, where the system finds it]
     #[arg(long, value_name = "PATH")]
     hip_library: Option<PathBuf>,
-    /// Microseconds that a worker with nothing to do looks at shared memory before it sleeps.
+    /// Microseconds for which an idle worker polls shared memory before it sleeps.
     #[arg(long, value_name = "N", default_value_t = hipr_worker::IoConfig::default().spin_us)]
     spin_us: u64,
-    /// How sessions are kept apart. [default: process for a real GPU, else none]
+    /// Whether each session runs in a process of its own. [default: process for a real GPU, else none]
     #[arg(long, value_name = "HOW")]
     isolate: Option<Isolation>,
     #[command(flatten)]
     sim: Sim,
     #[command(flatten)]
     limits: Limits,
-    /// Milliseconds that a session's process may take to release what the session owned, before it is killed.
+    /// Milliseconds that a session's process may take to release its resources before it is killed.
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
     release_timeout_ms: u64,
-    /// Says which device would be served.
+    /// Prints which device would be served.
     #[arg(long, hide = true)]
     probe: bool,
-    /// Serves the client on standard input, for the supervisor with this process number.
+    /// Serves the client on standard input, for the supervisor with this process id.
     #[arg(long, hide = true, value_name = "PID")]
     session_of: Option<i32>,
-    /// Where the sessions' processes tell each other what they share.
+    /// Folder in which the sessions' processes exchange what they share.
     #[arg(long, hide = true, value_name = "FOLDER")]
     exchange: Option<PathBuf>,
 }
 
-/// How sessions are kept apart.
+/// Whether each session runs in a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Isolation {
-    /// Each has a process of its own: a fault of the GPU, a crash or a lack of memory ends one session.
+    /// Each session has a process of its own: a GPU fault, a crash or lack of memory ends one session only.
     Process,
-    /// All are in one process.
+    /// All sessions share one process.
     None,
 }
 
@@ -83,13 +85,13 @@ fn address(text: &str) -> Result<Address, Infallible> {
 }
 
 impl Worker {
-    /// The device that is asked for.
+    /// Returns the chosen device's options.
     fn device_choice(&self) -> DeviceChoice {
         let (hip_library, exchange) = (self.hip_library.clone(), self.exchange.clone());
         DeviceChoice { kind: self.device, hip_library, exchange, sim: self.sim.config() }
     }
 
-    /// The configuration of a worker with this device.
+    /// Returns the configuration of a worker with this device.
     fn config(&self, device: Arc<dyn Device>) -> Config {
         let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
         let mut config = Config { listen, io, dispatch, ..Config::new(device) };
@@ -99,7 +101,7 @@ impl Worker {
     }
 }
 
-/// Serves on this thread.
+/// Runs the worker on this thread.
 pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
     if let Some(supervisor) = options.session_of {
         return session::serve(&options, supervisor);
@@ -131,12 +133,13 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
     }
 }
 
-/// On standard output, for whoever started us with port 0 and has to know the port.
+/// Prints the address on standard output, for a caller that chose port 0.
 fn announce(local_addr: &Address) {
     say!("listening on {local_addr}");
 }
 
-/// The device that can be had, as a process finds that ends at once; `None` where there is none, which that process said.
+/// Returns the device that `auto` chooses, found by a process that ends at once; `None` if there is none, which that
+/// process has reported.
 fn probe() -> Result<Option<DeviceKind>, String> {
     let command = &mut session::again(["--probe".into()]);
     let output = command
@@ -156,10 +159,11 @@ fn probe() -> Result<Option<DeviceKind>, String> {
     }
 }
 
-/// Serves until a signal: the first one closes connections and releases sessions, the second ends the process at once.
+/// Serves until a signal arrives: the first one closes connections and releases sessions, the second ends the process at
+/// once.
 fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
     let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot watch signals: {why}"))?;
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot handle signals: {why}"))?;
     let stopper = worker.stopper();
     thread::spawn(move || {
         let mut stopped = false;
@@ -182,7 +186,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     let exchange = tempfile::Builder::new()
         .prefix("hipr-worker-")
         .tempdir()
-        .map_err(|why| format!("no folder for what sessions share: {why}"))?;
+        .map_err(|why| format!("cannot create the folder for what sessions share: {why}"))?;
     let exchange_args = ["--exchange".into(), exchange.path().into()];
     let limits = hipr_worker::IoConfig::default();
     let plan = Plan {
@@ -201,6 +205,6 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;
     let local_addr = supervisor.local_addr();
     announce(&local_addr);
-    info!(%local_addr, device = kind.name(), sessions_max, "serving, with a process for each session");
+    info!(%local_addr, device = kind.name(), sessions_max, "serving with a process for each session");
     supervisor.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
 }

@@ -1,5 +1,5 @@
-//! What strangers can send, over a real socket, to a worker in its own process: each gets the answer that the protocol
-//! gives or a closed connection, and the others are served on.
+//! Sends malformed input to a worker in its own process: each gets the answer that the protocol prescribes or a closed
+//! connection, and other clients are still served.
 
 use hipr_proto::op::{self, Param, kind};
 use hipr_proto::{FLAG_NO_REPLY, Header, HipError, Opcode, VERSION};
@@ -19,7 +19,7 @@ fn header(payload_length: u64) -> Header {
     Header::new(Opcode::PING, 1, payload_length, 0)
 }
 
-/// Sends `bytes` on a new connection and expects it to be closed without an answer, while another is served.
+/// Checks that `bytes` on a new connection make the worker close it without an answer, while another client is served.
 fn closes(worker: &WorkerProcess, what: &str, bytes: &[u8]) {
     let mut neighbour = WireClient::open(worker.address());
     let mut client = WireClient::connect(worker.address());

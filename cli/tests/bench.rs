@@ -1,11 +1,11 @@
-//! `hipr bench` runs and says what it promises. How fast anything is, is no matter here.
+//! Tests the output of `hipr bench`, not how fast anything is.
 
 use serde_json::Value;
 use std::process::Command;
 
 const SHORT: [&str; 5] = ["--json", "--rounds", "2", "--seconds", "0.05"];
 
-/// The report of a short run; every figure and every ratio in it is checked.
+/// Returns the report of a short run, after checking every figure and ratio in it.
 fn report(args: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_hipr")).arg("bench").args(args).args(SHORT).output();
     let output = output.expect("hipr runs");
@@ -29,7 +29,7 @@ fn list(value: &Value) -> &Vec<Value> {
     value.as_array().expect("a list")
 }
 
-/// Numbers that something can have that was measured: above 0, in order.
+/// Checks that the numbers are plausible measurements: above 0 and in order.
 fn spread(value: &Value) {
     let [min, median, max] = ["min", "median", "max"].map(|key| value[key].as_f64().expect("a number"));
     assert!(0.0 < min && min <= median && median <= max && max.is_finite(), "{value}");
@@ -39,7 +39,7 @@ fn names(report: &Value) -> Vec<&str> {
     list(&report["figures"]).iter().map(|figure| figure["name"].as_str().expect("text")).collect()
 }
 
-/// What a figure is compared with.
+/// Returns the names of the references of a figure.
 fn compared<'r>(report: &'r Value, figure: &str) -> Vec<&'r str> {
     let figures = list(&report["figures"]);
     let figure = figures.iter().find(|found| found["name"] == figure).expect("the figure is there");
@@ -50,9 +50,9 @@ fn compared<'r>(report: &'r Value, figure: &str) -> Vec<&'r str> {
 fn launches_have_a_limit_and_a_contract_style_worker_beside_them() {
     let report = report(&["launch", "--client", "rust,c", "--io", "mio"]);
     let (rust, c) = ("launches, Rust API, io mio", "launches, C API, io mio");
-    assert_eq!(names(&report), [rust, c, "memory of the worker at most, io mio"]);
+    assert_eq!(names(&report), [rust, c, "peak memory of the worker, io mio"]);
     for figure in [rust, c] {
-        let others = ["raw tcp stream of the same bytes", "contract-style worker over tcp"];
+        let others = ["raw tcp stream with the same bytes", "contract-style worker over tcp"];
         assert_eq!(compared(&report, figure), others);
     }
     assert_eq!(report["figures"][0]["at_least"], 5e6, "goals are in the report");
@@ -71,7 +71,7 @@ fn round_trips_have_percentiles() {
     let report = report(&["rtt", "--io", "mio"]);
     let columns = ["p50", "p99", "p99.9", "longest"].map(|column| format!("synchronize, io mio, {column}"));
     let expected: Vec<&str> =
-        columns.iter().map(String::as_str).chain(["memory of the worker at most, io mio"]).collect();
+        columns.iter().map(String::as_str).chain(["peak memory of the worker, io mio"]).collect();
     assert_eq!(names(&report), expected);
     for column in &columns {
         assert_eq!(compared(&report, column), ["raw ping-pong", "contract-style worker over tcp"]);
@@ -95,10 +95,12 @@ fn many_clients_are_served_alike() {
     let report = report(&["clients", "--connections", "20", "--io", "mio"]);
     let names = names(&report);
     for depth in [1, 16] {
-        let crowd = format!("20 connections, calls under way on each: {depth}, io mio");
-        for figure in
-            ["call, CROWD, p99", "p99 in medians, CROWD", "least served connection, part of the mean, CROWD"]
-        {
+        let crowd = format!("20 connections, unanswered calls on each: {depth}, io mio");
+        for figure in [
+            "call, CROWD, p99",
+            "p99 divided by the median, CROWD",
+            "least served connection divided by the mean, CROWD",
+        ] {
             let name = figure.replace("CROWD", &crowd);
             assert!(names.contains(&name.as_str()), "{name} is missing: {names:?}");
         }
@@ -121,14 +123,14 @@ fn a_neighbour_is_measured_alone_and_beside_copies() {
     let report = report(&["neighbour", "--size", "64M", "--io", "mio"]);
     for direction in ["to the device", "to the host"] {
         let figure = format!("synchronize beside copies {direction}, io mio, p50");
-        assert_eq!(compared(&report, &figure), ["the same, alone"]);
+        assert_eq!(compared(&report, &figure), ["synchronize, alone"]);
     }
 }
 
 #[test]
 fn event_loops_are_compared_with_the_first() {
     let report = report(&["rtt", "--io", "mio,auto"]);
-    assert_eq!(compared(&report, "synchronize, io auto, p50").last(), Some(&"the same, io mio"));
+    assert_eq!(compared(&report, "synchronize, io auto, p50").last(), Some(&"the same with io mio"));
 }
 
 #[test]
@@ -154,8 +156,8 @@ fn reports_become_a_table() {
 fn wrong_options_are_refused() {
     for (args, part) in [
         (["rtt", "--rounds", "0"], "0"),
-        (["rtt", "--seconds", "nan"], "a turn takes"),
-        (["h2d", "--size", "0"], "a copy has"),
+        (["rtt", "--seconds", "nan"], "length of a turn"),
+        (["h2d", "--size", "0"], "size of a copy"),
         (["launch", "--client", "cobol"], "cobol"),
         (["launch", "--transport", "pigeon"], "pigeon"),
         (["clients", "--transport", "shm"], "sockets"),

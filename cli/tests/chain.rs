@@ -1,5 +1,5 @@
-//! Sessions at once through `hipr worker --device hip` on hipr's own client library, with a process for each of them and with
-//! one for all: every operation answers what the emulated GPU behind it answers.
+//! Runs sessions in parallel through `hipr worker --device hip` on hipr's own client library, with a process for each and
+//! with one for all, and compares every operation with the emulated GPU behind it.
 
 use hipr_tests::{WorkerProcess, suite};
 use std::path::Path;

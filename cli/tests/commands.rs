@@ -1,4 +1,4 @@
-//! The `hipr` program as a user meets it: exit codes, messages, what the commands print.
+//! Tests the `hipr` program's exit codes, messages and output.
 
 use hipr_tests::WorkerProcess;
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// An address where nobody listens: a port that was ours a moment ago.
+/// Returns an address on which nobody listens.
 fn nobody() -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     listener.local_addr().expect("an address").to_string()

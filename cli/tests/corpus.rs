@@ -1,5 +1,5 @@
-//! 1,073 code objects that five compilers made of real programs: all can be loaded, and the emulator has every instruction of
-//! every kernel that is for a GPU of its.
+//! Tests 1,073 code objects that five compilers generated for real programs: all can be loaded, and the emulator has every
+//! instruction of each kernel for a GPU that it emulates.
 
 use hipr_code_object::CodeObject;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The folder `corpus` with one for each client, in it one for each GPU.
+/// Unpacks the corpus: a folder for each client, in it one for each GPU.
 fn unpacked() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/corpus.tar.zst");
@@ -46,7 +46,7 @@ struct Row {
     instructions: usize,
 }
 
-/// As `tests/data/corpus.tsv` has it: what is complete, for each client and GPU.
+/// Summarizes the report per client and GPU, in the format of `tests/data/corpus.tsv`.
 fn table(report: &[Object], folder: &Path) -> String {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     for object in report {

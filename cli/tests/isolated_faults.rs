@@ -1,5 +1,5 @@
-//! Calls of the HIP runtime fail, in a worker with a process for each session; what is expected then stands in `hipr_tests::faults`.
-//! It is a sample: of each function the first call and the last. That all of them are told is shown without processes.
+//! Fails calls of the HIP runtime in a worker with a process for each session; `hipr_tests::faults` has the expectations.
+//! Only the first and the last call of each function are failed here; `tests/tests/chain_faults.rs` fails all of them.
 
 use hipr_tests::faults::{ERRORS, check};
 use std::path::Path;

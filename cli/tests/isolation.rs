@@ -1,6 +1,6 @@
-//! Sessions as processes of their own: what ends one leaves the others alone, and nothing stays behind.
+//! Tests of sessions in processes of their own: a session that crashes does not affect the others, and leaves nothing behind.
 
-use amdhip64::client::{Connection, WorkerAddress};
+use hipr_client::{Connection, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_proto::{Header, HipError, Opcode};
 use hipr_tests::faults::{HANG, LIBRARY, PLAN, Plan};
@@ -32,7 +32,7 @@ fn send(pid: u32, signal: Signal) {
     kill_process(pid, signal).expect("the process is there");
 }
 
-/// A session, and the process that serves it.
+/// Opens a session; returns it with the id of its process.
 fn session(worker: &WorkerProcess) -> (WireClient, u32) {
     let before = worker.children();
     let client = WireClient::open(worker.address());
@@ -42,7 +42,7 @@ fn session(worker: &WorkerProcess) -> (WireClient, u32) {
     (client, new[0])
 }
 
-/// Allocates, and fills with a byte.
+/// Allocates memory and fills it with a byte.
 fn filled(client: &mut WireClient, value: i32) -> u64 {
     let dst = client.call(&op::Malloc { size: 4096, flags: 0 }).expect("memory").device_ptr;
     client.call(&op::Memset { dst, value, size: 4096, stream: 0 }).expect("set");
@@ -78,7 +78,7 @@ fn a_session_that_crashes_takes_nobody_along() {
     assert!(worker.lives());
 }
 
-/// The HIP runtime is hipr's own client library, whose worker has the emulated GPU.
+/// Uses hipr's own client library as HIP runtime, whose worker has the emulated GPU.
 #[test]
 fn with_a_hip_runtime_each_session_has_a_process_unless_that_is_switched_off() {
     let back = start_worker();
@@ -125,7 +125,7 @@ fn sessions_one_after_another_leave_nothing_behind() {
     }
     eventually("all processes are gone", || worker.children().is_empty());
     eventually("all descriptors are closed", || worker.open_files() <= files);
-    eventually("all ends are in the log", || worker.log().matches("the session is over").count() == 20);
+    eventually("all ends are in the log", || worker.log().matches("session ended").count() == 20);
     assert!(!worker.log().contains("WARN"), "{}", worker.log());
 }
 
@@ -171,7 +171,7 @@ fn strangers_and_the_silent_are_sent_away_at_the_door() {
     assert!(silent.closed(), "after the time for a first message");
     let log = worker.log();
     assert!(log.contains("protocol error") && log.contains("no first message"), "{log}");
-    assert!(!log.contains("a session begins"), "{log}");
+    assert!(!log.contains("session started"), "{log}");
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn many_that_are_silent_do_not_keep_others_out() {
     assert_eq!(WireClient::open(worker.address()).call(&op::Ping {}), Ok(()));
     assert!(silent[0].closed(), "the one that has been silent for the longest goes first");
     let log = worker.log();
-    assert_eq!(log.matches("too many that say nothing").count(), 300 + 1 - 256, "{log}");
+    assert_eq!(log.matches("too many connections without a first message").count(), 300 + 1 - 256, "{log}");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_session_more_than_there_may_be_is_refused() {
     assert_eq!(second.call(&op::Ping {}), Ok(()));
 }
 
-/// The sockets that a process has.
+/// Returns the sockets that a process has open.
 fn sockets(pid: u32) -> BTreeSet<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").flatten();
     let names = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -238,11 +238,11 @@ fn a_second_signal_ends_sessions_that_do_not_end_themselves() {
     // As one that hangs in a driver.
     send(pid, Signal::STOP);
     send(worker.pid(), Signal::TERM);
-    eventually("the first is seen", || worker.log().contains("the worker stops"));
+    eventually("the first is seen", || worker.log().contains("worker stopping"));
     send(worker.pid(), Signal::TERM);
     assert_eq!(worker.wait().code(), Some(0));
     assert!(client.closed() && !process_lives(pid));
-    assert!(worker.log().contains("killed"), "{}", worker.log());
+    assert!(worker.log().contains("killing a session"), "{}", worker.log());
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn info_works_and_a_session_has_an_emulated_gpu_of_its_own() {
     assert_eq!(free(&mut a), before);
 }
 
-/// What one session shares another can use, through two processes and the C API between them.
+/// Shares memory and events between two sessions, through two processes and the C API.
 #[test]
 fn memory_and_events_are_shared_between_processes() {
     const INTERPROCESS: u32 = 2 | 4;
@@ -322,7 +322,7 @@ fn memory_and_events_are_shared_between_processes() {
     assert_eq!(borrower.call(&op::Ping {}), Ok(()));
 }
 
-/// A driver that does not come back from releasing something.
+/// Makes the runtime hang while it releases something.
 #[test]
 fn a_process_that_hangs_in_releasing_is_killed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -342,7 +342,7 @@ fn a_process_that_hangs_in_releasing_is_killed() {
     drop(client);
     eventually("the process is gone", || worker.children() == [other_pid]);
     let log = worker.log();
-    assert!(log.contains("what the session owned is not released"), "{log}");
+    assert!(log.contains("killing the session process: releasing its resources takes too long"), "{log}");
     assert!(log.contains("SIGKILL"), "{log}");
     assert_eq!(other.call(&op::Ping {}), Ok(()));
     assert!(worker.lives());

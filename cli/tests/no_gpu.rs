@@ -1,4 +1,5 @@
-//! `hipr worker --device hip` with AMD's own runtime on a machine without a GPU: it serves, and says so to everyone who asks.
+//! Runs `hipr worker --device hip` with AMD's own runtime on a machine without a GPU: it serves, and reports to everyone
+//! that there is no device.
 
 use hipr_proto::HipError;
 use hipr_proto::op;
@@ -10,7 +11,7 @@ use std::process::Command;
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
 
-/// A worker on each release of the runtime that is here, with and without processes for sessions.
+/// Starts a worker on each installed release of the runtime, with and without processes for sessions.
 fn workers() -> Vec<(String, WorkerProcess)> {
     let mut workers = Vec::new();
     for rocm in Rocm::releases() {
@@ -83,7 +84,7 @@ fn auto_takes_the_emulated_gpu() {
         let worker = WorkerProcess::start_command(command, &["--isolate", "none"]);
         let log = worker.log();
         assert!(
-            log.contains("the emulated GPU serves: the HIP runtime finds no GPU"),
+            log.contains("serving the emulated GPU: the HIP runtime found no GPU"),
             "{}: {log}",
             rocm.release
         );

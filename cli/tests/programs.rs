@@ -1,6 +1,6 @@
-//! Real HIP programs, compiled by hipcc, unmodified, under `hipr run`: with the embedded worker, with one in a process of its own,
-//! and with one whose GPU is behind the C API of HIP. Without the compiler (`tests/toolchain/setup.sh`) these are skipped and say
-//! so; where HIPR_REQUIRE_COMPILER is set they fail instead. `tests/tests/committed_kernels` runs their kernels everywhere.
+//! Runs real HIP programs, compiled by hipcc and unmodified, under `hipr run`: with the embedded worker, with a worker
+//! process, and with a worker whose GPU is behind HIP's C API. Without the compiler (`tests/toolchain/setup.sh`) the tests
+//! are skipped, or fail if HIPR_REQUIRE_COMPILER is set. `tests/tests/committed_kernels` runs their kernels everywhere.
 
 use hipr_tests::WorkerProcess;
 use hipr_tests::toolchain::{folder, toolchain};
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{fs, thread};
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
-/// The contract of this suite: so many programs, each at two optimization levels.
+/// Minimum number of programs, each at two optimization levels.
 const PROGRAMS_MIN: usize = 20;
 
-/// The folder of executables, compiled once; None where there is no compiler.
+/// Returns the folder of executables, compiled once; `None` without a compiler.
 fn built() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(build).as_deref()
@@ -33,7 +33,7 @@ fn build() -> Option<PathBuf> {
     Some(out)
 }
 
-/// The executables: NAME.O0 and NAME.O3.
+/// Returns the executables, NAME.O0 and NAME.O3.
 fn programs(folder: &Path) -> Vec<PathBuf> {
     let mut programs: Vec<PathBuf> = fs::read_dir(folder)
         .expect("the folder of programs")
@@ -45,19 +45,19 @@ fn programs(folder: &Path) -> Vec<PathBuf> {
     programs
 }
 
-fn run(program: &Path, worker: Option<&str>) -> Output {
+fn run(program: &Path, worker: Option<&str>, arguments: &[&str]) -> Output {
     let mut command = Command::new(HIPR);
     command.arg("run");
     if let Some(worker) = worker {
         command.args(["--worker", worker]);
     }
     // Some programs load code objects from the folder that they are in.
-    command.arg("--").arg(program).current_dir(program.parent().expect("a folder"));
+    command.arg("--").arg(program).args(arguments).current_dir(program.parent().expect("a folder"));
     command.output().expect("hipr runs")
 }
 
-/// Programs that compile kernels while they run. AMD's compiler is in the folder of ours and needs that folder's libraries, which the
-/// `hipr` program cannot use: so they are given to the program's own loader, behind the folder that `hipr run` makes.
+/// Runs programs that compile kernels at run time. AMD's compiler needs the libraries of its folder, which the `hipr`
+/// program must not load: only the tested program's loader is given that folder.
 #[test]
 fn programs_that_compile_kernels_pass() {
     let Some(folder) = built() else { return };
@@ -86,7 +86,7 @@ fn run_all(programs: &[PathBuf], worker: Option<&str>, jobs: usize) {
         let work = || {
             let mut failures = Vec::new();
             while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let output = run(program, worker);
+                let output = run(program, worker, &[]);
                 if !output.status.success() {
                     failures.push(format!(
                         "{}: {}\n{}{}",
@@ -119,7 +119,7 @@ fn programs_pass_with_a_separate_worker() {
     assert!(worker.lives());
 }
 
-/// Over what only clients on the same machine can use.
+/// Runs all programs over a unix socket or shared memory.
 fn run_all_at_a_path(kind: &str) {
     let Some(folder) = built() else { return };
     let socket = tempfile::tempdir().expect("a folder");
@@ -140,8 +140,32 @@ fn programs_pass_over_shared_memory() {
     run_all_at_a_path("shm");
 }
 
-/// Through a chain: the program, a worker on the device `hip` that has loaded hipr's own client library as its HIP runtime, and the
-/// worker with the emulated GPU behind that.
+/// The whole table of the order of streams, over each transport and each event loop; the tests above do a part of it.
+#[test]
+fn the_order_of_streams_is_kept_over_every_transport_and_loop() {
+    let Some(folder) = built() else { return };
+    let program = folder.join("stream_order.O3");
+    let sockets = tempfile::tempdir().expect("a folder");
+    // auto is io_uring where it can be had.
+    for (kind, event_loop) in ["tcp", "unix", "shm"]
+        .into_iter()
+        .flat_map(|kind| ["mio", "auto"].map(|event_loop| (kind, event_loop)))
+    {
+        let address = match kind {
+            "tcp" => "127.0.0.1:0".to_owned(),
+            _ => format!("{kind}:{}", sockets.path().join(format!("{kind}.{event_loop}")).display()),
+        };
+        let options = ["--device", "sim", "--io", event_loop, "--listen", &address];
+        let mut worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+        let output = run(&program, Some(&worker.listens_at().to_string()), &["all"]);
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "{kind}, {event_loop}: {}\n{}", output.status, text.concat());
+        assert!(worker.lives(), "{}", worker.log());
+    }
+}
+
+/// Runs all programs through a chain: a worker on the device `hip` with hipr's own client library as its HIP runtime, and
+/// behind it a worker with the emulated GPU.
 fn run_all_through_a_chain(programs: &[PathBuf], isolation: &str, jobs: usize) {
     let mut back = WorkerProcess::start(Path::new(HIPR), "sim");
     let mut front = WorkerProcess::start_in_front(Path::new(HIPR), &back, isolation);

@@ -1,4 +1,4 @@
-//! The options of `hipr worker`: what is served, the limits of sessions, mistakes.
+//! Tests the options of `hipr worker`: device, limits of sessions, mistakes.
 
 use hipr_code_object::select;
 use hipr_proto::op::{self, kind};
@@ -20,7 +20,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Workers with these options, without and with processes for sessions.
+/// Starts workers with these options, without and with processes for sessions.
 fn workers(options: &[&str]) -> Vec<WorkerProcess> {
     let start = |how| {
         let options = [&["--device", "sim", "--isolate", how], options].concat();
@@ -29,13 +29,13 @@ fn workers(options: &[&str]) -> Vec<WorkerProcess> {
     vec![start("none"), start("process")]
 }
 
-/// Expects that the request is refused, and so often as it is made.
+/// Checks that the request is refused each time it is made.
 fn refused<O: Op>(client: &mut WireClient, op: &O) {
     assert_eq!(client.call(op).err(), Some(HipError::OUT_OF_MEMORY));
     assert_eq!(client.call(op).err(), Some(HipError::OUT_OF_MEMORY));
 }
 
-/// Expects that the log of a worker whose clients have all gone names the limit once.
+/// Checks that a worker's log names the limit exactly once.
 fn named_once(mut worker: WorkerProcess, limit: &str) {
     worker.terminate();
     assert_eq!(worker.wait().code(), Some(0));
@@ -76,7 +76,7 @@ fn code_objects_count_as_memory() {
     }
 }
 
-/// The kernels with 64 MiB of variables that have no value, and so take no place in the file.
+/// Returns the kernels with 64 MiB of zero-initialized variables, which take no space in the file.
 fn with_large_variables() -> Vec<u8> {
     let device = "gfx942".parse().expect("a GPU");
     let mut elf = select(KERNELS, &device).expect("a code object in the bundle").into_owned();
@@ -149,9 +149,9 @@ fn the_smallest_buffers_only_slow_a_session_down() {
 #[test]
 fn mistakes_are_named() {
     for (option, value, part) in [
-        ("--device", "toaster", "toaster"),
+        ("--device", "toaster", "unknown device 'toaster'; choose auto, hip, sim or null"),
         ("--isolate", "steam", "process"),
-        ("--memory-max", "much", "a size is a number"),
+        ("--memory-max", "much", "expected a number"),
         ("--memory-max", "99999999T", "too large"),
         ("--buffered-max", "1K", "at least 128K"),
         ("--sessions-max", "0", "--sessions-max"),
@@ -237,6 +237,8 @@ fn without_the_runtime_a_worker_for_real_gpus_says_what_it_looked_for() {
             assert_eq!(text.matches("hipr: ").count(), 1, "said once: {text}");
         }
     }
+    let text = stderr(&hipr(&["worker", "--device", "hip", "--isolate=none", "--hip-library", "libc.so.6"]));
+    assert!(text.contains("hipGetDeviceCount"), "no HIP runtime: {text}");
     // With a runtime on this machine it is the address that is wrong.
     let text = stderr(&hipr(&["worker", "--device", "hip", "--listen", "nowhere"]));
     assert!(text.contains("libamdhip64.so.6") || text.contains("cannot listen on nowhere"), "{text}");
@@ -249,8 +251,12 @@ fn auto_takes_what_there_is_and_says_so() {
     let properties = client.call(&op::GetDeviceProperties { device_id: 0 }).expect("properties");
     let log = worker.log();
     if properties.name.to_string().contains("emulated") {
-        assert!(log.contains("the emulated GPU serves: "), "it says why:\n{log}");
+        assert!(log.contains("serving the emulated GPU: "), "it says why:\n{log}");
     } else {
-        assert!(log.contains("real GPUs serve: ") && log.contains("a process for each session"), "{log}");
+        assert!(
+            log.contains("serving the GPUs that the HIP runtime found")
+                && log.contains("a process for each session"),
+            "{log}"
+        );
     }
 }

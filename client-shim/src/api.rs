@@ -6,15 +6,15 @@
 
 #![allow(non_snake_case, reason = "names are those of the C headers")]
 
-use crate::body::{
-    capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch, memory, misc,
-    module, occupancy, pointer, pool, properties, stream, symbol,
-};
 use crate::convert::{Chars, Context, Event, Function, In, Module, Out, Ptr, Str, Stream};
 use crate::export::exports;
-use crate::register;
+use crate::hip::{
+    capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch, memory, misc,
+    module, occupancy, pointer, pool, properties, register, stream, symbol,
+};
 use crate::rtc;
-use crate::types::*;
+use crate::types::RtcResult;
+use hipr_abi::*;
 
 exports! {
     "hip_4.2" {
@@ -23,14 +23,14 @@ exports! {
         fn hipApiName(id: u32) -> Str = local misc::api_name;
         fn hipArray3DCreate(array: Out<Ptr>, pAllocateArray: Ptr) = unsupported;
         fn hipArrayCreate(pHandle: Out<Ptr>, pAllocateArray: Ptr) = unsupported;
-        fn hipBindTexture(offset: Out<usize>, tex: Ptr, devPtr: Ptr, desc: In<ChannelFormatDesc>, size: usize) = unsupported;
-        fn hipBindTexture2D(offset: Out<usize>, tex: Ptr, devPtr: Ptr, desc: In<ChannelFormatDesc>, width: usize, height: usize, pitch: usize) = unsupported;
-        fn hipBindTextureToArray(tex: Ptr, array: Ptr, desc: In<ChannelFormatDesc>) = unsupported;
-        fn hipBindTextureToMipmappedArray(tex: Ptr, mipmappedArray: Ptr, desc: In<ChannelFormatDesc>) = unsupported;
-        fn hipChooseDevice(device: Out<i32>, prop: In<DevicePropR0000>) = body properties::choose_r0000;
-        fn hipChooseDeviceR0000(device: Out<i32>, prop: In<DevicePropR0000>) = body properties::choose_r0000;
-        fn hipConfigureCall(gridDim: Dim3, blockDim: Dim3, sharedMem: usize, stream: Stream) = unsupported;
-        fn hipCreateChannelDesc(x: i32, y: i32, z: i32, w: i32, f: i32) -> ChannelFormatDesc = local misc::channel_desc;
+        fn hipBindTexture(offset: Out<usize>, tex: Ptr, devPtr: Ptr, desc: In<hipChannelFormatDesc>, size: usize) = unsupported;
+        fn hipBindTexture2D(offset: Out<usize>, tex: Ptr, devPtr: Ptr, desc: In<hipChannelFormatDesc>, width: usize, height: usize, pitch: usize) = unsupported;
+        fn hipBindTextureToArray(tex: Ptr, array: Ptr, desc: In<hipChannelFormatDesc>) = unsupported;
+        fn hipBindTextureToMipmappedArray(tex: Ptr, mipmappedArray: Ptr, desc: In<hipChannelFormatDesc>) = unsupported;
+        fn hipChooseDevice(device: Out<i32>, prop: In<hipDeviceProp_tR0000>) = body properties::choose_r0000;
+        fn hipChooseDeviceR0000(device: Out<i32>, prop: In<hipDeviceProp_tR0000>) = body properties::choose_r0000;
+        fn hipConfigureCall(gridDim: dim3, blockDim: dim3, sharedMem: usize, stream: Stream) = unsupported;
+        fn hipCreateChannelDesc(x: i32, y: i32, z: i32, w: i32, f: i32) -> hipChannelFormatDesc = local misc::channel_desc;
         fn hipCreateSurfaceObject(pSurfObject: Out<Ptr>, pResDesc: Ptr) = unsupported;
         fn hipCreateTextureObject(pTexObject: Out<Ptr>, pResDesc: Ptr, pTexDesc: Ptr, pResViewDesc: Ptr) = unsupported;
         fn hipCtxCreate(ctx: Out<Context>, flags: u32, device: i32) = body context::create;
@@ -65,7 +65,7 @@ exports! {
         fn hipDeviceGetPCIBusId(pciBusId: Chars, len: i32, device: i32) = body device::pci_bus_id;
         fn hipDeviceGetSharedMemConfig(pConfig: Out<i32>) = body device::shared_mem_config;
         fn hipDeviceGetStreamPriorityRange(leastPriority: Out<i32>, greatestPriority: Out<i32>) = body stream::priority_range;
-        fn hipDeviceGetTexture1DLinearMaxWidth(max_width: Out<usize>, desc: In<ChannelFormatDesc>, device: i32) = unsupported;
+        fn hipDeviceGetTexture1DLinearMaxWidth(max_width: Out<usize>, desc: In<hipChannelFormatDesc>, device: i32) = unsupported;
         fn hipDevicePrimaryCtxGetState(dev: i32, flags: Out<u32>, active: Out<i32>) = body context::primary_state;
         fn hipDevicePrimaryCtxRelease(dev: i32) = body context::release;
         fn hipDevicePrimaryCtxReset(dev: i32) = body device::reset_primary;
@@ -77,8 +77,8 @@ exports! {
         fn hipDeviceSynchronize() = body device::synchronize;
         fn hipDeviceTotalMem(bytes: Out<usize>, device: i32) = body device::total_mem;
         fn hipDriverGetVersion(driverVersion: Out<i32>) = local device::driver_version;
-        fn hipDrvMemcpy3D(pCopy: In<DrvMemcpy3D>) = body copy::drv_3d;
-        fn hipDrvMemcpy3DAsync(pCopy: In<DrvMemcpy3D>, stream: Stream) = body copy::drv_3d_async;
+        fn hipDrvMemcpy3D(pCopy: In<HIP_MEMCPY3D>) = body copy::drv_3d;
+        fn hipDrvMemcpy3DAsync(pCopy: In<HIP_MEMCPY3D>, stream: Stream) = body copy::drv_3d_async;
         fn hipEventCreate(event: Out<Event>) = body event::create;
         fn hipEventCreateWithFlags(event: Out<Event>, flags: u32) = body event::create_with_flags;
         fn hipEventDestroy(event: Event) = body event::destroy;
@@ -87,8 +87,8 @@ exports! {
         fn hipEventRecord(event: Event, stream: Stream) = body event::record;
         fn hipEventSynchronize(event: Event) = body event::synchronize;
         fn hipExtGetLinkTypeAndHopCount(device1: i32, device2: i32, linktype: Out<u32>, hopcount: Out<u32>) = unsupported;
-        fn hipExtLaunchKernel(function_address: Ptr, numBlocks: Dim3, dimBlocks: Dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream, startEvent: Event, stopEvent: Event, flags: i32) = body launch::ext_kernel;
-        fn hipExtLaunchMultiKernelMultiDevice(launchParamsList: Out<LaunchParams>, numDevices: i32, flags: u32) = unsupported;
+        fn hipExtLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream, startEvent: Event, stopEvent: Event, flags: i32) = body launch::ext_kernel;
+        fn hipExtLaunchMultiKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
         fn hipExtMallocWithFlags(ptr: Out<Ptr>, sizeBytes: usize, flags: u32) = body memory::malloc_with_flags;
         fn hipExtModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::ext_module;
         fn hipExtStreamCreateWithCUMask(stream: Out<Stream>, cuMaskSize: u32, cuMask: In<u32>) = body stream::create_with_cu_mask;
@@ -98,17 +98,17 @@ exports! {
         fn hipFreeHost(ptr: Ptr) = body host::free;
         fn hipFreeMipmappedArray(mipmappedArray: Ptr) = unsupported;
         fn hipFuncGetAttribute(value: Out<i32>, attrib: i32, hfunc: Function) = body module::attribute;
-        fn hipFuncGetAttributes(attr: Out<FuncAttributes>, func: Ptr) = body module::attributes;
+        fn hipFuncGetAttributes(attr: Out<hipFuncAttributes>, func: Ptr) = body module::attributes;
         fn hipFuncSetAttribute(func: Ptr, attr: i32, value: i32) = body module::set_attribute;
         fn hipFuncSetCacheConfig(func: Ptr, config: i32) = body module::set_cache_config;
         fn hipFuncSetSharedMemConfig(func: Ptr, config: i32) = body module::set_shared_mem_config;
-        fn hipGetChannelDesc(desc: Out<ChannelFormatDesc>, array: Ptr) = unsupported;
+        fn hipGetChannelDesc(desc: Out<hipChannelFormatDesc>, array: Ptr) = unsupported;
         fn hipGetCmdName(id: u32) -> Str = local misc::api_name;
         fn hipGetDevice(deviceId: Out<i32>) = body device::current;
         fn hipGetDeviceCount(count: Out<i32>) = local device::count;
         fn hipGetDeviceFlags(flags: Out<u32>) = body device::flags;
-        fn hipGetDeviceProperties(prop: Out<DevicePropR0000>, device: i32) = body properties::r0000;
-        fn hipGetDevicePropertiesR0000(prop: Out<DevicePropR0000>, device: i32) = body properties::r0000;
+        fn hipGetDeviceProperties(prop: Out<hipDeviceProp_tR0000>, device: i32) = body properties::r0000;
+        fn hipGetDevicePropertiesR0000(prop: Out<hipDeviceProp_tR0000>, device: i32) = body properties::r0000;
         fn hipGetErrorName(hip_error: i32) -> Str = local error::name;
         fn hipGetErrorString(hipError: i32) -> Str = local error::message;
         fn hipGetLastError() -> i32 = local error::last;
@@ -132,23 +132,23 @@ exports! {
         fn hipHostUnregister(hostPtr: Ptr) = body host::unregister;
         fn hipInit(flags: u32) = body device::init;
         fn hipIpcCloseMemHandle(devPtr: Ptr) = body memory::ipc_close;
-        fn hipIpcGetEventHandle(handle: Out<IpcHandle>, event: Event) = body event::ipc_handle;
-        fn hipIpcGetMemHandle(handle: Out<IpcHandle>, devPtr: Ptr) = body memory::ipc_handle;
-        fn hipIpcOpenEventHandle(event: Out<Event>, handle: IpcHandle) = body event::ipc_open;
-        fn hipIpcOpenMemHandle(devPtr: Out<Ptr>, handle: IpcHandle, flags: u32) = body memory::ipc_open;
+        fn hipIpcGetEventHandle(handle: Out<hipIpcEventHandle_t>, event: Event) = body event::ipc_handle;
+        fn hipIpcGetMemHandle(handle: Out<hipIpcMemHandle_t>, devPtr: Ptr) = body memory::ipc_handle;
+        fn hipIpcOpenEventHandle(event: Out<Event>, handle: hipIpcEventHandle_t) = body event::ipc_open;
+        fn hipIpcOpenMemHandle(devPtr: Out<Ptr>, handle: hipIpcMemHandle_t, flags: u32) = body memory::ipc_open;
         fn hipKernelNameRef(f: Function) -> Str = local misc::kernel_name;
         fn hipKernelNameRefByPtr(hostFunction: Ptr, stream: Stream) -> Str = local misc::kernel_name_by_ptr;
         fn hipLaunchByPtr(func: Ptr) = unsupported;
-        fn hipLaunchCooperativeKernel(f: Ptr, gridDim: Dim3, blockDimX: Dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, stream: Stream) = body launch::cooperative_kernel;
-        fn hipLaunchCooperativeKernelMultiDevice(launchParamsList: Out<LaunchParams>, numDevices: i32, flags: u32) = unsupported;
-        fn hipLaunchKernel(function_address: Ptr, numBlocks: Dim3, dimBlocks: Dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = body launch::kernel;
+        fn hipLaunchCooperativeKernel(f: Ptr, gridDim: dim3, blockDimX: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, stream: Stream) = body launch::cooperative_kernel;
+        fn hipLaunchCooperativeKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
+        fn hipLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = body launch::kernel;
         fn hipMalloc(ptr: Out<Ptr>, size: usize) = body memory::malloc;
-        fn hipMalloc3D(pitchedDevPtr: Out<PitchedPtr>, extent: Extent) = body memory::malloc_3d;
-        fn hipMalloc3DArray(array: Out<Ptr>, desc: In<ChannelFormatDesc>, extent: Extent, flags: u32) = unsupported;
-        fn hipMallocArray(array: Out<Ptr>, desc: In<ChannelFormatDesc>, width: usize, height: usize, flags: u32) = unsupported;
+        fn hipMalloc3D(pitchedDevPtr: Out<hipPitchedPtr>, extent: hipExtent) = body memory::malloc_3d;
+        fn hipMalloc3DArray(array: Out<Ptr>, desc: In<hipChannelFormatDesc>, extent: hipExtent, flags: u32) = unsupported;
+        fn hipMallocArray(array: Out<Ptr>, desc: In<hipChannelFormatDesc>, width: usize, height: usize, flags: u32) = unsupported;
         fn hipMallocHost(ptr: Out<Ptr>, size: usize) = body host::malloc_plain;
         fn hipMallocManaged(dev_ptr: Out<Ptr>, size: usize, flags: u32) = body host::malloc_managed;
-        fn hipMallocMipmappedArray(mipmappedArray: Out<Ptr>, desc: In<ChannelFormatDesc>, extent: Extent, numLevels: u32, flags: u32) = unsupported;
+        fn hipMallocMipmappedArray(mipmappedArray: Out<Ptr>, desc: In<hipChannelFormatDesc>, extent: hipExtent, numLevels: u32, flags: u32) = unsupported;
         fn hipMallocPitch(ptr: Out<Ptr>, pitch: Out<usize>, width: usize, height: usize) = body memory::malloc_pitch;
         fn hipMemAdvise(dev_ptr: Ptr, count: usize, advice: i32, device: i32) = body host::advise;
         fn hipMemAllocHost(ptr: Out<Ptr>, size: usize) = body host::malloc_plain;
@@ -159,8 +159,8 @@ exports! {
         fn hipMemcpy2DFromArray(dst: Ptr, dpitch: usize, src: Ptr, wOffset: usize, hOffset: usize, width: usize, height: usize, kind: i32) = unsupported;
         fn hipMemcpy2DFromArrayAsync(dst: Ptr, dpitch: usize, src: Ptr, wOffset: usize, hOffset: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
         fn hipMemcpy2DToArray(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32) = unsupported;
-        fn hipMemcpy3D(p: In<Memcpy3D>) = body copy::memcpy_3d;
-        fn hipMemcpy3DAsync(p: In<Memcpy3D>, stream: Stream) = body copy::memcpy_3d_async;
+        fn hipMemcpy3D(p: In<hipMemcpy3DParms>) = body copy::memcpy_3d;
+        fn hipMemcpy3DAsync(p: In<hipMemcpy3DParms>, stream: Stream) = body copy::memcpy_3d_async;
         fn hipMemcpyAsync(dst: Ptr, src: Ptr, sizeBytes: usize, kind: i32, stream: Stream) = body copy::memcpy_async;
         fn hipMemcpyAtoH(dst: Ptr, srcArray: Ptr, srcOffset: usize, count: usize) = unsupported;
         fn hipMemcpyDtoD(dst: Ptr, src: Ptr, sizeBytes: usize) = body copy::dtod;
@@ -173,8 +173,8 @@ exports! {
         fn hipMemcpyHtoA(dstArray: Ptr, dstOffset: usize, srcHost: Ptr, count: usize) = unsupported;
         fn hipMemcpyHtoD(dst: Ptr, src: Ptr, sizeBytes: usize) = body copy::htod;
         fn hipMemcpyHtoDAsync(dst: Ptr, src: Ptr, sizeBytes: usize, stream: Stream) = body copy::htod_async;
-        fn hipMemcpyParam2D(pCopy: In<Memcpy2D>) = body copy::param_2d;
-        fn hipMemcpyParam2DAsync(pCopy: In<Memcpy2D>, stream: Stream) = body copy::param_2d_async;
+        fn hipMemcpyParam2D(pCopy: In<hip_Memcpy2D>) = body copy::param_2d;
+        fn hipMemcpyParam2DAsync(pCopy: In<hip_Memcpy2D>, stream: Stream) = body copy::param_2d_async;
         fn hipMemcpyPeer(dst: Ptr, dstDeviceId: i32, src: Ptr, srcDeviceId: i32, sizeBytes: usize) = body copy::peer;
         fn hipMemcpyPeerAsync(dst: Ptr, dstDeviceId: i32, src: Ptr, srcDevice: i32, sizeBytes: usize, stream: Stream) = body copy::peer_async;
         fn hipMemcpyToArray(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, count: usize, kind: i32) = unsupported;
@@ -190,8 +190,8 @@ exports! {
         fn hipMemset(dst: Ptr, value: i32, sizeBytes: usize) = body fill::memset;
         fn hipMemset2D(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize) = body fill::memset_2d;
         fn hipMemset2DAsync(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize, stream: Stream) = body fill::memset_2d_async;
-        fn hipMemset3D(pitchedDevPtr: PitchedPtr, value: i32, extent: Extent) = body fill::memset_3d;
-        fn hipMemset3DAsync(pitchedDevPtr: PitchedPtr, value: i32, extent: Extent, stream: Stream) = body fill::memset_3d_async;
+        fn hipMemset3D(pitchedDevPtr: hipPitchedPtr, value: i32, extent: hipExtent) = body fill::memset_3d;
+        fn hipMemset3DAsync(pitchedDevPtr: hipPitchedPtr, value: i32, extent: hipExtent, stream: Stream) = body fill::memset_3d_async;
         fn hipMemsetAsync(dst: Ptr, value: i32, sizeBytes: usize, stream: Stream) = body fill::memset_async;
         fn hipMemsetD16(dest: Ptr, value: u16, count: usize) = body fill::memset_d16;
         fn hipMemsetD16Async(dest: Ptr, value: u16, count: usize, stream: Stream) = body fill::memset_d16_async;
@@ -218,14 +218,14 @@ exports! {
         fn hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks: Out<i32>, f: Ptr, blockSize: i32, dynSharedMemPerBlk: usize, flags: u32) = body occupancy::kernel_active_blocks_flags;
         fn hipOccupancyMaxPotentialBlockSize(gridSize: Out<i32>, blockSize: Out<i32>, f: Ptr, dynSharedMemPerBlk: usize, blockSizeLimit: i32) = body occupancy::kernel_block_size;
         fn hipPeekAtLastError() -> i32 = local error::peek;
-        fn hipPointerGetAttributes(attributes: Out<PointerAttributes>, ptr: Ptr) = body pointer::attributes;
+        fn hipPointerGetAttributes(attributes: Out<hipPointerAttribute_t>, ptr: Ptr) = body pointer::attributes;
         fn hipPointerSetAttribute(value: Ptr, attribute: i32, ptr: Ptr) = unsupported;
-        fn __hipPopCallConfiguration(gridDim: Out<Dim3>, blockDim: Out<Dim3>, sharedMem: Out<usize>, stream: Out<Stream>) -> i32 = local register::pop;
+        fn __hipPopCallConfiguration(gridDim: Out<dim3>, blockDim: Out<dim3>, sharedMem: Out<usize>, stream: Out<Stream>) -> i32 = local register::pop;
         fn hipProfilerStart() = body misc::profiler;
         fn hipProfilerStop() = body misc::profiler;
-        fn __hipPushCallConfiguration(gridDim: Dim3, blockDim: Dim3, sharedMem: usize, stream: Stream) -> i32 = local register::push;
+        fn __hipPushCallConfiguration(gridDim: dim3, blockDim: dim3, sharedMem: usize, stream: Stream) -> i32 = local register::push;
         fn __hipRegisterFatBinary(data: Ptr) -> Ptr = local register::fat_binary;
-        fn __hipRegisterFunction(modules: Ptr, hostFunction: Ptr, deviceFunction: Str, deviceName: Str, threadLimit: u32, tid: Ptr, bid: Ptr, blockDim: Out<Dim3>, gridDim: Out<Dim3>, wSize: Out<i32>) -> () = local register::function;
+        fn __hipRegisterFunction(modules: Ptr, hostFunction: Ptr, deviceFunction: Str, deviceName: Str, threadLimit: u32, tid: Ptr, bid: Ptr, blockDim: Out<dim3>, gridDim: Out<dim3>, wSize: Out<i32>) -> () = local register::function;
         fn __hipRegisterManagedVar(hipModule: Ptr, pointer: Out<Ptr>, init_value: Ptr, name: Str, size: usize, align: u32) -> () = local register::managed_variable;
         fn __hipRegisterSurface(modules: Ptr, var: Ptr, hostVar: Str, deviceVar: Str, kind: i32, ext: i32) -> () = local register::surface;
         fn __hipRegisterTexture(modules: Ptr, var: Ptr, hostVar: Str, deviceVar: Str, kind: i32, norm: i32, ext: i32) -> () = local register::texture;
@@ -250,7 +250,7 @@ exports! {
         fn hipSetDevice(deviceId: i32) = body device::set;
         fn hipSetDeviceFlags(flags: u32) = body device::set_flags;
         fn hipSetupArgument(arg: Ptr, size: usize, offset: usize) = unsupported;
-        fn hipStreamAddCallback(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = body hostfn::add;
+        fn hipStreamAddCallback(stream: Stream, callback: hipStreamCallback_t, userData: Ptr, flags: u32) = body hostfn::add;
         fn hipStreamAttachMemAsync(stream: Stream, dev_ptr: Ptr, length: usize, flags: u32) = body host::attach;
         fn hipStreamCreate(stream: Out<Stream>) = body stream::create;
         fn hipStreamCreateWithFlags(stream: Out<Stream>, flags: u32) = body stream::create_with_flags;
@@ -301,11 +301,11 @@ exports! {
         fn hipArrayDestroy(array: Ptr) = unsupported;
         fn hipDestroyExternalMemory(extMem: Ptr) = unsupported;
         fn hipDestroyExternalSemaphore(extSem: Ptr) = unsupported;
-        fn hipDrvMemcpy2DUnaligned(pCopy: In<Memcpy2D>) = body copy::param_2d;
+        fn hipDrvMemcpy2DUnaligned(pCopy: In<hip_Memcpy2D>) = body copy::param_2d;
         fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported;
         fn hipGLGetDevices(pHipDeviceCount: Out<u32>, pHipDevices: Out<i32>, hipDeviceCount: u32, deviceList: i32) = unsupported;
         fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_kernel;
-        fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<Memcpy3D>) = body graph::add_memcpy;
+        fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<hipMemcpy3DParms>) = body graph::add_memcpy;
         fn hipGraphAddMemcpyNode1D(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::add_memcpy_1d;
         fn hipGraphAddMemsetNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pMemsetParams: Ptr) = body graph::add_memset;
         fn hipGraphCreate(pGraph: Out<Ptr>, flags: u32) = body graph::create;
@@ -335,8 +335,8 @@ exports! {
         fn hipGraphGetRootNodes(graph: Ptr, pRootNodes: Out<Ptr>, pNumRootNodes: Out<usize>) = body graph::roots;
         fn hipGraphKernelNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::kernel_params;
         fn hipGraphKernelNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_kernel;
-        fn hipGraphMemcpyNodeGetParams(node: Ptr, pNodeParams: Out<Memcpy3D>) = body graph::memcpy_params;
-        fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<Memcpy3D>) = body graph::set_memcpy;
+        fn hipGraphMemcpyNodeGetParams(node: Ptr, pNodeParams: Out<hipMemcpy3DParms>) = body graph::memcpy_params;
+        fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<hipMemcpy3DParms>) = body graph::set_memcpy;
         fn hipGraphMemsetNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::memset_params;
         fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_memset;
         fn hipStreamWaitValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32, mask: u32) = unsupported;
@@ -368,7 +368,7 @@ exports! {
         fn hipGraphExecEventRecordNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::exec_set_event_record;
         fn hipGraphExecEventWaitNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::exec_set_event_wait;
         fn hipGraphExecHostNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_host;
-        fn hipGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Out<Memcpy3D>) = body graph::exec_set_memcpy;
+        fn hipGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Out<hipMemcpy3DParms>) = body graph::exec_set_memcpy;
         fn hipGraphExecMemcpyNodeSetParams1D(hGraphExec: Ptr, node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::exec_set_memcpy_1d;
         fn hipGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: Ptr, node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: Ptr, node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
@@ -402,7 +402,7 @@ exports! {
     "hip_5.1" {
         fn hipDeviceGetDefaultMemPool(mem_pool: Out<Ptr>, device: i32) = body pool::default;
         fn hipDeviceGetMemPool(mem_pool: Out<Ptr>, device: i32) = body pool::current;
-        fn hipDeviceGetUuid(uuid: Out<Uuid>, device: i32) = body device::uuid;
+        fn hipDeviceGetUuid(uuid: Out<hipUUID>, device: i32) = body device::uuid;
         fn hipDeviceSetMemPool(device: i32, mem_pool: Ptr) = body pool::set_current;
         fn hipFreeAsync(dev_ptr: Ptr, stream: Stream) = body memory::free_async;
         fn hipMallocAsync(dev_ptr: Out<Ptr>, size: usize, stream: Stream) = body memory::malloc_async;
@@ -411,21 +411,21 @@ exports! {
         fn hipMemAddressReserve(ptr: Out<Ptr>, size: usize, alignment: usize, addr: Ptr, flags: u64) = unsupported;
         fn hipMemCreate(handle: Out<Ptr>, size: usize, prop: Ptr, flags: u64) = unsupported;
         fn hipMemExportToShareableHandle(shareableHandle: Ptr, handle: Ptr, handleType: i32, flags: u64) = unsupported;
-        fn hipMemGetAccess(flags: Out<u64>, location: In<MemLocation>, ptr: Ptr) = unsupported;
+        fn hipMemGetAccess(flags: Out<u64>, location: In<hipMemLocation>, ptr: Ptr) = unsupported;
         fn hipMemGetAllocationGranularity(granularity: Out<usize>, prop: Ptr, option: i32) = unsupported;
         fn hipMemGetAllocationPropertiesFromHandle(prop: Ptr, handle: Ptr) = unsupported;
         fn hipMemImportFromShareableHandle(handle: Out<Ptr>, osHandle: Ptr, shHandleType: i32) = unsupported;
         fn hipMemMap(ptr: Ptr, size: usize, offset: usize, handle: Ptr, flags: u64) = unsupported;
         fn hipMemMapArrayAsync(mapInfoList: Ptr, count: u32, stream: Stream) = unsupported;
-        fn hipMemPoolCreate(mem_pool: Out<Ptr>, pool_props: In<MemPoolProps>) = body pool::create;
+        fn hipMemPoolCreate(mem_pool: Out<Ptr>, pool_props: In<hipMemPoolProps>) = body pool::create;
         fn hipMemPoolDestroy(mem_pool: Ptr) = body pool::destroy;
         fn hipMemPoolExportPointer(export_data: Ptr, dev_ptr: Ptr) = unsupported;
         fn hipMemPoolExportToShareableHandle(shared_handle: Ptr, mem_pool: Ptr, handle_type: i32, flags: u32) = unsupported;
-        fn hipMemPoolGetAccess(flags: Out<i32>, mem_pool: Ptr, location: In<MemLocation>) = body pool::access;
+        fn hipMemPoolGetAccess(flags: Out<i32>, mem_pool: Ptr, location: In<hipMemLocation>) = body pool::access;
         fn hipMemPoolGetAttribute(mem_pool: Ptr, attr: i32, value: Ptr) = body pool::attribute;
         fn hipMemPoolImportFromShareableHandle(mem_pool: Out<Ptr>, shared_handle: Ptr, handle_type: i32, flags: u32) = unsupported;
         fn hipMemPoolImportPointer(dev_ptr: Out<Ptr>, mem_pool: Ptr, export_data: Ptr) = unsupported;
-        fn hipMemPoolSetAccess(mem_pool: Ptr, desc_list: In<MemAccessDesc>, count: usize) = body pool::set_access;
+        fn hipMemPoolSetAccess(mem_pool: Ptr, desc_list: In<hipMemAccessDesc>, count: usize) = body pool::set_access;
         fn hipMemPoolSetAttribute(mem_pool: Ptr, attr: i32, value: Ptr) = body pool::set_attribute;
         fn hipMemPoolTrimTo(mem_pool: Ptr, min_bytes_to_hold: usize) = body pool::trim;
         fn hipMemRelease(handle: Ptr) = unsupported;
@@ -435,18 +435,18 @@ exports! {
     }
     "hip_5.2" {
         fn hipEventRecord_spt(event: Event, stream: Stream) = spt event::record;
-        fn hipLaunchCooperativeKernel_spt(f: Ptr, gridDim: Dim3, blockDim: Dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, hStream: Stream) = spt launch::cooperative_kernel;
-        fn hipLaunchKernel_spt(function_address: Ptr, numBlocks: Dim3, dimBlocks: Dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = spt launch::kernel;
+        fn hipLaunchCooperativeKernel_spt(f: Ptr, gridDim: dim3, blockDim: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, hStream: Stream) = spt launch::cooperative_kernel;
+        fn hipLaunchKernel_spt(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = spt launch::kernel;
         fn hipMemcpy2D_spt(dst: Ptr, dpitch: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32) = spt copy::memcpy_2d;
         fn hipMemcpy2DFromArray_spt(dst: Ptr, dpitch: usize, src: Ptr, wOffset: usize, hOffset: usize, width: usize, height: usize, kind: i32) = unsupported;
         fn hipMemcpy2DToArray_spt(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32) = unsupported;
-        fn hipMemcpy3D_spt(p: In<Memcpy3D>) = spt copy::memcpy_3d;
+        fn hipMemcpy3D_spt(p: In<hipMemcpy3DParms>) = spt copy::memcpy_3d;
         fn hipMemcpy_spt(dst: Ptr, src: Ptr, sizeBytes: usize, kind: i32) = spt copy::memcpy;
         fn hipMemcpyAsync_spt(dst: Ptr, src: Ptr, sizeBytes: usize, kind: i32, stream: Stream) = spt copy::memcpy_async;
         fn hipMemcpyFromSymbol_spt(dst: Ptr, symbol: Ptr, sizeBytes: usize, offset: usize, kind: i32) = spt symbol::copy_from;
         fn hipMemcpyToSymbol_spt(symbol: Ptr, src: Ptr, sizeBytes: usize, offset: usize, kind: i32) = spt symbol::copy_to;
         fn hipMemset2D_spt(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize) = spt fill::memset_2d;
-        fn hipMemset3D_spt(pitchedDevPtr: PitchedPtr, value: i32, extent: Extent) = spt fill::memset_3d;
+        fn hipMemset3D_spt(pitchedDevPtr: hipPitchedPtr, value: i32, extent: hipExtent) = spt fill::memset_3d;
         fn hipMemset_spt(dst: Ptr, value: i32, sizeBytes: usize) = spt fill::memset;
         fn hipStreamGetFlags_spt(stream: Stream, flags: Out<u32>) = spt stream::flags;
         fn hipStreamGetPriority_spt(stream: Stream, priority: Out<i32>) = spt stream::priority;
@@ -474,28 +474,28 @@ exports! {
         fn hipGraphReleaseUserObject(graph: Ptr, object: Ptr, count: u32) = unsupported;
         fn hipGraphRetainUserObject(graph: Ptr, object: Ptr, count: u32, flags: u32) = unsupported;
         fn hipGraphUpload(graphExec: Ptr, stream: Stream) = body graph::upload;
-        fn hipLaunchHostFunc(stream: Stream, function: HostFn, userData: Ptr) = body hostfn::launch;
-        fn hipLaunchHostFunc_spt(stream: Stream, function: HostFn, userData: Ptr) = spt hostfn::launch;
+        fn hipLaunchHostFunc(stream: Stream, function: hipHostFn_t, userData: Ptr) = body hostfn::launch;
+        fn hipLaunchHostFunc_spt(stream: Stream, function: hipHostFn_t, userData: Ptr) = spt hostfn::launch;
         fn hipMemcpy2DAsync_spt(dst: Ptr, dpitch: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = spt copy::memcpy_2d_async;
         fn hipMemcpy2DFromArrayAsync_spt(dst: Ptr, dpitch: usize, src: Ptr, wOffsetSrc: usize, hOffsetSrc: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
         fn hipMemcpy2DToArrayAsync_spt(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
-        fn hipMemcpy3DAsync_spt(p: In<Memcpy3D>, stream: Stream) = spt copy::memcpy_3d_async;
+        fn hipMemcpy3DAsync_spt(p: In<hipMemcpy3DParms>, stream: Stream) = spt copy::memcpy_3d_async;
         fn hipMemcpyFromArray_spt(dst: Ptr, src: Ptr, wOffsetSrc: usize, hOffset: usize, count: usize, kind: i32) = unsupported;
         fn hipMemcpyFromSymbolAsync_spt(dst: Ptr, symbol: Ptr, sizeBytes: usize, offset: usize, kind: i32, stream: Stream) = spt symbol::copy_from_async;
         fn hipMemcpyToSymbolAsync_spt(symbol: Ptr, src: Ptr, sizeBytes: usize, offset: usize, kind: i32, stream: Stream) = spt symbol::copy_to_async;
         fn hipMemset2DAsync_spt(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize, stream: Stream) = spt fill::memset_2d_async;
-        fn hipMemset3DAsync_spt(pitchedDevPtr: PitchedPtr, value: i32, extent: Extent, stream: Stream) = spt fill::memset_3d_async;
+        fn hipMemset3DAsync_spt(pitchedDevPtr: hipPitchedPtr, value: i32, extent: hipExtent, stream: Stream) = spt fill::memset_3d_async;
         fn hipMemsetAsync_spt(dst: Ptr, value: i32, sizeBytes: usize, stream: Stream) = spt fill::memset_async;
         fn hipRegisterTracerCallback(function: Ptr) -> () = unsupported;
         fn hiprtcGetBitcode(prog: Ptr, bitcode: Chars) -> RtcResult = rtc;
         fn hiprtcGetBitcodeSize(prog: Ptr, bitcode_size: Out<usize>) -> RtcResult = rtc;
-        fn hipStreamAddCallback_spt(stream: Stream, callback: StreamCallback, userData: Ptr, flags: u32) = spt hostfn::add;
+        fn hipStreamAddCallback_spt(stream: Stream, callback: hipStreamCallback_t, userData: Ptr, flags: u32) = spt hostfn::add;
         fn hipStreamBeginCapture_spt(stream: Stream, mode: i32) = spt capture::begin;
         fn hipStreamEndCapture_spt(stream: Stream, pGraph: Out<Ptr>) = spt capture::end;
         fn hipStreamGetCaptureInfo_spt(stream: Stream, pCaptureStatus: Out<i32>, pId: Out<u64>) = spt capture::info;
         fn hipStreamGetCaptureInfo_v2_spt(stream: Stream, captureStatus_out: Out<i32>, id_out: Out<u64>, graph_out: Out<Ptr>, dependencies_out: Out<Ptr>, numDependencies_out: Out<usize>) = spt capture::info_v2;
         fn hipStreamIsCapturing_spt(stream: Stream, pCaptureStatus: Out<i32>) = spt capture::is_capturing;
-        fn hipUserObjectCreate(object_out: Out<Ptr>, ptr: Ptr, destroy: HostFn, initialRefcount: u32, flags: u32) = unsupported;
+        fn hipUserObjectCreate(object_out: Out<Ptr>, ptr: Ptr, destroy: hipHostFn_t, initialRefcount: u32, flags: u32) = unsupported;
         fn hipUserObjectRelease(object: Ptr, count: u32) = unsupported;
         fn hipUserObjectRetain(object: Ptr, count: u32) = unsupported;
     }
@@ -511,16 +511,16 @@ exports! {
     "hip_5.6" {
         fn hipArray3DGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = unsupported;
         fn hipArrayGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = unsupported;
-        fn hipArrayGetInfo(desc: Out<ChannelFormatDesc>, extent: Out<Extent>, flags: Out<u32>, array: Ptr) = unsupported;
-        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<DrvMemcpy3D>, ctx: Context) = body graph::add_drv_memcpy;
+        fn hipArrayGetInfo(desc: Out<hipChannelFormatDesc>, extent: Out<hipExtent>, flags: Out<u32>, array: Ptr) = unsupported;
+        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = body graph::add_drv_memcpy;
         fn hipDrvGraphAddMemsetNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, memsetParams: Ptr, ctx: Context) = unsupported;
     }
     "hip_6.0" {
-        fn hipChooseDeviceR0600(device: Out<i32>, prop: In<DevicePropR0600>) = body properties::choose_r0600;
-        fn hipDrvGraphMemcpyNodeGetParams(hNode: Ptr, nodeParams: Out<DrvMemcpy3D>) = unsupported;
-        fn hipDrvGraphMemcpyNodeSetParams(hNode: Ptr, nodeParams: In<DrvMemcpy3D>) = unsupported;
+        fn hipChooseDeviceR0600(device: Out<i32>, prop: In<hipDeviceProp_tR0600>) = body properties::choose_r0600;
+        fn hipDrvGraphMemcpyNodeGetParams(hNode: Ptr, nodeParams: Out<HIP_MEMCPY3D>) = unsupported;
+        fn hipDrvGraphMemcpyNodeSetParams(hNode: Ptr, nodeParams: In<HIP_MEMCPY3D>) = unsupported;
         fn hipExtGetLastError() -> i32 = local error::last_result;
-        fn hipGetDevicePropertiesR0600(prop: Out<DevicePropR0600>, deviceId: i32) = body properties::r0600;
+        fn hipGetDevicePropertiesR0600(prop: Out<hipDeviceProp_tR0600>, deviceId: i32) = body properties::r0600;
     }
     "hip_6.1" {
         fn hipGetProcAddress(symbol: Str, pfn: Out<Ptr>, hipVersion: i32, flags: u64, symbolStatus: Out<i32>) = local entry::proc_address;
@@ -529,7 +529,7 @@ exports! {
     }
     "hip_6.2" {
         fn hipDrvGraphAddMemFreeNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, dptr: Ptr) = unsupported;
-        fn hipDrvGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, hNode: Ptr, copyParams: In<DrvMemcpy3D>, ctx: Context) = unsupported;
+        fn hipDrvGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, hNode: Ptr, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = unsupported;
         fn hipDrvGraphExecMemsetNodeSetParams(hGraphExec: Ptr, hNode: Ptr, memsetParams: Ptr, ctx: Context) = unsupported;
         fn hipGetFuncBySymbol(functionPtr: Out<Function>, symbolPtr: Ptr) = body module::by_symbol;
         fn hipGraphExecGetFlags(graphExec: Ptr, flags: Out<u64>) = unsupported;
@@ -557,19 +557,19 @@ exports! {
         fn hipStreamBatchMemOp(stream: Stream, count: u32, paramArray: Ptr, flags: u32) = unsupported;
     }
     "hip_6.5" {
-        fn hipDrvLaunchKernelEx(config: In<DrvLaunchConfig>, f: Function, params: In<Ptr>, extra: In<Ptr>) = body launch::drv_kernel_ex;
-        fn hipLaunchKernelExC(config: In<LaunchConfig>, fPtr: Ptr, args: In<Ptr>) = body launch::kernel_ex;
+        fn hipDrvLaunchKernelEx(config: In<HIP_LAUNCH_CONFIG>, f: Function, params: In<Ptr>, extra: In<Ptr>) = body launch::drv_kernel_ex;
+        fn hipLaunchKernelExC(config: In<hipLaunchConfig_t>, fPtr: Ptr, args: In<Ptr>) = body launch::kernel_ex;
         fn hipMemGetHandleForAddressRange(handle: Ptr, dptr: Ptr, size: usize, handleType: i32, flags: u64) = unsupported;
     }
     "hip_7.1" {
         fn hipGetDriverEntryPoint(symbol: Str, funcPtr: Out<Ptr>, flags: u64, driverStatus: Out<i32>) = local entry::driver_entry_point;
         fn hipGetDriverEntryPoint_spt(symbol: Str, funcPtr: Out<Ptr>, flags: u64, status: Out<i32>) = local entry::driver_entry_point_spt;
-        fn hipMemAdvise_v2(dev_ptr: Ptr, count: usize, advice: i32, location: MemLocation) = body host::advise_at;
+        fn hipMemAdvise_v2(dev_ptr: Ptr, count: usize, advice: i32, location: hipMemLocation) = body host::advise_at;
         fn hipMemcpy3DBatchAsync(numOps: usize, opList: Ptr, failIdx: Out<usize>, flags: u64, stream: Stream) = unsupported;
         fn hipMemcpy3DPeer(p: Ptr) = body copy::memcpy_3d_peer;
         fn hipMemcpy3DPeerAsync(p: Ptr, stream: Stream) = body copy::memcpy_3d_peer_async;
         fn hipMemcpyBatchAsync(dsts: In<Ptr>, srcs: In<Ptr>, sizes: Out<usize>, count: usize, attrs: Ptr, attrsIdxs: Out<usize>, numAttrs: usize, failIdx: Out<usize>, stream: Stream) = unsupported;
-        fn hipMemPrefetchAsync_v2(dev_ptr: Ptr, count: usize, location: MemLocation, flags: u32, stream: Stream) = body host::prefetch_at;
+        fn hipMemPrefetchAsync_v2(dev_ptr: Ptr, count: usize, location: hipMemLocation, flags: u32, stream: Stream) = body host::prefetch_at;
         fn hipMemsetD2D16(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize) = body fill::memset_d2d16;
         fn hipMemsetD2D16Async(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize, stream: Stream) = body fill::memset_d2d16_async;
         fn hipMemsetD2D32(dst: Ptr, dstPitch: usize, value: u32, width: usize, height: usize) = body fill::memset_d2d32;

@@ -1,4 +1,4 @@
-//! The parameter kinds of the HIP API, each once.
+//! Types for the kinds of parameters that HIP functions have.
 //!
 //! The rows of the export table are written in these types. Each is `#[repr(transparent)]` over the C type
 //! it stands for, so that a row is the C signature; what a body may do with a parameter is what its type
@@ -20,37 +20,37 @@ impl Ptr {
     /// The null pointer.
     pub const NULL: Self = Self(0);
 
-    /// Whether this is the null pointer.
+    /// Returns whether this is the null pointer.
     pub fn is_null(self) -> bool {
         self.0 == 0
     }
 
-    /// The address as the wire carries it.
+    /// Returns the address as the wire carries it.
     pub fn wire(self) -> u64 {
         self.0 as u64
     }
 
-    /// An address that came over the wire. Addresses have 64 bits on every platform HIP has.
+    /// Returns an address received over the wire. Addresses have 64 bits on every platform HIP has.
     pub fn from_wire(address: u64) -> Self {
         Self(address as usize)
     }
 
-    /// This address `bytes` further on.
+    /// Returns the address `bytes` bytes further on.
     pub fn offset(self, bytes: usize) -> Self {
         Self(self.0.wrapping_add(bytes))
     }
 
-    /// The pointer as Rust has it.
+    /// Returns the address as a Rust pointer.
     pub fn as_mut_ptr<T>(self) -> *mut T {
         core::ptr::with_exposed_provenance_mut(self.0)
     }
 
-    /// Refuses the null pointer with `hipErrorInvalidValue`.
+    /// Returns the address; fails with `hipErrorInvalidValue` for the null pointer.
     pub fn check(self) -> HipResult<Self> {
         if self.is_null() { Err(HipError::INVALID_VALUE) } else { Ok(self) }
     }
 
-    /// The `len` bytes of host memory at this address.
+    /// Returns the `len` bytes of host memory at this address.
     ///
     /// # Safety
     /// They are readable and nobody writes them during `'a`.
@@ -62,7 +62,7 @@ impl Ptr {
         unsafe { core::slice::from_raw_parts(self.as_mut_ptr(), len) }
     }
 
-    /// The `len` bytes of host memory at this address, to be written.
+    /// Returns the `len` bytes of host memory at this address, for writing.
     ///
     /// # Safety
     /// They are writable and nobody else uses them during `'a`.
@@ -75,13 +75,25 @@ impl Ptr {
     }
 }
 
+impl<T> From<*mut T> for Ptr {
+    fn from(pointer: *mut T) -> Self {
+        Self(pointer.expose_provenance())
+    }
+}
+
+impl<T> From<*const T> for Ptr {
+    fn from(pointer: *const T) -> Self {
+        Self(pointer.expose_provenance())
+    }
+}
+
 impl core::fmt::Debug for Ptr {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{:#x}", self.0)
     }
 }
 
-/// Where a function writes a `T`, or an array of them: `T *`.
+/// A pointer to a `T`, or to an array of them, that a function writes: `T *`.
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
 
@@ -94,35 +106,35 @@ impl<T> Clone for Out<T> {
 impl<T> Copy for Out<T> {}
 
 impl<T: Copy> Out<T> {
-    /// No place to write to.
+    /// The null pointer, to which nothing is written.
     pub const NULL: Self = Self(core::ptr::null_mut());
 
-    /// The place `value` stands in.
+    /// Returns a pointer to `value`.
     pub fn to(value: &mut T) -> Self {
         Self(value)
     }
 
-    /// The place at `address`.
+    /// Returns a pointer to the value at `address`.
     pub fn at_address(address: Ptr) -> Self {
         Self(address.as_mut_ptr())
     }
 
-    /// Whether the caller gave no place to write to.
+    /// Returns whether this is the null pointer.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// Refuses the null pointer with `hipErrorInvalidValue`.
+    /// Returns the pointer; fails with `hipErrorInvalidValue` if it is null.
     pub fn check(self) -> HipResult<Self> {
         if self.is_null() { Err(HipError::INVALID_VALUE) } else { Ok(self) }
     }
 
-    /// Writes `value`, or nothing where there is no place to write to.
+    /// Writes `value`; does nothing if the pointer is null.
     pub fn set(self, value: T) {
         self.set_at(0, value);
     }
 
-    /// Writes element `index` of an array, or nothing where there is no array.
+    /// Writes element `index` of an array; does nothing if the pointer is null.
     pub fn set_at(self, index: usize, value: T) {
         if !self.0.is_null() {
             // SAFETY: the C caller promises an array of as many elements as the function's other
@@ -131,25 +143,25 @@ impl<T: Copy> Out<T> {
         }
     }
 
-    /// What stands there now; None without a place.
+    /// Returns the value at the pointer; None if it is null.
     pub fn value(self) -> Option<T> {
         // SAFETY: the C caller promises a `T` there wherever the function reads its parameter.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 
-    /// Element `index` of an array that is read and written; None without an array.
+    /// Returns element `index` of an array that is read and written; None if the pointer is null.
     pub fn value_at(self, index: usize) -> Option<T> {
         // SAFETY: as for `set_at`.
         (!self.0.is_null()).then(|| unsafe { self.0.add(index).read_unaligned() })
     }
 
-    /// The address, as a key.
+    /// Returns the address, as a key.
     pub fn address(self) -> Ptr {
         Ptr(self.0.expose_provenance())
     }
 }
 
-/// A `T` that a function reads, or an array of them: `const T *`.
+/// A pointer to a `T`, or to an array of them, that a function reads: `const T *`.
 #[repr(transparent)]
 pub struct In<T>(*const T);
 
@@ -168,42 +180,42 @@ impl<T> core::fmt::Debug for In<T> {
 }
 
 impl<T: Copy> In<T> {
-    /// Nothing to read.
+    /// The null pointer.
     pub const NULL: Self = Self(core::ptr::null());
 
-    /// Reads `value`.
+    /// Returns a pointer to `value`.
     pub fn from(value: &T) -> Self {
         Self(value)
     }
 
-    /// Reads what stands at `address`.
+    /// Returns a pointer to the value at `address`.
     pub fn at_address(address: Ptr) -> Self {
         Self(address.as_mut_ptr())
     }
 
-    /// Reads from an array.
+    /// Returns a pointer to an array.
     pub fn from_slice(values: &[T]) -> Self {
         Self(values.as_ptr())
     }
 
-    /// Whether the caller gave nothing to read.
+    /// Returns whether this is the null pointer.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// The value; None for a null pointer.
+    /// Returns the value; None for a null pointer.
     pub fn value(self) -> Option<T> {
         self.at(0)
     }
 
-    /// Element `index` of an array; None for a null pointer.
+    /// Returns element `index` of an array; None for a null pointer.
     pub fn at(self, index: usize) -> Option<T> {
         // SAFETY: the C caller promises an array of as many elements as the function's other parameters
         // (or an end mark) say, and bodies do not go beyond them.
         (!self.0.is_null()).then(|| unsafe { self.0.add(index).read_unaligned() })
     }
 
-    /// The value, or `hipErrorInvalidValue` for a null pointer.
+    /// Returns the value; fails with `hipErrorInvalidValue` for a null pointer.
     pub fn check(self) -> HipResult<T> {
         self.value().ok_or(HipError::INVALID_VALUE)
     }
@@ -215,15 +227,15 @@ impl<T: Copy> In<T> {
 pub struct Str(*const c_char, PhantomData<&'static CStr>);
 
 impl Str {
-    /// No string.
+    /// The null pointer.
     pub const NULL: Self = Self(core::ptr::null(), PhantomData);
 
-    /// A string that lives as long as the process: what functions return.
+    /// Returns a string that lives as long as the process, for functions to return.
     pub const fn of(text: &'static CStr) -> Self {
         Self(text.as_ptr(), PhantomData)
     }
 
-    /// The bytes up to the NUL; None for a null pointer.
+    /// Returns the bytes before the NUL; None for a null pointer.
     pub fn bytes<'a>(self) -> Option<&'a [u8]> {
         if self.0.is_null() {
             return None;
@@ -240,12 +252,12 @@ impl Str {
 pub struct Chars(*mut c_char);
 
 impl Chars {
-    /// Whether there is no buffer.
+    /// Returns whether the pointer is null.
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// Writes as much of `text` as fits in `size_bytes` with its NUL.
+    /// Writes as much of `text` as fits in `size_bytes` with its terminating NUL.
     pub fn set(self, text: &[u8], size_bytes: usize) {
         if self.0.is_null() || size_bytes == 0 {
             return;
@@ -270,17 +282,17 @@ macro_rules! handles {
             /// The null handle.
             pub const NULL: Self = Self(0);
 
-            /// Whether this is the null handle.
+            /// Returns whether this is the null handle.
             pub fn is_null(self) -> bool {
                 self.0 == 0
             }
 
-            /// A handle that came over the wire.
+            /// Returns a handle received over the wire.
             pub fn from_wire(handle: u64) -> Self {
                 Self(handle as usize)
             }
 
-            /// The handle as the wire carries it.
+            /// Returns the handle as the wire carries it.
             pub fn wire(self) -> u64 {
                 self.0 as u64
             }
@@ -295,14 +307,26 @@ macro_rules! handles {
 }
 
 handles! {
-    /// `hipStream_t`: 0 and 1 the legacy stream, 2 the thread's own.
+    /// A `hipStream_t`: 0 and 1 are the legacy stream, 2 is the calling thread's own.
     Stream;
-    /// `hipEvent_t`.
+    /// A `hipEvent_t`.
     Event;
-    /// `hipModule_t`.
+    /// A `hipModule_t`.
     Module;
-    /// `hipFunction_t`.
+    /// A `hipFunction_t`.
     Function;
-    /// `hipCtx_t`.
+    /// A `hipCtx_t`.
     Context;
+}
+
+impl From<hipr_abi::hipStream_t> for Stream {
+    fn from(stream: hipr_abi::hipStream_t) -> Self {
+        Self(stream.expose_provenance())
+    }
+}
+
+/// Returns the value of an attribute whose id is `hipLaunchAttributeCooperative`.
+pub fn cooperative(value: &hipr_abi::hipLaunchAttributeValue) -> i32 {
+    // SAFETY: any bytes are an int; that all of the union's are initialized is the promise of `const hipLaunchAttribute *`.
+    unsafe { value.cooperative }
 }

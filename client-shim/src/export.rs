@@ -1,4 +1,4 @@
-//! How a row of the export table becomes a C function.
+//! Turns a row of the export table into a C function.
 //!
 //! `exports!` makes of each row an `extern "C"` function with an ELF version, and of all rows the list
 //! `EXPORTS`. A row's route says what the function does:
@@ -6,7 +6,7 @@
 //! | route | what it does |
 //! |---|---|
 //! | `send { Op { … } }` | one operation of the protocol, and nothing else |
-//! | `body path` | a function in `body/` that is given the session and the parameters |
+//! | `body path` | a function in `hip/` that is given the session and the parameters |
 //! | `spt path` | the same, with the null stream meaning the calling thread's own stream |
 //! | `local path` | a function that needs no session: no worker, no connection |
 //! | `rtc` | the function of AMD's runtime compiler that has this name, see `rtc.rs` |
@@ -14,29 +14,32 @@
 //!
 //! Whatever a body does, it does not unwind into C: a panic is logged and becomes `hipErrorUnknown`.
 
+use crate::types::RtcResult;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hipr_abi::hipChannelFormatDesc;
 use hipr_proto::{HipError, HipResult};
 
 use crate::convert::{Ptr, Str};
-use crate::state::{self, Session};
-use crate::types::{ChannelFormatDesc, RtcResult};
+use crate::process;
+use crate::session::Session;
+use crate::thread;
 
-/// What the function of a row does.
+/// The implementation of a row's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// One operation of the protocol.
+    /// It sends one operation of the protocol.
     Send,
-    /// A body with a session.
+    /// It calls a function in `hip/` with a session.
     Body,
-    /// A body with a session, for which the null stream is the calling thread's own.
+    /// It calls a function in `hip/` with a session; the null stream is the calling thread's own.
     PerThread,
-    /// A body that needs no session.
+    /// It calls a function that needs no session.
     Local,
-    /// A function of AMD's runtime compiler.
+    /// It calls AMD's runtime compiler.
     Rtc,
-    /// `hipErrorNotSupported`.
+    /// It returns `hipErrorNotSupported`.
     Unsupported,
 }
 
@@ -54,7 +57,7 @@ impl Address {
         Self(code)
     }
 
-    /// The address as a C pointer.
+    /// Returns the address as a C pointer.
     pub fn ptr(self) -> Ptr {
         Ptr(self.0.expose_provenance())
     }
@@ -63,17 +66,17 @@ impl Address {
 /// One row of the export table.
 #[derive(Clone, Copy, Debug)]
 pub struct Export {
-    /// The symbol.
+    /// Name of the symbol.
     pub name: &'static str,
-    /// Its ELF version node, such as `hip_4.2`.
+    /// ELF version node of the symbol, such as `hip_4.2`.
     pub node: &'static str,
-    /// What it does.
+    /// Implementation of the function.
     pub route: Route,
-    /// Where its code is.
+    /// Address of the function.
     pub address: Address,
 }
 
-/// Makes the C functions and `EXPORTS` out of the table in `api.rs`.
+/// Defines the C functions and `EXPORTS` from the table in `api.rs`.
 macro_rules! exports {
     ($($node:literal {$(
         fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $route:ident $($target:path)? $({ $($op:tt)* })?;
@@ -84,7 +87,7 @@ macro_rules! exports {
             }
         )*)*
 
-        /// The whole table, row by row.
+        /// The export table, row by row.
         pub static EXPORTS: &[$crate::export::Export] = &[$($(
             $crate::export::Export {
                 name: stringify!($name),
@@ -133,7 +136,7 @@ macro_rules! row {
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
             $crate::export::call(stringify!($name), |session| {
-                $crate::state::with_stream_per_thread(|| $target(session, $($arg),*))
+                $crate::thread::with_stream_per_thread(|| $target(session, $($arg),*))
             })
         } }
     };
@@ -188,13 +191,13 @@ macro_rules! function {
 
 pub(crate) use {exports, function, route, row};
 
-/// What a function returns when it could not do its work.
+/// A return type of C functions, with the values for failures.
 pub(crate) trait Returned {
-    /// After a panic.
+    /// The value returned after a panic.
     const PANICKED: Self;
-    /// From a function that hipr does not have.
+    /// The value returned by a function that hipr does not support.
     const UNSUPPORTED: Self;
-    /// What is then the thread's last error; None for functions that are not HIP's own.
+    /// The thread's last error after such a failure; None for functions that are not HIP's own.
     const LAST_ERROR: Option<HipError> = None;
 }
 
@@ -207,7 +210,7 @@ impl Returned for i32 {
 impl Returned for RtcResult {
     /// `HIPRTC_ERROR_INTERNAL_ERROR`.
     const PANICKED: Self = Self(11);
-    /// The same where there is no compiler, which HIPRTC has no code for.
+    /// `HIPRTC_ERROR_INTERNAL_ERROR`, because HIPRTC has no code for a missing compiler.
     const UNSUPPORTED: Self = Self(11);
 }
 
@@ -241,38 +244,38 @@ impl Returned for f32 {
     const UNSUPPORTED: Self = 0.0;
 }
 
-impl Returned for ChannelFormatDesc {
+impl Returned for hipChannelFormatDesc {
     const PANICKED: Self = Self { x: 0, y: 0, z: 0, w: 0, f: 0 };
     const UNSUPPORTED: Self = Self::PANICKED;
 }
 
-/// Runs `body` and keeps a panic from unwinding into C.
+/// Runs `body`; catches a panic, which must not unwind into C.
 pub(crate) fn boundary<R: Returned>(name: &'static str, body: impl FnOnce() -> R) -> R {
-    state::enter(name);
+    process::enter(name);
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         tracing::error!("{name} failed inside hipr; this is a bug of hipr");
         R::PANICKED
     })
 }
 
-/// The `local` route for functions that return a `hipError_t`, which is the thread's last error then.
+/// Executes a function of the `local` route, which returns a `hipError_t`, and records it as the thread's last error.
 pub(crate) fn local(name: &'static str, body: impl FnOnce() -> HipResult<()>) -> i32 {
     let code = boundary(name, || code_of(body()));
-    state::record(code);
+    thread::record(code);
     code
 }
 
-/// The routes that need a session.
+/// Executes a function of a route that needs a session, opening it if necessary, and records the thread's last error.
 pub(crate) fn call(name: &'static str, body: impl FnOnce(&'static Session) -> HipResult<()>) -> i32 {
-    let code = boundary(name, || code_of(state::session().and_then(body)));
+    let code = boundary(name, || code_of(process::session().and_then(body)));
     if code != 0 {
         tracing::debug!("{name} = {}", HipError(code));
     }
-    state::record(code);
+    thread::record(code);
     code
 }
 
-/// The `unsupported` route. `said` is the row's own.
+/// Executes a function of the `unsupported` route: logs a warning the first time and returns an error. `said` is the row's own.
 pub(crate) fn unsupported<R: Returned>(name: &'static str, said: &AtomicBool) -> R {
     let result = boundary(name, || {
         if !said.swap(true, Ordering::Relaxed) {
@@ -281,12 +284,12 @@ pub(crate) fn unsupported<R: Returned>(name: &'static str, said: &AtomicBool) ->
         R::UNSUPPORTED
     });
     if let Some(error) = R::LAST_ERROR {
-        state::record(error.0);
+        thread::record(error.0);
     }
     result
 }
 
-/// The number that C sees.
+/// Returns the error code that C sees.
 fn code_of(result: HipResult<()>) -> i32 {
     match result {
         Ok(()) => 0,

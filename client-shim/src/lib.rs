@@ -1,13 +1,16 @@
-//! The library that HIP programs load as `libamdhip64.so`: it has the symbols, versions and structures of AMD's, and
-//! carries what a program asks for to a worker that has the GPU.
+//! The library that HIP programs load as `libamdhip64.so`: it has the symbols, versions and structures of AMD's, and forwards a
+//! program's calls to a worker that has the GPU.
 //!
 //! ```text
-//! program ──C──▶ api (export table) ──▶ export (panic boundary, last error) ──▶ body ──▶ session ──▶ client ──▶ worker
+//! program ──C──▶ api, export (panic boundary, last error) ──▶ hip ──▶ submit ──▶ stream ──▶ worker ──▶ hipr-client
 //! ```
 //!
-//! * [`api`] is the export table: a row per function of HIP.
-//! * [`client`] is the connection, which can be used from Rust without the rest.
-//! * [`mirror`] is about memory that host and device can both reach.
+//! * [`api`] is the export table: a row per function of HIP; `hip` has one file per family of functions. It turns C parameters into
+//!   [commands](command).
+//! * `submit` is the only way out for everything that has an order: it drives the state machines of [`stream`].
+//! * [`stream`] decides the order: captures, host functions, mirrored memory. It has no threads, clocks or sockets.
+//! * [`worker`] has the connection and what need not be asked twice; [`program`] what the program registered and loaded.
+//! * [`process`] and [`thread`] have what a process and its threads remember between calls.
 //!
 //! **Errors.** Without a worker every call returns `hipErrorNoDevice`, as on a machine without a GPU. When the connection
 //! is lost every call returns `hipErrorContextIsDestroyed`. Either way one line on standard error says why.
@@ -17,24 +20,25 @@
 //! to standard error, `HIPR_STATS_FILE` a file to which each process adds a line of JSON when it ends,
 //! `HIPR_HIPRTC_LIBRARY` the library that has AMD's runtime compiler.
 
+#![allow(
+    non_upper_case_globals,
+    reason = "HIP's constants have the names of the C headers, in patterns as well"
+)]
+
 pub mod api;
-pub mod client;
+pub mod command;
 pub mod convert;
 pub mod export;
-pub mod memory;
-pub mod mirror;
-pub mod module;
+pub mod process;
+pub mod program;
 pub mod session;
-pub mod state;
+pub mod stream;
+pub mod thread;
 pub mod types;
+pub mod worker;
 
-mod body;
-mod callbacks;
-mod graphs;
+mod hip;
 mod log;
-mod map;
-mod recent;
-mod register;
-mod reserve;
 mod rtc;
 mod stats;
+mod submit;

@@ -1,5 +1,5 @@
-//! The runtime compiler, `hiprtc*`: AMD's own. It needs no GPU, so it runs where the program runs, and what it makes is loaded
-//! with `hipModuleLoadData` like any code object.
+//! The runtime compiler, `hiprtc*`, which forwards to AMD's library. It needs no GPU, so it runs where the program runs, and
+//! what it makes is loaded with `hipModuleLoadData` like any code object.
 //!
 //! The library is looked for at the first call; it asks hipr for the GPU's name where the program gives no `--offload-arch`.
 
@@ -10,21 +10,22 @@ use std::sync::OnceLock;
 
 use hipr_dynlib::{Library, LoadError, Names, open};
 
-use crate::body::entry;
 use crate::convert::Str;
+use crate::hip::entry;
 
-/// The library's own release comes first. A program that is linked to one of them has it already.
+/// Names of the compiler's library, with the release of this library first. A program that is linked to one of them has it
+/// already.
 const NAMES: Names = Names {
     what: "HIP runtime compiler",
     files: &["libhiprtc.so.6", "libhiprtc.so.7", "libhiprtc.so.5", "libhiprtc.so"],
     folders: &["/opt/rocm/lib"],
 };
-/// Names another library: in releases before 6 the compiler is inside AMD's libamdhip64.
+/// Environment variable that names another library: in releases before 6, the compiler is part of AMD's libamdhip64.
 const VARIABLE: &str = "HIPR_HIPRTC_LIBRARY";
 /// A function that every release has.
 const ANY_FUNCTION: &str = "hiprtcVersion";
 
-/// The compiler's function `name`; None where there is no compiler, or it does not have the function. The log says why.
+/// Returns the compiler's function `name`; None if there is no compiler or it lacks the function. The log says why.
 ///
 /// # Safety
 /// `F` is the function pointer type of the C function.
@@ -71,7 +72,7 @@ fn one_line(why: LoadError) -> String {
     why.to_string().replace("\n ", "")
 }
 
-/// `hiprtcResult`, as every release of the compiler names it.
+/// Names of the `hiprtcResult` values, as every release of the compiler has them.
 const RESULTS: [(i32, &CStr); 13] = [
     (0, c"HIPRTC_SUCCESS"),
     (1, c"HIPRTC_ERROR_OUT_OF_MEMORY"),
@@ -88,8 +89,8 @@ const RESULTS: [(i32, &CStr); 13] = [
     (100, c"HIPRTC_ERROR_LINKING"),
 ];
 
-/// `hiprtcGetErrorString`: there without a compiler too, as a program asks for it when it has an error. AMD's gives no text
-/// for a number that is no result.
+/// Returns the text of a result as `hiprtcGetErrorString` does; works without a compiler, too. AMD's gives no text for a number
+/// that is no result.
 pub(crate) fn error_string(result: i32) -> Str {
     RESULTS.iter().find(|(code, _)| *code == result).map_or(Str::NULL, |(_, name)| Str::of(name))
 }

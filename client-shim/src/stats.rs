@@ -1,27 +1,27 @@
-//! What a process has done, for those who measure it.
+//! Counters of a process's activity, for measurements.
 
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::client::Stats;
+use hipr_client::Stats;
 
-/// Calls of HIP functions.
+/// Number of calls of HIP functions.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// A HIP function was called.
+/// Counts a call of a HIP function.
 pub(crate) fn count_call() {
     CALLS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A forked child begins anew.
+/// Sets the count to 0, in a forked child.
 pub(crate) fn reset() {
     CALLS.store(0, Ordering::Relaxed);
 }
 
-/// Adds a line of JSON to the file that `HIPR_STATS_FILE` names: calls, and the counts of the connection. One line per
-/// process, so that a program may start others.
+/// Appends a line of JSON to the file that `HIPR_STATS_FILE` names: the number of calls, and the counters of the connection.
+/// One line per process, so that a program may start others.
 pub(crate) fn write_file(connection: Stats) {
     let calls = CALLS.load(Ordering::Relaxed);
     let Some(path) = std::env::var_os("HIPR_STATS_FILE").filter(|path| !path.is_empty() && calls > 0) else {

@@ -1,5 +1,5 @@
-//! The library exports what AMD's exports, with the same ELF versions: the table against the list of symbols, and
-//! the library that was built against the table.
+//! Tests that the library exports AMD's symbols with the same ELF versions: the table is compared with the list of symbols, and
+//! the built library with the table.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,7 +45,8 @@ fn rows_are_in_order() {
     assert!(order.is_sorted(), "by version node, then by name without case");
 }
 
-/// What real clients of HIP import, and how many of them: IREE's driver, tinygrad's device, and programs of AMD's compilers.
+/// Symbols that real clients of HIP import, and how many clients import each: IREE's driver, tinygrad's device, and programs of
+/// AMD's compilers.
 const CLIENTS: &str = include_str!("data/clients.tsv");
 
 #[test]
@@ -64,7 +65,7 @@ fn what_clients_import_is_there() {
     }
 }
 
-/// The shared library that cargo has built beside this test.
+/// Returns the path of the shared library that cargo has built beside this test.
 fn library() -> PathBuf {
     let test = env::current_exe().expect("a running test has a file");
     test.with_file_name("libamdhip64.so")

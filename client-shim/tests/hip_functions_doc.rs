@@ -1,4 +1,4 @@
-//! `docs/hip-functions.md` says what the export table says.
+//! Tests that `docs/hip-functions.md` agrees with the export table.
 
 #[path = "../examples/hip-functions-doc/render.rs"]
 mod render;
@@ -9,6 +9,6 @@ fn the_document_is_current() {
     assert_eq!(
         committed,
         render::render(),
-        "write it again: cargo run -p hipr-client --example hip-functions-doc"
+        "write it again: cargo run -p hipr-shim --example hip-functions-doc"
     );
 }

@@ -1,4 +1,4 @@
-//! Memory through the C functions, against a worker whose device has real memory and notes its launches.
+//! Tests of memory through the C functions, against a worker whose scripted device has real memory and records its launches.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use support::hip::*;
 use support::{is_program, log_lines, program, run, run_counted, scripted};
 
-/// Runs a program against a scripted device; the device afterwards.
+/// Runs a program against a scripted device, and returns the device afterwards.
 fn on_a_device(name: &str) -> hipr_worker::device::script::Script {
     let (worker, script) = scripted();
     script.define_kernel("kernel", 16, &[(0, 8), (8, 4)]);
@@ -202,7 +202,7 @@ fn memory_that_host_and_device_share() {
     assert_eq!(script.live().allocations, 0);
 }
 
-/// More than everything else that a program receives.
+/// Size of shared memory, larger than anything else that a program receives.
 const SHARED_BYTES: usize = 1 << 20;
 
 #[test]
@@ -271,7 +271,7 @@ fn memory_that_the_program_registers() {
     assert_eq!(script.live().allocations, 0);
 }
 
-/// A code object that the worker's device takes as it is: an ELF header for gfx942, and nothing else.
+/// Returns a code object that the scripted device accepts: an ELF header for gfx942, and nothing else.
 fn code_object() -> Vec<u8> {
     let mut elf = vec![0u8; 64];
     elf[..9].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 64, 3]);

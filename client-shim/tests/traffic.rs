@@ -1,4 +1,4 @@
-//! What goes over the wire and when: requests that nobody waits for, threads, devices, forks, the end of a process.
+//! Tests of the traffic between library and worker: requests without a reply, threads, devices, forks, the end of a process.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::{
     FakeWorker, Reaction, easy, finish, is_program, log_lines, program, run, run_counted, tell_test,
 };
 
-/// Operations, without what opens and closes a session.
+/// Returns the operations without those that open and close a session.
 fn between(asked: &[support::Asked]) -> Vec<Opcode> {
     let all = asked.iter().map(|asked| asked.op);
     all.filter(|op| ![Opcode::INIT, Opcode::SHUTDOWN].contains(op)).collect()
@@ -57,6 +57,40 @@ fn a_program_that_ends_has_said_everything() {
     assert_eq!(number("round_trips"), 3);
     assert_eq!(number("bytes_sent"), 3 * 24 + 12 + 100 * (24 + 28));
     assert_eq!(number("bytes_received"), 3 * (24 + 4) + 8);
+}
+
+/// Frees memory as programs do in destructors, which run when the main thread's thread-local data is gone.
+extern "C" fn at_the_end() {
+    let mut ptr = null_mut();
+    // SAFETY: C calls with good pointers.
+    let results = unsafe { [hipMalloc(&mut ptr, 1), hipFree(ptr), hipDeviceSynchronize()] };
+    assert_eq!(results, [0; 3]);
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_goes_on_at_its_end() {
+    if !is_program() {
+        return;
+    }
+    let mut ptr = null_mut();
+    // SAFETY: C calls with good pointers; the function is there as long as the program.
+    unsafe {
+        assert_eq!(hipMalloc(&mut ptr, 1), 0);
+        assert_eq!(libc::atexit(at_the_end), 0);
+    }
+}
+
+#[test]
+fn a_full_log_reaches_to_the_end_of_the_program() {
+    let worker = FakeWorker::start(easy);
+    let mut command = program("program_that_goes_on_at_its_end", worker.address);
+    command.env("HIPR_LOG", "trace");
+    let stderr = run(command);
+    let lines = log_lines(&stderr);
+    assert_eq!(lines.iter().filter(|line| **line == "hipr: trace: hipMalloc").count(), 2, "{stderr}");
+    assert!(lines.contains(&"hipr: trace: hipDeviceSynchronize"), "{stderr}");
+    worker.until(Opcode::SHUTDOWN);
 }
 
 #[test]
@@ -145,7 +179,7 @@ fn the_worker_is_told_of_a_device_when_it_matters() {
     );
 }
 
-/// Forks; the child ends without running the test harness's end.
+/// Forks a child that runs `child` and ends without the test harness's exit.
 fn fork(child: impl FnOnce()) {
     // SAFETY: the child only uses this library, which is made for it, and what allocates memory, which the C library
     // prepares for forks.
@@ -239,7 +273,7 @@ fn a_child_of_a_program_that_has_a_session_gets_its_own() {
     assert_eq!(of(1), [Opcode::MALLOC]);
 }
 
-/// Waits for the program, which puts more behind it first.
+/// Host function that waits until the program has put more work behind it.
 extern "C" fn in_the_middle(place: Ptr) {
     // SAFETY: the barrier of the program.
     let place = unsafe { &*place.cast::<std::sync::Barrier>() };
@@ -432,7 +466,7 @@ fn program_that_shares_memory_on_two_streams() {
     use_on(streams[1], device, shared());
 }
 
-/// A worker that gives handles and pinned memory.
+/// Reacts as a worker that allocates handles and pinned memory.
 fn giving(asked: &support::Asked) -> Reaction {
     static COUNT: AtomicU64 = AtomicU64::new(100);
     let number = || COUNT.fetch_add(1, Ordering::Relaxed);

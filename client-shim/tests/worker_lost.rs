@@ -1,5 +1,5 @@
-//! Without a worker, with a wrong one, with one that dies: every call ends with an error, one line says why, and nothing
-//! hangs or crashes.
+//! Tests without a worker, with a wrong one, and with one that dies: every call returns an error, one line is logged, and
+//! nothing hangs or crashes.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Stream captures.
+//! Stream captures, which record the work of streams into a graph.
 //!
 //! A stream that captures records what it is given as nodes of a graph; each node depends on the one before it. A stream that
 //! waits for an event that was recorded in a capture joins it, and its next node depends on the work before the record.
@@ -10,14 +10,14 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::{Graphs, Work};
 
-/// What else may be called while a stream captures (HIP API: hipStreamCaptureMode).
+/// Which other calls are allowed while a stream is being captured (HIP API: hipStreamCaptureMode).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing that could disturb the capture, on any thread.
+    /// No thread may call what could disturb the capture.
     Global,
-    /// The same, on the thread that captures.
+    /// The capturing thread may not call what could disturb the capture.
     ThreadLocal,
-    /// Everything.
+    /// All calls are allowed.
     Relaxed,
 }
 
@@ -34,29 +34,29 @@ impl TryFrom<i32> for Mode {
     }
 }
 
-/// Whether a stream captures (HIP API: hipStreamCaptureStatus).
+/// The capture status of a stream (HIP API: hipStreamCaptureStatus).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Status {
-    /// It works.
+    /// The stream is not being captured.
     #[default]
     None = 0,
-    /// It captures.
+    /// The stream is being captured.
     Active = 1,
-    /// It captures, and something went wrong: it will give no graph.
+    /// The stream is being captured, but the capture failed and will produce no graph.
     Invalidated = 2,
 }
 
-/// What is known of the capture of a stream (HIP API: hipStreamGetCaptureInfo_v2).
+/// The capture of a stream (HIP API: hipStreamGetCaptureInfo_v2).
 #[derive(Clone, Copy, Debug)]
 pub struct Info<'a> {
-    /// Active or invalidated.
+    /// [`Status::Active`] or [`Status::Invalidated`].
     pub status: Status,
-    /// Different for every capture.
+    /// Number that identifies the capture.
     pub id: u64,
-    /// Where nodes go.
+    /// The graph that nodes are added to.
     pub graph: u64,
-    /// What the stream's next node depends on.
+    /// The nodes that the stream's next node depends on.
     pub dependencies: &'a BTreeSet<u64>,
 }
 
@@ -65,10 +65,10 @@ struct Capture {
     graph: u64,
     origin: u64,
     mode: Mode,
-    /// Who began it: a number of the thread.
+    /// The thread that began the capture, as a number.
     thread: u64,
     is_valid: bool,
-    /// The graph was there before and stays, whatever happens.
+    /// Whether the graph existed before the capture, so that it is kept when the capture fails.
     is_given: bool,
 }
 
@@ -80,29 +80,30 @@ struct Branch {
     is_blocking: bool,
 }
 
-/// The streams of one client that capture.
+/// The captured streams of one client.
 #[derive(Debug, Default)]
 pub struct Captures {
     captures: HashMap<u64, Capture>,
     branches: HashMap<u64, Branch>,
-    /// Events that were last recorded in a capture: which, and the work before them.
+    /// Events that were last recorded in a capture, with the capture and the nodes before them.
     events: HashMap<u64, (u64, BTreeSet<u64>)>,
     last: u64,
 }
 
 impl Captures {
-    /// Whether no stream captures and no event was recorded in a capture: then nothing has to be asked here.
+    /// Returns whether no stream is being captured and no event was last recorded in a capture, so that the other methods
+    /// need not be called.
     pub fn is_empty(&self) -> bool {
         self.branches.is_empty() && self.events.is_empty()
     }
 
-    /// Whether a stream captures.
+    /// Returns whether a stream is being captured.
     pub fn is_capturing(&self, stream: u64) -> bool {
         self.branches.contains_key(&stream)
     }
 
-    /// Starts a capture into a new graph, or into `given` behind the nodes named there (HIP API: hipStreamBeginCapture,
-    /// hipStreamBeginCaptureToGraph). `thread` is whoever calls.
+    /// Begins a capture into a new graph, or into the graph `given` behind the given nodes (HIP API: hipStreamBeginCapture,
+    /// hipStreamBeginCaptureToGraph). `thread` is the calling thread.
     ///
     /// # Errors
     /// `ILLEGAL_STATE`: the stream captures. `INVALID_VALUE`: `given` is no graph, or has no such nodes.
@@ -137,7 +138,7 @@ impl Captures {
         if wanted.is_subset(&known) { Ok(wanted) } else { Err(HipError::INVALID_VALUE) }
     }
 
-    /// What is known of a stream's capture.
+    /// Returns the capture of a stream.
     pub fn info(&self, stream: u64) -> Option<Info<'_>> {
         let branch = self.branches.get(&stream)?;
         let capture = self.captures.get(&branch.capture)?;
@@ -146,12 +147,12 @@ impl Captures {
         Some(Info { status, id: *id, graph: capture.graph, dependencies })
     }
 
-    /// Whether a stream captures.
+    /// Returns the capture status of a stream.
     pub fn status(&self, stream: u64) -> Status {
         self.info(stream).map_or(Status::None, |info| info.status)
     }
 
-    /// The graph and the dependencies of the stream's next node.
+    /// Returns the graph and the dependencies of the stream's next node.
     ///
     /// # Errors
     /// `STREAM_CAPTURE_INVALIDATED`; `ILLEGAL_STATE` for a stream that does not capture.
@@ -163,12 +164,12 @@ impl Captures {
         Ok((info.graph, info.dependencies.iter().copied().collect()))
     }
 
-    /// `node`, made from what [`next`](Self::next) said, is what the stream's next node depends on.
+    /// Makes the stream's next node depend on `node`, which was created from the result of [`next`](Self::next).
     pub fn advance(&mut self, stream: u64, node: u64) {
         self.branches.entry(stream).and_modify(|branch| branch.dependencies = BTreeSet::from([node]));
     }
 
-    /// Records work of a capturing stream; `None` is an empty node.
+    /// Adds work of a captured stream to its graph; `None` adds an empty node.
     ///
     /// # Errors
     /// Those of [`next`](Self::next).
@@ -184,7 +185,7 @@ impl Captures {
         Ok(node)
     }
 
-    /// Sets the nodes that the stream's next one depends on, or adds to them (HIP API: hipStreamUpdateCaptureDependencies).
+    /// Replaces or extends the nodes that the stream's next node depends on (HIP API: hipStreamUpdateCaptureDependencies).
     ///
     /// # Errors
     /// Those of [`next`](Self::next); `INVALID_VALUE` for nodes that are not in the graph.
@@ -206,7 +207,7 @@ impl Captures {
         Ok(())
     }
 
-    /// An event is recorded in a stream. `true`: in a capture, and nothing else is to be done.
+    /// Records an event in a stream. Returns true if the stream is being captured, so that nothing else has to be done.
     ///
     /// # Errors
     /// `STREAM_CAPTURE_INVALIDATED`.
@@ -221,8 +222,9 @@ impl Captures {
         Ok(true)
     }
 
-    /// A stream, blocking or not, is to wait for an event. `true`: in a capture, which it may have joined now; nothing else
-    /// is to be done.
+    /// Makes a stream wait for an event. Returns true if the event belongs to a capture, which the stream has then joined,
+    /// so that nothing else has to be done. `is_blocking` says whether the stream and the legacy null stream wait for each
+    /// other.
     ///
     /// # Errors
     /// `STREAM_CAPTURE_ISOLATION`: a capturing stream and an event from outside. `STREAM_CAPTURE_MERGE`: an event of another
@@ -252,12 +254,14 @@ impl Captures {
         Ok(true)
     }
 
-    /// Whether an event was last recorded in a capture that goes on: then the host cannot wait for it or ask for it.
+    /// Returns whether an event was last recorded in a capture that has not ended, so that the host can neither wait for it
+    /// nor query it.
     pub fn is_captured(&self, event: u64) -> bool {
         self.events.contains_key(&event)
     }
 
-    /// The host waits for an event, or asks for it, that was last recorded in a capture: that spoils the capture.
+    /// Checks that the host may wait for or query an event. If the event was last recorded in a capture, this invalidates
+    /// the capture.
     ///
     /// # Errors
     /// `CAPTURED_EVENT`.
@@ -271,7 +275,8 @@ impl Captures {
         }
     }
 
-    /// The host waits for a stream, asks for its state, or gives it what cannot be a node: that spoils its capture.
+    /// Checks that the host may wait for or query a stream, or give it work that cannot be captured. If the stream is being
+    /// captured, this invalidates the capture.
     ///
     /// # Errors
     /// `STREAM_CAPTURE_UNSUPPORTED`.
@@ -283,7 +288,8 @@ impl Captures {
         Err(HipError::STREAM_CAPTURE_UNSUPPORTED)
     }
 
-    /// Work is put on the legacy null stream, which would wait for blocking streams that capture.
+    /// Checks that work may be put on the legacy null stream, which waits for blocking streams. It fails if one of them is
+    /// being captured.
     ///
     /// # Errors
     /// `STREAM_CAPTURE_IMPLICIT`.
@@ -295,9 +301,9 @@ impl Captures {
         }
     }
 
-    /// A call is made that must not be made during a capture unless that is relaxed. `thread` is whoever calls, and `mode` what
-    /// that thread asked for (HIP API: hipThreadExchangeStreamCaptureMode): global until it says otherwise; thread-local
-    /// disregards what other threads capture, relaxed everything.
+    /// Checks that a call is allowed that only relaxed captures permit. `thread` is the calling thread and `mode` its mode
+    /// (HIP API: hipThreadExchangeStreamCaptureMode): `Global`, the default, respects the captures of all threads,
+    /// `ThreadLocal` only its own, `Relaxed` none.
     ///
     /// # Errors
     /// `STREAM_CAPTURE_UNSUPPORTED`.
@@ -310,7 +316,7 @@ impl Captures {
         if self.captures.values().any(forbids) { Err(HipError::STREAM_CAPTURE_UNSUPPORTED) } else { Ok(()) }
     }
 
-    /// The capture of a stream will give no graph.
+    /// Invalidates the capture of a stream: it will produce no graph.
     pub fn invalidate(&mut self, stream: u64) {
         if let Some(capture) = self.branches.get(&stream).map(|branch| branch.capture) {
             self.spoil(capture);
@@ -321,8 +327,9 @@ impl Captures {
         self.captures.entry(capture).and_modify(|capture| capture.is_valid = false);
     }
 
-    /// Ends a capture and gives its graph (HIP API: hipStreamEndCapture). `thread` is whoever calls. Whether or not there is
-    /// a graph, the streams work again; only a call at the wrong place changes nothing.
+    /// Ends a capture and returns its graph (HIP API: hipStreamEndCapture). `thread` is the calling thread. The streams are
+    /// no longer captured afterwards, whether or not there is a graph; only a call on a wrong stream or thread changes
+    /// nothing.
     ///
     /// # Errors
     /// `ILLEGAL_STATE`: the stream does not capture. `STREAM_CAPTURE_UNMATCHED`, `STREAM_CAPTURE_WRONG_THREAD`: the capture
@@ -362,7 +369,7 @@ impl Captures {
         self.events.retain(|_, (capture, _)| *capture != id);
     }
 
-    /// A stream is destroyed: its capture, if it has one, gives no graph; if it began there, it is over.
+    /// Handles the destruction of a stream: invalidates its capture, and ends it if it began in that stream.
     pub fn forget_stream<W: Work>(&mut self, graphs: &mut Graphs<W>, stream: u64) {
         self.invalidate(stream);
         let Some(id) = self.branches.remove(&stream).map(|branch| branch.capture) else { return };
@@ -373,7 +380,7 @@ impl Captures {
         self.forget(id);
     }
 
-    /// An event is destroyed.
+    /// Handles the destruction of an event.
     pub fn forget_event(&mut self, event: u64) {
         self.events.remove(&event);
     }

@@ -1,94 +1,93 @@
-//! Graphs made ready to be launched.
+//! Instantiated graphs, which can be launched.
 
 use hipr_proto::{HipError, HipResult};
 
 use crate::Work;
 
-/// How a ready graph fared with an update (HIP API: hipGraphExecUpdateResult).
+/// The result of updating an instantiated graph (HIP API: hipGraphExecUpdateResult).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum UpdateResult {
-    /// It has the parameters of the other graph now.
+    /// The graph has the parameters of the other graph now.
     Success = 0,
-    /// The other graph cannot be made ready.
+    /// The other graph cannot be instantiated.
     Error = 1,
-    /// It has other nodes or edges.
+    /// The other graph has different nodes or edges.
     TopologyChanged = 2,
-    /// A node is of another kind.
+    /// A node of the other graph has a different type.
     NodeTypeChanged = 3,
 }
 
-/// Why a ready graph cannot have the parameters of another, and at which of that one's nodes it was seen.
+/// Why an instantiated graph cannot take the parameters of another graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What differs.
+    /// The kind of difference.
     pub result: UpdateResult,
-    /// The node, if it is one's fault.
+    /// The node of the other graph that differs, if it is a single one.
     pub node: Option<u64>,
 }
 
-/// One node of a ready graph.
+/// A node of an instantiated graph, as a launch executes it.
 #[derive(Clone, Debug)]
-pub struct Step<W> {
+pub struct ExecStep<W> {
     node: u64,
     node_type: i32,
-    /// Places of the nodes that it depends on.
+    /// Indices of the nodes that it depends on.
     after: Vec<usize>,
     work: Option<W>,
     is_enabled: bool,
 }
 
-impl<W: Work> Step<W> {
+impl<W: Work> ExecStep<W> {
     pub(crate) fn new(node: u64, node_type: i32, after: Vec<usize>, work: Option<W>) -> Self {
         Self { node, node_type, after, work, is_enabled: true }
     }
 
-    /// The handle that the node had in its graph.
+    /// Returns the handle of the node in the graph that was instantiated.
     pub fn node(&self) -> u64 {
         self.node
     }
 
-    /// What is to be done; `None` for a node that only joins others, one that is switched off, and a child graph, whose
-    /// nodes come behind it.
+    /// Returns the work to do; `None` for an empty node, a disabled node, and a child graph, whose nodes follow it.
     pub fn work(&self) -> Option<&W> {
         self.work.as_ref().filter(|_| self.is_enabled)
     }
 }
 
-/// A graph made ready: every step comes after those that it depends on.
+/// An instantiated graph: its nodes in an order in which every node follows those that it depends on.
 #[derive(Clone, Debug)]
 pub struct Exec<W> {
-    steps: Vec<Step<W>>,
+    steps: Vec<ExecStep<W>>,
     weight: usize,
 }
 
 impl<W: Work> Exec<W> {
-    pub(crate) fn new(steps: Vec<Step<W>>) -> Self {
+    pub(crate) fn new(steps: Vec<ExecStep<W>>) -> Self {
         let mut exec = Self { steps, weight: 0 };
         exec.weigh();
         exec
     }
 
     fn weigh(&mut self) {
-        let of = |step: &Step<W>| step.work.as_ref().map_or(1, Work::weight) + step.after.len();
+        let of = |step: &ExecStep<W>| step.work.as_ref().map_or(1, Work::weight) + step.after.len();
         self.weight = 1 + self.steps.iter().map(of).sum::<usize>();
     }
 
-    /// What it counts against a limit of handles.
+    /// Returns how much the graph counts against a limit of handles.
     pub fn weight(&self) -> usize {
         self.weight
     }
 
-    /// What a launch does, in this order.
-    pub fn steps(&self) -> &[Step<W>] {
+    /// Returns the nodes in the order in which a launch executes them.
+    pub fn steps(&self) -> &[ExecStep<W>] {
         &self.steps
     }
 
-    fn step(&mut self, node: u64) -> HipResult<&mut Step<W>> {
+    fn step(&mut self, node: u64) -> HipResult<&mut ExecStep<W>> {
         self.steps.iter_mut().find(|step| step.node == node).ok_or(HipError::INVALID_VALUE)
     }
 
-    /// What a node of the graph does here.
+    /// Returns the work of a node.
     ///
     /// # Errors
     /// `INVALID_VALUE`: there is no such node, or nothing for it to do; so in all that follow.
@@ -97,7 +96,8 @@ impl<W: Work> Exec<W> {
         found.and_then(|step| step.work.as_ref()).ok_or(HipError::INVALID_VALUE)
     }
 
-    /// Gives a node something else of the same kind to do (HIP API: hipGraphExecKernelNodeSetParams and its kin).
+    /// Replaces the work of a node by work of the same type (HIP API: hipGraphExecKernelNodeSetParams and similar
+    /// functions).
     ///
     /// # Errors
     /// As [`work`](Self::work), also for a node of another kind.
@@ -109,7 +109,7 @@ impl<W: Work> Exec<W> {
         Ok(())
     }
 
-    /// Whether a node does what it is there for (HIP API: hipGraphNodeGetEnabled).
+    /// Returns whether a node is enabled (HIP API: hipGraphNodeGetEnabled).
     ///
     /// # Errors
     /// As [`work`](Self::work).
@@ -118,7 +118,7 @@ impl<W: Work> Exec<W> {
         found.map(|step| step.is_enabled).ok_or(HipError::INVALID_VALUE)
     }
 
-    /// Switches a node on or off (HIP API: hipGraphNodeSetEnabled).
+    /// Enables or disables a node (HIP API: hipGraphNodeSetEnabled).
     ///
     /// # Errors
     /// As [`work`](Self::work).
@@ -127,8 +127,8 @@ impl<W: Work> Exec<W> {
         Ok(())
     }
 
-    /// Takes over what the nodes of a graph of the same shape do (HIP API: hipGraphExecUpdate); nodes correspond by
-    /// their place in the order.
+    /// Takes the parameters of all nodes from a graph of the same shape (HIP API: hipGraphExecUpdate). Nodes correspond by
+    /// their index.
     ///
     /// # Errors
     /// Where the shapes differ; then nothing has changed.

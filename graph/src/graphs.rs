@@ -5,26 +5,26 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use hipr_proto::{HipError, HipResult};
 
-use crate::exec::{Exec, Step};
+use crate::exec::{Exec, ExecStep};
 use crate::{Work, node_type};
 
-/// How deep graphs may be inside of graphs: a graph without child graphs has height 1. HIP names no limit; this one keeps
-/// what descends into them bounded.
+/// Maximum depth of child graphs inside graphs: a graph without child graphs has height 1. HIP defines no limit; this one
+/// bounds recursion.
 pub const HEIGHT_MAX: u32 = 32;
 
-/// What a node is.
+/// The content of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<W> {
-    /// It joins others.
+    /// Nothing: other nodes can depend on it.
     Empty,
-    /// A graph of its own, which is destroyed with the node.
+    /// A child graph, which is destroyed with the node.
     Child(u64),
-    /// Something to do.
+    /// Work to do.
     Work(W),
 }
 
 impl<W: Work> Content<W> {
-    /// HIP API: hipGraphNodeType.
+    /// Returns the node's type (HIP API: hipGraphNodeType).
     pub fn node_type(&self) -> i32 {
         match self {
             Self::Empty => node_type::EMPTY,
@@ -42,24 +42,24 @@ impl<W: Work> Content<W> {
 struct Node<W> {
     graph: u64,
     content: Content<W>,
-    /// What it depends on, and what depends on it.
+    /// The nodes that it depends on.
     dependencies: BTreeSet<u64>,
     dependents: BTreeSet<u64>,
-    /// The node that it was copied from.
+    /// The node that this one was copied from.
     original: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Graph {
-    /// In the order in which they were added, since handles rise.
+    /// The nodes in the order in which they were added, because handles increase.
     nodes: BTreeSet<u64>,
-    /// The node that it belongs to.
+    /// The node whose child graph this is.
     parent: Option<u64>,
-    /// Levels of graphs, itself included. Never falls.
+    /// Levels of nested graphs including this one; never decreases.
     height: u32,
 }
 
-/// One client's graphs. All handles come from one row of numbers, so none means two things.
+/// The graphs of one client. All handles come from one sequence of numbers, so that no two objects share one.
 #[derive(Debug)]
 pub struct Graphs<W> {
     graphs: HashMap<u64, Graph>,
@@ -75,18 +75,18 @@ impl<W> Default for Graphs<W> {
 }
 
 impl<W: Work> Graphs<W> {
-    /// What all graphs, nodes and edges count against a limit of handles.
+    /// Returns how much all graphs, nodes and edges count against a limit of handles.
     pub fn weight(&self) -> usize {
         self.weight
     }
 
-    /// A handle that nothing else has.
+    /// Returns a handle that no other object has.
     pub fn new_handle(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
-    /// HIP API: hipGraphCreate.
+    /// Creates a graph and returns its handle (HIP API: hipGraphCreate).
     pub fn create(&mut self) -> u64 {
         let graph = self.new_handle();
         self.graphs.insert(graph, Graph { nodes: BTreeSet::new(), parent: None, height: 1 });
@@ -102,7 +102,7 @@ impl<W: Work> Graphs<W> {
         self.nodes.get(&node).ok_or(HipError::INVALID_VALUE)
     }
 
-    /// Checks a graph.
+    /// Checks that a graph exists.
     ///
     /// # Errors
     /// `INVALID_VALUE`: there is none of this handle.
@@ -135,7 +135,7 @@ impl<W: Work> Graphs<W> {
 
     // ---- nodes and edges ---------------------------------------------------------------------------------------------
 
-    /// Adds a node that is empty or has something to do (HIP API: hipGraphAddKernelNode and its kin).
+    /// Adds a node with work, or an empty node (HIP API: hipGraphAddKernelNode and similar functions).
     ///
     /// # Errors
     /// `INVALID_VALUE`: no graph, or a dependency that is not in it or is named twice.
@@ -160,7 +160,7 @@ impl<W: Work> Graphs<W> {
         Ok(node)
     }
 
-    /// The graphs that become higher, and how high, when `graph` gets this height.
+    /// Returns the graphs that become higher if `graph` gets this height, with their new heights.
     fn raised(&self, mut graph: u64, mut height: u32) -> HipResult<Vec<(u64, u32)>> {
         let mut raised = Vec::new();
         loop {
@@ -197,7 +197,7 @@ impl<W: Work> Graphs<W> {
         Ok(handle)
     }
 
-    /// An edge that was not there.
+    /// Adds an edge that does not exist.
     fn link(&mut self, from: u64, to: u64) {
         if let Some(node) = self.nodes.get_mut(&from) {
             node.dependents.insert(to);
@@ -208,7 +208,7 @@ impl<W: Work> Graphs<W> {
         self.weight += 1;
     }
 
-    /// An edge that was there.
+    /// Removes an edge that exists.
     fn unlink(&mut self, from: u64, to: u64) {
         if let Some(node) = self.nodes.get_mut(&from) {
             node.dependents.remove(&to);
@@ -219,7 +219,7 @@ impl<W: Work> Graphs<W> {
         self.weight -= 1;
     }
 
-    /// Takes a node and its edges out of its graph (HIP API: hipGraphDestroyNode).
+    /// Removes a node and its edges from its graph (HIP API: hipGraphDestroyNode).
     ///
     /// # Errors
     /// `INVALID_VALUE`: there is none of this handle.
@@ -239,7 +239,7 @@ impl<W: Work> Graphs<W> {
         Ok(())
     }
 
-    /// Adds edges: all or none (HIP API: hipGraphAddDependencies). A circle is found when the graph is made ready.
+    /// Adds all edges or none (HIP API: hipGraphAddDependencies). Cycles are detected when the graph is instantiated.
     ///
     /// # Errors
     /// `INVALID_VALUE`: no graph, a node that is not in it, an edge to itself, one that is there, or one named twice.
@@ -249,7 +249,7 @@ impl<W: Work> Graphs<W> {
         Ok(())
     }
 
-    /// Removes edges: all or none (HIP API: hipGraphRemoveDependencies).
+    /// Removes all edges or none (HIP API: hipGraphRemoveDependencies).
     ///
     /// # Errors
     /// `INVALID_VALUE`: no graph, an edge that is not in it, or one named twice.
@@ -259,7 +259,7 @@ impl<W: Work> Graphs<W> {
         Ok(())
     }
 
-    /// Checks that edges join nodes of the graph, and that they are there, or are not.
+    /// Checks that edges join nodes of the graph, and that all of them exist or that none does.
     fn check_edges(&self, graph: u64, edges: &[(u64, u64)], are_there: bool) -> HipResult<()> {
         let nodes = &self.graph(graph)?.nodes;
         let distinct: BTreeSet<_> = edges.iter().collect();
@@ -276,7 +276,7 @@ impl<W: Work> Graphs<W> {
 
     // ---- questions ---------------------------------------------------------------------------------------------------
 
-    /// What a node is.
+    /// Returns the content of a node.
     ///
     /// # Errors
     /// `INVALID_VALUE`: there is none of this handle; so in all questions about nodes and graphs.
@@ -284,7 +284,7 @@ impl<W: Work> Graphs<W> {
         self.node(node).map(|node| &node.content)
     }
 
-    /// Gives a node something else of the same kind to do.
+    /// Replaces the work of a node by work of the same type.
     ///
     /// # Errors
     /// As [`content`](Self::content), also for a node of another kind.
@@ -299,13 +299,13 @@ impl<W: Work> Graphs<W> {
         Ok(())
     }
 
-    /// What `work` counts more than what the node does now: to be checked before [`set_work`](Self::set_work).
+    /// Returns how much more `work` counts than the node's current work, to be checked before [`set_work`](Self::set_work).
     pub fn growth(&self, node: u64, work: &W) -> usize {
         let known = self.nodes.get(&node).map_or(0, |node| node.content.weight());
         work.weight().saturating_sub(known)
     }
 
-    /// All nodes of a graph (HIP API: hipGraphGetNodes).
+    /// Iterates over all nodes of a graph (HIP API: hipGraphGetNodes).
     ///
     /// # Errors
     /// As [`content`](Self::content).
@@ -313,7 +313,7 @@ impl<W: Work> Graphs<W> {
         Ok(self.graph(graph)?.nodes.iter().copied())
     }
 
-    /// How many nodes a graph has.
+    /// Returns the number of nodes of a graph.
     ///
     /// # Errors
     /// As [`content`](Self::content).
@@ -321,7 +321,7 @@ impl<W: Work> Graphs<W> {
         Ok(self.graph(graph)?.nodes.len())
     }
 
-    /// The nodes that depend on none (HIP API: hipGraphGetRootNodes).
+    /// Iterates over the nodes that depend on no other (HIP API: hipGraphGetRootNodes).
     ///
     /// # Errors
     /// As [`content`](Self::content).
@@ -330,7 +330,7 @@ impl<W: Work> Graphs<W> {
         Ok(self.nodes(graph)?.filter(is_root))
     }
 
-    /// All edges, as from and to (HIP API: hipGraphGetEdges).
+    /// Iterates over all edges as pairs (from, to) (HIP API: hipGraphGetEdges).
     ///
     /// # Errors
     /// As [`content`](Self::content).
@@ -339,7 +339,7 @@ impl<W: Work> Graphs<W> {
         Ok(self.nodes(graph)?.filter_map(of).flatten())
     }
 
-    /// What a node depends on (HIP API: hipGraphNodeGetDependencies).
+    /// Iterates over the nodes that a node depends on (HIP API: hipGraphNodeGetDependencies).
     ///
     /// # Errors
     /// As [`content`](Self::content).
@@ -347,7 +347,7 @@ impl<W: Work> Graphs<W> {
         Ok(self.node(node)?.dependencies.iter().copied())
     }
 
-    /// What depends on a node (HIP API: hipGraphNodeGetDependentNodes).
+    /// Iterates over the nodes that depend on a node (HIP API: hipGraphNodeGetDependentNodes).
     ///
     /// # Errors
     /// As [`content`](Self::content).
@@ -355,7 +355,7 @@ impl<W: Work> Graphs<W> {
         Ok(self.node(node)?.dependents.iter().copied())
     }
 
-    /// Whether all of `wanted` come before `ends` or are among them.
+    /// Returns whether each of `wanted` is in `ends` or comes before one of them.
     pub(crate) fn are_before(&self, wanted: &BTreeSet<u64>, ends: &BTreeSet<u64>) -> bool {
         let mut missing: BTreeSet<u64> = wanted.difference(ends).copied().collect();
         let (mut seen, mut left) = (ends.clone(), Vec::from_iter(ends.iter().copied()));
@@ -370,7 +370,7 @@ impl<W: Work> Graphs<W> {
 
     // ---- copies ------------------------------------------------------------------------------------------------------
 
-    /// What a copy of a graph, or the graph made ready, counts.
+    /// Returns how much a copy or an instance of a graph counts against a limit of handles.
     ///
     /// # Errors
     /// As [`content`](Self::content).
@@ -416,7 +416,7 @@ impl<W: Work> Graphs<W> {
         Ok(copy)
     }
 
-    /// The node of a copy that `original` became (HIP API: hipGraphNodeFindInClone).
+    /// Returns the node of `copy` that was copied from `original` (HIP API: hipGraphNodeFindInClone).
     ///
     /// # Errors
     /// As [`content`](Self::content), also if there is none.
@@ -425,7 +425,8 @@ impl<W: Work> Graphs<W> {
         self.nodes(copy)?.find(is_it).ok_or(HipError::INVALID_VALUE)
     }
 
-    /// Makes a graph ready (HIP API: hipGraphInstantiate): of nodes that could come next, the one that was added first.
+    /// Instantiates a graph (HIP API: hipGraphInstantiate). Of the nodes that could come next, the one that was added first
+    /// does.
     ///
     /// # Errors
     /// `INVALID_VALUE`: no graph, or nodes that wait for each other in a circle.
@@ -435,7 +436,7 @@ impl<W: Work> Graphs<W> {
         Ok(Exec::new(steps))
     }
 
-    fn append(&self, graph: u64, steps: &mut Vec<Step<W>>) -> HipResult<()> {
+    fn append(&self, graph: u64, steps: &mut Vec<ExecStep<W>>) -> HipResult<()> {
         let nodes = &self.graph(graph)?.nodes;
         let mut left: HashMap<u64, usize> = HashMap::new();
         for &node in nodes {
@@ -448,7 +449,7 @@ impl<W: Work> Graphs<W> {
             places.insert(handle, steps.len());
             let after = node.dependencies.iter().filter_map(|node| places.get(node).copied()).collect();
             let work = if let Content::Work(work) = &node.content { Some(work.clone()) } else { None };
-            steps.push(Step::new(handle, node.content.node_type(), after, work));
+            steps.push(ExecStep::new(handle, node.content.node_type(), after, work));
             if let Content::Child(child) = node.content {
                 self.append(child, steps)?;
             }

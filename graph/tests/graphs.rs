@@ -1,9 +1,9 @@
-//! Graphs and captures through their public doors.
+//! Tests graphs and captures through the public API.
 
 use hipr_graph::{Captures, Content, Graphs, HEIGHT_MAX, Mode, Status, UpdateResult, Work, node_type};
 use hipr_proto::HipError;
 
-/// A number to be noted; what counts more than a handle counts as much as it is.
+/// Work that is only a number; numbers above 1 count as much against the limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Note(usize);
 

@@ -4,19 +4,20 @@ use std::path::PathBuf;
 
 use hipr_proto::DEFAULT_PORT;
 
-/// Where a worker listens: what `HIPR_WORKER` and `hipr worker --listen` say.
+/// The address of a worker, as given in `HIPR_WORKER` and `hipr worker --listen`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
-    /// `HOST:PORT`, or the same behind `tcp:`; the host is a name or a number.
+    /// `HOST:PORT` or `tcp:HOST:PORT`; the host is a name or an IP address.
     Tcp(String),
-    /// `unix:/path`, a socket in the file system.
+    /// `unix:/path`, a unix socket.
     Unix(PathBuf),
-    /// `shm:/path`, shared memory that is agreed on over a socket in the file system.
+    /// `shm:/path`, shared memory that both ends set up over a unix socket.
     Shm(PathBuf),
 }
 
 impl Address {
-    /// What `text` says; a TCP address without a port has [`DEFAULT_PORT`]. Whether the address can be used shows when it is.
+    /// Parses `text`; a TCP address without a port gets [`DEFAULT_PORT`]. Never fails: an address that cannot be used fails
+    /// when it is used.
     pub fn new(text: &str) -> Self {
         let text = text.trim();
         match text.split_once(':') {
@@ -27,7 +28,7 @@ impl Address {
         }
     }
 
-    /// The TCP address and port, if it is one in numbers.
+    /// Returns the socket address, if this is a numeric TCP address.
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(host_and_port) => host_and_port.parse().ok(),
@@ -69,12 +70,12 @@ impl From<SocketAddr> for Address {
     }
 }
 
-/// The other end of a connection.
+/// The other end of a connection, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// A TCP address.
+    /// A client that connected over TCP.
     Tcp(SocketAddr),
-    /// A process of this machine.
+    /// A client on this machine.
     Local,
 }
 

@@ -2,53 +2,54 @@ use std::io::{self, ErrorKind};
 
 use tracing::{debug, warn};
 
-/// When to accept again after the system refused a descriptor. Times are milliseconds of any clock that only goes forward.
+/// Decides when to accept connections again after the process or system has run out of file descriptors. Times are
+/// milliseconds of any monotonic clock.
 #[derive(Debug, Default)]
 pub struct Backoff {
-    /// The next try after a refusal.
+    /// Time of the next attempt after a failure.
     retry_ms: Option<u64>,
-    /// Whether the last try was refused: said once.
+    /// Whether the last attempt failed; the failure is logged only once.
     refused: bool,
 }
 
 impl Backoff {
-    /// How long to wait before the next try.
+    /// Delay before the next attempt.
     const MS: u64 = 100;
 
-    /// A connection was accepted.
+    /// Handles a connection that was accepted.
     pub fn handle_accepted(&mut self) {
         *self = Self::default();
     }
 
-    /// A connection could not be accepted. An error that is about that connection alone changes nothing.
+    /// Handles a failed `accept`. An error that concerns only that connection changes nothing.
     pub fn handle_error(&mut self, why: &io::Error, now_ms: u64) {
         if is_per_connection(why) {
-            debug!(%why, "a connection was gone before it was accepted");
+            debug!(%why, "a client disconnected before its connection was accepted");
             return;
         }
         if !std::mem::replace(&mut self.refused, true) {
-            warn!(%why, "cannot accept a connection; trying again until it works");
+            warn!(%why, "cannot accept connections; retrying every 100 ms");
         }
         self.retry_ms = Some(now_ms + Self::MS);
     }
 
-    /// A connection was closed: there is a descriptor again.
+    /// Handles a closed connection, whose file descriptor is free again.
     pub fn handle_descriptor_free(&mut self) {
         self.retry_ms = None;
     }
 
-    /// When to try again, if the system refused.
+    /// Returns the time of the next attempt, if the last one failed.
     pub fn retry_ms(&self) -> Option<u64> {
         self.retry_ms
     }
 
-    /// Whether a try makes sense now.
+    /// Returns whether accepting may be attempted now.
     pub fn is_over(&self, now_ms: u64) -> bool {
         self.retry_ms.is_none_or(|at| at <= now_ms)
     }
 }
 
-/// Errors of `accept` that are about the connection and not about the listener or the system.
+/// Returns whether an error of `accept` concerns only the connection, not the listener or the system.
 fn is_per_connection(why: &io::Error) -> bool {
     matches!(
         why.kind(),

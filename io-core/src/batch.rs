@@ -4,7 +4,7 @@ use hipr_proto::{Tail, Ticket};
 
 use crate::Config;
 
-/// A range of a batch's bytes, at [`Batch::bytes`].
+/// A range of a batch's bytes, for [`Batch::bytes`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -12,78 +12,78 @@ pub struct Span {
 }
 
 impl Span {
-    /// Reads and what is copied of them are far below 4 GiB; a longer span would name nothing.
+    /// Creates a span. Batches are far smaller than 4 GiB; a longer span would become empty.
     fn new(start: usize, len: usize) -> Self {
         let (start, len) = (u32::try_from(start), u32::try_from(len));
         start.and_then(|start| Ok(Self { start, len: len? })).unwrap_or_default()
     }
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     pub fn len(self) -> usize {
         self.len as usize
     }
 
-    /// Whether it names no bytes.
+    /// Returns whether the span is empty.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
-/// One thing that a connection said.
+/// A request, or a piece of a request's data.
 #[derive(Debug)]
 pub enum Item {
     /// A request.
     Request {
-        /// To be spent in `Responder::complete`.
+        /// Has to be passed to `Responder::complete`.
         ticket: Ticket,
-        /// The fixed part; shorter than the operation's if the message was.
+        /// The fixed part; shorter than the operation's if the message was too short.
         fixed: Span,
-        /// All of its tail, where that is [`Tail::Small`] and was there.
+        /// The complete tail, if the operation has a [`Tail::Small`] and the batch contains all of it.
         tail: Span,
-        /// Length in bytes of the data that follows as [`Item::Data`].
+        /// Number of bytes that follow as [`Item::Data`].
         follows: u64,
     },
     /// Bytes of the last request's tail.
     Data {
         /// The bytes.
         span: Span,
-        /// Whether they end the tail.
+        /// Whether these are the tail's last bytes.
         last: bool,
     },
 }
 
-/// What one read of one connection gave, parsed. Buffers are reused through the [`Pool`].
+/// The requests and data parsed from one read of one connection. The [`Pool`] reuses its buffers.
 #[derive(Debug, Default)]
 pub struct Batch {
     items: VecDeque<Item>,
-    /// The read buffer itself, where the bytes of a large read lie.
+    /// The read buffer itself, if the read was large.
     buffer: Option<Vec<u8>>,
-    /// Bytes of the buffer. Spans count on from there into the arena.
+    /// Number of bytes in the read buffer. Spans beyond it refer to the arena.
     buffer_len: usize,
-    /// The bytes of a small read; fixed parts that came in pieces.
+    /// The bytes of a small read, and fixed parts that arrived in pieces.
     arena: Vec<u8>,
     cost_bytes: usize,
 }
 
 impl Batch {
-    /// Takes the next item.
+    /// Removes and returns the next item.
     #[inline]
     pub fn pop(&mut self) -> Option<Item> {
         self.items.pop_front()
     }
 
-    /// The items that are left.
+    /// Returns the number of remaining items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether all items were taken.
+    /// Returns whether all items were taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The bytes that a span of one of its items names; a span of another batch names nothing.
+    /// Returns the bytes of a span of one of this batch's items; empty for a span of another batch.
     #[inline]
     pub fn bytes(&self, span: Span) -> &[u8] {
         let start = span.start as usize;
@@ -94,12 +94,12 @@ impl Batch {
         bytes.get(start..).and_then(|rest| rest.get(..span.len())).unwrap_or_default()
     }
 
-    /// Bytes that were read for it: what it counts against the limits while it is in flight.
+    /// Returns the number of bytes read for this batch, which count against the limits while it is in flight.
     pub fn cost_bytes(&self) -> usize {
         self.cost_bytes
     }
 
-    /// Begins with what was read, which goes along by reference or is copied.
+    /// Starts a batch with the bytes of a read, which are referenced or copied.
     pub(crate) fn begin(&mut self, read: &[u8], by_reference: bool) {
         if by_reference {
             self.buffer_len = read.len();
@@ -108,7 +108,7 @@ impl Batch {
         }
     }
 
-    /// Adds a request. `at` says where in the read its fixed part lies; `None`: it came in pieces.
+    /// Adds a request. `at` is the offset of its fixed part in the read, or `None` if it arrived in pieces.
     #[inline]
     pub(crate) fn push_request(&mut self, ticket: Ticket, fixed: &[u8], at: Option<usize>, follows: u64) {
         let start = at.unwrap_or(self.buffer_len + self.arena.len());
@@ -119,7 +119,7 @@ impl Batch {
         self.items.push_back(Item::Request { ticket, fixed, tail, follows });
     }
 
-    /// Adds data that lies at `at` of the read. A whole tail that would only be collected goes with its request.
+    /// Adds data at offset `at` of the read. A complete small tail becomes part of its request.
     #[inline]
     pub(crate) fn push_data(&mut self, at: usize, len: usize, last: bool) {
         let span = Span::new(at, len);
@@ -141,7 +141,7 @@ impl Batch {
     }
 }
 
-/// Buffers that are free. Owned by the loop thread, so that taking and giving back costs no lock.
+/// Free buffers and batches. The loop thread owns them, so that using them needs no lock.
 #[derive(Debug, Default)]
 pub struct Pool {
     batches: Vec<Batch>,
@@ -150,25 +150,25 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Free buffers kept for reuse; the rest goes back to the allocator.
+    /// Maximum number of free buffers, and of free batches, that are kept.
     const KEEP: usize = 16;
-    /// A batch that grew beyond this gives its memory back instead of keeping it.
+    /// Maximum capacity in bytes that a free batch keeps.
     const KEEP_ARENA_BYTES: usize = 64 * 1024;
     const KEEP_ITEMS: usize = 2048;
 
-    /// A buffer of [`Config::READ_BYTES`] to read into.
+    /// Returns a buffer of [`Config::READ_BYTES`] to read into.
     pub fn buffer(&mut self) -> Vec<u8> {
         self.buffers.pop().unwrap_or_else(|| vec![0; Config::READ_BYTES])
     }
 
-    /// Takes a read buffer back.
+    /// Returns a read buffer to the pool.
     pub fn keep_buffer(&mut self, buffer: Vec<u8>) {
         if buffer.len() == Config::READ_BYTES && self.buffers.len() < Self::KEEP {
             self.buffers.push(buffer);
         }
     }
 
-    /// Bytes in flight of all connections.
+    /// Returns the bytes in flight of all connections.
     pub fn in_flight_bytes(&self) -> usize {
         self.in_flight_bytes
     }
@@ -181,7 +181,7 @@ impl Pool {
         self.in_flight_bytes += batch.cost_bytes;
     }
 
-    /// Takes a batch back that the dispatch is done with.
+    /// Returns a batch that the dispatch has finished with to the pool.
     pub(crate) fn restore(&mut self, mut batch: Batch) {
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(batch.cost_bytes);
         self.recycle(&mut batch);
@@ -190,7 +190,7 @@ impl Pool {
         }
     }
 
-    /// Takes back a batch that was never lent.
+    /// Returns a batch that was never passed on to the pool.
     pub(crate) fn discard(&mut self, mut batch: Batch) {
         self.recycle(&mut batch);
         if self.batches.len() < Self::KEEP {
@@ -198,7 +198,7 @@ impl Pool {
         }
     }
 
-    /// A connection is gone, and its batches with it.
+    /// Subtracts the bytes in flight of a connection that was closed with its batches.
     pub(crate) fn forget(&mut self, cost_bytes: usize) {
         self.in_flight_bytes = self.in_flight_bytes.saturating_sub(cost_bytes);
     }

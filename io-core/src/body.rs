@@ -1,13 +1,13 @@
 use std::mem;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What carries a reply's bulk bytes: owned, so that it is neither copied nor borrowed on its way to the socket. Gives its
-/// buffer back to where it came from when it was sent.
+/// The bulk bytes of a reply. They are owned, so that they are neither copied nor borrowed on their way to the socket;
+/// dropping the body returns its buffer to its pool.
 #[derive(Debug, Default)]
 pub struct Body {
     bytes: Vec<u8>,
     home: Option<Arc<Mutex<Vec<Vec<u8>>>>>,
-    /// What is sent in place of `bytes`, so much of it.
+    /// Shared bytes that are sent instead of `bytes`, and how many of them.
     shared: Option<(Arc<[u8]>, usize)>,
 }
 
@@ -38,8 +38,8 @@ impl Drop for Body {
     }
 }
 
-/// Buffers of one size for bodies. They are filled on one thread and sent on another, so they come back through a lock, once
-/// for each.
+/// A pool of equally sized buffers for bodies. They are filled on one thread and dropped on another, so that a lock
+/// protects the pool.
 #[derive(Debug)]
 pub struct BodyPool {
     len_bytes: usize,
@@ -48,16 +48,16 @@ pub struct BodyPool {
 }
 
 impl BodyPool {
-    /// Free buffers that are kept.
+    /// Maximum number of free buffers that are kept.
     const KEEP: usize = 16;
 
-    /// A pool of buffers of `len_bytes` bytes.
+    /// Creates a pool of buffers of `len_bytes` bytes.
     pub fn new(len_bytes: usize) -> Self {
         Self { len_bytes, free: Arc::default(), zeros: OnceLock::new() }
     }
 
-    /// A body of `len` zeros, which are not written: all such bodies share them. Zeros that are longer than the pool's buffers are
-    /// written.
+    /// Returns a body of `len` zeros. All bodies of zeros share their memory, unless they are longer than the pool's
+    /// buffers.
     pub fn zeros(&self, len: usize) -> Body {
         if len > self.len_bytes {
             return vec![0; len].into();
@@ -66,7 +66,8 @@ impl BodyPool {
         Body { bytes: Vec::new(), home: None, shared: Some((zeros.clone(), len)) }
     }
 
-    /// A body of `len` bytes that `fill` fills. `len` above the size of the pool's buffers makes one that is not kept.
+    /// Returns a body of `len` bytes, filled by `fill`. If `len` exceeds the size of the pool's buffers, its buffer is not
+    /// returned to the pool.
     pub fn body(&self, len: usize, fill: impl FnOnce(&mut [u8])) -> Body {
         if len > self.len_bytes {
             let mut bytes = vec![0; len];

@@ -1,41 +1,40 @@
 use hipr_proto::Limits;
 
-/// Limits of a loop. Every buffer between a socket and the device has one.
+/// Limits of an event loop. Every buffer between a socket and the device has one.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Limits of the protocol: longest message, most unanswered requests of a connection.
+    /// Limits of the protocol: the longest message, and the most open requests of a connection.
     pub protocol: Limits,
-    /// Connections at a time; one more is closed at once.
+    /// Maximum number of connections; further ones are closed at once.
     pub connections_max: usize,
-    /// Bytes of one connection's requests that the dispatch has not finished with. At the limit the socket is not read.
+    /// Maximum bytes in flight of one connection: bytes of requests that the dispatch has not finished. While it is
+    /// reached, the socket is not read.
     pub in_flight_max_bytes: usize,
-    /// The same for all connections together. At the limit a connection is read only while nothing of it is in flight, and
-    /// then no more than [`Config::SMALL_READ_BYTES`] at a time, so that none can keep the others out.
+    /// Maximum bytes in flight of all connections. While it is reached, a connection is read only if it has none in flight,
+    /// and at most [`Config::SMALL_READ_BYTES`] at a time, so that no connection can block the others.
     pub in_flight_total_max_bytes: usize,
-    /// Bytes of replies of one connection that the peer has not taken. At the limit the socket is not read, and the dispatch
-    /// produces no more until half of it is gone.
+    /// Maximum bytes of replies to one connection that the peer has not received. When it is reached, the socket is not
+    /// read and the dispatch produces no replies until half of them are sent.
     pub unsent_max_bytes: usize,
-    /// A connection that has sent no complete message so long after it was opened is closed.
+    /// Time after which a connection is closed that has sent no complete message.
     pub first_message_timeout_ms: u64,
-    /// A connection that stops in the middle of a message for so long is closed.
+    /// Time after which a connection is closed that has stopped in the middle of a message.
     pub mid_message_timeout_ms: u64,
-    /// How long a peer that has closed its sending side may still be owed replies, and how long one that was told everything
-    /// may take to close its side.
+    /// Time for which a peer that has closed its sending side is still sent replies, and for which a peer that has been
+    /// sent everything may take to close its side.
     pub linger_ms: u64,
-    /// How long a loop that has nothing to do looks again and again at connections through shared memory, after one of them had
-    /// something, before it sleeps.
+    /// Time for which an idle loop polls shared-memory connections after the last activity, before it sleeps.
     pub spin_us: u64,
-    /// Bytes read from one connection before it is another's turn.
+    /// Bytes read from one connection before the next gets its turn.
     pub turn_max_bytes: usize,
-    /// Bytes read from all connections before the handler gets its turn: what it is given should still be in the cache, and
-    /// nobody waits for more.
+    /// Bytes read from all connections before the handler gets its turn; small enough that they are still in the cache.
     pub turn_total_max_bytes: usize,
 }
 
 impl Config {
-    /// Size of the buffer that a socket is read into.
+    /// Size of the buffer that sockets are read into.
     pub const READ_BYTES: usize = 256 * 1024;
-    /// A read of at most so many bytes is copied into a buffer of its size instead of keeping the read buffer.
+    /// Size up to which a read is copied to a smaller buffer instead of passing on the read buffer.
     pub const SMALL_READ_BYTES: usize = 16 * 1024;
 }
 

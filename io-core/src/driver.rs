@@ -9,50 +9,56 @@ use crate::{
     Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Slots, Stats, Turns,
 };
 
-/// What one kind of event loop does with sockets. Everything else about serving connections is the [`Driver`]'s.
+/// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
 ///
-/// Nothing here waits but [`Carrier::wait`]. What happens to a socket is said in the table, by making its connection ready;
+/// Only [`Carrier::wait`] blocks. The carrier reports events by making their connections ready in the table;
 /// the driver then calls [`failure`](Carrier::failure), [`write`](Carrier::write) and [`read`](Carrier::read).
 pub trait Carrier {
-    /// A connection that was accepted and has no name yet.
+    /// An accepted connection that has no [`ConnId`] yet.
     type Arrival;
-    /// What is kept of a connection.
+    /// The state that the carrier keeps for a connection.
     type Socket;
 
-    /// Waits until something happens, for no longer than `timeout`; without one as long as it takes.
+    /// Waits until something happens, at most `timeout`; without a timeout as long as it takes.
     ///
     /// # Errors
     /// Those of the system; they end the loop.
     fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Self::Socket>) -> io::Result<()>;
 
-    /// Whether connections are accepted at all.
+    /// Returns whether this loop accepts connections.
     fn is_listening(&self) -> bool;
 
-    /// When there may be something to accept without anything else happening: now or in the past, if at once.
+    /// Returns the time at which accepting should be attempted without another event; a time that has passed means at once.
     fn accept_at_ms(&self, now_ms: u64) -> Option<u64>;
 
-    /// The next connection; `None` when there is none, or enough for this turn.
+    /// Accepts the next connection; returns `None` if there is none, or the turn's limit is reached.
     fn accept(&mut self, now_ms: u64) -> Option<(Self::Arrival, Peer)>;
 
-    /// A connection was closed: there is a descriptor again.
+    /// Handles a closed connection, whose file descriptor is free again.
     fn handle_descriptor_free(&mut self);
 
-    /// Makes a socket of a connection that was accepted.
+    /// Sets up the socket of an accepted connection.
     ///
     /// # Errors
     /// Those of the system; they end the connection.
     fn open(&mut self, conn: ConnId, arrival: Self::Arrival) -> io::Result<Self::Socket>;
 
-    /// Why nothing can come or go any more, whatever there is to read.
+    /// Returns the error of a connection that failed in both directions, even if it has unread bytes.
     fn failure(&mut self, socket: &mut Self::Socket) -> Option<io::Error>;
 
-    /// Sends what the socket takes now, and tells `link` what has left.
+    /// Sends what the socket accepts now, and reports the sent bytes to `link`.
     ///
     /// # Errors
     /// The socket's.
-    fn write(&mut self, socket: &mut Self::Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()>;
+    fn write(
+        &mut self,
+        socket: &mut Self::Socket,
+        link: &mut Link,
+        context: WriteContext<'_>,
+    ) -> io::Result<()>;
 
-    /// Gives what has come to `take`, about `want_bytes` of it, in a buffer that `take` may replace by another of the pool.
+    /// Passes received bytes to `take`, about `want_bytes` of them, in a buffer that `take` may replace by another of the
+    /// pool.
     ///
     /// # Errors
     /// The socket's.
@@ -64,30 +70,30 @@ pub trait Carrier {
         take: impl FnOnce(&mut Vec<u8>, usize, &mut Pool) -> R,
     ) -> io::Result<Read<R>>;
 
-    /// Nothing is wanted until the next [`read`](Carrier::read). That the peer closed its side is to be noticed also then.
+    /// Stops receiving until the next [`read`](Carrier::read). The peer closing its side is still noticed.
     fn pause(&mut self, socket: &mut Self::Socket);
 
-    /// Closes the sending side.
+    /// Closes the sending side of the socket.
     fn half_close(&mut self, socket: &mut Self::Socket);
 
-    /// Closes it.
+    /// Closes the socket.
     fn close(&mut self, socket: Self::Socket);
 }
 
-/// What reading gave.
+/// The result of [`Carrier::read`].
 #[derive(Debug)]
 pub enum Read<R> {
-    /// So many bytes, and what the taker says.
+    /// Bytes were received: their number, and what `take` returned.
     Bytes(usize, R),
-    /// Nothing yet. The connection becomes ready when there is something.
+    /// Nothing has arrived; the connection becomes ready when something does.
     Nothing,
     /// The peer closed its sending side.
     End,
 }
 
-/// What a carrier has to know when it writes.
+/// The parts of the loop that a carrier needs for writing.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub struct WriteContext<'a> {
     /// Milliseconds since the loop began.
     pub now_ms: u64,
     /// The loop's counters.
@@ -98,15 +104,15 @@ pub struct Moment<'a> {
 struct Conn<S> {
     link: Link,
     socket: S,
-    /// Whether it is in the list of those that are ready.
+    /// Whether the connection is in the list of ready connections.
     ready: bool,
-    /// It was not read because nothing was wanted.
+    /// Whether reading stopped because a limit was reached.
     paused: bool,
-    /// The peer closed its side, which the link was not told yet.
+    /// Whether the peer closed its side and the link has not been notified.
     peer_closed: bool,
 }
 
-/// The connections of a loop, as a carrier sees them.
+/// The connections of a loop, as its carrier sees them.
 #[derive(Debug)]
 pub struct Table<S> {
     conns: Slots<Conn<S>>,
@@ -120,25 +126,25 @@ impl<S> Default for Table<S> {
 }
 
 impl<S> Table<S> {
-    /// The socket of this connection.
+    /// Returns the socket of a connection.
     pub fn socket(&mut self, conn: ConnId) -> Option<&mut S> {
         self.conns.get_mut(conn).map(|conn| &mut conn.socket)
     }
 
-    /// The socket of the connection in this slot, and its name.
+    /// Returns the connection in a slot, with its socket.
     pub fn socket_at(&mut self, slot: u32) -> Option<(ConnId, &mut S)> {
         let id = self.conns.id_at(slot)?;
         self.conns.get_mut(id).map(|conn| (id, &mut conn.socket))
     }
 
-    /// Something happened to the connection.
+    /// Marks a connection as ready, after an event of its socket.
     pub fn make_ready(&mut self, conn: ConnId) {
         if let Some(conn) = self.conns.get_mut(conn) {
             Self::enlist(&mut self.ready, conn);
         }
     }
 
-    /// The peer closed its sending side, which was seen without reading up to there.
+    /// Marks a connection whose peer closed its sending side; there may be unread bytes.
     pub fn handle_peer_closed(&mut self, conn: ConnId) {
         if let Some(conn) = self.conns.get_mut(conn) {
             conn.peer_closed = true;
@@ -153,12 +159,12 @@ impl<S> Table<S> {
     }
 }
 
-/// An event loop but for its sockets: which connection gets its turn when, how they end, what time brings. It is made on one
-/// thread and run on any.
+/// An event loop without its sockets: decides which connection is served when, how connections end, and what happens on
+/// timeouts. It can be created on one thread and run on another.
 ///
-/// One turn: wait, unless there is something to do; read, and pass on what was said; give the handler its turn; take the
-/// mailbox, apply each notice and write. So a request is read, carried out and answered in one turn where the handler is on
-/// the loop's thread.
+/// In one turn, the loop waits unless there is something to do, reads the ready connections and passes their events to the
+/// handler, runs the handler's turn, and applies the notices in the mailbox, which writes replies. If the handler runs on
+/// the loop's thread, a request is thus read, executed and answered in one turn.
 pub struct Driver<C: Carrier> {
     carrier: C,
     table: Table<C::Socket>,
@@ -166,12 +172,12 @@ pub struct Driver<C: Carrier> {
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
     pool: Pool,
-    /// Bytes that this turn read.
+    /// Bytes read in this turn.
     turn_bytes: usize,
     started: Instant,
     now_ms: u64,
     next_sweep_ms: u64,
-    /// Reading stopped because all connections together have too much in flight.
+    /// Whether a connection was not read because of the limit of bytes in flight of all connections.
     starved: bool,
 }
 
@@ -182,7 +188,7 @@ impl<C: Carrier> fmt::Debug for Driver<C> {
 }
 
 impl<C: Carrier> Driver<C> {
-    /// A loop without connections, woken by `mailbox`.
+    /// Creates a loop without connections. `mailbox` has to wake `carrier`.
     pub fn new(carrier: C, mailbox: Mailbox, config: Config, stats: Arc<Stats>) -> Self {
         Self {
             carrier,
@@ -199,18 +205,18 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// The way to talk to the loop from other threads.
+    /// Returns the mailbox through which other threads talk to the loop.
     pub fn mailbox(&self) -> Arc<Mailbox> {
         self.mailbox.clone()
     }
 
-    /// How many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.table.conns.len()
     }
 
-    /// Serves until the mailbox says stop, or until there is no connection where none is accepted. `handler` gets the events,
-    /// in order, on this thread.
+    /// Serves connections until the mailbox says stop, or until the last connection is closed if none are accepted. Calls
+    /// `handler` for every event, in order, on this thread.
     ///
     /// # Errors
     /// Those of waiting. A failing connection only ends itself.
@@ -246,7 +252,7 @@ impl<C: Carrier> Driver<C> {
             self.feed();
             self.sweep(&mut |event| turns.handle_event(event));
         }
-        debug!(connections = self.connections(), "the loop stops");
+        debug!(connections = self.connections(), "event loop stops");
         let open: Vec<_> = self.table.conns.iter_mut().map(|(id, _)| id).collect();
         for id in open {
             self.close(id, &End::Stopped, &mut |event| turns.handle_event(event));
@@ -270,14 +276,14 @@ impl<C: Carrier> Driver<C> {
         while let Some((arrival, peer)) = self.carrier.accept(self.now_ms) {
             if self.connections() >= self.config.connections_max {
                 Stats::add(&self.stats.connections_refused, 1);
-                info!(%peer, limit = self.config.connections_max, "connection refused: too many");
+                info!(%peer, limit = self.config.connections_max, "connection refused: too many connections");
             } else if let Err(why) = self.admit(arrival, peer) {
-                debug!(%peer, %why, "connection cannot be served");
+                debug!(%peer, %why, "cannot set up an accepted connection");
             }
         }
     }
 
-    /// A connection more.
+    /// Adds an accepted connection.
     ///
     /// # Errors
     /// Those of [`Carrier::open`].
@@ -295,7 +301,7 @@ impl<C: Carrier> Driver<C> {
         Ok(())
     }
 
-    /// Writes and reads what one connection can take now, within its budget.
+    /// Writes to and reads from one connection, within its budget for the turn.
     fn pump(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) {
         let Some(conn) = self.table.conns.get_mut(id) else { return };
         conn.ready = false;
@@ -351,11 +357,12 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// Writes what the peer takes now, and closes what has said everything. `false`: the connection is gone or ended.
+    /// Writes what the peer accepts now, and closes a connection that is finished. Returns false if the connection is
+    /// closed or ended.
     fn send(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) -> bool {
         let Some(conn) = self.table.conns.get_mut(id) else { return false };
-        let moment = Moment { now_ms: self.now_ms, stats: &self.stats };
-        if let Err(why) = self.carrier.write(&mut conn.socket, &mut conn.link, moment) {
+        let context = WriteContext { now_ms: self.now_ms, stats: &self.stats };
+        if let Err(why) = self.carrier.write(&mut conn.socket, &mut conn.link, context) {
             self.end(id, &End::Socket(why), sink);
             return false;
         }
@@ -392,7 +399,7 @@ impl<C: Carrier> Driver<C> {
         self.send(id, sink);
     }
 
-    /// When buffers are free again, connections that were left unread get their turn.
+    /// Makes the connections ready again that were not read because of the limit of all connections, once it allows.
     fn feed(&mut self) {
         if self.starved && self.pool.in_flight_bytes() < self.config.in_flight_total_max_bytes {
             self.starved = false;
@@ -402,12 +409,12 @@ impl<C: Carrier> Driver<C> {
         }
     }
 
-    /// A connection will say nothing more: closes it, now or when it was answered.
+    /// Ends a connection that will send no more: closes it now, or when it has been answered.
     fn end(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
         let Some(conn) = self.table.conns.get_mut(id) else { return };
         if let End::Protocol(why) = end {
             Stats::add(&self.stats.protocol_errors, 1);
-            info!(conn = %id, peer = %conn.link.peer(), %why, "protocol error: the connection ends");
+            info!(conn = %id, peer = %conn.link.peer(), %why, "protocol error: closing the connection");
         }
         if !(end.is_writable() && conn.link.end(self.now_ms, sink)) {
             return self.close(id, end, sink);
@@ -434,7 +441,7 @@ impl<C: Carrier> Driver<C> {
 
     // ---- time --------------------------------------------------------------------------------------------------------
 
-    /// How often deadlines are looked at: they are late by no more than a quarter.
+    /// Returns the interval between checks of deadlines: a quarter of the shortest timeout.
     fn sweep_ms(&self) -> u64 {
         let config = &self.config;
         let shortest =

@@ -1,9 +1,9 @@
 use std::io::IoSlice;
 
-/// Pieces in one vectored write; more of them leave with the next.
+/// Maximum number of slices in one vectored write.
 const PIECES_MAX: usize = 64;
 
-/// Gives `write` the first of these pieces, as many as one vectored write takes.
+/// Calls `write` with the first of `pieces`, as many as one vectored write can take.
 pub fn gather<'a, R>(pieces: impl Iterator<Item = &'a [u8]>, write: impl FnOnce(&[IoSlice<'a>]) -> R) -> R {
     let mut slices = [IoSlice::new(&[]); PIECES_MAX];
     let mut count = 0;

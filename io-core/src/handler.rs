@@ -1,14 +1,14 @@
 use crate::Event;
 
-/// What stands behind a loop: it hears what connections say, and answers through the [`Mailbox`](crate::Mailbox).
+/// Receives the events of an event loop, and answers through the [`Mailbox`](crate::Mailbox).
 ///
-/// A closure is one too, for a handler that passes everything on.
+/// Closures that take an [`Event`] implement it.
 pub trait Handler {
-    /// Takes an event. Events of one connection come in order.
+    /// Handles an event. Events of one connection arrive in order.
     fn handle_event(&mut self, event: Event);
 
-    /// Called once in each turn of the loop, after the events of the turn and before the loop looks into the mailbox. `true`:
-    /// there is more to do, the loop must not sleep.
+    /// Runs once in each turn of the loop, after the turn's events and before the loop reads its mailbox. Returns true if
+    /// there is more to do, so that the loop must not sleep.
     fn turn(&mut self) -> bool {
         false
     }
@@ -20,35 +20,35 @@ impl<F: FnMut(Event)> Handler for F {
     }
 }
 
-/// A handler as a loop uses it: knows whether the handler has to be given a turn before the loop may sleep.
+/// A handler, with whether it needs a turn before the loop may sleep.
 #[derive(Debug)]
 pub struct Turns<H> {
     handler: H,
-    /// There were events since its last turn.
+    /// Whether there were events since the handler's last turn.
     unseen: bool,
-    /// It has more to do.
+    /// Whether the handler said that it has more to do.
     more: bool,
 }
 
 impl<H: Handler> Turns<H> {
-    /// A handler that has heard nothing.
+    /// Wraps a handler that has received no events.
     pub fn new(handler: H) -> Self {
         Self { handler, unseen: false, more: false }
     }
 
-    /// Passes an event on.
+    /// Passes an event to the handler.
     pub fn handle_event(&mut self, event: Event) {
         self.unseen = true;
         self.handler.handle_event(event);
     }
 
-    /// Gives the handler its turn.
+    /// Runs the handler's turn.
     pub fn turn(&mut self) {
         self.unseen = false;
         self.more = self.handler.turn();
     }
 
-    /// Whether the loop may sleep.
+    /// Returns whether the loop may sleep.
     pub fn is_idle(&self) -> bool {
         !self.unseen && !self.more
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::ConnId;
 
-    /// Has so much to do after each event.
+    /// A handler that needs two turns for each event.
     #[derive(Default)]
     struct Slow {
         heard: usize,

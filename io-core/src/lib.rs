@@ -1,4 +1,4 @@
-//! What an event loop and the worker's dispatch say to each other.
+//! The contract between the event loops and the worker's dispatch: events, batches, notices, limits.
 //!
 //! ```text
 //!            loop                                            dispatch
@@ -38,7 +38,7 @@ pub use backoff::Backoff;
 pub use batch::{Batch, Item, Pool, Span};
 pub use body::{Body, BodyPool};
 pub use config::Config;
-pub use driver::{Carrier, Driver, Moment, Read, Table};
+pub use driver::{Carrier, Driver, Read, Table, WriteContext};
 pub use gather::gather;
 pub use handler::{Handler, Turns};
 pub use link::{Applied, Finish, Link, Output};

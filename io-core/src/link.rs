@@ -5,8 +5,8 @@ use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
 
 use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
 
-/// One connection without its socket: everything that a loop of any kind does the same way. Bytes in become events, notices
-/// become bytes out, and the limits of [`Config`] say when to read and when to give up.
+/// A connection without its socket, the same for all event loops. It turns received bytes into events and notices into
+/// bytes to send, and decides by the limits of [`Config`] when to read and when to give up.
 ///
 /// Times are milliseconds of any clock that only goes forward.
 #[derive(Debug)]
@@ -22,40 +22,40 @@ pub struct Link {
     in_flight_bytes: usize,
     opened_ms: u64,
     last_rx_ms: u64,
-    /// When the reading side ended, or closing was asked for.
+    /// Time at which the reading side ended or a close was requested.
     ended_ms: Option<u64>,
     announced: bool,
     established: bool,
-    /// Asked for: a word when so many unsent bytes, or fewer, are left.
+    /// Number of unsent bytes at which [`Event::Drained`] is due, if a notice asked for it.
     wants_drain: Option<usize>,
     close_when_sent: bool,
-    /// The peer says nothing more.
+    /// Whether the peer has ended its sending side.
     peer_ended: bool,
-    /// When the peer closed its side, or when something moved after that.
+    /// Time at which the peer closed its side, or of the last progress after that.
     peer_closed_ms: Option<u64>,
-    /// Everything was said, and what the peer still says is thrown away.
+    /// Whether everything was sent, so that further input is discarded.
     discards: bool,
 }
 
-/// Bytes on their way out, in order.
+/// Queued outgoing bytes of one connection, in order.
 #[derive(Debug, Default)]
 pub struct Output {
     outboxes: VecDeque<Outbox<Body>>,
 }
 
 impl Output {
-    /// Whether all have left.
+    /// Returns whether all bytes were sent.
     pub fn is_empty(&self) -> bool {
         self.outboxes.is_empty()
     }
 
-    /// The bytes that have not left. They stay where they are in memory until [`Output::advance`] passes them or the output is
-    /// dropped, also when it is moved or when more comes behind them.
+    /// Iterates over the unsent bytes. They keep their place in memory until [`Output::advance`] passes them or the output
+    /// is dropped, even if it is moved or bytes are appended.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         self.outboxes.iter().flat_map(Outbox::slices)
     }
 
-    /// The first `len` bytes have left.
+    /// Removes the first `len` bytes, which have been sent.
     pub fn advance(&mut self, len: usize) {
         let mut left = len;
         while let Some(first) = self.outboxes.front_mut() {
@@ -70,28 +70,28 @@ impl Output {
     }
 }
 
-/// What the loop has to do about the end of a connection; see [`Link::finish`].
+/// The action with which the loop finishes a connection; see [`Link::finish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// Nothing yet.
     No,
-    /// Close the sending side of the socket and read on. Closing all of it would be a reset if the peer had said something
-    /// that was not read, and a reset takes along what the peer has not received.
+    /// Close the sending side of the socket and continue to read. Closing both sides with unread input would reset the
+    /// connection, and the peer would lose what it has not received.
     HalfClose,
     /// Close the socket.
     Close,
 }
 
-/// What a notice asks the loop to do.
+/// The actions for the loop after applying a notice.
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Applied {
-    /// Bytes that were stashed turned out to break the protocol: handle it as the same from a read.
+    /// A protocol error in bytes that were stashed earlier; handle it like one of a read.
     pub fatal: Option<Fatal>,
 }
 
 impl Link {
-    /// A connection that was just opened.
+    /// Creates the link of a connection that was just opened.
     pub fn new(conn: ConnId, peer: Peer, config: &Config, now_ms: u64) -> Self {
         Self {
             conn,
@@ -115,19 +115,19 @@ impl Link {
         }
     }
 
-    /// Its name.
+    /// Returns the connection's id.
     pub fn conn(&self) -> ConnId {
         self.conn
     }
 
-    /// The other end.
+    /// Returns the other end.
     pub fn peer(&self) -> Peer {
         self.peer
     }
 
     // ---- reading -----------------------------------------------------------------------------------------------------
 
-    /// How many bytes may be read now; 0: none, leave them in the socket.
+    /// Returns how many bytes may be read now; if 0, they have to stay in the socket.
     pub fn wants_read(&self, config: &Config, pool: &Pool) -> usize {
         if self.discards {
             Config::READ_BYTES
@@ -146,7 +146,7 @@ impl Link {
         }
     }
 
-    /// Takes the first `len` bytes of `buffer`, which may be replaced by another of the pool.
+    /// Parses the first `len` bytes of `buffer`, which may be replaced by another of the pool.
     ///
     /// # Errors
     /// The peer broke the protocol. What came before was passed on; call [`Link::end`].
@@ -174,8 +174,8 @@ impl Link {
         result
     }
 
-    /// Nothing more will be read. Says so to the dispatch if it knows the connection; `false` if it does not, or if
-    /// everything was said, and then the connection can be closed at once. Repeats nothing.
+    /// Ends the reading side and tells the dispatch if it knows the connection. Returns false if the connection can be
+    /// closed at once. Has no effect the second time.
     #[must_use]
     pub fn end(&mut self, now_ms: u64, sink: &mut impl FnMut(Event)) -> bool {
         if self.ended_ms.is_none() {
@@ -188,9 +188,9 @@ impl Link {
         self.announced && !self.discards
     }
 
-    /// The peer closed its sending side, which was seen without reading up to there. If bytes before that are not wanted and
-    /// nothing moves for [`Config::linger_ms`], the connection is [`overdue`](Self::overdue): a client that is gone must not
-    /// wait for a device that hangs. A loop has to notice this also while it reads nothing.
+    /// Notes that the peer closed its sending side, possibly before unread bytes. If those are not read and nothing moves
+    /// for [`Config::linger_ms`], the connection becomes [`overdue`](Self::overdue), so that a client that is gone does not
+    /// wait for a device that hangs. Loops have to call this even while they do not read.
     pub fn handle_peer_closed(&mut self, now_ms: u64) {
         self.peer_closed_ms.get_or_insert(now_ms);
     }
@@ -199,7 +199,7 @@ impl Link {
         self.peer_closed_ms = self.peer_closed_ms.map(|_| now_ms);
     }
 
-    /// The peer closed its sending side: why the connection ends.
+    /// Handles the end of the incoming stream; returns why the connection ends.
     pub fn handle_eof(&mut self) -> End {
         self.peer_ended = true;
         if self.discards {
@@ -263,7 +263,7 @@ impl Link {
 
     // ---- notices -----------------------------------------------------------------------------------------------------
 
-    /// Does what the dispatch says.
+    /// Applies a notice of the dispatch.
     pub fn apply(
         &mut self,
         notice: Notice,
@@ -300,46 +300,46 @@ impl Link {
         Applied { fatal }
     }
 
-    /// A notice for a connection that is gone: its buffers are free again.
+    /// Returns the buffers of a notice for a closed connection to the pool.
     pub fn apply_gone(notice: Notice, pool: &mut Pool) {
         notice.returned.into_iter().for_each(|batch| pool.discard(batch));
     }
 
     // ---- writing -----------------------------------------------------------------------------------------------------
 
-    /// Whether there are bytes to send.
+    /// Returns whether there are bytes to send.
     pub fn wants_write(&self) -> bool {
         self.unsent_bytes > 0
     }
 
-    /// How many bytes there are to send, those included that were taken and have not left.
+    /// Returns the number of unsent bytes, including those that were taken by [`Link::take_output`].
     pub fn unsent_bytes(&self) -> usize {
         self.unsent_bytes
     }
 
-    /// Whether something is to be done as soon as they have left.
+    /// Returns whether something has to happen as soon as all bytes are sent.
     pub fn awaits_sent(&self) -> bool {
         self.wants_drain.is_some() || self.close_when_sent
     }
 
-    /// The bytes to send, in order.
+    /// Iterates over the bytes to send, in order.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         self.output.slices()
     }
 
-    /// `len` of them were sent.
+    /// Removes the first `len` bytes, which have been sent.
     pub fn handle_written(&mut self, len: usize, now_ms: u64, stats: &Stats) {
         self.output.advance(len);
         self.handle_sent(len, now_ms, stats);
     }
 
-    /// Moves the bytes to send behind those that `into` holds already, for a loop whose kernel reads them after the call that
-    /// sends. They count as unsent until [`Link::handle_sent`].
+    /// Appends the bytes to send to `into`, for a loop whose kernel reads them asynchronously. They count as unsent until
+    /// [`Link::handle_sent`].
     pub fn take_output(&mut self, into: &mut Output) {
         into.outboxes.append(&mut self.output.outboxes);
     }
 
-    /// `len` bytes of those that were taken with [`Link::take_output`] were sent.
+    /// Notes that `len` of the bytes taken by [`Link::take_output`] have been sent.
     pub fn handle_sent(&mut self, len: usize, now_ms: u64, stats: &Stats) {
         Stats::add(&stats.sent_bytes, len as u64);
         self.sent_bytes += len as u64;
@@ -351,7 +351,8 @@ impl Link {
         }
     }
 
-    /// Says how far sending got if that was asked for and enough is gone. To be called when writing made no more progress.
+    /// Emits [`Event::Drained`] if a notice asked for it and few enough bytes are unsent. Has to be called when writing
+    /// makes no more progress.
     pub fn report_drain(&mut self, sink: &mut impl FnMut(Event)) {
         if self.wants_drain.is_some_and(|left| self.unsent_bytes <= left) {
             self.wants_drain = None;
@@ -359,8 +360,8 @@ impl Link {
         }
     }
 
-    /// What there is to do now that writing made no more progress. [`Finish::HalfClose`] once, and then [`Config::linger_ms`]
-    /// for the peer to close its side too.
+    /// Returns what has to be done when writing makes no more progress: [`Finish::HalfClose`] once, after which the peer
+    /// has [`Config::linger_ms`] to close its side.
     #[must_use]
     pub fn finish(&mut self, now_ms: u64) -> Finish {
         if !self.close_when_sent || self.unsent_bytes > 0 || self.discards {
@@ -376,13 +377,13 @@ impl Link {
 
     // ---- time and end ------------------------------------------------------------------------------------------------
 
-    /// Whether [`Link::overdue`] can become true without anything else happening.
+    /// Returns whether [`Link::overdue`] can become due by the passage of time alone.
     pub fn has_deadline(&self) -> bool {
         let ends = self.ended_ms.or(self.peer_closed_ms).is_some();
         ends || !self.established || !self.receiver.is_between_messages()
     }
 
-    /// Whether it is time to give up.
+    /// Returns why the connection has to be given up, if a deadline has passed.
     pub fn overdue(&mut self, now_ms: u64, config: &Config, pool: &Pool) -> Option<End> {
         if let Some(ended_ms) = self.ended_ms.or(self.peer_closed_ms) {
             return (now_ms.saturating_sub(ended_ms) >= config.linger_ms).then_some(End::Eof);
@@ -399,7 +400,7 @@ impl Link {
         (late && !self.receiver.is_between_messages()).then_some(End::MidMessageTimeout)
     }
 
-    /// The socket is closed: frees what it holds and tells the dispatch if that knows the connection.
+    /// Releases what the link holds after its socket was closed, and tells the dispatch if it knows the connection.
     pub fn close(self, pool: &mut Pool, sink: &mut impl FnMut(Event)) {
         pool.forget(self.in_flight_bytes);
         if self.announced {

@@ -13,39 +13,39 @@ use tracing::debug;
 
 use crate::{Address, Peer};
 
-/// Connections that may wait to be accepted; the system may allow fewer.
+/// Number of connections that may wait to be accepted; the system may allow fewer.
 const BACKLOG: i32 = 4096;
-/// How long a socket may still be listened on by a process that has ended.
+/// How long a listening socket is retried that a finished process may still hold.
 const LINGER: Duration = Duration::from_secs(1);
-/// When a silent peer is asked whether it is still there, and how often.
+/// Idle time after which the system checks whether a peer is alive, and the interval of the checks.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(60);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(15);
 
-/// A socket that clients connect to, of any kind that a loop serves.
+/// A listening socket of any kind that the loops serve.
 #[derive(Debug)]
 pub enum Listener {
-    /// TCP.
+    /// A TCP socket.
     Tcp(TcpListener),
-    /// A unix socket, and its file, which goes with the last copy of the listener.
+    /// A unix socket, and its file, which is removed with the last copy of the listener.
     Unix(UnixListener, Arc<SocketFile>),
-    /// Shared memory; the same as a unix socket, until a client has said its hello.
+    /// Shared memory: a unix socket over which clients set up the rings.
     Shm(UnixListener, Arc<SocketFile>),
 }
 
-/// A connection that was accepted, of any kind that a loop serves.
+/// An accepted connection of any kind that the loops serve.
 #[derive(Debug)]
 pub enum Stream {
-    /// TCP.
+    /// A TCP connection.
     Tcp(TcpStream),
     /// A unix socket.
     Unix(UnixStream),
-    /// A unix socket over which shared memory is to be agreed on.
+    /// A unix socket over which shared memory will be set up.
     Shm(UnixStream),
 }
 
 impl Listener {
-    /// Listens on `address`. A unix socket's file is made, for this user only; one that is left of a worker that is gone is
-    /// replaced.
+    /// Listens on `address`. Creates the file of a unix socket with access for this user only, replacing the file of a
+    /// worker that no longer runs.
     ///
     /// # Errors
     /// The address is not one, is in use, or may not be used.
@@ -58,7 +58,7 @@ impl Listener {
         bound.map_err(|why| io::Error::new(why.kind(), format!("cannot listen on {address}: {why}")))
     }
 
-    /// Where it listens, with the port that the system chose.
+    /// Returns the address, with the port that the system chose.
     ///
     /// # Errors
     /// Those of the system.
@@ -70,7 +70,7 @@ impl Listener {
         }
     }
 
-    /// Makes it fit for a loop: as many connections as possible may wait, and whether calls return at once that would have to.
+    /// Sets the length of the queue of waiting connections, and whether calls block.
     ///
     /// # Errors
     /// Those of the system.
@@ -80,7 +80,7 @@ impl Listener {
         socket.set_nonblocking(nonblocking)
     }
 
-    /// Another one of the same socket.
+    /// Duplicates the socket's descriptor.
     ///
     /// # Errors
     /// Those of the system.
@@ -103,7 +103,7 @@ impl AsFd for Listener {
 }
 
 impl Stream {
-    /// The other end.
+    /// Returns the other end.
     ///
     /// # Errors
     /// [`ErrorKind::NotConnected`] for a peer that has gone already.
@@ -114,7 +114,7 @@ impl Stream {
         }
     }
 
-    /// Where it was accepted.
+    /// Returns the address of the listener that accepted the connection.
     ///
     /// # Errors
     /// Those of the system.
@@ -126,7 +126,7 @@ impl Stream {
         }
     }
 
-    /// Whether calls return at once that would have to wait.
+    /// Sets whether calls return an error instead of blocking.
     ///
     /// # Errors
     /// Those of the system.
@@ -134,7 +134,7 @@ impl Stream {
         SockRef::from(self).set_nonblocking(nonblocking)
     }
 
-    /// Another one of the same socket.
+    /// Duplicates the socket's descriptor.
     ///
     /// # Errors
     /// Those of the system.
@@ -172,7 +172,7 @@ fn path_of(stream: &UnixStream) -> io::Result<PathBuf> {
     Ok(stream.local_addr()?.as_pathname().map(Path::to_owned).unwrap_or_default())
 }
 
-/// Replies leave at once, and a peer whose machine is gone is noticed.
+/// Sets TCP options: small replies are sent at once, and dead peers are detected.
 pub fn tune(socket: &impl AsFd, peer: Peer) {
     let Peer::Tcp(peer) = peer else { return };
     let socket = SockRef::from(socket);
@@ -185,11 +185,11 @@ pub fn tune(socket: &impl AsFd, peer: Peer) {
     }
 }
 
-/// The file of a unix socket; removed when dropped, unless another has taken its place.
+/// The file of a unix socket. Dropping it removes the file, unless another socket has replaced it.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
+    /// Device and inode number of the file.
     identity: (u64, u64),
 }
 
@@ -208,7 +208,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 
 fn bind_file(path: &Path) -> io::Result<(UnixListener, Arc<SocketFile>)> {
     if path.as_os_str().is_empty() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "there is no path"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "the address has no path"));
     }
     remove_stale(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
@@ -220,13 +220,13 @@ fn bind_file(path: &Path) -> io::Result<(UnixListener, Arc<SocketFile>)> {
     Ok((OwnedFd::from(socket).into(), Arc::new(file)))
 }
 
-/// Makes room for a socket: a file of one that nobody listens on goes.
+/// Removes the file of a unix socket that nobody listens on.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
         Err(why) => return Err(why),
         Ok(file) if !file.file_type().is_socket() => {
-            return Err(io::Error::new(ErrorKind::AlreadyExists, "there is a file of another kind"));
+            return Err(io::Error::new(ErrorKind::AlreadyExists, "the path exists and is not a socket"));
         }
         Ok(_) => {}
     }
@@ -234,7 +234,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
     let end = Instant::now() + LINGER;
     while is_listened_on(path)? {
         if Instant::now() >= end {
-            return Err(io::Error::new(ErrorKind::AddrInUse, "another worker listens there"));
+            return Err(io::Error::new(ErrorKind::AddrInUse, "another process listens on this path"));
         }
         std::thread::sleep(LINGER / 50);
     }
@@ -286,7 +286,7 @@ mod tests {
         let first = UnixListener::bind(&path).unwrap();
         let refused = Listener::bind(&address).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::AddrInUse);
-        assert!(refused.to_string().contains("another worker listens there"), "{refused}");
+        assert!(refused.to_string().contains("another process listens on this path"), "{refused}");
         drop(first);
         assert!(path.exists());
         let second = Listener::bind(&address).unwrap();

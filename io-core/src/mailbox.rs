@@ -6,7 +6,7 @@ use hipr_proto::{Fatal, Outbox};
 
 use crate::{Batch, Body, Peer};
 
-/// Names a connection for as long as the loop runs: a slot, and how often the slot was used before.
+/// Identifies a connection for the lifetime of the loop: a slot, and how often the slot was used before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId {
     slot: u32,
@@ -18,7 +18,7 @@ impl ConnId {
         Self { slot, generation }
     }
 
-    /// The place in the loop's table.
+    /// Returns the index in the loop's table.
     pub fn slot(self) -> u32 {
         self.slot
     }
@@ -40,25 +40,25 @@ impl fmt::Display for ConnId {
     }
 }
 
-/// Why a connection says nothing more.
+/// Why a connection ended.
 #[derive(Debug)]
 pub enum End {
     /// The peer closed its side between two messages.
     Eof,
-    /// The peer broke the protocol; also: it closed in the middle of a message.
+    /// The peer broke the protocol, or closed its side in the middle of a message.
     Protocol(Fatal),
-    /// No complete message within [`crate::Config::first_message_timeout_ms`].
+    /// No complete message arrived within [`crate::Config::first_message_timeout_ms`].
     FirstMessageTimeout,
-    /// Silence in the middle of a message for [`crate::Config::mid_message_timeout_ms`].
+    /// Nothing arrived for [`crate::Config::mid_message_timeout_ms`] in the middle of a message.
     MidMessageTimeout,
     /// The socket failed.
     Socket(std::io::Error),
-    /// The worker stops.
+    /// The worker shuts down.
     Stopped,
 }
 
 impl End {
-    /// Whether replies to what came before can still be delivered.
+    /// Returns whether replies to earlier requests can still be delivered.
     pub fn is_writable(&self) -> bool {
         matches!(self, Self::Eof | Self::Protocol(_))
     }
@@ -67,81 +67,81 @@ impl End {
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Eof => f.write_str("the peer closed it"),
+            Self::Eof => f.write_str("the peer closed the connection"),
             Self::Protocol(why) => write!(f, "protocol error: {why}"),
-            Self::FirstMessageTimeout => f.write_str("no complete message in time"),
-            Self::MidMessageTimeout => f.write_str("silence in the middle of a message"),
+            Self::FirstMessageTimeout => f.write_str("timeout: no complete first message"),
+            Self::MidMessageTimeout => f.write_str("timeout in the middle of a message"),
             Self::Socket(why) => write!(f, "socket error: {why}"),
-            Self::Stopped => f.write_str("the worker stops"),
+            Self::Stopped => f.write_str("the worker shuts down"),
         }
     }
 }
 
-/// What the loop tells its [`Handler`](crate::Handler). Events of one connection come in order.
+/// An event that the loop reports to its [`Handler`](crate::Handler). Events of one connection arrive in order.
 #[derive(Debug)]
 pub enum Event {
-    /// A connection's first complete message is about to come.
+    /// A connection was opened; its first complete message follows.
     Opened {
         /// The connection.
         conn: ConnId,
-        /// Who it is.
+        /// The client's end.
         peer: Peer,
     },
-    /// A connection said something.
+    /// A connection received requests or data.
     Batch {
         /// The connection.
         conn: ConnId,
-        /// What it said. To be given back in a [`Notice`].
+        /// The received messages. Has to be returned in a [`Notice`].
         batch: Batch,
     },
-    /// The connection's unsent bytes fell to what a notice asked to be told of, or below.
+    /// The connection's unsent bytes fell to the number in [`Notice::wants_drain`], or below.
     Drained {
         /// The connection.
         conn: ConnId,
-        /// Bytes sent since it was opened.
+        /// Total number of bytes sent on the connection.
         sent_bytes: u64,
     },
-    /// The connection will say nothing more, but can still be answered: finish what came before, then close it.
+    /// The connection will receive no more, but replies can still be sent: finish its requests, then close it.
     Ended {
         /// The connection.
         conn: ConnId,
     },
-    /// The connection is gone. Nothing refers to it any more.
+    /// The connection is closed; no further event refers to it.
     Closed {
         /// The connection.
         conn: ConnId,
     },
 }
 
-/// What the dispatch tells the loop about one connection.
+/// A message from the dispatch to the loop about one connection.
 #[derive(Debug)]
 pub struct Notice {
     /// The connection.
     pub conn: ConnId,
     /// Bytes to send.
     pub outbox: Option<Outbox<Body>>,
-    /// Requests completed since the last notice.
+    /// Number of requests completed since the last notice.
     pub completed: usize,
-    /// Batches that are done with.
+    /// Batches that are finished, for reuse.
     pub returned: Vec<Batch>,
-    /// Asks for one [`Event::Drained`], when so many unsent bytes, or fewer, are left.
+    /// Asks for one [`Event::Drained`] when at most this many bytes are unsent.
     pub wants_drain: Option<usize>,
-    /// Close the connection when everything is sent.
+    /// Whether to close the connection when everything is sent.
     pub close: bool,
 }
 
 impl Notice {
-    /// A notice that says nothing yet.
+    /// Creates an empty notice.
     pub fn new(conn: ConnId) -> Self {
         Self { conn, outbox: None, completed: 0, returned: Vec::new(), wants_drain: None, close: false }
     }
 }
 
-/// The way from the dispatch to the loop.
+/// The queue of notices from the dispatch to the loop.
 pub struct Mailbox {
     notices: Mutex<Vec<Notice>>,
     asleep: AtomicBool,
-    /// Somebody wants the loop to have a turn, and that has not begun.
+    /// Whether a turn of the loop is wanted that has not begun.
     wanted: AtomicBool,
     stop: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
@@ -154,7 +154,7 @@ impl fmt::Debug for Mailbox {
 }
 
 impl Mailbox {
-    /// A mailbox whose loop is woken by `wake`.
+    /// Creates a mailbox that wakes its loop by calling `wake`.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             notices: Mutex::default(),
@@ -165,37 +165,38 @@ impl Mailbox {
         }
     }
 
-    /// Leaves a notice. Wakes the loop only if it sleeps.
+    /// Queues a notice; wakes the loop if it sleeps.
     pub fn post(&self, notice: Notice) {
         self.lock().push(notice);
         self.wake_sleeper();
     }
 
-    /// Ends the loop, from any thread.
+    /// Stops the loop. Can be called from any thread.
     pub fn stop(&self) {
         self.stop.store(true, SeqCst);
         self.wake_sleeper();
     }
 
-    /// Loop side: whether it is to end.
+    /// Returns whether the loop has to stop. For the loop.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(SeqCst)
     }
 
-    /// Loop side: takes everything that was left, into an empty `into` whose memory is reused.
+    /// Moves all queued notices to `into`, which has to be empty and whose memory is reused. For the loop.
     pub fn take(&self, into: &mut Vec<Notice>) {
         debug_assert!(into.is_empty());
         std::mem::swap(&mut *self.lock(), into);
     }
 
-    /// Wants the loop's handler to have a turn that begins after this, from any thread. Wakes the loop only if it sleeps.
+    /// Makes the loop run its handler's turn, beginning after this call; wakes the loop if it sleeps. Can be called from
+    /// any thread.
     pub fn rouse(&self) {
         self.wanted.store(true, SeqCst);
         self.wake_sleeper();
     }
 
-    /// Loop side: says that it is about to sleep. `false`: something is here already, do not sleep. Between this and
-    /// [`Mailbox::awake`] every notice calls `wake` (at least once).
+    /// Announces that the loop is about to sleep; returns false if it must not, because something is queued. From this
+    /// until [`Mailbox::awake`], every notice calls `wake` at least once. For the loop.
     pub fn prepare_sleep(&self) -> bool {
         self.asleep.store(true, SeqCst);
         if self.lock().is_empty() && !self.is_stopped() && !self.wanted.load(SeqCst) {
@@ -205,7 +206,7 @@ impl Mailbox {
         false
     }
 
-    /// Loop side: says that it is awake and begins a turn.
+    /// Announces that the loop is awake and begins a turn. For the loop.
     pub fn awake(&self) {
         self.asleep.store(false, SeqCst);
         self.wanted.store(false, SeqCst);
@@ -217,7 +218,7 @@ impl Mailbox {
         }
     }
 
-    /// A panic while the lock is held leaves a whole vector, so poison says nothing.
+    /// Locks the queue. Poisoning is ignored: a panic leaves the vector intact.
     fn lock(&self) -> MutexGuard<'_, Vec<Notice>> {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }

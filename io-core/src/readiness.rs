@@ -1,26 +1,26 @@
 use std::io::{self, ErrorKind};
 
-use crate::{Link, Moment, Pool, Read, gather};
+use crate::{Link, Pool, Read, WriteContext, gather};
 
-/// What a socket that never blocks can do now, as far as that is known, for a loop that reads and writes it itself: after
-/// "would block" it is left alone until something says otherwise.
+/// The operations for which a non-blocking socket is probably ready, for a loop that reads and writes it directly. After "would
+/// block" the loop does not try again until it is told that the socket is ready.
 #[derive(Clone, Copy, Debug)]
 pub struct Readiness {
-    /// There may be something to read.
+    /// Whether there may be bytes to read.
     pub readable: bool,
-    /// There may be room to write.
+    /// Whether there may be room to write.
     pub writable: bool,
-    /// The peer writes no more; its end is read after what it wrote.
+    /// Whether the peer has closed its sending side; bytes may be left to read before the end.
     pub read_closed: bool,
 }
 
 impl Readiness {
-    /// Of a connection that was just opened: there is room, and whatever there is to read is announced.
+    /// Returns the state of a connection that was just opened: writable, and not known to be readable.
     pub fn new() -> Self {
         Self { readable: false, writable: true, read_closed: false }
     }
 
-    /// Writes what `link` has, as far as `stream` takes it.
+    /// Writes what `link` has to send, as far as `stream` accepts it.
     ///
     /// # Errors
     /// The stream's.
@@ -28,12 +28,12 @@ impl Readiness {
         &mut self,
         stream: &mut impl io::Write,
         link: &mut Link,
-        moment: Moment<'_>,
+        context: WriteContext<'_>,
     ) -> io::Result<()> {
         while self.writable && link.wants_write() {
             match gather(link.slices(), |slices| stream.write_vectored(slices)) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(n) => link.handle_written(n, moment.now_ms, moment.stats),
+                Ok(n) => link.handle_written(n, context.now_ms, context.stats),
                 Err(why) if why.kind() == ErrorKind::WouldBlock => self.writable = false,
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
                 Err(why) => return Err(why),
@@ -42,7 +42,7 @@ impl Readiness {
         Ok(())
     }
 
-    /// Reads at most `want_bytes` into `buffer` and gives them to `take`, as [`Carrier::read`](crate::Carrier::read) does.
+    /// Reads at most `want_bytes` into `buffer` and passes them to `take`, as [`Carrier::read`](crate::Carrier::read) does.
     ///
     /// # Errors
     /// The stream's.

@@ -2,8 +2,8 @@ use std::io::{self, ErrorKind};
 
 use crate::ConnId;
 
-/// A table of connections by [`ConnId`]. A slot is used again, an id is not: what was meant for a connection that is gone
-/// finds nothing.
+/// A table of connections by [`ConnId`]. Slots are reused but ids are not, so that an id of a closed connection finds
+/// nothing.
 #[derive(Debug)]
 pub struct Slots<T> {
     slots: Vec<(u32, Option<T>)>,
@@ -18,22 +18,22 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// How many connections there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds one; `None` only if 2^32 are open.
+    /// Inserts what `make` returns for the new id; returns `None` only if 2^32 entries exist.
     pub fn insert(&mut self, make: impl FnOnce(ConnId) -> T) -> Option<ConnId> {
         self.try_insert(|id| Ok(make(id))).ok()
     }
 
-    /// Adds what `make` makes for its id.
+    /// Inserts what `make` returns for the new id.
     ///
     /// # Errors
     /// Those of `make`, which leave the table as it was; 2^32 are open.
@@ -55,18 +55,18 @@ impl<T> Slots<T> {
         Ok(id)
     }
 
-    /// The connection with this id.
+    /// Returns the entry with this id.
     pub fn get_mut(&mut self, id: ConnId) -> Option<&mut T> {
         let (generation, place) = self.slots.get_mut(id.slot() as usize)?;
         if *generation == id.generation() { place.as_mut() } else { None }
     }
 
-    /// What is in a slot now.
+    /// Returns the current entry of a slot.
     pub fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
         self.slots.get_mut(slot as usize).and_then(|(_, place)| place.as_mut())
     }
 
-    /// Takes it out.
+    /// Removes and returns the entry with this id.
     pub fn remove(&mut self, id: ConnId) -> Option<T> {
         let (generation, place) = self.slots.get_mut(id.slot() as usize)?;
         if *generation != id.generation() {
@@ -79,13 +79,13 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// The id of the connection in a slot now.
+    /// Returns the id of the current entry of a slot.
     pub fn id_at(&self, slot: u32) -> Option<ConnId> {
         let (generation, place) = self.slots.get(slot as usize)?;
         place.as_ref().map(|_| ConnId::new(slot, *generation))
     }
 
-    /// All of them.
+    /// Iterates over all entries.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnId, &mut T)> {
         self.slots.iter_mut().zip(0u32..).filter_map(|((generation, place), slot)| {
             place.as_mut().map(|value| (ConnId::new(slot, *generation), value))

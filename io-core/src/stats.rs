@@ -2,16 +2,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $name:ident,)*) => {
-        /// Counters of a loop, read from any thread while it runs.
+        /// Counters of a loop, which any thread can read while it runs.
         #[derive(Debug, Default)]
         pub struct Stats { $($(#[doc = $doc])+ pub $name: AtomicU64,)* }
 
-        /// The counters at one moment.
+        /// The values of a loop's counters.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct StatsSnapshot { $($(#[doc = $doc])+ pub $name: u64,)* }
 
         impl Stats {
-            /// Reads all counters. They are not read at the same instant.
+            /// Reads all counters, one after another.
             pub fn snapshot(&self) -> StatsSnapshot {
                 StatsSnapshot { $($name: self.$name.load(Relaxed),)* }
             }
@@ -22,13 +22,13 @@ macro_rules! counters {
 counters! {
     /// Connections accepted.
     connections_opened,
-    /// Connections gone.
+    /// Connections closed.
     connections_closed,
-    /// Connections refused because there were too many.
+    /// Connections refused because of the limit.
     connections_refused,
     /// Connections closed because the peer broke the protocol.
     protocol_errors,
-    /// Connections closed because the peer said too little for too long.
+    /// Connections closed because of a timeout in or before a message.
     timeouts,
     /// Requests received.
     requests,
@@ -39,7 +39,7 @@ counters! {
 }
 
 impl Stats {
-    /// Adds to a counter.
+    /// Adds `n` to a counter.
     #[inline]
     pub fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Relaxed);
@@ -47,7 +47,7 @@ impl Stats {
 }
 
 impl StatsSnapshot {
-    /// Connections open now.
+    /// Returns the number of open connections.
     pub fn connections(&self) -> u64 {
         self.connections_opened.saturating_sub(self.connections_closed)
     }

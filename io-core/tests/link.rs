@@ -1,4 +1,4 @@
-//! A connection without a socket: bytes and a clock of the test's own.
+//! Tests a link without a socket; the test supplies bytes and clock.
 
 use hipr_io::{
     Batch, Body, Config, ConnId, End, Event, Finish, Item, Link, Notice, Peer, Pool, Slots, Stats,
@@ -8,7 +8,7 @@ use hipr_proto::{
     op::{Malloc, Memcpy, kind},
 };
 
-/// A link, what it said, and what it needs.
+/// A link, the events it emitted, and what it needs to run.
 struct Rig {
     link: Link,
     config: Config,
@@ -79,7 +79,7 @@ fn copy(len: usize) -> Vec<u8> {
     message(Opcode::MEMCPY, &fixed, &bytes)
 }
 
-/// A request as a batch says it, with its pieces of data joined.
+/// A request of a batch, with its pieces of data joined.
 #[derive(Debug, PartialEq)]
 struct Said {
     op: Opcode,
@@ -190,7 +190,7 @@ fn requests_above_the_limit_wait_in_the_link() {
     assert!(matches!(rig.apply(Notice { completed: 2, ..rig.notice() }), Some(Fatal::BadMagic { .. })));
 }
 
-/// The answers to so many allocations, as the dispatch makes them.
+/// Returns the replies to requests for allocations, as the dispatch makes them.
 fn outbox(tickets: Vec<Ticket>) -> Option<Outbox<Body>> {
     let mut responder = Responder::new();
     for ticket in tickets {

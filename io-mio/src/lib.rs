@@ -1,4 +1,4 @@
-//! The readiness event loop: sockets on one side, [`hipr_io`]'s events and notices on the other.
+//! The readiness event loop (epoll): sockets on one side, [`hipr_io`]'s events and notices on the other.
 //!
 //! One thread, edge-triggered. Everything that is not a socket is [`hipr_io::Driver`]'s, as in the other loop.
 
@@ -17,10 +17,10 @@ pub use crate::listen::Listen;
 pub use crate::sockets::Sockets;
 pub use crate::stream::Stream;
 
-/// The loop.
+/// The event loop.
 pub type Loop = Driver<Sockets>;
 
-/// A loop that serves `listener`.
+/// Creates a loop that serves the connections of `listener`.
 ///
 /// # Errors
 /// Those of the system: no descriptors for the poll.
@@ -29,7 +29,7 @@ pub fn serve(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Resul
     Ok(Driver::new(sockets, mailbox, config, stats))
 }
 
-/// A loop that serves one connection that somebody else accepted, and returns when that has ended.
+/// Creates a loop that serves one accepted connection, and returns when that has ended.
 ///
 /// # Errors
 /// Those of the system, for example [`io::ErrorKind::NotConnected`] for a peer that has gone already.

@@ -1,4 +1,4 @@
-//! The listening socket, and what to do when the system has no descriptor left.
+//! The listening socket of a loop.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use mio::{Interest, Registry, Token};
 
 use crate::Stream;
 
-/// Connections accepted before the others get their turn.
+/// Maximum number of connections accepted in one turn.
 const TURN: u32 = 256;
 
-/// The socket.
+/// The listening socket, in the poll's own types.
 #[derive(Debug)]
-enum Door {
+enum ListenSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Goes when nobody listens any more.
+        /// Removes the socket's file when the last listener is dropped.
         _file: Arc<SocketFile>,
-        /// Whether its connections are to go through shared memory.
+        /// Whether its connections use shared memory.
         is_shared: bool,
     },
 }
 
-impl Door {
+impl ListenSocket {
     fn unix(
         listener: std::os::unix::net::UnixListener,
         file: Arc<SocketFile>,
@@ -54,56 +54,56 @@ impl Door {
     }
 }
 
-/// A listening socket in a poll, edge-triggered: accepts until there is nothing to accept, and waits when the system has no
-/// descriptor. Times are milliseconds of any clock that only goes forward.
+/// An edge-triggered listening socket: accepts until nothing waits, and pauses while no file descriptor is free. Times are
+/// milliseconds of any monotonic clock.
 #[derive(Debug)]
 pub struct Listen {
-    door: Door,
+    socket: ListenSocket,
     readable: bool,
     backoff: Backoff,
     left: u32,
 }
 
 impl Listen {
-    /// Listens on `listener` and registers it as `token`.
+    /// Registers `listener` with the poll as `token`.
     ///
     /// # Errors
     /// Those of the system.
     pub fn new(listener: Listener, registry: &Registry, token: Token) -> io::Result<Self> {
         listener.prepare(true)?;
-        let door = match listener {
+        let socket = match listener {
             Listener::Tcp(listener) => {
                 let mut listener = TcpListener::from_std(listener);
                 registry.register(&mut listener, token, Interest::READABLE)?;
-                Door::Tcp(listener)
+                ListenSocket::Tcp(listener)
             }
-            Listener::Unix(listener, file) => Door::unix(listener, file, false, registry, token)?,
-            Listener::Shm(listener, file) => Door::unix(listener, file, true, registry, token)?,
+            Listener::Unix(listener, file) => ListenSocket::unix(listener, file, false, registry, token)?,
+            Listener::Shm(listener, file) => ListenSocket::unix(listener, file, true, registry, token)?,
         };
-        Ok(Self { door, readable: true, backoff: Backoff::default(), left: TURN })
+        Ok(Self { socket, readable: true, backoff: Backoff::default(), left: TURN })
     }
 
-    /// The poll says that it can be read.
+    /// Handles that the poll reported the socket as readable.
     pub fn handle_readable(&mut self) {
         self.readable = true;
     }
 
-    /// A connection was closed: there is a descriptor again.
+    /// Handles a closed connection, whose file descriptor is free again.
     pub fn handle_descriptor_free(&mut self) {
         self.backoff.handle_descriptor_free();
     }
 
-    /// When to try again, if the system refused.
+    /// Returns the time of the next attempt, if the last one failed.
     pub fn retry_ms(&self) -> Option<u64> {
         self.backoff.retry_ms().filter(|_| self.readable)
     }
 
-    /// Whether a try makes sense now.
+    /// Returns whether accepting may be attempted now.
     pub fn is_ready(&self, now_ms: u64) -> bool {
         self.readable && self.backoff.is_over(now_ms)
     }
 
-    /// The next connection; `None` when there is none, or enough for this turn.
+    /// Accepts the next connection; returns `None` if there is none, or the turn's limit is reached.
     pub fn accept(&mut self, now_ms: u64) -> Option<(Stream, Peer)> {
         while self.is_ready(now_ms) {
             if self.left == 0 {
@@ -111,7 +111,7 @@ impl Listen {
                 return None;
             }
             self.left -= 1;
-            match self.door.accept() {
+            match self.socket.accept() {
                 Ok((stream, peer)) => {
                     self.backoff.handle_accepted();
                     tune(&stream, peer);

@@ -1,4 +1,4 @@
-//! Sockets in a poll, for the driver of all loops.
+//! The readiness loop's [`Carrier`]: sockets in a poll.
 //!
 //! A connection whose socket can be read stays ready until it has used its budget or the kernel says "would block"; the loop
 //! sleeps only when none is ready.
@@ -7,8 +7,10 @@ use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::time::Duration;
 
-use hipr_io::{Carrier, Config, ConnId, Link, Listener, Mailbox, Moment, Peer, Pool, Read, Readiness, Table};
-use hipr_io_shm::{Lookout, Shared, Shares};
+use hipr_io::{
+    Carrier, Config, ConnId, Link, Listener, Mailbox, Peer, Pool, Read, Readiness, Table, WriteContext,
+};
+use hipr_io_shm::{BusyPoller, Shared, SharedMemory};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::info;
 
@@ -17,28 +19,28 @@ use crate::{Listen, Stream};
 const LISTENER: Token = Token(usize::MAX);
 const WAKE: Token = Token(usize::MAX - 1);
 
-/// The sockets of one loop, in a poll.
+/// The sockets of one loop and their poll.
 pub struct Sockets {
     poll: Poll,
     events: Events,
     listen: Option<Listen>,
-    lookout: Lookout,
+    busy_poller: BusyPoller,
     /// The buffer that sockets are read into.
     buffer: Vec<u8>,
 }
 
-/// A connection's socket.
+/// The socket of a connection.
 pub struct Socket {
     stream: Stream,
     readiness: Readiness,
-    /// The peer is gone in both directions, also if there is something to read.
+    /// Whether the connection failed in both directions, even if there are bytes to read.
     reset: bool,
     /// Whether its shared memory is looked at; else it rings.
-    looked_at: bool,
+    is_polled: bool,
 }
 
 impl Sockets {
-    /// Sockets of a loop that accepts from `listener`, if there is one, and what wakes it.
+    /// Creates the sockets of a loop that accepts from `listener`, if there is one, and the mailbox that wakes it.
     ///
     /// # Errors
     /// Those of the system.
@@ -51,15 +53,15 @@ impl Sockets {
         });
         let listen = listener.map(|listener| Listen::new(listener, poll.registry(), LISTENER)).transpose()?;
         let (events, buffer) = (Events::with_capacity(1024), Pool::default().buffer());
-        let lookout = Lookout::new(config.spin_us);
-        Ok((Self { poll, events, listen, lookout, buffer }, mailbox))
+        let busy_poller = BusyPoller::new(config.spin_us);
+        Ok((Self { poll, events, listen, busy_poller, buffer }, mailbox))
     }
 }
 
-impl Shares for Socket {
+impl SharedMemory for Socket {
     fn shared(&mut self) -> Option<Shared<'_>> {
-        let Self { stream, readiness, looked_at, .. } = self;
-        stream.shared().map(|served| Shared { served, readiness, looked_at })
+        let Self { stream, readiness, is_polled, .. } = self;
+        stream.shared().map(|served| Shared { served, readiness, is_polled })
     }
 }
 
@@ -68,7 +70,7 @@ impl Carrier for Sockets {
     type Socket = Socket;
 
     fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Socket>) -> io::Result<()> {
-        let timeout = self.lookout.look(timeout, table);
+        let timeout = self.busy_poller.poll(timeout, table);
         match self.poll.poll(&mut self.events, timeout) {
             Err(why) if why.kind() != ErrorKind::Interrupted => return Err(why),
             _ => {}
@@ -87,7 +89,7 @@ impl Carrier for Sockets {
             socket.readiness.writable |= event.is_writable();
             socket.reset |= socket.stream.is_reset(event);
             if let Err(why) = socket.stream.handle_readable() {
-                info!(conn = %id, %why, "the connection fails");
+                info!(conn = %id, %why, "connection failed");
                 socket.reset = true;
             }
             if event.is_read_closed() {
@@ -119,7 +121,7 @@ impl Carrier for Sockets {
     fn open(&mut self, conn: ConnId, mut stream: Stream) -> io::Result<Socket> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut stream, Token(conn.slot() as usize), interest)?;
-        Ok(Socket { stream, readiness: Readiness::new(), reset: false, looked_at: false })
+        Ok(Socket { stream, readiness: Readiness::new(), reset: false, is_polled: false })
     }
 
     fn failure(&mut self, socket: &mut Socket) -> Option<io::Error> {
@@ -127,9 +129,9 @@ impl Carrier for Sockets {
         socket.reset.then(|| why().unwrap_or_else(|| ErrorKind::ConnectionReset.into()))
     }
 
-    fn write(&mut self, socket: &mut Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
-        self.lookout.wake(link.conn(), socket);
-        socket.readiness.write(&mut socket.stream, link, moment)
+    fn write(&mut self, socket: &mut Socket, link: &mut Link, context: WriteContext<'_>) -> io::Result<()> {
+        self.busy_poller.wake(link.conn(), socket);
+        socket.readiness.write(&mut socket.stream, link, context)
     }
 
     fn read<R>(

@@ -1,4 +1,4 @@
-//! Connections of any kind, in a poll.
+//! Connections of any kind in a poll.
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
@@ -10,18 +10,18 @@ use mio::net::{TcpStream, UnixStream};
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 
-/// A connection, edge-triggered.
+/// An edge-triggered connection.
 #[derive(Debug)]
 pub enum Stream {
-    /// TCP.
+    /// A TCP connection.
     Tcp(TcpStream),
     /// A unix socket.
     Unix(UnixStream),
-    /// Shared memory; what is polled is its control socket.
+    /// A connection through shared memory, whose control socket is polled.
     Shm(Box<Served>),
 }
 
-/// The same for each kind, or for each kind of socket and something else for shared memory.
+/// Evaluates the same expression for each kind of connection, or another one for shared memory.
 macro_rules! each {
     ($stream:expr, $inner:ident => $do:expr) => {
         each!($stream, $inner => $do, $inner => $do)
@@ -36,7 +36,7 @@ macro_rules! each {
 }
 
 impl Stream {
-    /// Makes a connection fit for a poll.
+    /// Makes a connection non-blocking and prepares it for the poll.
     ///
     /// # Errors
     /// Those of the system.
@@ -49,7 +49,7 @@ impl Stream {
         })
     }
 
-    /// Whether the peer is gone in both directions, also if there is something to read.
+    /// Returns whether the connection failed in both directions, even if there are bytes to read.
     pub(crate) fn is_reset(&self, event: &Event) -> bool {
         match self {
             Self::Tcp(_) => event.is_error() || event.is_write_closed(),
@@ -58,7 +58,7 @@ impl Stream {
         }
     }
 
-    /// The poll says that there is something: bytes, or what concerns nobody but this kind of connection.
+    /// Handles that the poll reported the connection as readable: for shared memory, reads its bell.
     ///
     /// # Errors
     /// The peer breaks the rules of such connections; those of the system.
@@ -66,7 +66,8 @@ impl Stream {
         if let Self::Shm(served) = self { served.handle_bell() } else { Ok(()) }
     }
 
-    /// Its end of shared memory, which has to be looked at, since nothing else says that it changed.
+    /// Returns the shared memory of the connection, if it uses it; it has to be polled, because nothing reports its
+    /// changes.
     pub(crate) fn shared(&mut self) -> Option<&mut Served> {
         if let Self::Shm(served) = self { Some(served) } else { None }
     }

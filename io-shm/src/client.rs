@@ -10,33 +10,34 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, Shutdown, recv, recvmsg, send, shutdown,
 };
 
-use crate::gate::Impossible;
 use crate::memory::Memory;
+use crate::positions::InvalidPosition;
 use crate::ring::{Direction, Receiving, Sending, mapping_bytes};
 use crate::served::{ANSWER, Answer, HELLO};
 use crate::{RING_BYTES, SPIN};
 
-/// The client's end of a connection. One thread may read while another one writes.
+/// The client's end of a shared-memory connection. One thread may read while another writes.
 ///
 /// Reading and writing block, as those of a socket do. A forked child must not use it.
 #[derive(Debug)]
 pub struct Client {
-    /// Says hello, brings the bell for the reading thread, and is closed with the connection.
+    /// The control socket: sets up the connection, receives the bell for the reading thread, and is closed with the
+    /// connection.
     control: OwnedFd,
-    /// Brings the bell for the writing thread.
+    /// The socket that receives the bell for the writing thread.
     room: OwnedFd,
     sending: Mutex<Sending>,
     receiving: Mutex<Receiving>,
     spin: Duration,
-    /// 0: none.
+    /// Timeout of reading and writing in microseconds; 0 for none.
     timeout_us: AtomicU64,
 }
 
-/// Rows of poll's answer that say that the other side is gone.
+/// Poll flags which say that the other side is gone.
 const GONE: PollFlags = PollFlags::RDHUP.union(PollFlags::HUP).union(PollFlags::ERR);
 
 impl Client {
-    /// Agrees on the rings with the worker at the other end of a unix socket, within `timeout`.
+    /// Sets up the rings with the worker at the other end of a unix socket, within `timeout`.
     ///
     /// # Errors
     /// [`ErrorKind::TimedOut`]; [`ErrorKind::UnexpectedEof`] if the worker closes the socket; [`ErrorKind::InvalidData`] if it
@@ -58,11 +59,14 @@ impl Client {
         });
         let (file, room) = (passed.next(), passed.next());
         if len == 0 {
-            let why = "the worker does not offer shared memory";
+            let why = "the worker does not support shared memory on this socket";
             return Err(io::Error::new(ErrorKind::UnexpectedEof, why));
         }
         let not_ours = || {
-            io::Error::new(ErrorKind::InvalidData, "the answer is not that of a worker with shared memory")
+            io::Error::new(
+                ErrorKind::InvalidData,
+                "unexpected answer: no worker with shared memory listens on this socket",
+            )
         };
         let capacity = Answer::read(&answer).filter(|_| len == ANSWER).ok_or_else(not_ours)?.capacity;
         let (Some(file), Some(room)) = (file, room) else { return Err(not_ours()) };
@@ -85,13 +89,14 @@ impl Client {
         })
     }
 
-    /// How long reading and writing may wait; without end if None. Then [`ErrorKind::WouldBlock`].
+    /// Sets how long reading and writing may wait before they fail with [`ErrorKind::WouldBlock`]; `None` for any time.
     pub fn set_timeout(&self, timeout: Option<Duration>) {
         let us = timeout.map_or(0, |timeout| u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX).max(1));
         self.timeout_us.store(us, Relaxed);
     }
 
-    /// Reads what is there, at least a byte; 0 when the worker has closed the connection and everything is read.
+    /// Waits until at least one byte can be read, and reads what is there. Returns 0 when the worker has closed the
+    /// connection and everything was read.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`] if the worker writes what cannot be; [`ErrorKind::WouldBlock`], [`ErrorKind::Interrupted`].
@@ -118,7 +123,7 @@ impl Client {
         }
     }
 
-    /// Writes at least a byte of `slices`, as much as there is room for.
+    /// Waits until there is room, and writes at least one byte of `slices`.
     ///
     /// # Errors
     /// [`ErrorKind::BrokenPipe`] when the worker has gone; else as [`read`](Self::read).
@@ -144,18 +149,18 @@ impl Client {
         }
     }
 
-    /// Says that nothing more will be written; what was written is still read.
+    /// Closes the sending side; the worker still reads what was written.
     pub fn shutdown_write(&self) {
         // The worker may be gone already.
         let _ = shutdown(&self.control, Shutdown::Write);
     }
 
-    /// Ends it in both directions; who reads or writes wakes up.
+    /// Closes both directions and wakes threads that read or write.
     pub fn shutdown(&self) {
         let _ = shutdown(&self.control, Shutdown::Both);
     }
 
-    /// The descriptors that a forked child has to close.
+    /// Returns the descriptors that a forked child has to close.
     pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.control.as_fd(), self.room.as_fd()]
     }
@@ -166,9 +171,12 @@ impl Client {
         let _ = send(&self.control, b"\0", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
-    /// Looks for a moment whether something is so.
-    fn spin(&self, mut is_so: impl FnMut() -> Result<bool, Impossible>) -> Result<bool, Impossible> {
-        /// Looks between two at the clock.
+    /// Polls a condition for a short time; returns whether it became true.
+    fn spin(
+        &self,
+        mut is_so: impl FnMut() -> Result<bool, InvalidPosition>,
+    ) -> Result<bool, InvalidPosition> {
+        /// Checks of the condition between two reads of the clock.
         const LOOKS: u32 = 64;
         let mut end = None;
         loop {
@@ -185,7 +193,7 @@ impl Client {
         }
     }
 
-    /// Sleeps until the bell rings. `true`: the worker is gone.
+    /// Sleeps until the bell rings. Returns true if the worker is gone.
     fn sleep(&self, bell: &OwnedFd, wake: PollFlags) -> io::Result<bool> {
         let timeout = match self.timeout_us.load(Relaxed) {
             0 => None,
@@ -202,13 +210,13 @@ impl Client {
     }
 }
 
-/// Polls; as many as are ready, 0 after the time-out.
+/// Waits until one of `fds` is ready; returns how many are, or 0 after the timeout.
 fn await_any(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> io::Result<usize> {
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     Ok(poll(fds, timeout.as_ref())?)
 }
 
-/// A panic elsewhere leaves positions that are right.
+/// Locks a mutex. Poisoning is ignored: a panic elsewhere leaves valid positions.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! A connection through shared memory, for a client and a worker on one machine: the bytes that a socket would carry, in two
-//! rings.
+//! A connection through shared memory between a client and a worker on one machine: two rings carry the bytes that a socket
+//! would.
 //!
 //! ```text
 //!  client                      one mapping                      worker
@@ -13,7 +13,7 @@
 //!
 //! **Bells.** Who finds its ring empty, or full, looks again for a moment and then sleeps, and says so in the ring; the other
 //! one, when it has changed that, sends one byte over a socket. Between two sides that are awake there is no system call.
-//! The protocol of indices and sleeping is [`gate`], which knows nothing of memory and is checked by a model checker.
+//! The protocol of indices and sleeping is [`positions`], which knows nothing of memory and is checked by a model checker.
 //! A bell is a socket and no eventfd because a peer that shares an eventfd can make writing to it block.
 //!
 //! **The end** of a connection is the end of the control socket. What was written before it is still read.
@@ -21,23 +21,23 @@
 //! **Trust.** Neither side trusts the other. Positions that the other one writes are checked against this side's own, which are
 //! kept in private memory; an impossible one is an error. Bytes are copied out before anybody looks at them.
 
+mod busy_poller;
 mod client;
-pub mod gate;
-mod lookout;
 mod memory;
+pub mod positions;
 mod ring;
 mod served;
 
+pub use busy_poller::{BusyPoller, Shared, SharedMemory};
 pub use client::Client;
-pub use lookout::{Lookout, Shared, Shares};
 pub use served::{HELLO, Served};
 
-/// Bytes of one ring, of which a connection has two. Memory is used as far as the rings have been filled once.
+/// Size in bytes of one of a connection's two rings. Memory is allocated when the rings are first filled.
 pub const RING_BYTES: u32 = 1 << 20;
 
-/// Bytes that are copied before the other side is told of them: large copies of both sides overlap.
+/// Number of bytes that are copied before the other side is told, so that the copies of both sides overlap.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// How long a side that has nothing to do looks again and again before it sleeps, if nothing else is said: longer than what a
-/// peer that is awake takes to answer, and not much longer than waking one up takes.
+/// Default time for which an idle side polls before it sleeps: longer than an awake peer takes to answer, and not much
+/// longer than waking one up takes.
 pub const SPIN: std::time::Duration = std::time::Duration::from_micros(50);

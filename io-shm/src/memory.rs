@@ -1,4 +1,4 @@
-//! The mapping that both sides have: the only unsafe code of the crate.
+//! The memory mapping that both sides share: the only unsafe code of the crate.
 
 use std::ffi::c_void;
 use std::io::{self, ErrorKind};
@@ -9,11 +9,12 @@ use std::sync::atomic::AtomicU32;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// What makes the size of the mapping's file final: neither side can have the other touch memory that is not there.
+/// Seals that fix the size of the mapping's file, so that neither side can make the other access memory that does not
+/// exist.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
-/// Memory that another process reads and writes at any time. It is reached through atomic words and by copying; nobody has a
-/// reference to its bytes.
+/// Memory that another process may read and write at any time. It is accessed through atomic words and by copying; no
+/// reference to its bytes exists.
 #[derive(Debug)]
 pub(crate) struct Memory {
     start: NonNull<c_void>,
@@ -26,7 +27,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// New memory, and the descriptor to pass on.
+    /// Creates shared memory; returns it with the descriptor to pass on.
     pub(crate) fn make(len: usize) -> io::Result<(Self, OwnedFd)> {
         let file = memfd_create("hipr-rings", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, len as u64)?;
@@ -34,14 +35,14 @@ impl Memory {
         Ok((Self::map(&file, len)?, file))
     }
 
-    /// Memory that the other side made.
+    /// Maps memory that the other side created.
     ///
     /// # Errors
     /// It is not of that size, or could be made shorter.
     pub(crate) fn take(file: &OwnedFd, len: usize) -> io::Result<Self> {
         let is_sealed = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SEALS));
         if !is_sealed || usize::try_from(fstat(file)?.st_size) != Ok(len) {
-            let why = "the shared memory is not as large as it should be, or not sealed";
+            let why = "the shared memory has the wrong size or is not sealed";
             return Err(io::Error::new(ErrorKind::InvalidData, why));
         }
         Self::map(file, len)
@@ -55,20 +56,20 @@ impl Memory {
         Ok(Self { start, len })
     }
 
-    /// The address of `len` bytes at `at`.
+    /// Returns the address of `len` bytes at offset `at`.
     ///
     /// # Panics
     /// They are not all in the mapping.
     fn address(&self, at: usize, len: usize) -> *mut u8 {
         assert!(
             at.checked_add(len).is_some_and(|end| end <= self.len),
-            "{len} bytes at {at} of {}",
+            "{len} bytes at offset {at} of {}",
             self.len
         );
         self.start.as_ptr().cast::<u8>().wrapping_add(at)
     }
 
-    /// The word at `at`, a multiple of 4.
+    /// Returns the word at offset `at`, a multiple of 4.
     pub(crate) fn word(&self, at: usize) -> &AtomicU32 {
         assert!(at.is_multiple_of(align_of::<AtomicU32>()), "words are aligned");
         // SAFETY: aligned and in the mapping (checked), which lives as long as `self`; zeroed when made, and nothing but atomic

@@ -1,30 +1,31 @@
-//! Bytes through a ring of the mapping.
+//! Copies bytes through a ring in shared memory.
 
 use std::io::IoSlice;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use crate::PIECE_BYTES;
-use crate::gate::{Impossible, Reader, Words, Writer};
 use crate::memory::Memory;
+use crate::positions::{InvalidPosition, Reader, Words, Writer};
 
-/// Bytes before a ring's data. The words have a cache line each, and a second one that the processor fetches with the first.
+/// Size in bytes of a ring's words, before its data. Each word has a cache line of its own, and a second one that the
+/// processor fetches with the first.
 const HEAD_BYTES: usize = 4096;
 const WORD_STRIDE: usize = 128;
 
-/// Bytes of a mapping with two rings.
+/// Returns the size in bytes of a mapping with two rings.
 pub(crate) fn mapping_bytes(capacity: u32) -> usize {
     2 * (HEAD_BYTES + capacity as usize)
 }
 
-/// Which of the two rings.
+/// The direction in which a ring carries bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Direction {
     ToWorker,
     ToClient,
 }
 
-/// Where a ring lies.
+/// The location of a ring in the mapping.
 #[derive(Clone, Debug)]
 struct Place {
     memory: Arc<Memory>,
@@ -47,7 +48,7 @@ impl Place {
         Words { tail: word(0), head: word(1), reader_sleeps: word(2), writer_sleeps: word(3) }
     }
 
-    /// The address of a position, and how many bytes from it on lie together.
+    /// Returns the offset of a position in the mapping, and how many bytes are contiguous from there.
     fn at(&self, position: u32) -> (usize, usize) {
         let offset = position as usize % self.capacity;
         (self.start + HEAD_BYTES + offset, self.capacity - offset)
@@ -58,31 +59,31 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Sending {
     place: Place,
-    gate: Writer,
+    side: Writer,
 }
 
 impl Sending {
     pub(crate) fn new(memory: &Arc<Memory>, capacity: u32, direction: Direction) -> Self {
-        Self { place: Place::new(memory, capacity, direction), gate: Writer::new(capacity) }
+        Self { place: Place::new(memory, capacity, direction), side: Writer::new(capacity) }
     }
 
-    /// Writes as much as there is room for; calls `ring` each time the other side has to hear its bell.
+    /// Writes as many bytes as fit; calls `ring` each time the other side's bell has to be rung.
     pub(crate) fn write(
         &mut self,
         slices: &[IoSlice<'_>],
         mut ring: impl FnMut(),
-    ) -> Result<usize, Impossible> {
+    ) -> Result<usize, InvalidPosition> {
         let words = self.place.words();
         let (mut written, mut unsaid) = (0, 0);
         for slice in slices {
             let mut rest: &[u8] = slice;
             while !rest.is_empty() {
-                let room = self.gate.room(&words, as_u32(unsaid + rest.len().min(PIECE_BYTES)))? as usize;
+                let room = self.side.room(&words, as_u32(unsaid + rest.len().min(PIECE_BYTES)))? as usize;
                 let room = room.saturating_sub(unsaid);
                 if room == 0 {
                     break;
                 }
-                let (at, together) = self.place.at(self.gate.position().wrapping_add(as_u32(unsaid)));
+                let (at, together) = self.place.at(self.side.position().wrapping_add(as_u32(unsaid)));
                 let len = rest.len().min(room).min(together).min(PIECE_BYTES);
                 let (now, later) = rest.split_at(len);
                 self.place.memory.copy_in(at, now);
@@ -90,34 +91,34 @@ impl Sending {
                 unsaid += len;
                 written += len;
                 if unsaid >= PIECE_BYTES {
-                    Self::say(&mut self.gate, &words, &mut unsaid, &mut ring);
+                    Self::say(&mut self.side, &words, &mut unsaid, &mut ring);
                 }
             }
             if !rest.is_empty() {
                 break;
             }
         }
-        Self::say(&mut self.gate, &words, &mut unsaid, &mut ring);
+        Self::say(&mut self.side, &words, &mut unsaid, &mut ring);
         Ok(written)
     }
 
-    fn say(gate: &mut Writer, words: &Words<&AtomicU32>, unsaid: &mut usize, ring: &mut impl FnMut()) {
-        if *unsaid > 0 && gate.publish(words, as_u32(std::mem::take(unsaid))) {
+    fn say(side: &mut Writer, words: &Words<&AtomicU32>, unsaid: &mut usize, ring: &mut impl FnMut()) {
+        if *unsaid > 0 && side.publish(words, as_u32(std::mem::take(unsaid))) {
             ring();
         }
     }
 
-    /// Whether there is room.
-    pub(crate) fn has_room(&mut self) -> Result<bool, Impossible> {
-        self.gate.room(&self.place.words(), 1).map(|room| room > 0)
+    /// Returns whether there is room.
+    pub(crate) fn has_room(&mut self) -> Result<bool, InvalidPosition> {
+        self.side.room(&self.place.words(), 1).map(|room| room > 0)
     }
 
-    pub(crate) fn prepare_sleep(&mut self) -> Result<bool, Impossible> {
-        self.gate.prepare_sleep(&self.place.words())
+    pub(crate) fn prepare_sleep(&mut self) -> Result<bool, InvalidPosition> {
+        self.side.prepare_sleep(&self.place.words())
     }
 
     pub(crate) fn awake(&self) {
-        self.gate.awake(&self.place.words());
+        self.side.awake(&self.place.words());
     }
 }
 
@@ -125,51 +126,51 @@ impl Sending {
 #[derive(Debug)]
 pub(crate) struct Receiving {
     place: Place,
-    gate: Reader,
+    side: Reader,
 }
 
 impl Receiving {
     pub(crate) fn new(memory: &Arc<Memory>, capacity: u32, direction: Direction) -> Self {
-        Self { place: Place::new(memory, capacity, direction), gate: Reader::new(capacity) }
+        Self { place: Place::new(memory, capacity, direction), side: Reader::new(capacity) }
     }
 
-    /// Reads what there is, as far as `into` holds it; calls `ring` each time the other side has to hear its bell.
-    pub(crate) fn read(&mut self, into: &mut [u8], mut ring: impl FnMut()) -> Result<usize, Impossible> {
+    /// Reads as many bytes as there are and `into` holds; calls `ring` each time the other side's bell has to be rung.
+    pub(crate) fn read(&mut self, into: &mut [u8], mut ring: impl FnMut()) -> Result<usize, InvalidPosition> {
         let words = self.place.words();
         let mut read = 0;
         while let Some(space) = into.get_mut(read..).filter(|space| !space.is_empty()) {
-            let available = self.gate.available(&words, as_u32(space.len().min(PIECE_BYTES)))? as usize;
+            let available = self.side.available(&words, as_u32(space.len().min(PIECE_BYTES)))? as usize;
             if available == 0 {
                 break;
             }
-            let (at, together) = self.place.at(self.gate.position());
+            let (at, together) = self.place.at(self.side.position());
             let len = space.len().min(available).min(together).min(PIECE_BYTES);
             if let Some(space) = space.get_mut(..len) {
                 self.place.memory.copy_out(at, space);
             }
             read += len;
-            if self.gate.release(&words, as_u32(len)) {
+            if self.side.release(&words, as_u32(len)) {
                 ring();
             }
         }
         Ok(read)
     }
 
-    /// Whether there is something to read.
-    pub(crate) fn has_input(&mut self) -> Result<bool, Impossible> {
-        self.gate.available(&self.place.words(), 1).map(|available| available > 0)
+    /// Returns whether there is something to read.
+    pub(crate) fn has_input(&mut self) -> Result<bool, InvalidPosition> {
+        self.side.available(&self.place.words(), 1).map(|available| available > 0)
     }
 
-    pub(crate) fn prepare_sleep(&mut self) -> Result<bool, Impossible> {
-        self.gate.prepare_sleep(&self.place.words())
+    pub(crate) fn prepare_sleep(&mut self) -> Result<bool, InvalidPosition> {
+        self.side.prepare_sleep(&self.place.words())
     }
 
     pub(crate) fn awake(&self) {
-        self.gate.awake(&self.place.words());
+        self.side.awake(&self.place.words());
     }
 }
 
-/// Lengths here are at most the capacity.
+/// Converts a length, which is at most the capacity.
 fn as_u32(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }

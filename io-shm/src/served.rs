@@ -12,16 +12,16 @@ use crate::RING_BYTES;
 use crate::memory::Memory;
 use crate::ring::{Direction, Receiving, Sending, mapping_bytes};
 
-/// What a client says first: a name and a version.
+/// The first bytes that a client sends: a name and a version.
 pub const HELLO: [u8; 8] = *b"HIPRSHM\x01";
 
-/// Reads of the control socket at a time. A socket that is full of bells needs one.
+/// Maximum number of reads of the control socket at a time; a socket full of bells takes one.
 const READS: usize = 16;
 
-/// Bytes of the worker's answer.
+/// Size of the worker's answer in bytes.
 pub(crate) const ANSWER: usize = 12;
 
-/// The worker's answer: the hello again, and the bytes of a ring. The mapping and a socket go with it.
+/// The worker's answer: the hello again, and the size of a ring. The mapping and a socket are passed along.
 pub(crate) struct Answer {
     pub(crate) capacity: u32,
 }
@@ -41,33 +41,33 @@ impl Answer {
     }
 }
 
-/// The worker's end of a connection, which never blocks. Its bells make the control socket readable; who polls that calls
-/// [`handle_bell`](Self::handle_bell).
+/// The worker's end of a connection; it never blocks. A bell makes the control socket readable; whoever polls that socket
+/// has to call [`handle_bell`](Self::handle_bell).
 #[derive(Debug)]
 pub struct Served {
     control: OwnedFd,
-    /// Bytes of the hello that have come.
+    /// Number of bytes of the hello that have arrived.
     greeted: usize,
     rings: Option<Rings>,
-    /// The client says nothing more than what is in the ring.
+    /// Whether the client will write no more than what is in the ring.
     ended: bool,
 }
 
 #[derive(Debug)]
 struct Rings {
-    /// The bell for the client's writing thread.
+    /// The socket that carries the bell for the client's writing thread.
     room: OwnedFd,
     sending: Sending,
     receiving: Receiving,
 }
 
 impl Served {
-    /// A client that has connected.
+    /// Creates the worker's end for a client that has connected.
     pub fn new(control: impl Into<OwnedFd>) -> Self {
         Self { control: control.into(), greeted: 0, rings: None, ended: false }
     }
 
-    /// The control socket has something to read: the hello, which makes the rings, a bell, or the end.
+    /// Reads the control socket: the hello, after which the rings are created, a bell, or its end.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidData`] if the client says something else; those of the system.
@@ -88,7 +88,7 @@ impl Served {
             if self.rings.is_none() {
                 let said = bytes.get(..len).unwrap_or_default();
                 if !HELLO.get(self.greeted..).is_some_and(|rest| rest.starts_with(said)) {
-                    let why = "the client does not speak the protocol of shared memory";
+                    let why = "the client did not begin with the shared-memory hello";
                     return Err(io::Error::new(ErrorKind::InvalidData, why));
                 }
                 self.greeted += len;
@@ -100,23 +100,23 @@ impl Served {
         Ok(())
     }
 
-    /// Whether the client says nothing more than what is in the ring, and rings no more.
+    /// Returns whether the client will write no more than what is in the ring, and will not ring.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether reading would give something: bytes, or an error.
+    /// Returns whether reading would return bytes or an error.
     pub fn has_input(&mut self) -> bool {
         self.rings.as_mut().is_some_and(|rings| rings.receiving.has_input().unwrap_or(true))
     }
 
-    /// Whether writing would do something, or be an error.
+    /// Returns whether writing would write bytes or return an error.
     pub fn has_room(&mut self) -> bool {
         self.rings.as_mut().is_some_and(|rings| rings.sending.has_room().unwrap_or(true))
     }
 
-    /// Says that this side is about to sleep and wants its bell to be rung when there is `input`, and when there is `room`. `false`:
-    /// that is so already, it must not. To be called again before each sleep.
+    /// Asks the client to ring when there is `input`, and when there is `room`, because this side is about to sleep.
+    /// Returns false if it must not sleep, because that is so already. Has to be called before each sleep.
     pub fn prepare_sleep(&mut self, input: bool, room: bool) -> bool {
         let Some(rings) = &mut self.rings else { return true };
         let may_sleep = (!input || rings.receiving.prepare_sleep().unwrap_or(false))
@@ -127,7 +127,7 @@ impl Served {
         may_sleep
     }
 
-    /// Says that this side does not sleep.
+    /// Announces that this side is awake.
     pub fn awake(&mut self) {
         if let Some(rings) = &self.rings {
             rings.receiving.awake();
@@ -135,7 +135,7 @@ impl Served {
         }
     }
 
-    /// Says that nothing more will be written, or read; what was written is still read.
+    /// Closes the sending or receiving side; what was written is still read.
     ///
     /// # Errors
     /// Those of the system.
@@ -149,8 +149,8 @@ impl Served {
     }
 }
 
-/// Reads what is there; 0 when the client has closed its side and everything is read. [`ErrorKind::InvalidData`] if the client
-/// writes what cannot be.
+/// Reads what is there; returns 0 when the client has closed its side and everything was read. Fails with
+/// [`ErrorKind::InvalidData`] if the client wrote invalid positions.
 impl io::Read for Served {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let Self { rings, ended, .. } = self;
@@ -162,7 +162,7 @@ impl io::Read for Served {
     }
 }
 
-/// Writes as much as there is room for; fails as reading does.
+/// Writes as many bytes as fit; fails like reading.
 impl io::Write for Served {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_vectored(&[IoSlice::new(bytes)])
@@ -185,7 +185,7 @@ impl io::Write for Served {
 }
 
 impl AsFd for Served {
-    /// The control socket.
+    /// Returns the control socket.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
     }
@@ -198,7 +198,7 @@ impl From<Served> for OwnedFd {
 }
 
 impl Rings {
-    /// Makes rings and passes them to the client.
+    /// Creates rings and passes them to the client.
     fn pass_to(control: &OwnedFd) -> io::Result<Self> {
         let capacity = RING_BYTES;
         let (memory, file) = Memory::make(mapping_bytes(capacity))?;
@@ -224,7 +224,7 @@ impl Rings {
     }
 }
 
-/// Rings a bell of the client's. A client that does not listen keeps the socket full, which is its own affair.
+/// Wakes the client through one of its bells. If the client does not read it the socket is full, which does not matter.
 fn ring(bell: &OwnedFd) {
     let _ = send(bell, b"\0", SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
 }

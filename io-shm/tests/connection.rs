@@ -1,4 +1,4 @@
-//! A client and a worker's end of a connection, in threads, over real memory and sockets; and clients that break the rules.
+//! Tests both ends of a connection in threads, over real memory and sockets, and clients that break the rules.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::os::fd::AsFd;
@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Both ends, agreed.
+/// Returns the two ends of a connection that is set up.
 fn pair() -> (Client, Served) {
     let (ours, theirs) = UnixStream::pair().expect("sockets");
     let client = thread::spawn(move || Client::open(ours, PATIENCE));
@@ -28,12 +28,12 @@ fn wait(served: &mut Served) {
     served.handle_bell().expect("a client that keeps the rules");
 }
 
-/// Bytes that are told apart by where they are.
+/// Returns bytes whose values depend on their positions.
 fn pattern(from: usize, len: usize) -> Vec<u8> {
     (from..from + len).map(|at| (at as u32).wrapping_mul(0x9e37_79b9).to_be_bytes()[0]).collect()
 }
 
-/// Sizes that are drawn: mostly small, some larger than the ring.
+/// Generates sizes: mostly small, some larger than the ring.
 fn sizes() -> impl Iterator<Item = usize> {
     let mut state = 1u64;
     std::iter::repeat_with(move || {
@@ -57,7 +57,7 @@ fn write_all(mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>, bytes: 
     Ok(())
 }
 
-/// The worker's end answers everything that it reads with the same bytes, and sleeps whenever it has nothing to do.
+/// Runs a worker's end that sends back everything it reads, and sleeps whenever it has nothing to do.
 fn echo(mut served: Served) -> io::Result<()> {
     let mut buffer = vec![0; 100_000];
     let mut held = Vec::new();

@@ -1,4 +1,4 @@
-//! A client that writes into the shared memory what it likes: the worker's end errs, and nothing worse.
+//! Checks that a client that writes arbitrary values into the shared memory causes only errors at the worker's end.
 
 use std::fs::File;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use hipr_io_shm::{HELLO, RING_BYTES, Served};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
-/// Where the words of the rings lie.
+/// Offset of the words of the ring to the worker.
 const TO_WORKER: u64 = 0;
 const TO_CLIENT: u64 = 4096 + RING_BYTES as u64;
 const TAIL: u64 = 0;
@@ -17,7 +17,7 @@ const HEAD: u64 = 128;
 const READER_SLEEPS: u64 = 256;
 const WRITER_SLEEPS: u64 = 384;
 
-/// A client that has the memory as a file, in which it writes where it likes.
+/// A client that writes to the shared memory as a file, at any offset.
 struct Hostile {
     memory: File,
     _control: UnixStream,
@@ -46,7 +46,7 @@ impl Hostile {
     }
 }
 
-/// Writes until that is not possible any more; why.
+/// Writes until writing fails; returns the error's kind.
 fn fill(served: &mut Served) -> ErrorKind {
     let bytes = vec![0; 100_000];
     for _ in 0..100 {

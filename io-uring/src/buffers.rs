@@ -1,4 +1,4 @@
-//! Buffers that the kernel picks one of when bytes have come, so that idle connections hold none.
+//! Receive buffers shared by all connections: the kernel picks one when bytes arrive, so that idle connections hold none.
 
 use std::alloc::{self, Layout};
 use std::io;
@@ -11,19 +11,18 @@ use io_uring::types::BufRingEntry;
 use crate::refusal;
 use crate::ring::Ring;
 
-/// The buffers' number for the kernel.
+/// The kernel's number for this group of buffers.
 pub(crate) const GROUP: u16 = 0;
-/// How many buffers there are, a power of two: as many small messages as can arrive in one turn without any receive having to
-/// be started again.
+/// Number of buffers, a power of two: as many small messages can arrive in one turn before a receive has to be restarted.
 const COUNT: u16 = 256;
-/// Their size: what is copied on anyway, so that a buffer is free again as soon as it was looked at.
+/// Size of a buffer in bytes: reads up to this size are copied anyway, so that the buffer is free again at once.
 pub(crate) const LEN_BYTES: usize = Config::SMALL_READ_BYTES;
 
-/// The ring that offers buffers to the kernel.
+/// The ring of buffers that are offered to the kernel.
 pub(crate) struct Buffers {
-    /// Page-aligned memory that the kernel reads.
+    /// The ring's entries: page-aligned memory that the kernel reads.
     entries: NonNull<BufRingEntry>,
-    /// What was offered last, counted on.
+    /// Number of buffers offered so far.
     tail: u16,
     buffers: Vec<Vec<u8>>,
 }
@@ -32,7 +31,7 @@ pub(crate) struct Buffers {
 unsafe impl Send for Buffers {}
 
 impl Buffers {
-    /// Makes buffers and offers them to the ring's kernel. They have to outlive the ring's requests.
+    /// Allocates the buffers and offers them to the ring's kernel. They have to outlive the ring's requests.
     ///
     /// # Errors
     /// Those of the system.
@@ -55,12 +54,12 @@ impl Buffers {
         Layout::from_size_align(len, page).unwrap_or_else(|_| Layout::new::<BufRingEntry>())
     }
 
-    /// A buffer that the kernel filled. To be offered again.
+    /// Returns a buffer that the kernel filled; it has to be offered again.
     pub(crate) fn filled(&mut self, number: u16) -> Option<&mut Vec<u8>> {
         self.buffers.get_mut(usize::from(number))
     }
 
-    /// Gives a buffer to the kernel.
+    /// Offers a buffer to the kernel.
     pub(crate) fn offer(&mut self, number: u16) {
         let Some(buffer) = self.buffers.get_mut(usize::from(number)) else { return };
         if buffer.len() < LEN_BYTES {

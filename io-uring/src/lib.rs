@@ -1,4 +1,4 @@
-//! The completion event loop over io_uring: sockets on one side, [`hipr_io`]'s events and notices on the other.
+//! The completion event loop (io_uring): sockets on one side, [`hipr_io`]'s events and notices on the other.
 //!
 //! The kernel accepts and receives on its own (multishot), into buffers that all connections share. One turn with small requests
 //! is one system call: it submits the replies that the last turn queued and waits for completions. Bulk is read and written as
@@ -21,20 +21,20 @@ use hipr_io::{Config, Driver, Listener, Mailbox, Stats, Stream, tune};
 pub use crate::shared::Socket;
 pub use crate::sockets::Sockets;
 
-/// The loop.
+/// The event loop.
 pub type Loop = Driver<Sockets>;
 
-/// A loop that serves `listener`.
+/// Creates a loop that serves the connections of `listener`.
 ///
 /// # Errors
-/// io_uring cannot be had: [`io::ErrorKind::Unsupported`] where the kernel lacks it,
+/// io_uring cannot be used: [`io::ErrorKind::Unsupported`] where the kernel lacks it,
 /// [`io::ErrorKind::PermissionDenied`] where it may not be used. The error says what to do about it.
 pub fn serve(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Result<Loop> {
     listener.prepare(false)?;
     Ok(over(Sockets::new(Some(listener), &config)?, config, stats))
 }
 
-/// A loop that serves one connection that somebody else accepted, and returns when that has ended.
+/// Creates a loop that serves one accepted connection, and returns when that has ended.
 ///
 /// # Errors
 /// As [`serve`]; [`io::ErrorKind::NotConnected`] for a peer that has gone already.

@@ -1,4 +1,4 @@
-//! A socket, and what the kernel does with it.
+//! A socket and the io_uring requests that are in flight for it.
 //!
 //! A port is asked for things by its methods, and hears of them by [`Port::complete`]. Everything that a request points to
 //! belongs to the port: as long as one is [in flight](Port::is_idle), the port must not be dropped.
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use hipr_io::{ConnId, Link, Moment, Output, Pool, Read, Readiness, Stream, gather};
+use hipr_io::{ConnId, Link, Output, Pool, Read, Readiness, Stream, WriteContext, gather};
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
 use rustix::net::RecvFlags;
@@ -17,46 +17,48 @@ use crate::buffers::{self, Buffers};
 use crate::ring::{Completion, Ring, cancel, cancel_all};
 use crate::token::{Op, Token};
 
-/// Slices in one vectored send.
+/// Maximum number of slices in one vectored send.
 const SLICES: usize = 64;
-/// A reply up to this size is sent without hearing of it, if the socket takes it at once.
+/// Size in bytes up to which a reply is sent with a request that completes while it is submitted, if the socket accepts it
+/// at once.
 const AT_ONCE_BYTES: usize = 16 * 1024;
-/// So many full buffers of the ring in a row are bulk.
+/// Number of receive buffers filled to the end in a row that count as bulk data.
 const BULK_BUFFERS: u32 = 2;
 
-/// A socket with all that the kernel may read or write for it.
+/// A socket with all memory that the kernel may read or write for it.
 pub(crate) struct Port {
     number: u32,
     stream: Stream,
-    /// `None` after it was closed.
+    /// The connection; `None` after it was closed.
     pub(crate) conn: Option<ConnId>,
-    /// Requests that have not completed.
+    /// Number of requests that have not completed.
     in_flight: u32,
-    /// What has come and was not taken.
+    /// Pieces that have arrived and were not taken.
     inbox: VecDeque<Piece>,
     receive: Receive,
-    /// Buffers of the ring that were filled to the end, one after the other.
+    /// Number of receive buffers filled to the end in a row.
     filled: u32,
-    /// Much comes at a time: it is read when the kernel says that there is something, and lies in no buffer until then.
+    /// Whether bulk data arrives. It is then read directly when the kernel reports it, and occupies no receive buffer until
+    /// then.
     bulk: bool,
-    /// Whether there is, while much comes.
+    /// What the socket can do now, while bulk data arrives.
     input: Readiness,
-    /// What is being sent, and what comes after it.
+    /// The bytes that are being sent, and those that follow.
     output: Output,
-    /// How the bytes are named to the kernel, when they are more than one piece.
+    /// The arguments of a send of more than one slice.
     message: Option<Box<Message>>,
     send: Send,
     watch: Watch,
-    /// The peer is gone in both directions.
+    /// Whether the peer is gone in both directions.
     broken: bool,
 }
 
-/// Something that has come.
+/// A piece of input.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// Bytes in a buffer of the ring.
+    /// Bytes in a receive buffer: its number, and how many.
     Lent(u16, usize),
-    /// Bytes that had to leave it.
+    /// Bytes that were moved out of their receive buffer.
     Own(Vec<u8>),
     /// The peer closed its sending side.
     End,
@@ -64,45 +66,45 @@ pub(crate) enum Piece {
     Failed(io::Error),
 }
 
-/// Whether the socket is being received from.
+/// The state of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receive {
     Off,
-    /// Again and again, into buffers of the ring.
+    /// A multishot receive into receive buffers is in flight.
     Multi,
-    /// It is not; the kernel says when there is something to read.
+    /// Not receiving; a request waits until there is something to read.
     Waiting,
-    /// It is being stopped.
+    /// The receive is being cancelled.
     Stopping,
 }
 
-/// How sending stands.
+/// The state of sending.
 #[derive(Debug)]
 enum Send {
     Idle,
-    /// The socket is full; the kernel says when it has room.
+    /// The socket is full; a request waits until it has room.
     Waiting,
-    /// In flight, so many bytes, which either leave as they are submitted or come back.
+    /// A send of this many bytes is in flight, which succeeds or fails while it is submitted.
     AtOnce(usize),
     Done(io::Result<usize>),
 }
 
-/// What is waited for while nothing is received.
+/// What is watched for while nothing is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watch {
     /// Nothing yet.
     Off,
-    /// That the peer closes its sending side, or worse.
+    /// The peer closing its sending side, or a failure.
     Ending,
-    /// It did, and nothing is waited for.
+    /// Nothing: the peer has closed its sending side.
     Ended,
-    /// That the peer is gone in both directions.
+    /// The peer being gone in both directions.
     Breaking,
     /// Nothing any more.
     Over,
 }
 
-/// The arguments of a vectored send, which the kernel may read until it completed.
+/// The arguments of a vectored send, which the kernel may read until it completes.
 struct Message {
     slices: [libc::iovec; SLICES],
     header: libc::msghdr,
@@ -119,7 +121,7 @@ impl Message {
         Box::new(Self { slices: [none; SLICES], header })
     }
 
-    /// Names these slices, or the first of them; how many bytes that is.
+    /// Sets the slices to send, or as many as fit; returns their length in bytes.
     fn fill<'a>(&mut self, slices: impl Iterator<Item = &'a [u8]>) -> usize {
         let (mut count, mut len) = (0, 0);
         for (place, slice) in self.slices.iter_mut().zip(slices) {
@@ -133,30 +135,30 @@ impl Message {
     }
 }
 
-/// A socket that is read without waiting. Its other users wait, so the socket itself does not say so.
-struct AtOnce<'a>(&'a Stream);
+/// Reads a socket without blocking. The socket itself is in blocking mode, because requests in flight wait on it.
+struct NonBlocking<'a>(&'a Stream);
 
-impl io::Read for AtOnce<'_> {
+impl io::Read for NonBlocking<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         Ok(rustix::net::recv(self.0, buffer, RecvFlags::DONTWAIT)?.0)
     }
 }
 
-/// What a completion means for the connection.
+/// What a completion means for its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News {
+pub(crate) enum Effect {
     /// Nothing.
     None,
-    /// It can go on.
+    /// The connection is ready.
     Ready,
     /// The peer closed its sending side.
     PeerClosed,
-    /// Its shared memory has something to be looked at.
+    /// The bell of its shared memory rang.
     Bell,
 }
 
 impl Port {
-    /// A socket that nothing was asked of yet.
+    /// Creates a port without requests in flight.
     pub(crate) fn new(number: u32, stream: Stream, conn: ConnId) -> Self {
         Self {
             number,
@@ -176,12 +178,12 @@ impl Port {
         }
     }
 
-    /// Requests that have not completed.
+    /// Returns the number of requests that have not completed.
     pub(crate) fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// Whether the kernel has nothing to do with it any more.
+    /// Returns whether no request is in flight, so that the port can be dropped.
     pub(crate) fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
@@ -190,8 +192,10 @@ impl Port {
         self.stream.as_fd().as_raw_fd()
     }
 
+    /// Queues a request of this port.
+    ///
     /// # Safety
-    /// What `entry` points to belongs to this port and stays as it is until the request completed.
+    /// The memory that `entry` points to belongs to this port and is not changed until the request completes.
     unsafe fn submit(&mut self, ring: &mut Ring, op: Op, entry: squeue::Entry) {
         self.in_flight += 1;
         // SAFETY: what the caller promises; the descriptor is open as long as the port lives.
@@ -200,13 +204,13 @@ impl Port {
 
     // ---- completions -------------------------------------------------------------------------------------------------
 
-    /// Takes what became of a request.
+    /// Handles a completion of one of the port's requests.
     pub(crate) fn complete(
         &mut self,
         completion: Completion,
         ring: &mut Ring,
         buffers: &mut Buffers,
-    ) -> News {
+    ) -> Effect {
         if !completion.more {
             self.in_flight -= 1;
         }
@@ -215,26 +219,26 @@ impl Port {
             Op::Input => {
                 self.receive = Receive::Off;
                 self.input.readable = true;
-                News::Ready
+                Effect::Ready
             }
             Op::Send => {
                 self.send = Send::Done(completion.result());
-                News::Ready
+                Effect::Ready
             }
             Op::Room => {
                 self.send = Send::Idle;
-                News::Ready
+                Effect::Ready
             }
             Op::Watch => self.complete_watch(completion.result()),
             Op::Bell => {
                 self.broken |= completion.result().unwrap_or_default() & libc::POLLERR as usize != 0;
-                News::Bell
+                Effect::Bell
             }
-            Op::Wake | Op::Accept | Op::Cancel | Op::CancelAll => News::None,
+            Op::Wake | Op::Accept | Op::Cancel | Op::CancelAll => Effect::None,
         }
     }
 
-    fn complete_receive(&mut self, completion: Completion, ring: &mut Ring, buffers: &mut Buffers) -> News {
+    fn complete_receive(&mut self, completion: Completion, ring: &mut Ring, buffers: &mut Buffers) -> Effect {
         if !completion.more {
             self.receive = Receive::Off;
         }
@@ -253,10 +257,10 @@ impl Port {
                 self.file(result);
             }
         }
-        News::Ready
+        Effect::Ready
     }
 
-    /// Files what came instead of bytes.
+    /// Adds a failed or empty receive to the input.
     fn file(&mut self, result: io::Result<usize>) {
         match result {
             Ok(0) => self.inbox.push_back(Piece::End),
@@ -269,7 +273,7 @@ impl Port {
         }
     }
 
-    fn complete_watch(&mut self, result: io::Result<usize>) -> News {
+    fn complete_watch(&mut self, result: io::Result<usize>) -> Effect {
         // A unix socket is closed for writing as soon as the peer closed it in order; what the peer said before counts.
         let is_tcp = matches!(self.stream, Stream::Tcp(_));
         let fatal = if is_tcp { libc::POLLERR | libc::POLLHUP } else { libc::POLLERR };
@@ -283,29 +287,29 @@ impl Port {
             _ => Watch::Over,
         };
         match (self.broken, ended) {
-            (true, _) => News::Ready,
-            (false, true) => News::PeerClosed,
-            (false, false) => News::None,
+            (true, _) => Effect::Ready,
+            (false, true) => Effect::PeerClosed,
+            (false, false) => Effect::None,
         }
     }
 
-    /// What was sent at once has left, if it has not come back.
-    pub(crate) fn complete_at_once(&mut self) -> News {
+    /// Handles a send that had to complete while it was submitted: unless its failure was reported, the bytes are sent.
+    pub(crate) fn complete_at_once(&mut self) -> Effect {
         if let Send::AtOnce(len) = self.send {
             self.in_flight -= 1;
             self.send = Send::Done(Ok(len));
         }
-        News::Ready
+        Effect::Ready
     }
 
     // ---- receiving ---------------------------------------------------------------------------------------------------
 
-    /// The next piece that has come.
+    /// Returns the next piece of input.
     pub(crate) fn next(&mut self) -> Option<Piece> {
         self.inbox.pop_front()
     }
 
-    /// Asks for more.
+    /// Starts receiving again.
     pub(crate) fn receive(&mut self, ring: &mut Ring) {
         if self.receive != Receive::Off {
             return;
@@ -321,7 +325,7 @@ impl Port {
         unsafe { self.submit(ring, op, entry) };
     }
 
-    /// Reads into `buffer` while much comes, as [`Readiness::read`].
+    /// Reads bulk data into `buffer`, like [`Readiness::read`].
     ///
     /// # Errors
     /// The socket's.
@@ -335,7 +339,7 @@ impl Port {
         if !self.bulk || self.receive != Receive::Off {
             return Ok(Read::Nothing);
         }
-        let read = self.input.read(&mut AtOnce(&self.stream), buffer, want_bytes, pool, take)?;
+        let read = self.input.read(&mut NonBlocking(&self.stream), buffer, want_bytes, pool, take)?;
         if let Read::Bytes(len, _) = read
             && len < buffers::LEN_BYTES
         {
@@ -356,8 +360,8 @@ impl Port {
         unsafe { self.submit(ring, Op::Cancel, cancel(op, self.number)) };
     }
 
-    /// Receives no more, but watches whether the peer closes its side. What has come already is kept, not in the buffers that
-    /// all share.
+    /// Stops receiving, but watches whether the peer closes its side. Moves input that has arrived out of the shared
+    /// receive buffers.
     pub(crate) fn pause(&mut self, ring: &mut Ring, buffers: &mut Buffers) {
         self.stop_receiving(ring);
         for piece in &mut self.inbox {
@@ -378,19 +382,19 @@ impl Port {
         unsafe { self.submit(ring, Op::Watch, entry) };
     }
 
-    /// Asks to be told when the socket has something to read, which is a bell of shared memory, or its end.
+    /// Waits until the socket has something to read: a bell of shared memory, or its end.
     pub(crate) fn await_bell(&mut self, ring: &mut Ring) {
         let entry = opcode::PollAdd::new(Fd(self.raw_fd()), libc::POLLIN as u32).build();
         // SAFETY: it points to nothing.
         unsafe { self.submit(ring, Op::Bell, entry) };
     }
 
-    /// The peer broke the rules of shared memory.
+    /// Fails the connection because the peer broke the rules of shared memory.
     pub(crate) fn break_off(&mut self) {
         self.broken = true;
     }
 
-    /// Why nothing can come or go any more.
+    /// Returns the error of a connection that failed in both directions.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         if !self.broken {
             return None;
@@ -401,16 +405,21 @@ impl Port {
 
     // ---- sending -----------------------------------------------------------------------------------------------------
 
-    /// Sends what there is if nothing is in flight. `true`: at once, and it may be over when it was submitted.
+    /// Sends the link's bytes if no send is in flight. Returns true if the send completes while it is submitted.
     ///
     /// # Errors
     /// What was sent before failed.
-    pub(crate) fn send(&mut self, ring: &mut Ring, link: &mut Link, moment: Moment<'_>) -> io::Result<bool> {
+    pub(crate) fn send(
+        &mut self,
+        ring: &mut Ring,
+        link: &mut Link,
+        context: WriteContext<'_>,
+    ) -> io::Result<bool> {
         let mut full = false;
         match std::mem::replace(&mut self.send, Send::Idle) {
             Send::Idle => {}
             Send::Done(Ok(len)) => {
-                self.handle_sent(len, link, moment);
+                self.handle_sent(len, link, context);
                 full = !self.output.is_empty();
             }
             Send::Done(Err(why)) => match why.raw_os_error() {
@@ -435,22 +444,22 @@ impl Port {
             unsafe { self.submit(ring, Op::Send, entry.flags(squeue::Flags::SKIP_SUCCESS)) };
             return Ok(true);
         }
-        self.write(ring, link, moment).map(|()| false)
+        self.write(ring, link, context).map(|()| false)
     }
 
-    fn handle_sent(&mut self, len: usize, link: &mut Link, moment: Moment<'_>) {
+    fn handle_sent(&mut self, len: usize, link: &mut Link, context: WriteContext<'_>) {
         self.output.advance(len);
-        link.handle_sent(len, moment.now_ms, moment.stats);
+        link.handle_sent(len, context.now_ms, context.stats);
     }
 
-    /// Writes what there is, as far as the socket takes it now: much at a time costs less so than as a request, whose bytes all
-    /// stay where they are until it completed.
-    fn write(&mut self, ring: &mut Ring, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
+    /// Writes as much as the socket accepts now. For many bytes this costs less than a request, which would keep all of
+    /// them in memory until it completes.
+    fn write(&mut self, ring: &mut Ring, link: &mut Link, context: WriteContext<'_>) -> io::Result<()> {
         while !self.output.is_empty() {
             let (socket, flags) = (SockRef::from(&self.stream), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
             match gather(self.output.slices(), |slices| socket.send_vectored_with_flags(slices, flags)) {
                 Ok(len) => {
-                    self.handle_sent(len, link, moment);
+                    self.handle_sent(len, link, context);
                     link.take_output(&mut self.output);
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
@@ -467,7 +476,7 @@ impl Port {
         Ok(())
     }
 
-    /// A request to send all `all` bytes that there are, at once or not at all; `None` if they are in too many pieces.
+    /// Builds a request that sends all `all` bytes at once or fails; returns `None` if they are in too many slices.
     fn send_request(&mut self, all: usize) -> Option<squeue::Entry> {
         let (fd, flags) = (Fd(self.raw_fd()), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT | libc::MSG_WAITALL);
         let mut slices = self.output.slices();
@@ -490,7 +499,7 @@ impl Port {
         let _ = SockRef::from(&self.stream).shutdown(std::net::Shutdown::Write);
     }
 
-    /// The connection is over: everything that the kernel still has to do is cancelled.
+    /// Closes the connection and cancels all its requests.
     pub(crate) fn close(&mut self, ring: &mut Ring, buffers: &mut Buffers) {
         self.conn = None;
         for piece in self.inbox.drain(..) {

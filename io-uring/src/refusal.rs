@@ -1,17 +1,17 @@
-//! Why io_uring cannot be had, in words that say what to do about it.
+//! Explains why io_uring cannot be used and what to do about it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 
 use rustix::process::{Resource, getrlimit};
 
-/// The kernel that has everything that the loop uses.
+/// The kernel version that has everything the loop uses.
 const NEEDED: &str = "Linux 6.0 or later is needed";
-/// Who may use io_uring: 0 everyone, 1 a group, 2 nobody.
+/// The sysctl that determines who may use io_uring: 0 everyone, 1 a group, 2 nobody.
 const SYSCTL: &str = "/proc/sys/kernel/io_uring_disabled";
 
-/// What the kernel's refusal means. The kind is [`ErrorKind::Unsupported`] where the kernel cannot, and
-/// [`ErrorKind::PermissionDenied`] where it may not.
+/// Explains an error of `io_uring_setup`. The result has kind [`ErrorKind::Unsupported`] if the kernel lacks something, and
+/// [`ErrorKind::PermissionDenied`] if it is not allowed.
 pub(crate) fn explain(why: &io::Error) -> io::Error {
     let disabled = fs::read_to_string(SYSCTL).unwrap_or_default();
     let locked = getrlimit(Resource::Memlock).current;
@@ -21,7 +21,8 @@ pub(crate) fn explain(why: &io::Error) -> io::Error {
 fn explain_with(why: &io::Error, disabled: &str, locked: Option<u64>) -> io::Error {
     let (kind, what) = match why.raw_os_error() {
         Some(libc::ENOSYS) => {
-            let what = "this kernel has none, or a seccomp filter hides it (containers often do)".into();
+            let what =
+                "this kernel does not have it, or a seccomp filter blocks it (common in containers)".into();
             (ErrorKind::Unsupported, what)
         }
         Some(libc::EPERM | libc::EACCES) => {
@@ -29,17 +30,20 @@ fn explain_with(why: &io::Error, disabled: &str, locked: Option<u64>) -> io::Err
                 "1" => "only members of the group in the sysctl kernel.io_uring_group may use it \
                         (kernel.io_uring_disabled is 1)"
                     .into(),
-                "2" => "it is switched off on this machine (the sysctl kernel.io_uring_disabled is 2)".into(),
-                _ => "it is not permitted, probably by a seccomp filter (containers often have one)".into(),
+                "2" => "it is disabled on this machine (the sysctl kernel.io_uring_disabled is 2)".into(),
+                _ => "permission denied, probably by a seccomp filter (common in containers)".into(),
             };
             (ErrorKind::PermissionDenied, what)
         }
-        Some(libc::EINVAL) => (ErrorKind::Unsupported, format!("this kernel's is too old: {NEEDED}")),
+        Some(libc::EINVAL) => {
+            (ErrorKind::Unsupported, format!("this kernel's version of it is too old: {NEEDED}"))
+        }
         Some(libc::ENOMEM) => {
             let limit =
                 locked.map_or("without limit".into(), |bytes| format!("limited to {} KiB", bytes >> 10));
-            let what =
-                format!("no memory for its rings; locked memory is {limit} (RLIMIT_MEMLOCK, `ulimit -l`)");
+            let what = format!(
+                "not enough memory for its rings; locked memory is {limit} (RLIMIT_MEMLOCK, `ulimit -l`)"
+            );
             (ErrorKind::OutOfMemory, what)
         }
         _ => (why.kind(), why.to_string()),
@@ -47,9 +51,9 @@ fn explain_with(why: &io::Error, disabled: &str, locked: Option<u64>) -> io::Err
     io::Error::new(kind, format!("io_uring cannot be used: {what}"))
 }
 
-/// The kernel has io_uring, but not this part of it.
+/// Returns the error for a kernel whose io_uring lacks the feature `what`.
 pub(crate) fn lacks(what: &str) -> io::Error {
-    let why = format!("io_uring cannot be used: this kernel's has no {what}; {NEEDED}");
+    let why = format!("io_uring cannot be used: this kernel lacks its feature \"{what}\"; {NEEDED}");
     io::Error::new(ErrorKind::Unsupported, why)
 }
 

@@ -1,4 +1,4 @@
-//! The submission and completion queues.
+//! The submission and completion queues of an io_uring.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,39 +12,39 @@ use tracing::debug;
 use crate::refusal;
 use crate::token::{Op, Token};
 
-/// Requests that can be queued between two turns without a system call.
+/// Capacity of the submission queue: requests that can be queued without a system call.
 const SUBMISSIONS: u32 = 1024;
-/// Completions that the kernel may post between two turns; more wait in the kernel.
+/// Capacity of the completion queue; further completions wait in the kernel.
 const COMPLETIONS: u32 = 8192;
 
-/// What became of a request, or of one shot of many.
+/// A completion of a request, or of one shot of a multishot request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Completion {
     pub(crate) token: Token,
-    /// The operation's result, an errno if negative.
+    /// The operation's result; a negated errno if negative.
     pub(crate) result: i32,
-    /// The buffer of the ring that was filled.
+    /// The number of the receive buffer that was filled.
     pub(crate) buffer: Option<u16>,
-    /// The request goes on.
+    /// Whether the request stays in flight.
     pub(crate) more: bool,
 }
 
 impl Completion {
-    /// The operation's result.
+    /// Returns the operation's result.
     pub(crate) fn result(&self) -> io::Result<usize> {
         usize::try_from(self.result).map_err(|_| io::Error::from_raw_os_error(-self.result))
     }
 }
 
-/// An io_uring. Made on one thread, used on the one that calls [`Ring::enable`].
+/// An io_uring. It is created on one thread and used on the one that calls [`Ring::enable`].
 pub(crate) struct Ring {
     uring: IoUring,
-    /// Requests for which there was no room.
+    /// Requests for which the submission queue had no room.
     waiting: VecDeque<squeue::Entry>,
 }
 
-/// How the kernel runs what completes later, best first: on this thread and only when it asks (6.1), or on this thread
-/// whenever it is in the kernel (5.19).
+/// When the kernel runs completion work, best mode first: on this thread when it asks for completions (Linux 6.1), or on
+/// this thread whenever it enters the kernel (5.19).
 const MODES: [(&str, Mode); 2] = [
     ("deferred", |builder| builder.setup_single_issuer().setup_defer_taskrun()),
     ("cooperative", |builder| builder.setup_coop_taskrun()),
@@ -52,7 +52,7 @@ const MODES: [(&str, Mode); 2] = [
 type Mode = fn(&mut io_uring::Builder) -> &mut io_uring::Builder;
 
 impl Ring {
-    /// A ring that takes requests, and gives them to the kernel once it is enabled.
+    /// Creates a ring that queues requests and submits them once it is enabled.
     ///
     /// # Errors
     /// The kernel has no io_uring, too old a one, or does not permit it.
@@ -95,12 +95,12 @@ impl Ring {
         self.uring.submitter().register_enable_rings()
     }
 
-    /// For registering memory.
+    /// Returns the submitter, to register memory.
     pub(crate) fn submitter(&self) -> io_uring::Submitter<'_> {
         self.uring.submitter()
     }
 
-    /// Queues a request. It goes to the kernel with the next [`Ring::enter`].
+    /// Queues a request, which the next [`Ring::enter`] submits.
     ///
     /// # Safety
     /// The memory that it points to stays as it is until it completed, and the file that it names stays open until it was
@@ -113,7 +113,7 @@ impl Ring {
         }
     }
 
-    /// Gives the kernel what is queued, and waits for a completion, for no longer than `timeout`.
+    /// Submits the queued requests and waits for a completion, at most `timeout`.
     ///
     /// # Errors
     /// Those of the system that time does not heal.
@@ -148,12 +148,12 @@ impl Ring {
         })
     }
 
-    /// Whether the kernel has all that was queued.
+    /// Returns whether all queued requests have been submitted.
     pub(crate) fn is_submitted(&mut self) -> bool {
         self.waiting.is_empty() && self.uring.submission().is_empty()
     }
 
-    /// Takes the completions that are here.
+    /// Moves the available completions to `into`.
     pub(crate) fn reap(&mut self, into: &mut Vec<Completion>) {
         into.extend(self.uring.completion().filter_map(|entry| {
             Some(Completion {
@@ -166,7 +166,7 @@ impl Ring {
     }
 }
 
-/// Whether the kernel can do what the loop asks for.
+/// Checks that the kernel has the features that the loop needs.
 fn check(uring: &IoUring) -> io::Result<()> {
     let mut probe = Probe::new();
     uring.submitter().register_probe(&mut probe).map_err(|why| refusal::explain(&why))?;
@@ -181,13 +181,14 @@ fn check(uring: &IoUring) -> io::Result<()> {
     ];
     match needed.into_iter().find(|(code, _)| !probe.is_supported(*code)) {
         Some((_, name)) => Err(refusal::lacks(name)),
-        None if !uring.params().is_feature_ext_arg() => Err(refusal::lacks("time-out for waiting")),
-        None if !uring.params().is_feature_nodrop() => Err(refusal::lacks("memory for completions")),
+        None if !uring.params().is_feature_ext_arg() => Err(refusal::lacks("timeouts for waiting")),
+        None if !uring.params().is_feature_nodrop() => Err(refusal::lacks("unlimited completions")),
         None => Ok(()),
     }
 }
 
-/// What is no error: a signal, a time-out, and a kernel that first wants its completions taken or is short of memory now.
+/// Ignores errors that need no handling: a signal, a timeout, and a kernel that is short of memory or wants its completions
+/// taken first.
 fn tolerate(entered: io::Result<usize>) -> io::Result<()> {
     match entered {
         Err(why) => match why.raw_os_error() {
@@ -198,13 +199,13 @@ fn tolerate(entered: io::Result<usize>) -> io::Result<()> {
     }
 }
 
-/// A request to cancel whatever the kernel has for this descriptor.
+/// Builds a request that cancels all requests for a descriptor.
 pub(crate) fn cancel_all(fd: std::os::fd::RawFd) -> squeue::Entry {
     let which = io_uring::types::CancelBuilder::fd(io_uring::types::Fd(fd)).all();
     opcode::AsyncCancel2::new(which).build()
 }
 
-/// A request to cancel another.
+/// Builds a request that cancels another.
 pub(crate) fn cancel(op: Op, port: u32) -> squeue::Entry {
     opcode::AsyncCancel::new(Token::new(op, port).pack()).build()
 }
@@ -215,7 +216,7 @@ mod tests {
 
     use super::*;
 
-    /// Also the mode that is only for older kernels.
+    /// Checks every mode, including the one that only older lent use.
     #[test]
     fn every_mode_carries_requests_out() {
         for mode in MODES {
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// More requests than the queue holds.
+    /// Queues more requests than the submission queue holds.
     #[test]
     fn requests_wait_for_room() {
         let Ok(mut ring) = Ring::new() else { return };

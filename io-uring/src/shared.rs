@@ -1,42 +1,42 @@
-//! A connection through shared memory: its bells come through the ring, its bytes do not.
+//! A shared-memory connection in the completion loop: its bells arrive through the ring, its bytes do not.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
-use hipr_io::{Link, Moment, Pool, Read, Readiness};
-use hipr_io_shm::{Served, Shared, Shares};
+use hipr_io::{Link, Pool, Read, Readiness, WriteContext};
+use hipr_io_shm::{Served, Shared, SharedMemory};
 
-/// What is kept of a connection.
+/// The state that the loop keeps for a connection.
 #[derive(Debug)]
 pub struct Socket {
-    /// The number of the port whose socket it is, or whose bells.
+    /// The number of the port of its socket, or of its control socket.
     pub(crate) port: u32,
-    /// Its end of shared memory, where that is what carries its bytes.
+    /// The worker's end of the shared memory, if the connection uses it.
     pub(crate) memory: Option<Box<Memory>>,
 }
 
-/// One end of shared memory.
+/// The worker's end of a connection's shared memory.
 #[derive(Debug)]
 pub(crate) struct Memory {
     served: Served,
     readiness: Readiness,
-    looked_at: bool,
+    is_polled: bool,
 }
 
-impl Shares for Socket {
+impl SharedMemory for Socket {
     fn shared(&mut self) -> Option<Shared<'_>> {
-        let Memory { served, readiness, looked_at } = self.memory.as_deref_mut()?;
-        Some(Shared { served, readiness, looked_at })
+        let Memory { served, readiness, is_polled } = self.memory.as_deref_mut()?;
+        Some(Shared { served, readiness, is_polled })
     }
 }
 
 impl Memory {
-    /// The end of a client that has connected to `control`.
+    /// Creates the worker's end for a client that has connected to `control`.
     pub(crate) fn new(control: OwnedFd) -> Box<Self> {
-        Box::new(Self { served: Served::new(control), readiness: Readiness::new(), looked_at: false })
+        Box::new(Self { served: Served::new(control), readiness: Readiness::new(), is_polled: false })
     }
 
-    /// The bell rang. `false`: it does so no more.
+    /// Handles the bell. Returns false if the client will not ring again.
     ///
     /// # Errors
     /// The peer breaks the rules; those of the system.
@@ -47,12 +47,12 @@ impl Memory {
         Ok(!self.readiness.read_closed)
     }
 
-    /// As [`Readiness::write`].
-    pub(crate) fn write(&mut self, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
-        self.readiness.write(&mut self.served, link, moment)
+    /// Writes like [`Readiness::write`].
+    pub(crate) fn write(&mut self, link: &mut Link, context: WriteContext<'_>) -> io::Result<()> {
+        self.readiness.write(&mut self.served, link, context)
     }
 
-    /// As [`Readiness::read`].
+    /// Reads like [`Readiness::read`].
     pub(crate) fn read<R>(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -63,7 +63,7 @@ impl Memory {
         self.readiness.read(&mut self.served, buffer, want_bytes, pool, take)
     }
 
-    /// The sending side is closed: what the peer still says is thrown away.
+    /// Discards further input, because the sending side is closed.
     pub(crate) fn handle_half_closed(&mut self) {
         self.readiness.readable = true;
     }

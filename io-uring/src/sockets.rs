@@ -1,4 +1,4 @@
-//! Sockets over io_uring, for the driver of all loops.
+//! The completion loop's [`Carrier`]: sockets over io_uring.
 //!
 //! Completions are taken first, all of them; what they mean for a connection is done when the driver gives it its turn. A
 //! port outlives its connection until the kernel has completed everything that it was asked to do with it.
@@ -11,72 +11,73 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hipr_io::{
-    Backoff, Carrier, Config, ConnId, Link, Listener, Moment, Peer, Pool, Read, Slots, Stream, Table, tune,
+    Backoff, Carrier, Config, ConnId, Link, Listener, Peer, Pool, Read, Slots, Stream, Table, WriteContext,
+    tune,
 };
-use hipr_io_shm::Lookout;
+use hipr_io_shm::BusyPoller;
 use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 use tracing::{error, info};
 
 use crate::buffers::Buffers;
-use crate::port::{News, Piece, Port};
+use crate::port::{Effect, Piece, Port};
 use crate::ring::{Completion, Ring};
 use crate::shared::{Memory, Socket};
 use crate::token::{Op, Token};
 
-/// How long the kernel may take to cancel what it was asked for, when the loop ends.
+/// How long cancelled requests may take to complete when the loop ends.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The sockets of one loop, and its io_uring.
+/// The sockets of one loop and their io_uring.
 pub struct Sockets {
     ring: Ring,
-    /// What the kernel may read or write: dropped only when nothing is in flight.
-    kernels: ManuallyDrop<Kernels>,
+    /// Memory that the kernel may read or write; dropped only when no request is in flight.
+    lent: ManuallyDrop<LentMemory>,
     enabled: bool,
-    /// Requests of no port that have not completed.
+    /// Number of requests in flight that belong to no port.
     in_flight: u32,
     completions: Vec<Completion>,
-    door: Option<Door>,
+    accepting: Option<Accepting>,
     wake_armed: bool,
-    /// Ports with a send that completes as it is submitted.
+    /// Numbers of the ports with a send that completes while it is submitted.
     at_once: Vec<u32>,
-    /// Connections through shared memory.
-    lookout: Lookout,
-    /// The buffer that bulk is read into.
+    /// The busy poller of shared-memory connections.
+    busy_poller: BusyPoller,
+    /// The buffer that bulk data is read into.
     buffer: Vec<u8>,
 }
 
-/// Memory that requests point to, and the descriptors that they name.
-struct Kernels {
+/// Memory that requests in flight point to, and the descriptors that they use.
+struct LentMemory {
     buffers: Buffers,
     ports: Slots<Port>,
-    /// Other threads write to it to wake the loop.
+    /// The event descriptor that other threads write to wake the loop.
     wake: Arc<OwnedFd>,
-    /// What is read from it.
+    /// The buffer that the event descriptor is read into.
     woken: Box<u64>,
 }
 
-/// Where connections come from.
-struct Door {
+/// The listening socket.
+struct Accepting {
     listener: Listener,
-    /// The kernel accepts.
+    /// Whether an accept is in flight.
     armed: bool,
     arrivals: VecDeque<io::Result<OwnedFd>>,
     backoff: Backoff,
 }
 
 impl Sockets {
-    /// Sockets of a loop that accepts from `listener`, if there is one.
+    /// Creates the sockets of a loop that accepts from `listener`, if there is one.
     ///
     /// # Errors
-    /// io_uring cannot be had.
+    /// io_uring cannot be used.
     pub(crate) fn new(listener: Option<Listener>, config: &Config) -> io::Result<Self> {
         let ring = Ring::new()?;
         let buffers = Buffers::new(&ring)?;
         let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let kernels = Kernels { buffers, ports: Slots::default(), wake, woken: Box::new(0) };
-        let door = listener.map(|listener| Door {
+        let lent = LentMemory { buffers, ports: Slots::default(), wake, woken: Box::new(0) };
+        let accepting = listener.map(|listener| Accepting {
             listener,
             armed: false,
             arrivals: VecDeque::new(),
@@ -84,40 +85,42 @@ impl Sockets {
         });
         Ok(Self {
             ring,
-            kernels: ManuallyDrop::new(kernels),
+            lent: ManuallyDrop::new(lent),
             enabled: false,
             in_flight: 0,
             completions: Vec::new(),
-            door,
+            accepting,
             wake_armed: false,
             at_once: Vec::new(),
-            lookout: Lookout::new(config.spin_us),
+            busy_poller: BusyPoller::new(config.spin_us),
             buffer: Pool::default().buffer(),
         })
     }
 
-    /// What other threads write 8 bytes to, to wake the loop.
+    /// Returns the event descriptor that wakes the loop when 8 bytes are written to it.
     pub(crate) fn wake(&self) -> Arc<OwnedFd> {
-        self.kernels.wake.clone()
+        self.lent.wake.clone()
     }
 
+    /// Queues a request that belongs to no port.
+    ///
     /// # Safety
-    /// What `entry` points to belongs to the kernel's share and stays as it is until the request completed.
+    /// The memory that `entry` points to is part of `lent` and is not changed until the request completes.
     unsafe fn submit(&mut self, op: Op, entry: squeue::Entry) {
         self.in_flight += 1;
         // SAFETY: what the caller promises.
         unsafe { self.ring.push(Token::new(op, 0), entry) };
     }
 
-    /// Binds the ring to this thread, and asks it for what has to be asked for always.
+    /// Binds the ring to this thread and submits the requests that are always in flight.
     fn arm(&mut self) -> io::Result<()> {
         if !self.enabled {
             self.ring.enable()?;
             self.enabled = true;
         }
         if !std::mem::replace(&mut self.wake_armed, true) {
-            let into = (&raw mut *self.kernels.woken).cast();
-            let entry = opcode::Read::new(Fd(self.kernels.wake.as_raw_fd()), into, 8).build();
+            let into = (&raw mut *self.lent.woken).cast();
+            let entry = opcode::Read::new(Fd(self.lent.wake.as_raw_fd()), into, 8).build();
             // SAFETY: nobody looks at the value.
             unsafe { self.submit(Op::Wake, entry) };
         }
@@ -130,61 +133,62 @@ impl Sockets {
             Op::Wake | Op::Accept | Op::CancelAll => {
                 self.in_flight -= u32::from(!completion.more);
                 self.wake_armed &= op != Op::Wake;
-                if let Some(door) = self.door.as_mut().filter(|_| op == Op::Accept) {
-                    door.armed = completion.more;
-                    door.complete(completion.result());
+                if let Some(accepting) = self.accepting.as_mut().filter(|_| op == Op::Accept) {
+                    accepting.armed = completion.more;
+                    accepting.complete(completion.result());
                 }
             }
             _ => {
-                let Kernels { buffers, ports, .. } = &mut *self.kernels;
+                let LentMemory { buffers, ports, .. } = &mut *self.lent;
                 let Some(port) = ports.at_mut(number) else { return };
-                let mut news = port.complete(completion, &mut self.ring, buffers);
-                if news == News::Bell {
-                    news = Self::hear(port, &mut self.ring, table);
+                let mut effect = port.complete(completion, &mut self.ring, buffers);
+                if effect == Effect::Bell {
+                    effect = Self::handle_bell(port, &mut self.ring, table);
                 }
-                Self::tell(ports, number, news, table);
+                Self::report(ports, number, effect, table);
             }
         }
     }
 
-    /// The bell of a port rang: what that means for its connection.
-    fn hear(port: &mut Port, ring: &mut Ring, table: &mut Table<Socket>) -> News {
-        let Some(conn) = port.conn else { return News::None };
+    /// Handles the bell of a port; returns what it means for the connection.
+    fn handle_bell(port: &mut Port, ring: &mut Ring, table: &mut Table<Socket>) -> Effect {
+        let Some(conn) = port.conn else { return Effect::None };
         let Some(memory) = table.socket(conn).and_then(|socket| socket.memory.as_mut()) else {
-            return News::None;
+            return Effect::None;
         };
         match memory.handle_bell() {
             Ok(true) => {
                 port.await_bell(ring);
-                News::Ready
+                Effect::Ready
             }
-            Ok(false) => News::PeerClosed,
+            Ok(false) => Effect::PeerClosed,
             Err(why) => {
-                info!(%conn, %why, "the connection fails");
+                info!(%conn, %why, "connection failed");
                 port.break_off();
-                News::Ready
+                Effect::Ready
             }
         }
     }
 
-    /// Passes news of a port on to its connection, or frees the port if nothing is in flight for one that is gone.
-    fn tell(ports: &mut Slots<Port>, number: u32, news: News, table: &mut Table<Socket>) {
+    /// Reports a completion's effect to the port's connection, or drops the port of a closed connection if nothing is in
+    /// flight.
+    fn report(ports: &mut Slots<Port>, number: u32, effect: Effect, table: &mut Table<Socket>) {
         let Some(port) = ports.at_mut(number) else { return };
-        match (port.conn, news) {
-            (Some(conn), News::Ready) => table.make_ready(conn),
-            (Some(conn), News::PeerClosed) => table.handle_peer_closed(conn),
-            (Some(_), News::None | News::Bell) => {}
+        match (port.conn, effect) {
+            (Some(conn), Effect::Ready) => table.make_ready(conn),
+            (Some(conn), Effect::PeerClosed) => table.handle_peer_closed(conn),
+            (Some(_), Effect::None | Effect::Bell) => {}
             (None, _) if port.is_idle() => drop(ports.id_at(number).and_then(|id| ports.remove(id))),
             (None, _) => {}
         }
     }
 
-    /// Requests that the kernel has.
+    /// Returns the number of requests in flight.
     fn all_in_flight(&mut self) -> u32 {
-        self.in_flight + self.kernels.ports.iter_mut().map(|(_, port)| port.in_flight()).sum::<u32>()
+        self.in_flight + self.lent.ports.iter_mut().map(|(_, port)| port.in_flight()).sum::<u32>()
     }
 
-    /// Cancels everything and waits for that. `false`: it did not come to an end.
+    /// Cancels all requests and waits until they complete. Returns false if they do not in time.
     fn drain(&mut self) -> bool {
         if !self.enabled {
             // The kernel was not told of anything.
@@ -210,9 +214,9 @@ impl Sockets {
     fn complete_at_once(&mut self, table: &mut Table<Socket>) {
         if self.ring.is_submitted() {
             for number in self.at_once.drain(..) {
-                let ports = &mut self.kernels.ports;
-                let news = ports.at_mut(number).map_or(News::None, Port::complete_at_once);
-                Self::tell(ports, number, news, table);
+                let ports = &mut self.lent.ports;
+                let effect = ports.at_mut(number).map_or(Effect::None, Port::complete_at_once);
+                Self::report(ports, number, effect, table);
             }
         }
     }
@@ -222,9 +226,11 @@ impl Drop for Sockets {
     fn drop(&mut self) {
         if self.drain() {
             // SAFETY: nothing is in flight, and this is not used any more.
-            unsafe { ManuallyDrop::drop(&mut self.kernels) };
+            unsafe { ManuallyDrop::drop(&mut self.lent) };
         } else {
-            error!("the kernel did not give buffers back: they are left to it");
+            error!(
+                "io_uring requests were not cancelled in time; leaking the buffers that the kernel may still use"
+            );
         }
     }
 }
@@ -234,7 +240,7 @@ impl Carrier for Sockets {
     type Socket = Socket;
 
     fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Socket>) -> io::Result<()> {
-        let timeout = self.lookout.look(timeout, table);
+        let timeout = self.busy_poller.poll(timeout, table);
         self.arm()?;
         self.ring.enter(timeout)?;
         let mut completions = std::mem::take(&mut self.completions);
@@ -248,29 +254,30 @@ impl Carrier for Sockets {
     }
 
     fn is_listening(&self) -> bool {
-        self.door.is_some()
+        self.accepting.is_some()
     }
 
     fn accept_at_ms(&self, now_ms: u64) -> Option<u64> {
-        let door = self.door.as_ref()?;
-        let at_once = !door.arrivals.is_empty();
-        (at_once || !door.armed).then(|| door.backoff.retry_ms().filter(|_| !at_once).unwrap_or(now_ms))
+        let accepting = self.accepting.as_ref()?;
+        let at_once = !accepting.arrivals.is_empty();
+        (at_once || !accepting.armed)
+            .then(|| accepting.backoff.retry_ms().filter(|_| !at_once).unwrap_or(now_ms))
     }
 
     fn accept(&mut self, now_ms: u64) -> Option<(Stream, Peer)> {
-        let door = self.door.as_mut()?;
-        while let Some(arrival) = door.arrivals.pop_front() {
-            match arrival.and_then(|arrival| door.admit(arrival)) {
+        let accepting = self.accepting.as_mut()?;
+        while let Some(arrival) = accepting.arrivals.pop_front() {
+            match arrival.and_then(|arrival| accepting.admit(arrival)) {
                 Ok(admitted) => {
-                    door.backoff.handle_accepted();
+                    accepting.backoff.handle_accepted();
                     return Some(admitted);
                 }
-                Err(why) => door.backoff.handle_error(&why, now_ms),
+                Err(why) => accepting.backoff.handle_error(&why, now_ms),
             }
         }
-        if !door.armed && door.backoff.is_over(now_ms) {
-            door.armed = true;
-            let fd = Fd(door.listener.as_fd().as_raw_fd());
+        if !accepting.armed && accepting.backoff.is_over(now_ms) {
+            accepting.armed = true;
+            let fd = Fd(accepting.listener.as_fd().as_raw_fd());
             // SAFETY: it points to nothing.
             unsafe {
                 self.submit(Op::Accept, opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build())
@@ -280,7 +287,7 @@ impl Carrier for Sockets {
     }
 
     fn handle_descriptor_free(&mut self) {
-        self.door.iter_mut().for_each(|door| door.backoff.handle_descriptor_free());
+        self.accepting.iter_mut().for_each(|accepting| accepting.backoff.handle_descriptor_free());
     }
 
     fn open(&mut self, conn: ConnId, stream: Stream) -> io::Result<Socket> {
@@ -288,24 +295,24 @@ impl Carrier for Sockets {
             Stream::Shm(control) => Some(Memory::new(control.try_clone()?.into())),
             Stream::Tcp(_) | Stream::Unix(_) => None,
         };
-        let id = self.kernels.ports.try_insert(|id| Ok(Port::new(id.slot(), stream, conn)))?;
-        if let Some(port) = self.kernels.ports.get_mut(id).filter(|_| memory.is_some()) {
+        let id = self.lent.ports.try_insert(|id| Ok(Port::new(id.slot(), stream, conn)))?;
+        if let Some(port) = self.lent.ports.get_mut(id).filter(|_| memory.is_some()) {
             port.await_bell(&mut self.ring);
         }
         Ok(Socket { port: id.slot(), memory })
     }
 
     fn failure(&mut self, socket: &mut Socket) -> Option<io::Error> {
-        self.kernels.ports.at_mut(socket.port)?.failure()
+        self.lent.ports.at_mut(socket.port)?.failure()
     }
 
-    fn write(&mut self, socket: &mut Socket, link: &mut Link, moment: Moment<'_>) -> io::Result<()> {
-        self.lookout.wake(link.conn(), socket);
+    fn write(&mut self, socket: &mut Socket, link: &mut Link, context: WriteContext<'_>) -> io::Result<()> {
+        self.busy_poller.wake(link.conn(), socket);
         if let Some(memory) = &mut socket.memory {
-            return memory.write(link, moment);
+            return memory.write(link, context);
         }
-        let Some(port) = self.kernels.ports.at_mut(socket.port) else { return Ok(()) };
-        if port.send(&mut self.ring, link, moment)? {
+        let Some(port) = self.lent.ports.at_mut(socket.port) else { return Ok(()) };
+        if port.send(&mut self.ring, link, context)? {
             self.at_once.push(socket.port);
         }
         Ok(())
@@ -321,7 +328,7 @@ impl Carrier for Sockets {
         if let Some(memory) = &mut socket.memory {
             return memory.read(&mut self.buffer, want_bytes, pool, take);
         }
-        let Kernels { buffers, ports, .. } = &mut *self.kernels;
+        let LentMemory { buffers, ports, .. } = &mut *self.lent;
         let Some(port) = ports.at_mut(socket.port) else { return Ok(Read::Nothing) };
         match port.next() {
             Some(Piece::Lent(buffer, len)) => {
@@ -347,7 +354,7 @@ impl Carrier for Sockets {
     }
 
     fn pause(&mut self, socket: &mut Socket) {
-        let Kernels { buffers, ports, .. } = &mut *self.kernels;
+        let LentMemory { buffers, ports, .. } = &mut *self.lent;
         // A bell is heard all the time.
         if let Some(port) = ports.at_mut(socket.port).filter(|_| socket.memory.is_none()) {
             port.pause(&mut self.ring, buffers);
@@ -355,14 +362,14 @@ impl Carrier for Sockets {
     }
 
     fn half_close(&mut self, socket: &mut Socket) {
-        if let Some(port) = self.kernels.ports.at_mut(socket.port) {
+        if let Some(port) = self.lent.ports.at_mut(socket.port) {
             port.half_close();
         }
         socket.memory.iter_mut().for_each(|memory| memory.handle_half_closed());
     }
 
     fn close(&mut self, Socket { port: number, memory: _ }: Socket) {
-        let Kernels { buffers, ports, .. } = &mut *self.kernels;
+        let LentMemory { buffers, ports, .. } = &mut *self.lent;
         if let Some(port) = ports.at_mut(number) {
             port.close(&mut self.ring, buffers);
             if port.is_idle() {
@@ -372,7 +379,7 @@ impl Carrier for Sockets {
     }
 }
 
-impl Door {
+impl Accepting {
     fn complete(&mut self, accepted: io::Result<usize>) {
         match accepted.map(i32::try_from) {
             // SAFETY: the kernel made this descriptor for us.

@@ -1,27 +1,27 @@
-//! What a completion says about the request that it is of.
+//! The tag of a request, which its completions carry.
 
-/// The kinds of requests.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Reads the descriptor that other threads wake the loop with.
+    /// Reads the event descriptor that wakes the loop.
     Wake,
     /// Accepts connections.
     Accept,
-    /// Receives into buffers of the ring, again and again.
+    /// Receives repeatedly into receive buffers.
     Receive,
-    /// Waits for something to read.
+    /// Waits until there is something to read.
     Input,
-    /// Waits for a bell of shared memory.
+    /// Waits for the bell of shared memory.
     Bell,
-    /// Sends.
+    /// Sends bytes.
     Send,
     /// Waits for room to send.
     Room,
-    /// Waits for the peer to close its side.
+    /// Waits until the peer closes its side.
     Watch,
-    /// Cancels requests of its port.
+    /// Cancels requests of the same port.
     Cancel,
-    /// Cancels all.
+    /// Cancels all requests.
     CancelAll,
 }
 
@@ -40,11 +40,11 @@ impl Op {
     ];
 }
 
-/// Names a request: its kind, and the port that it belongs to.
+/// Identifies a request: its kind and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
     pub(crate) op: Op,
-    /// 0 for what belongs to none.
+    /// The port's number; 0 for requests without a port.
     pub(crate) port: u32,
 }
 
@@ -53,12 +53,12 @@ impl Token {
         Self { op, port }
     }
 
-    /// As the kernel carries it.
+    /// Encodes the token as the number that the kernel carries.
     pub(crate) fn pack(self) -> u64 {
         u64::from(self.port) << 8 | self.op as u64
     }
 
-    /// `None` for what [`Token::pack`] did not make.
+    /// Decodes a token; returns `None` for a number that [`Token::pack`] did not produce.
     pub(crate) fn unpack(packed: u64) -> Option<Self> {
         let op = *Op::ALL.get((packed & 0xff) as usize)?;
         Some(Self { op, port: u32::try_from(packed >> 8).ok()? })

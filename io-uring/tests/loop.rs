@@ -1,5 +1,5 @@
-//! The loop on real sockets. What all loops have in common is tested with a worker behind them, by the loop conformance; here
-//! is what only this one can get wrong.
+//! Tests the completion loop on real sockets, as far as it differs from other loops; `tests/tests/loop_conformance` tests
+//! what all loops have in common.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,8 +18,8 @@ use socket2::SockRef;
 /// Length of the reply to [`Malloc`].
 const REPLY_BYTES: usize = Header::SIZE + 12;
 
-/// A loop on a thread, behind which every request succeeds: an allocation is answered with the size that was asked for, so
-/// that replies can be told apart.
+/// A loop on a thread, whose handler lets every request succeed: an allocation returns its size as address, so that replies
+/// can be told apart.
 struct Served {
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
@@ -27,7 +27,7 @@ struct Served {
 }
 
 impl Served {
-    /// `None`, with a word about it, where io_uring cannot be had.
+    /// Starts a loop; prints a message and returns `None` where io_uring cannot be used.
     fn start(make: impl FnOnce(Config, Arc<Stats>) -> io::Result<Loop>) -> Option<Self> {
         let stats = Arc::new(Stats::default());
         let event_loop = match make(Config::default(), stats.clone()) {
@@ -48,7 +48,7 @@ impl Served {
         Some(Self { mailbox, stats, thread })
     }
 
-    /// On a port, and what connects to it.
+    /// Starts a loop that listens, and returns it with a function that connects to it.
     fn listen() -> Option<(Self, impl Fn() -> TcpStream)> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
@@ -139,7 +139,7 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Replies that are sent at once, and come back because the socket is full.
+/// Sends replies that fail to be sent at once because the socket is full.
 #[test]
 fn small_replies_that_do_not_fit_into_the_socket_arrive_in_order() {
     const COUNT: u64 = 3000;
@@ -167,7 +167,7 @@ fn small_replies_that_do_not_fit_into_the_socket_arrive_in_order() {
     assert_eq!(served.stats.snapshot().sent_bytes, all + 10 * REPLY_BYTES as u64);
 }
 
-/// Each connection goes from the buffers that all share to reading and back, several times.
+/// Makes each connection change several times between shared receive buffers and direct reads.
 #[test]
 fn bulk_and_small_messages_alternate_on_many_connections() {
     const CONNECTIONS: u64 = 40;
@@ -197,7 +197,7 @@ fn bulk_and_small_messages_alternate_on_many_connections() {
     assert_eq!(stats.received_bytes, CONNECTIONS * each);
 }
 
-/// What the kernel still reads and writes when the loop ends is given back first.
+/// Checks that requests in flight complete before their memory is freed when the loop ends.
 #[test]
 fn the_loop_ends_with_everything_in_flight() {
     let Some((served, connect)) = Served::listen() else { return };
@@ -235,7 +235,7 @@ fn one_connection_that_somebody_else_accepted_is_served_to_its_end() {
     served.join().unwrap();
 }
 
-/// When a ring goes, the kernel interrupts threads that have to do with it. Who only made the loop does not.
+/// Checks that dropping a ring does not interrupt the thread that created it, as the kernel does with threads that used it.
 #[test]
 fn the_thread_that_made_a_loop_is_not_interrupted_when_the_loop_goes() {
     let Some((served, connect)) = Served::listen() else { return };

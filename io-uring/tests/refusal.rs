@@ -1,4 +1,4 @@
-//! What is said where a seccomp filter keeps io_uring away, as in many containers.
+//! Tests the error where a seccomp filter blocks io_uring, as in many containers.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -9,7 +9,7 @@ use std::thread;
 use hipr_io::{Config, Listener};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 
-/// What making a loop says on a thread for which `io_uring_setup` fails so.
+/// Returns the error of creating a loop on a thread for which `io_uring_setup` fails with `errno`.
 fn refused_with(errno: i32) -> std::io::Error {
     let filter = SeccompFilter::new(
         BTreeMap::from([(libc::SYS_io_uring_setup, Vec::new())]),

@@ -1,4 +1,4 @@
-//! What encoding and decoding cost, without a socket: requests out of the client, into the server, and replies back.
+//! Measures encoding and decoding without a socket: requests out of the client, into the server, and replies back.
 //!
 //! `cargo bench -p hipr-proto`
 
@@ -12,7 +12,7 @@ use std::hint::black_box;
 
 type Bytes = &'static [u8];
 
-/// A launch with six arguments of 8 bytes.
+/// Returns a launch with six arguments of 8 bytes.
 fn launch() -> (LaunchKernel, Vec<u8>) {
     let params: Vec<Param> = (0..6).map(|index| Param { offset: index * 8, size: 8 }).collect();
     let mut args = Vec::new();
@@ -22,7 +22,7 @@ fn launch() -> (LaunchKernel, Vec<u8>) {
     (launch, args)
 }
 
-/// What a full buffer of launches is, and how many.
+/// Returns the bytes of a full coalescing buffer of launches, and the number of launches in it.
 fn buffer_of_launches() -> (Vec<u8>, u64) {
     let (launch, args) = launch();
     let mut sender = Sender::<Bytes>::new();
@@ -90,7 +90,7 @@ fn decode(c: &mut Criterion) {
     group.finish();
 }
 
-/// Both ends of round trips: request, its bytes, carried out, answer, its bytes.
+/// Measures round trips at both ends: encodes a request, decodes it, completes it, encodes the reply, decodes it.
 fn round_trip(c: &mut Criterion) {
     let mut group = c.benchmark_group("round trip");
     group.throughput(Throughput::Elements(1));
@@ -120,7 +120,7 @@ fn round_trip(c: &mut Criterion) {
     group.finish();
 }
 
-/// How bulk bytes pass: in pieces of what is read at a time, without being touched.
+/// Measures how fast bulk bytes pass through in pieces of the size of a read, without being copied.
 fn bulk(c: &mut Criterion) {
     const LEN: usize = 64 << 20;
     const READ_BYTES: usize = 256 << 10;

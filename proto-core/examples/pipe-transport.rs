@@ -1,5 +1,6 @@
-//! HIPR over something that is no socket: a pipe of small cells, as a bus or a serial line has them. The server's device is
-//! a `Vec<u8>`. `docs/transport.md` explains the calls. Run it: `cargo run -p hipr-proto --example pipe-transport`.
+//! Carries HIPR over something that is not a socket: a pipe of small cells, as a bus or a serial line has them. The
+//! server's device is a `Vec<u8>`. `docs/transport.md` explains the calls. Run it with `cargo run -p hipr-proto --example
+//! pipe-transport`.
 
 use std::error::Error;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,11 +11,11 @@ use hipr_proto::{
 };
 
 type Failure = Box<dyn Error + Send + Sync>;
-/// What the pipe carries at once: up to `CELL_BYTES` bytes, wherever messages begin and end.
+/// What the pipe carries at once: up to `CELL_BYTES` bytes, regardless of where messages begin and end.
 type Cell = Vec<u8>;
 const CELL_BYTES: usize = 16;
 
-/// Writes everything of `outbox`. What a cell took is reported with `advance`, wherever that is.
+/// Writes everything of `outbox`, a cell at a time, and reports each cell's bytes with `advance`.
 fn write(pipe: &SyncSender<Cell>, outbox: &mut Outbox<Vec<u8>>) -> Result<(), Failure> {
     while !outbox.is_empty() {
         let cell: Vec<u8> = outbox.slices().flatten().copied().take(CELL_BYTES).collect();
@@ -25,7 +26,7 @@ fn write(pipe: &SyncSender<Cell>, outbox: &mut Outbox<Vec<u8>>) -> Result<(), Fa
     Ok(())
 }
 
-/// A device's memory; addresses are indices.
+/// The memory of a device; addresses are indices.
 struct Device(Vec<u8>);
 const DEVICE_BYTES: usize = 1 << 20;
 
@@ -53,7 +54,7 @@ impl Device {
     }
 }
 
-/// A server: cells in, requests carried out when they are whole, cells out.
+/// Runs a server: receives cells, executes each complete request, sends cells back.
 fn serve(incoming: &Receiver<Cell>, outgoing: &SyncSender<Cell>) -> Result<(), Failure> {
     let (mut server, mut outbox) = (Server::new(Limits::default()), Outbox::new());
     let mut device = Device(Vec::new());
@@ -87,12 +88,12 @@ fn serve(incoming: &Receiver<Cell>, outgoing: &SyncSender<Cell>) -> Result<(), F
     Ok(server.handle_eof()?)
 }
 
-/// A client's end: its state, cells out, cells in.
+/// The client's end of the pipe: its protocol state, outgoing cells, incoming cells.
 struct Connection(Client<Vec<u8>>, SyncSender<Cell>, Receiver<Cell>);
 type Answered<O> = HipResult<(<O as Op>::Reply, Vec<u8>)>;
 
 impl Connection {
-    /// Sends a request, and waits for the reply and its bytes; zeros and none if there will be no reply.
+    /// Sends a request and waits for the reply and its bytes; returns zeros and no bytes if the request is not answered.
     fn call<O: Op>(&mut self, op: &O, bytes: Option<Vec<u8>>) -> Result<Answered<O>, Failure> {
         let Self(client, outgoing, incoming) = self;
         let mut is_whole = client.request(op, &[], bytes)?.is_none();

@@ -1,4 +1,4 @@
-//! The program brings its own entry point and needs nothing that a C library starts.
+//! Links the program with its own entry point and without a C library.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

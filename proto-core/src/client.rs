@@ -1,4 +1,4 @@
-//! Both halves of a client in one, for transports that write and read on one thread.
+//! The client of a connection: a sender of requests and a receiver of replies in one.
 
 use crate::error::{Fatal, Misuse};
 use crate::op::{Op, Opcode};
@@ -7,7 +7,39 @@ use crate::receiver::Limits;
 use crate::reply_receiver::{Answer, ReplyReceiver};
 use crate::sender::{Answered, Call, Sender};
 
-/// A [`Sender`] and a [`ReplyReceiver`]; a request that is answered is expected.
+/// The client's end of a connection: turns requests into bytes to send, and received bytes into replies.
+///
+/// `Client` joins a [`Sender`] and a [`ReplyReceiver`] for transports that write and read on one thread;
+/// [`into_halves`](Self::into_halves) separates them for two threads. It performs no input or output itself. `B` is the
+/// type of request data that is not copied: a `Vec<u8>`, a pooled buffer, borrowed memory.
+///
+/// # Methods
+/// There are four kinds:
+///
+/// * **Getters** change nothing and can be called at any time: [`waiting`](Self::waiting),
+///   [`wants_flush`](Self::wants_flush).
+/// * **Handlers** take what the transport received: [`handle_input`](Self::handle_input) bytes,
+///   [`handle_eof`](Self::handle_eof) the end of the stream.
+/// * **Commands** queue requests: [`request`](Self::request), [`request_with`](Self::request_with),
+///   [`request_raw`](Self::request_raw); [`flush`](Self::flush) asks that they are sent.
+/// * **Polling**: [`poll_transmit`](Self::poll_transmit) returns what has to be sent.
+///
+/// # Order of calls
+/// 1. After each command, ask `wants_flush`. If it returns true, call `poll_transmit` before the next request: the queue is
+///    full, or a request waits for its reply, or request data has not been copied. Otherwise requests are collected, up to
+///    [`COALESCE_BYTES`](crate::COALESCE_BYTES). `poll_transmit` may also be called earlier.
+/// 2. Write the outbox that `poll_transmit` filled, report the written bytes with [`Outbox::advance`], and keep the outbox
+///    until it is empty; meanwhile all other methods may be called.
+/// 3. After each read, call `handle_input` with the bytes until it returns [`Answer::NeedMore`].
+/// 4. Replies arrive in the order of the requests that returned a [`Call`]. After an [`Answer::Reply`] with `inline` > 0,
+///    `handle_input` returns the data as [`Answer::Data`] before the next reply.
+/// 5. When the peer closes its sending side, call `handle_eof`. It fails if calls still wait.
+///
+/// # Errors
+/// [`Fatal`]: the peer broke the protocol. Both handlers return the same error from then on; close the connection.
+/// [`Misuse`]: a request that may not be made now, or whose data has the wrong length; nothing was queued.
+///
+/// The [crate's documentation](crate) has an example.
 #[derive(Debug)]
 pub struct Client<B> {
     sender: Sender<B>,
@@ -15,27 +47,28 @@ pub struct Client<B> {
 }
 
 impl<B: AsRef<[u8]>> Client<B> {
-    /// A new connection.
+    /// Creates the client's end of a new connection.
     pub fn new(limits: Limits) -> Self {
         Self { sender: Sender::new(), receiver: ReplyReceiver::new(limits) }
     }
 
-    /// The halves, for two threads; whoever sends has to let the other [expect](ReplyReceiver::expect).
+    /// Splits the client in two, for a thread that sends and a thread that receives. The sending thread has to pass each
+    /// [`Call`] to [`ReplyReceiver::expect`].
     pub fn into_halves(self) -> (Sender<B>, ReplyReceiver) {
         (self.sender, self.receiver)
     }
 
-    /// Calls that wait for their replies.
+    /// Returns the number of calls that wait for their replies.
     pub fn waiting(&self) -> usize {
         self.receiver.waiting()
     }
 
-    /// See [`Sender::wants_flush`].
+    /// Returns whether the queued requests should be sent now; see [`Sender::wants_flush`].
     pub fn wants_flush(&self) -> bool {
         self.sender.wants_flush()
     }
 
-    /// See [`Sender::request`].
+    /// Queues a request; returns the call if it will be answered. See [`Sender::request`].
     ///
     /// # Errors
     /// As [`Sender::request`], or too many calls wait.
@@ -43,7 +76,7 @@ impl<B: AsRef<[u8]>> Client<B> {
         self.request_with(op, tail, inline, Answered::AsUsual)
     }
 
-    /// See [`Sender::request_with`].
+    /// Queues a request and decides whether it is answered; see [`Sender::request_with`].
     ///
     /// # Errors
     /// As [`Sender::request`], or too many calls wait.
@@ -65,7 +98,7 @@ impl<B: AsRef<[u8]>> Client<B> {
         Ok(call)
     }
 
-    /// See [`Sender::request_raw`].
+    /// Queues a request whose fixed part is encoded already; see [`Sender::request_raw`].
     ///
     /// # Errors
     /// As [`Sender::request_raw`], or too many calls wait.
@@ -86,17 +119,18 @@ impl<B: AsRef<[u8]>> Client<B> {
         Ok(call)
     }
 
-    /// See [`Sender::flush`].
+    /// Requests that everything queued is sent; see [`Sender::flush`].
     pub fn flush(&mut self) {
         self.sender.flush();
     }
 
-    /// See [`Sender::poll_transmit`].
+    /// Moves the queued bytes to `outbox`; returns whether `outbox` has bytes to send. See [`Sender::poll_transmit`].
     pub fn poll_transmit(&mut self, outbox: &mut Outbox<B>) -> bool {
         self.sender.poll_transmit(outbox)
     }
 
-    /// See [`ReplyReceiver::handle_input`].
+    /// Reads received bytes; returns a reply, some of its data, or that more input is needed. See
+    /// [`ReplyReceiver::handle_input`].
     ///
     /// # Errors
     /// The peer broke the protocol.
@@ -104,7 +138,7 @@ impl<B: AsRef<[u8]>> Client<B> {
         self.receiver.handle_input(input)
     }
 
-    /// See [`ReplyReceiver::handle_eof`].
+    /// Handles the end of the incoming stream; see [`ReplyReceiver::handle_eof`].
     ///
     /// # Errors
     /// The peer stopped too early, or had broken the protocol before.

@@ -1,4 +1,5 @@
-//! Errors of requests that are not answered: every rule about them (HIPR 1.0, wire rule 2; `HIPR 1.0, Error Handling`).
+//! Kept errors: all rules about errors of requests that are not answered (HIPR 1.0, wire rule 2; `HIPR 1.0, Error
+//! Handling`).
 //!
 //! A client that sets `NO_REPLY` does not learn at once that a request failed. The worker keeps the error:
 //!
@@ -26,33 +27,34 @@ pub(crate) struct Deferred {
     kept: Option<HipError>,
 }
 
-/// What a completed request leads to.
+/// The message that a completed request sends to the client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// No reply.
+    /// No message.
     Silent,
-    /// A reply, with that error.
+    /// A reply with this error, or a successful one.
     Reply(Option<HipError>),
 }
 
 impl Deferred {
-    /// Keeps `error` unless one is kept (rule 1).
+    /// Keeps `error` unless another error is kept already (rule 1).
     pub(crate) fn keep(&mut self, error: HipError) {
         self.kept.get_or_insert(error);
     }
 
-    /// The kept error.
+    /// Returns the kept error.
     #[inline]
     pub(crate) fn kept(&self) -> Option<HipError> {
         self.kept
     }
 
-    /// The error that a request will report instead of being executed (rule 4).
+    /// Returns the kept error if the request has to report it instead of being executed (rule 4).
     pub(crate) fn admit(&self, class: Class, wants_reply: bool) -> Option<HipError> {
         self.kept.filter(|_| wants_reply && class == Class::Creates)
     }
 
-    /// Settles a completed request whose own error is `own`.
+    /// Decides what a completed request sends, given its own error: keeps that error, replies with it, or replies with the
+    /// kept one.
     #[inline]
     pub(crate) fn settle(&mut self, class: Class, wants_reply: bool, own: Option<HipError>) -> Verdict {
         if !wants_reply {

@@ -1,76 +1,76 @@
-//! The two kinds of failure that are not a [`HipError`](crate::HipError): the peer broke the protocol, or our caller
-//! broke the rules of this crate.
+//! The two kinds of failure besides [`HipError`](crate::HipError): [`Fatal`], the peer broke the protocol, and [`Misuse`],
+//! the caller broke the rules of this crate.
 
 use core::fmt;
 
 use crate::op::Opcode;
 
-/// The peer broke the protocol; nothing after it can be trusted. Sticky: the same answer again on every later call. The
+/// The peer broke the protocol, so that nothing it sends can be trusted. Every later call returns the same error; the
 /// connection has to be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fatal {
     /// A message does not start with `"HIPR"`.
     BadMagic {
-        /// What it starts with.
+        /// The first four bytes of the message.
         magic: u32,
     },
-    /// Another major version.
+    /// The message has another major version than this crate.
     BadVersion {
-        /// Major in the high byte, minor in the low.
+        /// The version: major in the high byte, minor in the low.
         version: u16,
     },
-    /// A payload longer than the limit.
+    /// A payload is longer than the limit.
     TooLong {
-        /// Whose payload.
+        /// Operation of the message.
         op: Opcode,
-        /// What the header says, in bytes.
+        /// Payload length in the message's header, in bytes.
         length: u64,
         /// The limit in bytes.
         max: u64,
     },
-    /// A response where requests are expected. It is not answered: two workers that talk to each other must not go on
-    /// answering for ever.
+    /// The server received a response. It is not answered, so that two workers connected to each other do not answer for
+    /// ever.
     NotARequest {
-        /// What it answers.
+        /// Operation of the response.
         op: Opcode,
     },
-    /// A request where responses are expected.
+    /// The client received a request.
     NotAReply {
-        /// What it asks for.
+        /// Operation of the request.
         op: Opcode,
     },
-    /// A response although no request waits for one.
+    /// The client received a response although no request waits for one.
     UnexpectedReply {
-        /// Its request id.
+        /// Request id of the response.
         id: u32,
-        /// What it answers.
+        /// Operation of the response.
         op: Opcode,
     },
-    /// A response to another request than the one that is next in line.
+    /// The client received a response to another request than the next one in order.
     WrongReply {
-        /// Request id that is next in line.
+        /// Request id of the next request in order.
         expected_id: u32,
-        /// Operation that is next in line.
+        /// Operation of the next request in order.
         expected: Opcode,
         /// Request id of the response.
         id: u32,
         /// Operation of the response.
         op: Opcode,
     },
-    /// A response without its error code, or a successful one without all it should bring.
+    /// A response has no error code, or is successful but shorter than its layout.
     ShortReply {
-        /// What it answers.
+        /// Operation of the response.
         op: Opcode,
         /// Payload bytes that the layout needs.
         need: u64,
-        /// Payload bytes that it has.
+        /// Payload bytes that the response has.
         have: u64,
     },
     /// The stream ended inside a message.
     EofInsideMessage,
     /// The stream ended although requests wait for their responses.
     EofBeforeReply {
-        /// How many wait.
+        /// Number of requests that wait.
         waiting: usize,
     },
 }
@@ -80,21 +80,26 @@ impl fmt::Display for Fatal {
         match self {
             Self::BadMagic { magic } => write!(f, "bad magic {magic:#010x}: the peer does not speak HIPR"),
             Self::BadVersion { version } => {
-                write!(f, "protocol version {}.{} instead of 1.x", version >> 8, version & 0xff)
+                write!(
+                    f,
+                    "the peer speaks protocol version {}.{} instead of 1.x",
+                    version >> 8,
+                    version & 0xff
+                )
             }
             Self::TooLong { op, length, max } => {
-                write!(f, "{op} with a payload of {length} bytes, the limit is {max}")
+                write!(f, "the payload of {op} has {length} bytes; the limit is {max}")
             }
-            Self::NotARequest { op } => write!(f, "a response ({op}) where a request is expected"),
-            Self::NotAReply { op } => write!(f, "a request ({op}) where a response is expected"),
+            Self::NotARequest { op } => write!(f, "received a response ({op}) instead of a request"),
+            Self::NotAReply { op } => write!(f, "received a request ({op}) instead of a response"),
             Self::UnexpectedReply { id, op } => {
-                write!(f, "a response ({op}, id {id}) that nothing waits for")
+                write!(f, "received a response ({op}, id {id}) that no request waits for")
             }
             Self::WrongReply { expected_id, expected, id, op } => {
-                write!(f, "a response to {op} (id {id}) where {expected} (id {expected_id}) is next")
+                write!(f, "received a response to {op} (id {id}) instead of {expected} (id {expected_id})")
             }
             Self::ShortReply { op, need, have } => {
-                write!(f, "a response to {op} with {have} bytes of payload instead of {need}")
+                write!(f, "the payload of a response to {op} has {have} bytes instead of {need}")
             }
             Self::EofInsideMessage => f.write_str("the connection ended inside a message"),
             Self::EofBeforeReply { waiting } => {
@@ -106,48 +111,48 @@ impl fmt::Display for Fatal {
 
 impl core::error::Error for Fatal {}
 
-/// Our own caller broke the rules of this crate: a bug on this side. What the peer would see next may be wrong, so the
-/// connection has to be closed.
+/// The caller broke the rules of this crate: a bug on this side. The peer may already have been sent something wrong, so
+/// the connection has to be closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misuse {
     /// A ticket was completed before an older one.
     OutOfOrder {
-        /// Sequence number that is next.
+        /// Sequence number of the ticket that has to be completed next.
         expected: u64,
-        /// Sequence number of the ticket.
+        /// Sequence number of the ticket that was completed.
         got: u64,
     },
-    /// The next ticket was completed before all inline bytes of a streamed reply were given.
+    /// The next ticket was completed before all inline bytes of a streamed reply were pushed.
     StreamUnfinished {
-        /// Bytes that are owed.
+        /// Inline bytes that are missing.
         left: u64,
     },
-    /// More inline bytes than the streamed reply announced.
+    /// More inline bytes were pushed than the streamed reply announced.
     StreamTooLong {
-        /// Bytes that were owed.
+        /// Number of inline bytes that were still missing.
         left: u64,
-        /// Bytes that were given.
+        /// Number of inline bytes that were pushed.
         given: u64,
     },
-    /// A successful outcome whose fixed part does not have the operation's size.
+    /// The fixed part of a successful outcome does not have the operation's size.
     ReplySize {
         /// The operation.
         op: Opcode,
-        /// Bytes of its reply's fixed part.
+        /// Size of the reply's fixed part in bytes.
         need: usize,
-        /// Bytes that were given.
+        /// Size of the fixed part that was passed, in bytes.
         given: usize,
     },
-    /// A request whose bytes after the fixed part are not as many as its fixed part says.
+    /// A request has more or fewer bytes after its fixed part than the fixed part says.
     TailSize {
         /// The operation.
         op: Opcode,
-        /// Bytes that it needs.
+        /// Bytes that the fixed part says.
         need: u64,
-        /// Bytes that were given.
+        /// Bytes that were passed.
         given: u64,
     },
-    /// A request was made although the coalescing buffer is full and waits to be flushed.
+    /// A request was made while the coalescing buffer was full and had not been sent.
     Unflushed {
         /// Bytes in the buffer.
         queued: usize,
@@ -163,22 +168,22 @@ impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfOrder { expected, got } => {
-                write!(f, "ticket {got} was completed where ticket {expected} is next")
+                write!(f, "ticket {got} was completed before ticket {expected}")
             }
             Self::StreamUnfinished { left } => {
                 write!(f, "{left} inline bytes of the last reply are missing")
             }
             Self::StreamTooLong { left, given } => {
-                write!(f, "{given} inline bytes where {left} were owed")
+                write!(f, "{given} inline bytes were pushed to a reply that lacks {left}")
             }
             Self::ReplySize { op, need, given } => {
-                write!(f, "a reply to {op} with a fixed part of {given} bytes instead of {need}")
+                write!(f, "the fixed part of a reply to {op} has {given} bytes instead of {need}")
             }
             Self::TailSize { op, need, given } => {
-                write!(f, "{op} with {given} bytes after its fixed part instead of {need}")
+                write!(f, "{op} was given {given} bytes after its fixed part instead of {need}")
             }
             Self::Unflushed { queued } => {
-                write!(f, "a request on top of {queued} bytes that wait to be flushed")
+                write!(f, "a request was made although {queued} queued bytes had to be sent first")
             }
             Self::TooManyCalls { max } => write!(f, "more than {max} requests wait for responses"),
         }

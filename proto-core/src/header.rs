@@ -1,4 +1,4 @@
-//! The 24 bytes before every message. Nothing else knows their offsets.
+//! The header of 24 bytes before every message.
 
 use crate::error::Fatal;
 use crate::op::Opcode;
@@ -9,52 +9,52 @@ pub const MAGIC: u32 = 0x4849_5052;
 /// HIPR 1.0: major version in the high byte, minor in the low.
 pub const VERSION: u16 = 0x0100;
 
-/// The message is a response.
+/// Set in responses only.
 pub const FLAG_RESPONSE: u32 = 0x01;
-/// The response carries an error: set exactly when `error_code` is not 0.
+/// Set in a response that carries an error: exactly when its `error_code` is not 0.
 pub const FLAG_ERROR: u32 = 0x02;
-/// Bulk bytes end the message.
+/// Set when bulk bytes end the message.
 pub const FLAG_HAS_INLINE_DATA: u32 = 0x04;
-/// The request is not answered.
+/// Set in a request that must not be answered.
 pub const FLAG_NO_REPLY: u32 = 0x08;
 
 /// A message's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// [`MAGIC`], or something that is not a message.
+    /// [`MAGIC`] in every valid message.
     pub magic: u32,
-    /// [`VERSION`] of this crate; others of the same major version are read alike.
+    /// Protocol version; all minor versions of [`VERSION`]'s major version are accepted.
     pub version: u16,
-    /// What is asked for or answered.
+    /// The operation that is requested or answered.
     pub op: Opcode,
-    /// The client's number for the request; the response repeats it.
+    /// The client's number for the request, repeated in the response.
     pub request_id: u32,
     /// Bytes after the header, bulk bytes included.
     pub payload_length: u64,
-    /// `FLAG_*` bits; unknown ones mean nothing.
+    /// `FLAG_*` bits; unknown bits are ignored.
     pub flags: u32,
 }
 
 impl Header {
-    /// Bytes of a header.
+    /// Size of a header in bytes.
     pub const SIZE: usize = 24;
 
-    /// A header of this version.
+    /// Creates a header with this crate's magic and version.
     pub fn new(op: Opcode, request_id: u32, payload_length: u64, flags: u32) -> Self {
         Self { magic: MAGIC, version: VERSION, op, request_id, payload_length, flags }
     }
 
-    /// Whether all of `flag`'s bits are set.
+    /// Returns whether all bits of `flag` are set.
     pub fn has(&self, flag: u32) -> bool {
         self.flags & flag == flag
     }
 
-    /// Appends the 24 bytes.
+    /// Appends the encoded header to `out`.
     pub fn put(&self, out: &mut impl Sink) {
         out.put_bytes(&self.to_bytes());
     }
 
-    /// The 24 bytes.
+    /// Returns the encoded header.
     #[inline]
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut bytes = [0; Self::SIZE];
@@ -67,7 +67,7 @@ impl Header {
         bytes
     }
 
-    /// Takes a header from the front of `input`, whatever it says.
+    /// Decodes a header from the front of `input` without checking its fields.
     ///
     /// # Errors
     /// [`WireError::Short`] when fewer than 24 bytes are there.
@@ -84,7 +84,7 @@ impl Header {
         })
     }
 
-    /// Whether what follows this header can be read (HIPR 1.0, rule 3).
+    /// Checks that the rest of the message can be read (HIPR 1.0, rule 3).
     ///
     /// # Errors
     /// A wrong magic, another major version, or a payload longer than `payload_max` bytes.

@@ -1,9 +1,9 @@
-//! `hipError_t`: names and messages as `hipGetErrorName` and `hipGetErrorString` give them.
+//! `hipError_t` with the names and messages that `hipGetErrorName` and `hipGetErrorString` return.
 
 use core::ffi::CStr;
 use core::fmt;
 
-/// A `hipError_t` that is not `hipSuccess`. Plain data: what a device said, not a fault of the protocol.
+/// A `hipError_t` that is not `hipSuccess`: what a HIP operation returned, not a failure of the protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HipError(pub i32);
 
@@ -123,10 +123,10 @@ errors! {
 }
 
 impl HipError {
-    /// `hipErrorUnknown`: unknown error. Also the name of every code that has none.
+    /// `hipErrorUnknown`: unknown error. Codes without a name of their own are shown under this name.
     pub const UNKNOWN: Self = Self(999);
 
-    /// A code as an outcome: 0 is success.
+    /// Converts a code to a result: 0 is success.
     ///
     /// # Errors
     /// Every other code, known or not.
@@ -134,7 +134,7 @@ impl HipError {
         if code == 0 { Ok(()) } else { Err(Self(code)) }
     }
 
-    /// An outcome as a code.
+    /// Converts a result to a code: success is 0.
     pub fn code_of<T>(result: &HipResult<T>) -> i32 {
         match result {
             Ok(_) => 0,
@@ -142,28 +142,28 @@ impl HipError {
         }
     }
 
-    /// Whether the code has a name of its own.
+    /// Returns whether the code has a name of its own.
     pub fn is_known(self) -> bool {
         row(self.0).is_some()
     }
 
-    /// `hipErrorInvalidValue`, …
+    /// Returns the name, such as `hipErrorInvalidValue`.
     pub fn name(self) -> &'static str {
         utf8(error_name(self.0))
     }
 
-    /// `invalid argument`, …
+    /// Returns the message, such as `invalid argument`.
     pub fn message(self) -> &'static str {
         utf8(error_message(self.0))
     }
 }
 
-/// What `hipGetErrorName` gives for `code`, 0 included.
+/// Returns what `hipGetErrorName` returns for `code`; 0 is `hipSuccess`.
 pub fn error_name(code: i32) -> &'static CStr {
     if code == 0 { c"hipSuccess" } else { row(code).map_or(c"hipErrorUnknown", |row| row.name) }
 }
 
-/// What `hipGetErrorString` gives for `code`, 0 included.
+/// Returns what `hipGetErrorString` returns for `code`; 0 is `no error`.
 pub fn error_message(code: i32) -> &'static CStr {
     if code == 0 { c"no error" } else { row(code).map_or(c"unknown error", |row| row.message) }
 }
@@ -172,7 +172,7 @@ fn row(code: i32) -> Option<&'static Row> {
     ROWS.binary_search_by_key(&code, |row| row.code).ok().and_then(|i| ROWS.get(i))
 }
 
-/// The table holds text only.
+/// Converts a text of the table; all of them are ASCII.
 fn utf8(text: &'static CStr) -> &'static str {
     text.to_str().unwrap_or("")
 }

@@ -1,30 +1,30 @@
 #![no_std]
 #![forbid(unsafe_code)]
-//! HIPR 1.0, the protocol between a HIP program and a worker that has the GPU, without input or output: bytes go in, bytes
-//! come out. There is no socket, no clock, no thread and no async in here, so any transport can carry it, and tests can run
-//! both ends in one function.
+//! HIPR 1.0, the protocol between a HIP program and a worker with the GPU, as a library without input and output: it takes
+//! received bytes and returns bytes to send. It uses no socket, clock, thread or async runtime, so that any transport can
+//! carry it and a test can run both ends in one function.
 //!
 //! ```text
 //!             Client                                               Server
 //!          ┌───────────────┐                                     ┌───────────┐
 //! request ▶│ Sender        │▶ poll_transmit ═ bytes ▶ handle_input ▶│ Receiver  │▶ Request, Data
-//!          │               │                                     │           │    (carried out)
+//!          │               │                                     │           │    (executed)
 //!   Reply ◀│ ReplyReceiver │◀ handle_input ◀ bytes ═ poll_transmit ◀│ Responder │◀ complete, push_data
 //!          └───────────────┘                                     └───────────┘
 //! ```
 //!
 //! * [`op`] is the table of operations: types, codecs, reply rules, the worker's visitor.
-//! * [`Server`] is a [`Receiver`] (where the socket is read) and a [`Responder`] (where requests are carried out);
-//!   [`Client`] is a [`Sender`] and a [`ReplyReceiver`]. The halves can live on two threads.
-//! * [`deferred`] tells when the error of an unanswered request is reported.
-//! * [`transport`] (`docs/transport.md`) tells how to carry it over something new; `examples/pipe-transport.rs` does so.
+//! * [`Server`] is one end of a connection: a [`Receiver`] (where the socket is read) and a [`Responder`] (where requests
+//!   are executed). [`Client`] is the other: a [`Sender`] and a [`ReplyReceiver`]. Their documentation says which methods
+//!   there are and when each may be called. The halves can live on two threads.
+//! * [`deferred`] defines when the error of an unanswered request is reported.
+//! * [`transport`] (`docs/transport.md`) explains how to carry HIPR over a new transport; `examples/pipe-transport.rs` is one.
 //!
-//! Methods come in four kinds: getters; handlers (`handle_*`), which take what came in; commands; polling (`poll_*`), which
-//! gives what has to go out and is called after handlers and commands. Incoming bytes are borrowed, bulk bytes are handed on
-//! in the pieces in which they arrive, and outgoing bulk bytes stay where they are until the transport has written them.
+//! Received bytes are borrowed and bulk bytes are passed on in the pieces in which they arrive; bulk bytes to be sent stay
+//! where they are until the transport has written them.
 //!
-//! Three kinds of failure are kept apart: [`Fatal`] the peer broke the protocol, [`Misuse`] our caller has a bug, and
-//! [`HipError`] the device said no, which is plain data.
+//! Three kinds of failure are kept apart: [`Fatal`], the peer broke the protocol; [`Misuse`], the caller has a bug; and
+//! [`HipError`], a HIP operation failed, which is plain data.
 //!
 //! # Example
 //!
@@ -76,7 +76,7 @@
 
 extern crate alloc;
 
-/// The port that workers listen on and clients look for if nothing else is said (HIPR 1.0, Connection Lifecycle).
+/// The port that workers listen on and clients connect to by default (HIPR 1.0, Connection Lifecycle).
 pub const DEFAULT_PORT: u16 = 18515;
 
 pub mod deferred;
@@ -84,7 +84,7 @@ pub mod op;
 
 // A page of documentation: `cargo doc` shows it, `cargo test` compiles and runs its code.
 #[cfg(any(doc, doctest))]
-#[doc = include_str!("../../docs/transport.md")]
+#[doc = include_str!("../docs/transport.md")]
 pub mod transport {}
 
 mod client;
@@ -92,10 +92,10 @@ mod error;
 mod header;
 mod hip_error;
 mod outbox;
+mod partial;
 mod receiver;
 mod reply_receiver;
 mod responder;
-mod rx;
 mod sender;
 mod server;
 mod wire;
@@ -104,7 +104,7 @@ pub use client::Client;
 pub use error::{Fatal, Misuse};
 pub use header::{FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header, MAGIC, VERSION};
 pub use hip_error::{HipError, HipResult, error_message, error_name};
-pub use op::{Class, Info, OPS, Op, Opcode, Tail, TailLen, Visit, visit};
+pub use op::{Class, Info, OPS, Op, Opcode, Source, Tail, TailLen, Visit, visit};
 pub use outbox::Outbox;
 pub use receiver::{Limits, Receiver, Rx, Ticket};
 pub use reply_receiver::{Answer, Reply, ReplyReceiver};

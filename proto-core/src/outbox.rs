@@ -1,22 +1,22 @@
-//! Outgoing bytes and how far they are written.
+//! Queued outgoing bytes of a connection.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Bytes on their way out. The writer owns it, writes [`slices`](Self::slices) and reports how much left with
-/// [`advance`](Self::advance).
+/// A queue of outgoing bytes. The transport owns it, writes [`slices`](Self::slices) and reports how many bytes it wrote
+/// with [`advance`](Self::advance).
 ///
 /// Headers, fixed parts and small tails lie one after another in a single buffer; inline bytes stay where they are (`B`)
 /// and are never copied. `B` can be a `Vec<u8>`, a pooled buffer, or memory of the caller.
 #[derive(Debug)]
 pub struct Outbox<B> {
-    /// What is not inline, in order.
+    /// All queued bytes that are not inline, in order.
     bytes: Vec<u8>,
     chunks: VecDeque<Chunk<B>>,
-    /// Bytes of the first chunk that have left.
+    /// Bytes of the first chunk that have been written.
     sent: usize,
     len: usize,
-    /// Empty, it keeps its buffer up to this many bytes.
+    /// Capacity in bytes that the buffer keeps while the outbox is empty.
     keep: usize,
 }
 
@@ -30,9 +30,9 @@ enum Chunk<B> {
     Inline(B),
 }
 
-/// An empty outbox keeps its buffer up to this size unless it was told otherwise: an idle connection should cost little.
+/// Default capacity in bytes that an empty outbox keeps; small, because there may be many idle connections.
 const KEEP_BYTES: usize = 16 * 1024;
-/// What the list of chunks may keep.
+/// Capacity that an empty list of chunks keeps.
 const KEEP_CHUNKS: usize = 256;
 
 impl<B> Default for Outbox<B> {
@@ -42,22 +42,22 @@ impl<B> Default for Outbox<B> {
 }
 
 impl<B> Outbox<B> {
-    /// An empty outbox; allocates nothing.
+    /// Creates an empty outbox without allocating.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether all bytes have left.
+    /// Returns whether all bytes have been written.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes that have not left.
+    /// Returns the number of bytes that have not been written.
     pub fn len_bytes(&self) -> usize {
         self.len
     }
 
-    /// Appends what `write` appends to the buffer it is given.
+    /// Calls `write` with the buffer and queues what it appended.
     pub(crate) fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
         write(&mut self.bytes);
@@ -78,14 +78,14 @@ impl<B> Outbox<B> {
         self.chunks.shrink_to(KEEP_CHUNKS);
     }
 
-    /// From now on it keeps a buffer of so many bytes when it is empty, for whoever fills it again and again.
+    /// Sets the capacity that the buffer keeps while the outbox is empty, for a user that fills it repeatedly.
     pub(crate) fn keep(&mut self, len_bytes: usize) {
         self.keep = len_bytes;
     }
 }
 
 impl<B: AsRef<[u8]>> Outbox<B> {
-    /// Appends inline bytes.
+    /// Queues inline bytes without copying them.
     pub(crate) fn put_inline(&mut self, inline: B) {
         let len = inline.as_ref().len();
         if len > 0 {
@@ -94,8 +94,8 @@ impl<B: AsRef<[u8]>> Outbox<B> {
         }
     }
 
-    /// Moves everything of `other` behind what is here. Swaps when this one is empty; otherwise only what is not inline
-    /// is copied.
+    /// Moves everything queued in `other` to the end of this outbox. If this one is empty the two are swapped; otherwise
+    /// all but the inline bytes are copied.
     pub fn append(&mut self, other: &mut Self) {
         if self.is_empty() {
             core::mem::swap(self, other);
@@ -124,7 +124,7 @@ impl<B: AsRef<[u8]>> Outbox<B> {
         other.reset();
     }
 
-    /// The bytes that have not left, in order, for one vectored write.
+    /// Iterates over the bytes that have not been written, in order, for one vectored write.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         self.chunks.iter().enumerate().map(|(i, chunk)| {
             let sent = if i == 0 { self.sent } else { 0 };
@@ -132,7 +132,7 @@ impl<B: AsRef<[u8]>> Outbox<B> {
         })
     }
 
-    /// The first `n` bytes have left. Chunks that left whole are dropped.
+    /// Removes the first `n` bytes, which have been written, and drops chunks that are written completely.
     ///
     /// # Panics
     /// In debug builds, when `n` is more than [`len_bytes`](Self::len_bytes).

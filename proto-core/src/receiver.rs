@@ -1,63 +1,62 @@
-//! Requests in: the half of a server that turns bytes into requests. It belongs where the socket is read.
+//! The receiving half of a server: turns bytes into requests. It belongs where the socket is read.
 
 use crate::error::Fatal;
 use crate::header::{FLAG_NO_REPLY, FLAG_RESPONSE, Header};
 use crate::hip_error::HipError;
 use crate::op::{Opcode, TABLE, Tail, max_size};
-use crate::rx::{Partial, Rest, Step};
+use crate::partial::{Partial, Piece, Remainder};
 
-/// What a peer may make us hold or read. Every one has a limit.
+/// Limits on the memory and the input that a peer can make this end of a connection use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a message after its header. A longer message ends the connection. Bulk bytes are streamed, so this is no
-    /// limit on memory.
+    /// Maximum payload length of a message in bytes; a longer message ends the connection. Bulk bytes are streamed, so this
+    /// does not limit memory.
     pub payload_max: u64,
-    /// Bytes of a [`Tail::Small`]. A request with more gets `hipErrorInvalidValue`.
+    /// Maximum length of a [`Tail::Small`] in bytes; a request with more fails with `hipErrorInvalidValue`.
     pub small_tail_max: u64,
-    /// On the server: requests that are delivered and not completed; at the limit, [`Rx::Paused`]. On the client: calls
-    /// that wait for their replies.
+    /// On a server, the maximum number of requests that are delivered and not completed; when it is reached, [`Rx::Paused`]
+    /// is returned. On a client, the maximum number of calls that wait for their replies.
     pub open_max: usize,
 }
 
 impl Default for Limits {
-    /// 256 GiB (more than the memory of the largest device), 64 KiB, 16 384 requests.
+    /// Returns the default limits: 256 GiB of payload (more than the memory of the largest device), 64 KiB of small tail,
+    /// 16,384 unfinished requests.
     fn default() -> Self {
         Self { payload_max: 1 << 38, small_tail_max: 64 << 10, open_max: 16 << 10 }
     }
 }
 
-/// What came in.
+/// A part of the input that a server has read.
 #[derive(Debug)]
 pub enum Rx<'a> {
-    /// A request.
+    /// A request, complete except for its tail.
     Request {
-        /// What has to be given back with the outcome.
+        /// The ticket, which the caller passes to `complete` with the outcome.
         ticket: Ticket,
-        /// The operation, known or not.
+        /// The operation, which may be unknown.
         op: Opcode,
-        /// The fixed part. Shorter than the layout, or empty, when the ticket has a
-        /// [`refusal`](Ticket::refusal).
+        /// The encoded fixed part. It is incomplete or empty if the ticket has a [`refusal`](Ticket::refusal).
         fixed: &'a [u8],
-        /// How many bytes follow as [`Data`](Self::Data). Bytes that do not belong to the layout are skipped and not
+        /// Number of bytes that follow as [`Data`](Self::Data). Bytes that do not belong to the layout are skipped and not
         /// counted.
         tail: u64,
     },
-    /// Bytes of the last request's tail.
+    /// Bytes of the tail of the request that was returned last.
     Data {
-        /// At least one byte.
+        /// The bytes, at least one.
         bytes: &'a [u8],
-        /// Whether the tail ends here; true exactly once when the request's `tail` is not 0.
+        /// Whether these are the last bytes of the tail; true exactly once if the request's `tail` is not 0.
         last: bool,
     },
-    /// The input is used up.
+    /// All input was read.
     NeedMore,
-    /// As many requests are open as may be: stop reading until some are [retired](Receiver::retire). The input may not be
-    /// used up.
+    /// The limit of open requests is reached: stop reading until some are [retired](Receiver::retire). Input may be left.
     Paused,
 }
 
-/// A request that is owed an outcome. Neither `Clone` nor `Copy`: it is spent in
-/// [`Responder::complete`](crate::Responder::complete), the one place where replies come from.
+/// The obligation to complete a request. It is neither `Clone` nor `Copy`:
+/// [`Responder::complete`](crate::Responder::complete) consumes it, and only that sends replies.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "every ticket has to be completed"]
 pub struct Ticket {
@@ -69,44 +68,44 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// The client's number for the request.
+    /// Returns the client's number for the request.
     #[inline]
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The operation.
+    /// Returns the operation.
     #[inline]
     pub fn op(&self) -> Opcode {
         self.op
     }
 
-    /// Whether the client asked for an answer.
+    /// Returns whether the client asked for a reply.
     #[inline]
     pub fn wants_reply(&self) -> bool {
         self.wants_reply
     }
 
-    /// The place of the request among those of its connection, from 0.
+    /// Returns the request's number among those of its connection, from 0.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Why the request cannot be carried out: `hipErrorNotSupported` for an unknown operation, `hipErrorInvalidValue` for a
-    /// fixed part that is short or a tail that is shorter than the fixed part says or longer than the limit (HIPR 1.0,
-    /// wire rules 3 and 4). The outcome is then this, whatever is given.
+    /// Returns why the request cannot be executed: `hipErrorNotSupported` for an unknown operation; `hipErrorInvalidValue`
+    /// for an incomplete fixed part, a tail shorter than the fixed part says, or a tail longer than the limit (HIPR 1.0,
+    /// wire rules 3 and 4). The request fails with this error, whatever outcome it is completed with.
     pub fn refusal(&self) -> Option<HipError> {
         self.refusal
     }
 }
 
-/// The largest of a header and all requests' fixed parts.
+/// Size in bytes of the largest header or fixed part of a request.
 const FIXED_MAX: usize = {
     let size = max_size(TABLE, false);
     if size > Header::SIZE { size } else { Header::SIZE }
 };
 
-/// Turns a client's bytes into requests.
+/// Turns the bytes that a client sent into requests.
 ///
 /// * Getters: [`open`](Self::open), [`limits`](Self::limits).
 /// * Handlers: [`handle_input`](Self::handle_input), [`handle_eof`](Self::handle_eof).
@@ -125,41 +124,41 @@ pub struct Receiver {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Header,
-    /// Waits for that many bytes of the fixed part.
+    /// Collects that many bytes of the fixed part.
     Fixed(Header, usize),
-    Rest(Rest),
+    Remainder(Remainder),
     Dead(Fatal),
 }
 
 impl Receiver {
-    /// A connection that has received nothing.
+    /// Creates the receiving half of a new connection.
     pub fn new(limits: Limits) -> Self {
         Self { limits, state: State::Header, partial: Partial::new(), open: 0, sequence: 0 }
     }
 
-    /// Requests that were delivered and not retired.
+    /// Returns the number of requests that were delivered and not retired.
     pub fn open(&self) -> usize {
         self.open
     }
 
-    /// The limits it was made with.
+    /// Returns the limits that were passed to `new`.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Whether the next byte begins a message.
+    /// Returns whether the next byte begins a message.
     pub fn is_between_messages(&self) -> bool {
         matches!(self.state, State::Header) && self.partial.is_empty()
     }
 
-    /// That many requests were completed.
+    /// Reports that `completed` requests were completed, so that as many more can be delivered.
     pub fn retire(&mut self, completed: usize) {
         debug_assert!(completed <= self.open, "{completed} requests completed of {}", self.open);
         self.open = self.open.saturating_sub(completed);
     }
 
-    /// Takes bytes from the front of `input` and returns what they say, at most one thing. Call it until it needs more or
-    /// pauses; what is left in `input` has to be given again, before newer bytes.
+    /// Reads bytes from the front of `input` and returns at most one request or piece of data. Call it until it returns
+    /// [`Rx::NeedMore`] or [`Rx::Paused`]; what is then left in `input` has to be passed again, before newer bytes.
     ///
     /// Slices in the answer borrow from `input` where the bytes were all there, else from `self`.
     ///
@@ -177,8 +176,8 @@ impl Receiver {
                     let Some(mut bytes) = self.partial.take(Header::SIZE, input) else {
                         return Ok(Rx::NeedMore);
                     };
-                    match self.limits.admit(&mut bytes) {
-                        Ok(admitted) => admitted,
+                    match self.limits.read_header(&mut bytes) {
+                        Ok(header_and_len) => header_and_len,
                         Err(why) => {
                             self.state = State::Dead(why);
                             continue;
@@ -186,10 +185,10 @@ impl Receiver {
                     }
                 }
                 State::Fixed(header, fixed_len) => (*header, *fixed_len),
-                State::Rest(rest) => match rest.step(input) {
-                    Step::Data(bytes, last) => return Ok(Rx::Data { bytes, last }),
-                    Step::NeedMore => return Ok(Rx::NeedMore),
-                    Step::Done => {
+                State::Remainder(rest) => match rest.next(input) {
+                    Piece::Data(bytes, last) => return Ok(Rx::Data { bytes, last }),
+                    Piece::NeedMore => return Ok(Rx::NeedMore),
+                    Piece::Done => {
                         self.state = State::Header;
                         continue;
                     }
@@ -204,7 +203,7 @@ impl Receiver {
                 Ok(tail) => (tail, None),
                 Err(error) => (0, Some(error)),
             };
-            self.state = State::Rest(Rest { data: tail, skip: follows - tail });
+            self.state = State::Remainder(Remainder { data: tail, skip: follows - tail });
             let wants_reply = !header.has(FLAG_NO_REPLY);
             let (id, op, sequence) = (header.request_id, header.op, self.sequence);
             self.open += 1;
@@ -214,13 +213,13 @@ impl Receiver {
         }
     }
 
-    /// The peer will send no more.
+    /// Handles the end of the incoming stream.
     ///
     /// # Errors
     /// It stopped inside a message, or had broken the protocol before.
     pub fn handle_eof(&mut self) -> Result<(), Fatal> {
         // What is to be skipped is part of the message too, but its end may just not have been looked at yet.
-        if let State::Rest(Rest { data: 0, skip: 0 }) = self.state {
+        if let State::Remainder(Remainder { data: 0, skip: 0 }) = self.state {
             self.state = State::Header;
         }
         match self.state {
@@ -235,8 +234,8 @@ impl Receiver {
 }
 
 impl Limits {
-    /// Judges a header; gives the bytes of the fixed part that will come.
-    fn admit(&self, bytes: &mut &[u8]) -> Result<(Header, usize), Fatal> {
+    /// Decodes and checks a header; returns it with the number of bytes of its fixed part.
+    fn read_header(&self, bytes: &mut &[u8]) -> Result<(Header, usize), Fatal> {
         // `bytes` are a header's.
         let header = Header::take(bytes).map_err(|_| Fatal::EofInsideMessage)?;
         header.check(self.payload_max)?;
@@ -247,7 +246,7 @@ impl Limits {
         Ok((header, usize::try_from(header.payload_length).map_or(size, |length| length.min(size))))
     }
 
-    /// How many of the `follows` bytes after `fixed` belong to the request, or why it cannot be carried out.
+    /// Returns how many of the `follows` bytes after `fixed` belong to the request, or the error that refuses it.
     fn tail(&self, op: Opcode, fixed: &[u8], follows: u64) -> Result<u64, HipError> {
         let info = op.info().ok_or(HipError::NOT_SUPPORTED)?;
         if fixed.len() < info.request.size {

@@ -1,4 +1,4 @@
-//! Replies in: the half of a client that turns bytes into answers. It belongs where the socket is read.
+//! The receiving half of a client: turns bytes into replies. It belongs where the socket is read.
 
 use alloc::collections::VecDeque;
 
@@ -6,42 +6,42 @@ use crate::error::{Fatal, Misuse};
 use crate::header::{FLAG_RESPONSE, Header};
 use crate::hip_error::{HipError, HipResult};
 use crate::op::{Op, TABLE, max_size};
+use crate::partial::{Partial, Piece, Remainder};
 use crate::receiver::Limits;
-use crate::rx::{Partial, Rest, Step};
 use crate::sender::Call;
 use crate::wire::{Wire, WireError};
 
-/// What came in.
+/// A part of the input that a client has read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// The reply to the call that waited longest.
+    /// The reply to the oldest call that waits.
     Reply(Reply<'a>),
-    /// Bytes after the last reply's fixed part.
+    /// Bytes that follow the fixed part of the last reply.
     Data {
-        /// At least one byte.
+        /// The bytes, at least one.
         bytes: &'a [u8],
-        /// Whether they end here; true exactly once when the reply's `inline` is not 0.
+        /// Whether these are the reply's last bytes; true exactly once if the reply's `inline` is not 0.
         last: bool,
     },
-    /// The input is used up.
+    /// All input was read.
     NeedMore,
 }
 
-/// A reply.
+/// A reply of the server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reply<'a> {
-    /// The call that it answers.
+    /// The call that is answered.
     pub call: Call,
-    /// Its error: the request's own, or that of an unanswered request before it.
+    /// The error: that of the request itself, or the kept error of an unanswered request before it.
     pub error: Option<HipError>,
-    /// The fixed part after `error_code`; of the layout's size, or shorter when there is an error.
+    /// The encoded fixed part after `error_code`; it may be incomplete if there is an error.
     pub fixed: &'a [u8],
-    /// How many bytes follow as [`Answer::Data`].
+    /// Number of bytes that follow as [`Answer::Data`].
     pub inline: u64,
 }
 
 impl Reply<'_> {
-    /// The outcome, decoded as the reply to an `O`.
+    /// Decodes the reply as that to a request `O`.
     ///
     /// # Errors
     /// The inner result is what the worker said. [`WireError::Short`] when this is no reply to an `O`.
@@ -54,10 +54,10 @@ impl Reply<'_> {
     }
 }
 
-/// `error_code` and the largest fixed part of a reply.
+/// Size in bytes of `error_code` and the largest fixed part of a reply.
 const FIXED_MAX: usize = i32::SIZE + max_size(TABLE, true);
 
-/// Turns a server's bytes into replies, which come in the order of the calls.
+/// Turns the bytes that a server sent into replies, which arrive in the order of the calls.
 ///
 /// It holds an incomplete header or fixed part at most, and what it has to know of the calls that wait.
 #[derive(Debug)]
@@ -71,25 +71,25 @@ pub struct ReplyReceiver {
 #[derive(Debug, Clone, Copy)]
 enum State {
     Header,
-    /// Waits for that many bytes of `error_code` and the fixed part.
+    /// Collects that many bytes of `error_code` and the fixed part.
     Fixed(Call, Header, usize),
-    Rest(Rest),
+    Remainder(Remainder),
     Dead(Fatal),
 }
 
 impl ReplyReceiver {
-    /// A connection that has received nothing.
+    /// Creates the receiving half of a new connection.
     pub fn new(limits: Limits) -> Self {
         Self { limits, calls: VecDeque::new(), state: State::Header, partial: Partial::new() }
     }
 
-    /// Calls that wait for their replies, without one that is arriving.
+    /// Returns the number of calls that wait for their replies, without one whose reply has begun to arrive.
     pub fn waiting(&self) -> usize {
         self.calls.len()
     }
 
-    /// Waits for the reply to `call`, after all that were expected before. Has to be called in the order of the requests,
-    /// and before the reply can arrive.
+    /// Adds `call` to the calls that wait for their replies. Has to be called in the order of the requests and before the
+    /// reply can arrive.
     ///
     /// # Errors
     /// As many calls wait as may.
@@ -99,13 +99,14 @@ impl ReplyReceiver {
         Ok(())
     }
 
-    /// Whether one more call can be expected.
+    /// Checks that one more call may wait.
     pub(crate) fn has_room(&self) -> Result<(), Misuse> {
         let max = self.limits.open_max;
         if self.calls.len() < max { Ok(()) } else { Err(Misuse::TooManyCalls { max }) }
     }
 
-    /// Takes bytes from the front of `input` and returns what they say, at most one thing. Call it until it needs more.
+    /// Reads bytes from the front of `input` and returns at most one reply or piece of data. Call it until it returns
+    /// [`Answer::NeedMore`].
     ///
     /// # Errors
     /// The peer broke the protocol: the same answer for ever.
@@ -117,7 +118,7 @@ impl ReplyReceiver {
                     let Some(mut bytes) = self.partial.take(Header::SIZE, input) else {
                         return Ok(Answer::NeedMore);
                     };
-                    self.state = match admit(&self.limits, self.calls.front(), &mut bytes) {
+                    self.state = match read_header(&self.limits, self.calls.front(), &mut bytes) {
                         Ok((call, header, len)) => {
                             self.calls.pop_front();
                             State::Fixed(call, header, len)
@@ -128,29 +129,29 @@ impl ReplyReceiver {
                 State::Fixed(call, header, len) => {
                     let (call, header, len) = (*call, *header, *len);
                     let Some(mut fixed) = self.partial.take(len, input) else { return Ok(Answer::NeedMore) };
-                    let judged = judge(&call, &header, &mut fixed);
-                    self.state = match judged {
-                        Ok((_, rest)) => State::Rest(rest),
+                    let result = read_error(&call, &header, &mut fixed);
+                    self.state = match result {
+                        Ok((_, rest)) => State::Remainder(rest),
                         Err(why) => State::Dead(why),
                     };
-                    let (error, Rest { data: inline, .. }) = judged?;
+                    let (error, Remainder { data: inline, .. }) = result?;
                     return Ok(Answer::Reply(Reply { call, error, fixed, inline }));
                 }
-                State::Rest(rest) => match rest.step(input) {
-                    Step::Data(bytes, last) => return Ok(Answer::Data { bytes, last }),
-                    Step::NeedMore => return Ok(Answer::NeedMore),
-                    Step::Done => self.state = State::Header,
+                State::Remainder(rest) => match rest.next(input) {
+                    Piece::Data(bytes, last) => return Ok(Answer::Data { bytes, last }),
+                    Piece::NeedMore => return Ok(Answer::NeedMore),
+                    Piece::Done => self.state = State::Header,
                 },
             }
         }
     }
 
-    /// The peer will send no more.
+    /// Handles the end of the incoming stream.
     ///
     /// # Errors
     /// It stopped inside a message or before all replies, or had broken the protocol before.
     pub fn handle_eof(&mut self) -> Result<(), Fatal> {
-        if let State::Rest(Rest { data: 0, skip: 0 }) = self.state {
+        if let State::Remainder(Remainder { data: 0, skip: 0 }) = self.state {
             self.state = State::Header;
         }
         let why = match self.state {
@@ -158,15 +159,20 @@ impl ReplyReceiver {
             State::Header if !self.partial.is_empty() => Fatal::EofInsideMessage,
             State::Header if self.calls.is_empty() => return Ok(()),
             State::Header => Fatal::EofBeforeReply { waiting: self.calls.len() },
-            State::Fixed(..) | State::Rest(_) => Fatal::EofInsideMessage,
+            State::Fixed(..) | State::Remainder(_) => Fatal::EofInsideMessage,
         };
         self.state = State::Dead(why);
         Err(why)
     }
 }
 
-/// Judges a header against the call that is next; gives the bytes of `error_code` and the fixed part that will come.
-fn admit(limits: &Limits, next: Option<&Call>, bytes: &mut &[u8]) -> Result<(Call, Header, usize), Fatal> {
+/// Decodes a header and checks it against the next call; returns both with the number of bytes of `error_code` and the
+/// fixed part.
+fn read_header(
+    limits: &Limits,
+    next: Option<&Call>,
+    bytes: &mut &[u8],
+) -> Result<(Call, Header, usize), Fatal> {
     // `bytes` are a header's.
     let header = Header::take(bytes).map_err(|_| Fatal::EofInsideMessage)?;
     header.check(limits.payload_max)?;
@@ -183,19 +189,23 @@ fn admit(limits: &Limits, next: Option<&Call>, bytes: &mut &[u8]) -> Result<(Cal
     Ok((call, header, len))
 }
 
-/// Takes `error_code` from `fixed` and tells what follows.
-fn judge(call: &Call, header: &Header, fixed: &mut &[u8]) -> Result<(Option<HipError>, Rest), Fatal> {
+/// Reads `error_code` from the front of `fixed`; returns the error and what follows the fixed part.
+fn read_error(
+    call: &Call,
+    header: &Header,
+    fixed: &mut &[u8],
+) -> Result<(Option<HipError>, Remainder), Fatal> {
     let follows = header.payload_length - fixed.len() as u64;
     let code = i32::take(fixed).map_err(|_| short(call, header))?;
     if let Err(error) = HipError::check(code) {
         // Whatever a failed reply brings beyond its fixed part means nothing.
-        return Ok((Some(error), Rest { data: 0, skip: follows }));
+        return Ok((Some(error), Remainder { data: 0, skip: follows }));
     }
     if fixed.len() < call.reply_size {
         return Err(short(call, header));
     }
     let data = call.reply_tail.of(follows).map_err(|_| short(call, header))?;
-    Ok((None, Rest { data, skip: follows - data }))
+    Ok((None, Remainder { data, skip: follows - data }))
 }
 
 fn short(call: &Call, header: &Header) -> Fatal {

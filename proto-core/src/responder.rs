@@ -1,4 +1,4 @@
-//! Replies out: the half of a server that takes outcomes. It belongs where requests are carried out.
+//! The sending half of a server: turns outcomes into replies. It belongs where requests are executed.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::outbox::Outbox;
 use crate::receiver::Ticket;
 use crate::wire::Wire;
 
-/// How a request went.
+/// The outcome of a request: an error, or a reply.
 #[derive(Debug)]
 pub struct Outcome<B> {
     error: Option<HipError>,
@@ -19,36 +19,36 @@ pub struct Outcome<B> {
     inline: Inline<B>,
 }
 
-/// Bytes after a reply's fixed part.
+/// Bytes that follow a reply's fixed part.
 #[derive(Debug)]
 pub enum Inline<B> {
-    /// None.
+    /// No bytes.
     None,
-    /// These.
+    /// These bytes.
     Whole(B),
-    /// So many; they follow with [`Responder::push_data`].
+    /// This many bytes, which are passed to [`Responder::push_data`] later.
     Stream(u64),
 }
 
 impl<B> Outcome<B> {
-    /// It worked, and this is the reply; `&()` where there is nothing to say.
+    /// Creates a successful outcome with a reply; `&()` for an operation that returns nothing.
     pub fn ok(reply: &impl Wire) -> Self {
         let mut fixed = SmallVec::new();
         reply.put(&mut fixed);
         Self { error: None, fixed, inline: Inline::None }
     }
 
-    /// It worked, and this is the reply's fixed part, encoded.
+    /// Creates a successful outcome with the encoded fixed part of a reply.
     pub fn ok_raw(fixed: &[u8]) -> Self {
         Self { error: None, fixed: SmallVec::from_slice(fixed), inline: Inline::None }
     }
 
-    /// It failed.
+    /// Creates a failed outcome.
     pub fn error(error: HipError) -> Self {
         Self { error: Some(error), fixed: SmallVec::new(), inline: Inline::None }
     }
 
-    /// With bytes after the fixed part.
+    /// Adds bytes after the fixed part.
     #[must_use]
     pub fn with_inline(self, inline: Inline<B>) -> Self {
         Self { inline, ..self }
@@ -64,7 +64,7 @@ impl<B, R: Wire> From<HipResult<R>> for Outcome<B> {
     }
 }
 
-/// Turns outcomes into a client's replies.
+/// Turns the outcomes of requests into replies, and keeps the errors of requests that are not answered.
 ///
 /// * Getters: [`stream_left`](Self::stream_left), [`kept`](Self::kept), [`queued_bytes`](Self::queued_bytes),
 ///   [`admit`](Self::admit).
@@ -73,7 +73,7 @@ impl<B, R: Wire> From<HipResult<R>> for Outcome<B> {
 #[derive(Debug)]
 pub struct Responder<B> {
     deferred: Deferred,
-    /// Sequence number of the ticket that is next.
+    /// Sequence number of the ticket that has to be completed next.
     next: u64,
     stream_left: u64,
     out: Outbox<B>,
@@ -86,30 +86,30 @@ impl<B> Default for Responder<B> {
 }
 
 impl<B: AsRef<[u8]>> Responder<B> {
-    /// A connection on which nothing was completed.
+    /// Creates the sending half of a new connection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Inline bytes that the last reply still owes. 0 after [`complete`](Self::complete) of an [`Inline::Stream`] means that
-    /// none are wanted: the reply carries an error, or there is none.
+    /// Returns how many inline bytes the last reply still lacks. If it is 0 after [`complete`](Self::complete) with an
+    /// [`Inline::Stream`], none may be pushed: the reply carries an error, or none is sent.
     pub fn stream_left(&self) -> u64 {
         self.stream_left
     }
 
-    /// The error that waits to be reported.
+    /// Returns the kept error, which the next answered request will report.
     pub fn kept(&self) -> Option<HipError> {
         self.deferred.kept()
     }
 
-    /// Bytes that wait to be transmitted.
+    /// Returns the number of bytes that are queued to be sent.
     pub fn queued_bytes(&self) -> usize {
         self.out.len_bytes()
     }
 
-    /// Asked before a request is carried out, when it is the next in line: the error that it has to end with instead.
-    /// Either it cannot be carried out ([`Ticket::refusal`]), or it would create something while another request's error
-    /// waits to be reported. Complete it then with any outcome.
+    /// Decides whether the next request in order may be executed; returns the error that it fails with if not. It may not
+    /// if it is malformed ([`Ticket::refusal`]), or if it would create something but has to report a kept error. It then
+    /// has to be completed with any outcome.
     pub fn admit(&self, ticket: &Ticket) -> Option<HipError> {
         // Without a kept error there is nothing to ask of the operation's class.
         let kept =
@@ -117,7 +117,7 @@ impl<B: AsRef<[u8]>> Responder<B> {
         kept.or(ticket.refusal)
     }
 
-    /// The outcome of a request. The one place that decides whether a reply leaves and which error it carries.
+    /// Completes a request: sends its reply, if it wants one, or keeps its error.
     ///
     /// # Errors
     /// Tickets are completed in the order in which they were given out, after all inline bytes of the one before; a
@@ -126,7 +126,7 @@ impl<B: AsRef<[u8]>> Responder<B> {
         self.complete_with(ticket, outcome.error, || outcome)
     }
 
-    /// [`complete`](Self::complete) of a request that failed with `error` or worked; `outcome` is only made if it leaves.
+    /// Completes a request that failed with `error` or succeeded; `outcome` is called only if a successful reply is sent.
     ///
     /// # Errors
     /// As [`complete`](Self::complete).
@@ -154,7 +154,7 @@ impl<B: AsRef<[u8]>> Responder<B> {
         }
     }
 
-    /// The next inline bytes of a streamed reply.
+    /// Appends inline bytes to a reply that was completed with [`Inline::Stream`].
     ///
     /// # Errors
     /// More bytes than the reply owes.
@@ -166,12 +166,12 @@ impl<B: AsRef<[u8]>> Responder<B> {
         Ok(())
     }
 
-    /// An error that surfaced by itself, from work that was accepted before: kept like that of an unanswered request.
+    /// Keeps an error of work that was accepted earlier, as if an unanswered request had failed with it.
     pub fn keep(&mut self, error: HipError) {
         self.deferred.keep(error);
     }
 
-    /// Moves what is to be sent behind what is in `outbox` (swaps when that is empty); whether it has something to send.
+    /// Moves the queued bytes to the end of `outbox` (swaps if that is empty); returns whether `outbox` has bytes to send.
     pub fn poll_transmit(&mut self, outbox: &mut Outbox<B>) -> bool {
         if !self.out.is_empty() {
             outbox.append(&mut self.out);

@@ -1,4 +1,4 @@
-//! Requests out: the half of a client that encodes and coalesces. It belongs where calls are made.
+//! The sending half of a client: encodes and coalesces requests. It belongs where calls are made.
 
 use alloc::vec::Vec;
 
@@ -8,29 +8,30 @@ use crate::op::{Op, Opcode, Tail, TailLen};
 use crate::outbox::Outbox;
 use crate::wire::Wire;
 
-/// Bytes of unanswered requests that are gathered before they leave (`HIPR 1.0, Write Coalescing`).
+/// Bytes of unanswered requests that are collected before they are sent (`HIPR 1.0, Write Coalescing`).
 pub const COALESCE_BYTES: usize = 64 * 1024;
 
-/// What the buffers of a connection that has sent something keep: the last request may begin below the limit and end above.
+/// Capacity that the buffers of an active connection keep: the last request may begin below the limit and end above it.
 const KEEP_BYTES: usize = COALESCE_BYTES + 4 * 1024;
 
-/// Inline bytes up to this many are copied into the coalescing buffer if they fit; more leave from where they are.
+/// Inline data up to this many bytes is copied into the coalescing buffer if it fits; longer data is sent from the caller's
+/// memory.
 pub const COALESCE_INLINE_BYTES: usize = 4 * 1024;
 
 /// Whether a request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Answered {
-    /// As its row in the table says.
+    /// As the operation's reply rule says.
     #[default]
     AsUsual,
-    /// In any case.
+    /// Always.
     Always,
-    /// Not at all: `NO_REPLY`.
+    /// Never: sets `NO_REPLY`.
     Never,
 }
 
 impl Answered {
-    /// Whether `op` is answered.
+    /// Returns whether `op` is answered.
     pub fn wants_reply(self, op: &impl Op) -> bool {
         match self {
             Self::AsUsual => op.wants_reply(),
@@ -40,7 +41,7 @@ impl Answered {
     }
 }
 
-/// A request that waits for its reply: what a [`ReplyReceiver`](crate::ReplyReceiver) has to know of it.
+/// A request that waits for its reply: what a [`ReplyReceiver`](crate::ReplyReceiver) needs to know about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "the reply receiver has to expect the call"]
 pub struct Call {
@@ -51,18 +52,18 @@ pub struct Call {
 }
 
 impl Call {
-    /// The request id on the wire.
+    /// Returns the request id on the wire.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// The operation.
+    /// Returns the operation.
     pub fn op(&self) -> Opcode {
         self.op
     }
 }
 
-/// Turns requests into bytes.
+/// Turns requests into bytes and coalesces those that are not answered.
 ///
 /// Unanswered requests gather in a buffer of [`COALESCE_BYTES`]. They leave when [`wants_flush`](Self::wants_flush) says so
 /// and [`poll_transmit`](Self::poll_transmit) is called:
@@ -86,23 +87,24 @@ impl<B> Default for Sender<B> {
 }
 
 impl<B: AsRef<[u8]>> Sender<B> {
-    /// A connection on which nothing was sent. Request ids count from 1.
+    /// Creates the sending half of a new connection. Request ids count from 1.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether what is gathered should leave now.
+    /// Returns whether the queued requests should be sent now.
     pub fn wants_flush(&self) -> bool {
         self.flush
     }
 
-    /// Bytes that wait to be transmitted.
+    /// Returns the number of bytes that are queued to be sent.
     pub fn queued_bytes(&self) -> usize {
         self.out.len_bytes()
     }
 
-    /// Queues a request, answered as its row says. `tail` are bytes to copy (names, arrays, arguments), `inline` bulk bytes
-    /// behind them. A call, if it is answered: the [`ReplyReceiver`](crate::ReplyReceiver) has to expect it.
+    /// Queues a request. `tail` are bytes to copy (names, arrays, arguments), `inline` are bulk bytes behind them. Returns
+    /// the call if the operation's reply rule asks for a reply; it has to be passed to
+    /// [`ReplyReceiver::expect`](crate::ReplyReceiver::expect).
     ///
     /// # Errors
     /// Bytes after the fixed part are not as many as the request says, or the buffer is full and was not transmitted.
@@ -110,7 +112,7 @@ impl<B: AsRef<[u8]>> Sender<B> {
         self.request_with(op, tail, inline, Answered::AsUsual)
     }
 
-    /// [`request`](Self::request), answered as `answered` says.
+    /// Queues a request like [`request`](Self::request); `answered` decides whether it is answered.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -132,8 +134,8 @@ impl<B: AsRef<[u8]>> Sender<B> {
         self.queue(message, reply, |out| op.put(out))
     }
 
-    /// Queues a request from encoded bytes, whatever they say. What follows the fixed part of its reply is delivered
-    /// whole.
+    /// Queues a request whose fixed part is encoded already, without checking it. Everything after the fixed part of its
+    /// reply is returned as data.
     ///
     /// # Errors
     /// The buffer is full and was not transmitted.
@@ -149,12 +151,12 @@ impl<B: AsRef<[u8]>> Sender<B> {
         self.queue(message, (reply_size, TailLen::AtLeast(0)), |out| out.extend_from_slice(fixed))
     }
 
-    /// What is gathered should leave now (`hip_remote_flush`).
+    /// Requests that everything queued is sent now (`hip_remote_flush`).
     pub fn flush(&mut self) {
         self.flush = !self.out.is_empty();
     }
 
-    /// Moves what is gathered behind what is in `outbox` (swaps when that is empty); whether it has something to send.
+    /// Moves the queued bytes to the end of `outbox` (swaps if that is empty); returns whether `outbox` has bytes to send.
     pub fn poll_transmit(&mut self, outbox: &mut Outbox<B>) -> bool {
         self.flush = false;
         if !self.out.is_empty() {

@@ -1,4 +1,4 @@
-//! Fields on the wire: little-endian, packed, of fixed size.
+//! Encoding of fields on the wire: little-endian, packed, of fixed size.
 //!
 //! [`Wire`] is everything that has a fixed layout: numbers, arrays, padded text, and the request and reply structs of
 //! [`op`](crate::op), whose impls the operation table generates. What follows a fixed part (a *tail*) is bytes, and
@@ -17,23 +17,23 @@ pub trait Wire: Sized {
     /// Encoded size in bytes.
     const SIZE: usize;
 
-    /// The layout in the words of the protocol's own table (`u32`, `cstr[256]`, …).
+    /// The layout in the notation of `docs/protocol.md` (`u32`, `cstr[256]`, …).
     const LAYOUT: Layout;
 
-    /// The value whose encoding is all zeros; a base for `Reply { field, ..Wire::ZERO }`.
+    /// The value that is encoded as all zeros; a base for `Reply { field, ..Wire::ZERO }`.
     const ZERO: Self;
 
-    /// Appends the encoding, exactly [`SIZE`](Self::SIZE) bytes.
+    /// Appends the encoding, exactly [`SIZE`](Self::SIZE) bytes, to `out`.
     fn put(&self, out: &mut impl Sink);
 
-    /// Takes the value from the front of `input`, which moves on by [`SIZE`](Self::SIZE) bytes.
+    /// Decodes the value from the front of `input` and advances it by [`SIZE`](Self::SIZE) bytes.
     ///
     /// # Errors
     /// [`WireError::Short`] when fewer bytes are left; `input` is then unspecified.
     fn take(input: &mut &[u8]) -> Result<Self, WireError>;
 }
 
-/// Where encoded bytes go: a `Vec`, or a `SmallVec` for what is mostly short.
+/// A buffer that encoded bytes are appended to: a `Vec`, or a `SmallVec` for short encodings.
 pub trait Sink {
     /// Appends `bytes`.
     fn put_bytes(&mut self, bytes: &[u8]);
@@ -46,7 +46,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// The encoding of one value of `N` bytes on its way to another sink, which then has to make room only once.
+/// A buffer of `N` bytes for the encoding of one value, which is then appended to another sink at once.
 pub(crate) struct Packed<const N: usize> {
     bytes: [u8; N],
     len: usize,
@@ -85,21 +85,21 @@ where
     }
 }
 
-/// Bytes that do not have the layout they should have. Answered with `hipErrorInvalidValue` (HIPR 1.0, rule 3).
+/// An error in the layout of a request. The request fails with `hipErrorInvalidValue` (HIPR 1.0, rule 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireError {
-    /// The layout needs `need` bytes and `have` are there.
+    /// The layout needs more bytes than the message has.
     Short {
         /// Bytes that the layout needs.
         need: u64,
-        /// Bytes that are there.
+        /// Bytes that the message has.
         have: u64,
     },
-    /// A part is longer than the layout allows.
+    /// A part is longer than allowed.
     Long {
-        /// Bytes that are there.
+        /// Length of the part in bytes.
         have: u64,
-        /// Bytes that the layout allows.
+        /// Allowed length in bytes.
         max: u64,
     },
     /// A kernel argument lies outside the argument data.
@@ -116,8 +116,10 @@ pub enum WireError {
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Short { need, have } => write!(f, "the layout needs {need} bytes, {have} are there"),
-            Self::Long { have, max } => write!(f, "{have} bytes where at most {max} are allowed"),
+            Self::Short { need, have } => write!(f, "the layout needs {need} bytes, the message has {have}"),
+            Self::Long { have, max } => {
+                write!(f, "a part of the message has {have} bytes, at most {max} are allowed")
+            }
             Self::Argument { index } => write!(f, "argument {index} lies outside the argument data"),
             Self::Name => f.write_str("the name is empty or not UTF-8"),
             Self::Value => f.write_str("a field has an undefined value"),
@@ -133,25 +135,25 @@ impl From<WireError> for HipError {
     }
 }
 
-/// What a [`Wire`] type looks like on the wire; `Display` gives the words of the protocol's table.
+/// The layout of a [`Wire`] type; `Display` writes it in the notation of `docs/protocol.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// A number, by name.
+    /// A number; the name is its Rust type.
     Number(&'static str),
-    /// NUL-padded text of that many bytes.
+    /// Text of this many bytes, padded with NULs.
     Text(usize),
-    /// That many of one thing.
+    /// An array: the layout of an element, and their number.
     Array(&'static Layout, usize),
-    /// Fields, one after another.
+    /// Fields, one after another without padding.
     Fields(&'static [Field]),
 }
 
-/// A named part of a fixed layout.
+/// A named field of a fixed layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Its name in the protocol's table.
+    /// Name of the field.
     pub name: &'static str,
-    /// Its layout.
+    /// Layout of the field.
     pub layout: Layout,
 }
 
@@ -174,7 +176,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Takes `n` bytes from the front of `input`.
+/// Splits `n` bytes from the front of `input`.
 #[inline]
 pub(crate) fn split<'a>(input: &mut &'a [u8], n: usize) -> Result<&'a [u8], WireError> {
     let (head, rest) =
@@ -207,7 +209,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, i32, f32);
 
-/// Nothing: the fixed part of a reply that says only whether it worked.
+/// The fixed part of a reply without fields.
 impl Wire for () {
     const SIZE: usize = 0;
     const LAYOUT: Layout = Layout::Fields(&[]);
@@ -248,7 +250,7 @@ impl<T: Wire, const N: usize> Wire for [T; N] {
 pub struct Text<const N: usize>([u8; N]);
 
 impl<const N: usize> Text<N> {
-    /// `text`, cut at a character boundary so that at least one NUL follows it.
+    /// Creates a field with `text`, truncated at a character boundary so that at least one NUL follows it.
     pub fn new(text: &str) -> Self {
         let text = text.get(..text.floor_char_boundary(N.saturating_sub(1))).unwrap_or("");
         let mut bytes = [0; N];
@@ -258,13 +260,13 @@ impl<const N: usize> Text<N> {
         Self(bytes)
     }
 
-    /// The bytes before the first NUL, as far as they are UTF-8.
+    /// Returns the text before the first NUL, up to the first byte that is not UTF-8.
     pub fn as_str(&self) -> &str {
         let text = self.0.split(|b| *b == 0).next().unwrap_or(&[]);
         text.utf8_chunks().next().map_or("", |chunk| chunk.valid())
     }
 
-    /// All `N` bytes, padding included.
+    /// Returns all `N` bytes including the padding.
     pub fn as_bytes(&self) -> &[u8; N] {
         &self.0
     }
@@ -305,7 +307,7 @@ impl<const N: usize> Wire for Text<N> {
     }
 }
 
-/// A checked view of `count` values that lie one after another in a tail, decoded as they are asked for.
+/// An array in a tail, checked to be complete and decoded element by element.
 pub struct Array<'a, T> {
     bytes: &'a [u8],
     of: PhantomData<T>,
@@ -333,7 +335,7 @@ impl<T: Wire + fmt::Debug> fmt::Debug for Array<'_, T> {
 }
 
 impl<'a, T: Wire> Array<'a, T> {
-    /// Takes `count` values from the front of `tail`.
+    /// Splits an array of `count` values from the front of `tail`.
     ///
     /// # Errors
     /// [`WireError::Short`] when the tail does not hold that many; nothing is allocated by what a count claims.
@@ -344,23 +346,23 @@ impl<'a, T: Wire> Array<'a, T> {
         Ok(Self { bytes, of: PhantomData })
     }
 
-    /// How many values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.bytes.len().checked_div(T::SIZE).unwrap_or(0)
     }
 
-    /// Whether there is none.
+    /// Returns whether the array is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Value `index`, if there are that many.
+    /// Decodes the value at `index`; returns `None` if the array is shorter.
     pub fn at(&self, index: usize) -> Option<T> {
         let mut bytes = self.bytes.get(index.checked_mul(T::SIZE)?..)?;
         T::take(&mut bytes).ok()
     }
 
-    /// The values in order.
+    /// Iterates over the values in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + use<'a, T> {
         let whole = *self;
         whole.bytes.chunks_exact(T::SIZE.max(1)).map(|mut item| T::take(&mut item).unwrap_or(T::ZERO))

@@ -1,4 +1,4 @@
-//! The path of unanswered requests allocates nothing, and replies allocate only what the outbox grows by.
+//! Checks that unanswered requests allocate nothing, and replies only what the outbox grows by.
 
 mod support;
 
@@ -54,7 +54,7 @@ fn the_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(vec![1u8; 100]))), 1);
 }
 
-/// 1000 launches and 1000 copies of 100 bytes.
+/// Returns the bytes of 1000 launches and 1000 copies of 100 bytes each.
 fn batch() -> Vec<u8> {
     let launch = op::LaunchKernel { num_args: 1, ..Wire::ZERO };
     let mut args = Vec::new();

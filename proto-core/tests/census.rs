@@ -1,4 +1,4 @@
-//! The tables in the code say what the protocol's own tables say, row for row and word for word.
+//! Compares the tables in the code with the protocol's own tables, row by row and word by word.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn rows() -> Vec<Row<'static>> {
         .collect()
 }
 
-/// A cell, with "as OTHER" replaced by what OTHER has there, and without remarks that are no layout.
+/// Returns a cell with "as OTHER" replaced by the cell of OTHER, and without remarks that are not part of the layout.
 fn resolve<'a>(rows: &BTreeMap<&str, Row<'a>>, cell: &'a str, column: usize) -> String {
     let (cell, _) = cell.split_once(" (").map_or((cell, ""), |parts| parts);
     match cell.strip_prefix("as ").and_then(|name| rows.get(name)) {
@@ -31,7 +31,7 @@ fn resolve<'a>(rows: &BTreeMap<&str, Row<'a>>, cell: &'a str, column: usize) -> 
     }
 }
 
-/// A layout up to its inline part, and what the inline part is in bytes.
+/// Splits a layout at its inline part; returns what precedes it, and the inline part's length in bytes.
 fn without_inline(layout: &str) -> (&str, Option<&str>) {
     match layout.find('[').filter(|at| *at == 0 || layout[..*at].ends_with(' ')) {
         Some(at) => (layout[..at].trim_end(), Some(&layout[at..])),
@@ -53,7 +53,7 @@ fn functions_sources_and_reply_rules_agree() {
     for (info, row) in OPS.iter().zip(&rows) {
         let [_, name, hip_function, reply, .., source] = row;
         assert_eq!(info.hip_function, *hip_function, "{name}");
-        assert_eq!(info.source, *source, "{name}");
+        assert_eq!(info.source.to_string(), *source, "{name}");
         assert_eq!(info.reply_rule.to_string(), resolve(&by_name, reply, 3), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! A client's bytes: what is gathered, what leaves when, and what it makes of the replies.
+//! Tests a client: which requests it collects, when it sends them, and how it reads replies.
 
 mod support;
 
@@ -178,7 +178,7 @@ fn calls_that_wait_have_a_limit() {
 
 type Ask = fn(&mut Sender<Vec<u8>>) -> Call;
 
-/// A receiver that waits for `ops`, ids from 1.
+/// Returns a receiver that waits for the replies to `ops`, with ids from 1.
 fn waiting(ops: &[Ask]) -> ReplyReceiver {
     let mut sender = Sender::new();
     let mut receiver = ReplyReceiver::new(Limits::default());

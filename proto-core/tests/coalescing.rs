@@ -1,4 +1,4 @@
-//! What a client gathers, what leaves from where it is, and when: against a model of a buffer and a flag, with lengths at,
+//! Compares what a client collects, sends without copying, and when, with a model of a buffer and a flag; lengths are at,
 //! below and above every threshold.
 
 mod support;
@@ -20,7 +20,7 @@ enum Step {
         inline: Option<usize>,
         loud: bool,
     },
-    /// Requests of which the buffer has so many bytes left, if it has more now.
+    /// Queues requests until the buffer has at most this many bytes left.
     Fill {
         left: usize,
     },
@@ -58,7 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, PartialEq)]
 enum Chunk {
     Gathered(Vec<u8>),
-    /// That many bytes of the caller's memory.
+    /// An inline chunk: this many bytes of the caller's memory.
     Inline(usize),
 }
 

@@ -1,4 +1,4 @@
-//! Who gets an answer, and which error it carries (HIPR 1.0, wire rule 2).
+//! Tests which requests are answered and which error a reply carries (HIPR 1.0, wire rule 2).
 
 mod support;
 
@@ -16,7 +16,7 @@ const D2H: op::Memcpy = op::Memcpy { dst: 1, src: 2, size: 6, kind: op::kind::DE
 const FIRST: HipError = HipError::INVALID_VALUE;
 const SECOND: HipError = HipError::INVALID_HANDLE;
 
-/// A server that keeps `FIRST`.
+/// Returns a server that keeps the error `FIRST` for the next reply that may report it.
 fn keeping() -> Desk {
     let mut desk = Desk::new();
     desk.carry_out(&request(&FREE, 1, FLAG_NO_REPLY, &[]), Err(FIRST));
@@ -217,10 +217,10 @@ fn a_reply_of_the_wrong_size_does_not_leave() {
     let wrong = Misuse::ReplySize { op: Opcode::MALLOC, need: 8, given: 0 };
     assert_eq!(desk.complete(got.ticket, Outcome::ok(&())), Err(wrong));
     assert_eq!(desk.sent(), []);
-    assert_eq!(wrong.to_string(), "a reply to MALLOC with a fixed part of 0 bytes instead of 8");
+    assert_eq!(wrong.to_string(), "the fixed part of a reply to MALLOC has 0 bytes instead of 8");
 }
 
-/// The halves on two threads, as the loops use them.
+/// Uses the two halves of a server on two threads, as the event loops do.
 #[test]
 fn the_halves_work_apart() {
     let (mut receiver, mut responder) = Server::<Vec<u8>>::new(Limits::default()).into_halves();

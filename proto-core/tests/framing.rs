@@ -1,5 +1,5 @@
-//! Requests and replies out of a stream in any pieces, good, cut off and spoiled, against a model that has the whole stream
-//! at once. Limits lie at, below and above what the messages need.
+//! Compares how requests and replies are read from a stream in arbitrary pieces, complete, truncated and damaged, with a
+//! model that has the whole stream at once. Limits lie at, below and above what the messages need.
 
 mod support;
 
@@ -15,7 +15,7 @@ use proptest::sample::Index;
 use support::naive::{self, Way, belonging, near, nearness};
 use support::{proptest_config, values};
 
-/// What a receiver says, the pieces of a tail joined.
+/// What a receiver returned, with the pieces of a tail joined.
 #[derive(Debug, PartialEq)]
 enum Event {
     Request { id: u32, op: Opcode, wants_reply: bool, refusal: Option<HipError>, fixed: Vec<u8>, tail: u64 },
@@ -23,7 +23,7 @@ enum Event {
     Data { bytes: Vec<u8>, last: bool },
 }
 
-/// Everything that a stream says, and how it ends.
+/// Everything that was read from a stream, and how it ended.
 type Transcript = (Vec<Event>, Result<(), Fatal>);
 
 fn push_data(events: &mut Vec<Event>, piece: &[u8], piece_is_last: bool) {
@@ -38,12 +38,12 @@ fn push_data(events: &mut Vec<Event>, piece: &[u8], piece_is_last: bool) {
     }
 }
 
-/// An operation of the table, or a number that may be none.
+/// Generates the code of an operation, or a number that may not be one.
 fn opcode() -> impl Strategy<Value = Opcode> {
     prop_oneof![9 => (0..OPS.len()).prop_map(|row| OPS[row].code), 1 => any::<u16>().prop_map(Opcode)]
 }
 
-/// Mostly 0; else a bit more or less.
+/// Generates an error in a length: mostly 0, sometimes a few bytes more or less.
 fn slip() -> impl Strategy<Value = i64> {
     prop_oneof![6 => Just(0), 1 => -3..=3i64, 1 => Just(40)]
 }
@@ -55,11 +55,11 @@ fn pattern(len: u64) -> impl Iterator<Item = u8> {
 #[derive(Debug, Clone)]
 struct Request {
     op: Opcode,
-    /// The value of all numbers of the fixed part, or what the fixed part is.
+    /// The value of all numbers in the fixed part, or the bytes of the fixed part.
     number: Result<u64, Vec<u8>>,
-    /// Bytes more or less than the fixed part says.
+    /// Difference between the tail's length and what the fixed part says.
     slip: i64,
-    /// Bytes that are left of the payload.
+    /// Length to which the payload is truncated.
     cut: Option<usize>,
     version: u16,
     flags: u32,
@@ -89,7 +89,7 @@ impl Request {
         payload
     }
 
-    /// Bytes that `fixed` asks for.
+    /// Returns the length of the tail that `fixed` determines.
     fn tail(&self, fixed: &[u8]) -> u64 {
         match self.op.info().map(|info| info.tail_len(fixed)) {
             Some(Ok(TailLen::Exact(n) | TailLen::AtLeast(n) | TailLen::AtMost(n))) => n,
@@ -143,7 +143,7 @@ fn judge(limits: &Limits, info: Option<&Info>, fixed: &[u8], follows: u64) -> Re
     Ok(tail)
 }
 
-/// Reads piece by piece, and retires requests when it has to or when `retire` says so.
+/// Reads requests piece by piece; retires them when the receiver pauses or `retire` says so.
 fn read_requests(limits: Limits, bytes: &[u8], way: &Way, retire: &[bool]) -> Transcript {
     let mut receiver = Receiver::new(limits);
     assert_eq!(receiver.limits(), &limits);
@@ -262,7 +262,7 @@ struct Reply {
     op: Opcode,
     number: u64,
     error: i32,
-    /// Bytes of error code and fixed part more or less than the layout has, and of the tail.
+    /// Bytes by which the fixed part with its error code, and the tail, are longer than their layout.
     slips: (i64, i64),
     id_slip: u32,
     op_slip: u16,
@@ -270,7 +270,7 @@ struct Reply {
     times: usize,
 }
 
-/// What waits: the call, bytes of its reply's fixed part, and what may follow them.
+/// A call that waits, with the size of its reply's fixed part and the length of its tail.
 struct Expected {
     call: Call,
     size: usize,
@@ -278,7 +278,7 @@ struct Expected {
 }
 
 impl Expected {
-    /// Bytes of the tail that the reply cannot do without, and that it may have.
+    /// Returns the minimum and maximum length of the reply's tail.
     fn tail(&self) -> (u64, u64) {
         match self.tail {
             TailLen::Exact(n) | TailLen::AtLeast(n) => (n, n),

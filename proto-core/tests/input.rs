@@ -1,4 +1,4 @@
-//! What a server makes of the bytes that come in: good ones in any pieces, bad ones, too many.
+//! Tests how a server reads its input: valid requests in pieces, malformed requests, too many requests.
 
 mod support;
 
@@ -115,7 +115,7 @@ fn other_minor_versions_and_unknown_flags_are_read_alike() {
     assert_eq!((got.op, got.ticket.id(), got.ticket.wants_reply()), (Opcode::PING, 5, true));
 }
 
-/// Each is answered with that error, and the connection goes on.
+/// Checks that each malformed request fails with the given error, and that the connection continues.
 #[test]
 fn what_does_not_add_up_is_refused() {
     let value = HipError::INVALID_VALUE;

@@ -1,4 +1,4 @@
-//! What failures say to a person.
+//! Tests the texts of errors.
 
 use hipr_proto::{Fatal, HipError, HipResult, Misuse, Opcode, Text, WireError};
 
@@ -13,18 +13,21 @@ fn what_the_peer_did_wrong() {
     let op = Opcode::MALLOC;
     said(&[
         (Fatal::BadMagic { magic: 0x1234 }, "bad magic 0x00001234: the peer does not speak HIPR"),
-        (Fatal::BadVersion { version: 0x0203 }, "protocol version 2.3 instead of 1.x"),
-        (Fatal::TooLong { op, length: 9, max: 8 }, "MALLOC with a payload of 9 bytes, the limit is 8"),
-        (Fatal::NotARequest { op }, "a response (MALLOC) where a request is expected"),
-        (Fatal::NotAReply { op }, "a request (MALLOC) where a response is expected"),
-        (Fatal::UnexpectedReply { id: 7, op }, "a response (MALLOC, id 7) that nothing waits for"),
+        (Fatal::BadVersion { version: 0x0203 }, "the peer speaks protocol version 2.3 instead of 1.x"),
+        (Fatal::TooLong { op, length: 9, max: 8 }, "the payload of MALLOC has 9 bytes; the limit is 8"),
+        (Fatal::NotARequest { op }, "received a response (MALLOC) instead of a request"),
+        (Fatal::NotAReply { op }, "received a request (MALLOC) instead of a response"),
+        (
+            Fatal::UnexpectedReply { id: 7, op },
+            "received a response (MALLOC, id 7) that no request waits for",
+        ),
         (
             Fatal::WrongReply { expected_id: 7, expected: op, id: 8, op: Opcode(0x0fff) },
-            "a response to Opcode(0x0fff) (id 8) where MALLOC (id 7) is next",
+            "received a response to Opcode(0x0fff) (id 8) instead of MALLOC (id 7)",
         ),
         (
             Fatal::ShortReply { op, need: 12, have: 11 },
-            "a response to MALLOC with 11 bytes of payload instead of 12",
+            "the payload of a response to MALLOC has 11 bytes instead of 12",
         ),
         (Fatal::EofInsideMessage, "the connection ended inside a message"),
         (
@@ -38,15 +41,21 @@ fn what_the_peer_did_wrong() {
 fn what_the_caller_did_wrong() {
     let op = Opcode::MEMCPY;
     said(&[
-        (Misuse::OutOfOrder { expected: 1, got: 2 }, "ticket 2 was completed where ticket 1 is next"),
+        (Misuse::OutOfOrder { expected: 1, got: 2 }, "ticket 2 was completed before ticket 1"),
         (Misuse::StreamUnfinished { left: 5 }, "5 inline bytes of the last reply are missing"),
-        (Misuse::StreamTooLong { left: 5, given: 6 }, "6 inline bytes where 5 were owed"),
+        (Misuse::StreamTooLong { left: 5, given: 6 }, "6 inline bytes were pushed to a reply that lacks 5"),
         (
             Misuse::ReplySize { op, need: 0, given: 8 },
-            "a reply to MEMCPY with a fixed part of 8 bytes instead of 0",
+            "the fixed part of a reply to MEMCPY has 8 bytes instead of 0",
         ),
-        (Misuse::TailSize { op, need: 4, given: 3 }, "MEMCPY with 3 bytes after its fixed part instead of 4"),
-        (Misuse::Unflushed { queued: 65536 }, "a request on top of 65536 bytes that wait to be flushed"),
+        (
+            Misuse::TailSize { op, need: 4, given: 3 },
+            "MEMCPY was given 3 bytes after its fixed part instead of 4",
+        ),
+        (
+            Misuse::Unflushed { queued: 65536 },
+            "a request was made although 65536 queued bytes had to be sent first",
+        ),
         (Misuse::TooManyCalls { max: 2 }, "more than 2 requests wait for responses"),
     ]);
 }
@@ -54,8 +63,8 @@ fn what_the_caller_did_wrong() {
 #[test]
 fn what_is_wrong_with_bytes() {
     said(&[
-        (WireError::Short { need: 8, have: 7 }, "the layout needs 8 bytes, 7 are there"),
-        (WireError::Long { have: 9, max: 8 }, "9 bytes where at most 8 are allowed"),
+        (WireError::Short { need: 8, have: 7 }, "the layout needs 8 bytes, the message has 7"),
+        (WireError::Long { have: 9, max: 8 }, "a part of the message has 9 bytes, at most 8 are allowed"),
         (WireError::Argument { index: 2 }, "argument 2 lies outside the argument data"),
         (WireError::Name, "the name is empty or not UTF-8"),
         (WireError::Value, "a field has an undefined value"),

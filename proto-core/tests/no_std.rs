@@ -1,4 +1,4 @@
-//! The crate links into a program without the standard library, and works there.
+//! Builds and runs a program without the standard library that uses the crate.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::path::Path;

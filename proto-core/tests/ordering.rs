@@ -1,4 +1,4 @@
-//! Who gets an answer, in which order, with which error: a server's replies, byte for byte, against a model that is a fold.
+//! Compares a server's replies, their order and their errors byte for byte with a model that is a fold over the requests.
 
 mod support;
 
@@ -14,25 +14,25 @@ use support::{Desk, proptest_config, raw};
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Its bytes come in.
+    /// The server receives a request.
     Receive(Request),
-    /// The request that is next is completed.
+    /// The oldest open request is completed.
     Complete,
-    /// An error surfaces by itself.
+    /// An error of earlier work is kept.
     Keep(HipError),
-    /// What is to be sent leaves.
+    /// The queued replies are sent.
     Poll,
 }
 
 #[derive(Debug, Clone)]
 struct Request {
-    /// A row, or none: an unknown operation.
+    /// The operation's row; `None` for an unknown operation.
     row: Option<&'static Info>,
     loud: bool,
-    /// Half of the fixed part is missing.
+    /// Whether half of the fixed part is missing.
     short: bool,
     fails: Option<HipError>,
-    /// Inline bytes of the reply, and whether they follow in pieces of some length.
+    /// Number of the reply's inline bytes, and the length of their pieces if they are streamed.
     inline: (usize, Option<usize>),
 }
 
@@ -54,7 +54,7 @@ fn request() -> impl Strategy<Value = Request> {
         .prop_map(|(row, loud, short, fails, inline)| Request { row, loud, short, fails, inline })
 }
 
-/// Errors that can be told from each other.
+/// Generates one of several different errors.
 fn error() -> impl Strategy<Value = HipError> {
     any::<i32>().prop_filter_map("an error", |code| HipError::check(code).err())
 }
@@ -112,7 +112,7 @@ impl Request {
     }
 }
 
-/// What a connection's errors amount to.
+/// The expected state of a connection's errors.
 #[derive(Default)]
 struct Model {
     kept: Option<HipError>,
@@ -124,7 +124,7 @@ impl Model {
         self.kept = self.kept.or(error);
     }
 
-    /// The error that `request` has to end with instead of being carried out.
+    /// Returns the error that `request` has to fail with instead of being executed.
     fn admits(&self, request: &Request) -> Option<HipError> {
         let creates = request.row.is_some_and(|info| info.class == Class::Creates);
         if creates && request.loud && self.kept.is_some() { self.kept } else { request.refusal() }
@@ -151,7 +151,7 @@ impl Model {
     }
 }
 
-/// Carries the next request out as `request` says.
+/// Executes the next request as `request` describes.
 fn complete(desk: &mut Desk, ticket: Ticket, request: &Request) {
     let inline = match request.inline {
         (_, None) => Inline::Whole(request.data()),
@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!((responder.kept(), responder.queued_bytes()), (model.kept, 0));
     }
 
-    /// A ticket that is not next, or one that comes while bytes are owed, changes nothing.
+    /// Checks that completing a ticket out of order, or while inline bytes are missing, changes nothing.
     #[test]
     fn nothing_leaves_out_of_order(requests in proptest::collection::vec(request(), 2..6), late in 1..5usize) {
         let mut desk = Desk::new();

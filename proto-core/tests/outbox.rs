@@ -1,4 +1,4 @@
-//! Outgoing chunks and the cursor of partial writes, by way of both ends.
+//! Tests the outbox's chunks and its cursor for partial writes, through a client and a server.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn h2d(size: usize) -> op::Memcpy {
     op::Memcpy { dst: 1, src: 2, size: size as u64, kind: op::kind::HOST_TO_DEVICE, stream: 0 }
 }
 
-/// Fills an outbox with what several requests leave: gathered bytes and inline chunks in turn.
+/// Returns an outbox that several requests filled with collected bytes and inline chunks in turn.
 fn filled() -> Outbox<Vec<u8>> {
     let mut sender = Sender::new();
     let mut outbox = Outbox::new();
@@ -30,18 +30,18 @@ fn filled() -> Outbox<Vec<u8>> {
     outbox
 }
 
-/// What may happen to two outboxes and a server that has something to send.
+/// An action on two outboxes and a server that fills them.
 #[derive(Debug, Clone)]
 enum Step {
-    /// A reply whose inline bytes are given in chunks of these lengths.
+    /// The server sends a reply with inline bytes in chunks of these lengths.
     Reply(Vec<usize>),
-    /// What is to be sent goes into that outbox.
+    /// The server's queued bytes are moved to this outbox.
     Poll(usize),
-    /// The other outbox goes behind that one.
+    /// The other outbox is appended to this one.
     Append(usize),
-    /// Some bytes of that outbox have left.
+    /// Some bytes of this outbox are written.
     Write(usize, Index),
-    /// Its first slice has left, or a byte less or more.
+    /// The first slice of this outbox is written, or a byte less or more.
     WriteSlice(usize, i64),
 }
 
@@ -56,7 +56,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A server that answers copies with bytes that count on.
+/// A server that replies to copies with consecutive bytes.
 struct Source {
     desk: Desk,
     replies: u32,
@@ -64,7 +64,7 @@ struct Source {
 }
 
 impl Source {
-    /// Answers the next request, and gives the bytes that have to leave.
+    /// Completes the next request; returns the bytes that have to be sent.
     fn reply(&mut self, chunks: &[usize]) -> Vec<u8> {
         self.replies += 1;
         let len: usize = chunks.iter().sum();
@@ -131,7 +131,7 @@ proptest! {
     }
 }
 
-/// Replies with inline bytes, without, and with some again: an outbox, and its bytes.
+/// Returns an outbox with replies, some of them with inline bytes, and the bytes it has to send.
 fn replies() -> (Outbox<Vec<u8>>, Vec<u8>) {
     let mut source = Source { desk: Desk::new(), replies: 0, counter: 0 };
     let bytes = [&[3, 1, 7][..], &[], &[2]].map(|chunks| source.reply(chunks)).concat();

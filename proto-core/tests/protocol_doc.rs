@@ -1,4 +1,4 @@
-//! `docs/protocol.md` says what the table of operations says.
+//! Checks that `docs/protocol.md` agrees with the table of operations.
 
 #[path = "../examples/protocol-doc/render.rs"]
 mod render;

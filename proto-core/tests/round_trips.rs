@@ -1,5 +1,5 @@
-//! Every operation of the table there and back, as a value and as a message: numbers at their edges, tails at their limits,
-//! everything that can be missing. A new row is covered without a change here.
+//! Encodes and decodes every operation, as a value and as a message: extreme numbers, tails at their limits, missing bytes.
+//! New rows are covered without a change here.
 
 mod support;
 
@@ -13,14 +13,14 @@ use smallvec::SmallVec;
 use support::values::{self, EDGES};
 use support::{flat, proptest_config, raw, request, seen};
 
-/// Does `task` for every row.
+/// Calls `task` for every row of the table.
 fn every_operation<T: ForOp<Out = ()> + Copy>(task: T) {
     for info in OPS {
         with_op(info.code, task).unwrap_or_else(|| panic!("{} has no types", info.name));
     }
 }
 
-/// Decodes `bytes`, compares with `said`, encodes again, and takes bytes away.
+/// Decodes `bytes`, compares the value with its expected text, encodes it again, and decodes truncated bytes.
 fn value_round_trip<T: Wire + PartialEq + std::fmt::Debug>(bytes: &[u8], said: Option<&str>) {
     let name = std::any::type_name::<T>();
     assert_eq!(bytes.len(), T::SIZE, "{name}");
@@ -102,7 +102,7 @@ proptest! {
     }
 }
 
-/// A request whose numbers are all `number`: also a kind of copy, a length, a count.
+/// Returns a request whose numbers are all `number`, including kinds of copies, lengths and counts.
 fn all<O: Op>(number: u64) -> O {
     O::take(&mut values::all(&O::LAYOUT, number).as_slice()).expect("whole")
 }
@@ -111,7 +111,7 @@ fn pattern(len: u64) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + 1) as u8).collect()
 }
 
-/// The lengths of a tail that belong to a layout, and lengths of which bytes are left over or missing.
+/// Returns tail lengths that the layout allows, lengths with bytes to be skipped, and a length that is too short.
 fn lengths(len: TailLen) -> (Vec<u64>, Vec<u64>, Option<u64>) {
     match len {
         TailLen::Exact(n) => (vec![n], vec![n + 1], n.checked_sub(1)),
@@ -120,10 +120,10 @@ fn lengths(len: TailLen) -> (Vec<u64>, Vec<u64>, Option<u64>) {
     }
 }
 
-/// Refusal, fixed part, tail.
+/// A delivered request: refusal, fixed part, tail.
 type Delivered = (Option<HipError>, Vec<u8>, Vec<u8>);
 
-/// What a server with `limits` makes of `bytes`.
+/// Reads the one request in `bytes` with a server that has `limits`.
 fn delivered(limits: Limits, bytes: &[u8]) -> Result<Delivered, Fatal> {
     let mut receiver = Receiver::new(limits);
     let mut input = bytes;
@@ -171,7 +171,7 @@ impl ForOp for Requests {
     }
 }
 
-/// The client's bytes, at and below the limits of a server.
+/// Sends a request and receives it with a server whose limits lie at and below what it needs.
 fn send_request<O: Op>(info: &Info, request: &O, fixed: &[u8], tail: &[u8]) {
     let (name, len) = (info.name, tail.len() as u64);
     for (answered, flags) in [(Answered::Always, 0), (Answered::Never, 8), (Answered::AsUsual, u32::MAX)] {
@@ -239,7 +239,7 @@ fn requests_that_are_cut_short_are_noticed_at_every_byte() {
     every_operation(CutShort);
 }
 
-/// How many numbers and texts a request has.
+/// Returns how many numbers and texts a request has.
 fn numbers_of<O: Op>() -> usize {
     let mut count = 0;
     values::put(
@@ -254,7 +254,7 @@ fn numbers_of<O: Op>() -> usize {
     count
 }
 
-/// A request's bytes, in which one number is `number` and all others are `others`.
+/// Returns a request's bytes with one number set to `number` and all others to `others`.
 fn with_number<O: Op>(index: usize, number: u64, others: u64) -> Vec<u8> {
     let (mut at, mut bytes) = (0..numbers_of::<O>(), Vec::new());
     let mut next = || if at.next() == Some(index) { number } else { others };
@@ -268,7 +268,7 @@ struct CountsAtTheEdges;
 impl ForOp for CountsAtTheEdges {
     type Out = ();
 
-    /// Whatever the counts say, a request without what they say is refused, and one that needs nothing is not.
+    /// Checks that a request without the tail that its counts announce is refused, and one that needs no tail is not.
     fn call<O: Op>(self) {
         for (index, number) in (0..numbers_of::<O>()).flat_map(|index| EDGES.map(|number| (index, number))) {
             // The others are 1: a copy from the host, a row, a byte.
@@ -299,7 +299,7 @@ struct LargestArrays;
 impl ForOp for LargestArrays {
     type Out = ();
 
-    /// The count that makes a small tail as long as may be, for every field that counts.
+    /// Checks, for every count, the value that makes a small tail as long as allowed.
     fn call<O: Op>(self) {
         let info = O::OPCODE.info().expect("a row");
         if info.request.tail != Tail::Small {
@@ -370,7 +370,7 @@ impl ForOp for Replies {
     }
 }
 
-/// A server's answer: it is asked, and gives `reply` and `tail`.
+/// Lets a server complete `request` with `reply` and `tail`; returns the bytes it sends.
 fn answer<O: Op>(request: &O, reply: &[u8], tail: &[u8]) -> Vec<u8> {
     let reply = O::Reply::take(&mut &reply[..]).expect("whole");
     let outcome = Outcome::ok(&reply).with_inline(Inline::Whole(tail.to_vec()));
@@ -395,7 +395,7 @@ fn served<O: Op>(request: &O, outcome: Outcome<Vec<u8>>) -> Vec<u8> {
 
 type Learned = (Result<Vec<u8>, HipError>, Vec<u8>);
 
-/// A client that waits for the answer to `request`.
+/// Returns a client that waits for the reply to `request`.
 fn waiting<O: Op>(request: &O) -> Client<Vec<u8>> {
     let (TailLen::Exact(tail) | TailLen::AtLeast(tail) | TailLen::AtMost(tail)) = request.tail_len();
     let mut client = Client::new(Limits::default());
@@ -404,7 +404,7 @@ fn waiting<O: Op>(request: &O) -> Client<Vec<u8>> {
     client
 }
 
-/// What a client learns from `bytes`: the reply, encoded again, and what follows.
+/// Returns what a client reads from `bytes`: the reply, encoded again, and its tail.
 fn learned<O: Op>(request: &O, bytes: &[u8]) -> Result<Learned, Fatal> {
     let mut client = waiting(request);
     let mut input = bytes;
@@ -444,7 +444,7 @@ fn ends_inside_replies<O: Op>(request: &O, bytes: &[u8]) {
     }
 }
 
-/// A failed reply brings zeros, and is understood without them too.
+/// Checks that a failed reply has a zeroed fixed part, and that a client accepts one without it.
 fn failures<O: Op>(request: &O) {
     let size = <O::Reply as Wire>::SIZE;
     let inline = Inline::Whole(b"never seen".to_vec());

@@ -1,4 +1,4 @@
-//! The transport that shows how to write one works, and its page says what it does.
+//! Runs the example transport, and checks the page that explains it.
 
 #[path = "../examples/pipe-transport.rs"]
 mod pipe_transport;

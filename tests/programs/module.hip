@@ -127,6 +127,29 @@ static void run_everything(hipModule_t module) {
     table[0] = 7, table[1] = 11, table[2] = 13;
     check::equal("table", dtable.download(), table);
 
+    // Managed variables: the host, copies and kernels see the same memory, with its initial value first.
+    hipDeviceptr_t managed = nullptr, managed_zero = nullptr;
+    size_t managed_size = 0, managed_zero_size = 0;
+    HIP_CHECK(hipModuleGetGlobal(&managed, &managed_size, module, "module_managed"));
+    HIP_CHECK(hipModuleGetGlobal(&managed_zero, &managed_zero_size, module, "module_managed_zero"));
+    EXPECT(managed_size == 4 * sizeof(int) && managed_zero_size == sizeof(double));
+    int* seen = static_cast<int*>(managed);
+    std::vector<int> digits = {3, 1, 4, 1}, copied(4);
+    check::equal("a managed variable's initial value", std::vector<int>(seen, seen + 4), digits);
+    HIP_CHECK(hipMemcpyDtoH(copied.data(), managed, managed_size));
+    check::equal("its copy", copied, digits);
+    for (int round = 1; round <= 3; round++) {
+        seen[3] = digits[3] = 50 + round;
+        void* managed_parameters[] = {&round};
+        HIP_CHECK(hipModuleLaunchKernel(function(module, "change_managed"), 1, 1, 1, 4, 1, 1, 0, stream, managed_parameters, nullptr));
+        HIP_CHECK(hipStreamSynchronize(stream));
+        for (int& digit : digits) digit *= round;
+        check::equal("a managed variable after a kernel", std::vector<int>(seen, seen + 4), digits);
+        HIP_CHECK(hipMemcpyDtoH(copied.data(), managed, managed_size));
+        check::equal("its copy after a kernel", copied, digits);
+        EXPECT(*static_cast<double*>(managed_zero) == 0.5 * round);
+    }
+
     // Dynamic LDS.
     std::vector<int> values(4 * 96), sums(4);
     for (size_t i = 0; i < values.size(); i++) {
@@ -164,6 +187,20 @@ int main(int argc, char** argv) {
     hipModule_t from_file, from_memory, from_compressed, from_elf = nullptr;
     HIP_CHECK(hipModuleLoad(&from_file, path.c_str()));
     run_everything(from_file);
+
+    // One function has limits for a grid's blocks.
+    hipFunction_t count_blocks = function(from_file, "count_blocks");
+    const unsigned many = 65537;
+    hipDeviceptr_t counter = nullptr;
+    int before = 0, after = 0;
+    HIP_CHECK(hipModuleGetGlobal(&counter, nullptr, from_file, "module_counter"));
+    HIP_CHECK(hipMemcpyDtoH(&before, counter, sizeof before));
+    EXPECT_ERROR(hipModuleLaunchKernel(count_blocks, 1, many, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr), hipErrorInvalidValue);
+    EXPECT_ERROR(hipModuleLaunchKernel(count_blocks, 1, 1, many, 1, 1, 1, 0, nullptr, nullptr, nullptr), hipErrorInvalidValue);
+    HIP_CHECK(hipExtModuleLaunchKernel(count_blocks, 1, many, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0));
+    HIP_CHECK(hipExtModuleLaunchKernel(count_blocks, 1, 1, many, 1, 1, 1, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0));
+    HIP_CHECK(hipMemcpyDtoH(&after, counter, sizeof after));
+    EXPECT(after - before == 2 * static_cast<int>(many));
 
     // Another module of the same file has its own variables.
     HIP_CHECK(hipModuleLoadData(&from_memory, bundle.data()));

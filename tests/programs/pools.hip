@@ -1,4 +1,6 @@
 // Memory pools: what they hold and what they give back, in numbers; memory that is given out again; pools that end before their memory.
+#include <thread>
+
 #include "check.h"
 
 static const size_t kMegabyte = 1 << 20;
@@ -31,6 +33,36 @@ static void* take(hipMemPool_t pool, size_t size, hipStream_t stream) {
     void* memory = nullptr;
     HIP_CHECK(hipMallocFromPoolAsync(&memory, size, pool, stream));
     return memory;
+}
+
+// What is freed serves the same stream again at once, and others when the work before the free is done; it stays with the pool until a
+// synchronization, also where the pool is to hold nothing.
+static void freed_memory(hipStream_t stream) {
+    hipStream_t other;
+    HIP_CHECK(hipStreamCreateWithFlags(&other, hipStreamNonBlocking));
+    hipMemPool_t pool = create(0, 0);
+    void *freed = take(pool, kMegabyte, stream), *kept = take(pool, 4096, stream);
+    HIP_CHECK(hipMemsetAsync(kept, 0x77, 4096, stream));
+    HIP_CHECK(hipMemsetAsync(freed, 1, kMegabyte, stream));
+    HIP_CHECK(hipFreeAsync(freed, stream));
+    const unsigned long long both = kMegabyte + 4096;
+    numbers("freed", pool, {both, both, 4096, both});
+    EXPECT(take(pool, kMegabyte, stream) == freed);
+    numbers("taken again", pool, {both, both, both, both});
+    HIP_CHECK(hipFreeAsync(freed, stream));
+    while (hipStreamQuery(stream) == hipErrorNotReady) std::this_thread::yield();
+    EXPECT(take(pool, kMegabyte, other) == freed);
+    HIP_CHECK(hipFreeAsync(freed, other));
+    numbers("freed by the other", pool, {both, both, 4096, both});
+    HIP_CHECK(hipStreamSynchronize(other));
+    numbers("synchronized", pool, {4096, both, 4096, both});
+    std::vector<unsigned char> bytes(4096);
+    HIP_CHECK(hipMemcpyAsync(bytes.data(), kept, bytes.size(), hipMemcpyDeviceToHost, stream));
+    HIP_CHECK(hipStreamSynchronize(stream));
+    check::equal("kept", bytes, std::vector<unsigned char>(4096, 0x77));
+    HIP_CHECK(hipFreeAsync(kept, stream));
+    HIP_CHECK(hipMemPoolDestroy(pool));
+    HIP_CHECK(hipStreamDestroy(other));
 }
 
 int main() {
@@ -120,6 +152,7 @@ int main() {
     HIP_CHECK(hipMemPoolDestroy(small));
     EXPECT_ERROR(hipMemPoolGetAttribute(standard, static_cast<hipMemPoolAttr>(99), &zero), hipErrorInvalidValue);
     EXPECT_ERROR(hipMallocFromPoolAsync(nullptr, 1, standard, stream), hipErrorInvalidValue);
+    freed_memory(stream);
     HIP_CHECK(hipStreamDestroy(stream));
     return check::finish();
 }

@@ -15,6 +15,14 @@ __constant__ Settings settings;
 static __device__ unsigned hidden[4] = {0xdead, 0xbeef, 1, 2}; // internal linkage
 __device__ unsigned* pointer_to_table;                      // set by the host
 
+__managed__ unsigned shared_words[4] = {9, 8, 7, 6};
+__managed__ unsigned long long shared_count = 5; // as large as a pointer
+
+extern "C" __global__ void change_shared(unsigned add) {
+    shared_words[threadIdx.x] += add;
+    if (threadIdx.x == 0) shared_count *= 3;
+}
+
 extern "C" __global__ void polynomial(const float* x, float* y, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -119,6 +127,21 @@ int main() {
     HIP_CHECK(hipMemcpyFromSymbolAsync(words, HIP_SYMBOL(hidden), 2 * sizeof(unsigned), sizeof(unsigned), hipMemcpyDeviceToHost, stream));
     HIP_CHECK(hipStreamSynchronize(stream));
     EXPECT(words[0] == 0xbeef && words[1] == 1);
+
+    // Managed variables: host and device have the same ones.
+    std::vector<unsigned> shared = {9, 8, 7, 6};
+    unsigned long long expected_count = 5;
+    for (unsigned add = 1; add <= 3; add++) {
+        check::equal("managed", std::vector<unsigned>(shared_words, shared_words + 4), shared);
+        EXPECT(shared_count == expected_count);
+        shared_words[2] = shared[2] = 100 * add;
+        change_shared<<<1, 4, 0, stream>>>(add);
+        HIP_CHECK(hipStreamSynchronize(stream));
+        for (unsigned& word : shared) word += add;
+        expected_count *= 3;
+    }
+    check::equal("managed at the end", std::vector<unsigned>(shared_words, shared_words + 4), shared);
+    EXPECT(shared_count == expected_count);
     HIP_CHECK(hipStreamDestroy(stream));
     return check::finish();
 }

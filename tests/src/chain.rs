@@ -1,4 +1,4 @@
-//! A worker whose GPU is a worker: the device `hip` on hipr's own client library.
+//! A worker whose GPU is another worker: the device `hip` with hipr's own client library.
 
 use crate::{TestWorker, library, start_worker};
 use std::io::{BufRead, BufReader};
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The two workers; both end when it is dropped.
+/// Two workers, which end when it is dropped.
 pub struct Chain {
     front: Child,
     address: SocketAddr,
@@ -14,14 +14,14 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Starts a worker with the emulated GPU, and `chain-worker`, the program at that path, in front of it.
+    /// Starts a worker with the emulated GPU, and in front of it the program `chain_worker`.
     pub fn start(chain_worker: &Path) -> Self {
         let mut front = Command::new(chain_worker);
         front.arg(library());
         Self::start_command(front)
     }
 
-    /// The same with the worker in front that this command starts.
+    /// Starts a worker with the emulated GPU, and in front of it the worker of the command `front`.
     pub fn start_command(mut front: Command) -> Self {
         let back = start_worker();
         front.env("HIPR_WORKER", back.address().to_string()).stdout(Stdio::piped());
@@ -33,17 +33,17 @@ impl Chain {
         Self { front, address, back }
     }
 
-    /// Where the worker in front listens.
+    /// Returns the address of the worker in front.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the worker with the emulated GPU listens.
+    /// Returns the address of the worker with the emulated GPU.
     pub fn back(&self) -> SocketAddr {
         self.back.address()
     }
 
-    /// Whether the worker in front still runs.
+    /// Returns whether the worker in front still runs.
     pub fn lives(&mut self) -> bool {
         matches!(self.front.try_wait(), Ok(None))
     }

@@ -1,6 +1,6 @@
-//! Calls of the HIP runtime that fail, one at a time: the worker in front of a chain has loaded `tests/faulty-hip`, which hands its
-//! calls on to hipr's client library, except for one that fails instead. For each function and each of the calls of it that
-//! one run of [`suite`] makes, there can be a run in which that call fails.
+//! Fails calls of the HIP runtime, one at a time: the worker in front of a chain loads `tests/faulty-hip`, which forwards
+//! all calls but one to hipr's client library. For each function, and each call of it in one run of [`suite`], there can be
+//! a run in which that call fails.
 //!
 //! Whatever fails, the worker goes on, the session gets the error (as the result of the first request whose outcome is not as it
 //! was without; or of the next one, where the answer had begun), and another session, open all the time, sees nothing of it.
@@ -21,20 +21,20 @@ use tempfile::TempDir;
 
 pub use plan::{EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, TRACE, called};
 
-/// Compiled here too: a test has the client library in it, and of libraries that export HIP's functions a program can have one.
+/// The plan's format. It is compiled here too, because a program can link only one library that exports HIP's functions.
 #[path = "../faulty-hip/src/plan.rs"]
 mod plan;
 
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 
-/// Makes the command that starts the worker in front, on the HIP runtime at that path.
+/// Creates the command that starts the worker in front, with the HIP runtime at the path.
 pub type Front<'a> = &'a (dyn Fn(&Path) -> Command + Sync + RefUnwindSafe);
 
-/// Errors that calls fail with: one that is about the call, and one after which real devices do nothing more. Neither comes
-/// from anywhere else in the suite.
+/// The errors that calls fail with: one that concerns the call, and one after which real devices do nothing more. The suite
+/// causes neither otherwise.
 pub const ERRORS: [HipError; 2] = [HipError(205), HipError(719)];
 
-/// Functions whose failure in some operations, or in any where none are named, need not be told, and why.
+/// Functions whose failure need not be reported in some operations, or in any if none are named, and why.
 pub const HARMLESS: &[(&[&str], &[Opcode], &str)] = &[
     (&["hipGetLastError"], &[], "called to clear what the call before it returned"),
     (
@@ -75,14 +75,14 @@ fn is_harmless(function: &str, op: Opcode) -> bool {
     })
 }
 
-/// Functions that are called again and again until the device is done, or for as many bytes as have come: how often is not the
-/// same in every run.
+/// Functions that are called until the device is done, or once per received piece, so that their number varies from run to
+/// run.
 const POLLED: &[&str] = &["hipEventQuery", "hipEventRecord", "hipMemcpyAsync"];
 
-/// When nothing has come for so long after a session's end, nothing will.
+/// Time without a call after which a session counts as released.
 const QUIET: Duration = Duration::from_millis(300);
 
-/// A chain with the runtime that fails by plan, and a session of it that has been open since before there was a plan.
+/// A chain with the failing runtime, and a session that has been open since before there was a plan.
 struct Bench {
     chain: Chain,
     bystander: Gpu,
@@ -90,14 +90,14 @@ struct Bench {
     folder: TempDir,
 }
 
-/// What became of a run.
+/// The result of a run.
 struct Run {
     outcomes: Vec<Outcome>,
-    /// Calls of each function since the plan was there.
+    /// Number of calls of each function since the plan was set.
     calls: BTreeMap<String, u64>,
-    /// Whether a call failed by plan.
+    /// Whether a call failed as planned.
     failed: bool,
-    /// In which operation; None after the session's end.
+    /// The operation in which it failed; `None` after the session's end.
     during: Option<Opcode>,
 }
 
@@ -119,7 +119,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// The session that has nothing to do with the plan works, and what it left in its memory is there.
+    /// Checks that the other session works and that its memory is intact.
     fn check_bystander(&mut self) {
         let gpu = &mut self.bystander;
         let left = gpu.download(self.data);
@@ -135,7 +135,7 @@ impl Bench {
         fs::read_to_string(self.file("trace")).unwrap_or_default()
     }
 
-    /// The trace, when what the session left has been released too.
+    /// Returns the trace, after what the session left has been released.
     fn trace(&self, plan: &Plan) -> String {
         if plan.call > 0 && !POLLED.contains(&plan.function.as_str()) {
             eventually(&format!("call {} of {}", plan.call, plan.function), || {
@@ -180,22 +180,22 @@ fn has_failed(trace: &str) -> bool {
     trace.lines().any(|line| called(line).1)
 }
 
-/// How a failure ended.
+/// The consequence of a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
-    /// The session was told.
+    /// The session received an error.
     Told,
-    /// The session was ended, after an error after which devices do nothing more.
+    /// The session ended, because the error makes its devices unusable.
     Ended,
-    /// Nothing came of it, as [`HARMLESS`] says.
+    /// The failure had no effect, and [`HARMLESS`] lists the call.
     Harmless,
-    /// The session was over.
+    /// The session had ended before the call.
     AfterEnd,
-    /// The call did not take place.
+    /// The call was not made.
     NotReached,
 }
 
-/// Judges a run by one without failures.
+/// Judges a run by comparing it with one without failures.
 fn judge(plan: &Plan, expected: &[Outcome], run: &Run) -> Result<Verdict, String> {
     let error = Failure::Error(HipError(plan.error));
     let is_lost = run.outcomes.last().is_some_and(|last| last.result == Err(Failure::Lost));
@@ -221,7 +221,7 @@ fn judge(plan: &Plan, expected: &[Outcome], run: &Run) -> Result<Verdict, String
     }
 }
 
-/// Runs each plan; the verdicts, and what went wrong.
+/// Runs each plan; returns the verdicts, and descriptions of what went wrong.
 fn run_all(
     front: Front<'_>,
     plans: &[Plan],
@@ -252,8 +252,8 @@ fn run_all(
     (verdicts, wrong)
 }
 
-/// Runs everything once without a failure, and then once for each call that was made and each error that `errors` gives for it: it is
-/// asked with the call's number, from 1 on, and how many of that function there are.
+/// Runs the suite once without a failure, then once for each call that was made and each error that `errors` returns for
+/// it, given the call's number from 1 and the number of calls of the function.
 pub fn check(front: Front<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
     let none = Plan { function: "none".into(), call: 0, error: 0, spared: 0 };
     let counted = Bench::start(front).run(&none);

@@ -1,4 +1,4 @@
-//! A session that launches the kernels of one code object: arrays on the device, arguments by value.
+//! A session that launches the kernels of one code object, with arrays on the device and arguments by value.
 
 use crate::WireClient;
 use bytemuck::Pod;
@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 
-/// A session with one loaded module. Methods panic with the reason where the worker refuses: for a test that is the result.
+/// A session with one loaded module. Methods panic with the reason if the worker refuses something.
 pub struct Gpu {
     worker: SocketAddr,
     code_object: Vec<u8>,
     wire: WireClient,
     module: u64,
     kernels: BTreeMap<String, Kernel>,
-    /// Launched since the last request that waited.
+    /// Names of the kernels launched since the last request that waited.
     unconfirmed: BTreeSet<String>,
 }
 
@@ -25,7 +25,7 @@ struct Kernel {
     launched: bool,
 }
 
-/// `len` values in device memory. The session owns them, so that they may be copied freely.
+/// An array of `len` values in device memory. The session owns the memory, so that this can be copied freely.
 #[derive(Debug, Clone, Copy)]
 pub struct Buffer<T> {
     address: u64,
@@ -34,32 +34,32 @@ pub struct Buffer<T> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// The device address.
+    /// Returns the device address.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub fn len_bytes(&self) -> u64 {
         (self.len * size_of::<T>()) as u64
     }
 
-    /// The `len` values from `start` on.
+    /// Returns the `len` values from `start` on.
     pub fn part(&self, start: usize, len: usize) -> Self {
         assert!(start + len <= self.len, "{start} + {len} of {} values", self.len);
         Self { address: self.address + (start * size_of::<T>()) as u64, len, values: PhantomData }
     }
 
-    /// The same bytes as values of another type.
+    /// Returns the same bytes as values of another type.
     pub fn cast<U: Pod>(&self) -> Buffer<U> {
         let len = self.len * size_of::<T>() / size_of::<U>();
         Buffer { address: self.address, len, values: PhantomData }
     }
 }
 
-/// A kernel's argument: its bytes, as C++ lays them out.
+/// An argument of a kernel: its bytes, as C++ lays them out.
 pub trait Argument {
-    /// The bytes that the kernel reads.
+    /// Returns the bytes that the kernel reads.
     fn bytes(&self) -> &[u8];
 }
 
@@ -89,27 +89,27 @@ impl Argument for Vec<u8> {
     }
 }
 
-/// Its address.
+/// The address of the buffer.
 impl<T: Pod> Argument for Buffer<T> {
     fn bytes(&self) -> &[u8] {
         bytemuck::bytes_of(&self.address)
     }
 }
 
-/// The arguments of a launch: `args![buffer, 2.5f32, n]`.
+/// Collects the arguments of a launch: `args![buffer, 2.5f32, n]`.
 #[macro_export]
 macro_rules! args {
     ($($value:expr),* $(,)?) => { &[$($crate::Argument::bytes(&$value)),*] };
 }
 
-/// Blocks of a grid or threads of a block, in three dimensions.
+/// Blocks of a grid, or threads of a block, in three dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dim {
-    /// Along x, the fastest one.
+    /// Number along x, the fastest dimension.
     pub x: u32,
-    /// Along y.
+    /// Number along y.
     pub y: u32,
-    /// Along z.
+    /// Number along z.
     pub z: u32,
 }
 
@@ -142,22 +142,22 @@ impl Gpu {
         Self { worker, code_object, wire, module, kernels: BTreeMap::new(), unconfirmed: BTreeSet::new() }
     }
 
-    /// A second session with the same worker and the same code object.
+    /// Opens a second session with the same worker and the same code object.
     pub fn another(&self) -> Self {
         Self::open(self.worker, &self.code_object)
     }
 
-    /// The connection, for what has no method here.
+    /// Returns the connection, for requests that have no method here.
     pub fn wire(&mut self) -> &mut WireClient {
         &mut self.wire
     }
 
-    /// Names of the kernels that were launched.
+    /// Returns the names of all kernels that were launched.
     pub fn launched(&self) -> BTreeSet<&str> {
         self.kernels.iter().filter(|(_, kernel)| kernel.launched).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Device memory for `len` values, each byte of it `byte`.
+    /// Allocates device memory for `len` values and sets each byte to `byte`.
     pub fn filled<T: Pod>(&mut self, len: usize, byte: u8) -> Buffer<T> {
         let size = (len * size_of::<T>()) as u64;
         let reply = self.wire.call(&op::Malloc { size, flags: 0 }).expect("device memory");
@@ -166,19 +166,19 @@ impl Gpu {
         buffer
     }
 
-    /// Device memory for `len` values, zero.
+    /// Allocates zeroed device memory for `len` values.
     pub fn zeroed<T: Pod>(&mut self, len: usize) -> Buffer<T> {
         self.filled(len, 0)
     }
 
-    /// Device memory with these values.
+    /// Allocates device memory with these values.
     pub fn upload<T: Pod>(&mut self, values: &[T]) -> Buffer<T> {
         let buffer = self.zeroed(values.len());
         self.write(buffer, values);
         buffer
     }
 
-    /// Sets every byte.
+    /// Sets every byte of a buffer.
     pub fn fill<T: Pod>(&mut self, buffer: Buffer<T>, byte: u8) {
         let size = buffer.len_bytes();
         self.wire.forget(&op::Memset { dst: buffer.address, value: i32::from(byte), size, stream: 0 });
@@ -189,7 +189,7 @@ impl Gpu {
         self.write_on(0, buffer, values);
     }
 
-    /// As [`write`](Self::write), in the order of a stream.
+    /// Copies values to device memory in the order of a stream.
     pub fn write_on<T: Pod>(&mut self, stream: u64, buffer: Buffer<T>, values: &[T]) {
         assert_eq!(values.len(), buffer.len, "values for the whole buffer");
         let (dst, size, kind) = (buffer.address, buffer.len_bytes(), op::kind::HOST_TO_DEVICE);
@@ -204,12 +204,12 @@ impl Gpu {
         self.wire.forget(&op::Memcpy { dst: to.address, src: from.address, size, kind, stream });
     }
 
-    /// Waits for what was launched and copies values from device memory.
+    /// Waits for all launches and copies values from device memory.
     pub fn download<T: Pod>(&mut self, buffer: Buffer<T>) -> Vec<T> {
         self.download_on(0, buffer)
     }
 
-    /// As [`download`](Self::download), in the order of a stream.
+    /// Copies values from device memory in the order of a stream.
     pub fn download_on<T: Pod>(&mut self, stream: u64, buffer: Buffer<T>) -> Vec<T> {
         let (src, size, kind) = (buffer.address, buffer.len_bytes(), op::kind::DEVICE_TO_HOST);
         let copied = self.wire.call_with(&op::Memcpy { dst: 0, src, size, kind, stream }, &[], None);
@@ -222,13 +222,13 @@ impl Gpu {
         values
     }
 
-    /// Waits for everything; the first error of what ran.
+    /// Waits for all work; returns its first error.
     pub fn synchronize(&mut self) -> HipResult<()> {
         self.unconfirmed.clear();
         self.wire.call(&op::DeviceSynchronize {})
     }
 
-    /// A variable of the module.
+    /// Returns a variable of the module.
     pub fn global<T: Pod>(&mut self, name: &str) -> Buffer<T> {
         let request = op::ModuleGetGlobal { module: self.module };
         let reply = self.wire.call_with(&request, &padded(name), None).result;
@@ -238,7 +238,7 @@ impl Gpu {
         Buffer { address: reply.device_ptr, len: size / size_of::<T>(), values: PhantomData }
     }
 
-    /// The handle of a kernel.
+    /// Returns the handle of a kernel.
     pub fn function(&mut self, kernel: &str) -> u64 {
         self.kernel(kernel).function
     }
@@ -270,7 +270,7 @@ impl Gpu {
         self.unconfirmed.insert(kernel.into());
     }
 
-    /// Launches a kernel on the null stream and says whether the worker accepts it.
+    /// Launches a kernel on the null stream; returns whether the worker accepted it.
     pub fn try_launch(
         &mut self,
         kernel: &str,

@@ -1,9 +1,12 @@
-//! What hipr's tests share: a client that says what a test wants, a launcher of kernels, a proxy that delays and
-//! counts. The end-to-end tests themselves are in `tests/tests` and `cli/tests`.
+//! Shared code of hipr's tests: a client that sends what a test wants, a launcher of kernels, a proxy that delays and
+//! counts. The end-to-end tests are in `tests/tests` and `cli/tests`.
 
 mod chain;
+pub mod circles;
+pub mod counts;
 pub mod faults;
 mod gpu;
+pub mod items;
 mod process;
 mod proxy;
 pub mod suite;

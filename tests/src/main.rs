@@ -1,14 +1,16 @@
-//! hipr's test tools as a program: `cargo run -p hipr-tests -- simulate --seed 0 --count 1000000`.
+//! hipr's test tools: the simulator, checks of the sources, instruction counts.
 
-use std::fmt;
 use std::ops::Range;
 use std::panic::catch_unwind;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+use std::{env, fmt, fs, io};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use hipr_testkit::{core_world, simulate, worker_world};
+use hipr_tests::{circles, counts, items};
 
 /// Test tools of hipr.
 #[derive(Debug, Parser)]
@@ -22,6 +24,119 @@ struct Cli {
 enum Command {
     /// Runs seeded worlds: client, pipe, server and device with everything that can befall them, held against a model.
     Simulate(Simulate),
+    /// Prints which files of a crate use each other in a circle, and fails if ARCHITECTURE.md does not name one of them.
+    Circles(Circles),
+    /// Prints documented items, log lines and error texts drawn from all crates, each with its first sentence.
+    Items(Items),
+    /// Counts the instructions of the paths that have to be short, with valgrind, and compares them with committed figures.
+    Counts(Counts),
+    /// Does operations of one such path; `counts` runs this under valgrind.
+    #[command(hide = true)]
+    Count(Count),
+}
+
+#[derive(Debug, clap::Args)]
+struct Items {
+    /// The seed that decides which items are drawn.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Number of items.
+    #[arg(long, default_value_t = 40)]
+    count: usize,
+    /// Draws only from files below this folder of the workspace.
+    #[arg(long, default_value = "")]
+    under: PathBuf,
+    /// Prints all items in the order of the files instead of drawing some.
+    #[arg(long)]
+    all: bool,
+    /// Root folder of the workspace.
+    #[arg(long, default_value = ".")]
+    workspace: PathBuf,
+}
+
+impl Items {
+    fn run(&self) -> io::Result<ExitCode> {
+        let mut found = items::collect(&self.workspace)?;
+        found.retain(|prose| prose.path.starts_with(&self.under));
+        let all = found.len();
+        let shown = if self.all { found } else { items::draw(found, self.seed, self.count) };
+        shown.iter().for_each(|prose| println!("{prose}"));
+        eprintln!("{} of {all} items", shown.len());
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct Counts {
+    /// Writes the committed figures anew instead of comparing with them.
+    #[arg(long)]
+    renew: bool,
+    /// The committed figures.
+    #[arg(long, default_value = "tests/counts.tsv")]
+    figures: PathBuf,
+}
+
+impl Counts {
+    fn run(&self) -> Result<ExitCode, String> {
+        let at = |why: io::Error| format!("{}: {why}", self.figures.display());
+        if cfg!(debug_assertions) {
+            return Err(
+                "the figures are of a release build: cargo run --release -p hipr-tests -- counts".to_owned()
+            );
+        }
+        let program = env::current_exe().map_err(|why| format!("cannot find this program: {why}"))?;
+        let measured = counts::measure(&program)?;
+        if self.renew {
+            fs::write(&self.figures, counts::render(&measured)).map_err(at)?;
+            println!("{} has new figures", self.figures.display());
+            return Ok(ExitCode::SUCCESS);
+        }
+        let committed = counts::parse(&fs::read_to_string(&self.figures).map_err(at)?)?;
+        let (report, is_right) = counts::compare(&committed, &measured);
+        print!("{report}");
+        if is_right {
+            return Ok(ExitCode::SUCCESS);
+        }
+        println!("to renew the figures: cargo run --release -p hipr-tests -- counts --renew");
+        Ok(ExitCode::FAILURE)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct Count {
+    /// The path, as the table of figures names it.
+    name: String,
+    /// Number of operations.
+    operations: u64,
+}
+
+impl Count {
+    fn run(&self) -> Result<ExitCode, String> {
+        let benchmark = counts::BENCHMARKS.iter().find(|benchmark| benchmark.name == self.name);
+        let benchmark = benchmark.ok_or_else(|| format!("there is no path '{}'", self.name))?;
+        (benchmark.run)(self.operations);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct Circles {
+    /// The folder of the workspace.
+    #[arg(default_value = ".")]
+    workspace: PathBuf,
+}
+
+impl Circles {
+    fn run(&self) -> io::Result<ExitCode> {
+        let named = circles::named(&fs::read_to_string(self.workspace.join("ARCHITECTURE.md"))?);
+        let found = circles::find(&self.workspace)?;
+        for circle in &found {
+            print!("{circle}");
+        }
+        let unnamed = found.iter().filter(|circle| !circle.is_named(&named)).count();
+        println!("{} circles, {unnamed} of them not named in ARCHITECTURE.md", found.len());
+        Ok(if unnamed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -29,10 +144,10 @@ struct Simulate {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many seeds.
+    /// Number of seeds.
     #[arg(long, default_value_t = 1)]
     count: u64,
-    /// How many worlds run at once; as many as there are cores if nothing is said.
+    /// Number of worlds that run at once; by default the number of cores.
     #[arg(long)]
     jobs: Option<usize>,
     /// Which kind of world.
@@ -44,7 +159,7 @@ struct Simulate {
 enum World {
     /// The protocol crate's client and server, a pipe, a scripted device.
     Core,
-    /// The same client against the worker: links, dispatch, sessions, the device trait.
+    /// The client against the worker: links, dispatch, sessions, the device trait.
     Worker,
 }
 
@@ -60,7 +175,18 @@ impl fmt::Display for World {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Simulate(simulate) => simulate.run(),
+        Command::Circles(circles) => exit("circles", circles.run()),
+        Command::Items(items) => exit("items", items.run()),
+        Command::Counts(counts) => exit("counts", counts.run()),
+        Command::Count(count) => exit("count", count.run()),
     }
+}
+
+fn exit<E: fmt::Display>(command: &str, result: Result<ExitCode, E>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        eprintln!("{command}: {error}");
+        ExitCode::FAILURE
+    })
 }
 
 /// Says on standard error how far a long run is, every few seconds.
@@ -103,7 +229,7 @@ impl Simulate {
         ExitCode::FAILURE
     }
 
-    /// The first seed that fails, and everything there is to say of it.
+    /// Returns the first seed that fails, with a description of the failure.
     fn find(&self, seeds: Range<u64>, jobs: usize, progress: impl Fn(u64) + Sync) -> Option<(u64, String)> {
         match self.world {
             World::Core => {

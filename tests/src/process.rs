@@ -23,12 +23,12 @@ impl WorkerProcess {
         Self::spawn(Command::new(hipr), &["--device", device], None)
     }
 
-    /// The same with any options, and with its log kept for [`log`](Self::log).
+    /// Starts the program with these options, and keeps its log for [`log`](Self::log).
     pub fn start_logged(hipr: &Path, options: &[&str]) -> Self {
         Self::start_command(Command::new(hipr), options)
     }
 
-    /// The same for a command that runs `hipr`.
+    /// Starts a command that runs `hipr`, and keeps its log.
     pub fn start_command(hipr: Command, options: &[&str]) -> Self {
         Self::spawn(hipr, options, Some(NamedTempFile::new().expect("a file")))
     }
@@ -58,18 +58,18 @@ impl WorkerProcess {
         Self { child, address, log }
     }
 
-    /// What it has logged so far.
+    /// Returns the log so far.
     pub fn log(&self) -> String {
         let log = self.log.as_ref().expect("a worker whose log is kept");
         fs::read_to_string(log.path()).expect("the log is text")
     }
 
-    /// Its process number.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The processes that it started and has not taken note of the end of, by their numbers.
+    /// Returns the process ids of its children, including those that have ended but not been waited for.
     pub fn children(&self) -> Vec<u32> {
         let processes = fs::read_dir("/proc").expect("Linux").flatten();
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -79,33 +79,33 @@ impl WorkerProcess {
         children
     }
 
-    /// Asks it to end.
+    /// Asks the process to end (SIGTERM).
     pub fn terminate(&self) {
         let sent = Command::new("kill").arg(self.pid().to_string()).status().expect("kill runs");
         assert!(sent.success(), "the worker lives");
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     pub fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("it ends")
     }
 
-    /// The TCP port that it listens on.
+    /// Returns the TCP address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address.tcp().expect("a worker that listens on a TCP port")
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn listens_at(&self) -> &Address {
         &self.address
     }
 
-    /// Bytes of memory that are resident now.
+    /// Returns the resident memory in bytes.
     pub fn resident_bytes(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// Bytes that were resident at most since the last [`reset_peak`](Self::reset_peak).
+    /// Returns the peak resident memory in bytes since the last [`reset_peak`](Self::reset_peak).
     pub fn peak_resident_bytes(&self) -> u64 {
         self.status("VmHWM:")
     }
@@ -115,18 +115,18 @@ impl WorkerProcess {
         fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
     }
 
-    /// Files, sockets among them, that it has open.
+    /// Returns the number of open files, including sockets.
     pub fn open_files(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("the worker lives").count()
     }
 
-    /// Ends it at once, as a crash would.
+    /// Kills the process, as a crash would end it.
     pub fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
     }
 
-    /// Whether it still runs.
+    /// Returns whether it is still running.
     pub fn lives(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
@@ -147,19 +147,19 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// State letter and parent of a process; `None` if there is none with this number.
+/// Returns the state letter and the parent of a process; `None` if there is no such process.
 fn stat(pid: u32) -> Option<(char, u32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Whether a process is there and not dead.
+/// Returns whether a process exists and has not ended.
 pub fn process_lives(pid: u32) -> bool {
     stat(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
 }
 
-/// Waits until `condition` holds; a worker that never gets there fails the test.
+/// Waits until `condition` holds; panics if it does not in time.
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What passed through a [`Proxy`].
+/// The traffic through a [`Proxy`].
 #[derive(Debug, Default)]
 pub struct Traffic {
     to_worker_bytes: AtomicU64,
@@ -19,18 +19,18 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Bytes from the client to the worker.
+    /// Returns the number of bytes from the client to the worker.
     pub fn to_worker_bytes(&self) -> u64 {
         self.to_worker_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes from the worker to the client.
+    /// Returns the number of bytes from the worker to the client.
     pub fn to_client_bytes(&self) -> u64 {
         self.to_client_bytes.load(Ordering::Relaxed)
     }
 
-    /// How often the worker's answer followed something the client said: the round trips of a client that
-    /// waits for each answer before it goes on.
+    /// Returns how often an answer of the worker followed something that the client had sent: the round trips of a client
+    /// that waits for each answer.
     pub fn round_trips(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }
@@ -54,7 +54,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Carries connections to `worker`, each byte `delay` later than it came, in each direction.
+    /// Starts a proxy that forwards connections to `worker`, with each byte delayed by `delay` in each direction.
     pub fn start(worker: SocketAddr, delay: Duration) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -74,18 +74,19 @@ impl Proxy {
         Ok(Self { address, traffic })
     }
 
-    /// Where clients connect.
+    /// Returns the address to which clients connect.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What has passed so far.
+    /// Returns the traffic so far.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 }
 
-/// One thread reads and notes when; another writes when the time has come, so that delay does not throttle.
+/// Forwards bytes with a delay: one thread reads and notes the time, another writes when the delay is over, so that the delay
+/// does not throttle.
 fn carry(mut from: TcpStream, to: TcpStream, delay: Duration, to_worker: bool, traffic: Arc<Traffic>) {
     let (sender, receiver): (Sender<(Instant, Vec<u8>)>, _) = channel();
     thread::spawn(move || {

@@ -1,4 +1,5 @@
-//! Every operation of the protocol in one session, and what came of each: a script that two workers can be compared by.
+//! A script with every operation of the protocol in one session, which records the outcome of each, so that two workers can
+//! be compared.
 //!
 //! What a worker answers is written down with what differs between two runs left out: addresses, handles, times, free memory.
 
@@ -16,37 +17,37 @@ static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 /// A bundle whose code object has `float coefficients[8]`.
 static VARIABLES: &[u8] = include_bytes!("../programs/prebuilt/symbols.O3.co");
 
-/// An address and a handle that no session was given, used where what should be there could not be made.
+/// An address and handle that no session was given, also used if something could not be created.
 const NOWHERE: u64 = 0xdead_0000_0000;
 const BUFFER_BYTES: u64 = 4096;
-/// More than two of the pieces in which a worker copies, and no multiple of anything.
+/// A length of more than two of the pieces in which a worker copies, and not a multiple of them.
 const LONG_BYTES: usize = (5 << 18) + 13;
 
-/// What came of one request.
+/// The outcome of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The operation.
     pub op: Opcode,
-    /// What the answer says as far as it is the same in every run, or why there is none.
+    /// The parts of the reply that are the same in every run, or the reason why there is no reply.
     pub result: Result<String, Failure>,
 }
 
-/// What a request failed with.
+/// Why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The answer was this error.
+    /// The reply was this error.
     Error(HipError),
     /// The worker ended the connection.
     Lost,
 }
 
-/// Runs the suite in a session of its own, to its end or until the connection is lost. Panics if the worker cannot be
-/// connected to, or is silent for as long as no worker is.
+/// Runs the suite in a session of its own, until its end or until the connection is lost. Panics if it cannot connect, or
+/// if the worker does not answer.
 pub fn run(worker: SocketAddr) -> Vec<Outcome> {
     run_observed(worker, &mut |_| {})
 }
 
-/// As [`run`], and calls `observe` after each request that had an answer.
+/// Runs the suite like [`run`], and calls `observe` after each request that was answered.
 pub fn run_observed(worker: SocketAddr, observe: &mut dyn FnMut(Opcode)) -> Vec<Outcome> {
     let mut suite = Suite { wire: WireClient::connect(worker), outcomes: Vec::new(), observe };
     // The connection may be lost at any step; what is to be said of that stands in the last outcome.
@@ -63,8 +64,8 @@ struct Suite<'a> {
     observe: &'a mut dyn FnMut(Opcode),
 }
 
-/// A step's reply, if it was not an error.
-type Step<R> = Result<Option<R>, Lost>;
+/// The reply of a request, if it was not an error.
+type Answer<R> = Result<Option<R>, Lost>;
 
 fn nothing<R>(_: &R) -> String {
     String::new()
@@ -86,7 +87,7 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// The arguments of saxpy that add twice the 64 values at `x` to those at `y`.
+/// Returns arguments of saxpy that add twice the 64 values at `x` to those at `y`.
 pub fn saxpy_arguments(x: u64, y: u64) -> Vec<u8> {
     let mut values = Vec::new();
     values.extend_from_slice(&2f32.to_le_bytes());
@@ -100,7 +101,7 @@ pub fn saxpy_arguments(x: u64, y: u64) -> Vec<u8> {
     tail
 }
 
-/// A launch of saxpy with [`saxpy_arguments`], in one workgroup; an event that is 0 is none.
+/// Returns a launch of saxpy with [`saxpy_arguments`] in one workgroup; an event of 0 is none.
 pub fn saxpy(function: u64, stream: u64, start_event: u64, stop_event: u64) -> op::LaunchKernel {
     op::LaunchKernel {
         function,
@@ -126,14 +127,14 @@ impl Suite<'_> {
         (self.observe)(O::OPCODE);
     }
 
-    /// Sends a request, waits for its answer and notes it: what `show` makes of the reply, and a digest of the bytes with it.
+    /// Sends a request, waits for its reply, and records what `show` returns for it and a digest of its bytes.
     fn request<O: Op>(
         &mut self,
         op: &O,
         tail: &[u8],
         inline: Option<Vec<u8>>,
         show: impl Fn(&O::Reply) -> String,
-    ) -> Step<O::Reply> {
+    ) -> Answer<O::Reply> {
         let sent = self.wire.try_send(op, tail, inline, Answered::Always);
         let Ok(replied) = sent.and_then(|()| self.wire.try_wait::<O>()) else {
             self.note::<O>(Err(Failure::Lost));
@@ -145,17 +146,17 @@ impl Suite<'_> {
         Ok(replied.result.ok())
     }
 
-    /// A request whose whole reply is noted.
-    fn ask<O: Op>(&mut self, op: &O) -> Step<O::Reply> {
+    /// Sends a request and records the whole reply.
+    fn ask<O: Op>(&mut self, op: &O) -> Answer<O::Reply> {
         self.request(op, &[], None, |reply| format!("{reply:?}"))
     }
 
-    /// A request that makes something; gives its handle or address.
+    /// Sends a request that creates something; returns its handle or address.
     fn make<O: Op>(&mut self, op: &O, handle: impl Fn(&O::Reply) -> u64) -> Result<u64, Lost> {
         Ok(self.request(op, &[], None, nothing)?.map_or(NOWHERE, |reply| handle(&reply)))
     }
 
-    /// A request that is not answered. What became of it is in the answers to come.
+    /// Sends a request that is not answered; later replies show its effect.
     fn tell<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) -> Result<(), Lost> {
         self.wire.try_send(op, tail, inline, Answered::Never).map_err(|_| {
             self.note::<O>(Err(Failure::Lost));
@@ -163,7 +164,7 @@ impl Suite<'_> {
         })
     }
 
-    /// Both ways to send it: answered, then not.
+    /// Sends a request twice: answered, then unanswered.
     fn both<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) -> Result<(), Lost> {
         self.request(op, tail, inline.clone(), nothing)?;
         self.tell(op, tail, inline)
@@ -289,7 +290,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Bytes of device memory, as a digest.
+    /// Reads device memory and records a digest.
     fn read(&mut self, src: u64, size: u64) -> Result<(), Lost> {
         let copy = op::Memcpy { dst: 0, src, size, kind: kind::DEVICE_TO_HOST, stream: 0 };
         self.request(&copy, &[], None, nothing).map(drop)
@@ -399,7 +400,7 @@ impl Suite<'_> {
         self.request(&op::StreamDestroy { stream: b }, &[], None, nothing).map(drop)
     }
 
-    /// Two events that were recorded.
+    /// Records two events and returns them.
     fn events(&mut self, stream: u64) -> Result<(u64, u64), Lost> {
         let start = self.make(&op::EventCreate { flags: 0 }, |reply| reply.event)?;
         let stop = self.make(&op::EventCreateWithFlags { flags: 0 }, |reply| reply.event)?;
@@ -460,7 +461,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// What a kernel does wrong is told once, by the next synchronization.
+    /// Launches a faulty kernel, whose error the next synchronization reports once.
     fn faults(&mut self) -> Result<(), Lost> {
         let stream = self.make(&op::StreamCreate { flags: 1, priority: 0 }, |reply| reply.stream)?;
         let buffer = self.make(&op::Malloc { size: 512, flags: 0 }, |reply| reply.device_ptr)?;
@@ -525,6 +526,8 @@ impl Suite<'_> {
         }
         self.request(&malloc, &[], None, |reply| format!("again: {}", reply.device_ptr == second))?;
         self.request(&op::FreeAsync { device_ptr: second, stream }, &[], None, nothing)?;
+        // A trim takes only what nothing works with any more.
+        self.ask(&op::StreamSynchronize { stream })?;
         self.both(&op::MemPoolTrimTo { mem_pool: pool, min_bytes_to_hold: 0 }, &[], None)?;
         for attr in NUMBERS {
             self.ask(&op::MemPoolGetAttribute { mem_pool: pool, attr })?;

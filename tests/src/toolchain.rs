@@ -1,19 +1,19 @@
-//! The HIP compiler that `tests/toolchain/setup.sh` makes, and what else of the system a test may need.
+//! The HIP compiler that `tests/toolchain/setup.sh` makes, and other programs that tests need.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the set-up script ends with when there is no compiler.
+/// Exit code of the set-up script if there is no compiler.
 const NO_COMPILER: i32 = 77;
 
-/// This folder of the repository, `tests`.
+/// Returns this folder of the repository, `tests`.
 pub fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The system in a folder that has hipcc and HIP's headers. Where there is none, `skipped` is what does not run: it says so and
-/// gives None; where HIPR_REQUIRE_COMPILER is set it fails instead.
+/// Returns the root folder of the system with hipcc and HIP's headers. Without it prints that `skipped` does not run and
+/// returns `None`, or panics if HIPR_REQUIRE_COMPILER is set.
 pub fn toolchain(skipped: &str) -> Option<PathBuf> {
     // Only looks: a test does not install a compiler.
     let check = Command::new(folder().join("toolchain/setup.sh")).arg("--check").output();
@@ -28,7 +28,7 @@ pub fn toolchain(skipped: &str) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8_lossy(&check.stdout).trim()))
 }
 
-/// A program of the system; as [`toolchain`] where it is not installed.
+/// Returns the path of an installed program; without it behaves like [`toolchain`].
 pub fn installed(program: &str, skipped: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let found = env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());

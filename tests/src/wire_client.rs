@@ -1,32 +1,32 @@
-//! A client of one thread that says exactly what a test wants it to say.
+//! A single-threaded client that sends exactly what a test wants.
 
 use hipr_proto::{Answer, Answered, Client, HipResult, Limits, Op, Outbox};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long a test waits for bytes before it counts them as never coming. Far beyond what any answer takes.
+/// Time for which a test waits for bytes, far longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection to a worker. Methods panic with the reason when the connection fails: for a test that is the result.
+/// A connection to a worker. Methods panic with the reason if the connection fails.
 pub struct WireClient {
     stream: TcpStream,
     client: Client<Vec<u8>>,
-    /// Received and not yet parsed.
+    /// Bytes received and not yet parsed.
     input: Vec<u8>,
 }
 
 /// A reply: its outcome, and the bytes after its fixed part.
 #[derive(Debug, PartialEq)]
 pub struct Replied<R> {
-    /// What the worker said.
+    /// The outcome.
     pub result: HipResult<R>,
-    /// Bytes behind the fixed part.
+    /// The bytes after the fixed part.
     pub inline: Vec<u8>,
 }
 
 impl WireClient {
-    /// Connects, without saying anything.
+    /// Connects without opening a session.
     pub fn connect(worker: SocketAddr) -> Self {
         let stream = TcpStream::connect(worker).expect("the worker listens");
         stream.set_nodelay(true).expect("a TCP socket");
@@ -41,7 +41,7 @@ impl WireClient {
         client
     }
 
-    /// The socket, to say what no client would.
+    /// Returns the socket, to send what no client would.
     pub fn stream(&mut self) -> &mut TcpStream {
         &mut self.stream
     }
@@ -51,7 +51,7 @@ impl WireClient {
         self.call_with(op, &[], None).result
     }
 
-    /// Sends a request with what follows its fixed part, has it answered, and returns the reply.
+    /// Sends a request with a tail, which is answered, and returns the reply.
     pub fn call_with<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) -> Replied<O::Reply> {
         self.send(op, tail, inline, Answered::Always);
         self.wait::<O>()
@@ -62,7 +62,7 @@ impl WireClient {
         self.forget_with(op, &[], None);
     }
 
-    /// Sends a request with NO_REPLY, and what follows its fixed part.
+    /// Sends a request with a tail and NO_REPLY.
     pub fn forget_with<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) {
         self.send(op, tail, inline, Answered::Never);
     }
@@ -72,7 +72,7 @@ impl WireClient {
         self.try_send(op, tail, inline, answered).expect("the worker reads");
     }
 
-    /// As [`send`](Self::send); an error when the connection ends first.
+    /// Sends a request like [`send`](Self::send); fails if the connection has ended.
     pub fn try_send<O: Op>(
         &mut self,
         op: &O,
@@ -87,12 +87,12 @@ impl WireClient {
         outbox.slices().try_for_each(|bytes| self.stream.write_all(bytes))
     }
 
-    /// Waits for the reply to the request that waits longest, which was an `O`.
+    /// Waits for the reply to the oldest call, which has to be an `O`.
     pub fn wait<O: Op>(&mut self) -> Replied<O::Reply> {
         self.try_wait::<O>().expect("the worker answers")
     }
 
-    /// As [`wait`](Self::wait); an error when the connection ends first.
+    /// Waits like [`wait`](Self::wait); fails if the connection ends first.
     pub fn try_wait<O: Op>(&mut self) -> io::Result<Replied<O::Reply>> {
         let mut replied = None;
         let mut inline = Vec::new();
@@ -140,7 +140,7 @@ impl WireClient {
         Ok(())
     }
 
-    /// Waits until the worker closes the connection; whether it does so without another byte.
+    /// Waits until the worker closes the connection; returns whether it sends nothing before.
     pub fn closed(&mut self) -> bool {
         let mut byte = [0];
         match self.stream.read(&mut byte) {

@@ -1,15 +1,17 @@
 //! A worker in the test's process, and the client library's folder.
 
-use hipr_worker::{Config, Handle, Worker, device};
+use hipr_sim::Gpu;
+use hipr_worker::{Config, Handle, Worker};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::{env, fs};
 
 /// A worker that stops when dropped.
 pub struct TestWorker(Handle);
 
 impl TestWorker {
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.0.local_addr().tcp().expect("a TCP port")
     }
@@ -17,17 +19,17 @@ impl TestWorker {
 
 /// Starts a worker with the emulated GPU on a free loopback port.
 pub fn start_worker() -> TestWorker {
-    let device = device::by_name("sim").expect("the emulated GPU");
+    let device = Arc::new(Gpu::new(hipr_sim::Config::default()).expect("the emulated GPU"));
     let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
     TestWorker(Worker::bind(config).and_then(Worker::spawn).expect("a worker"))
 }
 
-/// The client library that cargo built for this test: it is a dependency of this crate.
+/// Returns the path of the client library that cargo built for this test.
 pub fn library() -> PathBuf {
     built_library("libamdhip64.so")
 }
 
-/// A library that cargo built beside this test.
+/// Returns the path of a library that cargo built beside this test.
 pub fn built_library(file: &str) -> PathBuf {
     let program = env::current_exe().expect("this program's path");
     // Tests are in `deps`, programs one above.
@@ -39,7 +41,7 @@ pub fn built_library(file: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("cargo builds {file} beside the tests"))
 }
 
-/// A folder with the client library under the names that programs ask for.
+/// Creates a folder with the client library under the names that programs look for.
 pub fn library_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"] {

@@ -1,4 +1,4 @@
-//! The device `hip` on a HIP runtime that answers: hipr's own client library, in a worker's process, with the emulated GPU
+//! Tests the device `hip` with hipr's own client library as its HIP runtime, in a worker's process, with the emulated GPU
 //! behind it.
 
 use hipr_proto::{Answered, Header, HipError, Info, OPS, Opcode, TailLen, op};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The demo's kernels.
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 
-/// The operations that the device does not carry out, and why not. It carries out all others.
+/// The operations that the device does not support, and why. It supports all others.
 const NOT_CARRIED_OUT: &[(&str, &[&str])] =
     &[("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"])];
 
@@ -36,7 +36,7 @@ fn kernels_run_and_their_results_come_back() {
     assert_eq!(gpu.synchronize(), Ok(()));
 }
 
-/// More bytes than all pinned buffers hold, and no multiple of their size.
+/// Copies more bytes than all pinned buffers hold, not a multiple of their size.
 #[test]
 fn long_copies_go_both_ways() {
     let chain = chain();
@@ -161,8 +161,8 @@ fn events_order_streams_and_measure_them() {
     assert_eq!(gpu.synchronize(), Ok(()));
 }
 
-/// A wait is not a call that blocks: the worker's one dispatch thread serves others while a session's kernel goes on, and the
-/// session itself on other streams.
+/// Checks that a wait does not block the worker's one dispatch thread: while a session's kernel runs, it serves other
+/// sessions, and the same session on other streams.
 #[test]
 fn a_kernel_that_goes_on_holds_up_nobody_else() {
     let chain = chain();
@@ -197,7 +197,7 @@ fn a_kernel_that_goes_on_holds_up_nobody_else() {
     assert_eq!(gpu.download(value), [want]);
 }
 
-/// The worker's thread does not wait for work of a client that is gone.
+/// Checks that the worker's thread does not wait for work of a client that is gone.
 #[test]
 fn a_client_that_goes_in_the_middle_of_a_kernel_is_no_burden() {
     let mut chain = chain();
@@ -221,7 +221,7 @@ fn a_client_that_goes_in_the_middle_of_a_kernel_is_no_burden() {
     assert!(chain.lives());
 }
 
-/// A fault belongs to the session whose kernel it was, and is told once, when that session synchronizes.
+/// Checks that a fault is reported once, to the session whose kernel caused it, when that session synchronizes.
 #[test]
 fn a_fault_is_told_to_whose_it_is() {
     let chain = chain();
@@ -248,10 +248,10 @@ fn what_does_not_exist_is_refused() {
     assert_eq!(gpu.wire().call(&op::SetDevice { device_id: 9 }), Err(HipError::INVALID_DEVICE));
     let too_many = gpu.filled::<f32>(16, 0);
     let refused = gpu.try_launch("saxpy", 1, 2048, 0, args![1.0f32, too_many, too_many, 16u32]);
-    assert_eq!(refused, Err(HipError::INVALID_CONFIGURATION));
+    assert_eq!(refused, Err(HipError::INVALID_VALUE));
 }
 
-/// What a session leaves behind is released on the GPU behind both workers.
+/// Checks that what a session leaves behind is released on the GPU behind both workers.
 #[test]
 fn a_session_that_ends_leaves_nothing() {
     let chain = chain();
@@ -277,7 +277,7 @@ fn a_session_that_ends_leaves_nothing() {
     }
 }
 
-/// Sends a request of zeros and returns the code it is answered with.
+/// Sends a request of zeros and returns the error code of the reply.
 fn answer_to_zeros(wire: &mut WireClient, info: &Info) -> i32 {
     let mut payload = vec![0; info.request.size];
     let tail = match info.tail_len(&payload).expect("a whole request") {

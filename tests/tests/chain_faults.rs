@@ -1,5 +1,5 @@
-//! Each call of the HIP runtime fails once, in a worker whose sessions share a process; what is expected then stands in
-//! `hipr_tests::faults`.
+//! Fails each call of the HIP runtime once, in a worker whose sessions share a process; `hipr_tests::faults` has the
+//! expectations.
 //!
 //! The calls take turns with the two kinds of errors; each call with each of them is
 //! `cargo test -p hipr-tests --test chain_faults -- --ignored`.

@@ -1,5 +1,5 @@
-//! Copies between network and device: both work at the same time, through a bounded number of pinned buffers. Shown by what was
-//! asked of the HIP runtime before it was done with anything, not by a clock.
+//! Checks that network and device copy at the same time, through a bounded number of pinned buffers, by the order of calls
+//! to the HIP runtime instead of a clock.
 
 use hipr_proto::{Answered, op};
 use hipr_tests::faults::{EVERY, LIBRARY, PLAN, Plan, TRACE, called};
@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 /// hipErrorNotReady.
 const NOT_READY: i32 = 600;
-/// A session's pinned buffers, and bytes of each.
+/// Number of a session's pinned buffers.
 const BUFFERS: usize = 8;
 const BUFFER_BYTES: usize = 512 << 10;
 
-/// A chain whose calls of the runtime are written down.
+/// A chain whose calls of the runtime are recorded.
 struct Bench {
     chain: Chain,
     folder: TempDir,
@@ -48,7 +48,7 @@ impl Bench {
         fs::remove_file(self.file("plan")).expect("the plan is there");
     }
 
-    /// The functions that were called since the plan was there, in order.
+    /// Returns the functions that were called since recording began, in order.
     fn calls(&self) -> Vec<String> {
         let trace = fs::read_to_string(self.file("trace")).unwrap_or_default();
         trace.lines().map(|line| called(line).0.to_owned()).collect()

@@ -1,6 +1,6 @@
-//! Every operation through a chain: this program, a worker whose device `hip` has loaded hipr's own client library, and the worker
-//! behind that with the emulated GPU. What comes back is what the emulated GPU says without the chain, so each call of the C
-//! API has taken and given what it should.
+//! Runs every operation through a chain: this program, a worker whose device `hip` has loaded hipr's own client library,
+//! and behind it a worker with the emulated GPU. The results are compared with those of the emulated GPU without the chain,
+//! which tests each call of the C API.
 
 use hipr_proto::{HipError, OPS, Opcode};
 use hipr_tests::suite::{self, Failure, Outcome};
@@ -33,16 +33,16 @@ fn every_operation_says_the_same_through_the_chain() {
     }
 }
 
-/// What workers refuse, by the beginning of the operation's name, and why.
+/// Operations that workers refuse, by the beginning of their names, and why.
 const REFUSED: &[(&str, &str)] = &[("SMI_GET_GPU_METRICS", "HIP has no function for it")];
-/// What takes two processes: cli/tests/isolation.rs has them.
+/// Operations that need two processes; cli/tests/isolation.rs tests them.
 const BETWEEN_PROCESSES: [Opcode; 2] = [Opcode::IPC_OPEN_MEM_HANDLE, Opcode::IPC_CLOSE_MEM_HANDLE];
-/// What needs a second device.
+/// Operations that need a second device.
 const PEERLESS: [Opcode; 3] =
     [Opcode::DEVICE_ENABLE_PEER_ACCESS, Opcode::DEVICE_DISABLE_PEER_ACCESS, Opcode::DEVICE_GET_P2P_ATTRIBUTE];
 
-/// The suite has every operation of the protocol. Through the chain each one succeeds in it at least once, except for those
-/// that are refused on purpose, each for a reason that is written down, and those that one device or one process cannot have.
+/// Checks that the suite contains every operation, and that each succeeds through the chain at least once, except for those
+/// that are refused for a stated reason or need two devices or processes.
 #[test]
 fn the_suite_is_complete() {
     let chain = chain();

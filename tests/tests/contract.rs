@@ -1,8 +1,8 @@
-//! Every operation that the contract names, over a real socket, against the emulated GPU, and against one behind the C API of HIP:
-//! success, failure, success without a reply, and failure without a reply that the next answered request reports once.
+//! Tests every operation that HIPR 1.0 defines over a real socket, against the emulated GPU and against one behind HIP's C
+//! API: success, failure, unanswered success, and unanswered failure that the next answered request reports once.
 
 use hipr_proto::op;
-use hipr_proto::{HipError, OPS, Op, Opcode};
+use hipr_proto::{HipError, OPS, Op, Opcode, Source};
 use hipr_tests::{Chain, WireClient, start_worker, suite};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -11,12 +11,12 @@ use std::path::Path;
 /// The demo's kernels, a bundle with a code object for each GPU that can be emulated.
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 
-/// What the session of one check has at hand.
+/// The session of one check, and the objects that it has created.
 struct Session {
     wire: WireClient,
     buffer: u64,
     stream: u64,
-    /// Recorded, complete.
+    /// An event that is recorded and complete.
     event: u64,
     module: u64,
     saxpy: u64,
@@ -41,7 +41,7 @@ impl Session {
         Self { wire, buffer, stream, event, module, saxpy }
     }
 
-    /// Nothing is kept: the next answered request succeeds.
+    /// Checks that there is no kept error: the next answered request succeeds.
     fn assert_clear(&mut self, context: &str) {
         assert!(self.wire.call(&op::GetDevice {}).is_ok(), "{context}: an error is left over");
     }
@@ -53,7 +53,7 @@ fn name(name: &str) -> Vec<u8> {
     tail
 }
 
-/// A request with what follows its fixed part.
+/// A request with its tail.
 struct Message<O> {
     op: O,
     tail: Vec<u8>,
@@ -72,14 +72,14 @@ fn with_inline<O: Op>(op: O, inline: Vec<u8>) -> Message<O> {
     Message { op, tail: Vec::new(), inline: Some(inline) }
 }
 
-/// Runs the four checks and remembers the operation.
+/// Runs the four checks and notes the checked operations.
 struct Contract {
     worker: SocketAddr,
     exercised: BTreeSet<u16>,
 }
 
 impl Contract {
-    /// `good` makes a request that succeeds, anew each time; `bad` one that fails with `error`.
+    /// Runs the four checks: `good` makes a request that succeeds each time, `bad` one that fails with `error`.
     fn check<O: Op>(
         &mut self,
         good: impl Fn(&mut Session) -> Message<O>,
@@ -90,7 +90,7 @@ impl Contract {
         self.fails(&bad, error);
     }
 
-    /// For operations that cannot fail by themselves.
+    /// Runs the checks of success, for operations that cannot fail by themselves.
     fn succeeds<O: Op>(&mut self, good: &impl Fn(&mut Session) -> Message<O>) {
         let context = O::OPCODE.to_string();
         let mut session = Session::open(self.worker);
@@ -104,7 +104,7 @@ impl Contract {
         self.exercised.insert(O::OPCODE.0);
     }
 
-    /// For operations that cannot succeed here.
+    /// Runs the checks of failure, for operations that cannot succeed here.
     fn fails<O: Op>(&mut self, bad: &impl Fn(&mut Session) -> Message<O>, error: HipError) {
         let context = O::OPCODE.to_string();
         let mut session = Session::open(self.worker);
@@ -134,7 +134,7 @@ fn copy_2d(dst: u64, src: u64, kind: i32) -> op::Memcpy2D {
     op::Memcpy2D { dst, dpitch: 64, src, spitch: 64, width: 16, height: 4, kind, reserved: 0, stream: 0 }
 }
 
-/// saxpy on the session's buffer, or elsewhere.
+/// Returns a launch of saxpy on the session's buffer, or on `data`.
 fn saxpy(session: &Session, function: u64, data: u64) -> Message<op::LaunchKernel> {
     with_tail(suite::saxpy(function, session.stream, 0, 0), suite::saxpy_arguments(data, data))
 }
@@ -377,7 +377,7 @@ fn every_operation_of_the_contract(worker: SocketAddr) {
     all.exercised.insert(Opcode::SHUTDOWN.0);
 
     let named: BTreeSet<u16> =
-        OPS.iter().filter(|info| info.source.starts_with("seed")).map(|info| info.code.0).collect();
+        OPS.iter().filter(|info| info.source != Source::Extension).map(|info| info.code.0).collect();
     let missing: Vec<_> = named.difference(&all.exercised).map(|code| Opcode(*code).to_string()).collect();
     assert!(missing.is_empty(), "operations of the contract without a check: {missing:?}");
 }
@@ -420,8 +420,8 @@ fn bytes_go_there_and_back(worker: SocketAddr) {
     session.assert_clear("after a failed copy");
 }
 
-/// Makes of each check two tests: on the emulated GPU, and through the device `hip`, whose runtime is hipr's own client library
-/// with the emulated GPU behind it.
+/// Defines each check as two tests: on the emulated GPU, and through the device `hip`, whose runtime is hipr's own client
+/// library with the emulated GPU behind it.
 macro_rules! on_both {
     ($($check:ident)*) => {
         mod emulated {

@@ -1,4 +1,4 @@
-//! What latency costs: counted in round trips, not in time.
+//! Counts round trips, which determine the cost of latency without measuring time.
 
 use hipr_tests::{Proxy, library_folder, start_worker};
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,5 @@
-//! Event loops are interchangeable: the same plan gives the same transcript, whichever loop serves the sockets, and in the
-//! simulator, which has neither sockets nor threads.
+//! Checks that event loops are interchangeable: the same plan gives the same transcript, whichever loop serves the sockets,
+//! and in the simulator, which has neither sockets nor threads.
 //!
 //! One body, [`conforms`], runs the named cases and plans drawn from seeds on one carrier. What a right worker makes of a plan
 //! is known before it runs, so every carrier is held against that, and through it against all others. What of a transcript is
@@ -18,11 +18,11 @@ use hipr_testkit::worker_world::{self, Clock, Plan, Transcript};
 use hipr_testkit::{Choices, seed_bytes};
 use hipr_worker::{Address, DispatchOn, Io};
 
-/// Plans drawn for a carrier with sockets; each has its own worker.
+/// Number of plans drawn for each loop with sockets; each has its own worker.
 const SEEDS_OVER_SOCKETS: u64 = 200;
-/// Plans drawn for the simulator.
+/// Number of plans drawn for the simulator.
 const SEEDS_IN_MEMORY: u64 = 400;
-/// Orders in which the simulator carries out each named case.
+/// Number of schedules with which the simulator runs each named case.
 const SCHEDULES: u64 = 3;
 
 /// Runs all plans with `carry_out`, which also gets bytes for its own decisions.
@@ -52,10 +52,10 @@ fn conforms(
     }
 }
 
-/// What says that io_uring cannot be had here: the kernel lacks it or does not allow it.
+/// Errors which say that io_uring is not available here: the kernel lacks it or does not allow it.
 const CANNOT_BE_HAD: [ErrorKind; 2] = [ErrorKind::Unsupported, ErrorKind::PermissionDenied];
 
-/// Runs all plans on an event loop with sockets of one kind, or says why that cannot be.
+/// Runs all plans on an event loop with sockets of one kind, or prints why that is not possible.
 fn event_loop_conforms(io: Io, dispatch: DispatchOn, listen: &Address) {
     match sockets::probe(io, listen) {
         Ok(()) => conforms(&format!("{io}, {dispatch}, {listen}"), SEEDS_OVER_SOCKETS, 1, |plan, _| {

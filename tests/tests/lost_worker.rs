@@ -1,4 +1,5 @@
-//! A program whose worker is not there, or goes: a HIP error and a clear line, no crash, no hang.
+//! Tests programs whose worker is missing or disappears: they get a HIP error and a clear message, and neither crash nor
+//! hang.
 
 use hipr_tests::{library_folder, start_worker};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,7 +18,7 @@ fn program(folder: &tempfile::TempDir, worker: &str) -> Child {
         .expect("the program starts")
 }
 
-/// What the program says; it has to end with the exit code of a HIP error.
+/// Returns the program's output; it has to end with the exit code of a HIP error.
 fn failure(mut program: Child) -> String {
     let mut text = String::new();
     program.stderr.take().expect("piped").read_to_string(&mut text).expect("text");

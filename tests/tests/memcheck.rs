@@ -1,6 +1,6 @@
-//! The client library's exports under valgrind's memcheck: a C program (`tests/memcheck`), compiled with AMD's own headers, calls
-//! each of them with good and with bad arguments. Reads and writes where there is nothing, decisions and bytes on the wire that
-//! depend on what nobody wrote, and lost memory make it fail.
+//! Runs the client library's exports under valgrind's memcheck: a C program (`tests/memcheck`), compiled with AMD's own
+//! headers, calls each of them with good and bad arguments. Invalid accesses, use of uninitialized memory, also on the
+//! wire, and leaks make it fail.
 //!
 //! What is left at the end on purpose is the state of the process: the session with its tables, its connection and its
 //! threads, the registered binaries, and the names that functions returned. All of it can still be reached, which memcheck calls
@@ -18,7 +18,7 @@ use std::process::Command;
 
 const SKIPPED: &str = "the client library's exports did not run under memcheck";
 
-/// What a program wrote; panics with all of it if it failed.
+/// Returns what a program printed; panics with all of it if it failed.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|why| panic!("{command:?}: {why}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -27,7 +27,7 @@ fn output(command: &mut Command) -> String {
     stdout
 }
 
-/// Compiles the program into `out`; None where the headers or the tools are not there.
+/// Compiles the program into `out`; returns `None` without the headers or tools.
 fn compiled(out: &Path) -> Option<PathBuf> {
     let headers = toolchain(SKIPPED)?.join("usr/include");
     let compiler = installed("cc", SKIPPED)?;

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use hipr_io::Address;
 
-use crate::device::Device;
+use hipr_device::Device;
 
-/// Which event loop serves the sockets.
+/// The event loop that serves the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// Readiness: epoll and its kin.
+    /// The readiness loop (epoll).
     Mio,
-    /// Completion: io_uring. Binding fails where it cannot be had.
+    /// The completion loop (io_uring). Binding fails where it is not available.
     Uring,
-    /// io_uring where it can be had, else mio.
+    /// io_uring where it is available, else epoll.
     #[default]
     Auto,
 }
@@ -26,7 +26,7 @@ impl FromStr for Io {
             "mio" => Ok(Self::Mio),
             "uring" => Ok(Self::Uring),
             "auto" => Ok(Self::Auto),
-            _ => Err(format!("there is no event loop '{name}'; there are mio, uring and auto")),
+            _ => Err(format!("unknown event loop '{name}'; choose mio, uring or auto")),
         }
     }
 }
@@ -41,20 +41,20 @@ impl fmt::Display for Io {
     }
 }
 
-/// Which thread carries requests out.
+/// The thread that executes requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DispatchOn {
-    /// The event loop's own: nothing is handed over between threads.
+    /// The event loop's thread: nothing is passed between threads.
     Inline,
-    /// One of its own: sockets are served while the device blocks.
+    /// A thread of its own: sockets are served while the device blocks.
     Thread,
-    /// One of its own for a device whose calls may block ([`Device::may_block`]), else the loop's.
+    /// A thread of its own for a device whose calls may block ([`Device::may_block`]), else the event loop's.
     #[default]
     Auto,
 }
 
 impl DispatchOn {
-    /// `Auto` decided for a device.
+    /// Replaces `Auto` by the choice for a device.
     pub(crate) fn decided_for(self, device: &dyn Device) -> Self {
         match self {
             Self::Auto if device.may_block() => Self::Thread,
@@ -72,7 +72,7 @@ impl FromStr for DispatchOn {
             "inline" => Ok(Self::Inline),
             "thread" => Ok(Self::Thread),
             "auto" => Ok(Self::Auto),
-            _ => Err(format!("requests are carried out inline, on a thread, or auto; not on '{name}'")),
+            _ => Err(format!("unknown dispatch thread '{name}'; choose inline, thread or auto")),
         }
     }
 }
@@ -87,25 +87,25 @@ impl fmt::Display for DispatchOn {
     }
 }
 
-/// What a worker is told.
+/// Configuration of a worker.
 #[derive(Clone)]
 pub struct Config {
-    /// Where to listen, `127.0.0.1:18515` if nothing else is said; port 0 takes a free one.
+    /// Address to listen on, by default `127.0.0.1:18515`; port 0 takes a free one.
     pub listen: Address,
     /// The event loop.
     pub io: Io,
-    /// The thread that carries requests out.
+    /// The thread that executes requests.
     pub dispatch: DispatchOn,
-    /// Limits and time-outs of the event loop.
+    /// Limits and timeouts of the event loop.
     pub limits: hipr_io::Config,
     /// Limits of a session.
     pub session: SessionLimits,
-    /// What performs the requests.
+    /// The device that is served.
     pub device: Arc<dyn Device>,
 }
 
 impl Config {
-    /// The defaults, with this device.
+    /// Returns the default configuration with this device.
     pub fn new(device: Arc<dyn Device>) -> Self {
         Self {
             listen: Address::new("127.0.0.1"),
@@ -131,34 +131,34 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Limits of what a session may make the worker hold. What would exceed `handles_max`, `memory_max_bytes` or one of the
-/// limits of code objects is refused with `hipErrorOutOfMemory`; the log says which, once for a session.
+/// Limits of the resources that a session may use in the worker. What would exceed `handles_max`, `memory_max_bytes` or a limit
+/// of code objects fails with `hipErrorOutOfMemory`; the log names the limit once per session.
 #[derive(Clone, Debug)]
 pub struct SessionLimits {
-    /// A copy to a busy stream of at most so many bytes is collected and enqueued; a longer one waits until the stream is
-    /// idle, and then goes to device memory as it arrives.
+    /// Maximum size of a copy to a busy stream that is collected and enqueued; a longer one waits until the stream is idle,
+    /// and is then written to device memory as it arrives.
     pub stage_max_bytes: usize,
-    /// Bytes that may be enqueued so at a time; above it, copies wait.
+    /// Maximum bytes of such copies that are enqueued at a time; beyond it copies wait.
     pub staged_max_bytes: usize,
     /// Bytes of device memory read at a time for a reply.
     pub chunk_bytes: usize,
-    /// Bytes of device memory that are read before the peer has taken them, except for the last chunk: enough to keep a socket
-    /// busy, little enough for the cache and for the others' turns.
+    /// Maximum bytes of device memory that are read before the peer has received them, except for the last chunk: enough to
+    /// keep a socket busy, and little enough for the cache and for other sessions.
     pub read_ahead_bytes: usize,
-    /// Bytes given to the device or read from it in a turn of a session that has been the only one with something to do for a
-    /// while; else it is a quarter of that before it is another's turn.
+    /// Bytes transferred to or from the device in a turn of a session without competitors; with competitors it is a quarter
+    /// of that.
     pub turn_max_bytes: usize,
-    /// Bytes of replies that the peer has not taken, above which the session does nothing more. Binding sets it to the event
-    /// loop's limit.
+    /// Bytes of replies that the peer has not received, beyond which the session executes nothing. Binding sets it to the
+    /// event loop's limit.
     pub unsent_max_bytes: usize,
-    /// The longest code object.
+    /// Maximum size of a code object.
     pub collect_max_bytes: usize,
-    /// Code objects of all sessions together that are arriving at a time.
+    /// Maximum bytes of arriving code objects of all sessions.
     pub collect_total_max_bytes: usize,
-    /// Handles and allocations of one session.
+    /// Maximum number of handles and allocations of a session.
     pub handles_max: usize,
-    /// Bytes that one session may have allocated at a time: device, managed and pinned host memory, and its code objects.
-    /// What the session is told of free and total memory is cut to it.
+    /// Maximum bytes that a session may have allocated: device, managed and pinned host memory, and code objects. The free
+    /// and total memory that the session is told is limited to it.
     pub memory_max_bytes: u64,
 }
 

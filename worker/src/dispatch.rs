@@ -1,403 +1,235 @@
-//! What each operation does: the routing table, one row per operation.
+//! The dispatch: the one place that calls devices, on one thread; [`dispatch_thread`](crate::dispatch_thread) decides which.
 //!
-//! A row names the function that carries an operation out; the functions are in the rooms `device`, `memory`, `pool`,
-//! `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here does not compile
-//! ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one answer,
-//! `NOT_SUPPORTED`, with the operations that nobody knows.
+//! Sessions that have something to do stand in one line and get a turn each, so none holds up another.
 
-mod capture;
-mod copy;
-mod device;
-mod graph;
-mod ipc;
-mod launch;
-mod memory;
-mod module;
-mod pool;
-mod stream;
-
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use hipr_graph::Exec;
-use hipr_io::ConnId;
-use hipr_proto::op::*;
-use hipr_proto::{Class, HipError, HipResult, Wire};
+use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
+use tracing::{debug, error};
 
-use crate::SessionLimits;
-use crate::device::{Context, Region, WaitFor};
-use crate::session::{Env, NodeWork, Owned};
+use crate::env::Env;
+use crate::session::{Session, Turn};
+use crate::stats::Requests;
+use crate::{SessionLimits, Stats};
+use hipr_device::{Device, Waker};
 
-pub(crate) use device::Settings;
-pub(crate) use graph::enqueue;
-
-/// What is left to do for a request after its function ran.
-#[derive(Debug)]
-pub(crate) enum Step {
-    /// Nothing: the reply's fixed part is in [`Call::reply`].
-    Reply,
-    /// Nothing: as [`Step::Reply`], and these bytes follow the fixed part.
-    List(Vec<u8>),
-    /// Wait; the reply is empty.
-    Wait(WaitFor),
-    /// Wait until the address is freed; the reply is empty.
-    Free(u64),
-    /// Wait for the device, then reset it; the reply is empty.
-    Reset,
-    /// The tail goes to this region in the order of the stream; the reply is empty.
-    Write {
-        /// Where to.
-        dst: Region,
-        /// In which order.
-        stream: u64,
-        /// Whether the bytes must have arrived before the next request begins.
-        waits: bool,
-    },
-    /// Wait for the stream; the reply brings this region's bytes.
-    Read {
-        /// Where from.
-        src: Region,
-        /// In which order.
-        stream: u64,
-    },
-    /// Do what the graph's nodes do, one after the other; the reply is empty.
-    Replay {
-        /// The graph.
-        exec: Rc<Exec<NodeWork>>,
-        /// In which order.
-        stream: u64,
-    },
-    /// Collect the tail, then call again with it in [`Call::collected`].
-    Collect,
-    /// Release everything, reply, and close the connection.
-    Shutdown,
+struct Seat {
+    session: Session,
+    /// Whether a wake-up has been sent and not handled.
+    woken: Arc<AtomicBool>,
+    /// Whether the session is in the queue for its turn.
+    in_line: bool,
 }
 
-/// One request on its way through the table.
-pub(crate) struct Call<'a> {
-    /// What the client owns.
-    pub(crate) owned: &'a mut Owned,
-    /// Where the reply's fixed part goes.
-    pub(crate) reply: &'a mut Vec<u8>,
-    /// The tail, where it was asked for with [`Step::Collect`].
-    pub(crate) collected: Option<Vec<u8>>,
-    /// What a client may have at a time.
-    pub(crate) limits: &'a SessionLimits,
-    /// Its connection, for the log.
-    pub(crate) conn: ConnId,
-}
-
-impl Call<'_> {
-    /// Carries out a request.
-    pub(crate) fn carry_out(
-        &mut self,
-        env: &Env<'_>,
-        op: Opcode,
-        fixed: &[u8],
-        tail: &[u8],
-    ) -> HipResult<Step> {
-        if op.info().is_some_and(|info| info.class != Class::Exempt) {
-            self.owned.open(env.device, env.waker)?;
-            if needs_device(op) {
-                self.owned.context_ref()?.available()?;
-            }
-        }
-        self.reply.clear();
-        self.check_capture(op)?;
-        visit(op, fixed, tail, self).unwrap_or_else(|short| Err(short.into()))
-    }
-
-    fn context(&mut self) -> HipResult<&mut dyn Context> {
-        self.owned.context()
-    }
-
-    fn context_ref(&self) -> HipResult<&dyn Context> {
-        self.owned.context_ref()
-    }
-
-    /// The request is done and this is its reply.
-    fn reply<R: Wire>(&mut self, reply: R) -> HipResult<Step> {
-        reply.put(self.reply);
-        Ok(Step::Reply)
-    }
-
-    /// The request is done and there is nothing to say.
-    fn done(&mut self) -> HipResult<Step> {
-        Ok(Step::Reply)
-    }
-
-    /// Checks that the client may have `count` handles more.
-    fn check_room(&mut self, count: usize) -> HipResult<()> {
-        let max = self.limits.handles_max;
-        self.check_limit("handles_max", max as u64, |owned| owned.handles().saturating_add(count) <= max)
-    }
-
-    /// Checks that the client may have a handle more, for `size_bytes` more of memory.
-    fn check_memory(&mut self, size_bytes: u64) -> HipResult<()> {
-        self.check_room(1)?;
-        let max = self.limits.memory_max_bytes;
-        self.check_limit("memory_max_bytes", max, |owned| {
-            owned.memory_bytes().saturating_add(size_bytes) <= max
-        })
-    }
-
-    /// Checks that there is room; what pools hold for nobody is given back for it.
-    fn check_limit(
-        &mut self,
-        limit: &'static str,
-        max: u64,
-        has_room: impl Fn(&Owned) -> bool,
-    ) -> HipResult<()> {
-        if has_room(self.owned) {
-            return Ok(());
-        }
-        let (pools, context) = self.owned.pools()?;
-        pools.release_idle(context)?;
-        if has_room(self.owned) { Ok(()) } else { Err(self.owned.refuse(self.conn, limit, max)) }
-    }
-
-    /// Free and total bytes of memory, as far as they are the client's.
-    fn mem_info(&self) -> HipResult<(u64, u64)> {
-        let (free_bytes, total_bytes) = self.context_ref()?.mem_info()?;
-        let max = self.limits.memory_max_bytes;
-        Ok((free_bytes.min(max.saturating_sub(self.owned.memory_bytes())), total_bytes.min(max)))
-    }
-}
-
-macro_rules! routes {
-    (
-        fixed { $($method:ident($Request:ty) = $body:expr;)* }
-        with_tail { $($tail_method:ident($TailRequest:ty) = $tail_body:expr;)* }
-        not_supported { $($missing:ident($Missing:ty),)* }
-    ) => {
-        $(
-            fn $method(&mut self, request: $Request, _tail: &[u8]) -> Self::Out {
-                $body(self, request)
-            }
-        )*
-        $(
-            fn $tail_method(&mut self, request: $TailRequest, tail: &[u8]) -> Self::Out {
-                $tail_body(self, request, tail)
-            }
-        )*
-        $(
-            fn $missing(&mut self, _request: $Missing, _tail: &[u8]) -> Self::Out {
-                not_supported()
-            }
-        )*
-    };
-}
-
-/// Whether an operation is answered with the device's absence on a machine without one. The runtime knows its version and the
-/// texts of errors all the same.
-fn needs_device(op: Opcode) -> bool {
-    !matches!(
-        op,
-        Opcode::RUNTIME_GET_VERSION
-            | Opcode::DRIVER_GET_VERSION
-            | Opcode::GET_ERROR_NAME
-            | Opcode::GET_ERROR_STRING
-    )
-}
-
-/// The answer to operations that this worker does not have:
+/// All sessions and their work on the device, without thread, channel or clock: the handler behind an event loop.
 ///
-/// - `SMI_GET_GPU_METRICS`. Temperatures, clocks and power are known to a management library and not to HIP; an emulated device has
-///   none, and numbers that nobody measured help no one.
-fn not_supported() -> HipResult<Step> {
-    Err(HipError::NOT_SUPPORTED)
+/// [`Worker`](crate::Worker) runs it on the loop's thread or on one of its own. Whoever has a transport or a loop of their own calls it
+/// directly: [`handle_event`](Self::handle_event) with what the loop says, [`handle_wake`](Self::handle_wake) with what the
+/// device says, and [`step`](Self::step) until there is nothing to do. Answers leave through the [`Mailbox`]. Nothing in it
+/// waits. It stays on the thread that made it; dropping it releases all sessions.
+///
+/// ```
+/// use std::sync::{Arc, mpsc};
+///
+/// use hipr_io::{Event, Mailbox, Peer, Slots};
+/// use hipr_worker::device::null::Null;
+/// use hipr_worker::{Dispatch, SessionLimits, Stats};
+///
+/// let mailbox = Arc::new(Mailbox::new(|| println!("there is a notice for the loop")));
+/// let (wake, wakes) = mpsc::channel();
+/// let wake = move |conn| drop(wake.send(conn));
+/// let mut dispatch = Dispatch::new(Arc::new(Null), SessionLimits::default(), mailbox.clone(), wake, &Stats::default());
+///
+/// // A loop names its connections; what it reads becomes batches in `hipr_io::Link`.
+/// let conn = Slots::default().insert(|_| ()).expect("an empty table has room");
+/// dispatch.handle_event(Event::Opened { conn, peer: Peer::Local });
+/// dispatch.handle_event(Event::Ended { conn });
+/// loop {
+///     while dispatch.step() {}
+///     match wakes.try_recv() {
+///         Ok(conn) => dispatch.handle_wake(conn),
+///         Err(_) => break,
+///     }
+/// }
+/// let mut notices = Vec::new();
+/// mailbox.take(&mut notices);
+/// assert!(notices[0].conn == conn && notices[0].close);
+/// ```
+pub struct Dispatch {
+    device: Arc<dyn Device>,
+    limits: SessionLimits,
+    mailbox: Arc<Mailbox>,
+    wake: Arc<dyn Fn(ConnId) + Send + Sync>,
+    requests: Arc<Requests>,
+    seats: BTreeMap<ConnId, Seat>,
+    line: VecDeque<ConnId>,
+    /// The session that had the last turn, and its number of consecutive turns before.
+    last: Option<ConnId>,
+    last_repeated: u32,
+    collected_bytes: Rc<Cell<usize>>,
+    bodies: BodyPool,
 }
 
-/// Nothing to do on the device.
-fn nothing<R>(call: &mut Call<'_>, _request: R) -> HipResult<Step> {
-    call.done()
+impl fmt::Debug for Dispatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (device, sessions) = (self.device.name(), self.seats.len());
+        f.debug_struct("Dispatch").field("device", &device).field("sessions", &sessions).finish()
+    }
 }
 
-impl Visit for Call<'_> {
-    type Out = HipResult<Step>;
+impl Dispatch {
+    /// Consecutive turns after which a session counts as having no competitor; it then gets larger turns.
+    const ALONE_TURNS: u32 = 16;
+    /// Divisor of a turn's bytes for a session that has competitors.
+    const SHARES: usize = 4;
 
-    fn unknown(&mut self, _op: Opcode) -> Self::Out {
-        not_supported()
+    /// Creates a dispatch without sessions. `limits.unsent_max_bytes` has to be the loop's
+    /// ([`hipr_io::Config::unsent_max_bytes`]). `wake` is called on threads of the device with connections that then have
+    /// to be passed to [`handle_wake`](Self::handle_wake). Requests are counted in `stats`.
+    pub fn new(
+        device: Arc<dyn Device>,
+        limits: SessionLimits,
+        mailbox: Arc<Mailbox>,
+        wake: impl Fn(ConnId) + Send + Sync + 'static,
+        stats: &Stats,
+    ) -> Self {
+        let (seats, line, last, last_repeated, collected_bytes) = Default::default();
+        let (wake, requests) = (Arc::new(wake), stats.requests_counters());
+        let bodies = BodyPool::new(limits.chunk_bytes);
+        Self {
+            device,
+            limits,
+            mailbox,
+            wake,
+            requests,
+            seats,
+            line,
+            last,
+            last_repeated,
+            collected_bytes,
+            bodies,
+        }
     }
 
-    routes! {
-        fixed {
-        init(Init) = nothing;
-        shutdown(Shutdown) = |_: &mut Self, _| Ok(Step::Shutdown);
-        ping(Ping) = nothing;
-
-        get_device_count(GetDeviceCount) = device::count;
-        set_device(SetDevice) = device::set;
-        get_device(GetDevice) = device::current;
-        get_device_properties(GetDeviceProperties) = device::properties;
-        device_synchronize(DeviceSynchronize) = |_: &mut Self, _| Ok(Step::Wait(WaitFor::Device));
-        device_reset(DeviceReset) = |_: &mut Self, _| Ok(Step::Reset);
-        device_get_attribute(DeviceGetAttribute) = device::attribute;
-        device_get_limit(DeviceGetLimit) = device::limit;
-        device_set_limit(DeviceSetLimit) = device::set_limit;
-        device_can_access_peer(DeviceCanAccessPeer) = device::can_access_peer;
-        device_enable_peer_access(DeviceEnablePeerAccess) = device::enable_peer_access;
-        device_disable_peer_access(DeviceDisablePeerAccess) = device::disable_peer_access;
-        device_get(DeviceGet) = device::by_ordinal;
-        device_get_name(DeviceGetName) = device::name;
-        device_total_mem(DeviceTotalMem) = device::total_mem;
-        device_get_pci_bus_id(DeviceGetPciBusId) = device::pci_bus_id;
-        device_get_by_pci_bus_id(DeviceGetByPciBusId) = device::by_pci_bus_id;
-        device_compute_capability(DeviceComputeCapability) = device::compute_capability;
-        device_get_uuid(DeviceGetUuid) = device::uuid;
-        device_get_cache_config(DeviceGetCacheConfig) = device::cache_config;
-        device_set_cache_config(DeviceSetCacheConfig) = device::set_cache_config;
-        device_get_shared_mem_config(DeviceGetSharedMemConfig) = device::shared_mem_config;
-        device_set_shared_mem_config(DeviceSetSharedMemConfig) = device::set_shared_mem_config;
-        set_device_flags(SetDeviceFlags) = device::set_flags;
-        get_device_flags(GetDeviceFlags) = device::flags;
-        device_get_p2p_attribute(DeviceGetP2pAttribute) = device::p2p_attribute;
-        choose_device(ChooseDevice) = device::choose;
-        device_get_stream_priority_range(DeviceGetStreamPriorityRange) = device::stream_priority_range;
-        runtime_get_version(RuntimeGetVersion) = device::runtime_version;
-        driver_get_version(DriverGetVersion) = device::driver_version;
-        get_last_error(GetLastError) = nothing;
-        peek_at_last_error(PeekAtLastError) = nothing;
-        get_error_string(GetErrorString) = device::error_string;
-        get_error_name(GetErrorName) = device::error_name;
-        smi_init(SmiInit) = nothing;
-        smi_shutdown(SmiShutdown) = nothing;
-        smi_get_processor_count(SmiGetProcessorCount) = device::smi_count;
-        smi_get_vram_usage(SmiGetVramUsage) = device::smi_vram_usage;
-        smi_get_asic_info(SmiGetAsicInfo) = device::smi_asic_info;
-
-        malloc(Malloc) = memory::malloc;
-        free(Free) = memory::free;
-        malloc_host(MallocHost) = memory::malloc_host;
-        free_host(FreeHost) = memory::free_host;
-        malloc_managed(MallocManaged) = memory::malloc_managed;
-        malloc_async(MallocAsync) = pool::malloc_from_current;
-        free_async(FreeAsync) = memory::free_async;
-        malloc_batch(MallocBatch) = memory::malloc_batch;
-        mem_alloc_pitch(MemAllocPitch) = memory::malloc_pitch;
-        memset(Memset) = |call: &mut Self, r| memory::fill(call, r, 1);
-        memset_async(Memset) = |call: &mut Self, r| memory::fill(call, r, 1);
-        memset_d8(Memset) = |call: &mut Self, r| memory::fill(call, r, 1);
-        memset_d16(Memset) = |call: &mut Self, r| memory::fill(call, r, 2);
-        memset_d32(Memset) = |call: &mut Self, r| memory::fill(call, r, 4);
-        mem_get_info(MemGetInfo) = memory::info;
-        pointer_get_attributes(PointerGetAttributes) = memory::pointer_attributes;
-        pointer_get_attribute(PointerGetAttribute) = memory::pointer_attribute;
-        mem_ptr_get_info(MemPtrGetInfo) = memory::pointer_size;
-        host_get_device_pointer(HostGetDevicePointer) = memory::device_pointer;
-        host_register(HostRegister) = memory::register;
-        host_unregister(HostUnregister) = memory::unregister;
-        mem_advise(MemAdvise) = memory::advise;
-        mem_prefetch_async(MemPrefetchAsync) = memory::prefetch;
-
-        ipc_get_mem_handle(IpcGetMemHandle) = ipc::memory_handle;
-        ipc_open_mem_handle(IpcOpenMemHandle) = ipc::open_memory;
-        ipc_close_mem_handle(IpcCloseMemHandle) = ipc::close_memory;
-        ipc_get_event_handle(IpcGetEventHandle) = ipc::event_handle;
-        ipc_open_event_handle(IpcOpenEventHandle) = ipc::open_event;
-
-        mem_pool_create(MemPoolCreate) = pool::create;
-        mem_pool_destroy(MemPoolDestroy) = pool::destroy;
-        mem_pool_set_attribute(MemPoolSetAttribute) = pool::set_attribute;
-        mem_pool_get_attribute(MemPoolGetAttribute) = pool::attribute;
-        malloc_from_pool_async(MallocFromPoolAsync) = pool::malloc;
-        mem_pool_trim_to(MemPoolTrimTo) = pool::trim;
-        device_get_default_mem_pool(DeviceGetDefaultMemPool) = pool::default_of;
-        device_set_mem_pool(DeviceSetMemPool) = pool::set_current;
-        device_get_mem_pool(DeviceGetMemPool) = pool::current_of;
-
-        memcpy(Memcpy) = copy::flat;
-        memcpy_async(Memcpy) = |call: &mut Self, r| copy::unawaited(copy::flat(call, r));
-        memcpy_2d(Memcpy2D) = copy::rows;
-        memcpy_2d_async(Memcpy2D) = |call: &mut Self, r| copy::unawaited(copy::rows(call, r));
-        memcpy_3d(Memcpy3D) = copy::slices;
-        memcpy_3d_async(Memcpy3D) = |call: &mut Self, r| copy::unawaited(copy::slices(call, r));
-        memcpy_dtod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
-        memcpy_dtod_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_DEVICE, ..r });
-        memcpy_htod(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r });
-        memcpy_htod_async(Memcpy) = |call: &mut Self, r| {
-            copy::unawaited(copy::flat(call, Memcpy { kind: kind::HOST_TO_DEVICE, ..r }))
-        };
-        memcpy_dtoh(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
-        memcpy_dtoh_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
-        memcpy_peer(MemcpyPeer) = copy::peer;
-        memcpy_peer_async(MemcpyPeer) = copy::peer;
-
-        stream_create(StreamCreate) = stream::create;
-        stream_create_with_flags(StreamCreate) = |call: &mut Self, r| stream::create(call, StreamCreate { priority: 0, ..r });
-        stream_create_with_priority(StreamCreate) = stream::create;
-        stream_create_batch(StreamCreateBatch) = stream::create_batch;
-        stream_destroy(StreamDestroy) = stream::destroy;
-        stream_synchronize(StreamSynchronize) = stream::synchronize;
-        stream_query(StreamQuery) = stream::query;
-        stream_wait_event(StreamWaitEvent) = stream::wait_event;
-        stream_get_flags(StreamGetFlags) = stream::flags;
-        stream_get_priority(StreamGetPriority) = stream::priority;
-        event_create(EventCreate) = stream::event_create;
-        event_create_with_flags(EventCreateWithFlags) = |call: &mut Self, r: EventCreateWithFlags| {
-            stream::event_create(call, EventCreate { flags: r.flags })
-        };
-        event_create_batch(EventCreateBatch) = stream::event_create_batch;
-        event_destroy(EventDestroy) = stream::event_destroy;
-        event_record(EventRecord) = stream::event_record;
-        event_synchronize(EventSynchronize) = stream::event_synchronize;
-        event_query(EventQuery) = stream::event_query;
-        event_elapsed_time(EventElapsedTime) = stream::event_elapsed_time;
-
-        module_load_data(ModuleLoadData) = module::load;
-        module_load_data_ex(ModuleLoadData) = module::load;
-        module_load_and_get_function(ModuleLoadAndGetFunction) = module::load_and_find;
-        module_unload(ModuleUnload) = module::unload;
-        func_get_attributes(FuncGetAttributes) = module::function_attributes;
-        func_set_attribute(FuncSetAttribute) = module::set_function_attribute;
-        func_set_cache_config(FuncSetCacheConfig) = module::set_function_cache_config;
-        occupancy_max_potential_block_size(OccupancyMaxPotentialBlockSize) = module::max_potential_block_size;
-        occupancy_max_active_blocks_per_sm(OccupancyMaxActiveBlocksPerSm) = module::max_active_blocks;
-
-        stream_get_capture_info(StreamGetCaptureInfo) = capture::info;
-        stream_is_capturing(StreamIsCapturing) = capture::is_capturing;
-        stream_begin_capture(StreamBeginCapture) = capture::begin;
-        stream_end_capture(StreamEndCapture) = capture::end;
-        stream_add_callback(StreamAddCallback) = capture::add_callback;
-        graph_create(GraphCreate) = graph::create;
-        graph_destroy(GraphDestroy) = graph::destroy;
-        graph_instantiate(GraphInstantiate) = graph::instantiate;
-        graph_launch(GraphLaunch) = graph::launch;
-        graph_exec_destroy(GraphExecDestroy) = graph::exec_destroy;
-        graph_clone(GraphClone) = graph::clone;
-        graph_get_nodes(GraphGetNodes) = graph::nodes;
-        graph_get_root_nodes(GraphGetRootNodes) = graph::roots;
-        graph_get_edges(GraphGetEdges) = graph::edges;
-        graph_node_get_type(GraphNodeGetType) = graph::node_type;
-        graph_destroy_node(GraphDestroyNode) = graph::destroy_node;
-        graph_node_get_dependencies(GraphNodeGetDependencies) = graph::dependencies;
-        graph_node_get_dependent_nodes(GraphNodeGetDependentNodes) = graph::dependents;
-        graph_exec_update(GraphExecUpdate) = graph::exec_update;
-
+    /// Handles an event of the loop. Requests are not executed before [`step`](Self::step).
+    pub fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::Opened { conn, peer } => {
+                debug!(%conn, %peer, "session opened");
+                let seat = Seat { session: Session::new(conn), woken: Arc::default(), in_line: false };
+                self.seats.insert(conn, seat);
+            }
+            Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
+            Event::Drained { conn, sent_bytes } => {
+                self.tell(conn, |session| session.handle_drained(sent_bytes))
+            }
+            Event::Ended { conn } => self.tell(conn, Session::handle_end),
+            Event::Closed { conn } => self.remove(conn),
         }
-        with_tail {
-        set_valid_devices(SetValidDevices) = device::set_valid;
-        module_get_function(ModuleGetFunction) = module::function;
-        module_get_global(ModuleGetGlobal) = module::global;
-        launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
-        launch_cooperative_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, true);
-        module_launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
+    }
 
-        stream_update_capture_dependencies(StreamUpdateCaptureDependencies) = capture::update_dependencies;
-        graph_add_memcpy_node(GraphAddMemcpyNode) = graph::add_memcpy;
-        graph_add_memcpy_node_1d(GraphAddMemcpyNode1D) = graph::add_memcpy_1d;
-        graph_add_memset_node(GraphAddMemsetNode) = graph::add_memset;
-        graph_add_kernel_node(GraphAddKernelNode) = graph::add_kernel;
-        graph_add_dependencies(GraphAddDependencies) = graph::add_dependencies;
-        graph_add_empty_node(GraphAddEmptyNode) = graph::add_empty;
-        graph_add_host_node(GraphAddHostNode) = graph::add_host;
-        graph_add_child_graph_node(GraphAddChildGraphNode) = graph::add_child;
-        graph_add_event_record_node(GraphAddEventRecordNode) = graph::add_event_record;
-        graph_add_event_wait_node(GraphAddEventWaitNode) = graph::add_event_wait;
-        graph_exec_kernel_node_set_params(GraphExecKernelNodeSetParams) = graph::exec_set_kernel;
-
+    /// Calls `say` with a session, unless it has ended, and queues it for a turn.
+    fn tell(&mut self, conn: ConnId, say: impl FnOnce(&mut Session)) {
+        if let Some(seat) = self.seats.get_mut(&conn) {
+            say(&mut seat.session);
+            Self::enqueue(&mut self.line, conn, seat);
         }
-        not_supported {
-        smi_get_gpu_metrics(SmiGetGpuMetrics),
+    }
+
+    /// Handles a wake-up by the device: a wait of this connection may be over.
+    pub fn handle_wake(&mut self, conn: ConnId) {
+        if let Some(seat) = self.seats.get_mut(&conn) {
+            seat.woken.store(false, SeqCst);
+            Self::enqueue(&mut self.line, conn, seat);
+        }
+    }
+
+    /// Runs the turn of the first session in the queue. Returns false if the queue is then empty, so that nothing has to be
+    /// done until the next event or wake-up.
+    pub fn step(&mut self) -> bool {
+        if let Some(conn) = self.line.pop_front() {
+            self.run_session(conn);
+        }
+        !self.line.is_empty()
+    }
+
+    /// Runs a turn of each session in the queue. Returns false if the queue is then empty, so that nothing has to be done
+    /// until the next event or wake-up.
+    pub fn turn(&mut self) -> bool {
+        let mut has_turns = false;
+        for _ in 0..self.line.len() {
+            has_turns = self.step();
+        }
+        has_turns
+    }
+
+    fn enqueue(line: &mut VecDeque<ConnId>, conn: ConnId, seat: &mut Seat) {
+        if !std::mem::replace(&mut seat.in_line, true) {
+            line.push_back(conn);
+        }
+    }
+
+    fn run_session(&mut self, conn: ConnId) {
+        let Some(seat) = self.seats.get_mut(&conn) else { return };
+        seat.in_line = false;
+        let is_repeated = self.last.replace(conn) == Some(conn);
+        self.last_repeated = if is_repeated { self.last_repeated.saturating_add(1) } else { 0 };
+        let is_alone = self.last_repeated >= Self::ALONE_TURNS;
+        let (wake, woken) = (&self.wake, &seat.woken);
+        let env = Env {
+            device: &*self.device,
+            limits: &self.limits,
+            requests: &self.requests,
+            turn_max_bytes: self.limits.turn_max_bytes / if is_alone { 1 } else { Self::SHARES },
+            collected_bytes: &self.collected_bytes,
+            bodies: &self.bodies,
+            waker: &|| {
+                let (wake, woken) = (wake.clone(), woken.clone());
+                Waker::new(move || {
+                    if !woken.swap(true, SeqCst) {
+                        wake(conn);
+                    }
+                })
+            },
+        };
+        // A device that panics takes its session along, not the others.
+        let Ok(turn) = catch_unwind(AssertUnwindSafe(|| seat.session.turn(&env))) else {
+            error!(%conn, device = self.device.name(), "panic while executing a request; ending the session");
+            self.mailbox.post(Notice { close: true, ..Notice::new(conn) });
+            self.remove(conn);
+            return;
+        };
+        if let Some(notice) = seat.session.notice(turn == Turn::Over) {
+            self.mailbox.post(notice);
+        }
+        match turn {
+            Turn::More => Self::enqueue(&mut self.line, conn, seat),
+            Turn::Blocked => {}
+            Turn::Over => self.remove(conn),
+        }
+    }
+
+    /// Drops a session with everything it owns.
+    fn remove(&mut self, conn: ConnId) {
+        let Some(seat) = self.seats.remove(&conn) else { return };
+        if catch_unwind(AssertUnwindSafe(|| drop(seat))).is_err() {
+            error!(%conn, device = self.device.name(), "panic while releasing a session");
+        }
+        debug!(%conn, "session closed");
+    }
+}
+
+impl Drop for Dispatch {
+    fn drop(&mut self) {
+        debug!(sessions = self.seats.len(), "dispatch stops");
+        while let Some((&conn, _)) = self.seats.first_key_value() {
+            self.remove(conn);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The worker: performs the requests of HIPR clients on a device.
+//! The worker: executes the requests of HIPR clients on a device.
 //!
 //! ```text
 //!  sockets ⇄ event loop (one thread) ── Event ──▶ Dispatch ──▶ Session ──▶ device::Context
@@ -11,14 +11,17 @@
 //! - [`Worker::bind`] opens the port, [`Worker::for_connection`] takes over one client; [`Worker::run`] serves on the calling
 //!   thread, [`Worker::spawn`] on its own.
 //! - [`Dispatch`] is what stands behind the loop, for loops and transports of your own.
-//! - [`device`] is the trait of what a GPU must do, and the devices there are.
+//! - What a GPU must do is [`hipr_device::Device`]; no GPU is here, only [`device`]s without one.
 //! - The session owns what its client made and checks every handle and address before a device sees it; it goes with its
 //!   connection.
 //!
 //! ```
-//! use hipr_worker::{Config, Worker, device};
+//! use std::sync::Arc;
 //!
-//! let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device::by_name("null")?) };
+//! use hipr_worker::device::null::Null;
+//! use hipr_worker::{Config, Worker};
+//!
+//! let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(Arc::new(Null)) };
 //! let worker = Worker::bind(config)?.spawn()?;
 //! println!("serving on {}", worker.local_addr());
 //! worker.stop();
@@ -27,19 +30,25 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![allow(
+    non_upper_case_globals,
+    reason = "HIP's constants have the names of the C headers, in patterns as well"
+)]
 
-mod actor;
+mod call;
 mod config;
 pub mod device;
 mod dispatch;
+mod dispatch_thread;
+mod env;
+mod owned;
 mod rlimit;
 mod session;
-mod stand;
 mod stats;
 mod worker;
 
-pub use actor::Dispatch;
 pub use config::{Config, DispatchOn, Io, SessionLimits};
+pub use dispatch::Dispatch;
 pub use hipr_io::{Address, Config as IoConfig, StatsSnapshot as IoStats};
 pub use hipr_proto::DEFAULT_PORT;
 pub use stats::Stats;

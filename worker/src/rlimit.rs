@@ -1,4 +1,4 @@
-//! How many files, and so connections, the process may have open.
+//! The limit of open files, and thus of connections, of the process.
 
 use std::io;
 

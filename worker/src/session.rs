@@ -1,103 +1,84 @@
-//! One client: what it asked and was not done yet, what it is waiting for, and what it owns.
+//! A session: a client's unfinished requests, the work that it waits for, and the resources that it owns.
 //!
 //! Requests take effect in the order in which they came. A session that waits (for work of the device, or for the peer to
 //! take what it was sent) stands still with its queue, and gives the thread back for the others; see
 //! [`Session::turn`].
 
-mod graphs;
-mod handles;
-mod owned;
-mod pools;
 mod state;
 mod wait;
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem;
 use std::rc::Rc;
 use std::task::Poll;
 
 use hipr_graph::Exec;
-use hipr_io::{Batch, Body, BodyPool, ConnId, Item, Notice, Span};
+use hipr_io::{Batch, Body, ConnId, Item, Notice, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
-use crate::SessionLimits;
-use crate::device::{Device, Waker};
-use crate::dispatch::{Call, Step, enqueue};
-use crate::stats::{Requests, Tally};
+use crate::call::{Call, Step, enqueue};
+use crate::env::Env;
+use crate::owned::{NodeWork, Owned};
+use crate::stats::Tally;
 
-pub(crate) use graphs::{GraphTables, KernelNode, NodeWork};
-pub(crate) use owned::{Allocation, Origin, Owned};
 use state::{Collected, State, Wait, Write};
-
-/// What a session uses of the worker.
-pub(crate) struct Env<'a> {
-    pub(crate) device: &'a dyn Device,
-    pub(crate) limits: &'a SessionLimits,
-    pub(crate) requests: &'a Requests,
-    /// Bytes given to the device or read from it before it is another session's turn.
-    pub(crate) turn_max_bytes: usize,
-    /// Bytes that all sessions together have collected of tails.
-    pub(crate) collected_bytes: &'a Rc<Cell<usize>>,
-    pub(crate) waker: &'a dyn Fn() -> Waker,
-    /// What carries bytes of device memory to the loop.
-    pub(crate) bodies: &'a BodyPool,
-}
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// There is more to do; it is only someone else's turn.
+    /// There is more to do in the next turn.
     More,
-    /// Nothing to do until something happens: a message, a wake-up, a drained socket.
+    /// There is nothing to do until an event or a wake-up.
     Blocked,
     /// It is over; close the connection when everything is sent.
     Over,
 }
 
-/// One client.
+/// The session of one client.
 pub(crate) struct Session {
     conn: ConnId,
     responder: Responder<Body>,
     owned: Owned,
     queue: VecDeque<Batch>,
     state: State,
-    /// Fixed part and small tail of a request that did not come whole, and a reply's fixed part: kept for their memory.
+    /// The fixed part and small tail of a request that arrived in pieces, or a reply's fixed part; kept to reuse its
+    /// memory.
     fixed: Vec<u8>,
     tail: Vec<u8>,
     reply: Vec<u8>,
     completed: usize,
     returned: Vec<Batch>,
     tally: Tally,
-    /// Bytes that this turn moved to or from the device.
+    /// Bytes transferred to or from the device in this turn.
     turn_bytes: usize,
     handed_bytes: u64,
     sent_bytes: u64,
     draining: Draining,
     ended: bool,
-    /// A mistake of ours, after which replies could be wrong.
+    /// A bug of the worker, after which replies could be wrong.
     broken: Option<Misuse>,
 }
 
-/// Whether the session waits for its peer to take what it was sent.
+/// Whether the session waits for its peer to receive replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Draining {
     No,
-    /// The loop is to be asked to say when so many bytes, or fewer, are left.
+    /// The session is stalled and asks the loop for an event when at most this many bytes are unsent.
     Ask {
         left_bytes: usize,
     },
-    /// The loop was asked.
+    /// The loop has been asked.
     Asked,
 }
 
 impl Session {
-    /// Items handled before it is another session's turn.
+    /// Maximum number of items handled in one turn.
     const TURN_ITEMS: usize = 4096;
-    /// Nodes of graphs that a stream is given before it is waited for: one small request could stand for any number.
+    /// Number of graph nodes that are enqueued on a stream before the session waits for it: one small request can stand for
+    /// any number.
     const REPLAY_MAX: usize = 1 << 16;
 
-    /// A client that has asked for nothing.
+    /// Creates a session without requests.
     pub(crate) fn new(conn: ConnId) -> Self {
         Self {
             conn,
@@ -120,23 +101,23 @@ impl Session {
         }
     }
 
-    /// It said something.
+    /// Queues a batch received from the client.
     pub(crate) fn handle_batch(&mut self, batch: Batch) {
         self.queue.push_back(batch);
     }
 
-    /// Its peer took what it was sent, up to `sent_bytes` in all.
+    /// Handles that the peer has received `sent_bytes` in all.
     pub(crate) fn handle_drained(&mut self, sent_bytes: u64) {
         self.sent_bytes = self.sent_bytes.max(sent_bytes);
         self.draining = Draining::No;
     }
 
-    /// It will say nothing more.
+    /// Notes that the client has ended its sending side.
     pub(crate) fn handle_end(&mut self) {
         self.ended = true;
     }
 
-    /// Works off the queue until there is nothing to do, something has to be waited for, or it is another's turn.
+    /// Works on the queue until it is empty, something has to be waited for, or the turn is over.
     pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
         let turn = self.work(env);
         self.tally.count(env.requests);
@@ -150,7 +131,7 @@ impl Session {
                 return Turn::More;
             }
             if let Some(misuse) = self.broken {
-                tracing::error!(conn = %self.conn, %misuse, "a mistake of the worker's: the connection ends");
+                tracing::error!(conn = %self.conn, %misuse, "closing the connection after a bug of the worker");
                 return Turn::Over;
             }
             let window_bytes = self.window_bytes(env);
@@ -169,7 +150,7 @@ impl Session {
         Turn::More
     }
 
-    /// What the loop has to know after a turn; `None` if that is nothing.
+    /// Returns the notice for the loop after a turn; `None` if there is nothing to say.
     pub(crate) fn notice(&mut self, close: bool) -> Option<Notice> {
         // The bytes that a device did not take yet are still those of the batch at the front.
         let is_held = matches!(self.state, State::Held { .. });
@@ -202,12 +183,13 @@ impl Session {
         })
     }
 
-    /// Bytes of replies that the peer has not taken, as far as that is known here.
+    /// Returns the bytes of replies that the peer has not received, as far as it is known here.
     fn unsent_bytes(&self) -> u64 {
         self.handed_bytes.saturating_sub(self.sent_bytes) + self.responder.queued_bytes() as u64
     }
 
-    /// Unsent bytes at which nothing more is done. What is read of device memory should still be in the cache when it is sent.
+    /// Returns the number of unsent bytes at which the session stops: what is read from device memory should still be in
+    /// the cache when it is sent.
     fn window_bytes(&self, env: &Env<'_>) -> usize {
         match self.state {
             State::Read { .. } => env.limits.read_ahead_bytes.min(env.limits.unsent_max_bytes),
@@ -217,7 +199,7 @@ impl Session {
 
     // ---- steps -------------------------------------------------------------------------------------------------------
 
-    /// One step. `Ready(false)`: the session is over.
+    /// Does one step; `Ready(false)` means that the session has ended.
     fn step(&mut self, env: &Env<'_>) -> Poll<bool> {
         // Most steps begin here: without moving the state out and in.
         if matches!(self.state, State::Idle) {
@@ -286,7 +268,7 @@ impl Session {
         }
     }
 
-    /// Takes the next item; its bytes are those of the batch at the front until the next call.
+    /// Returns the next item; its bytes are those of the first batch until the next call.
     fn next_item(&mut self) -> Option<Item> {
         loop {
             if let Some(item) = self.queue.front_mut()?.pop() {
@@ -296,7 +278,7 @@ impl Session {
         }
     }
 
-    /// Nothing to work on: wait for more, or end if there will be none.
+    /// Waits for more input, or ends the session if there will be none.
     fn starved(&mut self, state: State) -> Poll<bool> {
         if self.ended {
             return Poll::Ready(false);
@@ -305,7 +287,7 @@ impl Session {
         Poll::Pending
     }
 
-    /// Starts a request, of whose tail `follows` bytes are still to come. `false`: the session is over.
+    /// Starts a request with `follows` bytes of its tail to come; returns false if the session has ended.
     fn begin(&mut self, env: &Env<'_>, ticket: Ticket, fixed: Span, tail: Span, follows: u64) -> bool {
         if let Some(error) = self.responder.admit(&ticket) {
             self.fail(ticket, error, follows > 0);
@@ -338,7 +320,7 @@ impl Session {
         self.go_on(env, ticket, step, follows)
     }
 
-    /// Carries out the request whose fixed part is in `self.fixed`.
+    /// Executes the request whose fixed part is in `self.fixed`.
     fn call(
         &mut self,
         env: &Env<'_>,
@@ -351,7 +333,7 @@ impl Session {
         call.carry_out(env, op, &self.fixed, tail)
     }
 
-    /// Does what a request's function said is left to do; `tail` bytes of it are still to come.
+    /// Continues a request after its operation's function has returned `step`; `tail` bytes of the tail are still to arrive.
     fn go_on(&mut self, env: &Env<'_>, ticket: Ticket, step: HipResult<Step>, tail: u64) -> bool {
         let step = match step {
             Ok(step) => step,
@@ -407,8 +389,8 @@ impl Session {
         true
     }
 
-    /// Gives the device the next node of a graph, or ends the launch. The first error ends it, too, as it would if the client
-    /// had sent the nodes itself and looked at each answer.
+    /// Enqueues the next node of a graph, or completes the launch. The first error ends it, as if the client had sent the
+    /// nodes itself and checked each reply.
     fn replay(&mut self, ticket: Ticket, exec: Rc<Exec<NodeWork>>, stream: u64, next: usize) -> Poll<()> {
         let Some(step) = exec.steps().get(next) else {
             self.complete(ticket, Outcome::ok(&()));
@@ -433,7 +415,8 @@ impl Session {
         Poll::Ready(())
     }
 
-    /// Bytes to the device: at once if the stream is idle; collected and enqueued if they are few; else when it is idle.
+    /// Starts a copy to the device: its bytes are written at once if the stream is idle, collected and enqueued if they are
+    /// few, else written when the stream is idle.
     fn begin_write(&mut self, env: &Env<'_>, write: Write, tail: u64) -> bool {
         let stream = write.stream;
         let ready = match self.owned.context() {
@@ -459,7 +442,7 @@ impl Session {
         true
     }
 
-    /// Gives the device the bytes of `span`, in the batch at the front, from `from` on.
+    /// Writes the bytes of `span`, in the first batch, from `from` on.
     fn write_bytes(&mut self, mut write: Write, span: Span, mut from: usize, last: bool) -> Poll<()> {
         let bytes = self.queue.front().map_or(&[][..], |batch| batch.bytes(span));
         while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
@@ -494,7 +477,7 @@ impl Session {
         Poll::Ready(())
     }
 
-    /// Bytes of a tail.
+    /// Handles bytes of a tail.
     fn handle_data(&mut self, env: &Env<'_>, state: State, bytes: &[u8], last: bool) {
         match state {
             State::Small { ticket } => {
@@ -548,7 +531,7 @@ impl Session {
 
     // ---- ends --------------------------------------------------------------------------------------------------------
 
-    /// The request failed; what is left of its tail means nothing.
+    /// Fails a request; the rest of its tail is skipped.
     fn fail(&mut self, ticket: Ticket, error: HipError, has_tail: bool) {
         if has_tail {
             self.state = State::Skip { ticket, error };
@@ -557,7 +540,7 @@ impl Session {
         }
     }
 
-    /// The request worked, and the fixed part of its reply is in `self.reply`.
+    /// Completes a request successfully with the fixed part in `self.reply`.
     fn reply(&mut self, ticket: Ticket) {
         self.completed += 1;
         let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
@@ -570,7 +553,7 @@ impl Session {
     }
 }
 
-/// Replaces what is in `vec` and keeps its memory.
+/// Replaces the content of `vec` without a new allocation.
 fn copy_into(vec: &mut Vec<u8>, bytes: &[u8]) {
     vec.clear();
     vec.extend_from_slice(bytes);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hipr_proto::{OPS, Opcode};
 
-/// Counts requests by operation, and round trips.
+/// Counts requests by operation, and answered requests.
 #[derive(Debug)]
 pub(crate) struct Requests {
     by_op: Vec<AtomicU64>,
@@ -31,7 +31,7 @@ impl Requests {
     }
 }
 
-/// Requests of one operation after another that are not counted yet: programs launch kernels in long rows.
+/// Consecutive requests of one operation that have not been counted yet, because programs launch kernels in long sequences.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
     op: Opcode,
@@ -46,7 +46,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// A request more; what was of another operation is counted.
+    /// Adds a request; counts those of another operation.
     #[inline]
     pub(crate) fn add(&mut self, op: Opcode, wants_reply: bool, requests: &Requests) {
         if op != self.op {
@@ -57,7 +57,7 @@ impl Tally {
         self.answered += u64::from(wants_reply);
     }
 
-    /// Counts what was not counted.
+    /// Counts the requests that have not been counted.
     pub(crate) fn count(&mut self, requests: &Requests) {
         if self.begun > 0 {
             requests.count(self.op, self.begun, self.answered);
@@ -66,7 +66,7 @@ impl Tally {
     }
 }
 
-/// What a worker has done so far.
+/// Counters of a worker.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     io: Arc<hipr_io::Stats>,
@@ -78,7 +78,7 @@ impl Stats {
         Self::default()
     }
 
-    /// The loop's own counters, for a loop that counts.
+    /// Returns the event loop's counters.
     pub fn io_counters(&self) -> Arc<hipr_io::Stats> {
         self.io.clone()
     }
@@ -87,27 +87,27 @@ impl Stats {
         self.requests.clone()
     }
 
-    /// Connections and bytes.
+    /// Returns the numbers of connections and bytes.
     pub fn io(&self) -> hipr_io::StatsSnapshot {
         self.io.snapshot()
     }
 
-    /// Requests of one operation that were begun.
+    /// Returns the number of requests of one operation.
     pub fn requests_of(&self, op: Opcode) -> u64 {
         self.requests.row(op).map_or(0, |count| count.load(Relaxed))
     }
 
-    /// Requests that were begun, by operation; those that there were none of are left out.
+    /// Iterates over the operations that were requested, with the numbers of requests.
     pub fn requests(&self) -> impl Iterator<Item = (Opcode, u64)> {
         OPS.iter().map(|info| (info.code, self.requests_of(info.code))).filter(|(_, count)| *count > 0)
     }
 
-    /// Requests with an operation that nobody knows.
+    /// Returns the number of requests with unknown operations.
     pub fn unknown_requests(&self) -> u64 {
         self.requests.unknown.load(Relaxed)
     }
 
-    /// Requests that asked for an answer: what a client may have waited for.
+    /// Returns the number of requests that asked for a reply: those that a client may have waited for.
     pub fn answered_requests(&self) -> u64 {
         self.requests.answered.load(Relaxed)
     }

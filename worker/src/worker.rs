@@ -5,13 +5,13 @@ use std::thread::{self, JoinHandle};
 use hipr_io::{Address, Handler, Listener, Mailbox, Stream};
 use tracing::{debug, info};
 
-use crate::actor::Dispatch;
 use crate::config::{Config, DispatchOn, Io};
+use crate::dispatch::Dispatch;
+use crate::dispatch_thread::{DispatchThread, Inline, Wake};
 use crate::rlimit::raise_open_files;
-use crate::stand::{DispatchThread, Inline, Wake};
 use crate::stats::Stats;
 
-/// A worker that has its port or socket, or its connection, and does not serve yet.
+/// A worker that has opened its port, socket or connection, and does not serve yet.
 #[derive(Debug)]
 pub struct Worker {
     config: Config,
@@ -27,9 +27,9 @@ enum Loop {
     Uring(Box<hipr_io_uring::Loop>),
 }
 
-/// What a loop serves.
+/// The origin of the worker's connections.
 enum Source {
-    /// Everyone who connects.
+    /// All clients that connect.
     Port(Listener),
     /// One client.
     Connection(Stream),
@@ -63,7 +63,7 @@ impl Loop {
         }
     }
 
-    /// What `Io` calls it.
+    /// Returns the name of the event loop.
     fn name(&self) -> &'static str {
         match self {
             Self::Mio(_) => "mio",
@@ -87,22 +87,21 @@ impl Loop {
 }
 
 impl Worker {
-    /// Opens the port or the socket.
+    /// Creates a worker that listens on [`Config::listen`].
     ///
     /// # Errors
     /// The address is not one, is in use, or may not be used; the event loop cannot be had.
     pub fn bind(config: Config) -> io::Result<Self> {
         match raise_open_files() {
             Ok(limit) => debug!(?limit, "open files"),
-            Err(why) => debug!(%why, "the limit of open files cannot be raised"),
+            Err(why) => debug!(%why, "cannot raise the limit of open files"),
         }
         let listener = Listener::bind(&config.listen)?;
         let local_addr = listener.address()?;
         Self::new(config, local_addr, Source::Port(listener))
     }
 
-    /// A worker for one client whose connection somebody else accepted; [`Config::listen`] means nothing. It ends with the
-    /// connection.
+    /// Creates a worker for one accepted connection, which ends with it; [`Config::listen`] is ignored.
     ///
     /// # Errors
     /// The peer has gone already ([`io::ErrorKind::NotConnected`]); the event loop cannot be had.
@@ -120,22 +119,23 @@ impl Worker {
         Ok(Self { config, local_addr, event_loop, mailbox, stats })
     }
 
-    /// The address it listens on.
+    /// Returns the address it listens on.
     pub fn local_addr(&self) -> Address {
         self.local_addr.clone()
     }
 
-    /// Its counters.
+    /// Returns its counters.
     pub fn stats(&self) -> Stats {
         self.stats.clone()
     }
 
-    /// What stops it, whichever thread it runs on.
+    /// Returns a handle that stops it from any thread.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.mailbox.clone())
     }
 
-    /// Serves on the calling thread, until a [`Stopper`], an error of the system or, for one connection, its end.
+    /// Serves on the calling thread, until a [`Stopper`] is used, the system reports an error or, for one connection, its
+    /// end.
     ///
     /// # Errors
     /// Those of the event loop. A failing connection or request is none.
@@ -168,18 +168,18 @@ impl Worker {
     }
 }
 
-/// Stops a worker; can be kept and used by any thread.
+/// Stops a worker, from any thread.
 #[derive(Clone, Debug)]
 pub struct Stopper(Arc<Mailbox>);
 
 impl Stopper {
-    /// Stops it: connections are closed, sessions released. Returns at once.
+    /// Stops the worker: its connections are closed and its sessions released. Returns at once.
     pub fn stop(&self) {
         self.0.stop();
     }
 }
 
-/// A worker that serves. Dropping it stops the worker and waits for its end.
+/// A running worker. Dropping it stops the worker and waits for its end.
 #[derive(Debug)]
 pub struct Handle {
     local_addr: Address,
@@ -189,22 +189,22 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The address it listens on.
+    /// Returns the address it listens on.
     pub fn local_addr(&self) -> Address {
         self.local_addr.clone()
     }
 
-    /// Its counters.
+    /// Returns its counters.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Stops it: connections are closed, sessions released. Returns at once; see [`Handle::join`].
+    /// Stops the worker: its connections are closed and its sessions released. Returns at once; see [`Handle::join`].
     pub fn stop(&self) {
         self.mailbox.stop();
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the worker.
     ///
     /// # Errors
     /// What [`Worker::run`] ended with.
@@ -225,7 +225,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.stop();
         if let Err(why) = self.join_thread() {
-            tracing::error!(%why, "the worker ended with an error");
+            tracing::error!(%why, "worker failed");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Graphs and stream captures, over a real socket: what a launch does and in which order, what is refused, and what another
-//! session sees of it, which is nothing.
+//! Tests of graphs and stream captures over a real socket: effect and order of a launch, refused calls, and that other sessions
+//! see none of it.
 
 mod common;
 
@@ -10,7 +10,7 @@ use hipr_worker::device::script::Script;
 
 const INVALID: HipError = HipError::INVALID_VALUE;
 
-/// Handles as a tail.
+/// Returns handles as the bytes of a request's tail.
 fn words(all: &[u64]) -> Vec<u8> {
     all.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
@@ -83,7 +83,7 @@ impl Graphs for Peer {
     }
 }
 
-/// A session with 64 bytes and a kernel of an int, a struct of 12 bytes and a pointer.
+/// Starts a session with 64 bytes of memory and a kernel whose parameters are an int, a struct of 12 bytes and a pointer.
 fn session() -> (hipr_worker::Handle, Script, Peer, u64, u64) {
     let (worker, script) = scripted(|_| {});
     script.define_kernel("k", 32, &[(0, 4), (4, 12), (16, 8)]);

@@ -1,4 +1,4 @@
-//! Memory and events that two sessions of one worker share.
+//! Tests of memory and events that two sessions of one worker share.
 
 mod common;
 
@@ -78,10 +78,10 @@ fn only_device_memory_of_no_pool_is_shared() {
     assert_eq!(unknown.map(drop), Err(HipError::INVALID_HANDLE));
 }
 
-/// Memory that its maker freed and another still has would else count nowhere.
+/// Memory that its owner has freed but another session still uses counts against that session's limit.
 #[test]
 fn what_is_opened_counts_against_the_limits() {
-    let mut config = Config::new(hipr_worker::device::by_name("sim").unwrap());
+    let mut config = Config::new(device("sim"));
     config.listen = "127.0.0.1:0".into();
     config.session.memory_max_bytes = 1500;
     let worker = Worker::bind(config).unwrap().spawn().unwrap();

@@ -1,4 +1,4 @@
-//! What a worker's memory and descriptors do under load, measured from outside: the worker is another process.
+//! Tests of a worker's memory and file descriptors under load, measured from another process.
 
 mod common;
 
@@ -7,24 +7,20 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::Arc;
 
 use common::*;
 use hipr_proto::op::*;
 use hipr_proto::{FLAG_NO_REPLY, Header, Opcode, Wire};
-use hipr_worker::device::{self, Device, script::Script};
 use hipr_worker::{Config, Worker};
 
 const MIB: u64 = 1 << 20;
 
-/// Not a test: what [`Process::start`] runs. Serves until its input ends.
+/// Runs a worker for [`Process::start`]; not a test itself. Serves until its input ends.
 #[test]
 #[ignore = "started by the other tests"]
 fn serve() {
-    let Ok(device) = std::env::var("HIPR_TEST_DEVICE") else { return };
-    let device: Arc<dyn Device> =
-        if device == "script" { Arc::new(Script::new()) } else { device::by_name(&device).unwrap() };
-    let mut config = Config { listen: "127.0.0.1:0".into(), io: event_loop(), ..Config::new(device) };
+    let Ok(name) = std::env::var("HIPR_TEST_DEVICE") else { return };
+    let mut config = Config { listen: "127.0.0.1:0".into(), io: event_loop(), ..Config::new(device(&name)) };
     if let Ok(timeout) = std::env::var("HIPR_TEST_FIRST_MESSAGE_MS") {
         config.limits.first_message_timeout_ms = timeout.parse().unwrap();
     }
@@ -37,7 +33,7 @@ fn serve() {
     worker.join().unwrap();
 }
 
-/// A worker in a process of its own.
+/// A worker in its own process.
 struct Process {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -62,7 +58,7 @@ impl Process {
         process
     }
 
-    /// The rest of the next line that starts so.
+    /// Returns the rest of the next line that begins with `start`.
     fn line(&mut self, start: &str) -> String {
         let mut line = String::new();
         while self.output.read_line(&mut line).unwrap() > 0 {
@@ -74,7 +70,7 @@ impl Process {
         panic!("no line '{start}'");
     }
 
-    /// A field of `/proc/PID/status`, in bytes.
+    /// Returns a field of `/proc/PID/status` in bytes.
     fn status(&self, field: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
@@ -85,7 +81,7 @@ impl Process {
         self.status("VmRSS:")
     }
 
-    /// The most that was resident since the last [`Process::forget_peak`].
+    /// Returns the peak resident memory since the last [`Process::forget_peak`].
     fn peak(&self) -> u64 {
         self.status("VmHWM:")
     }
@@ -98,7 +94,7 @@ impl Process {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
-    /// Ends it in order; what it counted.
+    /// Shuts the worker down and returns its number of timeouts.
     fn end(mut self) -> u64 {
         drop(self.child.stdin.take());
         let timeouts = self.line("timeouts ").parse().unwrap();
@@ -202,7 +198,7 @@ fn connections_that_all_speak_at_once_share_what_is_received() {
     process.end();
 }
 
-/// Lets this process open more files, as far as it may; how many.
+/// Raises this process's limit of open files as far as possible, and returns it.
 fn raise_open_files() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();

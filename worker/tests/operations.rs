@@ -1,5 +1,4 @@
-//! Operations one by one: what a success looks like, what is refused and why. (What all of them have in common is tested
-//! elsewhere.)
+//! Tests of single operations: successful and refused calls. (What all of them have in common is tested elsewhere.)
 
 mod common;
 
@@ -162,6 +161,8 @@ fn memory_of_every_kind() {
     for null in [Free { device_ptr: 0 }, Free { device_ptr: 0 }] {
         assert_eq!(peer.call(&null), Ok(()));
     }
+    assert_eq!(script.live().allocations, 1, "a pool keeps what is freed in stream order");
+    peer.call(&StreamSynchronize { stream }).unwrap();
     assert_eq!(script.live().allocations, 0);
 
     // HIP API: an allocation of nothing is the null pointer, except where it is an error.
@@ -202,17 +203,20 @@ fn streams_and_events() {
     script.hold(0, plain);
     peer.call(&EventRecord { event: stop_event, stream: plain }).unwrap();
     peer.call(&StreamWaitEvent { stream: urgent, event: stop_event, flags: 0 }).unwrap();
-    for query in [peer.call(&EventQuery { event: stop_event }), peer.call(&StreamQuery { stream: plain })] {
-        assert_eq!(query, Err(HipError::NOT_READY));
-    }
+    let queries = [
+        peer.call(&EventQuery { event: stop_event }),
+        peer.call(&StreamQuery { stream: plain }),
+        peer.call(&StreamQuery { stream: urgent }),
+    ];
+    assert_eq!(queries, [Err(HipError::NOT_READY); 3]);
     assert_eq!(peer.call(&EventQuery { event: start_event }), Ok(()));
     assert_eq!(peer.call(&elapsed).map(drop), Err(HipError::NOT_READY));
-    assert_eq!(peer.call(&StreamSynchronize { stream: urgent }), Ok(()));
     let wait = peer.send(&EventSynchronize { event: stop_event }, &[], hipr_proto::Answered::Always).unwrap();
     peer.flush();
     script.release(0, plain);
     peer.reply::<EventSynchronize>(wait).unwrap();
     assert_eq!(peer.call(&StreamQuery { stream: plain }), Ok(()));
+    assert_eq!(peer.call(&StreamSynchronize { stream: urgent }), Ok(()));
     assert!(peer.call(&elapsed).unwrap().milliseconds > 0.0);
     peer.call(&EventDestroy { event: start_event }).unwrap();
     assert_eq!(peer.call(&elapsed).map(drop), Err(HipError::INVALID_HANDLE));

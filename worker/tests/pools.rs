@@ -1,4 +1,4 @@
-//! Pools of memory in stream order, and memory of the client's process.
+//! Tests of memory pools in stream order, and of memory of the client's process.
 
 mod common;
 
@@ -12,6 +12,7 @@ const NO_HANDLE: HipResult<()> = Err(HipError::INVALID_HANDLE);
 const FULL: HipResult<()> = Err(HipError::OUT_OF_MEMORY);
 
 /// HIP API: hipMemPoolAttr.
+const FOLLOW_EVENTS: i32 = 1;
 const OPPORTUNISTIC: i32 = 2;
 const INTERNAL_DEPENDENCIES: i32 = 3;
 const RELEASE_THRESHOLD: i32 = 4;
@@ -39,7 +40,7 @@ impl Peer {
         self.call(&MemPoolGetAttribute { mem_pool, attr }).map(|reply| reply.value)
     }
 
-    /// Bytes that are reserved, their highest number, bytes that are used, their highest number.
+    /// Returns the reserved bytes, their peak, the used bytes and their peak.
     fn numbers(&mut self, pool: u64) -> [u64; 4] {
         [5, 6, 7, 8].map(|attribute| self.attribute(pool, attribute).unwrap())
     }
@@ -57,7 +58,7 @@ impl Peer {
     }
 }
 
-/// One worker for each device that leaves pools to the session.
+/// Starts one worker for each device whose pools the session implements.
 fn workers() -> [Handle; 3] {
     [worker("null"), worker("sim"), scripted(|_| {}).0]
 }
@@ -84,10 +85,13 @@ fn a_pool_holds_what_its_threshold_allows() {
         }
         let used = 3 * MIB - 5 + MIB / 4;
         assert_eq!(peer.numbers(pool), [3 * MIB + MIB / 4, 3 * MIB + MIB / 4, used, used]);
-        // Above the threshold it goes back, at or below it stays.
+        // What is above the threshold goes back when the stream is synchronized, what is not stays.
         assert_eq!(peer.give(b, stream), Ok(()));
+        assert_eq!(peer.numbers(pool)[0], 3 * MIB + MIB / 4);
+        assert_eq!(peer.call(&StreamSynchronize { stream }), Ok(()));
         assert_eq!(peer.numbers(pool)[0], MIB + MIB / 4);
         assert_eq!(peer.give(a, stream), Ok(()));
+        assert_eq!(peer.call(&StreamSynchronize { stream }), Ok(()));
         assert_eq!(peer.numbers(pool), [MIB + MIB / 4, 3 * MIB + MIB / 4, MIB / 4, used]);
         let trim = MemPoolTrimTo { mem_pool: pool, min_bytes_to_hold: MIB };
         assert_eq!(peer.call(&trim), Ok(()));
@@ -95,7 +99,7 @@ fn a_pool_holds_what_its_threshold_allows() {
     }
 }
 
-/// A threshold of 0: hipMallocAsync takes and gives back.
+/// The default pool has a threshold of 0, so that freed memory goes back to the device at once.
 #[test]
 fn the_default_pool_counts_and_holds_nothing() {
     for worker in workers() {
@@ -145,42 +149,94 @@ fn what_was_allocated_outlives_its_pool() {
     }
 }
 
-/// Another stream gets held memory only in an order that is safe.
+/// Freed memory is reused by another stream only in an order that is safe.
 #[test]
 fn memory_passes_between_streams_as_the_pool_allows() {
     let (worker, script) = scripted(|_| {});
     let mut peer = Peer::hello(worker.local_addr());
     let (one, other) = (peer.stream_create(), peer.stream_create());
-    let pool = peer.pool(u64::MAX);
+    let pool = peer.call(&create(2 * MIB)).unwrap().mem_pool;
+    peer.set(pool, RELEASE_THRESHOLD, u64::MAX).unwrap();
     let ptr = peer.take(pool, MIB, one).unwrap();
     script.hold(0, one);
     peer.call(&Memset { dst: ptr, value: 1, size: MIB, stream: one }).unwrap();
     peer.give(ptr, one).unwrap();
 
-    peer.set(pool, INTERNAL_DEPENDENCIES, 0).unwrap();
     let fresh = peer.take(pool, MIB, other).unwrap();
-    assert_ne!(fresh, ptr, "the work of the stream that freed it is not done, and may not be waited for");
-    peer.set(pool, INTERNAL_DEPENDENCIES, 1).unwrap();
-    assert_eq!(peer.take(pool, MIB, other), Ok(ptr));
-    assert_eq!(script.calls("event_record"), 1, "it waits for what the one stream has to do");
-    assert_eq!(script.calls("stream_wait_event"), 1);
+    assert_ne!(fresh, ptr, "the work of the stream that freed it is not done, and there is other memory");
+    assert_eq!(peer.call(&MemPoolTrimTo { mem_pool: pool, min_bytes_to_hold: 0 }), Ok(()));
+    assert_eq!(peer.numbers(pool)[0], 2 * MIB, "nor does a trim take it");
+    assert_eq!(script.calls("stream_wait_event"), 0);
+    assert_eq!(peer.take(pool, MIB, other), Ok(ptr), "the pool may have no more");
+    assert_eq!(script.calls("stream_wait_event"), 1, "it waits for what the one stream has to do");
     assert_eq!(script.live().events, 0);
     script.release(0, one);
     assert_eq!(peer.call(&StreamSynchronize { stream: other }), Ok(()));
+    assert_eq!(peer.give(fresh, other), Ok(()));
+    assert_eq!(peer.call(&MemPoolTrimTo { mem_pool: pool, min_bytes_to_hold: 0 }), Ok(()));
 
-    peer.set(pool, INTERNAL_DEPENDENCIES, 0).unwrap();
     peer.give(ptr, other).unwrap();
+    peer.set(pool, FOLLOW_EVENTS, 0).unwrap();
     peer.set(pool, OPPORTUNISTIC, 0).unwrap();
     let third = peer.take(pool, MIB, one).unwrap();
     assert_ne!(third, ptr, "only the stream itself may have it");
     peer.set(pool, OPPORTUNISTIC, 1).unwrap();
     assert_eq!(peer.take(pool, MIB, one), Ok(ptr), "the other stream is done");
 
-    // What a stream freed that is gone is nobody's.
+    // What a stream freed that is gone is anybody's whose work it does not run into.
+    script.hold(0, other);
+    peer.call(&Memset { dst: ptr, value: 1, size: MIB, stream: other }).unwrap();
     peer.give(ptr, other).unwrap();
-    assert_eq!(peer.numbers(pool)[0], 3 * MIB);
     peer.call(&StreamDestroy { stream: other }).unwrap();
-    assert_eq!(peer.numbers(pool), [2 * MIB, 3 * MIB, 2 * MIB, 3 * MIB]);
+    peer.set(pool, INTERNAL_DEPENDENCIES, 0).unwrap();
+    assert_eq!(peer.numbers(pool), [2 * MIB, 2 * MIB, MIB, 2 * MIB]);
+    script.release(0, other);
+    assert_eq!(peer.take(pool, MIB, one), Ok(ptr));
+}
+
+/// Freed memory is reused by another stream that waits for an event of the freeing stream, or that the null stream orders
+/// behind it.
+#[test]
+fn memory_follows_the_order_of_events() {
+    let (worker, script) = scripted(|_| {});
+    let mut peer = Peer::hello(worker.local_addr());
+    let mut free_stream =
+        || peer.call(&StreamCreateWithFlags(StreamCreate { flags: 1, priority: 0 })).unwrap().stream;
+    let (one, two, three) = (free_stream(), free_stream(), free_stream());
+    let blocking = peer.stream_create();
+    let pool = peer.pool(u64::MAX);
+    let (early, late) = (peer.event_create(), peer.event_create());
+    let ptr = peer.take(pool, MIB, one).unwrap();
+    script.hold(0, one);
+    peer.call(&Memset { dst: ptr, value: 1, size: MIB, stream: one }).unwrap();
+    peer.call(&EventRecord { event: early, stream: one }).unwrap();
+    peer.give(ptr, one).unwrap();
+    peer.call(&EventRecord { event: late, stream: one }).unwrap();
+    peer.call(&StreamWaitEvent { stream: two, event: early, flags: 0 }).unwrap();
+    let takes = |peer: &mut Peer, stream, wanted: bool, why: &str| {
+        let taken = peer.take(pool, MIB, stream).unwrap();
+        assert_eq!(taken == ptr, wanted, "{why}");
+        if wanted {
+            peer.give(ptr, stream).unwrap();
+        }
+    };
+    takes(&mut peer, two, false, "the event was recorded before the free");
+    peer.call(&StreamWaitEvent { stream: two, event: late, flags: 0 }).unwrap();
+    peer.set(pool, FOLLOW_EVENTS, 0).unwrap();
+    takes(&mut peer, two, false, "the pool does not follow events");
+    peer.set(pool, FOLLOW_EVENTS, 1).unwrap();
+    takes(&mut peer, two, true, "the stream waits for the free");
+    takes(&mut peer, three, false, "this one does not");
+    peer.call(&EventRecord { event: early, stream: two }).unwrap();
+    peer.call(&StreamWaitEvent { stream: three, event: early, flags: 0 }).unwrap();
+    takes(&mut peer, three, true, "it does, by way of the other");
+    takes(&mut peer, 0, false, "the null stream waits for no such stream");
+    peer.call(&StreamWaitEvent { stream: blocking, event: early, flags: 0 }).unwrap();
+    peer.call(&EventRecord { event: late, stream: three }).unwrap();
+    peer.call(&StreamWaitEvent { stream: blocking, event: late, flags: 0 }).unwrap();
+    takes(&mut peer, 1, true, "but for blocking ones it does");
+    takes(&mut peer, 2, true, "and they for it");
+    script.release(0, one);
 }
 
 #[test]
@@ -206,7 +262,7 @@ fn what_is_held_counts_and_makes_room() {
     assert_eq!(peer.numbers(small), [MIB; 4]);
 }
 
-/// Small pieces of memory are not held without end.
+/// Idle blocks count as handles, so that small blocks are not kept without limit.
 #[test]
 fn what_is_held_counts_as_handles() {
     let (worker, script) = scripted(|config| config.session.handles_max = 8);

@@ -1,4 +1,4 @@
-//! Several clients of one worker: what each owns, what each waits for, what is left when one goes.
+//! Tests of several clients of one worker: the resources of each, their waits, and what remains after one ends.
 
 mod common;
 
@@ -190,7 +190,7 @@ fn what_a_client_owned_goes_with_its_connection() {
     assert_eq!(script.live(), Live::default(), "and the rest with the worker");
 }
 
-/// The first client of the worker, in a wait that stands until the script releases stream 0.
+/// Starts the worker's first client, which waits until the script releases stream 0.
 fn waiting(worker: &Handle, script: &Script) -> Peer {
     let mut client = Peer::hello(worker.local_addr());
     let ptr = client.malloc(64);
@@ -274,12 +274,14 @@ fn a_client_that_only_stops_sending_gets_its_answers() {
     let mut a = Peer::hello(worker.local_addr());
     let ptr = a.malloc(1 << 20);
     a.h2d(ptr, &pattern(1 << 20, 3), 0);
+    a.call(&Ping {}).unwrap();
+    let asked = script.calls("poll_ready");
     script.hold(0, 0);
     a.forget(&Memset { dst: ptr, value: 0, size: 16, stream: 0 }, &[]);
     let read = a.send(&d2h(ptr, 1 << 20, 0), &[], Answered::Always).unwrap();
     a.flush();
     a.stream.shutdown(std::net::Shutdown::Write).unwrap();
-    until("the wait begins", || script.calls("poll_sync") > 0);
+    until("the wait begins", || script.calls("fill") > 0 && script.calls("poll_ready") > asked);
     script.release(0, 0);
     let (_, bytes) = a.reply::<Memcpy>(read).unwrap();
     assert_eq!(bytes[..16], [0; 16]);

@@ -1,4 +1,4 @@
-//! Bytes between clients and device memory: where they may go, how many are held on the way, in which order they land.
+//! Tests of transfers between clients and device memory: bounds, buffered bytes, and order.
 
 mod common;
 
@@ -342,4 +342,38 @@ fn a_code_object_is_collected_up_to_a_limit() {
     assert_eq!(script.live().modules, modules, "the module went with the function that is not there");
     let (request, tail) = both("", b"image");
     assert_eq!(a.call_with(&request, &tail).map(drop), INVALID);
+}
+
+/// A copy to the host is ordered in its stream: its bytes are read after the work that any command on the stream waits for.
+/// Every pair of streams, by the rule of the null stream; the stream that is behind nothing reads at once.
+#[test]
+fn a_read_comes_behind_what_its_stream_comes_behind() {
+    let (worker, script) = scripted(|_| {});
+    let mut peer = Peer::hello(worker.local_addr());
+    let ptr = peer.malloc(64);
+    let blocking = peer.stream_create();
+    let free = peer.call(&StreamCreateWithFlags(StreamCreate { flags: 1, priority: 0 })).unwrap().stream;
+    let (null, legacy, own) = (0, 1, 2);
+    let streams = [null, legacy, own, blocking, free];
+    for (number, (writer, reader)) in streams.into_iter().flat_map(|a| streams.map(|b| (a, b))).enumerate() {
+        let is_null = |stream| stream == null || stream == legacy;
+        let ordered =
+            writer == reader || ((is_null(writer) || is_null(reader)) && writer != free && reader != free);
+        let (old, new) = (2 * number as i32, 2 * number as i32 + 1);
+        peer.call(&Memset { dst: ptr, value: old, size: 64, stream: writer }).unwrap();
+        peer.call(&DeviceSynchronize {}).unwrap();
+        script.hold(0, writer);
+        peer.call(&Memset { dst: ptr, value: new, size: 64, stream: writer }).unwrap();
+        let asked = script.calls("poll_ready");
+        let read = peer.send(&d2h(ptr, 64, reader), &[], Answered::Always).unwrap();
+        peer.flush();
+        if ordered {
+            until("the read waits", || script.calls("poll_ready") > asked);
+            script.release(0, writer);
+        }
+        let value = if ordered { new } else { old };
+        let bytes = peer.reply::<Memcpy>(read).unwrap().1;
+        assert_eq!(bytes, [value as u8; 64], "work on {writer}, read on {reader}");
+        script.release(0, writer);
+    }
 }

@@ -1,4 +1,4 @@
-//! How much one session may do before it is another's turn, without threads and sockets.
+//! Tests how much one session may do before another's turn, without threads and sockets.
 
 mod common;
 
@@ -11,7 +11,7 @@ use hipr_proto::{Opcode, Wire};
 use hipr_worker::device::script::Script;
 use hipr_worker::{Dispatch, SessionLimits, Stats};
 
-/// Two connections whose peers take everything at once, and what stands behind them.
+/// Two connections whose peers receive at once, with the worker's parts behind them.
 struct Rig {
     script: Script,
     dispatch: Dispatch,
@@ -50,7 +50,7 @@ impl Rig {
         link.handle_read(buffer, bytes.len(), 0, pool, &counters, &mut sink).expect("a request");
     }
 
-    /// A turn; how many bytes were read of device memory.
+    /// Executes a turn; returns the number of bytes that were read from device memory.
     fn turn(&mut self) -> u64 {
         let before = self.script.calls("read");
         self.dispatch.turn();

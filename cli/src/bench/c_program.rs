@@ -1,5 +1,5 @@
-//! A HIP program that launches and copies when it is told to: it opens libamdhip64.so as any HIP program does and calls
-//! the C API. It reads lines of a task and seconds, and answers each with what it achieved in a second.
+//! A HIP program that launches and copies on command: it opens libamdhip64.so as any HIP program does and calls the C API.
+//! It reads lines with a task and a number of seconds, and answers each with the rate it achieved.
 
 use super::program::{BLOCK, KERNEL, KERNEL_NAME, LAUNCHES, SUMMANDS, Task, rate};
 use crate::output::say;
@@ -13,24 +13,24 @@ use std::time::Duration;
 /// Options of the hidden `hipr bench c-program`.
 #[derive(Debug, Args)]
 pub(crate) struct CProgram {
-    /// Bytes to copy at a time.
+    /// Size of a copy in bytes.
     #[arg(long)]
     size: usize,
 }
 
-/// What is copied between, for as long as the program runs.
+/// The buffers that are copied, for the lifetime of the program.
 struct Memory<'h> {
     device: DeviceBuffer<'h, u8>,
     host: Vec<u8>,
 }
 
-/// Runs until its input ends.
+/// Executes tasks until its input ends.
 pub(crate) fn run(options: &CProgram) -> Result<(), String> {
     let hip = Hip::load().map_err(|why| why.to_string())?;
     let mut memory = None;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|why| why.to_string())?;
-        let (task, time) = parse(&line).ok_or_else(|| format!("'{line}' is no task"))?;
+        let (task, time) = parse(&line).ok_or_else(|| format!("unknown task '{line}'"))?;
         let rate = turn(&hip, &mut memory, task, time, options.size);
         say!("{}", rate.map_err(|why| why.to_string())?);
     }

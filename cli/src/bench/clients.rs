@@ -1,4 +1,4 @@
-//! `hipr bench clients`: many connections at once, each with small calls of all kinds.
+//! `hipr bench clients`: many connections at once, each making small calls of all kinds.
 
 mod connection;
 mod mix;
@@ -8,7 +8,8 @@ use super::place::Place;
 use super::process::Process;
 use super::report::{Figure, Goal, Spread, Unit};
 use super::rounds::Subject;
-use super::setup::{Setup, Transport, first_loop, memory};
+use super::setup::{Setup, first_loop, memory};
+use super::transport::Transport;
 use clap::Args;
 use connection::{Client, Done};
 use mio::{Events, Interest, Poll, Token};
@@ -19,43 +20,43 @@ use std::time::{Duration, Instant};
 /// Options of `hipr bench clients`.
 #[derive(Debug, Args)]
 pub(crate) struct Clients {
-    /// Connections at once.
+    /// Number of connections.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..))]
     connections: u32,
     #[command(flatten)]
     setup: Setup,
 }
 
-/// Calls under way on each of many connections: one that waits for every answer, and one that is ahead of them.
+/// Numbers of unanswered calls on each of many connections: a client that waits for every answer, and one that does not.
 const DEPTHS: [usize; 2] = [1, 16];
-/// Calls under way on the one connection that many are compared with: the best of these counts.
+/// Numbers of unanswered calls on the single connection that many are compared with; the best result counts.
 const SINGLE_DEPTHS: [usize; 3] = [1, 16, 128];
-/// With many connections the throughput is at least that part of the best single one's.
+/// Goal: the throughput of many connections as a part of the best single one's, at least.
 const SINGLE_PART_MIN: f64 = 0.5;
-/// The 99th percentile is at most so many medians.
+/// Goal: the 99th percentile of the latency in medians, at most.
 const MEDIANS_MAX: f64 = 20.0;
-/// Bytes of a worker's memory: with nothing to do, and for each connection.
+/// Goal: memory of an idle worker, and of each connection, in bytes.
 const MEMORY_BYTES: f64 = (32 << 20) as f64;
 const MEMORY_OF_CONNECTION_BYTES: f64 = (64 << 10) as f64;
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 64 << 10;
-/// An answer that takes longer never comes.
+/// Time after which a missing answer fails the benchmark.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a turn gave.
+/// The result of a turn.
 struct Sample {
-    /// Requests a second.
+    /// Requests per second.
     rate: f64,
     latency: Percentiles,
-    /// Answers on the connection that got the fewest, as a part of what each would have got.
+    /// Answers on the connection that got the fewest, divided by the mean.
     least_served: f64,
 }
 
-/// Measures and prints.
+/// Runs the benchmark and prints its report.
 pub(crate) fn run(options: &Clients) -> Result<(), String> {
     let setup = &options.setup;
     if setup.transport == Transport::Shm {
-        return Err("many connections are measured over sockets: --transport tcp or unix".into());
+        return Err("this benchmark needs sockets: use --transport tcp or unix".into());
     }
     raise_open_files()?;
     let count = usize::try_from(options.connections).map_err(|why| why.to_string())?;
@@ -73,11 +74,11 @@ pub(crate) fn run(options: &Clients) -> Result<(), String> {
     report.set("connections", count);
     report.notes.push(format!("The calls: {}.", mix::DESCRIPTION));
     report.notes.push(
-        "One client thread has all connections. A latency lasts from the call until the thread has its answer.".into(),
+        "One client thread serves all connections. A latency lasts from the call until the thread has read its answer.".into(),
     );
     for (index, ((io, _), own)) in scene.workers.iter().zip(&crowds).enumerate() {
         for (at, (depth, subject)) in DEPTHS.into_iter().zip(&own.many).enumerate() {
-            let name = format!("{count} connections, calls under way on each: {depth}, io {io}");
+            let name = format!("{count} connections, unanswered calls on each: {depth}, io {io}");
             let rates = column(subject, |sample| sample.rate);
             let mut figure = Figure::new(format!("requests, {name}"), Unit::PerSecond, &rates, Goal::None);
             // Many connections that are as far ahead as they like are held against one that is.
@@ -86,7 +87,7 @@ pub(crate) fn run(options: &Clients) -> Result<(), String> {
                 _ => (own.best_single()?, goal(Goal::AtLeast(SINGLE_PART_MIN))),
             };
             figure = figure.compare(
-                format!("one connection, calls under way: {}", best.0),
+                format!("one connection, unanswered calls: {}", best.0),
                 &rates,
                 &best.1,
                 part_goal,
@@ -106,13 +107,13 @@ pub(crate) fn run(options: &Clients) -> Result<(), String> {
             let medians = column(subject, |sample| sample.latency.p99 / sample.latency.p50);
             let medians_goal = goal(Goal::AtMost(MEDIANS_MAX));
             report.figures.push(Figure::new(
-                format!("p99 in medians, {name}"),
+                format!("p99 divided by the median, {name}"),
                 Unit::Ratio,
                 &medians,
                 medians_goal,
             ));
             let least = column(subject, |sample| sample.least_served);
-            let name = format!("least served connection, part of the mean, {name}");
+            let name = format!("least served connection divided by the mean, {name}");
             report.figures.push(Figure::new(name, Unit::Ratio, &least, Goal::None));
         }
     }
@@ -121,7 +122,7 @@ pub(crate) fn run(options: &Clients) -> Result<(), String> {
     report.print(setup.json)
 }
 
-/// What is measured of one worker.
+/// The measured connections of one worker.
 struct Crowds<'a> {
     /// Many connections, for each of [`DEPTHS`].
     many: Vec<Subject<'a, Sample>>,
@@ -137,7 +138,7 @@ impl Crowds<'_> {
         Ok(Self { many: crowds(count, &DEPTHS)?, single: crowds(1, &SINGLE_DEPTHS)? })
     }
 
-    /// The depth of one connection with the greatest median rate, and its rates.
+    /// Returns the number of unanswered calls with the greatest median rate on one connection, and its rates.
     fn best_single(&self) -> Result<(usize, Vec<f64>), String> {
         let rates = self.single.iter().map(|subject| column(subject, |sample| sample.rate));
         let median = |rates: &[f64]| Spread::of(rates).median;
@@ -151,19 +152,19 @@ fn column<T>(subject: &Subject<'_, Sample>, of: impl Fn(&Sample) -> T) -> Vec<T>
     subject.samples.iter().map(of).collect()
 }
 
-/// As many connections as the system allows.
+/// Raises the limit of open files to what the system allows.
 fn raise_open_files() -> Result<(), String> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
         .map_err(|why| format!("cannot raise the limit of open files: {why}"))
 }
 
-/// Connections on one thread.
+/// A number of connections served by one thread.
 struct Crowd {
     poll: Poll,
     events: Events,
     clients: Vec<Client>,
-    /// Calls under way on each.
+    /// Unanswered calls on each connection.
     depth: usize,
     buffer: Vec<u8>,
 }
@@ -175,7 +176,7 @@ impl Crowd {
     }
 
     fn connect(address: &str, count: usize, depth: usize) -> Result<Self, String> {
-        let failed = |why: io::Error| format!("cannot watch sockets: {why}");
+        let failed = |why: io::Error| format!("cannot poll sockets: {why}");
         let poll = Poll::new().map_err(failed)?;
         let mut clients = Vec::with_capacity(count);
         for index in 0..count {
@@ -189,10 +190,10 @@ impl Crowd {
     }
 
     fn turn(&mut self, time: Duration) -> Result<Sample, String> {
-        self.serve(time).map_err(|why| format!("a connection is lost: {why}"))
+        self.serve(time).map_err(|why| format!("lost a connection: {why}"))
     }
 
-    /// Keeps `depth` calls under way on each connection for that long, then takes the answers that are missing.
+    /// Keeps `depth` calls unanswered on each connection for `time`, then reads the remaining answers.
     fn serve(&mut self, time: Duration) -> io::Result<Sample> {
         let start = Instant::now();
         let mut tally = Tally::new(self.clients.len())?;
@@ -209,7 +210,7 @@ impl Crowd {
                 result => result?,
             }
             if self.events.is_empty() {
-                return Err(io::Error::new(ErrorKind::TimedOut, "answers do not come"));
+                return Err(io::Error::new(ErrorKind::TimedOut, "timeout while waiting for answers"));
             }
             for event in &self.events {
                 let Some(client) = self.clients.get_mut(event.token().0) else { continue };
@@ -229,7 +230,7 @@ impl Crowd {
     }
 }
 
-/// What has been answered in a turn.
+/// Counts of the replies received in a turn.
 struct Tally {
     latencies: Latencies,
     requests: u64,

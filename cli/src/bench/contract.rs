@@ -1,13 +1,13 @@
-//! A worker as the protocol's contract describes one, to compare with: it reads a header, reads the payload into memory of
-//! its own, carries the request out, answers if it has to, and only then reads the next. Its device does nothing either.
+//! A simple worker for comparisons, as HIPR 1.0 describes one: it reads a header, reads the payload into newly allocated
+//! memory, executes the request, answers if asked to, and only then reads the next. Its device computes nothing.
 
-use super::peer::Connection;
+use super::socket::Connection;
 use hipr_proto::op::{self, LaunchArgs};
 use hipr_proto::{FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header, MAGIC, Opcode, Wire};
 use std::hint::black_box;
 use std::io::{self, Read, Write};
 
-/// Serves one client until it is gone.
+/// Serves one client until it disconnects.
 pub(crate) fn serve(mut connection: Connection) -> io::Result<()> {
     loop {
         let mut bytes = [0; Header::SIZE];
@@ -29,14 +29,14 @@ pub(crate) fn serve(mut connection: Connection) -> io::Result<()> {
     }
 }
 
-/// What follows the error code of a reply.
+/// A reply without its error code.
 #[derive(Default)]
 struct Reply {
     fixed: Vec<u8>,
     inline: Vec<u8>,
 }
 
-/// Every request succeeds. Replies are zeros but for what clients cannot do without.
+/// Executes a request, successfully. Replies are zeros except where clients need a value.
 fn carry_out(header: &Header, payload: &[u8]) -> Result<Reply, hipr_proto::WireError> {
     let mut fixed = payload;
     let mut reply = Reply::default();
@@ -62,7 +62,7 @@ fn carry_out(header: &Header, payload: &[u8]) -> Result<Reply, hipr_proto::WireE
     Ok(reply)
 }
 
-/// One write for header, error code and fixed part; one more for bulk bytes.
+/// Sends a reply: one write for header, error code and fixed part, and one for bulk bytes.
 fn answer(connection: &mut Connection, request: &Header, reply: &Reply) -> io::Result<()> {
     let len = i32::SIZE + reply.fixed.len() + reply.inline.len();
     let flags = if reply.inline.is_empty() { FLAG_RESPONSE } else { FLAG_RESPONSE | FLAG_HAS_INLINE_DATA };

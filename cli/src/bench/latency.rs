@@ -1,10 +1,10 @@
-//! How long calls take, as percentiles.
+//! Latencies of calls and their percentiles.
 
 use super::report::{Figure, Goal, Unit};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
-/// Latencies of a turn, from 1 ns to a minute, with three significant digits.
+/// A histogram of latencies from 1 ns to a minute, with three significant digits.
 #[derive(Debug)]
 pub(crate) struct Latencies(Histogram<u64>);
 
@@ -17,22 +17,22 @@ pub(crate) struct Percentiles {
     pub(crate) max: f64,
 }
 
-/// The longest latency that is told apart.
+/// The longest latency that the histogram distinguishes.
 const LONGEST: Duration = Duration::from_secs(60);
 
 impl Latencies {
-    /// None so far.
+    /// Creates an empty histogram.
     pub(crate) fn new() -> Result<Self, String> {
         let longest_ns = u64::try_from(LONGEST.as_nanos()).unwrap_or(u64::MAX);
         Histogram::new_with_max(longest_ns, 3).map(Self).map_err(|why| why.to_string())
     }
 
-    /// Notes one.
+    /// Adds a latency.
     pub(crate) fn record(&mut self, latency: Duration) {
         self.0.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).max(1));
     }
 
-    /// Makes `call` again and again for that long, and notes what each takes.
+    /// Repeats `call` for about `time` and records how long each takes.
     ///
     /// # Errors
     /// The first that `call` has.
@@ -41,7 +41,7 @@ impl Latencies {
         Self::until(|| Instant::now() >= end, call)
     }
 
-    /// Makes `call` at least once and until it `is_over`, and notes what each takes.
+    /// Repeats `call` at least once and until `is_over`, and records how long each takes.
     ///
     /// # Errors
     /// The first that `call` has.
@@ -60,21 +60,21 @@ impl Latencies {
         }
     }
 
-    /// Their percentiles.
+    /// Returns the percentiles.
     pub(crate) fn percentiles(&self) -> Percentiles {
         let us = |quantile| self.0.value_at_quantile(quantile) as f64 / 1e3;
         Percentiles { p50: us(0.5), p99: us(0.99), p999: us(0.999), max: us(1.0) }
     }
 }
 
-/// A column of a report: its name, and the percentile in it.
+/// A column of a report: its name and its percentile.
 type Column = (&'static str, fn(&Percentiles) -> f64);
 
-/// The percentiles that reports have.
+/// The percentiles that reports contain.
 const COLUMNS: [Column; 4] =
     [("p50", |p| p.p50), ("p99", |p| p.p99), ("p99.9", |p| p.p999), ("longest", |p| p.max)];
 
-/// A figure for each column, compared with the same column of the others; goals are those of the first.
+/// Returns a figure for each column, compared with the same column of the others; the goals apply to the first comparison.
 pub(crate) fn figures(
     name: &str,
     own: &[Percentiles],

@@ -8,8 +8,8 @@ use super::report::Goal;
 use super::rounds::Subject;
 use super::setup::{Setup, memory};
 use crate::worker::Size;
-use amdhip64::client::{CallError, Connection, Extra};
 use clap::Args;
+use hipr_client::{CallError, Connection, Extra};
 use hipr_proto::op::{self, kind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,16 +25,16 @@ pub(crate) struct Neighbour {
     setup: Setup,
 }
 
-/// Bytes of one copy.
+/// Size of one copy in bytes.
 const COPY_BYTES: usize = 64 << 20;
-/// While the other copies, a round trip takes at most so many times its idle median.
+/// Goal: a round trip during copies in idle medians, at most.
 const IDLE_MEDIANS_MAX: f64 = 3.0;
 
-/// Directions and their names.
+/// Kinds of copies and their names.
 const DIRECTIONS: [(i32, &str); 2] =
     [(kind::HOST_TO_DEVICE, "to the device"), (kind::DEVICE_TO_HOST, "to the host")];
 
-/// Measures and prints.
+/// Runs the benchmark and prints its report.
 pub(crate) fn run(options: &Neighbour) -> Result<(), String> {
     let setup = &options.setup;
     let scene = setup.scene(Place::Free)?;
@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Neighbour) -> Result<(), String> {
         ));
         for ((_, direction), subject) in DIRECTIONS.iter().zip(beside) {
             let name = format!("synchronize beside copies {direction}, io {io}");
-            let alone = [("the same, alone".to_owned(), idle.samples.as_slice(), goal)];
+            let alone = [("synchronize, alone".to_owned(), idle.samples.as_slice(), goal)];
             report.figures.extend(latency::figures(&name, &subject.samples, Goal::None, &alone));
         }
     }

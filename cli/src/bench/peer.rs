@@ -1,17 +1,18 @@
-//! The process that workers are compared with: plain sockets, blocking, a thread for each connection.
+//! The process that workers are compared with: blocking sockets, a thread for each connection.
 
+use super::socket::{Duplex, unix_path};
 use super::{contract, raw};
 use crate::output::say;
 use clap::{Args, ValueEnum};
-use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::thread;
 
 /// Options of the hidden `hipr bench peer`.
 #[derive(Debug, Args)]
 pub(crate) struct Peer {
-    /// What is served.
+    /// The service that the process provides.
     service: Service,
     /// Address and port, or unix:PATH.
     #[arg(long)]
@@ -20,38 +21,10 @@ pub(crate) struct Peer {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Service {
-    /// Bytes as such.
+    /// Raw bytes without a protocol.
     Raw,
-    /// The protocol, as its contract describes a worker.
+    /// HIPR 1.0, by a simple worker as the specification describes one.
     Contract,
-}
-
-/// A connection of either kind.
-pub(crate) type Connection = Box<dyn Duplex>;
-
-/// Bytes in both directions.
-pub(crate) trait Duplex: Read + Write + Send {}
-
-impl<T: Read + Write + Send> Duplex for T {}
-
-/// Connects to a peer, or to a worker.
-///
-/// # Errors
-/// Those of the system.
-pub(crate) fn connect(address: &str) -> io::Result<Connection> {
-    match unix_path(address) {
-        Some(path) => Ok(Box::new(UnixStream::connect(path)?)),
-        None => {
-            let stream = TcpStream::connect(address)?;
-            stream.set_nodelay(true)?;
-            Ok(Box::new(stream))
-        }
-    }
-}
-
-/// The path of an address that has one.
-pub(crate) fn unix_path(address: &str) -> Option<&str> {
-    address.strip_prefix("unix:")
 }
 
 /// Serves until the process is killed.
@@ -87,6 +60,6 @@ fn spawn<S: Duplex + 'static>(service: Service, stream: io::Result<S>) {
         Err(why) => Err(why),
     };
     if let Err(why) = served {
-        tracing::warn!("a connection cannot be served: {why}");
+        tracing::warn!("cannot serve a connection: {why}");
     }
 }

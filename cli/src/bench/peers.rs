@@ -1,20 +1,21 @@
-//! What workers are compared with.
+//! The reference processes with which the benchmark compares workers.
 
 use super::place::Core;
 use super::process::Process;
 use super::raw::Raw;
-use super::setup::Transport;
+use super::transport::Transport;
 
-/// The processes on the other end of what is compared.
+/// The reference processes with which the benchmark compares workers.
 pub(crate) struct Peers {
-    /// A worker as the protocol's contract describes one.
+    /// A simple worker, as HIPR 1.0 describes one.
     pub(crate) contract: Process,
     raw: Process,
     transport: Transport,
 }
 
 impl Peers {
-    /// Starts them on that core or on any; where `transport` is no socket, they are reached by the nearest one.
+    /// Starts the processes on `core` or on any. If `transport` is shared memory, they are reached over the nearest kind of
+    /// socket.
     ///
     /// # Errors
     /// One does not start.
@@ -24,7 +25,7 @@ impl Peers {
         Ok(Self { contract: peer("contract")?, raw: peer("raw")?, transport })
     }
 
-    /// A connection over which bytes are moved as such.
+    /// Opens a connection that carries raw bytes.
     ///
     /// # Errors
     /// The process is gone.
@@ -32,12 +33,12 @@ impl Peers {
         Raw::connect(self.raw.address())
     }
 
-    /// What reports call the first.
+    /// Returns the name of the simple worker in reports.
     pub(crate) fn contract_name(&self) -> String {
         format!("contract-style worker over {}", self.transport)
     }
 
-    /// What reports call a raw stream.
+    /// Returns the name of a raw stream in reports.
     pub(crate) fn raw_name(&self) -> String {
         format!("raw {} stream", self.transport)
     }

@@ -1,4 +1,4 @@
-//! Which core the client runs on, and which the other end.
+//! Placement of client and worker on processor cores.
 
 use clap::ValueEnum;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -17,7 +17,7 @@ pub(crate) enum Place {
     Together,
 }
 
-/// A core, by its number.
+/// A processor core, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Core(usize);
 
@@ -46,7 +46,7 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// In a sentence.
+    /// Returns a description for the report.
     pub(crate) fn note(self) -> &'static str {
         match self {
             Self::Free => "they share the cores as the system schedules them",
@@ -55,13 +55,13 @@ impl Place {
         }
     }
 
-    /// The core of the client and that of the other end; `None` where it is any.
+    /// Returns the core of the client and that of the worker; `None` for any core.
     ///
     /// # Errors
     /// Those of the system.
     pub(crate) fn cores(self) -> Result<(Option<Core>, Option<Core>), String> {
         let allowed =
-            sched_getaffinity(None).map_err(|why| format!("cannot tell which cores there are: {why}"))?;
+            sched_getaffinity(None).map_err(|why| format!("cannot list the processor cores: {why}"))?;
         let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).map(Core);
         let first = cores.next();
         Ok(match self {
@@ -73,7 +73,7 @@ impl Place {
 }
 
 impl Core {
-    /// Moves this thread, and those that it will start, there.
+    /// Moves this thread, and threads that it starts later, to this core.
     ///
     /// # Errors
     /// Those of the system.

@@ -1,7 +1,7 @@
-//! Processes that a benchmark talks to: this program again, in another role. They end with the benchmark.
+//! Processes that a benchmark talks to: this program in other roles. They end with the benchmark.
 
 use super::place::Core;
-use super::setup::Transport;
+use super::transport::Transport;
 use clap::Args;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use std::ffi::OsString;
@@ -11,30 +11,30 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
-/// This program, also when its file was replaced since it was started.
+/// This program's executable, even if its file has been replaced since.
 const PROGRAM: &str = "/proc/self/exe";
 const LISTENING: &str = "listening on ";
 
-/// A process that lives as long as this.
+/// A child process, which is killed when this is dropped.
 pub(crate) struct Process {
     child: Child,
     output: BufReader<ChildStdout>,
     address: String,
-    /// Where its socket is.
+    /// The folder of its unix socket.
     _folder: Option<TempDir>,
 }
 
-/// The command line of a process that is not to outlive the benchmark.
+/// Command line of a process that must not outlive the benchmark.
 #[derive(Debug, Args)]
 pub(crate) struct Role {
-    /// The one core that it runs on.
+    /// The only core that it runs on.
     #[arg(long)]
     core: Option<Core>,
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<OsString>,
 }
 
-/// Becomes the process that `role` says; returns only if that fails.
+/// Replaces this process by the command of `role`; returns only if that fails.
 pub(crate) fn become_role(role: &Role) -> Result<(), String> {
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|why| why.to_string())?;
     if let Some(core) = role.core {
@@ -44,7 +44,7 @@ pub(crate) fn become_role(role: &Role) -> Result<(), String> {
 }
 
 impl Process {
-    /// Starts `hipr` with these arguments and `--listen`, on that core or on any, and waits until it says where it listens.
+    /// Starts `hipr` with `args` and `--listen`, on `core` or on any, and waits until it prints its address.
     ///
     /// # Errors
     /// It does not start.
@@ -52,7 +52,7 @@ impl Process {
         let folder = match transport {
             Transport::Tcp => None,
             Transport::Unix | Transport::Shm => {
-                Some(TempDir::with_prefix("hipr-").map_err(|why| format!("cannot make a folder: {why}"))?)
+                Some(TempDir::with_prefix("hipr-").map_err(|why| format!("cannot create a folder: {why}"))?)
             }
         };
         let listen = match &folder {
@@ -64,7 +64,7 @@ impl Process {
         let mut process = Self::start(command)?;
         let line = process.line()?;
         let said =
-            line.strip_prefix(LISTENING).ok_or_else(|| format!("an address was expected, not '{line}'"))?;
+            line.strip_prefix(LISTENING).ok_or_else(|| format!("expected an address instead of '{line}'"))?;
         // What a port of 0 became is said; a path is the one that was given.
         process.address = if folder.is_some() { listen } else { said.to_owned() };
         process._folder = folder;
@@ -78,34 +78,34 @@ impl Process {
     pub(crate) fn start(mut command: Command) -> Result<Self, String> {
         let mut child =
             command.stdout(Stdio::piped()).spawn().map_err(|why| format!("cannot start a process: {why}"))?;
-        let output = child.stdout.take().ok_or("a process without an output")?;
+        let output = child.stdout.take().ok_or("the process has no standard output")?;
         Ok(Self { child, output: BufReader::new(output), address: String::new(), _folder: None })
     }
 
-    /// Where it listens.
+    /// Returns the address it listens on.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
-    /// The next line that it prints.
+    /// Reads the next line that it prints.
     ///
     /// # Errors
     /// It has ended.
     pub(crate) fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
         match self.output.read_line(&mut line) {
-            Ok(0) => Err("a process of the benchmark ended early; what it said is above".into()),
+            Ok(0) => Err("a process of the benchmark ended early; see its output above".into()),
             Ok(_) => Ok(line.trim_end().to_owned()),
-            Err(why) => Err(format!("cannot read what a process says: {why}")),
+            Err(why) => Err(format!("cannot read a process's output: {why}")),
         }
     }
 
-    /// Where it reads commands, if it was started so.
+    /// Returns its standard input, if it was started with one.
     pub(crate) fn input(&mut self) -> Option<&mut ChildStdin> {
         self.child.stdin.as_mut()
     }
 
-    /// Bytes of its memory that were resident at most so far.
+    /// Returns the maximum of its resident memory so far, in bytes.
     ///
     /// # Errors
     /// It has ended.
@@ -114,11 +114,11 @@ impl Process {
         let status = fs::read_to_string(&path).map_err(|why| format!("{path}: {why}"))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib: Option<u64> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-        kib.map(|kib| kib << 10).ok_or_else(|| format!("{path} does not say how much memory is resident"))
+        kib.map(|kib| kib << 10).ok_or_else(|| format!("{path} has no line with the peak resident memory"))
     }
 }
 
-/// `hipr` with these arguments, as a process that ends with this one, on that core or where this one may run.
+/// Returns the command that runs `hipr` with `args` on `core`, or where this process may run, until this process ends.
 pub(crate) fn command(args: &[&str], core: Option<Core>) -> Command {
     let mut command = Command::new(PROGRAM);
     command.args(["bench", "role"]);

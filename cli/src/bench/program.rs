@@ -1,44 +1,44 @@
-//! What programs do: launches and copies, through hipr's Rust API, or through the C API of HIP in a process of its own.
+//! Launches and copies, as programs make them: through hipr's Rust API, or through HIP's C API in a process of its own.
 
 use super::process::{Process, command};
 use crate::library::{self, Folder};
-use amdhip64::client::{Connection, Extra, WorkerAddress};
 use clap::ValueEnum;
+use hipr_client::{Connection, Extra, WorkerAddress};
 use hipr_proto::op::{self, LaunchArgs, LaunchKernel, Param, kind};
 use hipr_proto::{Header, Wire};
 use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// `bench/six.hip`, compiled by hipcc for gfx942; `bench/build.sh` makes it anew.
+/// `bench/six.hip`, compiled by hipcc for gfx942; `bench/build.sh` rebuilds it.
 pub(crate) static KERNEL: &[u8] = include_bytes!("../../bench/six.co");
-/// The kernel in it.
+/// Name of its kernel.
 pub(crate) const KERNEL_NAME: &str = "six";
-/// What it adds up, behind the address that the sum goes to.
+/// The kernel's arguments after the address of the sum: the numbers that it adds.
 pub(crate) const SUMMANDS: [u64; 5] = [1, 2, 3, 4, 5];
-/// Launches between two looks at the clock.
+/// Launches between two reads of the clock.
 pub(crate) const LAUNCHES: usize = 1000;
-/// Threads of a launch.
+/// Block size of a launch.
 pub(crate) const BLOCK: [u32; 3] = [64, 1, 1];
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Arguments of the kernel: all of 8 bytes.
+/// Number of the kernel's arguments, each of 8 bytes.
 const ARGUMENTS: usize = 1 + SUMMANDS.len();
-/// Bytes of a launch on the wire.
+/// Size of a launch on the wire in bytes.
 pub(crate) const LAUNCH_BYTES: usize =
     Header::SIZE + LaunchKernel::SIZE + ARGUMENTS * (Param::SIZE + u64::SIZE);
 
-/// Which API is used.
+/// The API that a program uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Api {
-    /// The Rust API of the connection.
+    /// The Rust API of the client.
     Rust,
     /// The C API, `libamdhip64.so`, which HIP programs use.
     C,
 }
 
 impl Api {
-    /// In words.
+    /// Returns its name for reports.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rust => "Rust API",
@@ -47,26 +47,26 @@ impl Api {
     }
 }
 
-/// What is done in a turn.
+/// The calls that a program makes in a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Task {
-    /// Launches, then one synchronize: launches a second.
+    /// Launches, then one synchronize; measured in launches per second.
     Launch,
-    /// Copies to the device, then one synchronize: bytes a second.
+    /// Copies to the device, then one synchronize; measured in bytes per second.
     H2d,
-    /// Copies to the host: bytes a second.
+    /// Copies to the host; measured in bytes per second.
     D2h,
 }
 
-/// A program that does tasks.
+/// A program that executes tasks, with either API.
 pub(crate) enum Program {
     Rust(RustProgram),
     C(CProgram),
 }
 
 impl Program {
-    /// Starts one on the worker at `address`, with `size_bytes` to copy at a time. Where the device `computes`, what the
-    /// kernel wrote is checked after each turn of the Rust API.
+    /// Connects a program to the worker at `address`; its copies have `size_bytes`. If the device `computes`, the Rust API
+    /// checks the kernel's result after each turn.
     ///
     /// # Errors
     /// It does not get what it needs.
@@ -77,7 +77,7 @@ impl Program {
         }
     }
 
-    /// Does `task` for about `time`; what it achieved in a second.
+    /// Executes `task` for about `time`; returns the rate per second.
     ///
     /// # Errors
     /// A call fails.
@@ -89,7 +89,7 @@ impl Program {
     }
 }
 
-/// A client of the Rust API.
+/// A program that uses the Rust API.
 pub(crate) struct RustProgram {
     connection: Connection,
     launch: LaunchKernel,
@@ -176,7 +176,7 @@ impl RustProgram {
     }
 }
 
-/// A launch of the kernel, with its arguments: the sum goes to `sum`.
+/// Returns a launch of the kernel and its arguments; the sum is written to `sum`.
 pub(crate) fn launch(function: u64, sum: u64) -> (LaunchKernel, Vec<u8>) {
     let mut data = Vec::new();
     sum.put(&mut data);
@@ -200,7 +200,7 @@ pub(crate) fn launch(function: u64, sum: u64) -> (LaunchKernel, Vec<u8>) {
     (launch, args)
 }
 
-/// Repeats `work`, which does `amount`, for about `time`, then does `finish`: how much was done a second, all in all.
+/// Repeats `work`, which does `amount`, for about `time`, then calls `finish`; returns the amount per second.
 pub(crate) fn rate<R, E>(
     time: Duration,
     amount: f64,
@@ -217,10 +217,10 @@ pub(crate) fn rate<R, E>(
     Ok(done / start.elapsed().as_secs_f64())
 }
 
-/// A HIP program in a process of its own, with hipr's library under it; see [`super::c_program`].
+/// A program in a process of its own that uses HIP's C API through hipr's library; see [`super::c_program`].
 pub(crate) struct CProgram {
     process: Process,
-    /// Shows the library under its names.
+    /// The folder that shows the library under its names.
     _folder: Folder,
 }
 
@@ -228,7 +228,7 @@ impl CProgram {
     fn start(address: &str, size_bytes: usize) -> Result<Self, String> {
         let library = library::find()?;
         let folder =
-            Folder::new(&library).map_err(|why| format!("cannot make a folder for the library: {why}"))?;
+            Folder::new(&library).map_err(|why| format!("cannot create a folder for the library: {why}"))?;
         let mut command = command(&["bench", "c-program", "--size", &size_bytes.to_string()], None);
         command
             .env("LD_LIBRARY_PATH", folder.search_path())
@@ -238,12 +238,12 @@ impl CProgram {
     }
 
     fn turn(&mut self, task: Task, time: Duration) -> Result<f64, String> {
-        let input = self.process.input().ok_or("the program has no input")?;
+        let input = self.process.input().ok_or("the program has no standard input")?;
         let task = task.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         writeln!(input, "{task} {}", time.as_secs_f64())
-            .map_err(|why| format!("the program is gone: {why}"))?;
+            .map_err(|why| format!("the program ended early: {why}"))?;
         let line = self.process.line()?;
-        line.parse().map_err(|_| format!("the program was to say a number, not '{line}'"))
+        line.parse().map_err(|_| format!("the program printed '{line}' instead of a number"))
     }
 }
 

@@ -1,8 +1,8 @@
-//! The raw limit: what plain blocking sockets do with the same bytes; and what memory does.
+//! The limit of the machine: how fast plain blocking sockets and memory move the same bytes.
 
 use super::latency::Latencies;
-use super::peer::{self, Connection};
 use super::place::Core;
+use super::socket::{self, Connection};
 use hipr_proto::Header;
 use std::hint::black_box;
 use std::io::{self, Read, Write};
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes of a synchronize and of its answer, which has an error code behind its header.
+/// Size of a synchronize in bytes; its answer also has an error code.
 const PING_BYTES: usize = Header::SIZE;
 const PONG_BYTES: usize = Header::SIZE + 4;
-/// Bytes that the other end and this end read or write at a time: what is fastest, because the cache holds them. With the
-/// whole of a long copy in one call sockets carry a third less.
+/// Bytes that both ends read or write at a time. This size is the fastest, because it fits into the cache; sockets are a
+/// third slower with a long copy in one call.
 const PEER_CHUNK_BYTES: usize = 512 << 10;
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// What the other end is asked for: a kind and a number.
+/// Size of a command to the other end: a kind and a number.
 const COMMAND_BYTES: usize = 16;
 const ANSWER_PINGS: u64 = 1;
 const RECEIVE: u64 = 2;
@@ -32,7 +32,7 @@ fn command(kind: u64, number: u64) -> [u8; COMMAND_BYTES] {
     bytes
 }
 
-/// The other end.
+/// Serves the other end of a connection.
 pub(crate) fn serve(mut connection: Connection) -> io::Result<()> {
     let mut chunk = vec![0; PEER_CHUNK_BYTES];
     loop {
@@ -73,29 +73,29 @@ fn part(chunk: &mut [u8], left: u64) -> &mut [u8] {
     chunk.split_at_mut(len).0
 }
 
-/// This end.
+/// The measuring end of a connection.
 pub(crate) struct Raw(Connection);
 
 impl Raw {
-    /// Connects to a [`serve`].
+    /// Connects to a process that runs [`serve`].
     pub(crate) fn connect(address: &str) -> Result<Self, String> {
-        peer::connect(address)
+        socket::connect(address)
             .map(Self)
-            .map_err(|why| format!("cannot reach the benchmark's peer at {address}: {why}"))
+            .map_err(|why| format!("cannot connect to the benchmark's peer at {address}: {why}"))
     }
 
-    /// Round trips of the bytes of a synchronize. Afterwards the connection can do nothing else.
+    /// Makes the other end answer every [`ping`](Self::ping); the connection can do nothing else afterwards.
     pub(crate) fn answer_pings(&mut self) -> Result<(), String> {
         self.0.write_all(&command(ANSWER_PINGS, 0)).map_err(broken)
     }
 
-    /// One round trip.
+    /// Makes one round trip of the size of a synchronize.
     pub(crate) fn ping(&mut self) -> Result<(), String> {
         let mut pong = [0; PONG_BYTES];
         self.0.write_all(&[0; PING_BYTES]).and_then(|()| self.0.read_exact(&mut pong)).map_err(broken)
     }
 
-    /// Sends so many bytes from `buffer`, again and again, and waits until they were received.
+    /// Sends `count` bytes from `buffer`, repeating it, and waits until they are received.
     pub(crate) fn send(&mut self, buffer: &[u8], count: u64) -> Result<(), String> {
         let len = buffer.len() as u64 * count;
         self.0.write_all(&command(RECEIVE, len)).map_err(broken)?;
@@ -105,7 +105,7 @@ impl Raw {
         self.0.read_exact(&mut [0]).map_err(broken)
     }
 
-    /// Receives as many bytes as `buffer` has.
+    /// Receives as many bytes as `buffer` holds.
     pub(crate) fn receive(&mut self, buffer: &mut [u8]) -> Result<(), String> {
         self.0.write_all(&command(SEND, buffer.len() as u64)).map_err(broken)?;
         buffer.chunks_mut(CHUNK_BYTES).try_for_each(|chunk| self.0.read_exact(chunk)).map_err(broken)
@@ -113,18 +113,19 @@ impl Raw {
 }
 
 fn broken(why: io::Error) -> String {
-    format!("the benchmark's peer is gone: {why}")
+    format!("lost the connection to the benchmark's peer: {why}")
 }
 
-/// One copy in memory.
+/// Copies in memory.
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     to.copy_from_slice(black_box(from));
     black_box(to);
 }
 
-/// Round trips of a word between two threads that are awake, the other one on `core` or on any: what shared memory allows.
+/// Measures round trips of a word between two threads that spin, the other one on `core` or on any: the limit of shared
+/// memory.
 pub(crate) fn word_round_trips(time: Duration, core: Option<Core>) -> Result<Latencies, String> {
-    /// Its value says that no more comes.
+    /// Value that ends the other thread.
     const END: u32 = u32::MAX;
     let (ping, pong) = (AtomicU32::new(0), AtomicU32::new(0));
     thread::scope(|scope| {
@@ -150,7 +151,7 @@ pub(crate) fn word_round_trips(time: Duration, core: Option<Core>) -> Result<Lat
     })
 }
 
-/// Waits until `word` is no more `last`, without giving the core away as long as a round trip takes on two.
+/// Waits until `word` is no longer `last`, spinning for as long as a round trip between two cores takes before it yields.
 fn changed(word: &AtomicU32, last: u32) -> u32 {
     const SPINS: u32 = 10_000;
     loop {
@@ -165,7 +166,7 @@ fn changed(word: &AtomicU32, last: u32) -> u32 {
     }
 }
 
-/// Repeats `work`, which moves `len_bytes`, for about `time`: bytes a second.
+/// Repeats `work`, which moves `len_bytes`, for about `time`; returns bytes per second.
 pub(crate) fn bytes_per_second(
     time: Duration,
     len_bytes: usize,

@@ -1,4 +1,4 @@
-//! What a benchmark found: medians of rounds beside what they are compared with, as a table or as JSON.
+//! The report of a benchmark: medians of rounds and of their references, as a table or as JSON.
 
 use super::rounds::Rounds;
 use crate::output::say;
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::{fmt, fs};
 
-/// Everything of one run.
+/// The report of one run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// The benchmark's name.
+    /// Name of the benchmark.
     pub(crate) bench: String,
     host: Host,
     rounds: u32,
-    /// Seconds of a turn.
+    /// Length of a turn in seconds.
     seconds: f64,
-    /// What the run was told, by the names of the options.
+    /// The options of the run.
     pub(crate) settings: BTreeMap<String, String>,
     pub(crate) figures: Vec<Figure>,
-    /// What one has to know to read the figures.
+    /// Remarks that are needed to read the figures.
     pub(crate) notes: Vec<String>,
 }
 
-/// The class of the machine.
+/// The kind of machine that the benchmark ran on.
 #[derive(Debug, Serialize, Deserialize)]
 struct Host {
     cores: usize,
@@ -30,36 +30,36 @@ struct Host {
     kernel: String,
 }
 
-/// One thing that was measured.
+/// A measured figure.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) name: String,
-    /// Whether a table can do without it.
+    /// Whether short tables leave the figure out.
     #[serde(default)]
     detail: bool,
     pub(crate) unit: Unit,
     pub(crate) value: Spread,
     #[serde(flatten)]
     goal: Goal,
-    /// Whether the goal is met; absent where there is none.
+    /// Whether the goal is met; absent if there is none.
     holds: Option<bool>,
     pub(crate) compared: Vec<Comparison>,
 }
 
-/// What a figure is compared with.
+/// The reference with which a figure is compared.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Comparison {
     pub(crate) to: String,
     pub(crate) value: Spread,
-    /// The figure as a multiple of this, round by round.
+    /// The figure divided by the other one, round by round.
     pub(crate) ratio: Spread,
     #[serde(flatten)]
     goal: Goal,
-    /// Whether the ratio meets the goal; absent where there is none.
+    /// Whether the ratio meets its goal; absent if there is none.
     holds: Option<bool>,
 }
 
-/// Median, least and greatest of the rounds.
+/// Median, minimum and maximum of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -67,18 +67,18 @@ pub(crate) struct Spread {
     pub(crate) max: f64,
 }
 
-/// What is asked of a figure or a ratio.
+/// The goal of a figure or a ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Goal {
     AtLeast(f64),
     AtMost(f64),
-    /// Nothing.
+    /// There is no goal.
     #[serde(rename = "goal")]
     None,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Unit {
     #[serde(rename = "1/s")]
@@ -94,7 +94,7 @@ pub(crate) enum Unit {
 }
 
 impl Report {
-    /// An empty report of a benchmark.
+    /// Creates an empty report.
     pub(crate) fn new(bench: &str, rounds: &Rounds) -> Self {
         Self {
             bench: bench.into(),
@@ -107,12 +107,12 @@ impl Report {
         }
     }
 
-    /// Notes what the run was told.
+    /// Records an option of the run.
     pub(crate) fn set(&mut self, option: &str, value: impl fmt::Display) {
         self.settings.insert(option.into(), value.to_string());
     }
 
-    /// Prints it on standard output.
+    /// Prints the report on standard output.
     ///
     /// # Errors
     /// It cannot be written as JSON.
@@ -125,7 +125,8 @@ impl Report {
         Ok(())
     }
 
-    /// Its rows of a table in Markdown: bench, figure, median and goal, comparisons and theirs. Details only where they are wanted.
+    /// Returns rows of a Markdown table: bench, figure, median and goal, comparisons and their goals; with `with_details`
+    /// also the figures that short tables leave out.
     pub(crate) fn markdown_rows(&self, with_details: bool) -> String {
         let settings = ["transport", "device", "place"]
             .map(|option| self.settings.get(option).map_or("", String::as_str));
@@ -143,7 +144,7 @@ impl Report {
     }
 }
 
-/// A cell of the table in Markdown.
+/// Returns a cell of the Markdown table.
 fn with_goal(text: String, goal: Goal, unit: Unit, holds: Option<bool>) -> String {
     let goal = goal_text(goal, unit, holds, "**");
     if goal.is_empty() { text } else { format!("{text} [{goal}]") }
@@ -178,14 +179,14 @@ impl fmt::Display for Report {
     }
 }
 
-/// A line of the table.
+/// Returns a line of the table.
 fn row(name: String, value: &Spread, unit: Unit, goal: Goal, holds: Option<bool>) -> [String; 4] {
     let Spread { median, min, max } = value;
     let range = format!("{} .. {}", unit.text(*min), unit.text(*max));
     [name, unit.text(*median), range, goal_text(goal, unit, holds, "")]
 }
 
-/// The goal in words and whether it is met; nothing without a goal.
+/// Describes the goal and whether it is met; empty without a goal.
 fn goal_text(goal: Goal, unit: Unit, holds: Option<bool>, mark: &str) -> String {
     let words = match goal {
         Goal::AtLeast(value) => format!("at least {}", unit.text(value)),
@@ -215,20 +216,20 @@ impl Host {
 }
 
 impl Figure {
-    /// A figure from one sample a round.
+    /// Creates a figure from one sample per round.
     pub(crate) fn new(name: impl Into<String>, unit: Unit, samples: &[f64], goal: Goal) -> Self {
         let value = Spread::of(samples);
         let holds = goal.holds(value.median);
         Self { name: name.into(), detail: false, unit, value, goal, holds, compared: Vec::new() }
     }
 
-    /// The same, as one that a table can do without.
+    /// Marks the figure as one that short tables leave out.
     pub(crate) fn into_detail(mut self) -> Self {
         self.detail = true;
         self
     }
 
-    /// Adds what it is compared with: samples of the same rounds, of which `own` are the figure's.
+    /// Adds a comparison with samples of the same rounds; `own` are the figure's.
     pub(crate) fn compare(mut self, to: impl Into<String>, own: &[f64], others: &[f64], goal: Goal) -> Self {
         let ratios: Vec<f64> = own.iter().zip(others).map(|(own, other)| own / other).collect();
         let ratio = Spread::of(&ratios);
@@ -239,7 +240,7 @@ impl Figure {
 }
 
 impl Spread {
-    /// Of at least one sample.
+    /// Computes the spread of at least one sample.
     pub(crate) fn of(samples: &[f64]) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -265,7 +266,7 @@ impl Goal {
 }
 
 impl Unit {
-    /// A value in three or four digits and with its unit.
+    /// Formats a value with three or four digits and its unit.
     pub(crate) fn text(self, value: f64) -> String {
         let scaled = |step: f64, units: [&str; 4]| {
             let mut value = value;

@@ -1,15 +1,15 @@
-//! Subjects that take turns, so that what the machine does meanwhile meets all of them.
+//! Runs the measured subjects in turns, so that disturbances of the machine affect all of them.
 
 use clap::Args;
 use std::time::Duration;
 
-/// How often and how long is measured.
+/// Number and duration of a benchmark's rounds.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Rounds {
-    /// Rounds; in each every subject has one turn.
+    /// Number of rounds; in each, every subject has one turn.
     #[arg(long = "rounds", value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) count: u32,
-    /// Seconds of a turn.
+    /// Length of a turn in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = seconds)]
     pub(crate) seconds: f64,
 }
@@ -17,34 +17,34 @@ pub(crate) struct Rounds {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
-        _ => Err("a turn takes more than 0 and at most 3600 seconds".into()),
+        _ => Err("the length of a turn must be more than 0 and at most 3600 seconds".into()),
     }
 }
 
-/// Something that is measured.
+/// Something that is measured in turns.
 pub(crate) struct Subject<'a, T = f64> {
     turn: Turn<'a, T>,
-    /// What the turns gave, one sample a round.
+    /// The results of the turns, one sample per round.
     pub(crate) samples: Vec<T>,
 }
 
 type Turn<'a, T> = Box<dyn FnMut(Duration) -> Result<T, String> + 'a>;
 
 impl<'a, T> Subject<'a, T> {
-    /// A subject whose `turn` takes about as long as it is told and gives what it measured.
+    /// Creates a subject whose `turn` takes about the given time and returns the measurement.
     pub(crate) fn new(turn: impl FnMut(Duration) -> Result<T, String> + 'a) -> Self {
         Self { turn: Box::new(turn), samples: Vec::new() }
     }
 }
 
 impl Rounds {
-    /// The length of a turn.
+    /// Returns the length of a turn.
     pub(crate) fn turn(&self) -> Duration {
         Duration::from_secs_f64(self.seconds)
     }
 
-    /// Gives every subject its turns, after one short turn each that does not count. Every other round goes backwards:
-    /// what grows or fades with time is then no advantage for anybody.
+    /// Runs the turns of all subjects, after one short turn each that does not count. Every other round goes backwards, so
+    /// that drifts of the machine favour no subject.
     ///
     /// # Errors
     /// The first that a subject has.

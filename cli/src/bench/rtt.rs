@@ -6,15 +6,16 @@ use super::program::connect;
 use super::raw;
 use super::report::Goal;
 use super::rounds::Subject;
-use super::setup::{Setup, Transport, first_loop, memory};
+use super::setup::{Setup, first_loop, memory};
+use super::transport::Transport;
 use hipr_proto::op;
 
-/// A round trip takes at most so many times that of plain sockets.
+/// Goal: a round trip divided by that of plain sockets, at most.
 const RATIO_MAX: f64 = 1.15;
-/// Over rings, with both sides awake.
+/// Goal: a round trip through shared memory in microseconds, at most.
 const SHM_MAX_US: f64 = 5.0;
 
-/// Measures and prints.
+/// Runs the benchmark and prints its report.
 pub(crate) fn run(setup: &Setup) -> Result<(), String> {
     let scene = setup.scene(Place::Apart)?;
     let (workers, peers) = (&scene.workers, &scene.peers);

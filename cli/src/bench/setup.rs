@@ -1,28 +1,28 @@
-//! What is measured: the options that the benchmarks of the transport share, and the worker that they describe.
+//! The options that the transport benchmarks share, and the worker that they describe.
 
 use super::peers::Peers;
 use super::place::{Core, Place};
 use super::process::Process;
 use super::report::{Figure, Goal, Report, Unit};
 use super::rounds::Rounds;
+use super::transport::Transport;
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use hipr_worker::Io;
-use std::fmt;
 
-/// The worker, how it is reached, and how long it is measured.
+/// The worker, its transport, and how long it is measured.
 #[derive(Debug, Args)]
 pub(crate) struct Setup {
     /// The worker's device: null (computes nothing) or sim (the emulated MI300X).
     #[arg(long, value_name = "DEVICE", default_value = "null", value_parser = PossibleValuesParser::new(["null", "sim"]))]
     pub(crate) device: String,
-    /// Event loops: mio, uring, auto; of several, separated by commas, each has a worker and its turns.
+    /// Event loops: mio, uring or auto. Several, separated by commas, are measured in turns, each with its own worker.
     #[arg(long, value_name = "LOOPS", default_value = "auto", value_delimiter = ',')]
     pub(crate) io: Vec<Io>,
     /// How client and worker are connected.
     #[arg(long, value_name = "TRANSPORT", default_value_t = Transport::Tcp)]
     pub(crate) transport: Transport,
-    /// Where the worker carries requests out: inline (in the loop's thread), thread (in one of its own), auto.
+    /// Where the worker executes requests: inline (on the loop's thread), thread (on its own) or auto.
     #[arg(long, value_name = "WHERE", value_parser = PossibleValuesParser::new(["inline", "thread", "auto"]))]
     pub(crate) dispatch: Option<String>,
     /// How client and worker share the cores: free, apart (one each), together (the same). [default: apart for rtt, else
@@ -36,52 +36,24 @@ pub(crate) struct Setup {
     pub(crate) json: bool,
 }
 
-/// How client and worker are connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
-    /// TCP over loopback.
-    Tcp,
-    /// A Unix socket.
-    Unix,
-    /// Rings in shared memory.
-    Shm,
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tcp => "tcp",
-            Self::Unix => "unix",
-            Self::Shm => "shm",
-        })
-    }
-}
-
-impl Transport {
-    /// Where plain sockets do what this does: rings have none.
-    pub(crate) fn socket(self) -> Self {
-        if self == Self::Shm { Self::Unix } else { self }
-    }
-}
-
-/// What another event loop's figures are compared with in the same run: the first loop's `subjects`. None for the first.
+/// Returns the first loop's `subjects`, with which another loop's are compared; `None` for the first loop itself.
 pub(crate) fn first_loop<'s, T>(
     workers: &[(String, Process)],
     subjects: &'s [T],
     index: usize,
 ) -> Option<(String, &'s T)> {
     let (io, _) = workers.first().filter(|_| index > 0)?;
-    Some((format!("the same, io {io}"), subjects.first()?))
+    Some((format!("the same with io {io}"), subjects.first()?))
 }
 
-/// Bytes of memory that the workers had resident at most.
+/// Returns figures of the workers' peak resident memory.
 ///
 /// # Errors
 /// One has ended.
 pub(crate) fn memory(workers: &[(String, Process)], goal: Goal) -> Result<Vec<Figure>, String> {
     let figure = |(io, worker): &(String, Process)| {
         let most = worker.resident_max_bytes()?;
-        Ok(Figure::new(format!("memory of the worker at most, io {io}"), Unit::Bytes, &[most as f64], goal))
+        Ok(Figure::new(format!("peak memory of the worker, io {io}"), Unit::Bytes, &[most as f64], goal))
     };
     workers.iter().map(figure).collect()
 }
@@ -90,15 +62,15 @@ pub(crate) fn memory(workers: &[(String, Process)], goal: Goal) -> Result<Vec<Fi
 pub(crate) struct Scene {
     /// A worker for each event loop, with the loop's name.
     pub(crate) workers: Vec<(String, Process)>,
-    /// What they are compared with.
+    /// The processes that they are compared with.
     pub(crate) peers: Peers,
-    /// The core of all of them; `None` where it is any.
+    /// The core of all of them; `None` for any.
     pub(crate) core: Option<Core>,
     place: Place,
 }
 
 impl Setup {
-    /// Starts everything, and takes this process to its place.
+    /// Starts all processes, and moves this process to its core.
     ///
     /// # Errors
     /// Something does not start.
@@ -123,7 +95,7 @@ impl Setup {
         Process::server(&args, self.transport, core)
     }
 
-    /// An empty report that says what was set.
+    /// Creates a report with the options of the run.
     pub(crate) fn report(&self, bench: &str, scene: &Scene) -> Report {
         let mut report = Report::new(bench, &self.rounds);
         report.set("device", &self.device);
@@ -135,7 +107,7 @@ impl Setup {
         report
     }
 
-    /// Whether this is what goals are given for: the null device, over loopback TCP.
+    /// Returns whether goals apply: only with the null device over loopback TCP.
     pub(crate) fn has_goals(&self) -> bool {
         self.device == "null" && self.transport == Transport::Tcp
     }

@@ -1,4 +1,5 @@
-//! `hipr bench sim`: what the emulated GPU computes a second, beside the same loops in plain Rust on the host.
+//! `hipr bench sim`: measures how fast the emulated GPU computes, compared with the same computations in plain Rust on the
+//! host.
 
 mod device;
 mod host;
@@ -9,7 +10,7 @@ use super::report::{Figure, Goal, Report, Unit};
 use super::rounds::{Rounds, Subject};
 use clap::Args;
 use half::f16;
-use hipr_sim::simd::Level;
+use hipr_isa::simd::Level;
 use std::cell::RefCell;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
@@ -17,38 +18,38 @@ use std::time::{Duration, Instant};
 /// Options of `hipr bench sim`.
 #[derive(Debug, Args)]
 pub(crate) struct Sim {
-    /// Loops to measure; without any, all.
+    /// Computations to measure; by default all.
     #[arg(value_name = "LOOP", value_parser = LOOPS.each_ref().map(|each| each.name))]
     loops: Vec<String>,
     #[command(flatten)]
     rounds: Rounds,
-    /// Executor threads of the emulated GPU, and threads of the host's loops.
+    /// Number of threads, of the emulated GPU and of the host's computations.
     #[arg(long, value_name = "N", default_value = "1")]
     threads: NonZero<usize>,
-    /// SIMD level of both: base, v3 (AVX2) or v4 (AVX-512); by default HIPR_SIM_SIMD or the best one.
+    /// SIMD level of both: base, v3 (AVX2) or v4 (AVX-512). [default: HIPR_SIM_SIMD or the best one]
     #[arg(long, value_name = "LEVEL")]
     simd: Option<Level>,
-    /// Prints JSON.
+    /// Prints one JSON document instead of a table.
     #[arg(long)]
     json: bool,
 }
 
-/// One row: a kernel and what is asked of it.
+/// A row of the report: a kernel and its goal.
 struct Row {
     name: &'static str,
-    /// What is counted.
+    /// The unit that is counted.
     counts: &'static str,
-    /// At least so many a second, with AVX2 or better, on one core.
+    /// Goal: at least this many per second, with AVX2 or better, on one core.
     goal: Option<f64>,
     prepare: fn(&mut Device) -> Result<Work, String>,
 }
 
-/// A kernel with its arguments, and the same loop on the host.
+/// A kernel with its arguments, and the same computation on the host.
 struct Work {
     call: Call,
-    /// What one launch counts for.
+    /// Number of operations of one launch.
     operations: usize,
-    /// Where the kernel's results go.
+    /// Address of the kernel's results.
     out: u64,
     /// The host's results, as bits.
     results: Vec<u32>,
@@ -89,12 +90,12 @@ static LOOPS: [Row; 10] = [
     Row { name: "gemv", counts: "f16 matrix-vector 3072x768, MAC", goal: Some(0.27e9), prepare: gemv },
 ];
 
-/// What of one core's speed a further core has to add.
+/// Goal: the speed that each further core adds, in speeds of one core.
 const SCALING: f64 = 0.9;
-/// How much slower the baseline may be than what is asked of AVX2.
+/// Factor by which the goals of the baseline level are lower than those of AVX2.
 const BASELINE: f64 = 8.0;
 
-/// Measures and prints.
+/// Runs the benchmark and prints its report.
 pub(crate) fn run(options: &Sim) -> Result<(), String> {
     let level = options.simd.map_or_else(Level::chosen, Ok).map_err(|why| why.to_string())?;
     let threads = options.threads;
@@ -107,7 +108,7 @@ pub(crate) fn run(options: &Sim) -> Result<(), String> {
     }
     report
         .notes
-        .push("Compared with: the same loop in plain Rust on the host, same level, same threads.".into());
+        .push("Compared with the same computation in plain Rust on the host, with the same SIMD level and number of threads.".into());
     report.print(options.json)
 }
 
@@ -138,10 +139,10 @@ fn measure(row: &Row, rounds: &Rounds, threads: NonZero<usize>, level: Level) ->
     let slower = if level == Level::BASE { BASELINE } else { 1.0 };
     let goal = row.goal.map_or(Goal::None, |goal| Goal::AtLeast(goal * scale / slower));
     let figure = Figure::new(row.counts, Unit::PerSecond, &emulated.samples, goal);
-    Ok(figure.compare("the same loop in plain Rust", &emulated.samples, &plain.samples, Goal::None))
+    Ok(figure.compare("the same in plain Rust", &emulated.samples, &plain.samples, Goal::None))
 }
 
-/// How many operations a second there are in about `time`.
+/// Repeats a computation for about `time`; returns its operations per second.
 fn rate(
     operations: usize,
     time: Duration,
@@ -156,7 +157,7 @@ fn rate(
     Ok((operations * passes) as f64 / started.elapsed().as_secs_f64())
 }
 
-/// Whether the kernel's results are the host's, bit for bit.
+/// Checks that the kernel's results equal the host's, bit for bit.
 fn check(name: &str, device: &mut Device, work: &Work) -> Result<(), String> {
     let mut bytes = vec![0; work.results.len() * 4];
     device.read(work.out, &mut bytes)?;
@@ -164,12 +165,12 @@ fn check(name: &str, device: &mut Device, work: &Work) -> Result<(), String> {
     match words.zip(&work.results).enumerate().find(|(_, (got, expected))| got != *expected) {
         None => Ok(()),
         Some((index, (got, expected))) => {
-            Err(format!("{name}: result {index} is {got:#010x}, on the host {expected:#010x}"))
+            Err(format!("{name}: result {index} is {got:#010x} instead of the host's {expected:#010x}"))
         }
     }
 }
 
-/// The bytes of words.
+/// Returns the bytes of `words`.
 fn bytes(words: impl IntoIterator<Item = u32>) -> Vec<u8> {
     words.into_iter().flat_map(u32::to_le_bytes).collect()
 }
@@ -178,10 +179,10 @@ fn halves(values: &[f16]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Waves of the kernels that are one loop.
+/// Number of waves of the kernels that consist of one loop.
 const WAVES: usize = 16;
 
-/// A kernel of single waves, each with 64 results, that reads `input`.
+/// Prepares a kernel of single waves, each with 64 results, that reads `input`.
 fn waves(
     device: &mut Device,
     kernel: &str,
@@ -211,7 +212,7 @@ fn integer(device: &mut Device) -> Result<Work, String> {
     waves(device, "integer", &input, host.rounds, host.rounds * 4 * 16 * LANES, host)
 }
 
-/// A table of `len` byte offsets into itself, of which each occurs once.
+/// Returns a table of `len` byte offsets into itself, a permutation.
 fn offsets(len: u32) -> Vec<u32> {
     // A multiplier that is 5 modulo 8 and an odd summand make one cycle of a power of two.
     (0..len)
@@ -246,12 +247,12 @@ fn mfma(device: &mut Device) -> Result<Work, String> {
     waves(device, "mfma_f16", &input, host.rounds, host.rounds * 4 * 16 * 16 * 16, host)
 }
 
-/// Rows and columns of the matrices.
+/// Number of rows and columns of the matrices.
 const N: usize = 512;
-/// Rows of the result in a part of the host's loop.
+/// Rows of the result in a part of the host's computation.
 const PART_ROWS: usize = 16;
 
-/// Small numbers that f16 has.
+/// Returns a small number that f16 represents exactly.
 fn element(index: usize, modulus: usize) -> f32 {
     (index % modulus) as f32 / 64.0 - 0.5
 }
@@ -260,7 +261,7 @@ fn matrices() -> [Vec<f32>; 2] {
     [61, 53].map(|modulus| (0..N * N).map(|index| element(index, modulus)).collect())
 }
 
-/// A kernel that multiplies two matrices: work-items of a group, and rows and columns that a group makes.
+/// Prepares a matrix multiplication, given the work-items of a workgroup and the rows and columns that it computes.
 fn matmul(
     device: &mut Device,
     kernel: &str,

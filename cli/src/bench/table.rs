@@ -1,4 +1,4 @@
-//! `hipr bench table`: reports of earlier runs as one table.
+//! `hipr bench table`: prints reports of earlier runs as one table.
 
 use super::report::Report;
 use crate::output::say;
@@ -9,15 +9,15 @@ use std::path::PathBuf;
 /// Options of `hipr bench table`.
 #[derive(Debug, Args)]
 pub(crate) struct Table {
-    /// Files with what `hipr bench … --json` printed.
+    /// Files with the output of `hipr bench … --json`.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Prints every figure, the rarest latencies too.
+    /// Prints all figures, including those that short tables leave out.
     #[arg(long)]
     all: bool,
 }
 
-/// Reads and prints.
+/// Reads the reports and prints the table.
 pub(crate) fn run(options: &Table) -> Result<(), String> {
     let mut rows = String::new();
     for path in &options.files {

@@ -1,4 +1,4 @@
-//! `hipr bench launch`, `h2d` and `d2h`: what goes through in a second.
+//! `hipr bench launch`, `h2d` and `d2h`: launches and bytes per second.
 
 use super::peers::Peers;
 use super::place::Place;
@@ -6,7 +6,8 @@ use super::program::{Api, LAUNCH_BYTES, Program, Task};
 use super::raw::{self, bytes_per_second};
 use super::report::{Figure, Goal, Report, Unit};
 use super::rounds::Subject;
-use super::setup::{Setup, Transport, first_loop, memory};
+use super::setup::{Setup, first_loop, memory};
+use super::transport::Transport;
 use crate::worker::Size;
 use clap::Args;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// Options of `hipr bench launch`.
 #[derive(Debug, Args)]
 pub(crate) struct Launch {
-    /// The client: the Rust API, the C API in a process of its own, or both, separated by a comma.
+    /// APIs: the Rust API, the C API in a process of its own, or both, separated by a comma.
     #[arg(long = "client", value_name = "APIS", default_value = "rust", value_delimiter = ',')]
     apis: Vec<Api>,
     #[command(flatten)]
@@ -24,7 +25,7 @@ pub(crate) struct Launch {
 /// Options of `hipr bench h2d` and `hipr bench d2h`.
 #[derive(Debug, Args)]
 pub(crate) struct Copy {
-    /// Bytes of a copy.
+    /// Size of a copy in bytes.
     #[arg(long, value_name = "SIZE", default_value_t = Size(64 << 20), value_parser = copy_size)]
     size: Size,
     #[command(flatten)]
@@ -34,28 +35,28 @@ pub(crate) struct Copy {
 fn copy_size(text: &str) -> Result<Size, String> {
     match text.parse()? {
         Size(1..=SIZE_MAX) => text.parse(),
-        _ => Err(format!("a copy has 1 byte to {}", Size(SIZE_MAX))),
+        _ => Err(format!("the size of a copy must be between 1 byte and {}", Size(SIZE_MAX))),
     }
 }
 
-/// The longest copy: it is held in memory, more than once.
+/// Maximum size of a copy, which is held in memory more than once.
 const SIZE_MAX: u64 = 1 << 30;
 
-/// Launches a second through the Rust API, and as a multiple of the contract-style worker's.
+/// Goals: launches per second through the Rust API, and their ratio to those of the simple worker.
 const LAUNCHES_MIN: f64 = 5e6;
 const LAUNCHES_TIMES_MIN: f64 = 7.0;
-/// Through the C API.
+/// Goal: launches per second through the C API.
 const C_LAUNCHES_MIN: f64 = 3e6;
-/// A copy is at least that part of a raw stream, and over rings of a copy in memory.
+/// Goal: the rate of copies divided by that of a raw stream, or, for shared memory, by that of a copy in memory.
 const STREAM_PART_MIN: f64 = 0.9;
 const MEMORY_PART_MIN: f64 = 0.6;
 
-/// Bytes of a raw stream that stands for launches: what the client gathers before it writes.
+/// Size of a write of the raw stream that launches are compared with: what the client coalesces.
 const GATHERED_BYTES: usize = hipr_proto::COALESCE_BYTES;
-/// Such writes between two waits for the other end.
+/// Number of such writes between two waits for the other end.
 const GATHERED_WRITES: u64 = 512;
 
-/// Measures launches and prints.
+/// Measures launches and prints the report.
 pub(crate) fn launch(options: &Launch) -> Result<(), String> {
     let buffer = vec![0x5a; GATHERED_BYTES];
     let limit = |peers: &Peers| -> Result<_, String> {
@@ -71,7 +72,7 @@ pub(crate) fn launch(options: &Launch) -> Result<(), String> {
     bench.run(options, limit, |report| report.notes.push(note))
 }
 
-/// Measures copies and prints.
+/// Measures copies and prints the report.
 pub(crate) fn copy(task: Task, options: &Copy) -> Result<(), String> {
     let setup = &options.launch.setup;
     let size_bytes = usize::try_from(options.size.0).map_err(|why| why.to_string())?;
@@ -95,7 +96,7 @@ pub(crate) fn copy(task: Task, options: &Copy) -> Result<(), String> {
     bench.run(&options.launch, limit, |report| report.set("size", options.size))
 }
 
-/// A turn of a limit: `work` moves `len_bytes`; how many items of `item_bytes` that are in a second.
+/// Measures a limit in one turn: repeats `work`, which moves `len_bytes`; returns items of `item_bytes` per second.
 fn limited(
     len_bytes: usize,
     item_bytes: f64,
@@ -176,13 +177,13 @@ impl Bench {
 
     fn limit_name(&self, setup: &Setup, peers: &Peers) -> String {
         match self.task {
-            Task::Launch => format!("{} of the same bytes", peers.raw_name()),
+            Task::Launch => format!("{} with the same bytes", peers.raw_name()),
             _ if setup.transport == Transport::Shm => "a copy in memory".into(),
             _ => peers.raw_name(),
         }
     }
 
-    /// What is asked of the value, of its ratio to the limit, and to the contract-style worker.
+    /// Returns the goals of the rate, of its ratio to the limit, and of its ratio to the simple worker.
     fn goals(&self, api: Api, setup: &Setup) -> (Goal, Goal, Goal) {
         let none = (Goal::None, Goal::None, Goal::None);
         match (self.task, api) {

@@ -1,5 +1,5 @@
-//! The HIP program of the demo: a process of its own that knows nothing of hipr. It opens libamdhip64.so as
-//! any HIP program does, launches the kernels of `demo/kernels.hip` and compares each result with the CPU.
+//! The demo's HIP program: a process of its own that does not know hipr. It opens libamdhip64.so as any HIP program does,
+//! launches the kernels of `demo/kernels.hip` and compares each result with the CPU.
 
 use super::report::{CaseReport, ProgramReport};
 use hip_sys::{DeviceBuffer, Hip, Module};
@@ -7,10 +7,10 @@ use std::ffi::c_void;
 use std::ptr::from_mut;
 use std::time::Instant;
 
-/// `demo/kernels.hip`, compiled by hipcc for gfx942; `demo/build.sh` makes it anew.
+/// `demo/kernels.hip`, compiled by hipcc for gfx942; `demo/build.sh` rebuilds it.
 static KERNELS: &[u8] = include_bytes!("../../demo/kernels.co");
 
-/// What a case found: the largest error against the CPU and the error that is still right.
+/// The result of a case: the largest error against the CPU, and the largest acceptable error.
 struct Checked {
     size: String,
     max_error: f64,
@@ -20,7 +20,7 @@ struct Checked {
 type CaseResult = Result<Checked, hip_sys::Error>;
 type Case = fn(&Hip, &Module<'_>) -> CaseResult;
 
-/// Kernel name and the function that runs and checks it.
+/// The cases: the name of a kernel, and the function that runs and checks it.
 const CASES: &[(&str, Case)] = &[
     ("saxpy", saxpy),
     ("reduce_sum", reduce_sum),
@@ -52,7 +52,7 @@ pub(crate) fn run() -> Result<ProgramReport, Box<dyn std::error::Error>> {
     Ok(ProgramReport { device, library: hip.path().display().to_string(), cases })
 }
 
-/// SplitMix64: the same numbers on every run.
+/// A SplitMix64 generator: the same numbers in every run.
 struct Random(u64);
 
 impl Random {
@@ -61,7 +61,7 @@ impl Random {
         mix(self.0)
     }
 
-    /// Uniform in [-1, 1).
+    /// Returns a number that is uniform in [-1, 1).
     fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
@@ -98,7 +98,7 @@ fn launch(
     unsafe { function.launch(grid, block, 0, args) }
 }
 
-/// Largest absolute difference; NaN counts as infinitely wrong.
+/// Returns the largest absolute difference; a NaN counts as infinite.
 fn max_error(got: impl IntoIterator<Item = f64>, expected: impl IntoIterator<Item = f64>) -> f64 {
     got.into_iter()
         .zip(expected)
@@ -106,7 +106,7 @@ fn max_error(got: impl IntoIterator<Item = f64>, expected: impl IntoIterator<Ite
         .fold(0.0, |worst, error| if error.is_nan() { f64::INFINITY } else { worst.max(error) })
 }
 
-/// 0 where every element is equal, else how many are not.
+/// Returns the number of unequal elements.
 fn mismatches<T: PartialEq>(got: &[T], expected: &[T]) -> f64 {
     got.iter().zip(expected).filter(|(g, e)| g != e).count() as f64
         + got.len().abs_diff(expected.len()) as f64

@@ -1,19 +1,19 @@
-//! What the demo's program tells the demo, as one line of JSON on standard output.
+//! The report of the demo's HIP program, one line of JSON on its standard output.
 
 use serde::{Deserialize, Serialize};
 
-/// The whole run.
+/// The report of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProgramReport {
-    /// Name of the device, as HIP gives it.
+    /// Name of the device, as HIP returns it.
     pub(crate) device: String,
-    /// The library that the program opened.
+    /// Path of the library that the program opened.
     pub(crate) library: String,
     /// One entry per kernel.
     pub(crate) cases: Vec<CaseReport>,
 }
 
-/// One kernel, checked.
+/// The result of one kernel.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CaseReport {
     pub(crate) kernel: String,
@@ -24,7 +24,7 @@ pub(crate) struct CaseReport {
 }
 
 impl CaseReport {
-    /// Whether the result is as right as the kernel's arithmetic allows. A NaN is not.
+    /// Returns whether the error is acceptable; a NaN is not.
     pub(crate) fn passed(&self) -> bool {
         self.max_error <= self.tolerance
     }

@@ -1,4 +1,4 @@
-//! The limits of sessions as options of the command line.
+//! Command line options for the limits of sessions.
 
 use clap::Args;
 use hipr_worker::{Config, IoConfig, SessionLimits};
@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) struct Size(pub(crate) u64);
 
-/// Letters and what they multiply by, as a shift.
+/// The units and the powers of two that they stand for.
 const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
 
 impl FromStr for Size {
@@ -21,10 +21,11 @@ impl FromStr for Size {
             unit.map_or((text, 0), |&(_, shift)| (text.get(..text.len() - 1).unwrap_or_default(), shift));
         let all_digits = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
         if !all_digits {
-            return Err("a size is a number, with K, M, G or T for powers of 1024 behind it".into());
+            return Err("expected a number, optionally followed by K, M, G or T (powers of 1024)".into());
         }
         let number: Option<u64> = digits.parse().ok();
-        let bytes = number.and_then(|number| number.checked_mul(1 << shift)).ok_or("that is too large")?;
+        let bytes =
+            number.and_then(|number| number.checked_mul(1 << shift)).ok_or("the size is too large")?;
         Ok(Self(bytes))
     }
 }
@@ -39,13 +40,13 @@ impl fmt::Display for Size {
 }
 
 impl Size {
-    /// As a length in memory. (There are no 32-bit hosts.)
+    /// Returns the size as a length in memory. (Hosts have 64 bits.)
     fn len(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
 
-/// Less could not hold the longest message that is not streamed.
+/// Minimum of the buffer limit: it has to hold the longest message that is not streamed.
 const BUFFERED_MIN: Size = Size(128 << 10);
 
 fn buffered(text: &str) -> Result<Size, String> {
@@ -53,30 +54,30 @@ fn buffered(text: &str) -> Result<Size, String> {
     if size < BUFFERED_MIN { Err(format!("it must be at least {BUFFERED_MIN}")) } else { Ok(size) }
 }
 
-/// Limits that an owner of a GPU sets.
+/// Limits that the owner of a GPU sets.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct Limits {
-    /// Sessions at a time; one more is closed at once. [default: 16384, or 64 with a process each]
+    /// Maximum number of sessions; further clients are disconnected. [default: 16384, or 64 with a process each]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sessions_max: Option<u32>,
-    /// Bytes that a session may have allocated (device, managed and pinned host memory, code objects); above it
-    /// hipErrorOutOfMemory. [default: no limit but the GPU's]
+    /// Maximum bytes that a session may allocate (device, managed and pinned host memory, code objects); beyond it
+    /// allocations fail with hipErrorOutOfMemory. [default: only the GPU's memory]
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<Size>,
-    /// Allocations, streams, events, modules and functions of a session; above it hipErrorOutOfMemory.
+    /// Maximum number of allocations, streams, events, modules and functions of a session; beyond it hipErrorOutOfMemory.
     #[arg(long, value_name = "N", default_value_t = SessionLimits::default().handles_max,
           value_parser = count)]
     handles_max: usize,
-    /// The longest code object of a session; above it hipErrorOutOfMemory.
+    /// Maximum size of a code object; a larger one fails with hipErrorOutOfMemory.
     #[arg(long, value_name = "SIZE", default_value_t = Size(SessionLimits::default().collect_max_bytes as u64))]
     code_object_max: Size,
-    /// Requests of a session that are received and not done; at it the session is not read until some are.
+    /// Maximum number of unfinished requests of a session; when it is reached, no more are read.
     #[arg(long, value_name = "N", default_value_t = IoConfig::default().protocol.open_max,
           value_parser = count)]
     requests_open_max: usize,
-    /// Bytes of a session's requests that are received and not done, and as many of replies that are not sent; at it
-    /// the session is not read until some are.
+    /// Maximum bytes of unfinished requests of a session, and of unsent replies; when it is reached, no more requests are
+    /// read.
     #[arg(long, value_name = "SIZE", default_value_t = Size(IoConfig::default().in_flight_max_bytes as u64),
           value_parser = buffered)]
     buffered_max: Size,
@@ -91,10 +92,10 @@ fn count(text: &str) -> Result<usize, String> {
 }
 
 impl Limits {
-    /// Sessions at a time where each is a process.
+    /// Default maximum number of sessions if each has a process.
     const PROCESSES_MAX: usize = 64;
 
-    /// Sets them in a worker's configuration.
+    /// Applies the limits to a worker's configuration.
     pub(crate) fn apply(&self, config: &mut Config) {
         let (io, session) = (&mut config.limits, &mut config.session);
         if let Some(count) = self.sessions_max {
@@ -112,7 +113,7 @@ impl Limits {
         }
     }
 
-    /// Sessions at a time where each is a process.
+    /// Returns the maximum number of sessions if each has a process.
     pub(crate) fn processes_max(&self) -> usize {
         self.sessions_max.map_or(Self::PROCESSES_MAX, |count| usize::try_from(count).unwrap_or(usize::MAX))
     }

@@ -1,9 +1,9 @@
-//! A session as a process of its own, from both sides: the supervisor's handle of it, and what runs in it.
+//! A session in a process of its own: the supervisor's handle, and the process itself.
 
 use super::Worker;
+use crate::device;
 use hipr_io::{Address, Peer, Stream};
 use hipr_worker::Stats;
-use hipr_worker::device;
 use mio::unix::pipe;
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 use std::collections::VecDeque;
@@ -19,14 +19,14 @@ use std::thread;
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
 
-/// This program, also when its file was replaced since it was started.
+/// This program's executable, even if its file has been replaced since.
 const PROGRAM: &str = "/proc/self/exe";
-/// A process that serves a session is killed for its memory before the supervisor is, and before others.
+/// Raises the chance that the kernel kills a session's process, not the supervisor, when memory runs out.
 const OOM_SCORE_ADJ: &str = "500";
-/// How often it is looked whether the session is over.
+/// Interval between checks whether the session has ended.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
-/// This program again, with the arguments that it was started with and some more.
+/// Returns the command that runs this program again with the same arguments and some more.
 pub(super) fn again(more: impl IntoIterator<Item = OsString>) -> Command {
     let mut args = std::env::args_os();
     let mut command = Command::new(PROGRAM);
@@ -36,27 +36,27 @@ pub(super) fn again(more: impl IntoIterator<Item = OsString>) -> Command {
 
 // ---- the supervisor's side -------------------------------------------------------------------------------------------
 
-/// A session's process. Dropping it kills the process.
+/// The process of a session. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct Session {
     number: u64,
     peer: Peer,
     child: Child,
-    /// What it writes to its standard error.
+    /// The process's standard error.
     pub(super) words: pipe::Receiver,
-    /// Whether there may be something to read.
+    /// Whether its standard error may have something to read.
     pub(super) readable: bool,
     lines: Lines,
     told: bool,
 }
 
 impl Session {
-    /// Bytes of a session's words that are read before it is another's turn.
+    /// Bytes of a session's output that are read in one turn.
     const TURN_BYTES: usize = 64 << 10;
-    /// Bytes of a dead session's words that are read at most.
+    /// Maximum bytes of output that are read from an ended session.
     const LAST_BYTES: usize = 1 << 20;
 
-    /// Starts a process for the client at the other end of `stream`. This process keeps nothing of the connection.
+    /// Starts a process for the client at the other end of `stream`; this process keeps no copy of the connection.
     pub(super) fn start(
         number: u64,
         peer: Peer,
@@ -71,11 +71,11 @@ impl Session {
         let words = child.stderr.take().ok_or(ErrorKind::BrokenPipe)?;
         let words = pipe::Receiver::from(words);
         words.set_nonblocking(true)?;
-        info!(session = number, %peer, pid = child.id(), "a session begins");
+        info!(session = number, %peer, pid = child.id(), "session started");
         Ok(Self { number, peer, child, words, readable: true, lines: Lines::default(), told: false })
     }
 
-    /// Passes on what it said, a turn's worth.
+    /// Passes on the session's output, at most a turn's worth.
     pub(super) fn relay(&mut self) {
         self.read(Self::TURN_BYTES);
     }
@@ -95,32 +95,32 @@ impl Session {
         }
     }
 
-    /// Asks it to end.
+    /// Asks the process to end.
     pub(super) fn terminate(&mut self) {
         self.told = true;
         // It was not waited for, so the number is still its own; it may be dead already.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
     }
 
-    /// Ends it.
+    /// Kills the process.
     pub(super) fn kill(&mut self) {
         self.told = true;
-        warn!(session = self.number, peer = %self.peer, "the session does not end by itself: killed");
+        warn!(session = self.number, peer = %self.peer, "killing a session that did not end when asked to");
         let _ = self.child.kill();
     }
 
-    /// The process's number.
+    /// Returns the process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it has ended; then this was said, and the process is gone from the system's table.
+    /// Checks whether the process has ended; if so, logs how, and removes it from the system's process table.
     pub(super) fn reap(&mut self) -> bool {
         let status = match self.child.try_wait() {
             Ok(None) => return false,
             Ok(Some(status)) => status,
             Err(why) => {
-                warn!(session = self.number, %why, "a session's process cannot be waited for");
+                warn!(session = self.number, %why, "cannot wait for a session's process");
                 return true;
             }
         };
@@ -129,10 +129,10 @@ impl Session {
         self.lines.end(|line| say(self.number, line));
         let (session, peer, end) = (self.number, self.peer, describe(status));
         if status.success() || self.told {
-            info!(session, %peer, end, "the session is over");
+            info!(session, %peer, end, "session ended");
         } else {
             let last_words = self.lines.last();
-            warn!(session, %peer, end, last_words, "the session's process failed");
+            warn!(session, %peer, end, last_words, "session process failed");
         }
         true
     }
@@ -146,13 +146,13 @@ impl Drop for Session {
     }
 }
 
-/// A line of a session's, on our standard error.
+/// Prints a line of a session on standard error.
 fn say(session: u64, line: &str) {
     // A log that cannot be written is no reason to end sessions.
     let _ = writeln!(io::stderr().lock(), "session {session}: {line}");
 }
 
-/// How a process ended.
+/// Describes how a process ended.
 pub(super) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
@@ -165,7 +165,7 @@ pub(super) fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Cuts what a process writes into lines and keeps the last ones.
+/// Splits a process's output into lines and keeps the last ones.
 #[derive(Debug, Default)]
 struct Lines {
     partial: Vec<u8>,
@@ -187,7 +187,7 @@ impl Lines {
         }
     }
 
-    /// There will be no more.
+    /// Handles the end of the output.
     fn end(&mut self, mut line: impl FnMut(&str)) {
         self.flush(&mut line);
     }
@@ -208,7 +208,7 @@ impl Lines {
         self.last.push_back(text);
     }
 
-    /// The last lines in one.
+    /// Joins the last lines.
     fn last(&self) -> String {
         self.last.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
     }
@@ -216,17 +216,18 @@ impl Lines {
 
 // ---- the process itself ----------------------------------------------------------------------------------------------
 
-/// Serves the client that standard input is connected to, and ends with it, on a signal, or with the supervisor.
+/// Serves the client that is connected to standard input, until it disconnects, a signal arrives, or the supervisor ends.
 pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, String> {
     set_parent_process_death_signal(Some(Signal::TERM))
-        .map_err(|why| format!("cannot be told of the supervisor's end: {why}"))?;
+        .map_err(|why| format!("cannot tie the process's end to the supervisor's: {why}"))?;
     if getppid().map(Pid::as_raw_nonzero).is_none_or(|pid| pid.get() != supervisor) {
-        return Err("the supervisor is gone".into());
+        return Err("the supervisor has ended".into());
     }
     if let Err(why) = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ) {
-        debug!(%why, "the order of being killed for memory stays as it is");
+        debug!(%why, "cannot set oom_score_adj");
     }
-    let stream = take_stdin(&options.listen).map_err(|why| format!("cannot take the connection: {why}"))?;
+    let stream =
+        take_stdin(&options.listen).map_err(|why| format!("cannot take over the connection: {why}"))?;
     let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
     match hipr_worker::Worker::for_connection(options.config(device), stream) {
         Err(why) if why.kind() == ErrorKind::NotConnected => Ok(ExitCode::SUCCESS),
@@ -238,19 +239,20 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     }
 }
 
-/// Kills this process when it outlives its connection for too long: a driver can hang for ever in releasing what the session owned.
+/// Kills this process when it outlives its connection for too long, because a driver can hang while it releases what the
+/// session owned.
 fn watch(stats: Stats, timeout: Duration) {
     thread::spawn(move || {
         while stats.io().connections_closed == 0 {
             thread::sleep(WATCH_EVERY);
         }
         thread::sleep(timeout);
-        error!(?timeout, "what the session owned is not released: the process is killed");
+        error!(?timeout, "killing the session process: releasing its resources takes too long");
         let _ = kill_process(getpid(), Signal::KILL);
     });
 }
 
-/// The connection, which nothing else in this process has then: a library that reads its standard input gets nothing.
+/// Takes the connection from standard input, which is then empty for all libraries in this process.
 fn take_stdin(accepted_at: &Address) -> io::Result<Stream> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;

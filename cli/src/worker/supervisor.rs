@@ -1,15 +1,15 @@
-//! `--isolate process`: accepts clients and gives each a process of its own, so that what one session does to the GPU
-//! runtime, or to its process, reaches no other.
+//! `--isolate process`: accepts clients and starts a process for each, so that a fault in the GPU runtime or in a session's
+//! process reaches no other session.
 //!
 //! One thread. It never loads a GPU's runtime itself, reads no message, and owns nothing of a session but the process's
 //! number and what the process writes to its standard error.
 
-use super::door::{Guest, Look};
+use super::pending::{Peeked, Pending};
 use super::session::Session;
+use hipr_hip::clear_exchange;
 use hipr_io::{Address, Listener};
 use hipr_io_mio::Listen;
 use hipr_proto::Limits;
-use hipr_worker::device::hip::clear_exchange;
 use mio::net::UnixStream;
 use mio::{Events, Interest, Poll, Token};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -23,52 +23,52 @@ use tracing::{debug, info, warn};
 const LISTENER: Token = Token(0);
 const CHILD: Token = Token(1);
 const STOP: Token = Token(2);
-/// The first of the tokens for guests and sessions.
+/// The first poll token for connections and sessions.
 const FIRST: usize = 3;
 
-/// Guests at a time. One more sends away the one that has said nothing for the longest: who means it speaks at once.
-const GUESTS_MAX: usize = 256;
-/// How long a session may take to end after it was asked to.
+/// Maximum number of connections without a complete first message; a further one closes the oldest.
+const PENDING_MAX: usize = 256;
+/// Time that a session may take to end after it was asked to.
 const GRACE_MS: u64 = 5_000;
 
-/// What a supervisor is told.
+/// Configuration of a supervisor.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Where to listen.
+    /// Address to listen on.
     pub(super) listen: Address,
-    /// Sessions at a time.
+    /// Maximum number of sessions.
     pub(super) sessions_max: usize,
-    /// How long a client may take for its first message.
+    /// Time that a client may take for its first message.
     pub(super) first_message_timeout_ms: u64,
     /// The protocol's limits.
     pub(super) limits: Limits,
-    /// Arguments for a session's process, behind those of this one.
+    /// Arguments of a session's process in addition to this process's.
     pub(super) session_args: Vec<OsString>,
-    /// The folder in which they tell each other what they share.
+    /// Folder in which sessions exchange what they share.
     pub(super) exchange: PathBuf,
 }
 
-/// The supervisor.
+/// Accepts clients and supervises the processes of their sessions.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     plan: Plan,
     poll: Poll,
     local_addr: Address,
-    /// `None` when it stops.
+    /// The listening socket; `None` while the supervisor stops.
     listen: Option<Listen>,
     children: UnixStream,
     stops: UnixStream,
-    guests: BTreeMap<usize, Guest>,
+    pending: BTreeMap<usize, Pending>,
     sessions: BTreeMap<usize, Session>,
     next_token: usize,
     sessions_begun: u64,
     started: Instant,
     now_ms: u64,
-    /// When sessions that still live are killed.
+    /// Time at which the remaining sessions are killed.
     kill_ms: Option<u64>,
 }
 
-/// A socket from which something can be read after each of the signals.
+/// Returns a socket that becomes readable after each of the signals.
 fn signals(poll: &Poll, token: Token, signals: &[i32]) -> io::Result<UnixStream> {
     let (read, write) = std::os::unix::net::UnixStream::pair()?;
     for &signal in signals {
@@ -80,7 +80,7 @@ fn signals(poll: &Poll, token: Token, signals: &[i32]) -> io::Result<UnixStream>
     Ok(read)
 }
 
-/// Reads what signals wrote; whether there were any.
+/// Reads the bytes that signal handlers wrote; returns whether there were any.
 fn drain(mut signals: &UnixStream) -> bool {
     let mut bytes = [0; 64];
     let mut any = false;
@@ -91,7 +91,7 @@ fn drain(mut signals: &UnixStream) -> bool {
 }
 
 impl Supervisor {
-    /// Opens the port or the socket. From here on signals end it in order.
+    /// Starts to listen, and to handle signals.
     ///
     /// # Errors
     /// The address is not one, is in use, or may not be used; the system has no descriptors.
@@ -109,7 +109,7 @@ impl Supervisor {
             listen,
             children,
             stops,
-            guests: BTreeMap::new(),
+            pending: BTreeMap::new(),
             sessions: BTreeMap::new(),
             next_token: FIRST,
             sessions_begun: 0,
@@ -119,12 +119,12 @@ impl Supervisor {
         })
     }
 
-    /// The address it listens on.
+    /// Returns the address it listens on.
     pub(super) fn local_addr(&self) -> Address {
         self.local_addr.clone()
     }
 
-    /// Serves until a signal asks it to end and all sessions have.
+    /// Serves until a signal arrives and all sessions have ended.
     ///
     /// # Errors
     /// Those of polling.
@@ -145,7 +145,7 @@ impl Supervisor {
                         if let Some(session) = self.sessions.get_mut(&token) {
                             session.readable = true;
                         } else {
-                            self.handle_guest(token, event.is_read_closed() || event.is_error());
+                            self.handle_pending(token, event.is_read_closed() || event.is_error());
                         }
                     }
                 }
@@ -164,12 +164,13 @@ impl Supervisor {
         if busy {
             return Some(Duration::ZERO);
         }
-        let guests = self.guests.values().map(|guest| guest.since_ms + self.plan.first_message_timeout_ms);
-        let times = guests.chain(listen.and_then(Listen::retry_ms)).chain(self.kill_ms);
+        let pending =
+            self.pending.values().map(|client| client.since_ms + self.plan.first_message_timeout_ms);
+        let times = pending.chain(listen.and_then(Listen::retry_ms)).chain(self.kill_ms);
         times.min().map(|at_ms| Duration::from_millis(at_ms.saturating_sub(self.now_ms).max(1)))
     }
 
-    // ---- guests ------------------------------------------------------------------------------------------------------
+    // ---- pending ------------------------------------------------------------------------------------------------------
 
     fn accept(&mut self) {
         while let Some((mut stream, peer)) =
@@ -179,52 +180,54 @@ impl Supervisor {
             // 2^64 connections are not reached.
             self.next_token += 1;
             if let Err(why) = self.poll.registry().register(&mut stream, Token(token), Interest::READABLE) {
-                debug!(%peer, %why, "a connection cannot be polled");
+                debug!(%peer, %why, "cannot poll a connection");
                 continue;
             }
-            if self.guests.len() >= GUESTS_MAX
-                && let Some((_, oldest)) = self.guests.pop_first()
+            if self.pending.len() >= PENDING_MAX
+                && let Some((_, oldest)) = self.pending.pop_first()
             {
-                info!(peer = %oldest.peer, limit = GUESTS_MAX, "connection closed: too many that say nothing");
+                info!(peer = %oldest.peer, limit = PENDING_MAX, "connection closed: too many connections without a first message");
             }
-            self.guests.insert(token, Guest { stream, peer, since_ms: self.now_ms, ended: false });
+            self.pending.insert(token, Pending { stream, peer, since_ms: self.now_ms, ended: false });
         }
     }
 
-    /// A guest said something, or ended.
-    fn handle_guest(&mut self, token: usize, ended: bool) {
-        let Some(guest) = self.guests.get_mut(&token) else { return };
-        guest.ended |= ended;
-        let peer = guest.peer;
-        match guest.look(self.plan.limits) {
-            Ok(Look::Wait) => return,
-            Ok(Look::Ready) => return self.admit(token),
-            Ok(Look::Gone) => debug!(%peer, "connection closed before its first message was complete"),
-            Ok(Look::Stranger(why)) => info!(%peer, %why, "protocol error: the connection ends"),
+    /// Handles input, or the end of input, of a connection without a complete first message.
+    fn handle_pending(&mut self, token: usize, ended: bool) {
+        let Some(client) = self.pending.get_mut(&token) else { return };
+        client.ended |= ended;
+        let peer = client.peer;
+        match client.peek(self.plan.limits) {
+            Ok(Peeked::Incomplete) => return,
+            Ok(Peeked::Complete) => return self.admit(token),
+            Ok(Peeked::Disconnected) => {
+                debug!(%peer, "connection closed before its first message was complete")
+            }
+            Ok(Peeked::NotHipr(why)) => info!(%peer, %why, "protocol error: closing the connection"),
             Err(why) => debug!(%peer, %why, "connection lost"),
         }
         self.dismiss(token);
     }
 
-    fn dismiss(&mut self, token: usize) -> Option<Guest> {
-        let guest = self.guests.remove(&token);
+    fn dismiss(&mut self, token: usize) -> Option<Pending> {
+        let client = self.pending.remove(&token);
         self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
-        guest
+        client
     }
 
-    /// A guest becomes a session.
+    /// Starts a session for a connection whose first message is complete.
     fn admit(&mut self, token: usize) {
-        let Some(mut guest) = self.dismiss(token) else { return };
-        let peer = guest.peer;
+        let Some(mut client) = self.dismiss(token) else { return };
+        let peer = client.peer;
         let limit = self.plan.sessions_max;
         if self.sessions.len() >= limit {
             info!(%peer, limit, "connection refused: too many sessions");
             return;
         }
         self.sessions_begun += 1;
-        let started = self.poll.registry().deregister(&mut guest.stream).and_then(|()| {
+        let started = self.poll.registry().deregister(&mut client.stream).and_then(|()| {
             let args = self.plan.session_args.iter().cloned();
-            Session::start(self.sessions_begun, peer, guest.stream.into(), args)
+            Session::start(self.sessions_begun, peer, client.stream.into(), args)
         });
         let registered = started.and_then(|mut session| {
             self.poll.registry().register(&mut session.words, Token(token), Interest::READABLE)?;
@@ -232,7 +235,7 @@ impl Supervisor {
         });
         match registered {
             Ok(session) => drop(self.sessions.insert(token, session)),
-            Err(why) => warn!(%peer, %why, "no process can be had for a session"),
+            Err(why) => warn!(%peer, %why, "cannot start a process for a session"),
         }
     }
 
@@ -243,13 +246,13 @@ impl Supervisor {
         let gone: Vec<_> = self.sessions.extract_if(.., |_, session| session.reap()).collect();
         for pid in gone.iter().map(|(_, session)| session.pid()) {
             if let Err(why) = clear_exchange(&self.plan.exchange, pid) {
-                debug!(%why, pid, "what a session shared stays named");
+                debug!(%why, pid, "cannot remove an ended session's shared handles");
             }
         }
         self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
     }
 
-    /// The first signal ends everything in order, the second at once.
+    /// Handles a signal: the first one ends all sessions gracefully, the second kills them.
     fn handle_stop(&mut self) {
         if !drain(&self.stops) {
             return;
@@ -258,8 +261,8 @@ impl Supervisor {
             self.kill_ms = Some(self.now_ms);
             return;
         }
-        info!(sessions = self.sessions.len(), "the worker stops");
-        self.guests.clear();
+        info!(sessions = self.sessions.len(), "worker stopping");
+        self.pending.clear();
         self.sessions.values_mut().for_each(Session::terminate);
         self.kill_ms = Some(self.now_ms + GRACE_MS);
     }
@@ -270,11 +273,11 @@ impl Supervisor {
             self.sessions.values_mut().for_each(Session::kill);
         }
         let timeout_ms = self.plan.first_message_timeout_ms;
-        let late = |guest: &Guest| guest.since_ms + timeout_ms <= self.now_ms;
+        let late = |client: &Pending| client.since_ms + timeout_ms <= self.now_ms;
         let tokens: Vec<_> =
-            self.guests.iter().filter(|(_, guest)| late(guest)).map(|(&token, _)| token).collect();
-        for guest in tokens.into_iter().filter_map(|token| self.dismiss(token)) {
-            info!(peer = %guest.peer, timeout_ms, "connection closed: no first message");
+            self.pending.iter().filter(|(_, client)| late(client)).map(|(&token, _)| token).collect();
+        for client in tokens.into_iter().filter_map(|token| self.dismiss(token)) {
+            info!(peer = %client.peer, timeout_ms, "connection closed: no first message");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! `docs/hip-functions.md` as the export table says it.
+//! Renders `docs/hip-functions.md` from the export table.
 
 use std::fmt::Write as _;
 
 use amdhip64::api::EXPORTS;
 use amdhip64::export::{Export, Route};
 
-/// The document.
+/// Returns the text of the document.
 pub(crate) fn render() -> String {
     let mut text = String::from(
         "# HIP functions\n\n\
-         Written from `client-shim/src/api.rs` by `cargo run -p hipr-client --example hip-functions-doc`; do not edit.\n\n\
+         Written from `client-shim/src/api.rs` by `cargo run -p hipr-shim --example hip-functions-doc`; do not edit.\n\n\
          `libamdhip64.so` exports every function of AMD's library, releases 6.4 and 7.2 together, with the same ELF version.\n\
          Those that hipr does not have return `hipErrorNotSupported` and say so once in the log. Those of the runtime compiler,\n\
          `hiprtc*`, hand over to AMD's own, which needs no GPU: `libhiprtc.so` where the dynamic loader or `/opt/rocm/lib` has it,\n\

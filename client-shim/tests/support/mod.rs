@@ -1,16 +1,14 @@
-//! What the tests share: the C functions as a program declares them, programs in processes of their own, and workers.
+//! Shared parts of the tests: the C functions as a program declares them, programs in their own processes, and workers.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+use std::env;
 use std::ffi::{c_char, c_void};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::{env, thread};
 
-use hipr_proto::{HipError, Limits, Opcode, Outbox, Outcome, Rx, Server, Wire, op};
-use hipr_worker::device::script::Script;
-use hipr_worker::{Config, Handle, Worker};
+#[path = "../../../client/tests/support/mod.rs"]
+mod workers;
+pub(crate) use workers::*;
 
 /// HIP's functions, as C declares them.
 pub(crate) mod hip {
@@ -151,16 +149,16 @@ pub(crate) mod hip {
     pub(crate) const DEFAULT: i32 = 4;
 }
 
-/// Set for a test that is the program of another one.
+/// Environment variable that is set for a test which runs as the program of another test.
 const PROGRAM: &str = "HIPR_TEST_PROGRAM";
 
-/// Whether this test runs as a program, with a library that nothing has used yet. Programs are marked `ignore`, since they
-/// are parts of other tests.
+/// Returns whether this test runs as a program, with a library that has not been used yet. Programs are marked `ignore`, since
+/// they are parts of other tests.
 pub(crate) fn is_program() -> bool {
     env::var_os(PROGRAM).is_some()
 }
 
-/// The test `name` of this file, as a program of its own.
+/// Returns the command that runs the test `name` of this file as a program.
 pub(crate) fn program(name: &str, worker: impl ToString) -> Command {
     let mut command = Command::new(env::current_exe().expect("this test's file"));
     command
@@ -176,12 +174,12 @@ pub(crate) fn program(name: &str, worker: impl ToString) -> Command {
     command
 }
 
-/// Runs a program to its end, which must be a good one; its standard error.
+/// Runs a program to its end, which must be successful, and returns its standard error.
 pub(crate) fn run(mut command: Command) -> String {
     finish(command.spawn().expect("the program starts"))
 }
 
-/// As [`run`], and what the library counted, which `HIPR_STATS_FILE` asks for: standard error, and the counts.
+/// Runs a program as [`run`] does; returns its standard error, and the library's counters from `HIPR_STATS_FILE`.
 pub(crate) fn run_counted(mut command: Command) -> (String, impl Fn(&str) -> u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("stats.json");
@@ -195,7 +193,7 @@ pub(crate) fn run_counted(mut command: Command) -> (String, impl Fn(&str) -> u64
     (stderr, number)
 }
 
-/// Waits for a program's end, which must be a good one; its standard error.
+/// Waits for a program's end, which must be successful, and returns its standard error.
 pub(crate) fn finish(child: Child) -> String {
     let output = child.wait_with_output().expect("the program ends");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -204,161 +202,15 @@ pub(crate) fn finish(child: Child) -> String {
     err.into_owned()
 }
 
-/// The lines that the library wrote.
+/// Returns the lines that the library logged.
 pub(crate) fn log_lines(stderr: &str) -> Vec<&str> {
     stderr.lines().filter(|line| line.starts_with("hipr: ")).collect()
 }
 
-/// Writes a line and waits for one: a program and its test take turns.
+/// Writes a line and waits for one, so that a program and its test take turns.
 pub(crate) fn tell_test() {
     println!("\nready");
     std::io::stdout().flush().expect("somebody reads");
     let mut byte = [0];
     let _ = std::io::stdin().read(&mut byte);
-}
-
-/// An address where nobody listens.
-pub(crate) fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
-}
-
-/// A real worker with a scripted device.
-pub(crate) fn scripted() -> (Handle, Script) {
-    scripted_at("127.0.0.1:0".into())
-}
-
-/// The same, listening there.
-pub(crate) fn scripted_at(listen: hipr_worker::Address) -> (Handle, Script) {
-    let script = Script::new();
-    let device = std::sync::Arc::new(script.clone());
-    let config = Config { listen, ..Config::new(device) };
-    (Worker::bind(config).and_then(Worker::spawn).expect("a worker"), script)
-}
-
-/// What a worker in a test was asked.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
-    /// Counted from 0, in the order of connecting.
-    pub(crate) connection: usize,
-    pub(crate) op: Opcode,
-    pub(crate) fixed: Vec<u8>,
-    pub(crate) tail: Vec<u8>,
-}
-
-impl Asked {
-    pub(crate) fn as_op<O: op::Op>(&self) -> O {
-        assert_eq!(self.op, O::OPCODE);
-        O::take(&mut self.fixed.as_slice()).expect("a whole request")
-    }
-}
-
-/// What a worker in a test does with a request.
-pub(crate) enum Reaction {
-    /// It answers that all went well, with this fixed part of the operation's size.
-    Good(Vec<u8>),
-    /// It answers with an error.
-    Bad(HipError),
-    /// It closes the connection.
-    Close,
-}
-
-/// A worker that a test writes: it hears everything and has no device.
-pub(crate) struct FakeWorker {
-    pub(crate) address: SocketAddr,
-    pub(crate) asked: Receiver<Asked>,
-}
-
-impl FakeWorker {
-    /// Starts one; `react` says what happens with each request.
-    pub(crate) fn start(react: impl Fn(&Asked) -> Reaction + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address");
-        let (sender, asked) = mpsc::channel();
-        let react = std::sync::Arc::new(react);
-        thread::spawn(move || {
-            for (connection, socket) in listener.incoming().enumerate() {
-                let (sender, react) = (sender.clone(), std::sync::Arc::clone(&react));
-                let Ok(socket) = socket else { return };
-                thread::spawn(move || serve(connection, socket, &sender, &*react));
-            }
-        });
-        Self { address, asked }
-    }
-
-    /// The requests up to and with the next of `op`.
-    pub(crate) fn until(&self, op: Opcode) -> Vec<Asked> {
-        let mut all = Vec::new();
-        loop {
-            all.push(self.asked.recv().expect("the worker lives"));
-            if all.last().is_some_and(|last| last.op == op) {
-                return all;
-            }
-        }
-    }
-}
-
-fn serve(
-    connection: usize,
-    mut socket: TcpStream,
-    sender: &mpsc::Sender<Asked>,
-    react: &dyn Fn(&Asked) -> Reaction,
-) {
-    let mut server = Server::<Vec<u8>>::new(Limits::default());
-    let mut buffer = vec![0; 64 << 10];
-    let mut open = None;
-    loop {
-        let n = match socket.read(&mut buffer) {
-            Ok(0) | Err(_) => return,
-            Ok(n) => n,
-        };
-        let mut input = &buffer[..n];
-        loop {
-            let done = match server.handle_input(&mut input).expect("a client that knows the protocol") {
-                Rx::Request { ticket, op, fixed, tail } => {
-                    let asked = Asked { connection, op, fixed: fixed.to_vec(), tail: Vec::new() };
-                    open = Some((ticket, asked));
-                    tail == 0
-                }
-                Rx::Data { bytes, last } => {
-                    open.as_mut().expect("a request").1.tail.extend_from_slice(bytes);
-                    last
-                }
-                Rx::NeedMore | Rx::Paused => break,
-            };
-            if !done {
-                continue;
-            }
-            let (ticket, asked) = open.take().expect("a request");
-            let reaction = react(&asked);
-            let _ = sender.send(asked);
-            match reaction {
-                Reaction::Good(fixed) => server.complete(ticket, Outcome::ok_raw(&fixed)).expect("in order"),
-                Reaction::Bad(error) => server.complete(ticket, Outcome::error(error)).expect("in order"),
-                Reaction::Close => return,
-            }
-        }
-        let mut outbox = Outbox::new();
-        server.poll_transmit(&mut outbox);
-        for bytes in outbox.slices() {
-            if socket.write_all(bytes).is_err() {
-                return;
-            }
-        }
-    }
-}
-
-/// The bytes of a reply.
-pub(crate) fn bytes<W: Wire>(reply: &W) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    reply.put(&mut bytes);
-    bytes
-}
-
-/// A worker without a device: allocations have addresses, everything else works and does nothing.
-pub(crate) fn easy(asked: &Asked) -> Reaction {
-    Reaction::Good(match asked.op {
-        Opcode::GET_DEVICE_COUNT => bytes(&op::GetDeviceCountReply { count: 2 }),
-        Opcode::MALLOC => bytes(&op::MallocReply { device_ptr: 0x1000_0000 }),
-        other => vec![0; other.info().map_or(0, |info| info.reply.size)],
-    })
 }

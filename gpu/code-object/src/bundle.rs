@@ -1,4 +1,4 @@
-//! The offload bundle: one code object per architecture, behind a table.
+//! Offload bundles: one code object per architecture, behind a table.
 //!
 //! `__CLANG_OFFLOAD_BUNDLE__`, u64 count, then per entry u64 offset from the magic, u64 size, u64 length of the id
 //! and the id. Little endian. Entries come in any order; the host's is empty.
@@ -6,12 +6,13 @@
 use std::ops::Range;
 
 use crate::bytes::u64_at;
-use crate::image::{IMAGE_MAX_BYTES, ImageError, Need};
+use crate::error::ImageError;
+use crate::need::{IMAGE_MAX_BYTES, Need};
 
 pub(crate) const MAGIC: &[u8; 24] = b"__CLANG_OFFLOAD_BUNDLE__";
-/// More architectures than any compiler knows.
+/// Maximum number of entries, more than there are architectures.
 const ENTRIES_MAX: u64 = 4096;
-/// A triple with all features is shorter than 100 bytes.
+/// Maximum length of an entry's id; a triple with all features has fewer than 100 bytes.
 const ID_MAX_BYTES: u64 = 1024;
 
 /// The table of an offload bundle.
@@ -25,12 +26,12 @@ pub struct Bundle {
 pub struct BundleEntry {
     /// Kind and target: `hipv4-amdgcn-amd-amdhsa--gfx942`.
     pub id: String,
-    /// Where its bytes are in the bundle; within the bundle [`Bundle::parse`] was given.
+    /// Range of its bytes in the image that [`Bundle::parse`] was given.
     pub range: Range<usize>,
 }
 
 impl Bundle {
-    /// Reads the table of the bundle that starts at `image[0]`; bytes behind the bundle do no harm.
+    /// Parses the table of the bundle at the start of `image`; bytes behind the bundle are ignored.
     pub fn parse(image: &[u8]) -> Result<Bundle, ImageError> {
         match walk(image)? {
             Walk::More(needed) => Err(ImageError::Truncated { needed, len: image.len() as u64 }),
@@ -41,13 +42,13 @@ impl Bundle {
         }
     }
 
-    /// The entries in the order of the table.
+    /// Returns the entries in the order of the table.
     pub fn entries(&self) -> &[BundleEntry] {
         &self.entries
     }
 }
 
-/// How many bytes the bundle that starts with `prefix` has.
+/// Returns how many bytes the bundle that starts with `prefix` has.
 pub(crate) fn needed(prefix: &[u8]) -> Result<Need, ImageError> {
     Ok(match walk(prefix)? {
         Walk::More(needed) => Need::More(needed),
@@ -67,7 +68,7 @@ fn walk(prefix: &[u8]) -> Result<Walk, ImageError> {
     }
     let Some(count) = u64_at(prefix, at) else { return Ok(Walk::More(at as u64 + 8)) };
     if count > ENTRIES_MAX {
-        return Err(ImageError::Malformed("more than 4096 entries in an offload bundle"));
+        return Err(ImageError::Malformed("an offload bundle with more than 4096 entries"));
     }
     at += 8;
     let mut entries = Vec::new();
@@ -79,7 +80,7 @@ fn walk(prefix: &[u8]) -> Result<Walk, ImageError> {
             return Ok(Walk::More(at as u64 + 24));
         };
         if id_len > ID_MAX_BYTES {
-            return Err(ImageError::Malformed("an id longer than 1024 bytes in an offload bundle"));
+            return Err(ImageError::Malformed("an offload bundle with an entry id longer than 1024 bytes"));
         }
         at += 24;
         let Some(id) = prefix.get(at..at + id_len as usize) else {

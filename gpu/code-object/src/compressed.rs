@@ -1,4 +1,4 @@
-//! Compressed offload bundles, `clang --offload-compress`.
+//! Compressed offload bundles, as `clang --offload-compress` writes them.
 //!
 //! `CCOB`, u16 version, u16 method, then by version (little endian):
 //!
@@ -18,27 +18,27 @@ use md5::{Digest, Md5};
 use zstd::stream::raw::{DParameter, Operation};
 
 use crate::bytes::{array, u16_at, u32_at, u64_at};
-use crate::image::{ImageError, Need};
+use crate::error::ImageError;
+use crate::need::Need;
 
 pub(crate) const MAGIC: &[u8] = b"CCOB";
 
-/// What unpacking may cost.
+/// Limits of decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// A compressed bundle that claims or has more uncompressed bytes than this is refused. So is a zstd frame with
-    /// a window longer than the next power of two, if that is over 8 MiB: the frame can then not be of a bundle that
-    /// is short enough. Windows over 2 GiB are refused in any case.
+    /// Maximum uncompressed size of a bundle. A zstd frame with a window longer than the next power of two is refused too
+    /// if the window exceeds 8 MiB, because its bundle would be too long. Windows over 2 GiB are always refused.
     pub uncompressed_max_bytes: u64,
 }
 
-/// 2 GiB uncompressed.
+/// The default is 2 GiB.
 impl Default for Limits {
     fn default() -> Limits {
         Limits { uncompressed_max_bytes: 2 << 30 }
     }
 }
 
-/// How a bundle is compressed.
+/// Compression method of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// A zlib stream (method 0).
@@ -50,22 +50,22 @@ pub enum Method {
 /// The header of a compressed bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressedHeader {
-    /// 1, 2 or 3.
+    /// Version of the format: 1, 2 or 3.
     pub version: u16,
-    /// The stream's kind.
+    /// Compression method.
     pub method: Method,
-    /// Bytes of the header; the stream starts there.
+    /// Size of the header in bytes; the compressed stream follows.
     pub header_bytes: usize,
-    /// Bytes of header and stream; version 1 does not say.
+    /// Size of header and stream in bytes; version 1 does not contain it.
     pub total_bytes: Option<u64>,
-    /// Bytes of the bundle inside.
+    /// Size of the uncompressed bundle in bytes.
     pub uncompressed_bytes: u64,
-    /// First 8 bytes of the MD5 of the bundle inside, little endian.
+    /// First 8 bytes of the uncompressed bundle's MD5, little-endian.
     pub hash: u64,
 }
 
 impl CompressedHeader {
-    /// Reads the header at the start of `image`.
+    /// Parses the header at the start of `image`.
     pub fn parse(image: &[u8]) -> Result<CompressedHeader, ImageError> {
         match Self::read(image)? {
             Ok(header) => Ok(header),
@@ -73,7 +73,7 @@ impl CompressedHeader {
         }
     }
 
-    /// The header, or how many bytes are needed to read it.
+    /// Parses the header; returns the number of bytes needed if `image` is too short.
     fn read(image: &[u8]) -> Result<Result<CompressedHeader, u64>, ImageError> {
         if !image.starts_with(MAGIC) {
             return Err(ImageError::Malformed("not a compressed bundle"));
@@ -106,7 +106,7 @@ impl CompressedHeader {
     }
 }
 
-/// The bundle inside the compressed bundle that starts at `image[0]`; its length and hash are checked.
+/// Decompresses the compressed bundle at the start of `image`; checks its length and hash.
 ///
 /// Memory in use grows with what the stream yields, never with what the header claims. libzstd reserves addresses for
 /// the window that a zstd frame declares, within [`Limits`], and uses as much of it as the stream yields.
@@ -137,26 +137,27 @@ pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
     Ok(bundle)
 }
 
-/// All bytes, but not more than one byte after `len`: that suffices to see that `len` is wrong.
+/// Reads to the end, but at most one byte more than `len`, which is enough to see that `len` is wrong.
 fn read_past(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(len.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Unpacks the zstd frame at the start of `stream`; what follows the frame is not looked at.
+/// Opens the zstd frame at the start of `stream`; what follows the frame is not read.
 fn zstd_reader(stream: &[u8], limits: Limits) -> io::Result<impl Read> {
     let mut reader = zstd::Decoder::with_buffer(stream)?.single_frame();
     reader.window_log_max(window_log_max(limits))?;
     Ok(reader)
 }
 
-/// The longest window that each decoder should take (RFC 8878, 3.1.1.1.2): 8 MiB.
+/// Base-2 logarithm of the largest window that every decoder should accept (RFC 8878, 3.1.1.1.2): 8 MiB.
 const WINDOW_LOG_COMMON: u32 = 23;
-/// The longest that libzstd can take.
+/// Base-2 logarithm of the largest window that libzstd accepts.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
 
-/// Compressors cut the window to a power of two that the content fits in.
+/// Returns the base-2 logarithm of the largest window that a bundle within `limits` can need: compressors reduce it to the
+/// next power of two of the content.
 fn window_log_max(limits: Limits) -> u32 {
     let window = limits.uncompressed_max_bytes.checked_next_power_of_two();
     window.map_or(WINDOW_LOG_MAX, u64::ilog2).clamp(WINDOW_LOG_COMMON, WINDOW_LOG_MAX)
@@ -167,11 +168,11 @@ fn damaged(error: impl fmt::Display) -> ImageError {
 }
 
 fn yields_more() -> ImageError {
-    ImageError::Damaged("it unpacks to more than its header says".to_owned())
+    ImageError::Damaged("its uncompressed data is longer than its header says".to_owned())
 }
 
 fn yields_less(len: u64) -> ImageError {
-    ImageError::Damaged(format!("it unpacks to another length than {len} bytes"))
+    ImageError::Damaged(format!("its uncompressed data does not have {len} bytes"))
 }
 
 fn hash(bundle: &[u8]) -> u64 {
@@ -179,12 +180,12 @@ fn hash(bundle: &[u8]) -> u64 {
     array(&digest, 0).map_or(0, u64::from_le_bytes)
 }
 
-/// Progress in finding the end of a version 1 stream: it is unpacked and the output is dropped.
+/// Search for the end of a version 1 stream, which is decompressed while the output is dropped.
 pub(crate) struct StreamEnd {
     decoder: StreamDecoder,
-    /// Offset in the image up to which the stream was unpacked.
+    /// Offset in the image up to which the stream was decompressed.
     at: usize,
-    /// Bytes that it yielded.
+    /// Number of uncompressed bytes so far.
     yielded: u64,
 }
 
@@ -202,7 +203,7 @@ impl Debug for StreamEnd {
     }
 }
 
-/// How many bytes the compressed bundle that starts with `prefix` has.
+/// Returns how many bytes the compressed bundle that starts with `prefix` has.
 pub(crate) fn needed(prefix: &[u8], stream: &mut Option<StreamEnd>) -> Result<Need, ImageError> {
     let header = match CompressedHeader::read(prefix)? {
         Ok(header) => header,
@@ -218,15 +219,15 @@ pub(crate) fn needed(prefix: &[u8], stream: &mut Option<StreamEnd>) -> Result<Ne
     stream.advance(prefix, header.uncompressed_bytes)
 }
 
-/// What one step did.
-struct Step {
+/// Result of one decompression call.
+struct Decompressed {
     read: usize,
     yielded: usize,
-    /// The stream has at least this many bytes behind those that are there; 0 at its end.
+    /// Minimum number of bytes of the stream that follow those read so far; 0 at its end.
     left: usize,
 }
 
-/// A deflate stream that has not ended is followed by at least this many bytes of checksum.
+/// Minimum number of bytes that follow a deflate stream before its end: the checksum.
 const ZLIB_TRAILER_BYTES: usize = 4;
 
 impl StreamEnd {
@@ -267,14 +268,19 @@ impl StreamEnd {
         }
     }
 
-    fn step(&mut self, input: &[u8], sink: &mut [u8], uncompressed_bytes: u64) -> Result<Step, ImageError> {
+    fn step(
+        &mut self,
+        input: &[u8],
+        sink: &mut [u8],
+        uncompressed_bytes: u64,
+    ) -> Result<Decompressed, ImageError> {
         match &mut self.decoder {
             StreamDecoder::Zlib(inflate) => {
                 let (read_before, made_before) = (inflate.total_in(), inflate.total_out());
                 let status = inflate.decompress(input, sink, FlushDecompress::None).map_err(damaged)?;
                 // In the trailer itself fewer bytes may be left, but never none.
                 let sure = if inflate.total_out() == uncompressed_bytes { 1 } else { ZLIB_TRAILER_BYTES };
-                Ok(Step {
+                Ok(Decompressed {
                     read: (inflate.total_in() - read_before) as usize,
                     yielded: (inflate.total_out() - made_before) as usize,
                     left: if status == Status::StreamEnd { 0 } else { sure },
@@ -283,7 +289,11 @@ impl StreamEnd {
             StreamDecoder::Zstd(decoder) => {
                 let status = decoder.run_on_buffers(input, sink).map_err(damaged)?;
                 // ZSTD_decompressStream promises to suggest no more than is left of the frame.
-                Ok(Step { read: status.bytes_read, yielded: status.bytes_written, left: status.remaining })
+                Ok(Decompressed {
+                    read: status.bytes_read,
+                    yielded: status.bytes_written,
+                    left: status.remaining,
+                })
             }
         }
     }

@@ -1,19 +1,19 @@
-//! The kernel descriptor: 64 bytes in the code object that say how to start a kernel's waves.
+//! Kernel descriptors: 64 bytes in a code object that say how to start a kernel's waves.
 //!
 //! Layout and bit names: LLVM's AMDGPU usage guide, "Kernel Descriptor".
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 
-/// A kernel descriptor, as it is in memory; the bits of the register words by name.
+/// A kernel descriptor as it is in memory; the bits of its register words have names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KernelDescriptor {
     /// Bytes of LDS that the kernel itself declares, per workgroup.
     pub group_segment_bytes: u32,
     /// Bytes of scratch per lane.
     pub private_segment_bytes: u32,
-    /// Bytes of the kernarg segment; 0 in old code objects means unknown.
+    /// Bytes of the kernarg segment; 0 in old code objects, which do not contain it.
     pub kernarg_bytes: u32,
-    /// The entry point, relative to the descriptor's own address.
+    /// Offset of the entry point from the descriptor's own address.
     pub entry_offset: i64,
     /// `COMPUTE_PGM_RSRC3`.
     pub rsrc3: u32,
@@ -27,16 +27,16 @@ pub struct KernelDescriptor {
     pub preload: u16,
 }
 
-/// Rounding and denormals of the floating-point MODE register, as a kernel starts.
+/// Rounding and denormal modes of the floating-point MODE register at a kernel's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloatMode {
     /// f32 rounding: 0 nearest even, 1 up, 2 down, 3 towards zero.
     pub round_32: u8,
-    /// f16 and f64 rounding, as above.
+    /// f16 and f64 rounding: 0 nearest even, 1 up, 2 down, 3 towards zero.
     pub round_16_64: u8,
     /// f32 denormals: bit 0 inputs are kept, bit 1 outputs are kept.
     pub denorm_32: u8,
-    /// f16 and f64 denormals, as above.
+    /// f16 and f64 denormals: bit 0 inputs are kept, bit 1 outputs are kept.
     pub denorm_16_64: u8,
 }
 
@@ -47,12 +47,12 @@ macro_rules! bits {
 }
 
 impl KernelDescriptor {
-    /// Bytes of a descriptor; its address is a multiple of this.
+    /// Size of a descriptor in bytes, and the alignment of its address.
     pub const SIZE_BYTES: usize = 64;
-    /// Where in it [`entry_offset`](Self::entry_offset) is.
+    /// Offset of [`entry_offset`](Self::entry_offset) in the descriptor.
     pub(crate) const ENTRY_OFFSET_BYTES: u64 = 16;
 
-    /// Reads a descriptor; `None` if fewer than 64 bytes are given.
+    /// Parses a descriptor; returns `None` if there are fewer than 64 bytes.
     pub fn parse(bytes: &[u8]) -> Option<KernelDescriptor> {
         let bytes = bytes.get(..Self::SIZE_BYTES)?;
         Some(KernelDescriptor {
@@ -79,17 +79,17 @@ impl KernelDescriptor {
         wgp_mode = rsrc1[29];
         /// gfx10 and later: memory operations return in order.
         mem_ordered = rsrc1[30];
-        /// gfx10 and later: older waves first.
+        /// gfx10 and later: older waves of a workgroup are guaranteed to make progress first.
         forward_progress = rsrc1[31];
         /// The kernel uses scratch memory.
         uses_scratch = rsrc2[0];
-        /// An SGPR with the workgroup's x follows the user SGPRs.
+        /// An SGPR with the workgroup's x index follows the user SGPRs.
         workgroup_id_x = rsrc2[7];
-        /// An SGPR with the workgroup's y.
+        /// An SGPR with the workgroup's y index follows.
         workgroup_id_y = rsrc2[8];
-        /// An SGPR with the workgroup's z.
+        /// An SGPR with the workgroup's z index follows.
         workgroup_id_z = rsrc2[9];
-        /// An SGPR with wave facts of the workgroup.
+        /// An SGPR with the workgroup's wave information follows.
         workgroup_info = rsrc2[10];
         /// gfx90a, gfx94x: a workgroup's waves may be on different compute units.
         tg_split = rsrc3[16];
@@ -109,30 +109,31 @@ impl KernelDescriptor {
         has_private_segment_size = properties[6];
         /// gfx10 and later: waves of 32 lanes.
         wave32 = properties[10];
-        /// Scratch use is not known when compiling (recursion, function pointers).
+        /// The scratch size is not known at compile time (recursion, function pointers).
         uses_dynamic_stack = properties[11];
     }
 
-    /// VGPRs per lane that a wave gets, AccVGPRs included. `processor` decides how many one granule is: 8 on gfx90a,
-    /// gfx94x, gfx950 and for waves of 32, else 4.
+    /// Returns the number of VGPRs per lane that a wave gets, including AccVGPRs. `processor` decides the size of a
+    /// granule: 8 on gfx90a, gfx94x, gfx950 and for waves of 32, else 4.
     pub fn vgprs(&self, processor: &str) -> u32 {
         let unified =
             matches!(processor, "gfx90a" | "gfx940" | "gfx941" | "gfx942" | "gfx950" | "gfx9-4-generic");
         ((self.rsrc1 & 0x3f) + 1) * if unified || self.wave32() { 8 } else { 4 }
     }
 
-    /// gfx6-9: SGPRs that a wave gets (16 to a granule on gfx9; 0 on gfx10 and later, where every wave gets all).
+    /// Returns the number of SGPRs that a wave gets on gfx6-9 (in granules of 16 on gfx9; 0 on gfx10 and later, where every
+    /// wave gets all).
     pub fn sgprs_gfx9(&self) -> u32 {
         let granules = (self.rsrc1 >> 6) & 0xf;
         if granules == 0 { 0 } else { (granules / 2 + 1) * 16 }
     }
 
-    /// gfx90a, gfx94x: the VGPR at which the AccVGPRs start.
+    /// Returns the VGPR at which the AccVGPRs start (gfx90a, gfx94x).
     pub fn accum_offset(&self) -> u32 {
         ((self.rsrc3 & 0x3f) + 1) * 4
     }
 
-    /// The MODE register's floating-point part at the kernel's start.
+    /// Returns the floating-point modes at the kernel's start.
     pub fn float_mode(&self) -> FloatMode {
         let field = |shift: u32| ((self.rsrc1 >> shift) & 3) as u8;
         FloatMode {
@@ -143,22 +144,23 @@ impl KernelDescriptor {
         }
     }
 
-    /// How many SGPRs are set up before the workgroup ids.
+    /// Returns how many user SGPRs precede the workgroup ids.
     pub fn user_sgprs(&self) -> u32 {
         (self.rsrc2 >> 1) & 0x1f
     }
 
-    /// Dimensions of the work-item id in VGPRs: 1 (x), 2 (x, y) or 3 (x, y, z).
+    /// Returns how many dimensions of the work-item id are in VGPRs: 1 (x), 2 (x, y) or 3 (x, y, z).
     pub fn workitem_id_dims(&self) -> u32 {
         ((self.rsrc2 >> 11) & 3).min(2) + 1
     }
 
-    /// Dwords of the kernarg segment that are loaded into user SGPRs before the kernel starts (gfx940 and later).
+    /// Returns how many dwords of the kernarg segment are loaded into user SGPRs before the kernel starts (gfx940 and
+    /// later).
     pub fn preload_dwords(&self) -> u32 {
         u32::from(self.preload & 0x7f)
     }
 
-    /// The dword of the kernarg segment at which preloading starts.
+    /// Returns the dword of the kernarg segment at which preloading starts.
     pub fn preload_offset_dwords(&self) -> u32 {
         u32::from(self.preload >> 7)
     }

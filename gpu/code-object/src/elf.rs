@@ -1,21 +1,18 @@
-//! A code object: segments, symbols, relocations and kernels of an AMDGPU ELF file.
+//! Parses an AMDGPU ELF file: segments, symbols, relocations and kernels of a code object.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, ProgramHeader64, Rela64, SectionHeader64, Sym64};
 use object::read::elf::{
     FileHeader as _, NoteIterator, ProgramHeader as _, Rela as _, SectionHeader as _, Sym as _,
 };
-use thiserror::Error;
 
-use crate::image::{ImageError, check_elf};
-use crate::layout::Layout;
+use crate::error::{ParseError, wrong};
+use crate::image::check_elf;
+use crate::layout::{Layout, Segment};
 use crate::metadata::Metadata;
-use crate::{
-    Kernel, KernelDescriptor, MetadataError, Relocation, RelocationKind, RelocationTarget, Target, machine,
-};
+use crate::{Kernel, KernelDescriptor, Relocation, RelocationKind, RelocationTarget, Target, machine};
 
 type Endian = LittleEndian;
 const LE: Endian = LittleEndian;
@@ -25,7 +22,7 @@ const OS_ABI_HSA: u8 = 64;
 /// NT_AMDGPU_METADATA.
 const NOTE_METADATA: u32 = 32;
 
-/// The code object version; it decides how to read `e_flags` and which hidden arguments there are.
+/// Version of a code object; it decides how `e_flags` is read and which hidden arguments exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AbiVersion {
     /// Code object v4 (ABI version 2).
@@ -36,67 +33,18 @@ pub enum AbiVersion {
     V6,
 }
 
-/// Why bytes are not a code object.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ParseError {
-    /// Not an ELF file for AMDGPU.
-    #[error(transparent)]
-    Image(#[from] ImageError),
-    /// An ELF structure that makes no sense or lies outside of the file.
-    #[error("malformed ELF file: {0}")]
-    Elf(String),
-    /// Not for HSA, the ABI of HIP programs.
-    #[error("an ELF file for OS ABI {0}, not for HSA")]
-    OsAbi(u8),
-    /// A code object version other than 4, 5 and 6.
-    #[error("ELF ABI version {0} is not known: code object versions 4 to 6 are 2 to 4")]
-    AbiVersion(u8),
-    /// Neither linked nor to be linked.
-    #[error("an ELF file of type {0}, not a shared or relocatable object")]
-    NotLinked(u16),
-    /// A processor that neither `e_flags` nor metadata names.
-    #[error("processor number {0:#x} is not known and the metadata names none")]
-    Processor(u8),
-    /// Its metadata cannot be read.
-    #[error("kernel metadata: {0}")]
-    Metadata(#[from] MetadataError),
-    /// A relocation of a type that no loader knows.
-    #[error("relocation type {0} is not known")]
-    Relocation(u32),
-    /// A kernel's descriptor is not in the file.
-    #[error("the descriptor of kernel {0} is not in the file")]
-    Descriptor(String),
-}
-
-/// A part of the file that is put into memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
-    /// Its bytes in the file; within the file, and not longer than `memory_bytes`.
-    pub file: Range<usize>,
-    /// Its address, relative to where the code object is loaded.
-    pub vaddr: u64,
-    /// Its length in memory; what the file does not have is zero. `vaddr + memory_bytes` does not overflow.
-    pub memory_bytes: u64,
-    /// Alignment of its address.
-    pub align: u64,
-    /// It may be written.
-    pub writable: bool,
-    /// It holds instructions.
-    pub executable: bool,
-}
-
 /// A device variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Global {
-    /// Its (mangled) name.
+    /// The (mangled) name.
     pub name: String,
-    /// Its address, relative to where the code object is loaded.
+    /// Its address, relative to the load address of the code object.
     pub vaddr: u64,
-    /// Its length in bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// A code object, taken apart. It does not keep the file's bytes; [`CodeObject::load`] needs them again.
+/// A parsed code object. It does not keep the file's bytes; [`CodeObject::load`] needs them again.
 #[derive(Debug, Clone)]
 pub struct CodeObject {
     abi: AbiVersion,
@@ -111,8 +59,8 @@ pub struct CodeObject {
 }
 
 impl CodeObject {
-    /// Takes a bare ELF code object apart ([`crate::select()`] gets one out of a bundle). Metadata of all notes is
-    /// merged: the linker keeps one per object that it linked.
+    /// Parses a bare ELF code object; [`crate::select()`] extracts one from a bundle. The metadata of all notes is merged,
+    /// because the linker keeps one note per linked object.
     pub fn parse(elf: &[u8]) -> Result<CodeObject, ParseError> {
         check_elf(elf)?;
         let header = FileHeader64::<Endian>::parse(elf).map_err(malformed)?;
@@ -172,61 +120,60 @@ impl CodeObject {
         Ok(object)
     }
 
-    /// The code object version.
+    /// Returns the code object version.
     pub fn abi(&self) -> AbiVersion {
         self.abi
     }
 
-    /// What it was compiled for.
+    /// Returns the target that it was compiled for.
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The version of a generic processor's instruction set; code of a later version does not run on a driver that
-    /// knows an earlier one.
+    /// Returns the version of a generic processor's instruction set; a driver runs only code of the versions that it knows.
     pub fn generic_version(&self) -> Option<u8> {
         self.generic_version
     }
 
-    /// What is put into memory, in the order of the file.
+    /// Returns the segments that are loaded into memory, in the order of the file.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// How many bytes of memory it needs, from the address it is loaded at: where the last segment ends. A program
-    /// can ask for any number here (large device arrays): check before allocating.
+    /// Returns how many bytes of memory the code object needs, up to the end of its last segment. A program can request any
+    /// number (large device arrays), so check it before allocating.
     pub fn image_bytes(&self) -> u64 {
         self.image_bytes
     }
 
-    /// The device variables, sorted by name.
+    /// Returns the device variables, sorted by name.
     pub fn globals(&self) -> &[Global] {
         &self.globals
     }
 
-    /// The device variable of this name (HIP API: hipModuleGetGlobal).
+    /// Returns the device variable with this name (HIP API: hipModuleGetGlobal).
     pub fn global(&self, name: &str) -> Option<&Global> {
         let index = self.globals.binary_search_by(|global| global.name.as_str().cmp(name)).ok()?;
         self.globals.get(index)
     }
 
-    /// The places that depend on the address it is loaded at.
+    /// Returns the relocations, which depend on the load address.
     pub fn relocations(&self) -> &[Relocation] {
         &self.relocations
     }
 
-    /// The kernels, sorted by name.
+    /// Returns the kernels, sorted by name.
     pub fn kernels(&self) -> &[Kernel] {
         &self.kernels
     }
 
-    /// The kernel of this name (HIP API: hipModuleGetFunction).
+    /// Returns the kernel with this name (HIP API: hipModuleGetFunction).
     pub fn kernel(&self, name: &str) -> Option<&Kernel> {
         let index = self.kernels.binary_search_by(|kernel| kernel.name.as_str().cmp(name)).ok()?;
         self.kernels.get(index)
     }
 
-    /// Formats of OpenCL's printf calls (`amdhsa.printf`).
+    /// Returns the format strings of OpenCL's printf calls (`amdhsa.printf`).
     pub fn printf_formats(&self) -> &[String] {
         &self.printf
     }
@@ -236,11 +183,7 @@ fn malformed(error: object::read::Error) -> ParseError {
     ParseError::Elf(error.to_string())
 }
 
-pub(crate) fn wrong(what: &str) -> ParseError {
-    ParseError::Elf(what.to_owned())
-}
-
-/// The metadata notes: those of the note segments, or of note sections where a file has no such segment.
+/// Returns the metadata notes: those of the note segments, or of note sections if the file has no such segment.
 fn notes<'a>(
     elf: &'a [u8],
     programs: &'a [ProgramHeader64<Endian>],
@@ -302,7 +245,7 @@ struct Symbols<'a> {
 }
 
 impl<'a> Symbols<'a> {
-    /// The dynamic symbols, else the static ones, else none.
+    /// Finds the dynamic symbols, else the static ones; empty if there are neither.
     fn find(elf: &'a [u8], sections: &'a [SectionHeader64<Endian>]) -> Result<Symbols<'a>, ParseError> {
         let of_type = |kind| sections.iter().find(|section| section.sh_type(LE) == kind);
         match of_type(elf::SHT_DYNSYM).or_else(|| of_type(elf::SHT_SYMTAB)) {
@@ -330,7 +273,7 @@ impl<'a> Symbols<'a> {
         std::str::from_utf8(from.get(..end).unwrap_or_default()).map_err(|_| wrong("a symbol's name"))
     }
 
-    /// The defined objects by name: variables and kernel descriptors.
+    /// Returns the defined objects by name: variables and kernel descriptors.
     fn globals(&self, layout: &Layout) -> Result<HashMap<&'a str, Global>, ParseError> {
         let mut globals = HashMap::new();
         // Names may share bytes, but a file whose symbols all share one long name is an attack on memory.
@@ -380,8 +323,8 @@ fn is_descriptor(global: &Global) -> bool {
     global.name.ends_with(".kd") && global.size == KernelDescriptor::SIZE_BYTES as u64
 }
 
-/// Adds descriptors and addresses to the metadata's kernels. A kernel without a symbol cannot be launched (the linker
-/// dropped it) and is left out.
+/// Adds descriptors and addresses to the metadata's kernels. Kernels without a symbol are left out: the linker dropped
+/// them, so they cannot be launched.
 fn kernels(
     elf: &[u8],
     kernels: Vec<Kernel>,
@@ -414,7 +357,7 @@ fn kernels(
     Ok(complete)
 }
 
-/// `len` bytes of the file that are loaded at `vaddr`.
+/// Returns the `len` bytes of the file that are loaded at `vaddr`.
 fn bytes_at<'a>(elf: &'a [u8], segments: &[Segment], vaddr: u64, len: usize) -> Option<&'a [u8]> {
     segments.iter().find_map(|segment| {
         let offset = usize::try_from(vaddr.checked_sub(segment.vaddr)?).ok()?;

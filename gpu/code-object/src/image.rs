@@ -1,13 +1,10 @@
-//! What kind of file it is, and where it ends: the registration functions and `hipModuleLoadData` give a pointer
-//! without a length.
-
-use thiserror::Error;
+//! Formats of images and their lengths: the registration functions and `hipModuleLoadData` are given a pointer without a
+//! length.
 
 use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::error::ImageError;
+use crate::need::{IMAGE_MAX_BYTES, Need};
 use crate::{bundle, compressed};
-
-/// No code object, bundle or compressed bundle is longer than this (4 GiB).
-pub const IMAGE_MAX_BYTES: u64 = 1 << 32;
 
 /// EM_AMDGPU.
 pub(crate) const MACHINE_AMDGPU: u16 = 224;
@@ -23,72 +20,9 @@ pub enum Format {
     CompressedBundle,
 }
 
-/// What a prefix of an image says about its length; counted from the image's first byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// The image has at least this many bytes, more than were given; give that many to learn more.
-    More(u64),
-    /// The image has this many bytes.
-    Total(u64),
-}
-
-/// Why bytes are not an image or cannot be unpacked.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ImageError {
-    /// Neither ELF nor bundle nor compressed bundle.
-    #[error("neither an ELF file nor an offload bundle nor a compressed bundle")]
-    UnknownFormat,
-    /// The headers promise more bytes than there are.
-    #[error("the image needs {needed} bytes and has {len}")]
-    Truncated {
-        /// Bytes that the headers promise, at least.
-        needed: u64,
-        /// Bytes there are.
-        len: u64,
-    },
-    /// A length over a limit of [`IMAGE_MAX_BYTES`] or [`crate::Limits`].
-    #[error("a length of {len} bytes is over the limit of {limit}")]
-    TooLong {
-        /// The length that the image claims or has.
-        len: u64,
-        /// The limit.
-        limit: u64,
-    },
-    /// An ELF file that is not 64-bit little-endian AMDGPU.
-    #[error("an ELF file for another machine (class {class}, data {data}, machine {machine})")]
-    NotAmdgpu {
-        /// `EI_CLASS`, 2 in a code object.
-        class: u8,
-        /// `EI_DATA`, 1 in a code object.
-        data: u8,
-        /// `e_machine`, 224 in a code object.
-        machine: u16,
-    },
-    /// A structure that makes no sense.
-    #[error("malformed image: {0}")]
-    Malformed(&'static str),
-    /// A compressed bundle of a version other than 1, 2 and 3.
-    #[error("compressed bundle version {0} is not known")]
-    Version(u16),
-    /// A compression method other than 0 (zlib) and 1 (zstd).
-    #[error("compression method {0} is not known")]
-    Method(u16),
-    /// The compressed stream is damaged.
-    #[error("the compressed bundle is damaged: {0}")]
-    Damaged(String),
-    /// The uncompressed bytes are not those that were compressed.
-    #[error("the uncompressed bundle's hash is {found:#018x}, its header says {expected:#018x}")]
-    Hash {
-        /// Hash of the bytes.
-        found: u64,
-        /// Hash in the header.
-        expected: u64,
-    },
-}
-
 impl Format {
-    /// The kind of image that starts with these bytes; `None` if it is none, or less than its magic is there
-    /// (24 bytes suffice).
+    /// Returns the format of the image that starts with these bytes; `None` if it has none or the bytes are too few (24
+    /// always suffice).
     pub fn sniff(bytes: &[u8]) -> Option<Format> {
         if bytes.starts_with(b"\x7fELF") {
             Some(Format::Elf)
@@ -102,7 +36,7 @@ impl Format {
     }
 }
 
-/// Finds an image's length from its first bytes, for a caller who has a pointer only.
+/// Finds an image's length from its first bytes, for a caller that has only a pointer.
 ///
 /// Call [`Measure::advance`] with ever longer prefixes: each [`Need::More`] is a number of bytes that the image is
 /// sure to have, so nothing outside the image needs to be read. A caller may give more than was asked for. Files
@@ -116,12 +50,12 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Ready for the first bytes of an image.
+    /// Creates a measure for a new image.
     pub fn new() -> Measure {
         Measure::default()
     }
 
-    /// Looks at `prefix`, all bytes of the image that are known so far: what was given before and more.
+    /// Reads `prefix`, all bytes of the image that are known so far: those of the last call and more.
     pub fn advance(&mut self, prefix: &[u8]) -> Result<Need, ImageError> {
         let need = match Format::sniff(prefix) {
             Some(Format::Elf) => elf_needed(prefix)?,
@@ -143,12 +77,12 @@ impl Measure {
     }
 }
 
-/// One step of [`Measure`] without memory of the steps before.
+/// Returns what [`Measure`] returns for a single prefix.
 pub fn needed_len(prefix: &[u8]) -> Result<Need, ImageError> {
     Measure::new().advance(prefix)
 }
 
-/// The length in bytes of the image that starts at `bytes[0]`, all of which must be there.
+/// Returns the length in bytes of the image at the start of `bytes`, which have to contain all of it.
 pub fn image_len(bytes: &[u8]) -> Result<usize, ImageError> {
     match needed_len(bytes)? {
         Need::Total(len) if len <= bytes.len() as u64 => Ok(len as usize),
@@ -158,7 +92,7 @@ pub fn image_len(bytes: &[u8]) -> Result<usize, ImageError> {
     }
 }
 
-/// The header fields that every ELF code object must have.
+/// Checks the header fields that are the same in every ELF code object.
 pub(crate) fn check_elf(header: &[u8]) -> Result<(), ImageError> {
     let truncated = || ImageError::Truncated { needed: ELF_HEADER_BYTES, len: header.len() as u64 };
     let [_, _, _, _, class, data, ..] = *header else { return Err(truncated()) };
@@ -174,7 +108,7 @@ const PROGRAM_HEADER_BYTES: u64 = 56;
 const SECTION_HEADER_BYTES: u64 = 64;
 const SHT_NOBITS: u32 = 8;
 
-/// An ELF file ends where the last of its header tables, segments and sections ends.
+/// Returns the length of an ELF file: the end of its last header table, segment or section.
 fn elf_needed(prefix: &[u8]) -> Result<Need, ImageError> {
     let Some(header) = prefix.get(..ELF_HEADER_BYTES as usize) else {
         return Ok(Need::More(ELF_HEADER_BYTES));

@@ -1,4 +1,4 @@
-//! Laying out a kernarg segment: the program's arguments and the hidden ones that a launch adds.
+//! Builds kernarg segments from the program's arguments and the hidden arguments that a launch adds.
 
 use thiserror::Error;
 
@@ -10,54 +10,54 @@ pub enum KernargError {
     /// The segment to write to is smaller than [`Kernel::kernarg_bytes`].
     #[error("the kernarg segment has {len} bytes, the kernel needs {needed}")]
     Segment {
-        /// Bytes given.
+        /// Size of the segment in bytes.
         len: usize,
-        /// Bytes needed.
+        /// Bytes that the kernel needs.
         needed: usize,
     },
     /// There are more or fewer arguments than parameters.
-    #[error("{given} arguments for {params} parameters")]
+    #[error("{given} arguments were given for {params} parameters")]
     Count {
-        /// Arguments given.
+        /// Number of arguments.
         given: usize,
-        /// Parameters of the kernel.
+        /// Number of the kernel's parameters.
         params: usize,
     },
-    /// An argument is not as long as its parameter.
+    /// An argument does not have the size of its parameter.
     #[error("argument {index} has {len} bytes, the parameter has {size}")]
     Size {
-        /// Which one.
+        /// Index of the argument.
         index: usize,
-        /// Bytes given.
+        /// Size of the argument in bytes.
         len: usize,
-        /// Bytes of the parameter.
+        /// Size of the parameter in bytes.
         size: u32,
     },
-    /// A ready argument buffer ends before the last parameter does.
+    /// An argument buffer is too short for the kernel's parameters.
     #[error("the argument buffer has {len} bytes, the parameters end at {needed}")]
     Flat {
-        /// Bytes given.
+        /// Size of the buffer in bytes.
         len: usize,
-        /// Bytes needed.
+        /// Bytes that the parameters need.
         needed: u32,
     },
 }
 
-/// What a launch tells a kernel through its hidden arguments; the same for code object v4, v5 and v6, which differ
-/// only in which of them they ask for and where.
+/// Facts about a launch that its kernel receives in hidden arguments. Code objects v4, v5 and v6 differ only in which of them
+/// they request and where.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LaunchFacts {
-    /// Workgroups that are full, x y z.
+    /// Number of full workgroups in x, y and z.
     pub block_count: [u32; 3],
-    /// Work-items of a full workgroup, x y z.
+    /// Work-items of a full workgroup in x, y and z.
     pub group_size: [u16; 3],
-    /// Work-items of the last, partial workgroup, x y z; 0 where all are full.
+    /// Work-items of the last, partial workgroup in x, y and z; 0 if it is full.
     pub remainder: [u16; 3],
-    /// First global id, x y z (OpenCL only).
+    /// First global id in x, y and z (OpenCL only).
     pub global_offset: [u64; 3],
     /// Dimensions of the grid. HIP always launches with 3.
     pub grid_dims: u16,
-    /// Bytes of LDS beyond what the kernel declares.
+    /// Bytes of LDS in addition to those that the kernel declares.
     pub dynamic_lds_bytes: u32,
     /// Address of the buffer for device printf, assert and malloc; 0 if there is none.
     pub hostcall_buffer: u64,
@@ -80,8 +80,8 @@ pub struct LaunchFacts {
 }
 
 impl LaunchFacts {
-    /// A launch of `grid` full workgroups of `block` work-items (HIP API: hipModuleLaunchKernel). Block sizes above
-    /// 65535 do not exist and are cut off there.
+    /// Returns the facts of a launch of `grid` full workgroups of `block` work-items (HIP API: hipModuleLaunchKernel).
+    /// Block sizes are clamped to 65535.
     pub fn blocks(grid: [u32; 3], block: [u32; 3], dynamic_lds_bytes: u32) -> LaunchFacts {
         LaunchFacts {
             block_count: grid,
@@ -92,8 +92,8 @@ impl LaunchFacts {
         }
     }
 
-    /// A launch of `global` work-items in workgroups of `block`, the last of which may be partial (HIP API:
-    /// hipExtModuleLaunchKernel).
+    /// Returns the facts of a launch of `global` work-items in workgroups of `block`, of which the last may be partial (HIP
+    /// API: hipExtModuleLaunchKernel).
     pub fn work_items(global: [u32; 3], block: [u32; 3], dynamic_lds_bytes: u32) -> LaunchFacts {
         let mut facts = Self::blocks([0; 3], block, dynamic_lds_bytes);
         let dimensions =
@@ -105,7 +105,7 @@ impl LaunchFacts {
         facts
     }
 
-    /// What belongs into a hidden argument of this kind; `None` for what is not hidden, not known or always zero.
+    /// Returns the value of a hidden argument of this kind; `None` if it is not hidden, unknown or always zero.
     pub fn value(&self, kind: &ValueKind) -> Option<u64> {
         use ValueKind as K;
         Some(match kind {
@@ -142,32 +142,32 @@ fn clamp(value: u32) -> u16 {
 }
 
 impl Kernel {
-    /// The parameters that the program gives values for, in order.
+    /// Iterates over the parameters that the program passes values for, in order.
     pub fn explicit_params(&self) -> impl Iterator<Item = &Arg> {
         self.args.iter().filter(|arg| !arg.kind.is_hidden())
     }
 
-    /// Offset and size in bytes of each parameter that the program gives a value for, in order.
+    /// Returns offset and size in bytes of each parameter that the program passes a value for, in order.
     pub fn param_layout(&self) -> Vec<(u32, u32)> {
         self.explicit_params().map(|arg| (arg.offset, arg.size)).collect()
     }
 
-    /// The arguments that the launch fills, in the order of the metadata.
+    /// Iterates over the arguments that the launch fills in, in the order of the metadata.
     pub fn hidden_args(&self) -> impl Iterator<Item = &Arg> {
         self.args.iter().filter(|arg| arg.kind.is_hidden())
     }
 
-    /// Where the last of the program's parameters ends, in bytes.
+    /// Returns the offset in bytes at which the last of the program's parameters ends.
     pub fn explicit_bytes(&self) -> u32 {
         self.explicit_params().map(|arg| arg.offset + arg.size).max().unwrap_or(0)
     }
 
-    /// Whether it asks for a hidden argument of this kind.
+    /// Returns whether the kernel has a hidden argument of this kind.
     pub fn uses(&self, kind: &ValueKind) -> bool {
         self.args.iter().any(|arg| arg.kind == *kind)
     }
 
-    /// The whole kernarg segment from one value per parameter, which must have the parameter's size (HIP API:
+    /// Builds the kernarg segment from one value per parameter, each of which must have the parameter's size (HIP API:
     /// hipModuleLaunchKernel with kernelParams).
     pub fn kernarg_of_params(&self, values: &[&[u8]], facts: &LaunchFacts) -> Result<Vec<u8>, KernargError> {
         let params = self.explicit_params().count();
@@ -185,9 +185,8 @@ impl Kernel {
         Ok(segment)
     }
 
-    /// The whole kernarg segment from a buffer that has the parameters at their offsets already (HIP API:
-    /// hipModuleLaunchKernel with HIP_LAUNCH_PARAM_BUFFER_POINTER). What the buffer has behind the last parameter is
-    /// left out.
+    /// Builds the kernarg segment from a buffer that contains the parameters at their offsets (HIP API:
+    /// hipModuleLaunchKernel with HIP_LAUNCH_PARAM_BUFFER_POINTER). Bytes behind the last parameter are ignored.
     pub fn kernarg_of_buffer(&self, buffer: &[u8], facts: &LaunchFacts) -> Result<Vec<u8>, KernargError> {
         let needed = self.explicit_bytes();
         let explicit =
@@ -198,7 +197,7 @@ impl Kernel {
         Ok(segment)
     }
 
-    /// Writes each hidden argument that the kernel asks for into its place of a kernarg segment.
+    /// Writes the kernel's hidden arguments to their places in a kernarg segment.
     pub fn write_hidden(&self, segment: &mut [u8], facts: &LaunchFacts) -> Result<(), KernargError> {
         let needed = self.kernarg_bytes as usize;
         if segment.len() < needed {
@@ -213,7 +212,7 @@ impl Kernel {
     }
 }
 
-/// Copies `bytes` to `offset`; the metadata's check keeps arguments within the segment.
+/// Copies `bytes` to `offset`; the metadata was checked so that arguments lie within the segment.
 fn put(segment: &mut [u8], offset: u32, bytes: &[u8]) {
     let place = segment.get_mut(offset as usize..).and_then(|rest| rest.get_mut(..bytes.len()));
     if let Some(place) = place {

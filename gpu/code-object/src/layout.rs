@@ -1,27 +1,47 @@
-//! Where the parts of an ELF file are in memory: by its segments, or, where it is not linked, side by side.
+//! Addresses of the parts of an ELF file in memory: given by its segments, or, if it is not linked, one section after
+//! another.
+
+use std::ops::Range;
 
 use object::LittleEndian;
 use object::elf::{self, SectionHeader64, Sym64};
 use object::read::elf::{SectionHeader as _, Sym as _};
 
-use crate::elf::{ParseError, Segment, wrong};
+use crate::error::{ParseError, wrong};
 
 type Endian = LittleEndian;
 const LE: Endian = LittleEndian;
 
-/// Sections are not closer together than this: what hardware wants of a kernel's first instruction.
+/// Alignment of sections of a file that is not linked: what the hardware requires for a kernel's first instruction.
 const ALIGN_BYTES: u64 = 256;
 
-/// Addresses of a file's sections, if the file does not give its symbols addresses itself.
+/// A part of the file that is loaded into memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Range of its bytes in the file, not longer than `memory_bytes`.
+    pub file: Range<usize>,
+    /// Its address, relative to the load address of the code object.
+    pub vaddr: u64,
+    /// Its size in memory; bytes beyond those of the file are zero. `vaddr + memory_bytes` does not overflow.
+    pub memory_bytes: u64,
+    /// Alignment of its address.
+    pub align: u64,
+    /// Whether it can be written.
+    pub writable: bool,
+    /// Whether it contains instructions.
+    pub executable: bool,
+}
+
+/// Addresses of a file's sections, for a file that does not assign addresses itself.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// By the section's number. Empty for a linked file.
+    /// Addresses by section number; empty for a linked file.
     sections: Vec<Option<u64>>,
 }
 
 impl Layout {
-    /// Puts the sections of a file that is not linked one after the other. (tinygrad and other compilers of single kernels stop
-    /// before the linker.)
+    /// Lays out the sections of a file that is not linked one after another. (tinygrad and other compilers of single
+    /// kernels do not link.)
     pub(crate) fn of_sections(
         elf: &[u8],
         sections: &[SectionHeader64<Endian>],
@@ -57,17 +77,17 @@ impl Layout {
         Ok((layout, segments))
     }
 
-    /// Whether the file is not linked.
+    /// Returns whether the file is not linked.
     pub(crate) fn is_own(&self) -> bool {
         !self.sections.is_empty()
     }
 
-    /// The address of section number `section`, if it is in memory; 0 in a linked file.
+    /// Returns the address of a section, if it is loaded; 0 in a linked file.
     pub(crate) fn section(&self, section: usize) -> Option<u64> {
         if self.is_own() { self.sections.get(section).copied().flatten() } else { Some(0) }
     }
 
-    /// The address of a defined symbol.
+    /// Returns the address of a defined symbol.
     pub(crate) fn symbol(&self, symbol: &Sym64<Endian>) -> Result<u64, ParseError> {
         let section = self.section(usize::from(symbol.st_shndx(LE)));
         let vaddr = section.and_then(|vaddr| vaddr.checked_add(symbol.st_value(LE)));

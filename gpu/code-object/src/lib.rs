@@ -1,5 +1,5 @@
-//! What compilers put into a HIP program for the GPU, taken apart: code objects (AMDGPU ELF files), the
-//! offload bundles that hold one per architecture, compressed bundles, kernel metadata and kernel descriptors.
+//! Parses what compilers put into a HIP program for the GPU: code objects (AMDGPU ELF files), offload bundles with one code
+//! object per architecture, compressed bundles, kernel metadata and kernel descriptors.
 //!
 //! ```text
 //!  pointer or file ──► Measure / image_len   how many bytes belong to it
@@ -18,12 +18,15 @@ mod bytes;
 mod compressed;
 mod descriptor;
 mod elf;
+mod error;
 mod image;
 mod kernarg;
 mod layout;
+mod load;
 mod machine;
 mod metadata;
 mod msgpack;
+mod need;
 mod relocation;
 mod select;
 mod target;
@@ -31,10 +34,13 @@ mod target;
 pub use bundle::{Bundle, BundleEntry};
 pub use compressed::{CompressedHeader, Limits, Method, decompress};
 pub use descriptor::{FloatMode, KernelDescriptor};
-pub use elf::{AbiVersion, CodeObject, Global, ParseError, Segment};
-pub use image::{Format, IMAGE_MAX_BYTES, ImageError, Measure, Need, image_len, needed_len};
+pub use elf::{AbiVersion, CodeObject, Global};
+pub use error::{ImageError, MetadataError, ParseError};
+pub use image::{Format, Measure, image_len, needed_len};
 pub use kernarg::{KernargError, LaunchFacts};
-pub use metadata::{Arg, KERNARG_MAX_BYTES, Kernel, MetadataError, ValueKind};
+pub use layout::Segment;
+pub use metadata::{Arg, KERNARG_MAX_BYTES, Kernel, ValueKind};
+pub use need::{IMAGE_MAX_BYTES, Need};
 pub use relocation::{LoadError, Relocation, RelocationKind, RelocationTarget};
 pub use select::{SelectError, select, select_with};
 pub use target::{Fit, Target, TargetError};

@@ -1,8 +1,8 @@
-//! The processor numbers of AMDGPU ELF headers (`EF_AMDGPU_MACH_*` of LLVM's AMDGPU usage guide).
+//! Processor numbers in AMDGPU ELF headers (`EF_AMDGPU_MACH_*` in LLVM's AMDGPU usage guide).
 
 use crate::Target;
 
-/// `e_flags & 0xff` and the processor it stands for.
+/// Values of `e_flags & 0xff` and their processors.
 #[rustfmt::skip]
 const MACHINES: &[(u8, &str)] = &[
     (0x20, "gfx600"), (0x21, "gfx601"), (0x3a, "gfx602"),
@@ -20,7 +20,7 @@ const MACHINES: &[(u8, &str)] = &[
     (0x54, "gfx11-generic"), (0x59, "gfx12-generic"),
 ];
 
-/// The target an ELF header's `e_flags` (code object v4 and later) names; `None` for a processor not in the table.
+/// Returns the target named by an ELF header's `e_flags` (code object v4 and later); `None` for an unknown processor.
 ///
 /// Bits 8-9 are xnack and bits 10-11 sramecc: 0 not supported, 1 any, 2 off, 3 on.
 pub(crate) fn target_of_flags(e_flags: u32) -> Option<Target> {

@@ -1,61 +1,26 @@
 //! Kernel metadata: the MessagePack map in a code object's notes (LLVM's AMDGPU usage guide, "Code Object
 //! Metadata").
 
-use thiserror::Error;
-
 use crate::KernelDescriptor;
+use crate::error::MetadataError;
 use crate::msgpack::Reader;
 
-/// A kernel with a larger kernarg segment is refused (1 MiB; HIP itself allows 4 KiB of arguments).
+/// Maximum size of a kernarg segment; kernels with a larger one are refused (1 MiB; HIP allows 4 KiB of arguments).
 pub const KERNARG_MAX_BYTES: u32 = 1 << 20;
-
-/// Why metadata cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MetadataError {
-    /// A note ends in the middle of a value.
-    #[error("it ends in the middle")]
-    Truncated,
-    /// A value is not what its key promises.
-    #[error("a value is not {0}")]
-    Kind(&'static str),
-    /// `amdhsa.version` is not 1.x.
-    #[error("metadata version {major}.{minor} is not known")]
-    Version {
-        /// The first number.
-        major: u64,
-        /// The second number.
-        minor: u64,
-    },
-    /// A key that every kernel or argument has is missing.
-    #[error("{0} is missing")]
-    Missing(&'static str),
-    /// An argument lies outside of the kernarg segment, or the segment is over [`KERNARG_MAX_BYTES`].
-    #[error("kernel {kernel}: {what} ends at byte {end} of a kernarg segment of {size} bytes")]
-    Layout {
-        /// The kernel.
-        kernel: String,
-        /// What does not fit.
-        what: &'static str,
-        /// Where it ends.
-        end: u64,
-        /// How large the segment is, or may be.
-        size: u32,
-    },
-}
 
 macro_rules! value_kinds {
     ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
-        /// What an argument is, and for hidden ones what the launch has to put there.
+        /// The kind of an argument; for hidden arguments, what the launch has to pass.
         #[derive(Debug, Clone, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ValueKind {
             $($(#[$doc])* $variant,)*
-            /// A kind that this table does not have; hidden if it starts with `hidden_`.
+            /// An unknown kind; hidden if its name starts with `hidden_`.
             Unknown(String),
         }
 
         impl ValueKind {
-            /// The kind of this name.
+            /// Returns the kind with this name.
             pub fn of(text: &str) -> ValueKind {
                 match text {
                     $($text => ValueKind::$variant,)*
@@ -63,7 +28,7 @@ macro_rules! value_kinds {
                 }
             }
 
-            /// The name in the metadata.
+            /// Returns the name in the metadata.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(ValueKind::$variant => $text,)*
@@ -89,11 +54,11 @@ value_kinds! {
     Pipe = "pipe",
     /// An OpenCL queue.
     Queue = "queue",
-    /// Workgroups in x that are full.
+    /// Number of full workgroups in x.
     HiddenBlockCountX = "hidden_block_count_x",
-    /// Workgroups in y that are full.
+    /// Number of full workgroups in y.
     HiddenBlockCountY = "hidden_block_count_y",
-    /// Workgroups in z that are full.
+    /// Number of full workgroups in z.
     HiddenBlockCountZ = "hidden_block_count_z",
     /// Work-items of a full workgroup in x.
     HiddenGroupSizeX = "hidden_group_size_x",
@@ -115,7 +80,7 @@ value_kinds! {
     HiddenGlobalOffsetZ = "hidden_global_offset_z",
     /// Dimensions of the grid, 1 to 3.
     HiddenGridDims = "hidden_grid_dims",
-    /// Nothing: stays zero.
+    /// Nothing; stays zero.
     HiddenNone = "hidden_none",
     /// Address of OpenCL's printf buffer.
     HiddenPrintfBuffer = "hidden_printf_buffer",
@@ -129,7 +94,7 @@ value_kinds! {
     HiddenDefaultQueue = "hidden_default_queue",
     /// Address of the completion action for device enqueue (OpenCL).
     HiddenCompletionAction = "hidden_completion_action",
-    /// Bytes of LDS beyond what the kernel declares.
+    /// Bytes of LDS in addition to those that the kernel declares.
     HiddenDynamicLdsSize = "hidden_dynamic_lds_size",
     /// High half of the scratch aperture's address (devices without aperture registers).
     HiddenPrivateBase = "hidden_private_base",
@@ -140,20 +105,20 @@ value_kinds! {
 }
 
 impl ValueKind {
-    /// Whether the launch fills it, not the program.
+    /// Returns whether the launch fills in the argument instead of the program.
     pub fn is_hidden(&self) -> bool {
         self.as_str().starts_with("hidden_")
     }
 }
 
-/// One argument of a kernel.
+/// An argument of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arg {
-    /// Where it is in the kernarg segment, in bytes.
+    /// Offset in the kernarg segment in bytes.
     pub offset: u32,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// What it is.
+    /// Kind of the argument.
     pub kind: ValueKind,
     /// `.address_space`: `global`, `local`, `constant`, `generic` …
     pub address_space: Option<String>,
@@ -172,19 +137,19 @@ pub struct Arg {
 /// A kernel: its metadata, and its descriptor in the code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// The name that programs ask for (mangled, in HIP).
+    /// The name that programs use (mangled, in HIP).
     pub name: String,
     /// The descriptor's symbol, `NAME.kd`.
     pub symbol: String,
-    /// The descriptor's address, relative to where the code object is loaded.
+    /// The descriptor's address, relative to the load address of the code object.
     pub descriptor_vaddr: u64,
-    /// The entry point's address, relative to where the code object is loaded.
+    /// The entry point's address, relative to the load address of the code object.
     pub entry_vaddr: u64,
     /// The descriptor.
     pub descriptor: KernelDescriptor,
-    /// All arguments, hidden ones too, in the order of the metadata.
+    /// All arguments including hidden ones, in the order of the metadata.
     pub args: Vec<Arg>,
-    /// Bytes of the kernarg segment; every argument lies within.
+    /// Size of the kernarg segment in bytes; every argument lies within it.
     pub kernarg_bytes: u32,
     /// Alignment of the kernarg segment.
     pub kernarg_align: u32,
@@ -192,36 +157,36 @@ pub struct Kernel {
     pub group_segment_bytes: u32,
     /// Bytes of scratch per lane.
     pub private_segment_bytes: u32,
-    /// Whether it needs more scratch than [`Kernel::private_segment_bytes`] says (recursion, function pointers).
+    /// Whether the kernel may need more scratch than [`Kernel::private_segment_bytes`] (recursion, function pointers).
     pub uses_dynamic_stack: bool,
     /// Lanes per wave, 32 or 64.
     pub wavefront_size: u32,
     /// The largest workgroup it was compiled for, in work-items.
     pub max_flat_workgroup_size: u32,
-    /// The workgroup size it was compiled for, if only one.
+    /// The only workgroup size that it can be launched with, if it was compiled for one.
     pub reqd_workgroup_size: Option<[u32; 3]>,
-    /// Whether all workgroups must be full.
+    /// Whether all workgroups have to be full.
     pub uniform_work_group_size: bool,
-    /// SGPRs it uses.
+    /// Number of SGPRs that it uses.
     pub sgpr_count: u32,
-    /// VGPRs it uses, AccVGPRs included where they are the same registers.
+    /// Number of VGPRs that it uses, including AccVGPRs if they are the same registers.
     pub vgpr_count: u32,
-    /// AccVGPRs it uses.
+    /// Number of AccVGPRs that it uses.
     pub agpr_count: u32,
-    /// SGPRs that did not fit.
+    /// Number of SGPRs that were spilled to memory.
     pub sgpr_spill_count: u32,
-    /// VGPRs that did not fit.
+    /// Number of VGPRs that were spilled to memory.
     pub vgpr_spill_count: u32,
-    /// `OpenCL C`, `HIP`, `Assembler` …
+    /// Source language: `OpenCL C`, `HIP`, `Assembler` …
     pub language: Option<String>,
     /// `.kind`: `normal`, `init` or `fini`.
     pub kind: Option<String>,
 }
 
-/// What the notes of one code object say, all together.
+/// The merged metadata of all notes of a code object.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
-    /// Metadata of kernels, without what comes from the ELF file: descriptor and addresses are zero.
+    /// The kernels; their descriptors and addresses, which come from the ELF file, are zero.
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) target: Option<String>,
     pub(crate) printf: Vec<String>,
@@ -230,7 +195,7 @@ pub(crate) struct Metadata {
 type Result<T> = std::result::Result<T, MetadataError>;
 
 impl Metadata {
-    /// Adds what one note says.
+    /// Adds the metadata of one note.
     pub(crate) fn merge(&mut self, note: &[u8]) -> Result<()> {
         let mut reader = Reader::new(note);
         let mut has_version = false;

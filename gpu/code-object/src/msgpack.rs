@@ -1,11 +1,11 @@
-//! A reader for MessagePack that builds no tree: what nobody asks for is skipped without recursion, so neither
-//! depth nor counts of an input cost memory.
+//! A MessagePack reader that builds no tree: values that are not needed are skipped without recursion, so that neither
+//! depth nor counts of the input cost memory.
 
 use rmp::Marker;
 
-use crate::metadata::MetadataError;
+use crate::error::MetadataError;
 
-/// Where reading is in a note.
+/// A position in a note.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A big-endian number of `len` bytes, at most 8.
+    /// Reads a big-endian number of `len` bytes, at most 8.
     fn number(&mut self, len: u64) -> Result<u64> {
         Ok(self.take(len)?.iter().fold(0, |value, byte| (value << 8) | u64::from(*byte)))
     }
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         Ok(Marker::from_u8(self.number(1)? as u8))
     }
 
-    /// A map's number of pairs.
+    /// Reads the header of a map; returns the number of its pairs.
     pub(crate) fn map(&mut self) -> Result<u64> {
         match self.marker()? {
             Marker::FixMap(len) => Ok(u64::from(len)),
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An array's number of items.
+    /// Reads the header of an array; returns the number of its items.
     pub(crate) fn array(&mut self) -> Result<u64> {
         match self.marker()? {
             Marker::FixArray(len) => Ok(u64::from(len)),
@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(self.take(len)?).map_err(|_| MetadataError::Kind("a text in UTF-8"))
     }
 
-    /// A number that is not negative.
+    /// Reads a number that is not negative.
     pub(crate) fn unsigned(&mut self) -> Result<u64> {
         let (value, bits) = match self.marker()? {
             Marker::FixPos(value) => return Ok(u64::from(value)),
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
         u32::try_from(self.unsigned()?).map_err(|_| MetadataError::Kind("a number below 2^32"))
     }
 
-    /// A truth value; assemblers also write 0 and 1.
+    /// Reads a boolean; assemblers also write 0 and 1.
     pub(crate) fn flag(&mut self) -> Result<bool> {
         let mut ahead = self.clone();
         match ahead.marker()? {
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over one value with everything in it.
+    /// Skips one value with everything in it.
     pub(crate) fn skip(&mut self) -> Result<()> {
         let mut pending = 1u64;
         while pending > 0 {

@@ -1,22 +1,20 @@
-//! Dynamic relocations, and putting a code object into memory.
+//! Dynamic relocations.
 
 use std::ops::Range;
 
 use thiserror::Error;
 
-use crate::CodeObject;
-
 macro_rules! relocation_kinds {
     ($($(#[$doc:meta])* $variant:ident = $number:literal,)*) => {
-        /// How a relocated place is computed: S the symbol's address, A the addend, P the place's address, B the
-        /// address the code object is loaded at (LLVM's AMDGPU usage guide, "Relocation Records").
+        /// The formula for the value of a relocation from the symbol's address S, the addend A, the relocated address P and the
+        /// load address B (LLVM's AMDGPU usage guide, "Relocation Records").
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum RelocationKind {
             $($(#[$doc])* $variant,)*
         }
 
         impl RelocationKind {
-            /// The kind of this `R_AMDGPU_*` number.
+            /// Returns the kind with this `R_AMDGPU_*` number.
             pub fn of(number: u32) -> Option<RelocationKind> {
                 match number {
                     $($number => Some(RelocationKind::$variant),)*
@@ -48,54 +46,54 @@ relocation_kinds! {
     Relative64 = 13,
 }
 
-/// What a relocation points to.
+/// The target of a relocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RelocationTarget {
-    /// An address of this code object, relative to where it is loaded.
+    /// An address in this code object, relative to its load address.
     Vaddr(u64),
-    /// A number, wherever the code object is loaded.
+    /// A number that does not depend on the load address.
     Absolute(u64),
     /// A symbol that the code object does not define.
     Undefined(String),
 }
 
-/// A place that depends on where the code object is loaded.
+/// A value in the code object that depends on its load address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relocation {
-    /// The place, relative to where the code object is loaded.
+    /// Address of the value, relative to the load address.
     pub vaddr: u64,
-    /// What to compute.
+    /// The formula for the value.
     pub kind: RelocationKind,
-    /// What it points to.
+    /// The target.
     pub target: RelocationTarget,
     /// Added to the target's address.
     pub addend: i64,
 }
 
-/// Why a code object cannot be put into memory.
+/// Why a code object cannot be loaded into memory.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// The memory is smaller than [`CodeObject::image_bytes`].
+    /// The memory is smaller than [`crate::CodeObject::image_bytes`].
     #[error("the memory has {len} bytes, the code object needs {needed}")]
     Memory {
-        /// Bytes given.
+        /// Size of the memory in bytes.
         len: u64,
         /// Bytes needed.
         needed: u64,
     },
-    /// These are not the bytes that the code object was parsed from.
+    /// The file is not the one that the code object was parsed from.
     #[error("segment bytes {0:?} are outside of the file")]
     File(Range<usize>),
-    /// Nothing defines a symbol.
+    /// A symbol is not defined.
     #[error("symbol {0} is not defined")]
     Undefined(String),
-    /// A relocated place lies outside of the loaded memory.
-    #[error("a relocation of {0:#x}, which is outside of the code object")]
+    /// A relocated value lies outside of the loaded memory.
+    #[error("a relocation at {0:#x} lies outside of the code object")]
     Place(u64),
 }
 
 impl Relocation {
-    /// The bytes to store at the place when the code object is loaded at `base`.
+    /// Returns the bytes to store when the code object is loaded at `base`, and how many of them are used.
     pub fn bytes(&self, base: u64) -> Result<([u8; 8], usize), LoadError> {
         let target = match &self.target {
             RelocationTarget::Vaddr(vaddr) => base.wrapping_add(*vaddr),
@@ -115,33 +113,4 @@ impl Relocation {
         };
         Ok((value.to_le_bytes(), len))
     }
-}
-
-impl CodeObject {
-    /// Puts the segments of `elf`, the bytes this was parsed from, into `memory` as it is when loaded at address
-    /// `base`, and relocates it. `memory` starts at `base` and has [`CodeObject::image_bytes`] bytes or more; bytes
-    /// between segments are zeroed. `base` must be a multiple of every segment's alignment (4096, from all compilers).
-    pub fn load(&self, elf: &[u8], base: u64, memory: &mut [u8]) -> Result<(), LoadError> {
-        let (needed, len) = (self.image_bytes(), memory.len() as u64);
-        let outside = LoadError::Memory { len, needed };
-        let memory = usize::try_from(needed)
-            .ok()
-            .and_then(|needed| memory.get_mut(..needed))
-            .ok_or(outside.clone())?;
-        memory.fill(0);
-        for segment in self.segments() {
-            let bytes = elf.get(segment.file.clone()).ok_or_else(|| LoadError::File(segment.file.clone()))?;
-            slice(memory, segment.vaddr, bytes.len()).ok_or_else(|| outside.clone())?.copy_from_slice(bytes);
-        }
-        for relocation in self.relocations() {
-            let (value, len) = relocation.bytes(base)?;
-            let place = slice(memory, relocation.vaddr, len).ok_or(LoadError::Place(relocation.vaddr))?;
-            place.copy_from_slice(value.get(..len).unwrap_or_default());
-        }
-        Ok(())
-    }
-}
-
-fn slice(memory: &mut [u8], vaddr: u64, len: usize) -> Option<&mut [u8]> {
-    memory.get_mut(usize::try_from(vaddr).ok()?..)?.get_mut(..len)
 }

@@ -1,24 +1,25 @@
-//! The code object for a device, out of whatever file there is.
+//! Selects the code object for a device from an image of any format.
 
 use std::borrow::Cow;
 
 use thiserror::Error;
 
-use crate::image::{Format, ImageError, check_elf};
+use crate::error::ImageError;
+use crate::image::{Format, check_elf};
 use crate::{Bundle, Fit, Limits, Target, bytes, compressed, machine};
 
-/// Why there is no code object for the device.
+/// Why an image has no code object for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SelectError {
-    /// The file itself is not in order.
+    /// The image is invalid.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The file is in order and holds code for other devices only.
-    #[error("no code object for {device}; there is code for: {}", list(available))]
+    /// The image contains code for other devices only.
+    #[error("no code object for {device}; the image has code for: {}", list(available))]
     NoMatch {
-        /// What was looked for.
+        /// The target of the device.
         device: Target,
-        /// The targets of the code objects in the file, as written there.
+        /// The targets of the code objects in the image, as written there.
         available: Vec<String>,
     },
 }
@@ -27,12 +28,12 @@ fn list(available: &[String]) -> String {
     if available.is_empty() { "nothing".to_owned() } else { available.join(", ") }
 }
 
-/// [`select_with`] the default [`Limits`].
+/// Selects a code object like [`select_with`], with the default [`Limits`].
 pub fn select<'a>(image: &'a [u8], device: &Target) -> Result<Cow<'a, [u8]>, SelectError> {
     select_with(image, device, Limits::default())
 }
 
-/// The ELF code object for `device` in a bare ELF file, an offload bundle or a compressed bundle.
+/// Returns the ELF code object for `device` from a bare ELF file, an offload bundle or a compressed bundle.
 ///
 /// Code for exactly the device's processor is preferred to generic code, and among equals the one that was compiled
 /// for more of the device's settings, then the first. Bytes behind the image do no harm.
@@ -47,7 +48,10 @@ pub fn select_with<'a>(
         Some(Format::CompressedBundle) => {
             let bundle = compressed::decompress(image, limits)?;
             if Format::sniff(&bundle) != Some(Format::Bundle) {
-                return Err(ImageError::Malformed("a compressed bundle that holds no bundle").into());
+                return Err(ImageError::Malformed(
+                    "a compressed bundle that does not contain an offload bundle",
+                )
+                .into());
             }
             Ok(Cow::Owned(select_entry(&bundle, device)?.to_vec()))
         }
@@ -68,7 +72,7 @@ fn select_elf<'a>(elf: &'a [u8], device: &Target) -> Result<&'a [u8], SelectErro
     Err(SelectError::NoMatch { device: device.clone(), available: vec![name] })
 }
 
-/// The target of a HIP entry; bundles may hold OpenMP's code as well, which is no use to HIP.
+/// Returns the target of an entry for HIP; `None` for other entries, such as OpenMP's.
 fn hip_target(id: &str) -> Option<Target> {
     if id.starts_with("hip") { Target::of_entry(id).ok() } else { None }
 }
@@ -94,7 +98,7 @@ fn select_entry<'a>(image: &'a [u8], device: &Target) -> Result<&'a [u8], Select
     let (_, code) = best.ok_or(SelectError::NoMatch { device: device.clone(), available })?;
     match Format::sniff(code) {
         Some(Format::Elf) => check_elf(code)?,
-        _ => return Err(ImageError::Malformed("a bundle entry that is no ELF file").into()),
+        _ => return Err(ImageError::Malformed("a bundle entry that is not an ELF file").into()),
     }
     Ok(code)
 }

@@ -1,4 +1,4 @@
-//! Names of GPUs and what they run: `gfx942:sramecc+:xnack-`.
+//! Targets, the names of GPUs, such as `gfx942:sramecc+:xnack-`, and which code runs on which.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +11,9 @@ use thiserror::Error;
 pub struct Target {
     /// `gfx942`, `gfx1100`, or a generic one such as `gfx9-4-generic`.
     pub processor: String,
-    /// The memory's error correction. `None`: code runs with either, or the device does not have the setting.
+    /// Error correction of the memory. `None`: code runs with either setting, or the device has no such setting.
     pub sramecc: Option<bool>,
-    /// Page-fault replay. `None`: code runs with either, or the device does not have the setting.
+    /// Page-fault replay. `None`: code runs with either setting, or the device has no such setting.
     pub xnack: Option<bool>,
 }
 
@@ -22,12 +22,12 @@ pub struct Target {
 pub enum Fit {
     /// Code for a family of processors that the device belongs to.
     Generic {
-        /// How many feature settings the code was compiled for, all of which are the device's.
+        /// Number of feature settings that the code was compiled for.
         settings: u8,
     },
     /// Code for exactly this processor.
     Exact {
-        /// How many feature settings the code was compiled for, all of which are the device's.
+        /// Number of feature settings that the code was compiled for.
         settings: u8,
     },
 }
@@ -35,15 +35,15 @@ pub enum Fit {
 /// Why a text is not a target.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TargetError {
-    /// There is no `gfx…` in it.
+    /// The text contains no `gfx…` processor.
     #[error("{0:?} names no AMD processor")]
     NoProcessor(String),
-    /// A `:feature` that is not `sramecc` or `xnack` with `+` or `-`, or one that comes twice.
+    /// A `:feature` is not `sramecc` or `xnack` with `+` or `-`, or occurs twice.
     #[error("{0:?} is not a feature setting (sramecc+, sramecc-, xnack+, xnack-)")]
     Feature(String),
 }
 
-/// The generic processors and what runs their code (LLVM's AMDGPU usage guide, "Generic processors").
+/// Generic processors and the processors that run their code (LLVM's AMDGPU usage guide, "Generic processors").
 #[rustfmt::skip]
 const GENERIC: &[(&str, &[&str])] = &[
     ("gfx9-generic", &["gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"]),
@@ -55,8 +55,8 @@ const GENERIC: &[(&str, &[&str])] = &[
 ];
 
 impl Target {
-    /// Whether code for `self` runs on `device`, and how well it suits: the processor must be the device's or a
-    /// generic one for it, and every setting the code was compiled for must be the device's.
+    /// Returns how well code for `self` suits `device`, or `None` if it does not run there. It runs if it was compiled for
+    /// the device's processor or a generic one, and every feature setting it was compiled for is the device's.
     pub fn runs_on(&self, device: &Target) -> Option<Fit> {
         let mut settings = 0;
         for (code, device) in [(self.sramecc, device.sramecc), (self.xnack, device.xnack)] {
@@ -74,12 +74,12 @@ impl Target {
         members.contains(&device.processor.as_str()).then_some(Fit::Generic { settings })
     }
 
-    /// Whether this stands for a family of processors.
+    /// Returns whether this is a generic processor, which stands for a family.
     pub fn is_generic(&self) -> bool {
         self.processor.ends_with("-generic")
     }
 
-    /// The target of a bundle entry's id, `KIND-TRIPLE-PROCESSOR[:FEATURES]` such as
+    /// Parses the id of a bundle entry, `KIND-TRIPLE-PROCESSOR[:FEATURES]` such as
     /// `hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-`.
     pub fn of_entry(id: &str) -> Result<Target, TargetError> {
         let (_kind, target) = id.split_once('-').ok_or_else(|| TargetError::NoProcessor(id.to_owned()))?;
@@ -87,8 +87,8 @@ impl Target {
     }
 }
 
-/// Accepts a processor with features (`gfx90a:sramecc+:xnack-`) alone or after a triple, with or without its
-/// environment part (`amdgcn-amd-amdhsa--gfx942`, `amdgpu9.42-amd-amdhsa-unknown-gfx942`).
+/// Parses a processor with features (`gfx90a:sramecc+:xnack-`), alone or after a triple with or without environment
+/// (`amdgcn-amd-amdhsa--gfx942`, `amdgpu9.42-amd-amdhsa-unknown-gfx942`).
 impl FromStr for Target {
     type Err = TargetError;
 
@@ -128,7 +128,7 @@ impl FromStr for Target {
     }
 }
 
-/// The short form with features in alphabetical order: `gfx942:sramecc+:xnack-`.
+/// Writes the short form with the features in alphabetical order: `gfx942:sramecc+:xnack-`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.processor)?;

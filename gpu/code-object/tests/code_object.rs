@@ -1,4 +1,4 @@
-//! Code objects: what this crate reads must be what LLVM's own tools read in the same files.
+//! Compares what this crate reads from code objects with what LLVM's own tools read from the same files.
 
 mod common;
 
@@ -20,7 +20,7 @@ fn parse(name: &str) -> CodeObject {
 
 type Fields = BTreeMap<String, String>;
 
-/// Kernels as `llvm-readelf --notes` prints them: each one's fields and its arguments' fields.
+/// Parses the kernels that `llvm-readelf --notes` prints: each one's fields and its arguments' fields.
 fn printed_kernels(name: &str) -> Vec<(Fields, Vec<Fields>)> {
     let mut kernels: Vec<(Fields, Vec<Fields>)> = Vec::new();
     let mut in_args = false;
@@ -280,7 +280,7 @@ fn notes_of_all_linked_objects_are_merged() {
     assert!(code.global("mark").is_some());
 }
 
-/// The file with `from` written instead of `to` in the type field of the first header of a table that has it.
+/// Returns the file with `to` instead of `from` in the type field of the first header of a table that has it.
 fn with_type(elf: &[u8], table: usize, stride: usize, field: usize, from: u32, to: u32) -> Vec<u8> {
     let mut elf = elf.to_vec();
     let mut at = (table + field..elf.len()).step_by(stride);

@@ -1,5 +1,5 @@
-//! Damaged and malicious input: it must give an error, never a panic, and cost no more memory than its own length
-//! justifies.
+//! Tests damaged and malicious images: they must cause an error, never a panic, and cost no more memory than their own
+//! length justifies.
 
 mod common;
 
@@ -17,7 +17,7 @@ use hipr_code_object::{
 };
 use proptest::prelude::*;
 
-/// Counts what each thread has allocated and the most it ever had.
+/// An allocator that counts what each thread has allocated, and its maximum.
 struct Counting;
 
 thread_local! {
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most memory that `work` had allocated at once, beyond what there was before.
+/// Returns the maximum memory that `work` had allocated, beyond what was allocated before.
 fn peak_bytes(work: impl FnOnce()) -> usize {
     let before = NOW.get();
     PEAK.set(before);
@@ -61,7 +61,7 @@ fn peak_bytes(work: impl FnOnce()) -> usize {
 
 const LIMITS: Limits = Limits { uncompressed_max_bytes: 256 << 10 };
 
-/// Does everything there is to do with an image and checks what callers rely on.
+/// Calls everything that can be called with an image, and checks what callers rely on.
 fn exercise(image: &[u8]) {
     if let Ok(len) = image_len(image) {
         assert!(len <= image.len());
@@ -110,7 +110,7 @@ static ALL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     images
 });
 
-/// Numbers that break arithmetic, written over 1 to 8 bytes.
+/// Numbers that cause overflows, which are written over 1 to 8 bytes.
 const HOSTILE: [u64; 10] =
     [0, 1, 0x7f, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 40, i64::MAX as u64, u64::MAX];
 
@@ -188,7 +188,7 @@ fn a_large_claim_allocates_nothing() {
     assert!(peak < 1 << 20, "{peak}");
 }
 
-/// `kernels-v6.elf` with another metadata note in the place of its own.
+/// Returns `kernels-v6.elf` with another metadata note in place of its own.
 fn with_note(note: &[u8]) -> Vec<u8> {
     let mut elf = data("kernels-v6.elf");
     let at = elf.windows(7).position(|bytes| bytes == b"AMDGPU\0").unwrap();
@@ -205,7 +205,7 @@ fn with_note(note: &[u8]) -> Vec<u8> {
     elf
 }
 
-/// A MessagePack text of up to 31 bytes.
+/// Encodes a MessagePack string of up to 31 bytes.
 fn text(text: &str) -> Vec<u8> {
     [&[0xa0 | text.len() as u8], text.as_bytes()].concat()
 }
@@ -254,7 +254,7 @@ fn notes_that_lie_are_refused() {
     );
 }
 
-/// A note with one kernel of this kernarg size and one argument.
+/// Builds a note with one kernel that has this kernarg size and one argument.
 fn kernel_note(kernarg: &[u8], offset: &[u8], size: &[u8]) -> Vec<u8> {
     let kernel = [
         vec![0x91, 0x84],

@@ -1,4 +1,4 @@
-//! Formats, lengths and unpacking.
+//! Tests formats, lengths and decompression of images.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn every_image_has_the_length_of_its_file() {
     }
 }
 
-/// All images, also those of version 1, which do not say how long they are.
+/// Returns all images, including those of version 1, which do not contain their length.
 fn images_of_every_version() -> Vec<(String, Vec<u8>)> {
     let bundle = data("one.bundle");
     let mut images: Vec<_> = IMAGES.iter().map(|name| (name.to_string(), data(name))).collect();
@@ -238,7 +238,7 @@ fn a_bomb_ends_at_its_claim() {
     }
     let result = decompress(&ccob(2, ZSTD, &[0; 4096], &frame), Limits::default());
     assert!(
-        matches!(&result, Err(ImageError::Damaged(why)) if why.contains("more than its header says")),
+        matches!(&result, Err(ImageError::Damaged(why)) if why.contains("longer than its header says")),
         "{result:?}"
     );
 }
@@ -252,7 +252,7 @@ fn a_stream_without_a_length_that_yields_less_than_the_header_says_is_no_image()
         image[8..12].copy_from_slice(&(bundle.len() as u32 + 1).to_le_bytes());
         for result in [image_len(&image).map(drop), decompress(&image, Limits::default()).map(drop)] {
             assert!(
-                matches!(&result, Err(ImageError::Damaged(why)) if why.contains("another length")),
+                matches!(&result, Err(ImageError::Damaged(why)) if why.contains("does not have")),
                 "{result:?}"
             );
         }

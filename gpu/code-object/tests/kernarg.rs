@@ -1,4 +1,4 @@
-//! Kernarg segments: explicit parameters and hidden arguments of each code object version.
+//! Tests kernarg segments: explicit parameters and hidden arguments of each code object version.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Code objects in memory: segments, zeroed tails and relocations.
+//! Tests loading code objects: segments, zeroed ends and relocations.
 
 mod common;
 
@@ -113,7 +113,7 @@ fn what_cannot_be_loaded_says_why() {
     assert_eq!(code.load(&moved, BASE, &mut memory), Err(LoadError::Place(u64::MAX)));
 }
 
-/// A file that no linker has seen is the same as what the linker makes of it.
+/// Checks that a file that is not linked is laid out in memory as the linker would do it.
 #[test]
 fn what_is_not_linked_is_laid_out() {
     let (unlinked, memory) = loaded(&data("unlinked.elf"));

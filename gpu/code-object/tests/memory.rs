@@ -1,5 +1,5 @@
-//! What hostile zstd frames cost the process, with what libzstd allocates itself. One test alone: memory is counted
-//! for the whole process.
+//! Measures what malicious zstd frames cost the process, including what libzstd allocates. It has one test only, because
+//! memory is counted for the whole process.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -7,7 +7,7 @@ mod common;
 use common::{claiming, data, long_matches_zstd_stream, raw_zstd_stream};
 use hipr_code_object::{Limits, decompress, image_len};
 
-/// The most memory that the process ever had in use.
+/// Returns the maximum resident memory of the process in bytes.
 fn peak_resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -1,4 +1,4 @@
-//! The code object for a device.
+//! Tests the selection of the code object for a device.
 
 mod common;
 
@@ -61,10 +61,10 @@ fn the_error_lists_what_there_is() {
         }
     }
     let error = select(&data("one-gfx942.elf"), &target("gfx1100")).unwrap_err();
-    assert_eq!(error.to_string(), "no code object for gfx1100; there is code for: gfx942");
+    assert_eq!(error.to_string(), "no code object for gfx1100; the image has code for: gfx942");
 }
 
-/// A bundle of these entries; each one's code is an ELF header with the entry's number in its last byte.
+/// Builds a bundle with these entries; each one's code is an ELF header with the entry's number in its last byte.
 fn bundle_of(ids: &[&str]) -> Vec<u8> {
     let mut image = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     image.extend_from_slice(&(ids.len() as u64).to_le_bytes());

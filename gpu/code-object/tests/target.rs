@@ -1,4 +1,4 @@
-//! Names of targets and which code runs on which device.
+//! Tests names of targets, and which code runs on which device.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! The C API of libamd_comgr, AMD's code object manager, loaded at run time: what it says about the kernels of a code object.
+//! The C API of libamd_comgr, AMD's code object manager, loaded at run time. hipr uses it to read the metadata of code
+//! objects.
 //!
 //! It reads kernel metadata the way AMD's own runtime does. `hipr-code-object` reads the same without it; `tests/rocm` holds
 //! the two to the same answers.

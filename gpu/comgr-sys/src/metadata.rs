@@ -1,4 +1,5 @@
-//! What the library says about a code object, in plain types. Every handle is released when its owner is dropped.
+//! The metadata of a code object as libamd_comgr reads it, in Rust types. Every handle is released when its owner is
+//! dropped.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fmt;
@@ -9,24 +10,24 @@ use crate::table::{
     amd_comgr_data_t, amd_comgr_metadata_node_t, amd_comgr_status_t,
 };
 
-/// What a code object says about itself.
+/// The metadata of a code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
-    /// The instruction set: `amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-`. None if the library is older than the processor or the
-    /// code object's version.
+    /// The instruction set, such as `amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-`; `None` if the library does not know the
+    /// processor or the code object's version.
     pub isa: Option<String>,
-    /// Its kernels, in the order of the metadata.
+    /// The kernels, in the order of the metadata.
     pub kernels: Vec<Kernel>,
 }
 
-/// What a kernel says about itself.
+/// The metadata of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// The name that programs ask for (mangled, in HIP).
+    /// The name that programs use (mangled, in HIP).
     pub name: String,
     /// The symbol of its descriptor.
     pub symbol: String,
-    /// All arguments, hidden ones too, in the order of the metadata.
+    /// All arguments including hidden ones, in the order of the metadata.
     pub arguments: Vec<Argument>,
     /// Bytes of the kernarg segment.
     pub kernarg_bytes: u32,
@@ -40,53 +41,53 @@ pub struct Kernel {
     pub wavefront_size: u32,
     /// The largest workgroup it was compiled for, in work-items.
     pub max_flat_workgroup_size: u32,
-    /// SGPRs it uses.
+    /// Number of SGPRs that it uses.
     pub sgpr_count: u32,
-    /// VGPRs it uses.
+    /// Number of VGPRs that it uses.
     pub vgpr_count: u32,
 }
 
-/// What an argument of a kernel is.
+/// The metadata of an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// Where it is in the kernarg segment, in bytes.
+    /// Offset in the kernarg segment in bytes.
     pub offset: u32,
-    /// Its length in bytes.
+    /// Size in bytes.
     pub size: u32,
     /// `by_value`, `global_buffer`, `hidden_block_count_x` …
     pub value_kind: String,
     /// `global`, `local`, `constant`, `generic` …; only pointers have one.
     pub address_space: Option<String>,
-    /// Its name; optimized code has none.
+    /// The name; absent in optimized code.
     pub name: Option<String>,
 }
 
 impl Argument {
-    /// Whether the launch fills it, not the program.
+    /// Returns whether the launch fills in the argument instead of the program.
     pub fn is_hidden(&self) -> bool {
         self.value_kind.starts_with("hidden_")
     }
 }
 
-/// Why the library says nothing about a code object.
+/// Why the library cannot read a code object's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A function failed.
+    /// A function of the library failed.
     Call {
-        /// The function.
+        /// Name of the function.
         function: &'static str,
-        /// What it returned.
+        /// The status that it returned.
         status: amd_comgr_status_t,
-        /// The library's words for it.
+        /// The library's text for the status.
         text: String,
     },
-    /// A key that every kernel or argument has is not there.
+    /// A key that every kernel or argument has is missing.
     Missing(&'static str),
-    /// A node is not what its key promises.
+    /// A value has the wrong type for its key.
     Kind {
         /// The key.
         key: &'static str,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
 }
@@ -94,9 +95,11 @@ pub enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Call { function, status, text } => write!(f, "{function}: status {status}: {text}"),
+            Self::Call { function, status, text } => {
+                write!(f, "{function} failed with status {status}: {text}")
+            }
             Self::Missing(key) => write!(f, "the metadata has no {key}"),
-            Self::Kind { key, expected } => write!(f, "{key} of the metadata is not {expected}"),
+            Self::Kind { key, expected } => write!(f, "{key} in the metadata is not {expected}"),
         }
     }
 }
@@ -104,7 +107,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Comgr {
-    /// Interface version: major, minor.
+    /// Returns the interface version: major, minor.
     pub fn version(&self) -> (usize, usize) {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: both places outlive the call.
@@ -112,7 +115,7 @@ impl Comgr {
         (major, minor)
     }
 
-    /// What a linked ELF code object (not a bundle) says about itself.
+    /// Reads the metadata of a linked ELF code object (not a bundle).
     ///
     /// # Errors
     /// The library does not take it for a code object, or its metadata lacks what every kernel has.
@@ -142,7 +145,7 @@ impl Comgr {
         Err(Error::Call { function, status, text })
     }
 
-    /// A string that `call` writes: asked for its length (with the NUL) first.
+    /// Returns the string that `call` writes, after asking it for the length (with the NUL).
     fn string(
         &self,
         function: &'static str,
@@ -157,7 +160,7 @@ impl Comgr {
     }
 }
 
-/// A code object in the library's hands.
+/// A code object that was given to the library.
 struct Data<'a> {
     comgr: &'a Comgr,
     data: amd_comgr_data_t,
@@ -234,7 +237,7 @@ impl<'a> Node<'a> {
         if found == kind { Ok(()) } else { Err(Error::Kind { key, expected }) }
     }
 
-    /// The value of a key, if the map has it.
+    /// Returns the value of a key, if the map has it.
     fn find(&self, key: &'static str) -> Result<Option<Node<'a>>, Error> {
         let name = CString::new(key).unwrap_or_default();
         let found = Node::new(self.comgr, "amd_comgr_metadata_lookup", |node| {
@@ -251,7 +254,7 @@ impl<'a> Node<'a> {
         self.find(key)?.ok_or(Error::Missing(key))
     }
 
-    /// What `read` makes of each map of a list.
+    /// Calls `read` for each map in a list, and collects the results.
     fn map<T>(
         &self,
         key: &'static str,

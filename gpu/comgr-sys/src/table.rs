@@ -1,29 +1,29 @@
-//! **The** table: every function of the code object manager that hipr calls, each with its C prototype. All of them have been
-//! there since interface version 2.0, so all are required.
+//! The table of the code object manager's functions that hipr calls, each with its C prototype. All exist since interface
+//! version 2.0, so that all are required.
 
 use std::ffi::{c_char, c_int};
 
 use hipr_dynlib::{Names, c_types, functions};
 
-/// Where releases install the code object manager: the names from the newest release to the oldest, and ROCm's folder.
+/// Names of the library from the newest release to the oldest, and the folder where ROCm installs it.
 pub const NAMES: Names = Names {
     what: "code object manager",
     files: &["libamd_comgr.so.3", "libamd_comgr.so.2", "libamd_comgr.so"],
     folders: &["/opt/rocm/lib"],
 };
 
-/// What a function returns; 0 is success.
+/// The status that functions return; 0 is success.
 #[allow(non_camel_case_types, reason = "the name is that of the C header")]
 pub type amd_comgr_status_t = c_int;
 
 /// `AMD_COMGR_STATUS_SUCCESS`
 pub(crate) const SUCCESS: amd_comgr_status_t = 0;
-/// `AMD_COMGR_STATUS_ERROR`: also what a map says that does not have a key.
+/// `AMD_COMGR_STATUS_ERROR`: also returned for a map that does not have a key.
 pub(crate) const ERROR: amd_comgr_status_t = 1;
-/// `AMD_COMGR_STATUS_ERROR_INVALID_ARGUMENT`: also what the library says about data that it does not know.
+/// `AMD_COMGR_STATUS_ERROR_INVALID_ARGUMENT`: also returned for data that the library does not know.
 pub(crate) const INVALID_ARGUMENT: amd_comgr_status_t = 2;
 
-/// `AMD_COMGR_DATA_KIND_EXECUTABLE`: an ELF file that is linked.
+/// `AMD_COMGR_DATA_KIND_EXECUTABLE`: a linked ELF file.
 pub(crate) const KIND_EXECUTABLE: c_int = 8;
 
 /// `AMD_COMGR_METADATA_KIND_STRING`
@@ -38,7 +38,7 @@ pub(crate) const KIND_LIST: c_int = 3;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct amd_comgr_data_t {
-    /// The library's own.
+    /// Opaque value of the library.
     pub handle: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct amd_comgr_data_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct amd_comgr_metadata_node_t {
-    /// The library's own.
+    /// Opaque value of the library.
     pub handle: u64,
 }
 

@@ -1,28 +1,28 @@
-//! The table of a library's functions.
+//! Tables of the functions of C libraries.
 
 use crate::Type;
 
-/// Whether a library without the function can be used.
+/// Whether a library can be used without a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Need {
-    /// Nothing works without it.
+    /// The library cannot be used without it.
     Required,
-    /// Without it one capability is absent.
+    /// Without it the library lacks one capability.
     Optional,
 }
 
-/// A row of a table.
+/// A row of a table: a C function.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
-    /// The C name.
+    /// Name of the C function.
     pub name: &'static str,
-    /// Another symbol under which some releases export it.
+    /// Another name under which some releases export it.
     pub alias: Option<&'static str>,
-    /// Whether it must be there.
+    /// Whether the library has to export it.
     pub need: Need,
-    /// The parameters: name and type.
+    /// Names and types of the parameters.
     pub parameters: &'static [(&'static str, Type)],
-    /// The result.
+    /// Type of the result.
     pub result: Type,
 }
 
@@ -76,7 +76,7 @@ macro_rules! functions {
                 Self::bind($names.open()?)
             }
 
-            /// Opens the library at `path`; a name without a slash is looked for by the dynamic loader.
+            /// Opens the library at `path`; the dynamic loader searches for a name without a slash.
             ///
             /// # Errors
             /// It cannot be opened, or lacks required functions.
@@ -102,12 +102,12 @@ macro_rules! functions {
                 Ok(Self { path: library.path().to_owned(), $($name: $crate::__row!($need take $name missing),)+ })
             }
 
-            /// The name under which the library was opened.
+            /// Returns the path under which the library was opened.
             pub fn path(&self) -> &::std::path::Path {
                 &self.path
             }
 
-            /// The optional functions that this library lacks.
+            /// Iterates over the names of optional functions that this library lacks.
             pub fn absent(&self) -> impl Iterator<Item = &'static str> + use<> {
                 [$(($crate::__row!($need absent self.$name), stringify!($name))),+]
                     .into_iter()
@@ -131,7 +131,7 @@ macro_rules! functions {
     };
 }
 
-/// What a row of [`functions!`](crate::functions!) becomes where required and optional ones differ.
+/// Expands the parts of a row of [`functions!`](crate::functions!) that differ between required and optional functions.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __row {

@@ -1,4 +1,4 @@
-//! Finding and opening a library.
+//! Finds and opens a library.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use libloading::os::unix;
 
-/// Where a library may be found.
+/// The names under which a library may be found.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// What the library is, for messages: "HIP runtime".
+    /// Name of the library in messages, such as "HIP runtime".
     pub what: &'static str,
-    /// File names, the preferred one first.
+    /// File names in order of preference.
     pub files: &'static [&'static str],
-    /// Folders in which the files are looked for after the dynamic loader found none of them.
+    /// Folders that are searched if the dynamic loader finds none of the files.
     pub folders: &'static [&'static str],
 }
 
 impl Names {
-    /// Opens the first file that the dynamic loader finds by its name, else the first one in the folders.
+    /// Opens the first file that the dynamic loader finds, else the first one in the folders.
     ///
     /// # Errors
     /// [`LoadError::NotFound`] with everything that was tried.
@@ -30,7 +30,7 @@ impl Names {
     }
 }
 
-/// Opens the first of `paths` that can be opened; a path without a slash is looked for by the dynamic loader.
+/// Opens the first of `paths` that can be opened; the dynamic loader searches for a path without a slash.
 ///
 /// # Errors
 /// [`LoadError::NotFound`] if there is none.
@@ -51,7 +51,7 @@ pub fn open(what: &'static str, paths: impl IntoIterator<Item = PathBuf>) -> Res
     Err(LoadError::NotFound { what, tried })
 }
 
-/// What the loader said, without the name of the call.
+/// Returns the loader's error text without the name of the call.
 fn reason(why: &libloading::Error) -> String {
     use std::error::Error;
     match why {
@@ -69,12 +69,12 @@ pub struct Library {
 }
 
 impl Library {
-    /// The name under which it was opened.
+    /// Returns the path under which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The function under the first of `names` that the library has.
+    /// Returns the function with the first of `names` that the library exports.
     ///
     /// # Safety
     /// `F` is a function pointer type that fits each of the symbols.
@@ -95,18 +95,18 @@ impl Library {
 pub enum LoadError {
     /// No library could be opened.
     NotFound {
-        /// What was looked for.
+        /// Name of the library in messages.
         what: &'static str,
-        /// Each name that was tried, and what the loader said.
+        /// Each path that was tried, with the loader's error.
         tried: Vec<(PathBuf, String)>,
     },
-    /// The library lacks functions without which it cannot be used.
+    /// The library does not export all required functions.
     MissingFunctions {
-        /// What was looked for.
+        /// Name of the library in messages.
         what: &'static str,
-        /// The library.
+        /// Path of the library.
         path: PathBuf,
-        /// The functions.
+        /// The missing functions.
         functions: Vec<&'static str>,
     },
 }
@@ -119,7 +119,12 @@ impl fmt::Display for LoadError {
                 tried.iter().try_for_each(|(path, why)| write!(f, "\n  {}: {why}", path.display()))
             }
             Self::MissingFunctions { what, path, functions } => {
-                write!(f, "{} is no {what}: it does not export {}", path.display(), functions.join(", "))
+                write!(
+                    f,
+                    "{} is not a usable {what}: it does not export {}",
+                    path.display(),
+                    functions.join(", ")
+                )
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A table over the C library's mathematics: what is bound, what is missing, what an error says.
+//! Tests a table for the C library's mathematical functions: what is bound, what is missing, the errors.
 
 #![cfg(target_os = "linux")]
 
@@ -15,7 +15,7 @@ const NAMES: Names = Names {
 const ABSENT: c_int = -1;
 
 functions! {
-    /// Functions that exist, one that does not, and one that exists under another name.
+    /// A table of functions that exist, one that does not, and one that exists under another name.
     pub struct Math, names NAMES, absent ABSENT;
     required cos(x: c_double) -> c_double;
     optional ilogb(x: c_double) -> c_int;
@@ -27,7 +27,7 @@ mod demanding {
     use super::*;
 
     functions! {
-        /// Demands what no library has.
+        /// A table with a required function that no library has.
         pub struct Demanding, names NAMES, absent ABSENT;
         required cos(x: c_double) -> c_double;
         required nothing_like_this(x: c_double) -> c_double;
@@ -42,7 +42,7 @@ mod nowhere {
     const NOWHERE: Names = Names { files: &["libnowhere.so.2", "libnowhere.so.1"], ..NAMES };
 
     functions! {
-        /// Looks for libraries that nobody has.
+        /// A table for a library that does not exist.
         pub struct Nowhere, names NOWHERE, absent ABSENT;
         required cos(x: c_double) -> c_double;
     }
@@ -80,7 +80,7 @@ fn all_missing_functions_are_named() {
     let error = demanding::Demanding::load().err().expect("libm lacks them");
     assert_eq!(
         error.to_string(),
-        "libm.so.6 is no mathematics: it does not export nothing_like_this, nor_like_this"
+        "libm.so.6 is not a usable mathematics: it does not export nothing_like_this, nor_like_this"
     );
     assert!(matches!(error, LoadError::MissingFunctions { .. }));
 }

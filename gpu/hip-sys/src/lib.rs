@@ -5,23 +5,15 @@
 //! runtime, or hipr's own client, which exports the same functions.
 //!
 //! `table.rs` is the table: one row per function, its C prototype. The struct of function pointers, the
-//! look-ups, the methods and [`Hip::FUNCTIONS`] all come from it. `types.rs` has the C types, checked against
-//! `data/structs.tsv` while compiling; `constants.rs` the constants, whose values come from `data/enums.tsv`.
+//! look-ups, the methods and [`Hip::FUNCTIONS`] all come from it. The C types and constants are those of `hipr-abi`.
 //!
 //! A field is a function pointer, a method calls it: `hip.hipLaunchHostFunc.is_some()` says whether the library has
 //! the function, `unsafe { hip.hipLaunchHostFunc(stream, function, data) }` calls it and is hipErrorNotSupported where it is absent.
 
-mod constants;
-mod data;
-mod layout;
-pub mod owner;
 mod safe;
 mod table;
-#[allow(non_camel_case_types, non_snake_case, reason = "the names are those of the C headers")]
-mod types;
 
-pub use constants::*;
+pub use hipr_abi::*;
 pub use hipr_dynlib::{Function as Row, LoadError, Need};
 pub use safe::{Call, DeviceBuffer, Error, Function, Module};
 pub use table::{Hip, NAMES};
-pub use types::*;

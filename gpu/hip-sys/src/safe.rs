@@ -1,22 +1,23 @@
-//! A thin safe layer over the raw functions: what a small HIP program needs.
+//! A thin safe layer over the raw functions: enough for a small HIP program.
 
-use crate::Hip;
-use crate::constants::*;
-use crate::types::*;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::size_of_val;
 use std::ptr::null_mut;
 
-/// A HIP call that failed: the function, the code and the runtime's own words for it.
+use hipr_abi::*;
+
+use crate::Hip;
+
+/// A HIP call that failed: the function, the error code and the runtime's text for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The HIP function.
     pub call: Call,
-    /// The `hipError_t`.
+    /// The error code.
     pub code: hipError_t,
-    /// `hipGetErrorName` and `hipGetErrorString` of the code.
+    /// The texts of `hipGetErrorName` and `hipGetErrorString` for the code.
     pub text: String,
 }
 
@@ -32,7 +33,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Hip {
-    /// What `call` returned, as a result.
+    /// Converts the error code that `call` returned to a result.
     ///
     /// # Errors
     /// Any code but `hipSuccess`, with the runtime's words for it.
@@ -52,7 +53,7 @@ impl Hip {
         Err(Error { call, code, text: format!("{} ({})", read(name), read(text)) })
     }
 
-    /// The release of the runtime: major * 10^7 + minor * 10^5 + patch.
+    /// Returns the release of the runtime: major * 10^7 + minor * 10^5 + patch.
     ///
     /// # Errors
     /// What the runtime says.
@@ -63,7 +64,7 @@ impl Hip {
         self.check("hipRuntimeGetVersion", code).map(|()| version)
     }
 
-    /// Number of devices.
+    /// Returns the number of devices.
     pub fn device_count(&self) -> Result<i32, Error> {
         let mut count = 0;
         // SAFETY: `count` outlives the call.
@@ -71,7 +72,7 @@ impl Hip {
         self.check("hipGetDeviceCount", code).map(|()| count)
     }
 
-    /// Name of a device.
+    /// Returns the name of a device.
     pub fn device_name(&self, device: i32) -> Result<String, Error> {
         let mut name = [0u8; 256];
         // SAFETY: the buffer has the length that is passed.
@@ -81,14 +82,14 @@ impl Hip {
         Ok(String::from_utf8_lossy(&name[..len]).into_owned())
     }
 
-    /// Waits for everything that the device has to do; reports what failed meanwhile.
+    /// Waits for all work of the device; fails if some of it failed.
     pub fn synchronize(&self) -> Result<(), Error> {
         // SAFETY: no arguments.
         let code = unsafe { self.hipDeviceSynchronize() };
         self.check("hipDeviceSynchronize", code)
     }
 
-    /// Loads a code object or bundle.
+    /// Loads a code object or a bundle of code objects.
     pub fn module(&self, image: &[u8]) -> Result<Module<'_>, Error> {
         let mut handle = null_mut();
         // SAFETY: `image` is a whole image and outlives the call.
@@ -97,7 +98,7 @@ impl Hip {
         Ok(Module { hip: self, handle })
     }
 
-    /// A device buffer of `len` elements, all bytes zero.
+    /// Allocates a device buffer of `len` elements, all bytes zero.
     pub fn zeroed<T: bytemuck::Pod>(&self, len: usize) -> Result<DeviceBuffer<'_, T>, Error> {
         let len_bytes = len * size_of::<T>();
         let mut pointer = null_mut();
@@ -111,7 +112,7 @@ impl Hip {
         Ok(buffer)
     }
 
-    /// A device buffer with a copy of `data`.
+    /// Allocates a device buffer with a copy of `data`.
     pub fn upload<T: bytemuck::Pod>(&self, data: &[T]) -> Result<DeviceBuffer<'_, T>, Error> {
         let mut pointer = null_mut();
         // SAFETY: `pointer` outlives the call.
@@ -127,7 +128,7 @@ impl Hip {
     }
 }
 
-/// A loaded module; unloaded when dropped.
+/// A loaded module, which is unloaded when dropped.
 pub struct Module<'hip> {
     hip: &'hip Hip,
     handle: hipModule_t,
@@ -160,7 +161,8 @@ pub struct Function<'module> {
 }
 
 impl Function<'_> {
-    /// Launches on the null stream: `grid` in workgroups, `block` in threads, `args` pointers to one value per parameter.
+    /// Launches on the null stream: `grid` in workgroups, `block` in threads, `args` with a pointer to the value of each
+    /// parameter.
     ///
     /// # Safety
     /// `args` has one pointer per parameter of the kernel, each to a value of the parameter's size, and what the
@@ -192,7 +194,7 @@ impl Function<'_> {
     }
 }
 
-/// Device memory for `len` elements of `T`; freed when dropped.
+/// Device memory for `len` elements of `T`, which is freed when dropped.
 pub struct DeviceBuffer<'hip, T> {
     hip: &'hip Hip,
     pointer: hipDeviceptr_t,
@@ -201,12 +203,12 @@ pub struct DeviceBuffer<'hip, T> {
 }
 
 impl<T: bytemuck::Pod> DeviceBuffer<'_, T> {
-    /// The device address.
+    /// Returns the device address.
     pub fn pointer(&self) -> hipDeviceptr_t {
         self.pointer
     }
 
-    /// Copies the content back; waits for everything launched before.
+    /// Copies the content to the host, after waiting for everything launched before.
     pub fn download(&self) -> Result<Vec<T>, Error> {
         let mut data = vec![T::zeroed(); self.len];
         let len_bytes = size_of_val(data.as_slice());

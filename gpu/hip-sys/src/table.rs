@@ -1,4 +1,4 @@
-//! **The** table: every function of the HIP runtime that hipr's worker and tools call.
+//! The table of every function of the HIP runtime that hipr's worker and tools call.
 //!
 //! A row is a C prototype and whether the function must be there. Required is what release 5.2 has and nothing works without;
 //! an optional function that a release lacks is an absent capability: `hip.hipX` is `None`, and calling it returns
@@ -9,18 +9,17 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use hipr_dynlib::{Names, functions};
 
-use crate::constants::hipErrorNotSupported;
-use crate::types::*;
+use hipr_abi::*;
 
-/// Where releases install the runtime: the names from the newest release to the oldest, and ROCm's folder.
+/// Locations where releases install the runtime: the library names from the newest release to the oldest, and ROCm's folder.
 pub const NAMES: Names = Names {
     what: "HIP runtime",
     files: &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"],
     folders: &["/opt/rocm/lib"],
 };
 
-/// Gives the rows of the table to another macro, behind `head`: `hip_functions! { callback! { head } }`. A row names types of this crate
-/// and of `std::ffi`, which have to be in scope.
+/// Passes the rows of the table to another macro, behind `head`: `hip_functions! { callback! { head } }`. A row names types of
+/// this crate and of `std::ffi`, which have to be in scope.
 #[macro_export]
 macro_rules! hip_functions {
     ($callback:ident! { $($head:tt)* }) => { $callback! {

@@ -1,4 +1,4 @@
-//! The table against the prototypes of the C headers, row by row.
+//! Tests of the table against the prototypes of the C headers, row by row.
 
 mod prototype;
 

@@ -1,4 +1,4 @@
-//! Handing out device memory: addresses of one context, bytes of the whole device.
+//! Allocation of device memory: addresses of one context, bytes of the whole device.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hipr_proto::{HipError, HipResult};
 
-use crate::loan::Name;
-use crate::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
-use crate::mem::Block;
+use crate::name::Name;
+use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
+use hipr_isa::mem::Block;
 
-/// Device memory that all contexts share, and the addresses that they take.
+/// The device memory and the addresses that all contexts share.
 #[derive(Debug)]
 pub(crate) struct Budget {
     total_bytes: u64,
@@ -39,7 +39,7 @@ impl Budget {
         Ok(Reservation { budget: Arc::clone(self), bytes })
     }
 
-    /// Where to look for so many pages: behind what was given out last, in any context.
+    /// Returns where to search for free pages: behind the last allocation of any context.
     fn next_place(&self, pages: u64) -> u64 {
         let place = |page: u64| if page.saturating_add(pages) <= PAGES { page } else { 0 };
         let next = |page| Some(place(page).saturating_add(pages));
@@ -48,7 +48,7 @@ impl Budget {
     }
 }
 
-/// A part of the budget; given back when dropped.
+/// A reserved part of the budget, released when dropped.
 #[derive(Debug)]
 struct Reservation {
     budget: Arc<Budget>,
@@ -61,11 +61,11 @@ impl Drop for Reservation {
     }
 }
 
-/// Memory that one context allocated and others may use too.
+/// Memory allocated by one context, which others may share.
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) block: Arc<Block>,
-    /// By which others find it.
+    /// The name by which other contexts find it.
     pub(crate) name: Name,
     _reservation: Reservation,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Memory {
 pub(crate) struct Allocator {
     budget: Arc<Budget>,
     map: Arc<Map>,
-    /// First page to (pages with the guard, the block).
+    /// Allocations by their first page.
     live: BTreeMap<u64, Allocation>,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Allocator {
 struct Allocation {
     pages: u64,
     memory: Arc<Memory>,
-    /// Freed by a command that has not run yet: still mapped, but no longer the program's.
+    /// Whether a command will free it: it is still mapped, but the program may no longer use it.
     freeing: bool,
     is_borrowed: bool,
 }
@@ -97,7 +97,7 @@ impl Allocator {
         Self { budget, map: Arc::default(), live: BTreeMap::new() }
     }
 
-    /// The page table as it is now.
+    /// Returns the current page table.
     pub(crate) fn snapshot(&self) -> Arc<Map> {
         Arc::clone(&self.map)
     }
@@ -126,13 +126,13 @@ impl Allocator {
         self.live.insert(page, Allocation { pages, memory, freeing: false, is_borrowed });
     }
 
-    /// The first page of `pages` free ones, at or after the place of the last allocation if there are any.
+    /// Returns the first of `pages` free pages, preferably behind the last allocation.
     fn find_pages(&self, pages: u64) -> Option<u64> {
         let next = self.budget.next_place(pages);
         self.gap(next, PAGES, pages).or_else(|| self.gap(0, next, pages))
     }
 
-    /// The allocation that starts at `ptr`, to be lent.
+    /// Returns the allocation that starts at `ptr`, to be shared.
     ///
     /// # Errors
     /// `INVALID_VALUE` if this context has none there, or has it from another.
@@ -142,7 +142,7 @@ impl Allocator {
         own.map(|allocation| &allocation.memory).ok_or(HipError::INVALID_VALUE)
     }
 
-    /// Maps memory of another context, at the address that it has there. It is freed like its own.
+    /// Maps shared memory of another context at the same address. It is freed like the context's own.
     ///
     /// # Errors
     /// `INVALID_CONTEXT` if it is mapped here already; `OUT_OF_MEMORY` if something else is there, which needs 16 TiB of addresses
@@ -178,7 +178,7 @@ impl Allocator {
         offset.is_multiple_of(PAGE_BYTES).then_some(offset / PAGE_BYTES)
     }
 
-    /// Announces that the allocation that starts at `ptr` will be freed: it cannot be freed a second time.
+    /// Marks the allocation that starts at `ptr` as being freed, so that it cannot be freed twice.
     ///
     /// # Errors
     /// `INVALID_VALUE` if no allocation starts there.
@@ -193,14 +193,14 @@ impl Allocator {
         }
     }
 
-    /// Whether an allocation starts at `ptr` that is not being freed.
+    /// Returns whether an allocation starts at `ptr` that is not being freed.
     pub(crate) fn owns(&self, ptr: u64) -> bool {
         let live = Self::page_of(ptr).and_then(|page| self.live.get(&page));
         live.is_some_and(|allocation| !allocation.freeing)
     }
 
-    /// Unmaps the allocation that starts at `ptr`. Its bytes go when the block that is returned, the last snapshot and the last
-    /// command that uses it go.
+    /// Unmaps the allocation that starts at `ptr`. Its memory is released when the returned block, the last snapshot and
+    /// the last command that uses it are dropped.
     pub(crate) fn finish_free(&mut self, ptr: u64) -> Option<Arc<Block>> {
         let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
         Arc::make_mut(&mut self.map).remove(&allocation.memory.block);
@@ -214,7 +214,7 @@ impl Allocator {
         live.map(|allocation| Arc::clone(&allocation.memory.block)).collect()
     }
 
-    /// The block that holds `len_bytes` bytes from `ptr` on.
+    /// Returns the block that contains `len_bytes` bytes from `ptr` on.
     pub(crate) fn block(&self, ptr: u64, len_bytes: u64) -> Option<Arc<Block>> {
         let block = self.map.block(ptr)?;
         block.exact_offset(ptr, len_bytes)?;

@@ -1,201 +1,28 @@
-//! What of a code object's kernels the emulator does not have.
-//!
-//! Code is followed from a kernel's entry along branches and calls, as data and padding lie between functions. A call's target is
-//! what an address computation just before it says (`s_getpc` and a sum); where a program keeps addresses of functions, all of them
-//! count as called.
-
-use std::collections::{BTreeMap, BTreeSet};
+//! Finds instructions of a code object's kernels that the emulator lacks.
 
 use hipr_code_object::{CodeObject, ParseError, RelocationTarget};
+use hipr_isa::Arch;
+use hipr_isa::coverage::Code;
+pub use hipr_isa::coverage::KernelCoverage;
 
-use crate::Arch;
-use crate::enc::sop::{Sop1, Sop2, Sopk, Sopp};
-use crate::fault::Cause;
-use crate::isa;
-use crate::simd::Level;
-use crate::step::Insn;
-
-/// A kernel, and what it needs that is not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelCoverage {
-    /// Its name.
-    pub name: String,
-    /// How many instructions it has, those of functions that it may call included.
-    pub instructions: usize,
-    /// The mnemonics of what there is.
-    pub used: BTreeSet<&'static str>,
-    /// What is missing, and how often: mnemonics where another GPU has the instruction, else its words.
-    pub missing: BTreeMap<String, usize>,
-}
-
-impl KernelCoverage {
-    /// Whether the emulator has all of it.
-    pub fn is_complete(&self) -> bool {
-        self.missing.is_empty()
-    }
-}
-
-/// The kernels of the code object in `elf`, as `arch` sees them.
+/// Lists the kernels of the code object in `elf` with the instructions of `arch` that each has and lacks.
 ///
 /// # Errors
 /// It is no code object.
 pub fn kernels(elf: &[u8], arch: Arch) -> Result<Vec<KernelCoverage>, ParseError> {
-    let code = CodeObject::parse(elf)?;
-    let walker = Walker::new(elf, &code, arch);
-    Ok(code.kernels().iter().map(|kernel| walker.kernel(&kernel.name, kernel.entry_vaddr)).collect())
-}
-
-/// Code by its address.
-struct Walker {
-    arch: Arch,
-    segments: Vec<(u64, Vec<u32>)>,
-    /// Addresses of code that are kept in memory.
-    kept: Vec<u64>,
-}
-
-/// What follows an instruction.
-#[derive(Default)]
-struct After {
-    /// Whether the next instruction may.
-    next: bool,
-    /// Where else execution may go.
-    target: Option<u64>,
-    /// Whether it goes where a register says.
-    computed: bool,
-}
-
-impl Walker {
-    fn new(elf: &[u8], code: &CodeObject, arch: Arch) -> Self {
-        let executable = code.segments().iter().filter(|segment| segment.executable);
-        let segments: Vec<_> = executable
-            .map(|segment| {
-                let bytes = elf.get(segment.file.clone()).unwrap_or_default();
-                let words = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
-                (segment.vaddr, words.collect())
-            })
-            .collect();
-        let mut walker = Self { arch, segments, kept: Vec::new() };
-        for relocation in code.relocations() {
-            if let RelocationTarget::Vaddr(vaddr) = relocation.target {
-                let vaddr = vaddr.wrapping_add_signed(relocation.addend);
-                // A descriptor's distance to its kernel is no pointer to a function.
-                let descriptor =
-                    code.kernels().iter().any(|kernel| kernel.descriptor_vaddr + 16 == relocation.vaddr);
-                if !descriptor && walker.words(vaddr).is_some() {
-                    walker.kept.push(vaddr);
-                }
-            }
+    let object = CodeObject::parse(elf)?;
+    let executable = object.segments().iter().filter(|segment| segment.executable);
+    let segments =
+        executable.map(|segment| (segment.vaddr, elf.get(segment.file.clone()).unwrap_or_default()));
+    // A descriptor's distance to its kernel is no pointer to a function.
+    let in_descriptor =
+        |vaddr: u64| object.kernels().iter().any(|kernel| kernel.descriptor_vaddr + 16 == vaddr);
+    let kept = object.relocations().iter().filter_map(|relocation| match relocation.target {
+        RelocationTarget::Vaddr(vaddr) if !in_descriptor(relocation.vaddr) => {
+            Some(vaddr.wrapping_add_signed(relocation.addend))
         }
-        walker
-    }
-
-    /// The words from `vaddr` on.
-    fn words(&self, vaddr: u64) -> Option<&[u32]> {
-        self.segments.iter().find_map(|(base, words)| {
-            let offset = vaddr.checked_sub(*base).filter(|offset| offset.is_multiple_of(4))?;
-            words.get(usize::try_from(offset / 4).ok()?..).filter(|words| !words.is_empty())
-        })
-    }
-
-    fn kernel(&self, name: &str, entry: u64) -> KernelCoverage {
-        let (mut seen, mut waiting) = (BTreeSet::new(), vec![entry]);
-        let (mut used, mut missing) = (BTreeSet::new(), BTreeMap::new());
-        let mut calls = false;
-        while let Some(start) = waiting.pop() {
-            let mut pc = start;
-            // What s_getpc and additions to it left in registers.
-            let mut addresses: BTreeMap<usize, u64> = BTreeMap::new();
-            while seen.insert(pc) {
-                let Some(words) = self.words(pc) else {
-                    *missing.entry("code outside of the code object".to_owned()).or_insert(0) += 1;
-                    break;
-                };
-                match isa::decode(words, self.arch, Level::BASE) {
-                    Ok(insn) => {
-                        used.insert(insn.row.name);
-                        let next = pc.wrapping_add(u64::from(insn.len_words) * 4);
-                        note_address(&insn, next, &mut addresses);
-                        let after = after(&insn, next, &addresses);
-                        waiting.extend(after.target.filter(|target| self.words(*target).is_some()));
-                        calls |= after.computed;
-                        if !after.next {
-                            break;
-                        }
-                        pc = next;
-                    }
-                    Err(cause) => {
-                        *missing.entry(name_of(&cause)).or_insert(0) += 1;
-                        // A guess, right for all but literals.
-                        let long = words.first().is_some_and(|word| word >> 30 == 0b11);
-                        pc = pc.wrapping_add(if long { 8 } else { 4 });
-                    }
-                }
-            }
-            if waiting.is_empty() && calls {
-                calls = false;
-                waiting.extend(self.kept.iter().filter(|vaddr| !seen.contains(vaddr)));
-            }
-        }
-        KernelCoverage { name: name.to_owned(), instructions: seen.len(), used, missing }
-    }
-}
-
-fn name_of(cause: &Cause) -> String {
-    match cause {
-        Cause::Unknown { mnemonic: Some(mnemonic), .. } => (*mnemonic).to_owned(),
-        Cause::Unknown { word, .. } => format!("{word:#x}"),
-        _ => cause.to_string(),
-    }
-}
-
-/// Follows addresses of code through the registers that hold them.
-fn note_address(insn: &Insn, next: u64, addresses: &mut BTreeMap<usize, u64>) {
-    let (one, two) = (Sop1(insn.code), Sop2(insn.code));
-    match insn.row.name {
-        "s_getpc_b64" => {
-            addresses.insert(one.sdst(), next);
-        }
-        "s_add_u32" | "s_addc_u32" if two.ssrc0() == two.sdst() => {
-            let (register, high) = if insn.row.name == "s_addc_u32" {
-                (two.sdst().wrapping_sub(1), 32)
-            } else {
-                (two.sdst(), 0)
-            };
-            let constant = match two.ssrc1() {
-                code @ 128..=192 => code as u64 - 128,
-                code @ 193..=208 => (192i64 - code as i64) as u64,
-                255 => u64::from(insn.literal),
-                _ => {
-                    addresses.remove(&register);
-                    return;
-                }
-            };
-            if let Some(address) = addresses.get_mut(&register) {
-                // The halves are added one after the other; a carry from the lower one is in the sum already.
-                *address = address.wrapping_add((constant & 0xffff_ffff) << high);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn after(insn: &Insn, next: u64, addresses: &BTreeMap<usize, u64>) -> After {
-    let distance = |constant: usize| next.wrapping_add_signed(i64::from(constant as u16 as i16) * 4);
-    let (sopp, sopk) = (Sopp(insn.code).simm16(), Sopk(insn.code).simm16());
-    match insn.row.name {
-        name if name.starts_with("s_endpgm") => After::default(),
-        "s_branch" => After { target: Some(distance(sopp)), ..After::default() },
-        "s_call_b64" | "s_cbranch_i_fork" => {
-            After { next: true, target: Some(distance(sopk)), computed: false }
-        }
-        "s_cbranch_g_fork" | "s_cbranch_join" => After { next: true, target: None, computed: true },
-        name if name.starts_with("s_cbranch") => {
-            After { next: true, target: Some(distance(sopp)), computed: false }
-        }
-        name @ ("s_swappc_b64" | "s_setpc_b64" | "s_rfe_b64") => {
-            let target = addresses.get(&Sop1(insn.code).ssrc0()).copied();
-            After { next: name == "s_swappc_b64", target, computed: target.is_none() }
-        }
-        _ => After { next: true, ..After::default() },
-    }
+        _ => None,
+    });
+    let code = Code::new(arch, segments, kept);
+    Ok(object.kernels().iter().map(|kernel| code.kernel(&kernel.name, kernel.entry_vaddr)).collect())
 }

@@ -1,35 +1,43 @@
-//! Events: points in streams that can be waited for and that know when they were passed.
+//! Events: points in streams that can be waited for and that record when they were reached.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
 use crate::executor::lock;
 use crate::fence::Fence;
-use crate::loan::Name;
-use crate::shared::Shared;
+use crate::name::Name;
 
-/// hipEventDisableTiming.
-const DISABLE_TIMING: u32 = 2;
-/// hipEventInterprocess.
-const INTERPROCESS: u32 = 4;
-/// hipEventBlockingSync, hipEventDisableTiming, hipEventInterprocess and the three fence hints.
-const KNOWN_FLAGS: u32 =
-    1 | DISABLE_TIMING | INTERPROCESS | 0x2000_0000 | RELEASE_TO_DEVICE | RELEASE_TO_SYSTEM;
-const RELEASE_TO_DEVICE: u32 = 0x4000_0000;
-const RELEASE_TO_SYSTEM: u32 = 0x8000_0000;
+const DISABLE_TIMING: u32 = hipEventDisableTiming;
+const INTERPROCESS: u32 = hipEventInterprocess;
+/// Every flag that HIP defines for events.
+const KNOWN_FLAGS: u32 = hipEventBlockingSync
+    | DISABLE_TIMING
+    | INTERPROCESS
+    | hipEventDisableSystemFence
+    | RELEASE_TO_DEVICE
+    | RELEASE_TO_SYSTEM;
+const RELEASE_TO_DEVICE: u32 = hipEventReleaseToDevice;
+const RELEASE_TO_SYSTEM: u32 = hipEventReleaseToSystem;
+
+/// What is notified when a record is complete: a context other than the one in which it was recorded.
+pub(crate) trait Observer: Send + Sync {
+    /// Starts what waited for the record, on another thread.
+    fn notify(self: Arc<Self>);
+}
 
 /// One hipEventRecord.
 pub(crate) struct Record {
-    /// The record command's completion.
+    /// The completion of the record command.
     pub(crate) fence: Arc<Fence>,
-    /// Where it was recorded: in which context, and on which stream.
+    /// The number of the context in which it was recorded.
     context: u64,
     pub(crate) stream: u64,
     /// Other contexts that wait for it.
-    observers: Mutex<Vec<Weak<Shared>>>,
-    /// When it was passed, in nanoseconds since the device started.
+    observers: Mutex<Vec<Weak<dyn Observer>>>,
+    /// Time at which it was reached, in nanoseconds since the device started.
     time_ns: AtomicU64,
 }
 
@@ -39,28 +47,30 @@ impl Record {
         Arc::new(Self { fence, context, stream, observers, time_ns: AtomicU64::new(0) })
     }
 
-    /// Whether it was recorded in this context.
-    pub(crate) fn is_of(&self, context: &Shared) -> bool {
-        self.context == context.id
+    /// Returns whether it was recorded in the context of this number.
+    pub(crate) fn is_of(&self, context: u64) -> bool {
+        self.context == context
     }
 
-    /// `context` waits for it and hears of its completion. To be called before it is asked whether it is complete.
-    pub(crate) fn observe(&self, context: &Arc<Shared>) {
+    /// Adds a context, by its number and itself, that is notified of its completion; has no effect for the context in which it was
+    /// recorded. Has to be called before checking whether it is complete.
+    pub(crate) fn observe<O: Observer + 'static>(&self, context: u64, observer: &Arc<O>) {
         if self.is_of(context) {
             return;
         }
-        let (mut observers, new) = (lock(&self.observers), Arc::downgrade(context));
+        let new: Weak<dyn Observer> = Arc::<O>::downgrade(observer);
+        let mut observers = lock(&self.observers);
         if !observers.iter().any(|known| known.ptr_eq(&new)) {
             observers.push(new);
         }
     }
 
-    /// Who waited for it, which is complete now.
-    pub(crate) fn take_observers(&self) -> Vec<Weak<Shared>> {
+    /// Returns the contexts that waited for it.
+    pub(crate) fn take_observers(&self) -> Vec<Weak<dyn Observer>> {
         std::mem::take(&mut *lock(&self.observers))
     }
 
-    /// Notes the time; the fence is completed after that.
+    /// Sets the time; the fence is completed after that.
     pub(crate) fn stamp(&self, now_ns: u64) {
         self.time_ns.store(now_ns, Ordering::Relaxed);
     }
@@ -75,12 +85,12 @@ impl std::fmt::Debug for Record {
     }
 }
 
-/// What all have of an event that is lent.
+/// The part of an event that contexts share.
 #[derive(Debug)]
 pub(crate) struct Slot {
     flags: u32,
     record: Mutex<Option<Arc<Record>>>,
-    /// By which others find it.
+    /// The name by which other contexts find it.
     pub(crate) name: Name,
 }
 
@@ -89,6 +99,8 @@ pub(crate) struct Slot {
 pub(crate) struct Event(Arc<Slot>);
 
 impl Event {
+    /// Creates an event that has not been recorded.
+    ///
     /// # Errors
     /// `INVALID_VALUE` for flags that HIP does not have, and for two release scopes at once.
     pub(crate) fn new(flags: u32) -> HipResult<Self> {
@@ -99,12 +111,12 @@ impl Event {
         Ok(Self::of(Arc::new(Slot { flags, record: Mutex::default(), name: Name::default() })))
     }
 
-    /// The event of another context.
+    /// Creates an event of this context from another context's.
     pub(crate) fn of(slot: Arc<Slot>) -> Self {
         Self(slot)
     }
 
-    /// To be lent.
+    /// Returns the part to be shared; fails if the event cannot be shared.
     ///
     /// # Errors
     /// `INVALID_CONFIGURATION` for an event that was not made for other processes or that keeps time (HIP API:
@@ -114,7 +126,7 @@ impl Event {
         if self.0.flags & wanted == wanted { Ok(&self.0) } else { Err(HipError::INVALID_CONFIGURATION) }
     }
 
-    /// The last record, whether it was passed or not.
+    /// Returns the last record, whether it was reached or not.
     pub(crate) fn record(&self) -> Option<Arc<Record>> {
         lock(&self.0.record).clone()
     }
@@ -123,7 +135,7 @@ impl Event {
         *lock(&self.0.record) = Some(record);
     }
 
-    /// Milliseconds from `self` to `stop`.
+    /// Returns the milliseconds from `self` to `stop`.
     ///
     /// # Errors
     /// As hipEventElapsedTime: `INVALID_HANDLE` if one was never recorded or keeps no time, `NOT_READY` if one was not passed.

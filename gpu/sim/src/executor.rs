@@ -1,4 +1,4 @@
-//! The threads that do the device's work, shared by all contexts.
+//! The threads that execute the device's work, shared by all contexts.
 //!
 //! Work is a [`Job`]: something that can be carried on a little by any thread. Jobs wait in one queue and go back to its end
 //! after each turn, so that a kernel that never ends costs others their share of time and nothing else. A job that several
@@ -9,16 +9,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Work in turns.
+/// Work that is done in turns.
 pub(crate) trait Job: Send + Sync {
-    /// Works a while (some milliseconds at most). `true` if there is more to do and this entry should be queued again.
+    /// Works for at most some milliseconds; returns true if there is more to do, so that this entry is queued again.
     fn turn(&self) -> bool;
 
-    /// The work cannot go on because a turn of it panicked: report that and complete.
+    /// Ends the work with an error, because a turn panicked.
     fn abandon(&self);
 }
 
-/// Where jobs wait for a thread.
+/// The queue of jobs that wait for a thread.
 #[derive(Default)]
 pub(crate) struct RunQueue {
     state: Mutex<State>,
@@ -56,7 +56,7 @@ impl RunQueue {
         drop(jobs);
     }
 
-    /// The next job; a finished turn's job goes to the end of the queue first. `None` when the device is gone.
+    /// Returns the next job, after queueing the job of a finished turn again; `None` when the device ends.
     fn next(&self, again: Option<Arc<dyn Job>>) -> Option<Arc<dyn Job>> {
         let mut state = lock(&self.state);
         if !state.stopped {
@@ -74,14 +74,14 @@ impl RunQueue {
     }
 }
 
-/// The threads; they end with this.
+/// The executor threads, which end when this is dropped.
 pub(crate) struct Executors {
     queue: Arc<RunQueue>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Executors {
-    /// Starts `count` threads that work on `queue`. Fewer if the system refuses some, none is an error.
+    /// Starts `count` threads for `queue`, or fewer if the system refuses some; fails if there is none.
     pub(crate) fn start(queue: &Arc<RunQueue>, count: usize) -> std::io::Result<Self> {
         let mut threads = Vec::with_capacity(count);
         for index in 0..count.max(1) {
@@ -90,7 +90,7 @@ impl Executors {
                 Ok(thread) => threads.push(thread),
                 Err(error) if threads.is_empty() => return Err(error),
                 Err(error) => {
-                    tracing::warn!(%error, started = threads.len(), wanted = count, "fewer executor threads");
+                    tracing::warn!(%error, started = threads.len(), wanted = count, "started fewer executor threads than wanted");
                     break;
                 }
             }
@@ -98,7 +98,7 @@ impl Executors {
         Ok(Self { queue: Arc::clone(queue), threads })
     }
 
-    /// How many threads there are.
+    /// Returns the number of threads.
     pub(crate) fn count(&self) -> usize {
         self.threads.len()
     }
@@ -122,7 +122,7 @@ fn work(queue: &RunQueue) {
             Ok(true) => again = Some(job),
             Ok(false) => {}
             Err(_) => {
-                tracing::error!("the emulator panicked; the command that it worked on has failed");
+                tracing::error!("the emulator panicked; failing the current command");
                 job.abandon();
             }
         }

@@ -1,4 +1,4 @@
-//! One command's completion: what other streams, events and waits hold on to.
+//! The completion of a command, which streams, events and waits refer to.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -6,23 +6,23 @@ const PENDING: u8 = 0;
 const WATCHED: u8 = 1;
 const DONE: u8 = 2;
 
-/// Done or not, and whether somebody wants to hear of it.
+/// Whether a command is complete, and whether someone has to be notified.
 #[derive(Debug, Default)]
 pub(crate) struct Fence(AtomicU8);
 
 impl Fence {
-    /// Whether the command has completed.
+    /// Returns whether the command is complete.
     pub(crate) fn is_done(&self) -> bool {
         self.0.load(Ordering::Acquire) == DONE
     }
 
-    /// Asks that the completion wakes the context's owner; `true` if it is complete already.
+    /// Asks for the context's owner to be woken on completion; returns true if the command is complete already.
     pub(crate) fn watch(&self) -> bool {
         let watched = self.0.compare_exchange(PENDING, WATCHED, Ordering::AcqRel, Ordering::Acquire);
         watched == Err(DONE)
     }
 
-    /// Completes the command; `true` if somebody watches.
+    /// Completes the command; returns true if someone has to be notified.
     pub(crate) fn complete(&self) -> bool {
         self.0.swap(DONE, Ordering::AcqRel) == WATCHED
     }

@@ -1,22 +1,25 @@
-//! The device itself: threads and memory, shared by all contexts.
+//! The emulated device: threads and memory, shared by all contexts.
 
 use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use crate::Arch;
-use crate::alloc::Budget;
-use crate::context::{Context, Waker};
-use crate::executor::{Executors, RunQueue};
-use crate::loan::Loans;
-use crate::simd::Level;
+use hipr_device::{Context, Device, Waker};
+use hipr_isa::Arch;
+use hipr_isa::simd::Level;
+use hipr_proto::HipResult;
 
-/// When the host does not say how much memory it has.
+use crate::alloc::Budget;
+use crate::context::SimContext;
+use crate::device::Inner;
+use crate::executor::{Executors, RunQueue};
+use crate::property::Model;
+
+/// Size of device memory if the host's memory size is unknown.
 const MEMORY_FALLBACK_BYTES: u64 = 4 << 30;
 
-/// How the emulated device is to be.
+/// Configuration of the emulated device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// The instruction set.
@@ -25,38 +28,24 @@ pub struct Config {
     pub threads: Option<NonZero<usize>>,
     /// Device memory in bytes; by default three quarters of the host's, at most the real one's.
     pub memory_bytes: Option<u64>,
-    /// How many instructions (waits and hints not counted) the waves of one launch may execute, all together; by default any number. A launch that wants
-    /// more fails with `LAUNCH_TIME_OUT`. Threads count what they executed after each slice, so that a launch that runs on
-    /// several of them may get a slice (some ten thousand instructions) further on each; on one thread it is exact.
+    /// Maximum number of instructions (without waits and hints) that the waves of one launch may execute together; by default
+    /// no limit. A launch that wants more fails with `LAUNCH_TIME_OUT`. Threads count what they executed after each slice, so
+    /// that a launch that runs on several of them may get a slice (some ten thousand instructions) further on each; on one
+    /// thread it is exact.
     pub kernel_instructions_max: Option<u64>,
-    /// What kernels are executed with; by default [`Level::chosen`].
+    /// SIMD level that executes kernels; by default [`Level::chosen`].
     pub simd: Option<Level>,
-    /// How long a launch may run from its first instruction on, while others take turns with it; by default any time. One that
-    /// wants longer fails with `LAUNCH_TIME_OUT`.
+    /// Maximum time that a launch may run from its first instruction on, while it takes turns with others; by default no limit.
+    /// One that wants longer fails with `LAUNCH_TIME_OUT`.
     pub kernel_timeout: Option<Duration>,
 }
 
-/// An emulated GPU. Clones are the same device; it goes when the last clone and the last context are dropped.
+/// An emulated GPU. Clones are the same device; it ends when the last clone and the last context are dropped.
 #[derive(Clone)]
 pub struct Gpu(pub(crate) Arc<Inner>);
 
-pub(crate) struct Inner {
-    pub(crate) arch: Arch,
-    pub(crate) run_queue: Arc<RunQueue>,
-    pub(crate) executors: Executors,
-    pub(crate) budget: Arc<Budget>,
-    pub(crate) loans: Loans,
-    /// Contexts that there were.
-    pub(crate) contexts: AtomicU64,
-    pub(crate) kernel_instructions_max: u64,
-    pub(crate) level: Level,
-    pub(crate) kernel_timeout: Option<Duration>,
-    /// Zero of all of the device's times.
-    pub(crate) epoch: Instant,
-}
-
 impl Gpu {
-    /// A device; starts its threads.
+    /// Creates a device and starts its threads.
     ///
     /// # Errors
     /// What the operating system says when it does not give a single thread; `InvalidInput` as [`Level::chosen`] fails.
@@ -90,20 +79,29 @@ impl Gpu {
         })))
     }
 
-    /// A new context: an address space, streams, events and modules of its own. `waker` is called, from any thread, whenever a
-    /// `poll_*` method of the context that was pending may be ready.
-    pub fn open(&self, waker: Waker) -> Context {
-        Context::new(Arc::clone(&self.0), waker)
+    /// Opens a context: an address space, streams, events and modules of its own.
+    pub fn context(&self, waker: Waker) -> SimContext {
+        SimContext::new(Arc::clone(&self.0), waker)
     }
 
-    /// What kernels are executed with.
+    /// Returns the SIMD level that executes kernels.
     pub fn simd(&self) -> Level {
         self.0.level
     }
 
-    /// Free and total bytes of device memory.
+    /// Returns free and total bytes of device memory.
     pub fn mem_info(&self) -> (u64, u64) {
         (self.0.budget.free_bytes(), self.0.budget.total_bytes())
+    }
+}
+
+impl Device for Gpu {
+    fn name(&self) -> &str {
+        "sim"
+    }
+
+    fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {
+        Ok(Box::new(self.context(waker)))
     }
 }
 
@@ -122,10 +120,10 @@ impl std::fmt::Debug for Gpu {
 fn default_memory_bytes(arch: Arch) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let host = host_memory_bytes(&text).unwrap_or(MEMORY_FALLBACK_BYTES);
-    (host / 4 * 3).min(arch.model().memory_bytes)
+    (host / 4 * 3).min(Model::of(arch).memory_bytes)
 }
 
-/// The MemTotal line of /proc/meminfo.
+/// Parses the MemTotal line of /proc/meminfo.
 fn host_memory_bytes(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

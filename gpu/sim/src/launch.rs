@@ -1,70 +1,35 @@
-//! From a launch to waves: checks, the kernarg segment, the dispatch packet and the registers that a wave starts with.
+//! Prepares launches: checks, the kernarg segment, the dispatch packet and the initial registers of waves.
 
 use std::sync::Arc;
 
+use hipr_abi::{LaunchFamily, threads_of_block};
 use hipr_code_object::{KernelDescriptor, LaunchFacts};
-pub use hipr_proto::op::Param;
+use hipr_device::{Args, Launch, Param};
 use hipr_proto::{HipError, HipResult};
 
-use crate::aperture::{PRIVATE_BUFFER, PRIVATE_HIGH, SHARED_HIGH};
-use crate::map::FIRST_ADDRESS;
-use crate::mem::Block;
 use crate::module::Function;
 use crate::occupancy::Demand;
 use crate::property as p;
-use crate::wave::{Mode, Wave};
+use hipr_isa::aperture::{PRIVATE_BUFFER, PRIVATE_HIGH, SHARED_HIGH};
+use hipr_isa::gws::WaveSync;
+use hipr_isa::map::FIRST_ADDRESS;
+use hipr_isa::mem::Block;
+use hipr_isa::wave::{Mode, Wave};
 
-/// A launch's explicit arguments.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Args<'a> {
-    /// Argument `i` is `data[table[i].offset ..][.. table[i].size]` (HIP API: hipModuleLaunchKernel, kernelParams).
-    Params {
-        /// Where each argument's value is in `data`.
-        table: &'a [Param],
-        /// The values.
-        data: &'a [u8],
-    },
-    /// The explicit part of the kernarg segment as it is (HIP API: hipModuleLaunchKernel, extra).
-    Flat(&'a [u8]),
-}
-
-/// A kernel launch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Launch<'a> {
-    /// The kernel's handle.
-    pub function: u64,
-    /// Workgroups in x, y, z.
-    pub grid: [u32; 3],
-    /// Work-items of a group in x, y, z.
-    pub block: [u32; 3],
-    /// Dynamic LDS in bytes.
-    pub shared_mem_bytes: u32,
-    /// The stream that it is enqueued on.
-    pub stream: u64,
-    /// The explicit arguments.
-    pub args: Args<'a>,
-    /// Takes the time at which the kernel starts.
-    pub start_event: Option<u64>,
-    /// Takes the time at which the kernel ends, and completes then.
-    pub stop_event: Option<u64>,
-    /// All groups must be resident at once (HIP API: hipModuleLaunchCooperativeKernel).
-    pub cooperative: bool,
-}
-
-/// The launch's own memory: at the same address in every launch, below all allocations and visible to its kernel only.
+/// Address of the launch's own memory: the same in every launch, below all allocations and visible to its kernel only.
 const LAUNCH_ADDRESS: u64 = FIRST_ADDRESS - (1 << 32);
-/// Where what is in it.
+/// Offsets of its parts.
 const PACKET: u64 = 0;
 const GRID_SYNC: u64 = 64;
 const QUEUE: u64 = 128;
 const KERNARG: u64 = 1024;
 
-/// Least scratch per lane, in bytes, beyond what the compiler knows of, for a kernel whose stack depth it does not know.
+/// Minimum scratch per lane, in addition to what the compiler knows, for a kernel with unknown stack depth.
 const DYNAMIC_STACK_BYTES: u64 = 16 << 10;
-/// Most scratch per lane in bytes.
+/// Maximum scratch per lane in bytes.
 const SCRATCH_MAX_BYTES: u64 = 256 << 10;
 
-/// A launch that has been checked and can run: what all its waves have in common.
+/// A checked launch: what all its waves have in common.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) function: Arc<Function>,
@@ -72,14 +37,16 @@ pub(crate) struct Setup {
     pub(crate) block: [u32; 3],
     pub(crate) lds_bytes: u32,
     pub(crate) scratch_bytes: u32,
-    /// Workgroups that the device holds at a time.
+    /// Number of workgroups that the device holds at a time.
     pub(crate) resident_groups: u32,
-    /// Kernarg segment, dispatch packet and what else the kernel finds through its first registers.
+    /// The kernarg segment, the dispatch packet and other memory that the initial registers point to.
     pub(crate) memory: Arc<Block>,
     user_sgprs: Vec<u32>,
+    /// The barriers and semaphores between the workgroups of a cooperative launch.
+    pub(crate) wave_sync: Option<WaveSync>,
 }
 
-/// The product of three sizes.
+/// Returns the product of three sizes.
 pub(crate) fn volume(size: [u32; 3]) -> Option<u64> {
     size.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)))
 }
@@ -88,21 +55,14 @@ impl Setup {
     /// Checks a launch of `function` and lays out what it needs. `stack_bytes` is hipLimitStackSize.
     ///
     /// # Errors
-    /// As hipModuleLaunchKernel: `INVALID_VALUE` for an empty or too large grid, for more dynamic LDS than there is, and for
-    /// arguments that do not fit the kernel's parameters; `INVALID_CONFIGURATION` for a workgroup that is empty or larger than
-    /// the device runs, and for more than 2^32 - 1 work-items in x; `LAUNCH_FAILURE` for one that is larger than the kernel's
-    /// launch bounds; `LAUNCH_OUT_OF_RESOURCES` for static and dynamic LDS or scratch beyond the device's;
+    /// As hipModuleLaunchKernel: `INVALID_VALUE` for an empty grid or workgroup, for a workgroup larger than the device runs, for
+    /// more than 2^32 - 1 work-items in a dimension, for more dynamic LDS than there is, and for arguments that do not fit the
+    /// kernel's parameters; `LAUNCH_FAILURE` for a workgroup that is larger than the kernel's launch bounds; `LAUNCH_OUT_OF_RESOURCES` for static and dynamic LDS or scratch beyond the device's;
     /// `COOPERATIVE_LAUNCH_TOO_LARGE` for a cooperative grid that is not resident at once.
     pub(crate) fn new(function: Arc<Function>, launch: &Launch<'_>, stack_bytes: u64) -> HipResult<Self> {
         let Launch { grid, block, shared_mem_bytes, .. } = *launch;
-        if grid.contains(&0) || grid.iter().zip(p::GRID_MAX).any(|(&n, max)| n > max) {
-            return Err(HipError::INVALID_VALUE);
-        }
-        let threads = volume(block).filter(|threads| (1..=u64::from(p::THREADS_PER_GROUP)).contains(threads));
-        let threads = threads.ok_or(HipError::INVALID_CONFIGURATION)? as u32;
-        if grid.iter().zip(block).any(|(&grid, block)| grid.checked_mul(block).is_none()) {
-            return Err(HipError::INVALID_CONFIGURATION);
-        }
+        let threads = threads_of_block(grid, block).filter(|threads| *threads <= p::THREADS_PER_GROUP.into());
+        let threads = threads.ok_or(HipError(LaunchFamily::Module.size_error()))? as u32;
         if shared_mem_bytes > p::LDS_BYTES {
             return Err(HipError::INVALID_VALUE);
         }
@@ -110,7 +70,7 @@ impl Setup {
             return Err(HipError::LAUNCH_FAILURE);
         }
         if function.kernel.descriptor.wave32() {
-            tracing::error!(kernel = %function.name, "a kernel for waves of 32 lanes, which this GPU does not run");
+            tracing::error!(kernel = %function.name, "cannot launch a kernel for waves of 32 lanes on this GPU");
             return Err(HipError::INVALID_DEVICE_FUNCTION);
         }
         let static_lds_bytes = function.static_lds_bytes();
@@ -125,21 +85,32 @@ impl Setup {
             max_block_size: function.kernel.max_flat_workgroup_size,
         };
         // A kernel whose metadata asks for the impossible still runs, a group at a time.
-        let resident_groups = demand.groups(threads, function.arch.model().compute_units).max(1);
+        let resident_groups = demand.groups(threads, p::Model::of(function.arch).compute_units).max(1);
         if launch.cooperative && volume(grid).is_none_or(|groups| groups > u64::from(resident_groups)) {
             return Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE);
         }
         let memory = memory(&function, launch, lds_bytes, scratch_bytes)?;
         let user_sgprs = user_sgprs(&function.kernel.descriptor, scratch_bytes);
-        Ok(Self { function, grid, block, lds_bytes, scratch_bytes, resident_groups, memory, user_sgprs })
+        let wave_sync = launch.cooperative.then(|| WaveSync::for_groups(volume(grid).unwrap_or(0)));
+        Ok(Self {
+            function,
+            grid,
+            block,
+            lds_bytes,
+            scratch_bytes,
+            resident_groups,
+            memory,
+            user_sgprs,
+            wave_sync,
+        })
     }
 
-    /// How many groups the grid has.
+    /// Returns the number of workgroups of the grid.
     pub(crate) fn groups(&self) -> u64 {
         volume(self.grid).unwrap_or(0)
     }
 
-    /// How many waves a group has.
+    /// Returns the number of waves of a workgroup.
     pub(crate) fn waves(&self) -> u32 {
         self.threads().div_ceil(p::WAVE_LANES)
     }
@@ -148,7 +119,7 @@ impl Setup {
         volume(self.block).unwrap_or(0) as u32
     }
 
-    /// A wave with the kernel's registers, all 0.
+    /// Creates a wave with zeroed registers.
     pub(crate) fn new_wave(&self) -> Wave {
         Wave::new(self.function.vgprs() as usize, self.function.kernel.descriptor.accum_offset() as usize)
     }
@@ -197,7 +168,7 @@ impl Setup {
     }
 }
 
-/// Scratch of a lane; `None` if it is more than the device gives.
+/// Returns the scratch of a lane in bytes; `None` if it exceeds the limit.
 fn scratch_bytes(function: &Function, stack_bytes: u64) -> Option<u32> {
     let kernel = &function.kernel;
     let known = u64::from(kernel.descriptor.private_segment_bytes.max(kernel.private_segment_bytes));
@@ -206,8 +177,8 @@ fn scratch_bytes(function: &Function, stack_bytes: u64) -> Option<u32> {
     (bytes <= SCRATCH_MAX_BYTES).then_some(bytes as u32)
 }
 
-/// The values of the user SGPRs that the kernel's properties ask for, in the order of the properties. What is preloaded from
-/// the kernarg segment stays 0: code that can be preloaded starts with a prologue that loads it.
+/// Returns the values of the user SGPRs that the kernel's properties request, in their order. Preloaded kernarg dwords stay
+/// 0: such code starts with a prologue that loads them.
 fn user_sgprs(descriptor: &KernelDescriptor, scratch_bytes: u32) -> Vec<u32> {
     let address = |offset: u64| [(LAUNCH_ADDRESS + offset) as u32, ((LAUNCH_ADDRESS + offset) >> 32) as u32];
     let mut sgprs = Vec::with_capacity(16);
@@ -226,8 +197,8 @@ fn user_sgprs(descriptor: &KernelDescriptor, scratch_bytes: u32) -> Vec<u32> {
     sgprs
 }
 
-/// The buffer resource of scratch: swizzled, so that lanes' dwords lie side by side, with the lane's number as index. (LLVM's
-/// AMDGPU usage guide, "Private Segment Buffer".)
+/// Returns the buffer resource of scratch: swizzled, so that lanes' dwords are adjacent, with the lane's number as index.
+/// (LLVM's AMDGPU usage guide, "Private Segment Buffer".)
 fn private_segment_buffer(scratch_bytes: u32) -> [u32; 4] {
     const SWIZZLE: u32 = 1 << 31;
     const DWORD_ELEMENTS: u32 = 1 << 19;
@@ -242,7 +213,7 @@ fn private_segment_buffer(scratch_bytes: u32) -> [u32; 4] {
     ]
 }
 
-/// The launch's memory: dispatch packet, grid barrier, queue (all zero) and kernarg segment.
+/// Builds the launch's memory: dispatch packet, grid barrier, queue (zeroed) and kernarg segment.
 fn memory(
     function: &Function,
     launch: &Launch<'_>,
@@ -266,7 +237,7 @@ fn memory(
         Args::Flat(bytes) => kernel.kernarg_of_buffer(bytes, &facts),
     };
     let kernarg = kernarg.map_err(|reason| {
-        tracing::warn!(kernel = %function.name, %reason, "arguments do not fit the kernel");
+        tracing::warn!(kernel = %function.name, %reason, "launch arguments do not match the kernel's parameters");
         HipError::INVALID_VALUE
     })?;
     let len_bytes = KERNARG + kernarg.len() as u64;
@@ -277,7 +248,7 @@ fn memory(
     Ok(Arc::new(block))
 }
 
-/// The AQL kernel dispatch packet (HSA Platform System Architecture, kernel dispatch packet).
+/// Builds the AQL kernel dispatch packet (HSA Platform System Architecture, kernel dispatch packet).
 fn packet(function: &Function, launch: &Launch<'_>, lds_bytes: u32, scratch_bytes: u32) -> Vec<u8> {
     const KERNEL_DISPATCH: u16 = 2;
     const DIMENSIONS: u16 = 3;
@@ -295,8 +266,8 @@ fn packet(function: &Function, launch: &Launch<'_>, lds_bytes: u32, scratch_byte
     bytes
 }
 
-/// What a grid barrier of the device library works on: no other grids, a counter of arrivals at offset 32 and the number of
-/// workgroups at 40.
+/// Builds the state of the device library's grid barrier: no other grids, a counter of arrivals at offset 32 and the number
+/// of workgroups at 40.
 fn grid_sync(launch: &Launch<'_>) -> Vec<u8> {
     let groups = volume(launch.grid).unwrap_or(0) as u32;
     let mut bytes = vec![0; 40];

@@ -1,25 +1,19 @@
-//! What contexts of one device lend each other: memory and events, by handles that nobody can guess. (HIP API:
-//! hipIpcGetMemHandle, hipIpcGetEventHandle.)
+//! Memory and events that contexts of one device share, by handles that cannot be guessed. (HIP API: hipIpcGetMemHandle,
+//! hipIpcGetEventHandle.)
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use hipr_proto::{HipError, HipResult};
 
 use crate::alloc::Memory;
 use crate::event::Slot;
 use crate::executor::lock;
+use crate::name::{LoanHandle, Name};
 
-/// Names something that a context lends: 64 random bytes.
-pub type LoanHandle = [u8; 64];
-
-/// A handle that is made when it is first asked for.
-#[derive(Debug, Default)]
-pub(crate) struct Name(OnceLock<LoanHandle>);
-
-/// Loans of the device. What is gone for its lender and all borrowers cannot be borrowed any more.
+/// The shared memory and events of the device. Once all contexts have released something it cannot be opened any more.
 #[derive(Debug, Default)]
 pub(crate) struct Loans {
     memory: Mutex<Table<Memory>>,
@@ -29,7 +23,7 @@ pub(crate) struct Loans {
 #[derive(Debug)]
 struct Table<T> {
     lent: HashMap<LoanHandle, Weak<T>>,
-    /// At this length what is gone is thrown out.
+    /// Table size at which released entries are removed.
     tidy_len: usize,
 }
 
@@ -69,7 +63,7 @@ fn random() -> HipResult<LoanHandle> {
 }
 
 impl Loans {
-    /// The handle of memory.
+    /// Returns the handle of memory.
     ///
     /// # Errors
     /// `OPERATING_SYSTEM`: there are no random numbers; as below.
@@ -77,7 +71,7 @@ impl Loans {
         lock(&self.memory).lend(memory, &memory.name)
     }
 
-    /// The memory of a handle.
+    /// Returns the memory of a handle.
     ///
     /// # Errors
     /// `INVALID_VALUE`: there is none; as below.
@@ -85,12 +79,12 @@ impl Loans {
         lock(&self.memory).borrow(handle)
     }
 
-    /// The handle of an event.
+    /// Returns the handle of an event.
     pub(crate) fn lend_event(&self, event: &Arc<Slot>) -> HipResult<LoanHandle> {
         lock(&self.events).lend(event, &event.name)
     }
 
-    /// The event of a handle.
+    /// Returns the event of a handle.
     pub(crate) fn borrow_event(&self, handle: &LoanHandle) -> HipResult<Arc<Slot>> {
         lock(&self.events).borrow(handle)
     }

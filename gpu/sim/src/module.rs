@@ -6,25 +6,26 @@ use std::sync::Arc;
 use hipr_code_object::{
     CodeObject, Kernel, LoadError, ParseError, RelocationTarget, SelectError, Target, select,
 };
+use hipr_isa::Arch;
+use hipr_isa::mem::Block;
+use hipr_isa::simd::Level;
+use hipr_isa::step::Program;
 use hipr_proto::{HipError, HipResult};
 
-use crate::Arch;
-use crate::mem::Block;
-use crate::simd::Level;
-use crate::step::Program;
+use crate::property::Model;
 
 /// Suffix of the symbol that holds a managed variable's first bytes.
 const MANAGED: &str = ".managed";
 
-/// One loaded code object.
+/// A loaded code object.
 #[derive(Debug)]
 pub(crate) struct Module {
     arch: Arch,
-    /// The memory image; segments at their addresses.
+    /// The memory that contains its segments.
     pub(crate) block: Arc<Block>,
     code: CodeObject,
     programs: Vec<Arc<Program>>,
-    /// Handles of the kernels that were asked for.
+    /// Handles of the kernels that were looked up.
     pub(crate) functions: BTreeMap<String, u64>,
 }
 
@@ -38,26 +39,26 @@ pub(crate) struct Function {
     pub(crate) entry: u64,
     /// Address of the kernel descriptor.
     pub(crate) descriptor: u64,
-    /// The segment that the entry is in.
+    /// The code segment that contains the entry.
     pub(crate) program: Arc<Program>,
-    /// The module that it goes with.
+    /// The module that it belongs to.
     pub(crate) module: u64,
 }
 
 impl Function {
-    /// Vector registers of a lane.
+    /// Returns the number of vector registers of a lane.
     pub(crate) fn vgprs(&self) -> u32 {
         self.kernel.descriptor.vgprs(self.arch.processor())
     }
 
-    /// LDS that the kernel itself declares, in bytes.
+    /// Returns the size of LDS that the kernel itself declares, in bytes.
     pub(crate) fn static_lds_bytes(&self) -> u32 {
         self.kernel.descriptor.group_segment_bytes.max(self.kernel.group_segment_bytes)
     }
 }
 
 fn unusable(reason: impl std::fmt::Display, error: HipError) -> HipError {
-    tracing::warn!(%reason, "a module cannot be loaded");
+    tracing::warn!(%reason, "cannot load a module");
     error
 }
 
@@ -75,7 +76,7 @@ impl Module {
         allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>,
     ) -> HipResult<Self> {
         let device: Target =
-            arch.model().arch_name.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
+            Model::of(arch).arch_name.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
         let elf = select(image, &device).map_err(|error| match error {
             SelectError::NoMatch { .. } => unusable(error, HipError::NO_BINARY_FOR_GPU),
             SelectError::Image(_) => unusable(error, HipError::INVALID_IMAGE),
@@ -92,13 +93,14 @@ impl Module {
             let bytes = elf.get(segment.file.clone())?;
             Some(Arc::new(Program::new(bytes, block.base() + segment.vaddr, arch, level)))
         });
-        let programs = programs.collect();
+        let programs: Vec<_> = programs.collect();
+        block.set_code(&programs);
         let module = Self { arch, block, code, programs, functions: BTreeMap::new() };
         module.point_to_managed();
         Ok(module)
     }
 
-    /// Gives each managed variable's pointer the address of its first bytes.
+    /// Sets each managed variable's pointer to the address of its data.
     fn point_to_managed(&self) {
         for global in self.code.globals() {
             let variable = global.name.strip_suffix(MANAGED).and_then(|name| self.code.global(name));
@@ -110,7 +112,7 @@ impl Module {
         }
     }
 
-    /// The kernel `name`; `None` if the module has none of that name or its code is not in an executable segment.
+    /// Returns the kernel `name`; `None` if the module has none with that name in an executable segment.
     pub(crate) fn function(&self, name: &str, module: u64) -> Option<Function> {
         let kernel = self.code.kernel(name)?;
         let entry = self.block.base().checked_add(kernel.entry_vaddr)?;
@@ -121,7 +123,7 @@ impl Module {
         Some(Function { name, arch, kernel, entry, descriptor, program, module })
     }
 
-    /// Address and size in bytes of the variable `name`.
+    /// Returns address and size in bytes of the variable `name`.
     pub(crate) fn global(&self, name: &str) -> Option<(u64, u64)> {
         let global = self.code.global(name)?;
         let addr = self.block.base().checked_add(global.vaddr)?;
@@ -130,7 +132,7 @@ impl Module {
     }
 }
 
-/// Writes segments and relocated places into `block`. What the file does not have stays zero and untouched: large device
+/// Writes segments and relocated values to `block`. What the file does not contain stays untouched, so that large device
 /// arrays cost host memory only when they are used.
 fn place(code: &CodeObject, elf: &[u8], block: &Block) -> Result<(), LoadError> {
     let outside = LoadError::Memory { len: block.len_bytes(), needed: code.image_bytes() };

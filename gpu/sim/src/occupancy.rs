@@ -1,8 +1,8 @@
-//! How many workgroups a compute unit holds: what registers, LDS and wave slots leave room for.
+//! Occupancy: how many workgroups fit on a compute unit with its registers, LDS and wave slots.
 
 use crate::property as p;
 
-/// What a kernel takes of a compute unit.
+/// The resources of a compute unit that a kernel needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
     /// Vector registers of a lane, both kinds.
@@ -14,7 +14,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Workgroups of `block_size` work-items that fit on a compute unit at a time; 0 if not even one does.
+    /// Returns how many workgroups of `block_size` work-items fit on a compute unit at a time.
     pub fn groups_per_cu(&self, block_size: u32) -> u32 {
         if block_size == 0 || block_size > p::THREADS_PER_GROUP.min(self.max_block_size) {
             return 0;
@@ -28,12 +28,12 @@ impl Demand {
         by_lds.min(u64::from(by_waves.min(p::GROUPS_PER_CU))) as u32
     }
 
-    /// Workgroups of `block_size` work-items that a device with so many compute units holds at a time.
+    /// Returns how many workgroups of `block_size` work-items fit on a device at a time.
     pub fn groups(&self, block_size: u32, compute_units: u32) -> u32 {
         self.groups_per_cu(block_size) * compute_units
     }
 
-    /// The largest block size, at most `limit` if that is not 0, that keeps the most work-items on a compute unit.
+    /// Returns the largest block size, at most `limit` if that is not 0, with the most work-items on a compute unit.
     pub fn best_block_size(&self, limit: u32) -> u32 {
         let most =
             p::THREADS_PER_GROUP.min(self.max_block_size).min(if limit == 0 { u32::MAX } else { limit });

@@ -1,12 +1,14 @@
-//! What the device says of itself: the figures of an MI300X or an MI210 where a program may plan by them, and a name that says
-//! that it is emulated. Every other file takes its limits from here.
+//! Properties of the emulated device: those of an MI300X or an MI210, with a name that says that it is emulated. All other
+//! files take their limits from here.
 
 use hipr_proto::Text;
 use hipr_proto::op::GetDevicePropertiesReply;
 
-use crate::Arch;
+use hipr_isa::Arch;
+pub use hipr_isa::lds::LDS_BYTES;
+use hipr_isa::wave::LANES;
 
-/// In what the GPUs of the instruction sets differ.
+/// The properties in which the emulated GPUs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
     /// hipDeviceProp_t::name.
@@ -21,9 +23,9 @@ pub struct Model {
     pub memory_clock_khz: i32,
     /// Memory bus.
     pub memory_bus_bits: i32,
-    /// Device memory of the real one.
+    /// Size of the real GPU's memory in bytes.
     pub memory_bytes: u64,
-    /// L2 cache of one die.
+    /// Size of the L2 cache of one die in bytes.
     pub l2_bytes: i32,
     /// Compute capability: major, minor.
     pub capability: [i32; 2],
@@ -53,42 +55,41 @@ const MI300X: Model = Model {
     capability: [9, 4],
 };
 
-impl Arch {
-    /// The GPU.
-    pub const fn model(self) -> &'static Model {
-        match self {
-            Self::Gfx90a => &MI210,
-            Self::Gfx942 => &MI300X,
+impl Model {
+    /// Returns the properties of an emulated GPU.
+    pub const fn of(arch: Arch) -> &'static Self {
+        match arch {
+            Arch::Gfx90a => &MI210,
+            Arch::Gfx942 => &MI300X,
         }
     }
 }
 
 /// hipDriverGetVersion, hipRuntimeGetVersion: HIP 6.4.43484.
-pub const VERSION: i32 = 60_443_484;
+pub const VERSION: i32 = hipr_abi::HIP_VERSION;
 
 /// Work-items of a wave.
-pub const WAVE_LANES: u32 = 64;
+pub const WAVE_LANES: u32 = LANES as u32;
 /// SIMDs of a compute unit.
 pub const SIMDS_PER_CU: u32 = 4;
 /// Waves that a SIMD holds.
 pub const WAVES_PER_SIMD: u32 = 8;
 /// Vector registers of a SIMD's lane, architected and accumulation together.
 pub const VGPRS_PER_SIMD: u32 = 512;
-/// A wave's vector registers are given out in multiples of this.
+/// A wave's vector registers are allocated in multiples of this.
 pub const VGPR_GRANULE: u32 = 8;
 /// Work-items that a compute unit holds.
 pub const THREADS_PER_CU: u32 = WAVE_LANES * SIMDS_PER_CU * WAVES_PER_SIMD;
 /// Workgroups that a compute unit holds.
 pub const GROUPS_PER_CU: u32 = SIMDS_PER_CU * WAVES_PER_SIMD;
-/// LDS of a compute unit in bytes, all of which one workgroup may take.
-pub const LDS_BYTES: u32 = 64 << 10;
-/// LDS is given out in multiples of this many bytes.
+/// LDS is allocated in multiples of this many bytes.
 pub const LDS_GRANULE_BYTES: u32 = 512;
 /// Work-items of a workgroup.
 pub const THREADS_PER_GROUP: u32 = 1024;
 /// Largest workgroup in x, y, z.
 pub const GROUP_MAX: [u32; 3] = [1024, 1024, 1024];
-/// Largest grid in x, y, z, in workgroups.
+/// Largest grid in x, y, z, in workgroups, as the attributes have it. HIP API: hipModuleLaunchKernel alone refuses larger ones, which is
+/// for the client; other launches are limited by their work-items.
 pub const GRID_MAX: [u32; 3] = [i32::MAX as u32, 65_536, 65_536];
 /// 32-bit registers that a workgroup can use.
 pub const REGISTERS_PER_GROUP: u32 = 65_536;
@@ -103,10 +104,10 @@ pub const UUID: [u8; 16] = *b"hipr-emulated-00";
 /// Lowest and highest stream priority.
 pub const STREAM_PRIORITIES: (i32, i32) = (1, -1);
 
-/// The answer to hipGetDeviceProperties for a device of this kind with `memory_bytes` bytes.
+/// Returns the reply to hipGetDeviceProperties for a device with `memory_bytes` bytes.
 pub fn properties(arch: Arch, memory_bytes: u64) -> GetDevicePropertiesReply {
     let [pci_domain_id, pci_bus_id, pci_device_id] = PCI;
-    let model = arch.model();
+    let model = Model::of(arch);
     let [major, minor] = model.capability;
     GetDevicePropertiesReply {
         name: Text::new(model.name),

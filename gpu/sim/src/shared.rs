@@ -1,19 +1,21 @@
-//! What the executor threads see of a context: memory and streams, behind one lock that nobody holds while working.
+//! The part of a context that executor threads use: memory and streams, behind one lock that is not held during work.
+
+mod grid;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use hipr_device::Waker;
+use hipr_isa::map::Map;
+use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
 
+use self::grid::GridJob;
 use crate::alloc::Allocator;
-use crate::context::Waker;
-use crate::event::Record;
+use crate::device::Inner;
+use crate::event::{Observer, Record};
 use crate::executor::{Job, RunQueue, lock};
-use crate::gpu::Inner;
-use crate::grid::GridJob;
-use crate::map::Map;
-use crate::mem::Block;
 use crate::stream::{Streams, Task, Work};
 use crate::transfer::Transfer;
 
@@ -23,18 +25,18 @@ pub(crate) struct State {
     pub(crate) streams: Streams,
 }
 
-/// What executor threads see of a context.
+/// The part of a context that executor threads use.
 pub(crate) struct Shared {
-    /// No other context of the device has it.
+    /// A number that identifies the context on its device.
     pub(crate) id: u64,
     run_queue: Arc<RunQueue>,
-    /// How many executor threads there are.
+    /// Number of executor threads.
     pub(crate) threads: usize,
-    /// Instructions that one launch may execute.
+    /// Maximum number of instructions of one launch.
     pub(crate) kernel_instructions_max: u64,
-    /// How long one launch may run.
+    /// Maximum time of one launch.
     pub(crate) kernel_timeout: Option<Duration>,
-    /// Zero of the device's times.
+    /// Time zero of the device.
     pub(crate) epoch: Instant,
     pub(crate) waker: Waker,
     closed: AtomicBool,
@@ -56,22 +58,22 @@ impl Shared {
         })
     }
 
-    /// The context is gone; work for it ends as soon as it notices.
+    /// Returns whether the context was dropped; its work then ends as soon as possible.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The page table as it is now.
+    /// Returns the current page table.
     pub(crate) fn snapshot(&self) -> Arc<Map> {
         lock(&self.state).allocator.snapshot()
     }
 
-    /// The task that `stream` runs has ended; what waited for it starts.
+    /// Ends the task that `stream` runs, and starts what waited for it.
     pub(crate) fn finish(self: &Arc<Self>, stream: u64, result: HipResult<()>) {
         self.update(|state| ((), state.streams.finish(stream, result)));
     }
 
-    /// Changes the state, starts what can start then, and wakes the owner if something that it watches has completed.
+    /// Changes the state, starts what can start, and wakes the owner if something that it watches is complete.
     pub(crate) fn update<R>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> (R, bool)) -> R {
         let mut state = lock(&self.state);
         let (result, mut watched) = change(&mut state);
@@ -88,7 +90,7 @@ impl Shared {
         let tasks = streams.start(instantly, &mut watched);
         drop(state);
         self.discard(freed);
-        self.announce(&passed);
+        Self::announce(&passed);
         for (stream, task) in tasks {
             match task {
                 Task::Transfer(transfer) => {
@@ -96,15 +98,15 @@ impl Shared {
                         TransferJob { shared: Arc::clone(self), stream, transfer, done: AtomicU64::new(0) };
                     self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), 1);
                 }
-                Task::Launch(grid) => {
-                    let job = GridJob::new(self, stream, *grid);
+                Task::Launch(setup) => {
+                    let job = GridJob::new(self, stream, *setup);
                     let entries = job.entries();
                     self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), entries);
                 }
             }
         }
         if watched {
-            (self.waker)();
+            self.waker.wake();
         }
         result
     }
@@ -121,19 +123,19 @@ impl Shared {
         let blocks = state.allocator.clear();
         drop(state);
         self.discard(blocks);
-        self.announce(&passed);
+        Self::announce(&passed);
     }
 
-    /// Tells other contexts of records that they wait for and that are complete.
-    fn announce(&self, passed: &[Arc<Record>]) {
+    /// Notifies other contexts of complete records that they wait for.
+    fn announce(passed: &[Arc<Record>]) {
         for observer in passed.iter().flat_map(|record| record.take_observers()) {
             if let Some(observer) = observer.upgrade() {
-                self.run_queue.push(&(Arc::new(Nudge(observer)) as Arc<dyn Job>), 1);
+                observer.notify();
             }
         }
     }
 
-    /// Lets go of memory. Giving pages back takes a while, which is not for the owner's thread to wait for.
+    /// Releases memory, on another thread because that takes a while.
     pub(crate) fn discard(&self, blocks: Vec<Arc<Block>>) {
         if blocks.iter().any(|block| block.len_bytes() > DISCARD_AT_ONCE_BYTES) {
             self.run_queue.push(&(Arc::new(Discard(Mutex::new(blocks))) as Arc<dyn Job>), 1);
@@ -141,10 +143,10 @@ impl Shared {
     }
 }
 
-/// Freeing a block of at most this many bytes is not worth another thread.
+/// Size up to which a block is released directly instead of on another thread.
 const DISCARD_AT_ONCE_BYTES: u64 = 1 << 20;
 
-/// Memory that is not used any more.
+/// Memory to be released.
 struct Discard(Mutex<Vec<Arc<Block>>>);
 
 impl Job for Discard {
@@ -157,7 +159,14 @@ impl Job for Discard {
     fn abandon(&self) {}
 }
 
-/// A context whose streams or owner wait for what another context has done.
+impl Observer for Shared {
+    fn notify(self: Arc<Self>) {
+        let nudge: Arc<dyn Job> = Arc::new(Nudge(Arc::clone(&self)));
+        self.run_queue.push(&nudge, 1);
+    }
+}
+
+/// A context to be updated, because another context did what it waits for.
 struct Nudge(Arc<Shared>);
 
 impl Job for Nudge {
@@ -169,7 +178,7 @@ impl Job for Nudge {
     fn abandon(&self) {}
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 struct TransferJob {
     shared: Arc<Shared>,
     stream: u64,

@@ -11,46 +11,36 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use hipr_device::WaitFor;
 use hipr_proto::{HipError, HipResult};
 
 use crate::event::Record;
 use crate::fence::Fence;
-use crate::grid::Grid;
+use crate::launch::Setup;
 use crate::property::STREAM_PRIORITIES;
 use crate::transfer::Transfer;
 
-/// hipStreamNonBlocking.
-pub const NON_BLOCKING: u32 = 1;
-/// The legacy null stream.
+/// The flag of a stream that does not wait for the null stream.
+pub const NON_BLOCKING: u32 = hipr_abi::hipStreamNonBlocking;
+/// Handle of the legacy null stream.
 pub const NULL_STREAM: u64 = 0;
-/// hipStreamLegacy: the null stream under another handle.
-pub const LEGACY_STREAM: u64 = 1;
-/// hipStreamPerThread: a blocking stream that is always there.
-pub const PER_THREAD_STREAM: u64 = 2;
-/// A stream without a handle for what the context does after all work that is enqueued now, ordered against no other stream.
+/// Second handle of the legacy null stream.
+pub const LEGACY_STREAM: u64 = hipr_abi::hipStreamLegacy as u64;
+/// Handle of the per-thread stream, a blocking stream that always exists.
+pub const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
+/// An internal stream for what follows all enqueued work; it is not ordered against other streams.
 const HOUSEKEEPING: u64 = u64::MAX;
 
-/// What a wait covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WaitFor {
-    /// All work of all streams of the context.
-    Device,
-    /// All work of one stream; for the null stream also what it is ordered after.
-    Stream(u64),
-    /// The work before the event's last record; an event that was never recorded is complete.
-    Event(u64),
-}
-
-/// What a command does.
+/// The work of a command.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// Nothing; its dependencies are its point.
+    /// Only waits for its dependencies.
     Wait,
-    /// Stamps an event.
+    /// Records an event.
     Record(Arc<Record>),
     /// Unmaps the allocation that starts there.
     Free(u64),
-    /// Something that takes time.
+    /// Executes a task that takes time.
     Task(Task),
 }
 
@@ -58,7 +48,7 @@ pub(crate) enum Work {
 #[derive(Debug)]
 pub(crate) enum Task {
     Transfer(Transfer),
-    Launch(Box<Grid>),
+    Launch(Box<Setup>),
 }
 
 #[derive(Debug)]
@@ -73,11 +63,11 @@ struct Queue {
     flags: u32,
     priority: i32,
     commands: VecDeque<Command>,
-    /// The first command has started.
+    /// Whether the first command has started.
     running: bool,
-    /// The last command's completion; kept until the next one comes.
+    /// The completion of the last command.
     tail: Option<Arc<Fence>>,
-    /// Goes when it is empty.
+    /// Whether it is removed when it is empty.
     destroyed: bool,
 }
 
@@ -98,15 +88,15 @@ impl Queue {
 /// Whether a wait is over.
 pub(crate) enum Wait {
     Over,
-    /// Not before this is complete.
+    /// Waits until this fence is complete.
     On(Arc<Fence>),
 }
 
-/// A context's streams and what went wrong on them.
+/// A context's streams and their errors.
 #[derive(Debug)]
 pub(crate) struct Streams {
     queues: BTreeMap<u64, Queue>,
-    /// The first error of each stream that nobody has been told of yet.
+    /// The first unreported error of each stream.
     errors: Vec<(u64, HipError)>,
 }
 
@@ -141,7 +131,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Takes the handle away; what is enqueued still runs.
+    /// Removes the handle; enqueued commands are still executed.
     ///
     /// # Errors
     /// `INVALID_HANDLE` for an unknown stream and for those that are always there.
@@ -164,7 +154,7 @@ impl Streams {
         Ok(self.queue(stream)?.priority)
     }
 
-    /// Appends a command that also waits for `after`, and completes `fence`.
+    /// Enqueues a command that also waits for `after` and completes `fence`.
     ///
     /// # Errors
     /// `INVALID_HANDLE` for an unknown stream.
@@ -181,7 +171,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Does `work` when everything that is enqueued now is done.
+    /// Executes `work` when everything that is enqueued now is done.
     pub(crate) fn enqueue_after_all(&mut self, work: Work) {
         let after = self.queues.values().filter_map(|queue| queue.pending().cloned()).collect();
         self.append(HOUSEKEEPING, Command { after, fence: Arc::default(), work });
@@ -194,7 +184,7 @@ impl Streams {
         }
     }
 
-    /// What a new command on `stream` waits for because of the null stream's rule.
+    /// Returns the fences that a new command on `stream` waits for because of the null stream.
     fn ordered_before(&self, stream: u64) -> HipResult<impl Iterator<Item = &Arc<Fence>>> {
         let stream = canonical(stream);
         let blocking = self.queue(stream)?.is_blocking();
@@ -241,7 +231,7 @@ impl Streams {
         tasks
     }
 
-    /// The task that `stream` runs has ended. `true` if somebody watches.
+    /// Notes that the task which `stream` runs has ended. `true` if somebody watches.
     pub(crate) fn finish(&mut self, stream: u64, result: HipResult<()>) -> bool {
         if let Err(error) = result
             && !self.errors.iter().any(|&(other, _)| other == stream)
@@ -268,7 +258,7 @@ impl Streams {
         records
     }
 
-    /// Whether all that `what` covers is done. `record` is the event's last record.
+    /// Returns whether all work that `what` covers has finished. `record` is the event's last record.
     pub(crate) fn wait(&self, what: WaitFor, record: Option<&Record>) -> HipResult<Wait> {
         let pending = match what {
             WaitFor::Device => self.queues.values().find_map(Queue::pending),
@@ -281,7 +271,7 @@ impl Streams {
         Ok(pending.map_or(Wait::Over, |fence| Wait::On(Arc::clone(fence))))
     }
 
-    /// What a command that is enqueued on `stream` now would wait for.
+    /// Returns the work that a command enqueued on `stream` now would wait for.
     pub(crate) fn wait_turn(&self, stream: u64) -> HipResult<Wait> {
         let pending = match self.queue(stream)?.pending() {
             None => self.ordered_before(stream)?.next(),
@@ -290,7 +280,7 @@ impl Streams {
         Ok(pending.map_or(Wait::Over, |fence| Wait::On(Arc::clone(fence))))
     }
 
-    /// The errors of what `what` covers, taken: the first of them.
+    /// Takes the errors of the work that `what` covers, and returns the first of them.
     pub(crate) fn take_error(&mut self, what: WaitFor, record: Option<&Record>) -> HipResult<()> {
         let stream = match what {
             WaitFor::Device => None,

@@ -2,58 +2,9 @@
 
 use std::sync::Arc;
 
+use hipr_device::Region;
+use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
-
-use crate::mem::Block;
-
-/// A box of bytes in device memory: `depth` slices of `height` rows of `width` bytes. A flat range is one row.
-///
-/// *Packed* means the same bytes one after another without gaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
-    /// Address of the first byte.
-    pub ptr: u64,
-    /// Bytes from one row to the next.
-    pub pitch: u64,
-    /// Bytes from one slice to the next.
-    pub slice: u64,
-    /// Bytes in a row.
-    pub width: u64,
-    /// Rows in a slice.
-    pub height: u64,
-    /// Slices.
-    pub depth: u64,
-}
-
-impl Region {
-    /// The flat range of `len_bytes` bytes at `ptr`.
-    pub const fn flat(ptr: u64, len_bytes: u64) -> Self {
-        Self { ptr, pitch: len_bytes, slice: len_bytes, width: len_bytes, height: 1, depth: 1 }
-    }
-
-    /// Bytes that the region names, without the gaps; `None` if that does not fit 64 bits.
-    pub fn len_bytes(&self) -> Option<u64> {
-        self.width.checked_mul(self.height)?.checked_mul(self.depth)
-    }
-
-    /// Bytes from the first to the last one named, gaps included; `None` if it, or the address of its end, does not fit 64 bits.
-    pub fn span_bytes(&self) -> Option<u64> {
-        if self.len_bytes()? == 0 {
-            return Some(0);
-        }
-        let rows = self.pitch.checked_mul(self.height - 1)?;
-        let slices = self.slice.checked_mul(self.depth - 1)?;
-        let span = slices.checked_add(rows)?.checked_add(self.width)?;
-        self.ptr.checked_add(span)?;
-        Some(span)
-    }
-
-    fn is_contiguous(&self) -> bool {
-        let rows = self.height <= 1 || self.pitch == self.width;
-        let slices = self.depth <= 1 || Some(self.slice) == self.width.checked_mul(self.height);
-        rows && slices
-    }
-}
 
 /// A region whose bytes all lie in one block: checked once, when a command is enqueued.
 #[derive(Clone, Debug)]
@@ -85,8 +36,8 @@ impl Span {
         self.len_bytes
     }
 
-    /// The longest contiguous run that starts at packed offset `offset`: offset in the block, bytes, and the column of the
-    /// row that it starts at.
+    /// Returns the longest contiguous run from packed offset `offset` on: offset in the block, number of bytes, and the column
+    /// of the row at which it starts.
     fn run_at(&self, offset: u64) -> Option<(usize, u64, u64)> {
         let left = self.len_bytes.checked_sub(offset).filter(|&left| left > 0)?;
         let Region { pitch, slice, width, height, .. } = self.region;
@@ -144,25 +95,25 @@ const CHUNK_BYTES: usize = 16 << 10;
 pub(crate) enum Transfer {
     /// Bytes that the context was given.
     Write {
-        /// Where to.
+        /// The destination.
         dst: Span,
-        /// As many as `dst` has.
+        /// The bytes, as many as `dst` has.
         bytes: Box<[u8]>,
     },
     /// Device to device; equal width, height and depth.
     Copy {
-        /// Where to.
+        /// The destination.
         dst: Span,
-        /// Where from.
+        /// The source.
         src: Span,
     },
     /// A pattern.
     Fill {
-        /// Where to.
+        /// The destination.
         dst: Span,
         /// [`pattern`] of the value.
         pattern: Box<[u8; CHUNK_BYTES + 4]>,
-        /// Bytes after which it repeats.
+        /// Number of bytes after which the pattern repeats.
         period: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What the log says of a kernel that failed: one line that names what, where and who.
+//! Tests of the log of a failed kernel: one line names the fault, the address and the kernel.
 
 #[path = "session/mod.rs"]
 mod session;

@@ -1,4 +1,4 @@
-//! What contexts, memory and groups cost that do nothing, measured in an own process.
+//! Measures the memory and time that idle contexts, allocations and groups cost, in a process of its own.
 
 #[path = "session/mod.rs"]
 mod session;

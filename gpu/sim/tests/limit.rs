@@ -1,4 +1,4 @@
-//! A limit on the instructions of a launch: endless kernels end, others notice nothing.
+//! Tests of the limit on the instructions of a launch: endless kernels are ended, and others are not affected.
 
 mod session;
 
@@ -55,7 +55,7 @@ fn an_endless_kernel_ends_at_the_limit_and_the_next_one_runs() {
     }
 }
 
-/// Ten groups of four waves that meet at barriers.
+/// Runs ten groups of four waves that wait for each other at barriers, with a limit on instructions.
 fn reduce(image: &[u8], instructions: u64) -> HipResult<()> {
     let gpu = limited(1, instructions);
     let mut session = Session::open(&gpu);

@@ -1,11 +1,11 @@
-//! Allocation, bounds, copies and fills through the public door.
+//! Tests of allocation, bounds, copies and fills through the public API.
 
 mod session;
 
 use std::task::Poll;
 
+use hipr_device::{Context as _, MemoryKind, Region};
 use hipr_proto::HipError;
-use hipr_sim::{MemoryKind, Region};
 use session::{Session, gpu};
 
 #[test]
@@ -96,9 +96,9 @@ fn memory_is_shared_by_contexts_and_given_back() {
     let mut one = Session::open(&gpu);
     let mut two = Session::open(&gpu);
     let ptr = one.malloc(200 << 20);
-    assert_eq!(two.context.malloc(100 << 20, MemoryKind::Device), Err(HipError::OUT_OF_MEMORY));
-    assert_eq!(two.context.mem_info(), (total - (200 << 20), total));
-    assert_eq!(two.context.malloc(0, MemoryKind::Host), Err(HipError::INVALID_VALUE));
+    assert_eq!(two.context.malloc(100 << 20, MemoryKind::Device, 0), Err(HipError::OUT_OF_MEMORY));
+    assert_eq!(two.context.mem_info(), Ok((total - (200 << 20), total)));
+    assert_eq!(two.context.malloc(0, MemoryKind::Host, 0), Err(HipError::INVALID_VALUE));
     // The other context does not know the address.
     assert_eq!(two.context.poll_free(ptr), Poll::Ready(Err(HipError::INVALID_VALUE)));
     assert_eq!(two.context.fill(Region::flat(ptr, 1), 0, 1, 0), Err(HipError::INVALID_VALUE));
@@ -116,7 +116,7 @@ fn a_reset_releases_everything_and_old_addresses_stay_dead() {
     let gpu = gpu(1);
     let mut session = Session::open(&gpu);
     let (ptr, stream) = (session.malloc(64), session.context.stream_create(0, 0).unwrap());
-    session.context.reset();
+    session.context.reset().unwrap();
     let (free, total) = gpu.mem_info();
     assert_eq!(free, total);
     let fresh = session.malloc(64);

@@ -1,11 +1,12 @@
-//! Streams and events: what waits for what.
+//! Tests of the order between streams and events.
 
 mod session;
 
 use std::task::Poll;
 
+use hipr_device::{Context as _, Launch, Region, WaitFor};
 use hipr_proto::HipError;
-use hipr_sim::{Launch, Region, WaitFor};
+use hipr_sim::SimContext;
 use session::{Gate, LEVELS, Session, Values, gpu};
 
 const NON_BLOCKING: u32 = 1;
@@ -31,7 +32,7 @@ fn streams_are_independent_and_events_connect_them() {
     fill(&mut session, other, 5, b);
     session.sync(WaitFor::Stream(b)).unwrap();
     assert_eq!(session.read(other, 1), [5]);
-    session.context.stream_wait_event(b, event).unwrap();
+    session.context.stream_wait_event(b, event, 0).unwrap();
     session.context.copy(Region::flat(other, 4), Region::flat(word, 4), b).unwrap();
     for what in [WaitFor::Stream(a), WaitFor::Stream(b), WaitFor::Event(event), WaitFor::Device] {
         assert_eq!(session.context.query(what), NOT_READY, "{what:?}");
@@ -103,7 +104,7 @@ fn events_mean_their_last_record() {
     // Never recorded: complete, and nothing to wait for.
     assert_eq!(session.context.query(WaitFor::Event(event)), Ok(()));
     assert_eq!(session.sync(WaitFor::Event(event)), Ok(()));
-    session.context.stream_wait_event(stream, event).unwrap();
+    session.context.stream_wait_event(stream, event, 0).unwrap();
     assert_eq!(session.context.event_elapsed_ms(event, event), Err(HipError::INVALID_HANDLE));
     session.context.event_record(event, stream).unwrap();
     session.sync(WaitFor::Event(event)).unwrap();
@@ -213,7 +214,7 @@ fn an_error_is_told_once_and_to_who_waits_for_its_stream() {
     }
 }
 
-/// A small generator of numbers: the same program for the same seed.
+/// A small random number generator, so that the same seed gives the same program.
 struct Numbers(u64);
 
 impl Numbers {
@@ -223,8 +224,9 @@ impl Numbers {
     }
 }
 
-/// Each stream has a cell. Random commands fill the own cell or copy another stream's one, ordered by events only where the
-/// streams' own rules do not order them. The cells must be what they are after the same commands one after another.
+/// Random programs on several streams, each with a cell of its own, end as if they ran in order. Random commands fill the own
+/// cell or copy another stream's one, ordered by events only where the streams' own rules do not order them. The cells must be
+/// what they are after the same commands one after another.
 #[test]
 fn random_programs_end_as_if_they_ran_in_order() {
     let gpu = gpu(3);
@@ -240,13 +242,13 @@ fn random_programs_end_as_if_they_ran_in_order() {
         let cells: Vec<u64> = streams.iter().map(|_| session.malloc(len)).collect();
         let context = &mut session.context;
         let mut model = vec![0u32; streams.len()];
-        let wait = |context: &mut hipr_sim::Context, waiting: (u64, bool), other: (u64, bool)| {
+        let wait = |context: &mut SimContext, waiting: (u64, bool), other: (u64, bool)| {
             let null = |(stream, _): (u64, bool)| stream < 2;
             let ordered = waiting.1 && other.1 && (null(waiting) || null(other));
             if !ordered {
                 let event = context.event_create(DISABLE_TIMING).unwrap();
                 context.event_record(event, other.0).unwrap();
-                context.stream_wait_event(waiting.0, event).unwrap();
+                context.stream_wait_event(waiting.0, event, 0).unwrap();
                 context.event_destroy(event).unwrap();
             }
         };

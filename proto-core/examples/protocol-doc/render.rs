@@ -1,11 +1,11 @@
-//! `docs/protocol.md` as the table of operations says it.
+//! Renders `docs/protocol.md` from the table of operations.
 
 use std::fmt::Write;
 
 use hipr_proto::op::{Part, ReplyRule};
 use hipr_proto::{Class, Info, OPS, Tail};
 
-/// The operations' blocks, by the high byte of their codes.
+/// Headings for groups of operations, by the high byte of their codes.
 const BLOCKS: [&str; 9] = [
     "Connection",
     "Devices",
@@ -18,7 +18,7 @@ const BLOCKS: [&str; 9] = [
     "Management interface",
 ];
 
-/// The whole document.
+/// Returns the whole document.
 pub(crate) fn render() -> String {
     let mut out = include_str!("intro.md").to_owned();
     let mut block = None;

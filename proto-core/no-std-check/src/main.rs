@@ -1,6 +1,6 @@
-//! Proof that hipr-proto needs neither the standard library nor an operating system: a program without `std`, without C
-//! library and with a bump allocator lets a client and a server talk to each other. It exits with 0 if they understand one
-//! another. (x86-64 Linux: entry and exit are the only two things that are its own.)
+//! Proves that hipr-proto needs neither the standard library nor an operating system: a program without `std` and C
+//! library, with a bump allocator, in which a client and a server talk to each other. It exits with 0 if they succeed. (Its
+//! entry point and its exit are for x86-64 Linux.)
 #![no_std]
 #![no_main]
 
@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use hipr_proto::{Answer, Client, HipError, Inline, Limits, Opcode, Outbox, Outcome, Rx, Server, Wire, op};
 
-/// What went wrong is told by the exit code only.
+/// A failed step of the check; the exit code says which.
 enum Failed {
     Protocol = 1,
     Answer = 2,
@@ -87,11 +87,11 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     exit(101)
 }
 
-/// The `alloc` that comes with the toolchain was compiled to unwind, so it names these two; nothing calls them here.
+/// Satisfies a symbol that the toolchain's `alloc` refers to, because it was compiled to unwind; it is never called.
 #[unsafe(no_mangle)]
 extern "C" fn rust_eh_personality() {}
 
-/// See [`rust_eh_personality`].
+/// Satisfies a symbol that the toolchain's `alloc` refers to; see [`rust_eh_personality`].
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume() -> ! {
     exit(102)
@@ -99,7 +99,7 @@ extern "C" fn _Unwind_Resume() -> ! {
 
 const HEAP_BYTES: usize = 1 << 20;
 
-/// Gives memory from front to back and takes none.
+/// An allocator that hands out memory from front to back and never reuses any.
 struct Bump {
     heap: UnsafeCell<[u8; HEAP_BYTES]>,
     used: AtomicUsize,
@@ -129,8 +129,8 @@ unsafe impl GlobalAlloc for Bump {
 #[global_allocator]
 static HEAP: Bump = Bump { heap: UnsafeCell::new([0; HEAP_BYTES]), used: AtomicUsize::new(0) };
 
-/// What the compiler expects of every environment. Written with string instructions, because a loop would be compiled to a
-/// call of itself.
+/// The memory functions that the compiler expects in every environment. They are written with string instructions, because
+/// a loop would be compiled to a call of itself.
 mod memory {
     use core::arch::asm;
 

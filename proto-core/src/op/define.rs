@@ -1,6 +1,7 @@
-//! The macros that turn rows into types, codecs, the visitor and [`OPS`](super::OPS). See [`op`](super) for what a row says.
+//! The macros that turn rows of the table into types, codecs, the visitor and [`OPS`](super::OPS). [`op`](super) explains
+//! the rows.
 
-/// A packed struct of fields and its codec.
+/// Defines a packed struct and its codec.
 macro_rules! layout {
     ($(#[$meta:meta])* $Ty:ident { $($field:ident: $t:ty),* $(,)? }) => {
         $(#[$meta])*
@@ -39,7 +40,7 @@ macro_rules! layout {
     };
 }
 
-/// A request: a struct of its own, or another request's layout under a name of its own.
+/// Defines a request: a struct with fields of its own, or a wrapper around another request's layout.
 macro_rules! request {
     ([$($doc:literal)*] $Ty:ident {$($fields:tt)*}) => {
         $crate::op::define::layout! { $(#[doc = $doc])* $Ty { $($fields)* } }
@@ -70,7 +71,7 @@ macro_rules! request {
     };
 }
 
-/// A reply's fixed part; nothing to define where the row names a type that exists.
+/// Defines a reply's fixed part, unless the row names an existing type.
 macro_rules! reply {
     ($NAME:ident $Rep:tt) => {};
     ($NAME:ident $Rep:ident {$($fields:tt)*}) => {
@@ -81,7 +82,7 @@ macro_rules! reply {
     };
 }
 
-/// The type that carries a request's fields, and the fields of a request.
+/// Expands to the type that holds a request's fields (`type`), or to a request's fields (`of`).
 macro_rules! fields {
     (type $Ty:ident {$($fields:tt)*}) => {
         $Ty
@@ -152,12 +153,12 @@ macro_rules! part {
 macro_rules! operations {
     ($(
         $(#[doc = $doc:literal])+
-        $code:literal $NAME:ident $method:ident $hip:literal $source:literal
+        $code:literal $NAME:ident $method:ident $hip:literal $source:ident $(($except:literal))?
             $rule:ident $(($rule_text:literal, $condition:expr))? $class:ident:
             $Ty:ident $body:tt $(+ $tail:ident($tail_text:literal, $tail_len:expr))?
             => $Rep:tt $({$($rep_fields:tt)*})? $(+ $rep_tail:ident($rep_tail_text:literal, $rep_tail_len:expr))?;
     )*) => {
-        /// The number of an operation; any number may come from a peer.
+        /// The code of an operation. Peers may send codes that the table does not have.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct Opcode(pub u16);
 
@@ -190,11 +191,12 @@ macro_rules! operations {
             }
         )*
 
-        /// One method per operation: what a worker does. A new row does not compile until every worker has its method.
+        /// Executes requests: one method per operation. A new row in the table does not compile until every implementation
+        /// has its method.
         ///
         /// `tail` is what was collected of the bytes after the fixed part; empty where they are streamed.
         pub trait Visit {
-            /// What a method gives.
+            /// The methods' return type.
             type Out;
 
             $(
@@ -202,11 +204,11 @@ macro_rules! operations {
                 fn $method(&mut self, request: define::fields!(type $Ty $body), tail: &[u8]) -> Self::Out;
             )*
 
-            /// An operation that is not in the table.
+            /// Handles an operation that is not in the table.
             fn unknown(&mut self, op: Opcode) -> Self::Out;
         }
 
-        /// Decodes a request's fixed part and calls its method.
+        /// Decodes a request's fixed part and calls the operation's method of `visitor`.
         ///
         /// # Errors
         /// [`WireError::Short`](crate::WireError::Short) when `fixed` is not whole.
@@ -222,7 +224,7 @@ macro_rules! operations {
             })
         }
 
-        /// Calls `task` with the types of `op`; `None` for an operation that is not in the table.
+        /// Calls `task` with the request type of `op`; returns `None` if the operation is not in the table.
         pub fn with_op<T: ForOp>(op: Opcode, task: T) -> Option<T::Out> {
             Some(match op.0 {
                 $($code => task.call::<$Ty>(),)*
@@ -236,7 +238,7 @@ macro_rules! operations {
                 name: stringify!($NAME),
                 doc: concat!($($doc),+),
                 hip_function: $hip,
-                source: $source,
+                source: $crate::op::Source::$source$(($except))?,
                 reply_rule: define::rule!($rule $($rule_text)?),
                 class: Class::$class,
                 request: define::part!($Ty $(, $tail, $tail_text)?),
@@ -265,7 +267,7 @@ macro_rules! operations {
     };
 }
 
-/// Decodes only where there is something to know.
+/// Returns the length of a request's tail; decodes the fixed part only if the operation has a tail.
 macro_rules! request_tail_len {
     ($fixed:ident, $Ty:ty) => {
         $crate::op::TailLen::Exact(0)

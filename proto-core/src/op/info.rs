@@ -1,51 +1,52 @@
-//! What is known of an operation apart from its code: the facts of its row.
+//! The facts that the table holds about an operation: its names, layouts, reply rule, class and source.
 
 use core::fmt;
 
 use super::Opcode;
 use crate::wire::{Field, Wire, WireError};
 
-/// A request, typed. Every row of the table gives one.
+/// A request type. Every row of the table defines one.
 pub trait Op: Wire + fmt::Debug + PartialEq {
-    /// Its operation.
+    /// The operation's code.
     const OPCODE: Opcode;
 
     /// The fixed part of the reply, after `error_code`.
     type Reply: Wire + fmt::Debug + PartialEq;
 
-    /// Whether a client waits for the answer unless it has a reason to do otherwise.
+    /// Returns whether a client waits for the reply by default.
     fn wants_reply(&self) -> bool;
 
-    /// Bytes that follow the request's fixed part.
+    /// Returns how many bytes follow the request's fixed part.
     fn tail_len(&self) -> TailLen;
 
-    /// Bytes that follow the fixed part of a successful reply.
+    /// Returns how many bytes follow the fixed part of a successful reply.
     fn reply_tail_len(&self) -> TailLen;
 }
 
-/// What can be done with any operation's types; [`with_op`](super::with_op) picks the operation by its number. What is
-/// written once for all rows (a trace, a fuzzer, a round trip) is one of these, and covers new rows by itself.
+/// A function that is generic over the request type; [`with_op`](super::with_op) calls it for an operation code. Code that
+/// treats all operations alike (traces, fuzzers, round-trip tests) implements it and covers new operations automatically.
 pub trait ForOp {
-    /// What it gives.
+    /// The function's return type.
     type Out;
 
-    /// Does it for the operation whose request is `O`.
+    /// Calls the function for the request type `O`.
     fn call<O: Op>(self) -> Self::Out;
 }
 
-/// A length in bytes, as far as a fixed part says it. Counts that overflow say `u64::MAX`, which no message has.
+/// The length of a tail in bytes, as far as the fixed part determines it. A length that overflows is `u64::MAX`, which no
+/// message can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TailLen {
-    /// So many; more mean nothing and are skipped.
+    /// Exactly this many; further bytes are skipped.
     Exact(u64),
-    /// All that is there, and not less than this.
+    /// All bytes of the message, but at least this many.
     AtLeast(u64),
-    /// All that is there, up to this.
+    /// All bytes of the message up to this many; further bytes are skipped.
     AtMost(u64),
 }
 
 impl TailLen {
-    /// How many of the `have` bytes that are there belong to the layout.
+    /// Returns how many of the message's `have` remaining bytes belong to the tail.
     ///
     /// # Errors
     /// [`WireError::Short`] when bytes are missing.
@@ -60,39 +61,40 @@ impl TailLen {
     }
 }
 
-/// What follows a fixed part.
+/// The kind of bytes that follow a fixed part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// Nothing. Bytes that are there all the same are skipped.
+    /// No bytes; those that are sent nevertheless are skipped.
     None,
-    /// Names, arrays, kernel arguments: collected before the request is carried out, at most
+    /// Names, arrays or kernel arguments: collected before the request is executed, at most
     /// [`Limits::small_tail_max`](crate::Limits::small_tail_max) bytes.
     Small,
-    /// Memory contents and code objects, of any size.
+    /// Memory contents or code objects, of any size.
     Bulk,
 }
 
-/// What a request has to do with errors that are waiting to be reported; the rules are in [`deferred`](crate::deferred).
+/// How an operation treats kept errors; [`deferred`](crate::deferred) has the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Nothing special.
+    /// It reports a kept error and is executed nevertheless.
     Plain,
-    /// It makes something that the client would not know of if the answer reported another request's error.
+    /// It creates something. If it has to report a kept error it is not executed, because the client would take it for
+    /// failed and never free what it created.
     Creates,
-    /// It waits for work, at least in its device-to-host form.
+    /// It waits for work, in some operations only when it copies from device to host.
     Synchronizes,
-    /// It neither reports nor takes away the error of another request.
+    /// It neither reports nor resets a kept error.
     Exempt,
 }
 
-/// What a client does by default.
+/// Whether a client waits for the reply by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyRule {
-    /// It waits.
+    /// The client waits.
     Sync,
-    /// It sets `NO_REPLY`.
+    /// The client sets `NO_REPLY` and does not wait.
     Forget,
-    /// It depends on the request, in those words.
+    /// Whether the client waits depends on the request, as the text explains.
     When(&'static str),
 }
 
@@ -106,21 +108,42 @@ impl fmt::Display for ReplyRule {
     }
 }
 
-/// A request or a reply.
+/// The document that defines an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The specification HIPR 1.0 defines all of it.
+    Hipr10,
+    /// HIPR 1.0 defines the operation except for this part, which the extension defines.
+    Hipr10Except(&'static str),
+    /// Only the extension defines it: the table of operations that completes HIPR 1.0.
+    Extension,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hipr10 => f.write_str("HIPR 1.0"),
+            Self::Hipr10Except(part) => write!(f, "HIPR 1.0; {part}: extension"),
+            Self::Extension => f.write_str("extension"),
+        }
+    }
+}
+
+/// The layout of a request or a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Bytes of the fixed part; in a reply, without the `error_code` before it.
+    /// Size of the fixed part in bytes; in a reply, without the `error_code` before it.
     pub size: usize,
-    /// The fixed part.
+    /// Fields of the fixed part.
     pub fields: &'static [Field],
-    /// What follows it.
+    /// Kind of bytes that follow the fixed part.
     pub tail: Tail,
-    /// The layout of what follows it, in the words of the protocol's table.
+    /// Layout of those bytes, in the notation of `docs/protocol.md`.
     pub tail_layout: &'static str,
 }
 
 impl fmt::Display for Part {
-    /// The layout in the words of the protocol's table.
+    /// Writes the layout in the notation of `docs/protocol.md`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fixed = crate::wire::Layout::Fields(self.fields);
         let space = if self.fields.is_empty() || self.tail_layout.is_empty() { "" } else { " " };
@@ -128,32 +151,32 @@ impl fmt::Display for Part {
     }
 }
 
-/// An operation's row.
+/// The row of an operation in the table.
 #[derive(Debug)]
 pub struct Info {
-    /// Its number.
+    /// Code of the operation.
     pub code: Opcode,
-    /// Its name, `MALLOC`.
+    /// Name of the operation, such as `MALLOC`.
     pub name: &'static str,
-    /// What it does, one or two sentences.
+    /// Documentation of the operation, one or two sentences.
     pub doc: &'static str,
-    /// The HIP function that a worker calls; empty where there is none.
+    /// The HIP function that a worker calls; empty if there is none.
     pub hip_function: &'static str,
-    /// Who specified it: `seed` the protocol's contract, `supplement` the table that completes it.
-    pub source: &'static str,
-    /// What a client does by default.
+    /// The document that defines the operation.
+    pub source: Source,
+    /// Whether a client waits for the reply by default.
     pub reply_rule: ReplyRule,
-    /// What it has to do with deferred errors.
+    /// How the operation treats kept errors.
     pub class: Class,
-    /// The request.
+    /// Layout of the request.
     pub request: Part,
-    /// The reply.
+    /// Layout of the reply.
     pub reply: Part,
     pub(super) tail_len: fn(&[u8]) -> Result<TailLen, WireError>,
 }
 
 impl Info {
-    /// Bytes that have to follow `fixed`, the request's fixed part.
+    /// Returns how many bytes have to follow `fixed`, the request's fixed part.
     ///
     /// # Errors
     /// [`WireError::Short`] when `fixed` is not whole.
@@ -162,7 +185,7 @@ impl Info {
     }
 }
 
-/// The largest fixed part in bytes.
+/// Returns the size of the largest fixed part in bytes, among replies or among requests.
 pub(crate) const fn max_size(table: &[Info], of_replies: bool) -> usize {
     let mut max = 0;
     let mut i = 0;
@@ -176,7 +199,7 @@ pub(crate) const fn max_size(table: &[Info], of_replies: bool) -> usize {
     max
 }
 
-/// `r#type` is called `type`.
+/// Strips `r#` from a raw identifier.
 pub(super) const fn field_name(identifier: &'static str) -> &'static str {
     match identifier.as_bytes() {
         [b'r', b'#', ..] => identifier.split_at(2).1,

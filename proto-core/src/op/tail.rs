@@ -1,30 +1,30 @@
-//! What follows fixed parts: lengths, names, kernel arguments.
+//! Tails, which follow the fixed part of a message: lengths, names, kernel arguments.
 
 use super::define::layout;
 use super::{LaunchKernel, Memcpy2D, Memcpy3D};
 use crate::wire::{Array, Sink, Wire, WireError};
 
 layout! {
-    /// Where a kernel argument lies and how long it is, both in bytes.
+    /// Descriptor of a kernel argument: its offset and size in the argument data, in bytes.
     Param { offset: u32, size: u32 }
 }
 
 layout! {
-    /// A graph's edge between two nodes.
+    /// An edge of a graph between two nodes.
     Edge { from: u64, to: u64 }
 }
 
-/// `hipMemcpyKind`.
+/// The values of `hipMemcpyKind`.
 pub mod kind {
-    /// From host memory to host memory.
+    /// Copies from host memory to host memory.
     pub const HOST_TO_HOST: i32 = 0;
-    /// The request brings the bytes.
+    /// Copies from host to device; the request carries the bytes.
     pub const HOST_TO_DEVICE: i32 = 1;
-    /// The reply takes the bytes.
+    /// Copies from device to host; the reply carries the bytes.
     pub const DEVICE_TO_HOST: i32 = 2;
-    /// No bytes on the wire.
+    /// Copies from device to device; no bytes are transmitted.
     pub const DEVICE_TO_DEVICE: i32 = 3;
-    /// To be told from the addresses; a client does that before it sends, because only it knows its own addresses.
+    /// The addresses decide. A client replaces it before it sends, because only the client knows its own addresses.
     pub const DEFAULT: i32 = 4;
 }
 
@@ -32,49 +32,49 @@ pub(super) fn is_d2h(kind: i32) -> bool {
     kind == kind::DEVICE_TO_HOST
 }
 
-/// Inline bytes of a copy's request.
+/// Returns how many inline bytes a copy's request has.
 pub(super) fn h2d(kind: i32, len_bytes: u64) -> u64 {
     if kind == kind::HOST_TO_DEVICE { len_bytes } else { 0 }
 }
 
-/// Inline bytes of a copy's reply.
+/// Returns how many inline bytes a copy's reply has.
 pub(super) fn d2h(kind: i32, len_bytes: u64) -> u64 {
     if is_d2h(kind) { len_bytes } else { 0 }
 }
 
-/// Bytes of `count` values; a negative count is one that no message has.
+/// Returns the size of `count` values in bytes; `u64::MAX`, which no message can have, if the count is negative.
 pub(super) fn items<T: Wire>(count: impl TryInto<u32>) -> u64 {
     count.try_into().map_or(u64::MAX, |count| u64::from(count) * T::SIZE as u64)
 }
 
 impl Memcpy2D {
-    /// Bytes that are copied; `u64::MAX` where the product overflows.
+    /// Returns the number of bytes that are copied; `u64::MAX` if the product overflows.
     pub fn len_bytes(&self) -> u64 {
         self.width.saturating_mul(self.height)
     }
 }
 
 impl Memcpy3D {
-    /// Bytes that are copied; `u64::MAX` where the product overflows.
+    /// Returns the number of bytes that are copied; `u64::MAX` if the product overflows.
     pub fn len_bytes(&self) -> u64 {
         self.width.saturating_mul(self.height).saturating_mul(self.depth)
     }
 }
 
 impl LaunchKernel {
-    /// Whether events measure the launch, so that a client waits for the answer.
+    /// Returns whether events measure the launch; the client then waits for the reply.
     pub fn is_timed(&self) -> bool {
         self.start_event != 0 || self.stop_event != 0
     }
 }
 
-/// The longest name that a worker accepts, in bytes.
+/// Length in bytes of the longest name that a worker accepts.
 pub const NAME_MAX_BYTES: usize = 1024;
 
-/// Bytes that a client sends for a name that fits into them with a NUL (`cstr[256]`).
+/// Size in bytes to which a client pads a name that fits with its NUL (`cstr[256]`).
 pub const NAME_FIELD_BYTES: usize = 256;
 
-/// The name in the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`: what is before the first NUL.
+/// Reads the name in the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`, up to the first NUL.
 ///
 /// # Errors
 /// A name that is empty, not UTF-8, or longer than [`NAME_MAX_BYTES`].
@@ -89,8 +89,8 @@ pub fn name_of(tail: &[u8]) -> Result<&str, WireError> {
     }
 }
 
-/// Appends a name as the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`: NUL-padded to [`NAME_FIELD_BYTES`], or with
-/// one NUL after it where it does not fit.
+/// Appends a name as the tail of `MODULE_GET_FUNCTION` or `MODULE_GET_GLOBAL`: padded with NULs to [`NAME_FIELD_BYTES`], or
+/// followed by one NUL if it is too long for that.
 ///
 /// # Errors
 /// A name that is empty, contains a NUL, or is longer than [`NAME_MAX_BYTES`].
@@ -104,16 +104,16 @@ pub fn put_name(name: &str, out: &mut impl Sink) -> Result<(), WireError> {
     Ok(())
 }
 
-/// How a launch gives its arguments (`launch_flags`).
+/// How a launch passes its arguments (`launch_flags`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaunchMode {
-    /// 0: a descriptor per argument; the worker builds `kernelParams` from them.
+    /// 0: one descriptor per argument, from which the worker builds `kernelParams`.
     Params,
-    /// 1: one descriptor covers a buffer that is laid out as the kernel's explicit arguments (`extra`).
+    /// 1: one descriptor for a buffer that is laid out like the kernel's explicit arguments (`extra`).
     Flat,
 }
 
-/// The arguments of a launch, checked: every descriptor lies inside the data.
+/// The arguments of a launch. Every descriptor has been checked to lie inside the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LaunchArgs<'a> {
     mode: LaunchMode,
@@ -122,7 +122,7 @@ pub struct LaunchArgs<'a> {
 }
 
 impl<'a> LaunchArgs<'a> {
-    /// Reads the tail of a launch.
+    /// Reads the arguments from the tail of a launch.
     ///
     /// # Errors
     /// An argument table that is longer than the tail, an argument outside the data, `launch_flags` other than 0 and 1, or
@@ -143,7 +143,7 @@ impl<'a> LaunchArgs<'a> {
         }
     }
 
-    /// Appends the tail of a launch; `params` says where the arguments lie in `data`.
+    /// Appends the tail of a launch; `params` describes the arguments in `data`.
     pub fn put(params: &[Param], data: &[u8], out: &mut impl Sink) {
         for param in params {
             param.put(out);
@@ -151,31 +151,31 @@ impl<'a> LaunchArgs<'a> {
         out.put_bytes(data);
     }
 
-    /// How the arguments are given.
+    /// Returns how the arguments are passed.
     #[inline]
     pub fn mode(&self) -> LaunchMode {
         self.mode
     }
 
-    /// The descriptors.
+    /// Returns the descriptors.
     #[inline]
     pub fn params(&self) -> Array<'a, Param> {
         self.params
     }
 
-    /// What the descriptors point into.
+    /// Returns the bytes that the descriptors refer to.
     #[inline]
     pub fn data(&self) -> &'a [u8] {
         self.data
     }
 
-    /// The bytes of each argument.
+    /// Iterates over the bytes of each argument.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
         let args = *self;
         args.params.iter().map(move |param| args.slice(param).unwrap_or(&[]))
     }
 
-    /// The flat buffer: what the one descriptor covers, or all data where there is no descriptor.
+    /// Returns the flat buffer: the bytes of the one descriptor, or all data if there is no descriptor.
     pub fn flat(&self) -> &'a [u8] {
         self.params.at(0).map_or(self.data, |param| self.slice(param).unwrap_or(&[]))
     }

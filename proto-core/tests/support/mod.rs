@@ -1,4 +1,4 @@
-//! What several tests need: requests as bytes, a server that answers from a script, replies taken apart.
+//! Shared by several tests: encoded requests, a scripted server, decoded replies.
 #![allow(dead_code, reason = "each test uses some of it")]
 
 pub(crate) mod naive;
@@ -8,12 +8,12 @@ use proptest::test_runner::{Config, RngSeed};
 
 use hipr_proto::{Header, HipError, Limits, Misuse, Op, Opcode, Outbox, Outcome, Rx, Server, Ticket, Wire};
 
-/// The same `cases` every time, on every machine.
+/// Returns a configuration that generates the same `cases` in every run and on every machine.
 pub(crate) fn proptest_config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(0x4849_5052), ..Config::default() }
 }
 
-/// A request's bytes, made without the client.
+/// Encodes a request without using the client.
 pub(crate) fn request(op: &impl Op, id: u32, flags: u32, tail: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     op.put(&mut body);
@@ -21,7 +21,7 @@ pub(crate) fn request(op: &impl Op, id: u32, flags: u32, tail: &[u8]) -> Vec<u8>
     raw(opcode_of(op), id, flags, &body)
 }
 
-/// A message's bytes, whatever they say.
+/// Encodes a message with any payload.
 pub(crate) fn raw(op: Opcode, id: u32, flags: u32, body: &[u8]) -> Vec<u8> {
     let mut out = Header::new(op, id, body.len() as u64, flags).to_bytes().to_vec();
     out.extend_from_slice(body);
@@ -32,7 +32,7 @@ fn opcode_of<O: Op>(_: &O) -> Opcode {
     O::OPCODE
 }
 
-/// A reply, taken apart: header, error code, what follows.
+/// A decoded reply: header, error code, and what follows.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) op: Opcode,
@@ -55,17 +55,17 @@ pub(crate) fn seen(mut bytes: &[u8]) -> Vec<Seen> {
     all
 }
 
-/// id and error code of each reply.
+/// Returns id and error code of each reply.
 pub(crate) fn errors(bytes: &[u8]) -> Vec<(u32, i32)> {
     seen(bytes).iter().map(|reply| (reply.id, reply.error)).collect()
 }
 
-/// A server on a desk: bytes in, requests to look at, replies out.
+/// A server under test, whose input and output are buffers.
 pub(crate) struct Desk {
     pub(crate) server: Server<Vec<u8>>,
 }
 
-/// A request as it was delivered.
+/// A request as the server delivered it.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) ticket: Ticket,
@@ -84,7 +84,7 @@ impl Desk {
         Self { server: Server::new(limits) }
     }
 
-    /// All requests in `bytes`, which have to be whole.
+    /// Receives all requests in `bytes`, which have to be complete.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Got> {
         let mut input = bytes;
         let mut all: Vec<Got> = Vec::new();
@@ -106,7 +106,7 @@ impl Desk {
         all
     }
 
-    /// The one request in `bytes`.
+    /// Receives the one request in `bytes`.
     pub(crate) fn one(&mut self, bytes: &[u8]) -> Got {
         let mut all = self.feed(bytes);
         assert_eq!(all.len(), 1);
@@ -123,7 +123,7 @@ impl Desk {
         self.complete(got.ticket, outcome.into()).expect("in order");
     }
 
-    /// The bytes that leave.
+    /// Returns the bytes that the server sends.
     pub(crate) fn sent(&mut self) -> Vec<u8> {
         let mut outbox = Outbox::new();
         self.server.poll_transmit(&mut outbox);

@@ -1,20 +1,20 @@
-//! How someone reads messages who has the whole stream at once, and streams to try it with.
+//! A simple model that reads messages from a complete stream, and streams to compare it with.
 
 use hipr_proto::{Fatal, Opcode, TailLen};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// A message, as far as it is there.
+/// A message that may be truncated.
 pub(crate) struct Message<'a> {
     pub(crate) op: Opcode,
     pub(crate) id: u32,
     pub(crate) flags: u32,
-    /// Bytes of the payload, were it whole.
+    /// Length of the payload in bytes according to the header.
     pub(crate) length: u64,
     pub(crate) payload: &'a [u8],
 }
 
-/// The message at the front of `bytes`; `None` while its header is not whole.
+/// Reads the message at the front of `bytes`; returns `None` if its header is incomplete.
 pub(crate) fn message(bytes: &[u8], payload_max: u64) -> Option<Result<Message<'_>, Fatal>> {
     let number = |at: usize, len: usize| {
         bytes[at..at + len].iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -42,7 +42,7 @@ impl Message<'_> {
         self.payload.len() as u64 == self.length
     }
 
-    /// What follows the first `fixed` bytes, as far as it is there, cut to `tail`; and whether that is all of it.
+    /// Returns what is there of the `tail` bytes after the first `fixed` bytes, and whether that is all.
     pub(crate) fn tail(&self, fixed: usize, tail: u64) -> Option<(Vec<u8>, bool)> {
         let follows = &self.payload[fixed..];
         let data = &follows[..follows.len().min(tail as usize)];
@@ -50,7 +50,7 @@ impl Message<'_> {
     }
 }
 
-/// How many of `follows` bytes belong to a layout; `None` when some are missing.
+/// Returns how many of `follows` bytes belong to a layout, or `None` if bytes are missing.
 pub(crate) fn belonging(len: TailLen, follows: u64) -> Option<u64> {
     match len {
         TailLen::Exact(n) => (follows >= n).then_some(n),
@@ -59,7 +59,7 @@ pub(crate) fn belonging(len: TailLen, follows: u64) -> Option<u64> {
     }
 }
 
-/// How a stream is spoiled, and into which pieces it is cut.
+/// How a stream is damaged and cut into pieces.
 #[derive(Debug, Clone)]
 pub(crate) struct Way {
     flipped: Option<(Index, u8)>,
@@ -92,7 +92,7 @@ impl Way {
         bytes
     }
 
-    /// Ends of the pieces of `len` bytes.
+    /// Returns the ends of the pieces of `len` bytes.
     pub(crate) fn ends(&self, len: usize) -> impl Iterator<Item = usize> {
         let mut end = 0;
         self.pieces.iter().cycle().map_while(move |piece| {
@@ -103,7 +103,7 @@ impl Way {
     }
 }
 
-/// A limit at, below or above one of `sizes`, or far away.
+/// Returns a limit at, below or above one of `sizes`, or `far`.
 pub(crate) fn near(sizes: &[u64], (which, delta): (Index, Option<i64>), far: u64) -> u64 {
     match delta {
         Some(delta) if !sizes.is_empty() => which.get(sizes).saturating_add_signed(delta),
@@ -111,7 +111,7 @@ pub(crate) fn near(sizes: &[u64], (which, delta): (Index, Option<i64>), far: u64
     }
 }
 
-/// What [`near`] takes.
+/// Generates the arguments of [`near`].
 pub(crate) fn nearness() -> impl Strategy<Value = (Index, Option<i64>)> {
     (any::<Index>(), proptest::option::weighted(0.4, -1..=1i64))
 }

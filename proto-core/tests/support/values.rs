@@ -1,9 +1,9 @@
-//! Values at the edges, made from a layout: the bytes of a fixed part, and what its fields have to read as.
+//! Generates extreme values from a layout: the bytes of a fixed part and the text of their `Debug` output.
 
 use hipr_proto::Layout;
 
-/// Bits of a number, the low ones of which count: 0, 1, the largest, the sign alone, the largest with a sign, and for
-/// floats the smallest, infinity, and NaNs of both kinds.
+/// Extreme values of numbers, whose low bits are used: 0, 1, the largest, the sign alone, the largest with a sign; for
+/// floats the smallest, infinity, and both kinds of NaN.
 pub(crate) const EDGES: [u64; 10] = [
     0,
     1,
@@ -17,7 +17,7 @@ pub(crate) const EDGES: [u64; 10] = [
     0x7fc0_0001,
 ];
 
-/// Appends a value of `layout` whose numbers are `next()`, and to `text` what `Debug` says of it, without names of types.
+/// Appends a value of `layout` whose numbers are `next()` to `out`, and its `Debug` output without type names to `text`.
 pub(crate) fn put(layout: &Layout, next: &mut dyn FnMut() -> u64, out: &mut Vec<u8>, text: &mut String) {
     match layout {
         Layout::Number(name) => {
@@ -70,14 +70,14 @@ pub(crate) fn put(layout: &Layout, next: &mut dyn FnMut() -> u64, out: &mut Vec<
     }
 }
 
-/// The bytes of a value whose numbers are all `number`.
+/// Encodes a value of `layout` whose numbers are all `number`.
 pub(crate) fn all(layout: &Layout, number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     put(layout, &mut || number, &mut out, &mut String::new());
     out
 }
 
-/// What `Debug` says without spaces and the names of types.
+/// Removes spaces and type names from a `Debug` output.
 pub(crate) fn without_types(said: &str) -> String {
     let (mut out, mut quoted, mut in_type) = (String::new(), false, false);
     for c in said.chars() {

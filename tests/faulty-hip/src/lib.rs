@@ -1,4 +1,4 @@
-//! A HIP runtime that fails when it is told to, for tests of what loads one.
+//! A HIP runtime that forwards to another and fails calls as a plan says, for tests.
 //!
 //! It exports every function of [`hip_sys::Hip`]'s table and hands each call on to a real runtime, the library that
 //! [`LIBRARY`] names. When a plan is there, it counts the calls of each function from then on, and one of them fails: nothing
@@ -27,14 +27,14 @@ use hip_sys::*;
 
 pub use plan::{EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, TRACE, called};
 
-/// What the environment says, and what is behind it.
+/// The settings from the environment, and the real runtime.
 struct Runtime {
     real: Hip,
     plan_file: Option<PathBuf>,
     plan: OnceLock<Plan>,
     trace: Option<File>,
     counts: [AtomicU64; COUNT],
-    /// Calls of the plan's function that the real runtime carried out since the plan was there.
+    /// Number of calls of the plan's function that the real runtime has executed since the plan was set.
     succeeded: AtomicU64,
 }
 
@@ -58,7 +58,7 @@ impl Runtime {
         })
     }
 
-    /// The plan, once it is there.
+    /// Returns the plan, once it is set.
     fn plan(&self) -> Option<&Plan> {
         if let Some(plan) = self.plan.get() {
             return Some(plan);
@@ -68,7 +68,7 @@ impl Runtime {
         Some(self.plan.get_or_init(|| plan))
     }
 
-    /// Counts a call; the error with which it fails by plan.
+    /// Counts a call; returns the error if it has to fail.
     fn count(&self, index: usize, name: &str) -> Option<hipError_t> {
         let plan = self.plan()?;
         let number = self.counts[index].fetch_add(1, Ordering::SeqCst) + 1;
@@ -90,7 +90,7 @@ impl Runtime {
         fails.then_some(plan.error)
     }
 
-    /// The real runtime carried out a call.
+    /// Notes that the real runtime executed a call.
     fn note_success(&self, name: &str) {
         if self.plan().is_some_and(|plan| plan.function == name) {
             self.succeeded.fetch_add(1, Ordering::SeqCst);
@@ -98,7 +98,7 @@ impl Runtime {
     }
 }
 
-/// This library cannot do what it is for; a test has to notice.
+/// Ends the process, so that a test notices that this library does not work.
 fn stop(why: &str) -> ! {
     eprintln!("faulty-hip: {why}");
     process::abort()
@@ -110,19 +110,19 @@ fn runtime() -> &'static Runtime {
 }
 
 thread_local! {
-    /// The error of the last call of this thread that failed by plan and that nobody asked for.
+    /// The error of this thread's last failed call that has not been queried.
     static LAST: Cell<hipError_t> = const { Cell::new(hipSuccess) };
 }
 
-/// What a function returns.
+/// The return type of a function.
 trait Returned: Sized {
-    /// What it returns when it fails; None for functions that cannot.
+    /// Returns the value for a failure; `None` for functions that cannot fail.
     fn failure(error: hipError_t) -> Option<Self>;
 
-    /// Whether this is the answer to a call that was carried out.
+    /// Returns whether the value stands for success.
     fn is_success(&self) -> bool;
 
-    /// What it returns instead of the real runtime's answer, for functions that tell of the last error.
+    /// Replaces the real runtime's value, for functions that return the last error.
     fn told(self, name: &str) -> Self;
 }
 
@@ -159,7 +159,7 @@ impl Returned for *const c_char {
     }
 }
 
-/// One call: by plan or by the real runtime.
+/// Makes one call: fails it as planned, or forwards it to the real runtime.
 fn call<R: Returned>(index: usize, name: &str, real: impl FnOnce(&Hip) -> R) -> R {
     let runtime = runtime();
     if let Some(error) = runtime.count(index, name)
@@ -182,7 +182,7 @@ macro_rules! exports {
         #[derive(Clone, Copy)]
         enum Index { $($name),+ }
 
-        /// How many there are.
+        /// Number of functions.
         const COUNT: usize = [$(Index::$name),+].len();
 
         $(

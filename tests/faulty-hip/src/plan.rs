@@ -1,35 +1,35 @@
-//! What the library is told, and what it tells: by the environment and two files.
+//! The interface of the library with its tests: environment variables and two files.
 
 use std::str::FromStr;
 
-/// Names the real runtime.
+/// Environment variable with the path of the real runtime.
 pub const LIBRARY: &str = "FAULTY_HIP_LIBRARY";
-/// Names the plan.
+/// Environment variable with the path of the plan.
 pub const PLAN: &str = "FAULTY_HIP_PLAN";
-/// Names the trace.
+/// Environment variable with the path of the trace.
 pub const TRACE: &str = "FAULTY_HIP_TRACE";
 
-/// Which call fails: `hipMalloc 3 2 0` in the file is the third call of hipMalloc, with error 2. A call number 0 is none: then
+/// The call that fails: `hipMalloc 3 2 0` in the file is the third call of hipMalloc, with error 2. With call number 0
 /// calls are only counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The function's name.
+    /// Name of the function.
     pub function: String,
-    /// Which of its calls, from 1 on; 0 for none; or [`EVERY`].
+    /// Number of the call from 1; 0 for none, or [`EVERY`].
     pub call: u64,
-    /// What it returns, or [`HANG`].
+    /// The error that it returns, or [`HANG`].
     pub error: i32,
-    /// Calls that succeed before any fails.
+    /// Number of calls that succeed before any fails.
     pub spared: u64,
 }
 
-/// No number of a call: every call that is not spared fails as long as the plan is there.
+/// Call number that stands for all calls.
 pub const EVERY: u64 = u64::MAX;
-/// No error: the call does not return.
+/// Error number that stands for a call that does not return.
 pub const HANG: i32 = i32::MAX;
 
 impl Plan {
-    /// The text of the file.
+    /// Returns the text of the file.
     pub fn text(&self) -> String {
         format!("{} {} {} {}\n", self.function, self.call, self.error, self.spared)
     }
@@ -49,10 +49,10 @@ impl FromStr for Plan {
     }
 }
 
-/// What a line of the trace says: the function, and whether the call failed by plan.
+/// Parses a line of the trace: the function, and whether the call failed.
 pub fn called(line: &str) -> (&str, bool) {
     line.strip_suffix(FAILED).map_or((line, false), |function| (function, true))
 }
 
-/// What is appended to the name of a call that failed by plan.
+/// Suffix of the name of a failed call in the trace.
 pub const FAILED: &str = " failed";

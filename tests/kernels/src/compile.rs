@@ -1,4 +1,4 @@
-//! The compilers: what the system has, and what `tests/toolchain/setup.sh` makes.
+//! Finds and runs compilers: the system's, and that of `tests/toolchain/setup.sh`.
 
 use std::env;
 use std::fmt;
@@ -21,7 +21,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The compiler's option.
+    /// Returns the compiler's option.
     pub fn option(self) -> &'static str {
         match self {
             Self::O0 => "-O0",
@@ -31,7 +31,7 @@ impl Level {
     }
 }
 
-/// What both sides are compiled with: floating point as it is written, integers that wrap.
+/// Options for device and host: floating point as written, and wrapping integers.
 const OPTIONS: [&str; 7] = [
     "-x",
     "c",
@@ -49,7 +49,7 @@ pub struct Compiler {
     name: String,
     program: PathBuf,
     assembler: PathBuf,
-    /// The system it is in, if that is another one.
+    /// The root folder of the compiler's system, if that is another one.
     root: Option<PathBuf>,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Compiler {
     }
 }
 
-/// Where the system is that `tests/toolchain/setup.sh` makes.
+/// Returns the folder of the system that `tests/toolchain/setup.sh` makes.
 fn lab() -> Option<PathBuf> {
     let cache = || {
         let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
@@ -69,8 +69,8 @@ fn lab() -> Option<PathBuf> {
 }
 
 impl Compiler {
-    /// The first of [`all`](Self::all). Where there is none, it is said which `program` is missing and what runs without; where
-    /// HIPR_REQUIRE_COMPILER is set it is a panic instead.
+    /// Returns the first of [`all`](Self::all). Without one it prints which `program` is missing and what does not run, or
+    /// panics if HIPR_REQUIRE_COMPILER is set.
     pub fn first(program: &str, without: &str) -> Option<Self> {
         let first = Self::all().into_iter().next();
         if first.is_none() {
@@ -81,7 +81,7 @@ impl Compiler {
         first
     }
 
-    /// All that can be used here, the system's own first.
+    /// Returns all usable compilers, the system's own first.
     pub fn all() -> Vec<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
         let own = env::split_paths(&path).map(|folder| folder.join("clang-19")).find(|file| file.is_file());
@@ -118,7 +118,7 @@ impl Compiler {
         command.args(arguments).stdin(input).output()
     }
 
-    /// A folder that the compiler sees.
+    /// Creates a folder that the compiler can access.
     fn folder(&self) -> TempDir {
         let folder = match &self.root {
             Some(root) => tempfile::tempdir_in(root.join("tmp")),
@@ -127,7 +127,7 @@ impl Compiler {
         folder.expect("a temporary folder")
     }
 
-    /// The path by which the compiler's system knows a file.
+    /// Returns the path of a file in the compiler's system.
     fn inside(&self, file: &Path) -> PathBuf {
         match &self.root {
             Some(root) => Path::new("/").join(file.strip_prefix(root).expect("a file in that system")),
@@ -150,7 +150,7 @@ impl Compiler {
         binary
     }
 
-    /// A code object.
+    /// Compiles C source to a code object.
     ///
     /// # Panics
     /// Where it does not compile: tests have nothing to go on with.
@@ -168,7 +168,7 @@ impl Compiler {
         fs::read(self.compile(source, &folder, &options, &[])).expect("the code object is there")
     }
 
-    /// What the assembler or disassembler prints for a text.
+    /// Returns what the assembler or disassembler prints for a text.
     ///
     /// # Panics
     /// Where it does not start. It fails where it does not know something, which the output tells.
@@ -182,7 +182,7 @@ impl Compiler {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// What the host's program writes that is made of the same source.
+    /// Compiles C source for the host, runs it, and returns its output.
     ///
     /// # Panics
     /// Where it does not compile or fails.

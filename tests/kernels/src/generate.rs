@@ -1,4 +1,4 @@
-//! Kernels from themes and seeds.
+//! Generates kernels from themes and seeds.
 
 use std::fmt::Write;
 
@@ -7,28 +7,28 @@ use crate::themes::Form::*;
 use crate::themes::Type::{self, *};
 use crate::themes::{EXPRESSIONS, THEMES, TYPES, Theme};
 
-/// How deep expressions are.
+/// Depth of expressions.
 const DEPTH: usize = 3;
 
-/// Kernels of one seed, one of each of some themes.
+/// The kernels of one seed, one for each theme.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Each kernel's theme, as its place in [`THEMES`], and seed.
+    /// Each kernel's theme, as an index into [`THEMES`], and its seed.
     pub kernels: Vec<(usize, u64)>,
 }
 
 impl Unit {
-    /// A kernel of every theme.
+    /// Generates a kernel of every theme.
     pub fn of_seed(seed: u64) -> Self {
         Self { kernels: (0..THEMES.len()).map(|theme| (theme, seed)).collect() }
     }
 
-    /// The names of the kernels.
+    /// Returns the names of the kernels.
     pub fn names(&self) -> Vec<String> {
         self.kernels.iter().map(|&(theme, seed)| format!("{}_{seed}", THEMES[theme].name)).collect()
     }
 
-    /// The C text. With `DEVICE` defined it has the kernels, without it a program for the host.
+    /// Returns the C source: kernels if `DEVICE` is defined, else a program for the host.
     pub fn source(&self) -> String {
         let mut text = String::from(include_str!("prelude.h"));
         for (&(theme, seed), name) in self.kernels.iter().zip(self.names()) {
@@ -66,7 +66,7 @@ impl Writer {
         Self { theme, random: Random::new(seed ^ salt << 20), name, text: String::new(), phases: 0 }
     }
 
-    /// An expression of `ty` from variables; `depth` levels of operations.
+    /// Generates an expression of type `ty` with `depth` levels of operations.
     fn expression(&mut self, ty: Type, depth: usize) -> String {
         let in_theme = self.theme.types.contains(&ty);
         if depth == 0 || !in_theme {
@@ -107,7 +107,7 @@ impl Writer {
         out + rest
     }
 
-    /// A variable of `ty`, which `declarations` has declared, or a fresh input.
+    /// Returns a declared variable of type `ty`, or a new input.
     fn leaf(&mut self, ty: Type) -> String {
         let (_, name, read, _) = ty.row();
         if self.theme.types.contains(&ty) {
@@ -120,7 +120,7 @@ impl Writer {
         )
     }
 
-    /// Three variables of each type.
+    /// Declares three variables of each type.
     fn declarations(&mut self) {
         for ty in self.theme.types {
             let (_, name, read, _) = ty.row();
@@ -137,7 +137,7 @@ impl Writer {
         let _ = writeln!(self.text, "    {}", line.as_ref());
     }
 
-    /// `variable = expression;` of some type of the theme.
+    /// Generates an assignment to a variable of one of the theme's types.
     fn assignment(&mut self, depth: usize) -> String {
         let ty = *self.random.pick(self.theme.types);
         let index = self.random.below(3);
@@ -145,7 +145,7 @@ impl Writer {
         format!("{}_{index} = {value};", ty.name())
     }
 
-    /// A condition from integers or floats of the theme.
+    /// Generates a condition on integers or floats of the theme.
     fn condition(&mut self) -> String {
         let scalars: Vec<Type> =
             self.theme.types.iter().copied().filter(|ty| !ty.name().contains('x')).collect();
@@ -154,7 +154,7 @@ impl Writer {
         format!("{} {operator} {}", self.expression(ty, 1), self.expression(ty, 1))
     }
 
-    /// Puts results of the theme's types.
+    /// Stores results of the theme's types.
     fn results(&mut self) {
         for index in 0..4 {
             let ty = self.theme.types[index % self.theme.types.len()];
@@ -207,7 +207,7 @@ impl Writer {
         self.text
     }
 
-    /// A block of statements, some of which contain others.
+    /// Generates a block of statements, some of which contain others.
     fn block(&mut self, depth: usize, indent: usize) {
         let pad = " ".repeat(indent);
         for _ in 0..2 {

@@ -1,15 +1,15 @@
-//! What kernels work on.
+//! Inputs of kernels.
 
 use crate::Random;
 
-/// Work-items of a group: as in `prelude.h`.
+/// Work-items of a workgroup, as in `prelude.h`.
 pub(crate) const GROUP: usize = 128;
-/// Groups of a launch.
+/// Workgroups of a launch.
 pub(crate) const GROUPS: usize = 3;
-/// Words that a lane has as input: as in `prelude.h`.
+/// Input words of a lane, as in `prelude.h`.
 const IN_WORDS: usize = 8;
 
-/// Random inputs, full of what is special.
+/// Returns random inputs with many special values.
 pub fn inputs(seed: u64) -> Vec<u32> {
     const SPECIAL: [u32; 24] = [
         0,

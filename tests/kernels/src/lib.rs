@@ -1,5 +1,5 @@
-//! Kernels that are compiled for the emulated GPU and for the host, run on both with the same random inputs, and compared bit for
-//! bit.
+//! Generated kernels that are compiled for the emulated GPU and for the host, run on both with the same random inputs, and
+//! compared bit for bit.
 //!
 //! A kernel is C made from a theme and a seed ([`Unit::source`]); the same text is a kernel on the GPU and a function of lane and
 //! group on the host. What C leaves open is avoided: no undefined shifts, divisions or conversions, no contraction, one NaN.

@@ -1,11 +1,11 @@
-//! Reproducible choices.
+//! A reproducible random number generator.
 
-/// Reproducible numbers (xorshift64*).
+/// An xorshift64* generator: the same numbers for the same seed.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence of its own for each seed.
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d | 1);
         for _ in 0..4 {
@@ -14,7 +14,7 @@ impl Random {
         random
     }
 
-    /// 64 bits.
+    /// Returns 64 random bits.
     pub fn u64(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -22,12 +22,12 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.u64()) * bound as u128) >> 64) as usize
     }
 
-    /// One of `choices`, of which there is at least one.
+    /// Returns one of `choices`, which is not empty.
     pub(crate) fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }

@@ -1,20 +1,21 @@
-//! The two sides of a comparison.
+//! Runs generated kernels on the host and on the emulator.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
 
+use hipr_device::{Args, Context, Launch, MemoryKind, Param, Region, WaitFor, Waker};
 use hipr_proto::HipResult;
-use hipr_sim::{Args, Context, Gpu, Launch, MemoryKind, Param, Region, WaitFor};
+use hipr_sim::{Gpu, SimContext};
 
 use crate::inputs::{GROUP, GROUPS};
 use crate::{Compiler, Unit};
 
-/// Words that a lane puts: as in `prelude.h`.
+/// Result words of a lane, as in `prelude.h`.
 const OUT_WORDS: usize = 4;
-/// Words that all groups share.
+/// Number of words of memory that all workgroups share.
 const SHARED_WORDS: usize = 64;
 
-/// Of each kernel: what lanes put, then the shared words.
+/// For each kernel, the results of all lanes, then the shared words.
 pub type Results = Vec<Vec<u32>>;
 
 fn bytes(words: &[u32]) -> Vec<u8> {
@@ -25,7 +26,7 @@ fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
 }
 
-/// What the host computes.
+/// Runs the kernels on the host.
 pub fn on_host(compiler: &Compiler, unit: &Unit, source: &str, inputs: &[u32]) -> Results {
     let arguments = [GROUPS.to_string(), SHARED_WORDS.to_string()];
     let output = compiler.host(source, &arguments.each_ref().map(String::as_str), &bytes(inputs));
@@ -34,9 +35,9 @@ pub fn on_host(compiler: &Compiler, unit: &Unit, source: &str, inputs: &[u32]) -
     output.chunks(each).map(words).collect()
 }
 
-/// A context and somebody who waits for it.
+/// A context of the emulated GPU, with the means to wait for it.
 struct Session {
-    context: Context,
+    context: SimContext,
     woken: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -44,7 +45,7 @@ impl Session {
     fn open(gpu: &Gpu) -> Self {
         let woken = Arc::<(Mutex<bool>, Condvar)>::default();
         let signal = Arc::clone(&woken);
-        let context = gpu.open(Arc::new(move || {
+        let context = gpu.context(Waker::new(move || {
             *signal.0.lock().expect("nobody panics with it") = true;
             signal.1.notify_all();
         }));
@@ -65,7 +66,7 @@ impl Session {
     fn buffer(&mut self, contents: &[u32]) -> (u64, Region) {
         let contents = bytes(contents);
         let len_bytes = contents.len() as u64;
-        let ptr = self.context.malloc(len_bytes, MemoryKind::Device).expect("device memory");
+        let ptr = self.context.malloc(len_bytes, MemoryKind::Device, 0).expect("device memory");
         let region = Region::flat(ptr, len_bytes);
         self.context.write(&region, 0, &contents).expect("it is written");
         (ptr, region)
@@ -78,13 +79,14 @@ impl Session {
     }
 }
 
-/// What the emulator computes with a code object of the unit. A kernel that fails is an error with its name.
+/// Runs the kernels of a code object on the emulator. Fails with the name of a kernel that fails.
 ///
 /// # Errors
 /// The code object does not load, or a kernel fails.
 pub fn on_emulator(gpu: &Gpu, names: &[String], image: &[u8], inputs: &[u32]) -> Result<Results, String> {
     let mut session = Session::open(gpu);
-    let module = session.context.module_load(image).map_err(|error| format!("the code object: {error}"))?;
+    let module =
+        session.context.module_load(image.to_vec()).map_err(|error| format!("the code object: {error}"))?;
     let (input, _) = session.buffer(inputs);
     let mut results = Results::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! What generated kernels are made of: types, expressions, and the themes that put them together.
+//! The parts of generated kernels: types, expressions, and themes that combine them.
 
 /// A type of expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) enum Type {
 
 use Type::*;
 
-/// Name in C, how it is read from input words, and a word of its value `$`.
+/// For each type its name in C, how it is made from input words, and how a value `$` becomes a word.
 pub(crate) const TYPES: [(Type, &str, &str, &str); 18] = [
     (U32, "u32", "W(@)", "$"),
     (I32, "i32", "(i32)W(@)", "(u32)($)"),
@@ -76,7 +76,7 @@ impl Type {
     }
 }
 
-/// Expressions by their type: `%T` stands for one of type T.
+/// Expressions by type; `%T` stands for an expression of type T.
 pub(crate) const EXPRESSIONS: [(Type, &[&str]); 18] = [
     (
         U32,
@@ -339,39 +339,39 @@ pub(crate) const EXPRESSIONS: [(Type, &[&str]); 18] = [
     ),
 ];
 
-/// How a theme's results come about.
+/// The structure of a theme's kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Expressions.
+    /// Straight-line expressions.
     Straight,
-    /// Loops, branches, switches.
+    /// Loops, branches and switches.
     Control,
     /// Variables in an array that is indexed by data.
     Stack,
-    /// Functions that are called.
+    /// Calls of functions.
     Calls,
-    /// Through LDS to other lanes, with barriers.
+    /// Exchange with other lanes through LDS, with barriers.
     Exchange,
-    /// Sums in LDS, halving.
+    /// Reductions in LDS.
     Reduction,
     /// Atomics on LDS.
     LocalAtomics,
     /// Atomics on global memory.
     GlobalAtomics,
-    /// Bytes, halves and words at addresses of their own.
+    /// Accesses to bytes, half words and words at any address.
     Widths,
 }
 
 use Form::*;
 
-/// A kind of kernels.
+/// A kind of kernel.
 #[derive(Debug)]
 pub struct Theme {
-    /// Its name.
+    /// Name of the theme.
     pub name: &'static str,
     /// Types of its results.
     pub(crate) types: &'static [Type],
-    /// Expressions that it has beyond those of its types.
+    /// Expressions in addition to those of its types.
     pub(crate) extra: &'static [(Type, &'static str)],
     pub(crate) form: Form,
 }
@@ -385,7 +385,7 @@ const fn theme(
     Theme { name, types, extra, form }
 }
 
-/// All kinds of kernels.
+/// All themes.
 #[rustfmt::skip]
 pub const THEMES: [Theme; 28] = [
     theme("integers", Straight, &[U32, I32], &[]),

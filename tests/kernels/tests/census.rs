@@ -1,4 +1,5 @@
-//! Every instruction that real kernels have is in a test: one of its own, or a committed kernel that is compared with the host.
+//! Checks that every instruction used by real kernels is tested: by a test of its own, or by a committed kernel that is
+//! compared with the host.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,15 +8,15 @@ use std::path::Path;
 use hipr_code_object::{Target, select};
 use hipr_sim::{Arch, coverage};
 
-/// Mnemonics that compilers (clang, IREE, tinygrad, Triton) use for the gfx942.
-static ENCODINGS: &str = include_str!("../../../gpu/sim/tests/data/encodings.tsv");
+/// Instructions that compilers (clang, IREE, tinygrad, Triton) use for gfx942.
+static ENCODINGS: &str = include_str!("../../../gpu/isa/tests/isa/data/encodings.tsv");
 
-/// Words of a text that may be mnemonics.
+/// Splits a text into words that may be mnemonics.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
 }
 
-/// Mnemonics in the committed kernels of a folder.
+/// Returns the mnemonics in the committed kernels of a folder.
 fn in_kernels(folder: &Path) -> BTreeSet<&'static str> {
     let mut used = BTreeSet::new();
     for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
@@ -25,7 +26,7 @@ fn in_kernels(folder: &Path) -> BTreeSet<&'static str> {
         }
         let image = fs::read(&path).expect("it is read");
         for arch in Arch::ALL {
-            let device: Target = arch.model().arch_name.parse().expect("a target");
+            let device: Target = hipr_sim::property::Model::of(arch).arch_name.parse().expect("a target");
             let Ok(elf) = select(&image, &device) else { continue };
             let kernels = coverage::kernels(&elf, arch).expect("a code object");
             for kernel in kernels {
@@ -46,7 +47,7 @@ fn every_instruction_of_real_kernels_is_tested() {
     let kernels = ["tests/kernels/data", "tests/programs/prebuilt", "gpu/sim/tests/data"];
     let mut tested: BTreeSet<String> =
         kernels.iter().flat_map(|folder| in_kernels(&root.join(folder))).map(str::to_owned).collect();
-    for entry in fs::read_dir(root.join("gpu/sim/tests")).expect("the tests are there").flatten() {
+    for entry in fs::read_dir(root.join("gpu/isa/tests/isa")).expect("the tests are there").flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(entry.path()).expect("it is read");
             tested.extend(words(&text).map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Every kernel computes on the emulated GPUs what the same C computes on the host, to the bit.
+//! Compares every generated kernel on the emulated GPUs with the same C on the host, bit for bit.
 //!
 //! Without a compiler only the committed kernels run (`data/`), against checksums of what the host computed; a run of all levels and
 //! compilers is `cargo test -p hipr-kernel-tests -- --ignored`.
@@ -10,7 +10,7 @@ use hipr_sim::{Arch, Config, Gpu};
 
 /// Seeds of the run without `--ignored`: with a kernel of each theme, more than 300 kernels.
 const SEEDS: std::ops::Range<u64> = 0..11;
-/// Seeds of the whole run.
+/// Seeds of the run with `--ignored`.
 const ALL_SEEDS: std::ops::Range<u64> = 0..40;
 /// The seed of the committed kernels.
 const COMMITTED: u64 = 1;
@@ -20,7 +20,7 @@ fn gpu(arch: Arch) -> Gpu {
     Gpu::new(config).expect("a thread for the emulator")
 }
 
-/// Says which kernels differ, and where first.
+/// Describes which kernels differ, and where first.
 fn differences(unit: &Unit, expected: &Results, got: &Results) -> Vec<String> {
     let pairs = unit.names().into_iter().zip(expected.iter().zip(got));
     let differing = pairs.filter(|(_, (expected, got))| expected != got);
@@ -33,7 +33,7 @@ fn differences(unit: &Unit, expected: &Results, got: &Results) -> Vec<String> {
         .collect()
 }
 
-/// Runs units of these seeds at these levels, and returns how many kernels were compared.
+/// Compares the kernels of these seeds at these levels; returns how many there were.
 fn compare(compiler: &Compiler, seeds: std::ops::Range<u64>, levels: &[Level]) -> usize {
     let gpus = Arch::ALL.map(gpu);
     let (mut count, mut wrong) = (0, Vec::new());
@@ -73,7 +73,7 @@ fn kernels_of_all_compilers_and_levels_compute_what_the_host_computes() {
     }
 }
 
-/// FNV-1a of a kernel's results.
+/// Returns the FNV-1a checksum of a kernel's results.
 fn checksum(words: &[u32]) -> u64 {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
@@ -109,7 +109,7 @@ fn committed_kernels_compute_what_the_host_computed() {
     }
 }
 
-/// Writes `data/`, with the first compiler there is.
+/// Writes the committed kernels in `data/` with the first compiler.
 #[test]
 #[ignore = "writes the committed kernels anew"]
 fn write_committed_kernels() {

@@ -1,21 +1,24 @@
-//! Decoding against LLVM, with random operands, in both directions: what LLVM reads in words, and what it writes for that text.
+//! Compares decoding with LLVM in both directions, with random operands: what LLVM reads in words, and what it writes for
+//! that text.
 
+use hipr_isa::isa::identify;
 use hipr_kernel_tests::{Compiler, Random};
 use hipr_sim::Arch;
-use hipr_sim::isa::identify;
 
-/// Of every opcode, words.
-static SAMPLES: &str = include_str!("../../../gpu/sim/tests/data/samples.tsv");
-/// Random variants of each.
+/// Sample words of every opcode.
+static SAMPLES: &str = include_str!("../../../gpu/isa/tests/isa/data/samples.tsv");
+/// Number of random variants of each sample.
 const VARIANTS: usize = 12;
-/// Instructions that LLVM is given at a time; their numbers stand between them, as constants of 16 bits.
+/// Number of instructions that LLVM is given at a time; their numbers are encoded between them as 16-bit constants.
 const BATCH: usize = 50_000;
+/// Comes behind each sample: LLVM 21.1.8 crashes where a block ends before the constant of its last instruction.
+const S_ENDPGM: u32 = 0xbf81_0000;
 
 fn s_nop(number: usize) -> u32 {
     0xbf80_0000 | number as u32
 }
 
-/// The number in `s_nop 0x1f`.
+/// Parses the number in `s_nop 0x1f`.
 fn number_of(line: &str) -> Option<usize> {
     let constant = line.strip_prefix("s_nop ")?.split_whitespace().next()?;
     match constant.strip_prefix("0x") {
@@ -24,7 +27,7 @@ fn number_of(line: &str) -> Option<usize> {
     }
 }
 
-/// A name without what says the encoding.
+/// Returns a mnemonic without the suffix for its encoding.
 fn mnemonic(text: &str) -> &str {
     let name = text.split_whitespace().next().unwrap_or_default();
     ["_e64_dpp", "_e32", "_e64", "_dpp", "_sdwa"]
@@ -33,7 +36,7 @@ fn mnemonic(text: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// The first instruction that LLVM reads in each of these words, if it is one.
+/// Returns the first instruction that LLVM reads in each of these words, if it is one.
 fn disassembled(compiler: &Compiler, arch: Arch, batch: &[[u32; 3]]) -> Vec<Option<String>> {
     let block = |words: &[u32]| {
         let bytes = words.iter().flat_map(|word| word.to_le_bytes()).map(|byte| format!("{byte:#04x}"));
@@ -42,7 +45,9 @@ fn disassembled(compiler: &Compiler, arch: Arch, batch: &[[u32; 3]]) -> Vec<Opti
     let input: String = batch
         .iter()
         .enumerate()
-        .flat_map(|(number, words)| [block(words), block(&[s_nop(number)])])
+        .flat_map(|(number, &[first, second, third])| {
+            [block(&[first, second, third, S_ENDPGM]), block(&[s_nop(number)])]
+        })
         .collect();
     let output = compiler.assembler(&["-disassemble", &format!("-mcpu={arch}")], &input);
     let (mut found, mut first) = (Vec::new(), None);
@@ -57,7 +62,7 @@ fn disassembled(compiler: &Compiler, arch: Arch, batch: &[[u32; 3]]) -> Vec<Opti
     found
 }
 
-/// The words that LLVM writes for each text, if it takes it.
+/// Returns the words that LLVM writes for each text, if it accepts it.
 fn assembled(compiler: &Compiler, arch: Arch, texts: &[String]) -> Vec<Option<Vec<u32>>> {
     let input: String =
         texts.iter().enumerate().map(|(number, text)| format!("{text}\ns_nop {number}\n")).collect();
@@ -84,7 +89,7 @@ fn assembled(compiler: &Compiler, arch: Arch, texts: &[String]) -> Vec<Option<Ve
     found
 }
 
-/// The sample with some bits of the operands, and sometimes of the opcode, changed.
+/// Returns variants of a sample with some bits of the operands, and sometimes of the opcode, changed.
 fn variants(words: &[u32], random: &mut Random) -> Vec<[u32; 3]> {
     let mut all = Vec::new();
     for variant in 0..VARIANTS {

@@ -5,6 +5,15 @@ extern "C" __constant__ float module_scale = 2.0f;
 extern "C" __device__ int module_counter = 40;
 extern "C" __device__ unsigned module_table[64] = {7, 11, 13};
 
+extern "C" __managed__ int module_managed[4] = {3, 1, 4, 1};
+extern "C" __managed__ double module_managed_zero = 0;
+
+// Each element of the managed variable is multiplied, and the other one counts the calls.
+extern "C" __global__ void change_managed(int factor) {
+    module_managed[threadIdx.x] *= factor;
+    if (threadIdx.x == 0) module_managed_zero += 0.5;
+}
+
 extern "C" __global__ void scale_values(const float* in, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i] * module_scale;

@@ -1,6 +1,6 @@
-//! AMD's own libraries, as Debian packages them, for the tests that load them. 6.4.3 is in the folder of the HIP compiler
-//! (`tests/toolchain/setup.sh`), 5.2.3 in a folder of its own (`tests/toolchain/rocm5.sh`). Without a GPU they load and say that
-//! there is none.
+//! AMD's own libraries, as Debian packages them, for tests that load them. Release 6.4.3 is in the folder of the HIP
+//! compiler (`tests/toolchain/setup.sh`), 5.2.3 in a folder of its own (`tests/toolchain/rocm5.sh`). Without a GPU they
+//! load and report that there is none.
 //!
 //! 6.4.3 wants a newer C library than this machine may have, so a program that loads it is started by the dynamic loader of the
 //! compiler's folder. 5.2.3 wants an executable stack, which glibc refuses a loaded library since 2.41; it is loaded by this
@@ -12,21 +12,21 @@ use std::process::Command;
 
 /// One release of AMD's libraries on this machine.
 pub struct Rocm {
-    /// `5.2.3`, `6.4.3`.
+    /// The release, such as `6.4.3`.
     pub release: &'static str,
-    /// Its libamdhip64.
+    /// Path of its libamdhip64.
     pub hip: PathBuf,
-    /// Its libamd_comgr.
+    /// Path of its libamd_comgr.
     pub comgr: PathBuf,
-    /// What has its runtime compiler.
+    /// Path of the library that has its runtime compiler.
     pub compiler: PathBuf,
     loader: Option<PathBuf>,
     libraries: PathBuf,
 }
 
 impl Rocm {
-    /// The releases that are here. Where the environment says that they are required, one that is not here is a panic, else a
-    /// line that says so; [`Rocm::on_every_release`] skips it.
+    /// Returns the releases on this machine. A missing one is reported in a line, or causes a panic if the environment
+    /// requires it; [`Rocm::on_every_release`] skips it.
     pub fn releases() -> Vec<Rocm> {
         let lab = folder("HIPR_LAB", "lab");
         let five = folder("HIPR_ROCM5", "rocm5");
@@ -72,7 +72,7 @@ impl Rocm {
         Ok(Self { release, hip, comgr, compiler, loader, libraries })
     }
 
-    /// A command that runs `program` with this release's libraries. What it loads by name is this release's, too.
+    /// Returns a command that runs `program` with this release's libraries, including those that it loads by name.
     pub fn command(&self, program: &Path) -> Command {
         match &self.loader {
             Some(loader) => {
@@ -88,8 +88,8 @@ impl Rocm {
         }
     }
 
-    /// Runs `test`, a test of the calling test program, in a process of its own for every release that is here, as `set` sets it
-    /// up. Inside, [`Rocm::library`] gives the release and the path of `library`.
+    /// Runs `test`, a test of the calling test program, in a process of its own for every release on this machine, as `set`
+    /// sets it up. There, [`Rocm::library`] returns the release and the path of `library`.
     pub fn on_every_release(test: &str, library: fn(&Rocm) -> &Path, set: impl Fn(&Rocm, &mut Command)) {
         let this = env::current_exe().expect("a test program");
         for rocm in Self::releases() {
@@ -108,17 +108,17 @@ impl Rocm {
         }
     }
 
-    /// The release and the library that a test was started with; none in the process that starts it.
+    /// Returns the release and the library that a test was started with; `None` in the process that starts it.
     pub fn library() -> Option<(String, PathBuf)> {
         Some((env::var(RELEASE).ok()?, env::var_os(LIBRARY)?.into()))
     }
 }
 
-/// What tells a test in a process of its own what to load.
+/// Environment variable that tells a test in a process of its own which library to load.
 const LIBRARY: &str = "HIPR_TEST_LIBRARY";
 const RELEASE: &str = "HIPR_TEST_RELEASE";
 
-/// The folder that `variable` names, else the one below the user's cache.
+/// Returns the folder in the environment variable `variable`, else the folder `name` in the user's cache.
 fn folder(variable: &str, name: &str) -> PathBuf {
     let set = |variable| env::var_os(variable).filter(|value: &std::ffi::OsString| !value.is_empty());
     set(variable).map(PathBuf::from).unwrap_or_else(|| {

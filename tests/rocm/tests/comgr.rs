@@ -1,6 +1,6 @@
-//! AMD's code object manager and `hipr-code-object` say the same about every kernel of every code object in the repository, and of
-//! some that the HIP compiler makes for this test.
-//! Releases of the manager that are not here are skipped with a word about it.
+//! Compares what AMD's code object manager and `hipr-code-object` read about every kernel of every code object in the
+//! repository, and of some that the HIP compiler makes for this test. Missing releases of the manager are skipped with a
+//! message.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,7 +13,7 @@ use hipr_code_object::{Bundle, CodeObject, Format, Limits, decompress};
 use hipr_rocm_tests::Rocm;
 use tempfile::TempDir;
 
-/// The files below a folder that may hold code objects.
+/// Returns the files below a folder that may contain code objects.
 fn files(root: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -35,7 +35,7 @@ fn files(root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The code objects in a file: itself, or those of a bundle.
+/// Returns the code objects in a file: itself, or those of a bundle.
 fn code_objects(file: &[u8]) -> Vec<Vec<u8>> {
     let bundle = match Format::sniff(file) {
         Some(Format::Elf) => return vec![file.to_vec()],
@@ -48,7 +48,7 @@ fn code_objects(file: &[u8]) -> Vec<Vec<u8>> {
     device.map(|entry| bundle[entry.range.clone()].to_vec()).collect()
 }
 
-/// What `hipr-code-object` says, in the manager's types.
+/// Returns what `hipr-code-object` reads, in the manager's types.
 fn ours(elf: &[u8]) -> Metadata {
     let object = CodeObject::parse(elf).expect("a code object");
     let kernels = object.kernels().iter().map(|kernel| Kernel {
@@ -133,11 +133,11 @@ fn both_say_the_same_about_every_kernel() {
     );
 }
 
-/// Names the folder that [`compile`] filled to a test in a process of its own.
+/// Environment variable with the folder that [`compile`] filled, for a test in a process of its own.
 const MADE: &str = "HIPR_TEST_FOLDER";
 
-/// A folder with code objects: what the HIP compiler makes for other processors and code object versions than those that are
-/// committed. None where there is no compiler.
+/// Compiles code objects for other processors and code object versions than the committed ones; returns `None` without a
+/// compiler.
 fn compile() -> Option<TempDir> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let lab =

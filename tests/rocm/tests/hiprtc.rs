@@ -1,5 +1,6 @@
-//! The client library's `hiprtc*` functions with AMD's own compiler behind them, which needs no GPU: that of release 6.4.3 is a library
-//! of its own, that of 5.2.3 is inside AMD's libamdhip64. `cli/tests/programs.rs` runs what such a compiler makes.
+//! Tests the client library's `hiprtc*` functions with AMD's own compiler, which needs no GPU: that of release 6.4.3 is a
+//! library of its own, that of 5.2.3 is inside AMD's libamdhip64. `cli/tests/programs.rs` runs what such a compiler
+//! produces.
 
 use std::env;
 use std::ffi::{CStr, c_char, c_void};
@@ -33,7 +34,7 @@ unsafe extern "C" {
     fn hiprtcVersion(major: *mut i32, minor: *mut i32) -> i32;
 }
 
-/// What the client library reads.
+/// Environment variable that the client library reads.
 const VARIABLE: &str = "HIPR_HIPRTC_LIBRARY";
 /// `HIPRTC_ERROR_COMPILATION`, `HIPRTC_ERROR_INTERNAL_ERROR`.
 const COMPILATION: i32 = 6;
@@ -51,7 +52,7 @@ fn text(pointer: *const c_char) -> String {
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
 }
 
-/// Compiles for gfx90a, which both releases know; the result and the log.
+/// Compiles for gfx90a, which both releases support; returns the result and the log.
 ///
 /// # Safety
 /// `program` is one of the compiler's.
@@ -109,7 +110,7 @@ fn kernels_are_compiled_by_every_release() {
     }
 }
 
-/// hipr says itself what a result is called, as a program asks for that too where there is no compiler.
+/// Compares hipr's own names of results with the compiler's: programs ask for them also where there is no compiler.
 #[test]
 fn results_have_the_names_that_the_compiler_gives_them() {
     let Some((release, library)) = Rocm::library() else {
@@ -132,7 +133,7 @@ fn results_have_the_names_that_the_compiler_gives_them() {
     }
 }
 
-/// A compiler that is hipr's own library, which would ask itself: it says so instead.
+/// Checks that the library reports an error if it is given itself as the compiler, instead of calling itself.
 #[test]
 fn the_library_does_not_ask_itself() {
     if env::var_os(VARIABLE).is_none() {

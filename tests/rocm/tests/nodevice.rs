@@ -1,5 +1,5 @@
-//! What AMD's own libamdhip64 says on a machine without a GPU, call by call, against `data/nodevice.tsv`: through `hip-sys`, so that
-//! its table, its look-ups and its types meet the real library. Releases that are not here are skipped with a word about it.
+//! Calls AMD's own libamdhip64 on a machine without a GPU and compares the results with `data/nodevice.tsv`. The calls go
+//! through `hip-sys`, so that its table and its types meet the real library. Missing releases are skipped with a message.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_int, c_void};
@@ -8,10 +8,10 @@ use std::ptr::null_mut;
 use hip_sys::*;
 use hipr_rocm_tests::Rocm;
 
-/// What a call did: the code that it returned, then those of hipPeekAtLastError and hipGetLastError.
+/// The results of a call: its own, then those of hipPeekAtLastError and hipGetLastError.
 type Said = [hipError_t; 3];
 
-/// The places that calls write to.
+/// The memory that calls write to.
 struct Places {
     number: c_int,
     len: usize,
@@ -54,7 +54,7 @@ impl Places {
 
 macro_rules! calls {
     ($hip:ident, $p:ident: $($text:literal $name:ident($($arg:expr),*);)*) => {
-        /// Every call of the table: its C text, whether the library has the function, and the call.
+        /// Every call: its C text, whether the library has the function, and the call.
         #[allow(clippy::type_complexity, reason = "three columns")]
         const CALLS: &[(&str, &str, fn(&Hip, &mut Places) -> hipError_t)] = &[$((
             $text,
@@ -121,7 +121,7 @@ calls! { hip, p:
     "hipGetProcAddress(\"hipMemcpy\",&pfn,60000,2,&q)" hipGetProcAddress(c"hipMemcpy".as_ptr(), &mut p.pointer, 60000, 2, &mut p.number);
 }
 
-/// What `data/nodevice.tsv` says of a release: nothing for functions that it does not have.
+/// Returns what `data/nodevice.tsv` has for a release; `None` for functions that it lacks.
 fn expected(release: &str) -> BTreeMap<&'static str, Option<Said>> {
     let mut lines = include_str!("data/nodevice.tsv").lines();
     let columns: Vec<_> = lines.next().expect("a header").split('\t').collect();

@@ -1,10 +1,12 @@
-//! A worker on the HIP runtime at the path that is its argument. Given hipr's own client library, which talks to the worker that
-//! `HIPR_WORKER` names, it makes a chain: every call of the device `hip` goes through the C API to a GPU that is emulated
-//! elsewhere. It has a process of its own because the library has one connection per process.
+//! A worker with the HIP runtime at the path that is its argument. With hipr's own client library, which talks to the
+//! worker in `HIPR_WORKER`, it forms a chain: every call of the device `hip` goes through HIP's C API to a GPU that is
+//! emulated elsewhere. It is a process of its own because the library has one connection per process.
 
-use hipr_worker::device::{DeviceChoice, DeviceKind, open};
+use hipr_hip::Hip;
 use hipr_worker::{Config, Worker};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 fn main() -> ExitCode {
     match run() {
@@ -17,8 +19,8 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
-    let hip_library = std::env::args_os().nth(1).map(Into::into);
-    let device = open(&DeviceChoice { hip_library, ..DeviceKind::Hip.into() })?;
+    let library = std::env::args_os().nth(1).map(PathBuf::from);
+    let device = Arc::new(Hip::load(library.as_deref(), None)?);
     let worker = Worker::bind(Config { listen: "127.0.0.1:0".into(), ..Config::new(device) })?;
     println!("listening on {}", worker.local_addr());
     Ok(worker.run()?)

@@ -1,5 +1,5 @@
-//! A HIP program for the latency test: sets up, says `ready`, waits for a line, then launches 300 kernels, sets and
-//! copies memory, and looks at one result. Exits with 0 if the result is right.
+//! A HIP program for the latency test: sets up, prints `ready`, waits for a line, then launches 300 kernels, sets and
+//! copies memory, and checks one result. Exits with 0 if the result is right.
 
 use hip_sys::{Function, Hip};
 use std::ffi::{c_int, c_void};

@@ -1,20 +1,20 @@
-//! Graphs and stream captures.
+//! The suite's operations on graphs and stream captures.
 
 use super::{Lost, NOWHERE, Suite, nothing};
 use hipr_proto::op::{self, kind};
 
-/// Handles as a tail.
+/// Encodes handles as a tail.
 fn words(all: &[u64]) -> Vec<u8> {
     all.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// saxpy's arguments on 64 values of the buffer at `data`, in slots of 8 bytes.
+/// Returns saxpy's arguments for 64 values of the buffer at `data`, in slots of 8 bytes.
 fn saxpy_slots(factor: f32, data: u64) -> [u64; 4] {
     [factor.to_bits().into(), data, data + 256, 64]
 }
 
 impl Suite<'_> {
-    /// A graph with a node of each kind, launched twice; then with other parameters; and a captured one.
+    /// Launches a graph with a node of each kind twice, then with other parameters, and a captured graph.
     pub(super) fn graphs(&mut self, buffer: u64, stream: u64, event: u64, function: u64) -> Result<(), Lost> {
         let graph = self.make(&op::GraphCreate { flags: 0 }, |reply| reply.graph)?;
         let child = self.make(&op::GraphCreate { flags: 0 }, |reply| reply.graph)?;

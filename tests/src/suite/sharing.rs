@@ -1,10 +1,10 @@
-//! Memory and events that sessions share.
+//! The suite's operations on memory and events that sessions share.
 
 use super::{Lost, Suite, nothing};
 use hipr_proto::op;
 
 impl Suite<'_> {
-    /// As far as it goes in one session: what it has already cannot be opened.
+    /// Shares memory and an event as far as possible in one session, which cannot open what it has already.
     pub(super) fn sharing(&mut self, buffer: u64, stream: u64) -> Result<(), Lost> {
         const INTERPROCESS: u32 = 2 | 4;
         const UNKNOWN: [u8; 64] = [7; 64];

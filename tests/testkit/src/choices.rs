@@ -1,62 +1,62 @@
-//! Where all randomness comes from: bytes. A seed makes them for `simulate`, libFuzzer for the fuzz targets, proptest for
+//! Random decisions made from bytes. A seed supplies the bytes for `simulate`, libFuzzer for the fuzz targets, proptest for
 //! its own driver; the same bytes give the same world.
 
 use arbitrary::Unstructured;
 
-/// Decisions, taken from bytes until they are used up. After that every decision is the first of its possibilities, so
-/// that whatever is being decided comes to an end.
+/// A source of random decisions made from bytes. When the bytes are used up, every decision is the first of its
+/// alternatives, so that everything drawn comes to an end.
 #[derive(Debug)]
 pub struct Choices<'a>(Unstructured<'a>);
 
 impl<'a> Choices<'a> {
-    /// Decisions from these bytes.
+    /// Creates decisions from these bytes.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self(Unstructured::new(bytes))
     }
 
-    /// Whether the bytes are used up.
+    /// Returns whether the bytes are used up.
     pub fn is_exhausted(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The bytes that no decision has used.
+    /// Returns the bytes that no decision has used.
     pub fn rest(self) -> &'a [u8] {
         self.0.take_rest()
     }
 
-    /// A number below `end`; 0 when the bytes are used up, and for an `end` of 0.
+    /// Returns a number below `end`; 0 when the bytes are used up or `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.0.int_in_range(0..=end.saturating_sub(1)).unwrap_or(0)
     }
 
-    /// An index of a slice of that length.
+    /// Returns an index of a slice of that length.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number from `min` to `max`, both included; `min` when the bytes are used up.
+    /// Returns a number from `min` to `max` inclusive; `min` when the bytes are used up.
     pub fn between(&mut self, min: u64, max: u64) -> u64 {
         min + self.below((max - min) + 1)
     }
 
-    /// True in `percent` of 100 cases; false when the bytes are used up.
+    /// Returns true in `percent` of 100 cases; false when the bytes are used up.
     pub fn percent(&mut self, percent: u8) -> bool {
         // The last of 100 numbers, because exhausted bytes give the first.
         self.below(100) >= 100 - u64::from(percent.min(99))
     }
 
-    /// True once in `n` cases; false when the bytes are used up (unless `n` is 1).
+    /// Returns true once in `n` cases; false when the bytes are used up (unless `n` is 1).
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) + 1 >= n
     }
 
-    /// One of `all`, the first when the bytes are used up; `None` of nothing.
+    /// Returns one of `all`, the first when the bytes are used up; `None` if `all` is empty.
     pub fn pick<'s, T>(&mut self, all: &'s [T]) -> Option<&'s T> {
         all.get(self.index(all.len()))
     }
 }
 
-/// SplitMix64: the same numbers for the same seed, everywhere.
+/// The SplitMix64 generator: the same numbers for the same seed.
 #[derive(Debug)]
 struct SplitMix64(u64);
 
@@ -69,14 +69,14 @@ impl SplitMix64 {
     }
 }
 
-/// The bytes of a seed. Their number differs from seed to seed: few bytes are short scripts and calm worlds.
+/// Returns the bytes of a seed. Their number varies: few bytes give short scripts and simple worlds.
 pub fn seed_bytes(seed: u64) -> Vec<u8> {
     let mut numbers = SplitMix64(seed);
     let words = 8 << (numbers.next() % 7);
     (0..words).flat_map(|_| numbers.next().to_le_bytes()).collect()
 }
 
-/// Bytes that look like nothing else: a part of them that is moved, cut or exchanged is noticed.
+/// Returns pseudo-random bytes, so that a piece that is moved, lost or exchanged is noticed.
 pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut numbers = SplitMix64(0x4849_5052);
     (0..len.div_ceil(8)).flat_map(|_| numbers.next().to_le_bytes()).take(len).collect()

@@ -1,4 +1,4 @@
-//! The smallest world: a client and a server of `hipr-proto`, a pipe between them, a device that does what the script says.
+//! The core world: a client and a server of `hipr-proto`, a pipe between them, and a device that follows the script.
 //!
 //! Seven parts take turns: the program makes a call, the client writes, the server reads, the device works, the receiver
 //! learns of completions, the server writes, the client reads; an eighth turn is time that passes. While the schedule has
@@ -25,7 +25,7 @@ use crate::script::Case;
 use crate::simulate::Failure;
 use crate::trace::{Event, Trace};
 
-/// Runs a case, and its script once more with other cuts; what did not hold.
+/// Runs a case, and its script a second time with bytes cut into other pieces. Fails with the violated invariants.
 ///
 /// # Errors
 /// The invariants that did not hold.
@@ -38,7 +38,7 @@ pub fn check(case: &Case) -> Result<(), Failure> {
     if violations.is_empty() { Ok(()) } else { Err(Failure { violations }) }
 }
 
-/// What happens in a case.
+/// Runs a case and returns its trace.
 pub fn run(case: &Case) -> Trace {
     let mut trace = Trace::default();
     // A panic is a finding like any other: what happened before it is kept.
@@ -51,7 +51,7 @@ pub fn run(case: &Case) -> Trace {
     trace
 }
 
-/// What an end that has heard a fault of its peer is given all the same.
+/// Input for an end after its peer broke the protocol, which must not change its error.
 static PROBES: &[&[u8]] = &[
     b"",
     // A ping, as a request and as a reply.
@@ -60,13 +60,13 @@ static PROBES: &[&[u8]] = &[
     b"anything else",
 ];
 
-/// The fixed part of a reply that carries an error.
+/// The fixed part of a reply with an error.
 static ZEROS: &[u8] = &[0; 2048];
 
-/// Turns without which a world that is not stuck has come to rest.
+/// Maximum number of turns until a world has to be at rest.
 const TURNS_MAX: usize = 200_000;
 
-/// How much is moved, and when it arrives.
+/// Decides how many bytes are moved, and when they arrive.
 struct Moves<'c> {
     choices: Choices<'c>,
     now_ms: u64,
@@ -86,7 +86,7 @@ impl<'c> Moves<'c> {
         }
     }
 
-    /// Everything, at once.
+    /// Moves everything at once.
     fn all() -> Moves<'static> {
         let choices = Choices::new(&[]);
         Moves { choices, now_ms: u64::MAX, is_healed: true, chunk_max_bytes: 0, delay_max_ms: 0 }
@@ -96,12 +96,12 @@ impl<'c> Moves<'c> {
         !self.is_healed && self.choices.one_in(3)
     }
 
-    /// At least one of `n`.
+    /// Returns a number from 1 to `n`.
     fn some_of(&mut self, n: usize) -> usize {
         if self.is_healed { n } else { n.min(1 + self.choices.below(self.chunk_max_bytes) as usize) }
     }
 
-    /// Writes a part of what is in `outbox`; whether anything was written. `look` sees it before the pipe does.
+    /// Writes a part of `outbox`; returns whether anything was written. `look` is called with the bytes first.
     fn write(
         &mut self,
         outbox: &mut Outbox<Inline>,
@@ -133,7 +133,7 @@ impl<'c> Moves<'c> {
     }
 }
 
-/// Everything that has a state.
+/// The state of a world.
 struct Life<'c> {
     options: &'c Options,
     moves: Moves<'c>,
@@ -144,7 +144,7 @@ struct Life<'c> {
     has_given_up: bool,
 }
 
-/// Whose turn it is.
+/// Number of actors that can take a turn.
 const TURNS: u64 = 8;
 
 impl<'c> Life<'c> {
@@ -194,7 +194,7 @@ impl<'c> Life<'c> {
         trace.events.push(Event::Stuck);
     }
 
-    /// Nothing moves by itself: what happens now? `false` if nothing can.
+    /// Advances the clock, or ends the connection, when no actor can do anything. Returns false if nothing can happen.
     fn go_on(&mut self, trace: &mut Trace) -> bool {
         if let Some(due_ms) = self.server.next_due_ms().filter(|due_ms| *due_ms > self.moves.now_ms) {
             self.moves.now_ms = due_ms;
@@ -218,7 +218,7 @@ impl<'c> Life<'c> {
         false
     }
 
-    /// One turn; whether anything moved.
+    /// Lets one actor take its turn; returns whether anything changed.
     fn turn(&mut self, turn: u64, trace: &mut Trace) -> bool {
         let Self { options, moves, client, up, down, server, .. } = self;
         let found = match turn {

@@ -1,4 +1,4 @@
-//! What holds in every world. Each is a function with a name; each has a bug in [`mutation`](crate::mutation) that it
+//! The invariants of all worlds. Each is a function with a name, and [`mutation`](crate::mutation) has a bug that it
 //! catches.
 //!
 //! They look at a [`Trace`], at what happened at the public doors, and most of them need nothing else: they hold for
@@ -20,18 +20,18 @@ use crate::model::Model;
 use crate::script::{Case, call_of};
 use crate::trace::{Event, Pieces, Side, Trace};
 
-/// An invariant did not hold.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// Name of the invariant.
     pub invariant: &'static str,
-    /// The call that shows it, by its place in the script.
+    /// Index of the call that shows it.
     pub call: Option<usize>,
-    /// What happened instead.
+    /// Description of the violation.
     pub what: String,
 }
 
-/// Whether an invariant held: if not, the call that shows it, if there is one, and what happened.
+/// The result of an invariant: if it is violated, the call that shows it, if there is one, and what happened.
 type Verdict = Result<(), (Option<usize>, String)>;
 
 /// An invariant: its name and its function.
@@ -39,7 +39,7 @@ pub type Invariant = (&'static str, fn(&Story<'_>) -> Verdict);
 
 macro_rules! invariants {
     ($($name:ident),* $(,)?) => {
-        /// All that look at one trace. [`chunking_is_invisible`] looks at two.
+        /// All invariants of a single trace. [`chunking_is_invisible`] compares two.
         pub static INVARIANTS: &[Invariant] = &[$((stringify!($name), $name)),*];
     };
 }
@@ -60,7 +60,7 @@ invariants! {
     ends_are_told_apart,
 }
 
-/// What does not hold in this trace.
+/// Returns the invariants that a trace violates.
 pub fn violations(case: &Case, model: &Model, trace: &Trace) -> Vec<Violation> {
     let story = Story::new(case, model, trace);
     let broken = |(invariant, holds): &Invariant| {
@@ -73,7 +73,7 @@ fn fail<T>(call: impl Into<Option<usize>>, what: impl Into<String>) -> Result<T,
     Err((call.into(), what.into()))
 }
 
-/// Whatever a peer or a device does, nobody panics.
+/// No client, server or worker panics, whatever a peer or a device does.
 fn nothing_panics(story: &Story<'_>) -> Verdict {
     match &story.trace.panic {
         None => Ok(()),
@@ -120,7 +120,7 @@ fn exactly_one_reply_iff_asked_for(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// A kept error is reported exactly once, by the first reply that may, and the first error wins.
+/// A kept error is reported exactly once, by the first reply that may report it, and the first error wins.
 fn kept_errors_are_reported_once(story: &Story<'_>) -> Verdict {
     for (index, frame) in story.intact_frames() {
         let Some(expected) = story.model.calls.get(index) else { break };
@@ -141,7 +141,7 @@ fn kept_errors_are_reported_once(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// What is carried out, what is refused and what clients learn is what the model says.
+/// The executed and refused requests and the replies that clients receive agree with the model.
 fn outcomes_are_the_models(story: &Story<'_>) -> Verdict {
     for (index, request) in story.intact_requests() {
         let (Some(call), Some(expected)) = (story.call(index), story.model.calls.get(index)) else {
@@ -212,7 +212,7 @@ fn outcomes_are_the_models(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// A peer that broke the protocol is not heard any more; asked again, the answer is the same.
+/// After a peer has broken the protocol, nothing more of it is read, and the error stays the same.
 fn nothing_after_fatal(story: &Story<'_>) -> Verdict {
     let mut ends = BTreeMap::new();
     for event in &story.trace.events {
@@ -242,7 +242,7 @@ fn nothing_after_fatal(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// No more open requests, waiting calls or held bytes than the limits say.
+/// Open requests, waiting calls and buffered bytes stay within the limits.
 fn limits_hold(story: &Story<'_>) -> Verdict {
     let (options, limits) = (&story.case.options, &story.case.options.limits);
     for event in &story.trace.events {
@@ -291,7 +291,7 @@ fn tail_max(info: Option<&Info>, limits: &hipr_proto::Limits) -> u64 {
     }
 }
 
-/// Every request has one ticket, and at the end all are spent and the receiver knows it.
+/// Every request has one ticket; at the end all are completed.
 fn every_ticket_is_spent(story: &Story<'_>) -> Verdict {
     let (mut delivered, mut completed) = (0, 0);
     for event in &story.trace.events {
@@ -321,7 +321,7 @@ fn every_ticket_is_spent(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// Tails and inline bytes are as long as announced, and their last bytes are said to be the last, once.
+/// Tails and inline bytes are as long as announced, and exactly their last piece is marked as the last.
 fn inline_bytes_add_up(story: &Story<'_>) -> Verdict {
     let mut left = [0u64; 2];
     for event in &story.trace.events {
@@ -358,7 +358,7 @@ fn inline_bytes_add_up(story: &Story<'_>) -> Verdict {
     }
 }
 
-/// Each call that asked for an answer resolves exactly once, in order: with its reply, or with the loss of the connection.
+/// Each call that is answered resolves exactly once and in order: with its reply, or with the loss of the connection.
 fn calls_resolve_once(story: &Story<'_>) -> Verdict {
     let asked = story.asked.iter().filter(|asked| asked.id.is_some());
     let mut resolved = story.resolved.iter();
@@ -386,7 +386,7 @@ fn calls_resolve_once(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// When faults are over, everything that is still owed arrives.
+/// When faults are over, every reply that is still due arrives.
 fn what_is_owed_arrives(story: &Story<'_>) -> Verdict {
     if story.trace.events.iter().any(|event| matches!(event, Event::Stuck)) {
         return fail(None, "the world stands still although something is owed");
@@ -407,7 +407,7 @@ fn what_is_owed_arrives(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// Whoever keeps the rules of the crate is not told to have broken them.
+/// A caller that keeps the rules of the crate never gets [`Misuse`].
 fn rightful_commands_are_accepted(story: &Story<'_>) -> Verdict {
     for event in &story.trace.events {
         if let Event::Refused { side, why } = event {
@@ -417,7 +417,7 @@ fn rightful_commands_are_accepted(story: &Story<'_>) -> Verdict {
     Ok(())
 }
 
-/// An orderly end, an end inside a message and an end before all replies are three things.
+/// An orderly end, an end inside a message and an end before all replies are reported as different things.
 fn ends_are_told_apart(story: &Story<'_>) -> Verdict {
     for event in &story.trace.events {
         let (who, end, expected) = match event {

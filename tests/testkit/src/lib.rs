@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Seeded worlds that prove the protocol.
+//! A deterministic simulator that tests the protocol in seeded worlds.
 //!
 //! ```text
 //!  bytes ─► Options ─► Script ─► world ──► Trace ──► invariants ──► Failure

@@ -1,45 +1,45 @@
-//! What a right server does with a script: a fold over its calls. No bytes, no pieces, no time.
+//! A model of a correct server: a fold over the calls of a script, without bytes, pieces and time.
 
 use hipr_proto::{Class, HipError};
 
 use crate::options::Options;
 use crate::script::{Call, Device, Kind, Script, When};
 
-/// What becomes of each call of a script, as far as the connection lasts.
+/// The expected results of a script's calls, until the connection ends.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
-    /// Per call, in order.
+    /// The expected result of each call, in order.
     pub calls: Vec<Expected>,
-    /// The error that is kept at the end.
+    /// The kept error at the end.
     pub kept: Option<HipError>,
-    /// Whether the connection ends after them: the next call breaks the protocol, or the last one hangs for ever.
+    /// Whether the connection ends after these calls: the next call breaks the protocol, or the last one hangs for ever.
     pub ends: bool,
 }
 
-/// What becomes of a call.
+/// The expected result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
-    /// Whether the device carries it out.
+    /// Whether the device executes it.
     pub executed: bool,
-    /// What the client learns; nothing of a call that is not answered.
+    /// What the client learns; `None` if the call is not answered.
     pub learned: Option<Learned>,
-    /// Whether the error that it learns is not the call's own.
+    /// Whether the reply carries the kept error of another call.
     pub reports: bool,
 }
 
-/// What a reply says.
+/// The content of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learned {
-    /// Its error.
+    /// The error.
     pub error: Option<HipError>,
-    /// Bytes of its fixed part.
+    /// Length of the fixed part in bytes.
     pub fixed_len: usize,
-    /// Bytes after it.
+    /// Number of bytes after the fixed part.
     pub inline_len: u64,
 }
 
 impl Model {
-    /// What becomes of `script`.
+    /// Computes the expected results of `script`.
     pub fn of(script: &Script, options: &Options) -> Self {
         let mut model = Self::default();
         let mut dead = None;
@@ -80,7 +80,7 @@ impl Model {
     }
 }
 
-/// Whether a dead device answers it, at once; exempt requests do not need the device.
+/// Returns whether a dead device does not affect the call: exempt operations do not need the device.
 fn is_spared(call: &Call, dead: Option<HipError>) -> bool {
     dead.is_some() && call.class() != Class::Exempt
 }

@@ -1,27 +1,27 @@
-//! Bugs that the invariants have to catch: tests of the tests. None is in the product: `tests/mutants.rs` copies the protocol
-//! crate, applies one patch, and expects the simulator to find it.
+//! Bugs that the invariants have to catch. `tests/mutants.rs` copies the protocol crate, applies one patch, and expects the
+//! simulator to detect it.
 
-/// Seeds within which a bug has to be caught.
+/// Number of seeds within which a bug has to be caught.
 pub const SEEDS: u64 = 1000;
 
-/// A bug of the protocol crate.
+/// A bug, as a patch of the protocol crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mutation {
-    /// What is wrong.
+    /// Description of the bug.
     pub name: &'static str,
-    /// The invariant that has to notice.
+    /// The invariant that has to catch it.
     pub invariant: &'static str,
-    /// File of the protocol crate's `src`.
+    /// File in the protocol crate's `src` folder.
     pub file: &'static str,
-    /// Text that is in the file exactly once.
+    /// Text that occurs exactly once in the file.
     pub text: &'static str,
-    /// What stands there instead.
+    /// The text that replaces it.
     pub replacement: &'static str,
 }
 
 macro_rules! mutations {
     ($($invariant:ident: $name:literal, $file:literal, $text:literal => $replacement:literal;)*) => {
-        /// The bugs, at least one for each invariant.
+        /// All bugs, at least one for each invariant.
         pub static MUTATIONS: &[Mutation] = &[$(Mutation {
             name: $name,
             invariant: stringify!($invariant),
@@ -33,7 +33,7 @@ macro_rules! mutations {
 }
 
 mutations! {
-    nothing_panics: "more bytes are taken than there are", "rx.rs",
+    nothing_panics: "more bytes are taken than there are", "partial.rs",
         "let n = usize::try_from(n).map_or(input.len(), |n| n.min(input.len()));"
         => "let n = usize::try_from(n).unwrap_or(input.len());";
 
@@ -116,12 +116,12 @@ mutations! {
         "self.open = self.open.saturating_sub(completed);"
         => "self.open = self.open.saturating_sub(completed + 1);";
 
-    inline_bytes_add_up: "every piece of a tail is called the last", "rx.rs",
-        "return Step::Data(bytes, self.data == 0);"
-        => "return Step::Data(bytes, true);";
-    inline_bytes_add_up: "the last byte of a tail is called the last one early", "rx.rs",
-        "return Step::Data(bytes, self.data == 0);"
-        => "return Step::Data(bytes, self.data <= 1);";
+    inline_bytes_add_up: "every piece of a tail is called the last", "partial.rs",
+        "return Piece::Data(bytes, self.data == 0);"
+        => "return Piece::Data(bytes, true);";
+    inline_bytes_add_up: "the last byte of a tail is called the last one early", "partial.rs",
+        "return Piece::Data(bytes, self.data == 0);"
+        => "return Piece::Data(bytes, self.data <= 1);";
 
     calls_resolve_once: "a reply is taken for that to the next call", "reply_receiver.rs",
         "return Ok(Answer::Reply(Reply { call, error, fixed, inline }));"
@@ -150,11 +150,11 @@ mutations! {
         "State::Header if self.calls.is_empty() => return Ok(()),"
         => "State::Header if self.calls.len() < 2 => return Ok(()),";
 
-    chunking_is_invisible: "the bytes of a header that came before are stale", "rx.rs",
+    chunking_is_invisible: "the bytes of a header that came before are stale", "partial.rs",
         "if self.have == 0
             && let Some"
         => "if let Some";
-    chunking_is_invisible: "what is to be skipped ends with the piece", "rx.rs",
-        "if self.skip > 0 { Step::NeedMore } else { Step::Done }"
-        => "Step::Done";
+    chunking_is_invisible: "what is to be skipped ends with the piece", "partial.rs",
+        "if self.skip > 0 { Piece::NeedMore } else { Piece::Done }"
+        => "Piece::Done";
 }

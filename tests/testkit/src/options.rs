@@ -1,5 +1,5 @@
-//! What a world is like: drawn first, so that worlds differ from each other more than one world can differ within itself
-//! (a swarm: some worlds never fail, some do nothing but copy, some have room for one open request).
+//! The options of a world. They are drawn first, so that worlds differ much from each other (swarm testing): some never
+//! fail, some only copy, some allow one open request.
 
 use std::fmt;
 
@@ -7,57 +7,57 @@ use hipr_proto::{Limits, OPS};
 
 use crate::choices::Choices;
 
-/// The properties of a world and of its script.
+/// The options of a world and of its script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Calls of the script, at most.
+    /// Maximum number of calls.
     pub calls_max: usize,
-    /// Rows of the operation table that occur, by index; at least one.
+    /// Indices of the operation table's rows that occur; at least one.
     pub rows: Vec<u8>,
-    /// Percentage of calls that are not made as the table asks: unknown, too short, too long.
+    /// Percentage of malformed calls: unknown, too short, too long.
     pub odd_percent: u8,
     /// Percentage of calls that are answered.
     pub loud_percent: u8,
     /// Percentage of calls that the device fails.
     pub error_percent: u8,
-    /// Percentage of calls before or in which an error of earlier work surfaces.
+    /// Percentage of calls before or during which an error of earlier work appears.
     pub surface_percent: u8,
-    /// Percentage of calls that the device takes its time for.
+    /// Percentage of calls that take the device time.
     pub slow_percent: u8,
-    /// Whether the device may die.
+    /// Whether the device may fail for good.
     pub may_die: bool,
-    /// Whether the device may hang, and what becomes of it.
+    /// Whether the device may hang, and how that ends.
     pub hang: Option<Hang>,
-    /// Longest tail of a good request or reply in bytes.
+    /// Maximum length of a valid request's or reply's tail in bytes.
     pub size_max_bytes: u64,
-    /// Largest piece of bytes that is moved at once.
+    /// Maximum number of bytes moved at once.
     pub chunk_max_bytes: u64,
-    /// Bytes that fit into one direction of the pipe.
+    /// Capacity of one direction of the pipe in bytes.
     pub window_bytes: usize,
-    /// Longest time that bytes are on their way, in milliseconds.
+    /// Maximum delay of bytes in the pipe.
     pub delay_max_ms: u64,
     /// The server's limits.
     pub limits: Limits,
-    /// Calls that may wait for their answers at the client.
+    /// Maximum number of calls that may wait at the client.
     pub client_open_max: usize,
-    /// Whether the caller waits for each answer before it goes on.
+    /// Whether the program waits for each reply before the next call.
     pub waits: bool,
     /// Whether the client leaves its coalescing buffer alone until it has to.
     pub flushes_late: bool,
-    /// Whether the client's halves are apart.
+    /// Whether the client is split into its halves.
     pub client_in_halves: bool,
-    /// Whether the server's halves are apart: batches of requests, and retirement that comes later.
+    /// Whether the server is split into its halves, with batches of requests that are retired later.
     pub server_in_halves: bool,
-    /// What befalls the connection.
+    /// The fault of the connection, if there is one.
     pub fault: Option<Fault>,
 }
 
-/// What becomes of a hanging device.
+/// How a hanging device ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hang {
-    /// The worker gives up after so many milliseconds: the call fails.
+    /// The worker gives up after this many milliseconds, and the call fails.
     TimeOutMs(u64),
-    /// Nobody does, until the client gives up and closes the connection.
+    /// The client gives up and closes the connection.
     ForEver,
 }
 
@@ -70,34 +70,34 @@ pub enum Direction {
     Down,
 }
 
-/// What befalls the connection at one byte of one direction.
+/// A fault at one byte of one direction of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Where.
+    /// The direction.
     pub direction: Direction,
-    /// After the end of so many messages …
+    /// Number of messages before the fault.
     pub message: usize,
-    /// … so many bytes later.
+    /// Number of bytes after the end of those messages.
     pub byte: u64,
-    /// What.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
-/// The kinds of fault.
+/// The kinds of faults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// The stream ends there.
     HalfClose,
-    /// The connection is gone as soon as that byte was to be delivered, in both directions.
+    /// The connection is reset in both directions when the byte would be delivered.
     Reset,
-    /// These bytes are there which nobody sent.
+    /// These bytes are inserted.
     Insert(Vec<u8>),
-    /// One byte is exclusive-ored with that.
+    /// One byte is exclusive-ored with this.
     Flip(u8),
 }
 
 impl Options {
-    /// Draws a world.
+    /// Draws the options of a world.
     pub fn draw(choices: &mut Choices<'_>) -> Self {
         let server_limits = Limits {
             payload_max: 150_000,
@@ -132,7 +132,7 @@ impl Options {
     }
 }
 
-/// Some rows of the table; often few, so that they meet each other.
+/// Draws some rows of the table, often few, so that they interact.
 fn draw_rows(choices: &mut Choices<'_>) -> Vec<u8> {
     let len = OPS.len();
     if choices.one_in(4) {
@@ -162,7 +162,7 @@ impl Fault {
     }
 }
 
-/// A header that is nearly right.
+/// Draws a header that is nearly valid.
 fn draw_header(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut header = hipr_proto::Header::new(hipr_proto::Opcode::PING, 1, 0, 0);
     match choices.below(5) {

@@ -1,4 +1,4 @@
-//! What a client asks for, and what the device will say to it.
+//! Scripts: the calls of a client, and the device's results.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -9,15 +9,15 @@ use crate::choices::{Choices, noise};
 use crate::options::{Hang, Options};
 use crate::shape::{SHAPES, Shape};
 
-/// Everything that determines a world.
+/// Everything that determines a run of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What the world is like.
+    /// The options of the world.
     pub options: Options,
     /// The calls.
     pub script: Script,
-    /// The decisions on the way: who acts next, how much is moved. When they are used up, faults and delays are over, all
-    /// get their turn, and what is still owed has to arrive.
+    /// Decisions during the run: who acts next, and how much is moved. When they are used up, faults and delays end, every
+    /// actor gets its turn, and everything still owed has to arrive.
     pub schedule: Vec<u8>,
 }
 
@@ -25,95 +25,95 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Script(pub Vec<Call>);
 
-/// A call.
+/// A call of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The operation.
     pub op: Opcode,
-    /// How the request is made.
+    /// Whether the request is valid.
     pub kind: Kind,
-    /// The request's fixed part; all that there is of it.
+    /// The request's fixed part, which may be incomplete.
     pub fixed: Vec<u8>,
-    /// Bytes after the fixed part. Which ones is settled by the call's place: [`pattern`].
+    /// Number of bytes after the fixed part; [`pattern`] defines them by the call's index.
     pub tail_len: u64,
-    /// How many of them are given as bytes to copy; the others are given as inline bytes.
+    /// How many of them are passed as bytes to copy; the others are passed as inline bytes.
     pub copied_len: u64,
-    /// Whether the request is made from a struct of the table instead of from bytes.
+    /// Whether the request is made from a typed struct instead of bytes.
     pub typed: bool,
     /// Whether it is answered.
     pub loud: bool,
-    /// What the device says.
+    /// The device's result.
     pub device: Device,
-    /// How long the device takes, in milliseconds.
+    /// Time that the device takes.
     pub slow_ms: u64,
-    /// Bytes after the fixed part of a successful reply.
+    /// Number of bytes after the fixed part of a successful reply.
     pub reply_len: u64,
-    /// Whether they are streamed.
+    /// Whether those bytes are streamed.
     pub streamed: bool,
-    /// An error of earlier work that surfaces around this call.
+    /// An error of earlier work that appears around this call.
     pub surfaces: Option<(When, HipError)>,
 }
 
-/// How a request is made.
+/// Whether a request is valid, or in which way it is malformed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// As the table asks.
+    /// The request is valid.
     Good,
-    /// With so many bytes too many.
+    /// The payload has this many superfluous bytes.
     Trailing(u64),
-    /// An operation that is not in the table.
+    /// Its operation is not in the table.
     Unknown,
-    /// With an incomplete fixed part.
+    /// Its fixed part is incomplete.
     ShortFixed,
-    /// With a tail that is shorter than the fixed part says.
+    /// Its tail is shorter than the fixed part says.
     ShortTail,
-    /// With a small tail above the server's limit.
+    /// Its small tail exceeds the server's limit.
     LongTail,
-    /// With a payload above the server's limit: the connection ends.
+    /// Its payload exceeds the server's limit, which ends the connection.
     TooLong,
 }
 
-/// What the device says to a call that is carried out.
+/// The device's result for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
-    /// It worked.
+    /// The call succeeds.
     Ok,
-    /// It failed.
+    /// The call fails.
     Error(HipError),
-    /// It failed and so will everything later that needs the device.
+    /// The call fails, and so does every later call that needs the device.
     Death(HipError),
-    /// Nothing, until somebody's patience ends ([`Options::hang`]); then it failed.
+    /// The call hangs until [`Options::hang`] ends it with this error.
     Hang(HipError),
 }
 
-/// When an error of earlier work surfaces.
+/// The time at which an error of earlier work appears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Before it is decided whether the call is carried out.
+    /// Before it is decided whether the call is executed.
     Before,
-    /// While it is carried out.
+    /// While the call is executed.
     During,
 }
 
-/// Errors of scripts: each occurs once, so that whoever reports one can be asked whose it is.
+/// First error code of scripts. Each code occurs once, so that it identifies the failed call.
 const OWN_ERROR_BASE: i32 = 10_000;
 const SURFACED_ERROR_BASE: i32 = 20_000;
 
-/// An operation that is not in the table, and will not be: these numbers lie between its blocks.
+/// Operation codes that are not in the table and never will be.
 const UNKNOWN_CODES: [u16; 4] = [0x0000, 0x0fff, 0x01ff, 0xffff];
 
 impl Case {
-    /// The case that a seed stands for.
+    /// Draws the case of a seed.
     pub fn from_seed(seed: u64) -> Self {
         Self::from_bytes(&crate::choices::seed_bytes(seed))
     }
 
-    /// The case that these bytes stand for.
+    /// Draws a case from bytes.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self::draw(bytes, Options::draw)
     }
 
-    /// The case that these bytes stand for in a world with options of its own.
+    /// Draws a case from bytes, with options that `options` draws.
     pub fn draw(bytes: &[u8], options: impl FnOnce(&mut Choices<'_>) -> Options) -> Self {
         let mut choices = Choices::new(bytes);
         let options = options(&mut choices);
@@ -123,7 +123,7 @@ impl Case {
 }
 
 impl Script {
-    /// Draws a script for a world.
+    /// Draws a script for a world with these options.
     pub fn draw(options: &Options, choices: &mut Choices<'_>) -> Self {
         let len = choices.index(options.calls_max) + 1;
         let mut calls = Vec::with_capacity(len);
@@ -228,7 +228,7 @@ impl Call {
         call
     }
 
-    /// A request that is not as the table asks; a good one where the row has no such possibility.
+    /// Draws a malformed request; a valid one if the operation cannot be malformed.
     fn odd(shape: &Shape, options: &Options, choices: &mut Choices<'_>) -> Self {
         let info = shape.info;
         let limits = &options.limits;
@@ -283,12 +283,12 @@ impl Call {
         }
     }
 
-    /// What it has to do with kept errors. What nobody knows is nothing special.
+    /// Returns the class of the operation; unknown operations are `Plain`.
     pub fn class(&self) -> Class {
         self.op.info().map_or(Class::Plain, |info| info.class)
     }
 
-    /// Why it cannot be carried out.
+    /// Returns the error with which a server refuses the request, if it does.
     pub fn refusal(&self) -> Option<HipError> {
         match self.kind {
             Kind::Good | Kind::Trailing(_) => None,
@@ -299,7 +299,7 @@ impl Call {
         }
     }
 
-    /// Bytes of its tail that a server delivers.
+    /// Returns how many bytes of the tail a server delivers.
     pub fn delivered_len(&self) -> u64 {
         match self.kind {
             Kind::Good => self.tail_len,
@@ -308,18 +308,18 @@ impl Call {
         }
     }
 
-    /// Bytes of the fixed part of a successful reply.
+    /// Returns the size of a successful reply's fixed part.
     pub fn reply_size(&self) -> usize {
         self.op.info().map_or(0, |info| info.reply.size)
     }
 
-    /// Whether nobody ever ends it in a world like this.
+    /// Returns whether the call hangs until the client gives up.
     pub fn hangs_for_ever(&self, options: &Options) -> bool {
         matches!(self.device, Device::Hang(_)) && options.hang == Some(Hang::ForEver)
     }
 }
 
-/// A length up to `most`; the boundaries are more frequent than others.
+/// Draws a length up to `most`; the limits are more frequent.
 fn size(most: u64, choices: &mut Choices<'_>) -> u64 {
     match choices.below(8) {
         0 => 0,
@@ -337,29 +337,29 @@ fn surfaced_error(index: usize) -> HipError {
     HipError(SURFACED_ERROR_BASE + index as i32)
 }
 
-/// The call that an error of a script belongs to.
+/// Returns the index of the call that an error of a script belongs to.
 pub fn call_of(error: HipError) -> Option<usize> {
     let base = if error.0 >= SURFACED_ERROR_BASE { SURFACED_ERROR_BASE } else { OWN_ERROR_BASE };
     usize::try_from(error.0.checked_sub(base)?).ok()
 }
 
-/// Bytes that belong to a call. They differ from call to call and from place to place.
+/// The parts of a call that consist of generated bytes, which differ from call to call and from position to position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bytes {
     /// The request's tail.
     RequestTail,
     /// The fixed part of a successful reply.
     ReplyFixed,
-    /// What follows it.
+    /// The tail of a successful reply.
     ReplyTail,
 }
 
-/// The longest of them.
+/// Maximum length of such a part in bytes.
 const BYTES_MAX: usize = 160_000;
 
-/// `len` of a call's bytes, from `offset` on. Empty beyond what any call has.
+/// Returns `len` bytes of a part of a call, from `offset` on; empty beyond the maximum length.
 pub fn pattern(call: usize, bytes: Bytes, offset: u64, len: u64) -> &'static [u8] {
-    /// Where calls begin: a prime apart, in this many places.
+    /// Offset between the bytes of two calls, a prime.
     const STEP: usize = 509;
     const PLACES: usize = 64;
     static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| noise(2 * BYTES_MAX + STEP * PLACES));
@@ -410,7 +410,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// The rows whose numbers these operations have.
+/// Returns the rows of the table that have these codes.
 pub fn rows_of(ops: &[Opcode]) -> Vec<u8> {
     (0..).zip(OPS).filter(|(_, info)| ops.contains(&info.code)).map(|(row, _)| row).collect()
 }

@@ -1,4 +1,4 @@
-//! Requests of any row of the table, made from nothing but its row: which field says how long the tail is.
+//! Requests of any operation, built from its row in the table alone, with the field that determines the length of the tail.
 
 use std::sync::LazyLock;
 
@@ -7,13 +7,13 @@ use hipr_proto::{Info, Layout, OPS, Op, TailLen};
 
 use crate::choices::noise;
 
-/// A row's request in one of its forms: copies have one that brings bytes and one that takes them.
+/// One form of an operation's request: copies have a form with bytes in the request and one with bytes in the reply.
 #[derive(Debug)]
 pub(crate) struct Shape {
     pub(crate) info: &'static Info,
-    /// The fixed part of a request without a tail; fields that have nothing to do with tails are noise.
+    /// The fixed part of a request without a tail; fields that do not concern tails are noise.
     fixed: Vec<u8>,
-    /// Where the length is said.
+    /// The field that determines the length.
     knob: Option<Knob>,
 }
 
@@ -23,7 +23,7 @@ struct Knob {
     size: usize,
 }
 
-/// What a fixed part says of both tails.
+/// The lengths of both tails that a fixed part determines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tails {
     pub(crate) request: TailLen,
@@ -41,7 +41,7 @@ impl ForOp for TailsOf<'_> {
     }
 }
 
-/// The shapes of each row, in the order of the table; at least one each.
+/// The forms of each operation, in the order of the table; at least one each.
 pub(crate) static SHAPES: LazyLock<Vec<Vec<Shape>>> = LazyLock::new(|| {
     let forms = |info: &'static Info| {
         let has_kind = info.request.fields.iter().any(|field| field.name == "kind");
@@ -117,12 +117,12 @@ impl Shape {
         with_op(self.info.code, TailsOf(&self.fixed)).flatten()
     }
 
-    /// Whether a number chooses how long a tail is.
+    /// Returns whether a field determines the length of a tail.
     pub(crate) fn has_knob(&self) -> bool {
         self.knob.is_some()
     }
 
-    /// A fixed part whose length field says `value`, and what it says of the tails.
+    /// Returns a fixed part whose length field is `value`, and the lengths of its tails.
     pub(crate) fn request(&self, value: u64) -> (Vec<u8>, Tails) {
         let mut shape = Self { info: self.info, fixed: self.fixed.clone(), knob: self.knob };
         shape.turn(value);
@@ -131,7 +131,7 @@ impl Shape {
     }
 }
 
-/// Names of a request's fields and where they lie.
+/// Returns names and positions of a request's number fields.
 fn fields(info: &Info) -> Vec<(&'static str, Knob)> {
     let mut offset = 0;
     let at = |field: &hipr_proto::Field| {

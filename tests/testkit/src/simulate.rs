@@ -1,4 +1,4 @@
-//! Running many cases, and saying of the first that fails what is needed to understand it.
+//! Runs many cases in parallel, and shrinks and describes the first that fails.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,23 +9,23 @@ use std::thread;
 use crate::invariants::Violation;
 use crate::script::{Call, Case, Device, Kind};
 
-/// A kind of world: runs a case and says what did not hold.
+/// A kind of world: runs a case and fails with the violated invariants.
 pub type World = fn(&Case) -> Result<(), Failure>;
 
-/// A case in which something did not hold.
+/// The violated invariants of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// What, at least one.
+    /// The violations, at least one.
     pub violations: Vec<Violation>,
 }
 
 impl Failure {
-    /// Whether an invariant is among what did not hold.
+    /// Returns whether `invariant` is among the violated ones.
     pub fn names(&self, invariant: &str) -> bool {
         self.violations.iter().any(|violation| violation.invariant == invariant)
     }
 
-    /// The invariant that a smaller case has to break too.
+    /// Returns the invariant that a smaller case has to violate too.
     fn first(&self) -> &'static str {
         self.violations.first().map_or("", |violation| violation.invariant)
     }
@@ -46,16 +46,16 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The first seed whose case fails.
+/// The first seed that fails.
 #[derive(Debug)]
 pub struct Found {
     /// The seed.
     pub seed: u64,
-    /// What did not hold in its case.
+    /// The violations of its case.
     pub failure: Failure,
-    /// A smaller case that breaks the same invariant.
+    /// A smaller case that violates the same invariant.
     pub smallest: Case,
-    /// What does not hold in that one.
+    /// The violations of the smaller case.
     pub smallest_failure: Failure,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// Runs the cases of `seeds` in `jobs` threads up to the first that fails, and makes that one small.
+/// Runs the cases of `seeds` on `jobs` threads until one fails, and shrinks that one.
 pub fn simulate(
     seeds: Range<u64>,
     jobs: usize,
@@ -83,15 +83,15 @@ pub fn simulate(
     Some(Found { seed, failure, smallest, smallest_failure })
 }
 
-/// Checks `seeds` in `jobs` threads and stops at the first failure; of several that were found, the least seed. `progress` is
-/// told now and then how many were checked.
+/// Checks `seeds` on `jobs` threads until one fails; returns the least failing seed that was found. Calls `progress` now
+/// and then with the number of checked seeds.
 pub fn first_failure<F: Send>(
     seeds: Range<u64>,
     jobs: usize,
     check: impl Fn(u64) -> Result<(), F> + Sync,
     progress: impl Fn(u64) + Sync,
 ) -> Option<(u64, F)> {
-    /// Seeds that a thread takes at once.
+    /// Number of seeds that a thread takes at once.
     const SHARE: u64 = 256;
     let next = AtomicU64::new(seeds.start);
     let done = AtomicU64::new(0);
@@ -125,7 +125,7 @@ pub fn first_failure<F: Send>(
     found.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A case that is as small as it gets by leaving things out, and that still breaks the first invariant of `failure`.
+/// Shrinks a case by leaving things out, as long as it violates the first invariant of `failure`.
 pub fn shrink(case: Case, failure: Failure, world: World) -> (Case, Failure) {
     let invariant = failure.first();
     let mut best = (case, failure);
@@ -182,7 +182,7 @@ pub fn shrink(case: Case, failure: Failure, world: World) -> (Case, Failure) {
     }
 }
 
-/// Ways in which a call can be simpler.
+/// Simplifications of a call.
 const SIMPLER: &[fn(&mut Call)] = &[
     |call| call.device = Device::Ok,
     |call| call.surfaces = None,
@@ -192,7 +192,7 @@ const SIMPLER: &[fn(&mut Call)] = &[
     |call| call.loud = true,
 ];
 
-/// Makes a panic inside a world silent: worlds report it themselves, with everything that led to it.
+/// Suppresses the messages of panics inside worlds, which report them themselves.
 pub fn silence_panics() {
     std::panic::set_hook(Box::new(|_| {}));
 }

@@ -1,81 +1,81 @@
-//! What happened at the public doors of a world, in order.
+//! The events at the public interfaces of a world, in order.
 
 use hipr_proto::{Fatal, HipError, Misuse, Opcode};
 
 use crate::model::Learned;
 
-/// One world's events.
+/// The events of one world.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
-    /// In the order in which they happened.
+    /// The events in the order in which they happened.
     pub events: Vec<Event>,
-    /// Byte of the faulty direction at which the fault was, when it got that far.
+    /// Position of the fault in its direction, if it happened.
     pub fault_at_byte: Option<u64>,
-    /// The world panicked, with this message.
+    /// The message of a panic of the world.
     pub panic: Option<String>,
 }
 
-/// Something that happened.
+/// An event at a public interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The client took a request.
+    /// The client accepted a request.
     Asked {
         /// Index in the script.
         call: usize,
-        /// Its request id, if it is answered.
+        /// The request id, if it is answered.
         id: Option<u32>,
-        /// Calls that wait for their replies now.
+        /// Number of calls that wait for their replies.
         waiting: usize,
-        /// Bytes that waited to be transmitted before.
+        /// Number of bytes queued before the request.
         queued_bytes: usize,
-        /// Bytes of all requests so far.
+        /// Total number of bytes of all requests.
         end_byte: u64,
     },
-    /// The client did not take a request; the caller tries again later.
+    /// The client did not accept a request; the program tries again later.
     Declined {
         /// Index in the script.
         call: usize,
-        /// Its reason.
+        /// The reason.
         why: Misuse,
-        /// Calls that wait for their replies.
+        /// Number of calls that wait for their replies.
         waiting: usize,
-        /// Bytes that wait to be transmitted.
+        /// Number of queued bytes.
         queued_bytes: usize,
     },
-    /// The client saw a reply.
+    /// The client read a reply.
     Reply {
         /// The call's request id.
         id: u32,
         /// The call's operation.
         op: Opcode,
-        /// Its error.
+        /// The error.
         error: Option<HipError>,
-        /// Its fixed part.
+        /// The fixed part.
         fixed: Pieces,
-        /// Bytes that follow.
+        /// Number of bytes that follow.
         inline: u64,
     },
-    /// The client saw bytes of the last reply's tail.
+    /// The client read bytes of the last reply's tail.
     ReplyData {
         /// The bytes.
         bytes: Pieces,
-        /// Whether it was told that they are the last.
+        /// Whether they were marked as the last.
         last: bool,
     },
-    /// The client's incoming side ended, for good or with the peer's fault. Asked again after that, it said it again.
+    /// The client's input ended, orderly or with an error. The second call returned the same.
     ClientEnd(Result<(), Fatal>),
-    /// The program learned what became of a call that is answered.
+    /// The program learned the result of a call that is answered.
     Resolved {
         /// Index in the script.
         call: usize,
-        /// `None`: the connection was lost.
+        /// The reply; `None` if the connection was lost.
         learned: Option<Learned>,
         /// Whether all bytes of the reply were those of the call.
         intact: bool,
     },
     /// The server delivered a request.
     Request {
-        /// Its place, from 0.
+        /// Sequence number from 0.
         sequence: u64,
         /// Its request id.
         id: u32,
@@ -83,59 +83,59 @@ pub enum Event {
         op: Opcode,
         /// Whether it is answered.
         wants_reply: bool,
-        /// Why it cannot be carried out.
+        /// The error that refuses the request.
         refusal: Option<HipError>,
         /// Its fixed part.
         fixed: Pieces,
-        /// Bytes that follow.
+        /// Number of bytes that follow.
         tail: u64,
-        /// Requests that are open now.
+        /// Number of open requests.
         open: usize,
     },
     /// The server delivered bytes of the last request's tail.
     RequestData {
         /// The bytes.
         bytes: Pieces,
-        /// Whether it said that they are the last.
+        /// Whether they were marked as the last.
         last: bool,
     },
-    /// The server's incoming side ended. Asked again after that, it said it again.
+    /// The server's input ended, orderly or with an error. The second call returned the same.
     ServerEnd(Result<(), Fatal>),
-    /// Input was left although the peer's next bytes were asked for.
+    /// Input was left although more was asked for.
     InputLeft {
-        /// Whose input.
+        /// The end that left it.
         side: Side,
-        /// How much.
+        /// Number of bytes left.
         len: usize,
     },
-    /// After a fault of the peer, more bytes were asked for.
+    /// An end asked for more input after its peer broke the protocol.
     Revived {
-        /// By whom.
+        /// The end that did.
         side: Side,
     },
-    /// The device began to carry out a request.
+    /// The device began to execute a request.
     Executed {
-        /// The request's place.
+        /// Sequence number of the request.
         sequence: u64,
     },
     /// An error of earlier work was kept.
     Surfaced {
-        /// Which.
+        /// The error.
         error: HipError,
     },
     /// A request was completed.
     Completed {
-        /// Its place.
+        /// Sequence number of the request.
         sequence: u64,
-        /// Inline bytes that the reply owes.
+        /// Number of inline bytes that the reply lacks.
         stream_left: u64,
     },
-    /// A ticket came back to the receiver.
+    /// A completed request was reported to the receiver.
     Retired {
-        /// Requests that are open now.
+        /// Number of open requests.
         open: usize,
     },
-    /// The server sent a reply: its bytes, taken apart without the protocol's own code.
+    /// The server sent a reply, parsed without the protocol crate.
     Frame {
         /// Request id.
         id: u32,
@@ -143,34 +143,34 @@ pub enum Event {
         op: Opcode,
         /// Flags.
         flags: u32,
-        /// Error code; `None` of a frame without one.
+        /// Error code; `None` if the message has none.
         error: Option<i32>,
-        /// Bytes after the header.
+        /// Length of the payload in bytes.
         payload_len: u64,
-        /// Bytes of all frames so far.
+        /// Total number of bytes of all replies.
         end_byte: u64,
     },
-    /// The server sent bytes that are no reply.
+    /// The server sent bytes that are not a reply.
     NoFrame {
-        /// The first of them.
+        /// The first four of them.
         magic: u32,
     },
-    /// All is quiet and the connection has ended.
+    /// The world came to rest and the connection has ended.
     Rest {
-        /// Tickets that were given out and not spent.
+        /// Number of tickets that were not completed.
         unspent: usize,
-        /// Requests that the receiver takes for open.
+        /// Number of open requests according to the receiver.
         open: usize,
     },
-    /// The connection was lost, or given up, before it came to its end.
+    /// The connection was lost or given up before its orderly end.
     Lost(Side),
-    /// All is quiet, and something is still owed.
+    /// The world came to rest although something is still owed.
     Stuck,
-    /// A command was refused although the rules were kept.
+    /// A command was refused although the caller kept the rules.
     Refused {
-        /// By whom.
+        /// The end that refused it.
         side: Side,
-        /// Its reason.
+        /// The reason.
         why: Misuse,
     },
 }
@@ -184,17 +184,17 @@ pub enum Side {
     Server,
 }
 
-/// Bytes that were delivered, compared with those that should have been.
+/// Delivered bytes, compared with the expected ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pieces {
-    /// How many.
+    /// Number of bytes.
     pub len: u64,
-    /// The first that is wrong, counted from the beginning of the fixed part or tail.
+    /// Position of the first wrong byte in the fixed part or tail.
     pub wrong_at: Option<u64>,
 }
 
 impl Pieces {
-    /// `bytes`, of which `offset` others came before, where the whole should be `expected(offset, len)`.
+    /// Compares `bytes`, which are preceded by `offset` others, with `expected(offset, len)`.
     pub fn compare(bytes: &[u8], offset: u64, expected: impl FnOnce(u64, u64) -> &'static [u8]) -> Self {
         let len = bytes.len() as u64;
         let expected = expected(offset, len);

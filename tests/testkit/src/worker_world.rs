@@ -1,6 +1,6 @@
-//! The world whose server is the worker: `hipr-proto`'s client, a connection in memory, `hipr-io`'s [`Link`](hipr_io::Link)
-//! under an event loop without sockets, the worker's own [`Dispatch`] with its sessions, and the scripted device. All on one
-//! thread, one step at a time, in an order that decisions choose.
+//! The worker world: `hipr-proto`'s client, a connection in memory, `hipr-io`'s [`Link`](hipr_io::Link) in an event loop
+//! without sockets, the worker's [`Dispatch`] with its sessions, and the scripted device. All run on one thread, one step
+//! at a time, in a drawn order.
 //!
 //! ```text
 //!  Peer ─► wire ─► event loop ─► Link ─► Event ─► inbox ─► Dispatch ─► Session ─► Script
@@ -46,10 +46,10 @@ pub use peer::{Leave, Peer, Stage};
 pub use plan::{Plan, Transcript};
 use wire::{Read, Wire};
 
-/// A plan that did not come out as it has to.
+/// A plan with an unexpected result.
 #[derive(Debug)]
 pub struct Failure {
-    /// What happened instead.
+    /// The violated expectation.
     pub violation: Violation,
     /// The plan.
     pub plan: Plan,
@@ -63,7 +63,7 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Draws a plan and a schedule from bytes and carries the plan out.
+/// Draws a plan and a schedule from bytes and runs the plan.
 ///
 /// # Errors
 /// What did not hold.
@@ -76,7 +76,7 @@ pub fn check(bytes: &[u8]) -> Result<(), Box<Failure>> {
     }
 }
 
-/// [`check`] with the bytes of a seed.
+/// Runs [`check`] with the bytes of a seed.
 ///
 /// # Errors
 /// What did not hold.
@@ -84,7 +84,7 @@ pub fn check_seed(seed: u64) -> Result<(), Box<Failure>> {
     check(&seed_bytes(seed))
 }
 
-/// Holds what came of a plan against what should have.
+/// Compares the results of a plan with the expected ones.
 ///
 /// # Errors
 /// The first difference.
@@ -112,7 +112,7 @@ fn violation(invariant: &'static str, what: impl Into<String>) -> Violation {
     Violation { invariant, call: None, what: what.into() }
 }
 
-/// Carries out a plan in memory.
+/// Runs a plan in memory.
 ///
 /// # Errors
 /// What did not hold, apart from the transcript.
@@ -120,7 +120,7 @@ pub fn run(plan: &Plan, choices: &mut Choices<'_>) -> Result<Transcript, Violati
     World::new(plan, choices).run(choices)
 }
 
-/// What the dispatch thread's channel carries.
+/// A message in the dispatch thread's channel.
 #[derive(Debug)]
 enum Message {
     Event(Event),
@@ -139,14 +139,14 @@ struct World<'p> {
     woken: Arc<AtomicBool>,
     inbox: Inbox,
     dispatch: Option<Dispatch>,
-    /// Sessions stand in line.
+    /// Whether sessions wait for their turns.
     has_turns: bool,
     stats: Stats,
     input: Vec<u8>,
 }
 
 impl<'p> World<'p> {
-    /// Steps without decisions before a world that still moves counts as one that will never stop.
+    /// Number of steps without decisions after which a world counts as endless.
     const STEPS_MAX: u32 = 100_000;
 
     fn new(plan: &'p Plan, choices: &mut Choices<'_>) -> Self {
@@ -213,7 +213,7 @@ impl<'p> World<'p> {
         self.plan.transcript(seen, &self.script)
     }
 
-    /// All clients have gone, and the worker has noticed.
+    /// Returns whether all clients have gone and the worker has noticed.
     fn is_over(&self) -> bool {
         self.peers.iter().all(Peer::is_done)
             && self.connected == self.peers.len()
@@ -234,7 +234,7 @@ impl<'p> World<'p> {
 
     const ACTORS: u64 = 6;
 
-    /// One actor does something. `false`: it had nothing to do.
+    /// Lets one actor do a step; returns false if it had nothing to do.
     fn step(&mut self, actor: u64, choices: &mut Choices<'_>) -> bool {
         match actor {
             0 => self.connect() | self.each_peer(choices, Self::write),
@@ -246,7 +246,7 @@ impl<'p> World<'p> {
         }
     }
 
-    /// One client, or all when the decisions are used up.
+    /// Lets one client do a step, or all when the decisions are used up.
     fn each_peer(
         &mut self,
         choices: &mut Choices<'_>,
@@ -323,7 +323,7 @@ impl<'p> World<'p> {
         self.event_loop.turn(&mut self.wires, choices, &mut sink)
     }
 
-    /// The dispatch thread takes messages from its channel.
+    /// Delivers messages from the channel to the dispatch thread.
     fn deliver(&mut self, choices: &mut Choices<'_>) -> bool {
         let waiting = self.inbox().len();
         let count = if choices.is_exhausted() { waiting } else { waiting.min(1 + choices.index(3)) };
@@ -340,7 +340,7 @@ impl<'p> World<'p> {
         count > 0
     }
 
-    /// The dispatch thread gives a session its turn.
+    /// Lets the dispatch thread run a session's turn.
     fn take_turn(&mut self) -> bool {
         let had_turns = self.has_turns;
         if let Some(dispatch) = &mut self.dispatch {
@@ -349,7 +349,7 @@ impl<'p> World<'p> {
         had_turns
     }
 
-    /// Somebody stops the worker, if a client wants that.
+    /// Stops the worker if a client's plan says so.
     fn stop(&mut self, choices: &mut Choices<'_>) -> bool {
         let wanted = self.peers.iter_mut().fold(false, |wanted, peer| wanted | peer.take_stop());
         if wanted {
@@ -362,7 +362,7 @@ impl<'p> World<'p> {
         wanted
     }
 
-    /// Time brings the end only where the plan waits for that.
+    /// Advances the clock, where the plan waits for a timeout.
     fn let_time_pass(&mut self, choices: &mut Choices<'_>) -> bool {
         if !self.plan.waits_for_time() {
             return false;

@@ -1,4 +1,4 @@
-//! Every input of every committed corpus, without a fuzzer: what one of them found once stays found.
+//! Runs the fuzz targets on every input of every committed corpus, so that a bug found once stays fixed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
 }
 
-/// What lies in a folder: name and bytes of each file, in the order of the names.
+/// Returns name and content of each file in a folder, sorted by name.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<_> = entries
@@ -27,10 +27,10 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Panics of all threads so far.
+/// Number of panics of all threads so far.
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// Whether `target` panics on `bytes`, on any thread: the emulator catches panics of its own threads.
+/// Returns whether `target` panics on `bytes`, on any thread: the emulator catches panics of its own threads.
 fn panics(target: Target, bytes: &[u8]) -> bool {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -44,7 +44,7 @@ fn panics(target: Target, bytes: &[u8]) -> bool {
     catch_unwind(AssertUnwindSafe(|| target(bytes))).is_err() || PANICS.load(Ordering::SeqCst) != before
 }
 
-/// One test, because panics are counted for the whole process.
+/// Runs all targets in one test, because panics are counted for the whole process.
 #[test]
 fn every_input_of_every_corpus_passes() {
     assert!(panics(|_| panic!("seen"), &[]), "a panic is noticed");
@@ -89,7 +89,7 @@ fn every_target_is_replayed_and_has_a_corpus() {
     assert_eq!(corpora, names, "a folder in fuzz/corpus for each target");
 }
 
-/// Corpora are for everyone who clones.
+/// Checks that the corpora stay small, because everyone clones them.
 #[test]
 fn corpora_are_small() {
     let len = |name: &str| {

@@ -1,4 +1,5 @@
-//! Tests of the tests: the simulator finds each of the bugs in [`hipr_testkit::mutation`], by the invariant that is meant to.
+//! Checks that the simulator finds each of the bugs in [`hipr_testkit::mutation`] by the invariant that is meant to find
+//! it.
 //!
 //! A bug is a patch of a copy of the protocol crate, built with a copy of the simulator in a folder of cargo's own for such things;
 //! the product has no trace of it.
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use hipr_testkit::invariants::INVARIANTS;
 use hipr_testkit::mutation::{MUTATIONS, Mutation, SEEDS};
 
-/// What a mutant's run of the simulator may take: an endless loop is not how a bug should be found.
+/// Maximum time of a mutant's run: an endless loop is not how a bug should be found.
 const RUN_MAX: Duration = Duration::from_secs(120);
 
 #[test]
@@ -58,7 +59,7 @@ struct Bench {
     folder: PathBuf,
 }
 
-/// The manifests of the copies: what the originals say, without a workspace around them.
+/// The manifests of the copies: the originals' content without the workspace.
 const MANIFESTS: [(&str, &str); 3] = [
     (
         "Cargo.toml",
@@ -106,7 +107,7 @@ edition = "2024"
 smallvec = "1"
 "#;
 
-/// Prints, for each seed that fails, its number and the invariants that did not hold, until the wanted one is among them.
+/// A program that prints each failing seed with the violated invariants, until the wanted one is among them.
 const RUN: &str = r#"
 use hipr_testkit::{Case, core_world, mutation::SEEDS, simulate::silence_panics};
 fn main() {
@@ -156,7 +157,7 @@ impl Bench {
         }
     }
 
-    /// Files that are what they should be stay as they are: nothing is built twice.
+    /// Writes a file unless it has this content already, so that nothing is built twice.
     fn write(&self, name: impl AsRef<Path>, text: &str) {
         let path = self.folder.join(name);
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {

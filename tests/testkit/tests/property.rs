@@ -1,10 +1,10 @@
-//! The generator driven by proptest, which makes a failing case small on its own way: by making its bytes fewer and smaller.
+//! Runs the generator of scripts with proptest, which shrinks a failing case by making its bytes fewer and smaller.
 
 use hipr_testkit::{Case, core_world, seed_bytes};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-/// The same cases on every run: what a change breaks is broken for everybody.
+/// Returns a runner with the same cases in every run.
 fn runner(cases: u32) -> TestRunner {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))
@@ -22,7 +22,7 @@ fn any_bytes_make_a_world_in_which_everything_holds() {
         .expect("everything holds");
 }
 
-/// A case is its bytes, so a seed that failed once can be run again anywhere.
+/// Checks that equal bytes make equal worlds, so that a failing seed can be repeated anywhere.
 #[test]
 fn the_same_bytes_make_the_same_world() {
     runner(200)

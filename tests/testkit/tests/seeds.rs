@@ -1,4 +1,4 @@
-//! Seeds of the core world: those that `cargo test` runs each time, and what they have to have been good for.
+//! Runs seeds of the core world, and checks what they cover.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use hipr_proto::{Class, OPS, Tail};
 use hipr_testkit::{Case, Device, Event, FaultKind, Kind, When, core_world, simulate};
 
 const SEEDS: u64 = 3000;
-/// Of calls, devices, faults and limits, as counted below.
+/// Number of kinds of calls, devices, faults and limits that are counted below.
 const KINDS: usize = 35;
 
 #[test]
@@ -16,7 +16,8 @@ fn the_first_seeds_pass() {
     }
 }
 
-/// A generator that forgets half of the protocol would pass everything.
+/// Checks that the first seeds cover everything: a generator that leaves out half of the protocol would pass all other
+/// tests.
 #[test]
 fn the_first_seeds_meet_everything_there_is() {
     let mut ops = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Some seeds of the worker world in every test run; `cargo run -p hipr-tests -- simulate --world worker` runs many.
+//! Runs some seeds of the worker world; `cargo run -p hipr-tests -- simulate --world worker` runs many.
 
 #![cfg(feature = "worker")]
 
@@ -20,7 +20,7 @@ fn the_worker_does_what_the_model_says() {
     }
 }
 
-/// A schedule without decisions is a fair one: everybody gets a turn, and everything comes to an end.
+/// Checks that a world without decisions, in which every actor gets its turn, comes to an end.
 #[test]
 fn a_world_without_decisions_comes_to_an_end() {
     if let Err(failure) = worker_world::check(&[]) {
@@ -28,7 +28,7 @@ fn a_world_without_decisions_comes_to_an_end() {
     }
 }
 
-/// A generator that forgets half of what can happen would pass everything.
+/// Checks that the first seeds cover everything that can happen.
 #[test]
 fn the_first_seeds_meet_everything_there_is() {
     const REQUESTS: &str = "Down Fill ForeignStream Free Function Init Launch Load LongName Malloc Ping Short \

@@ -1,11 +1,11 @@
-//! What a launch gives a kernel: arguments, dimensions, LDS, variables, attributes.
+//! Tests what a launch passes to a kernel: arguments, dimensions, LDS, variables, attributes.
 
 use crate::check::{Random, blocks, equal, near};
 use hipr_proto::HipError;
 use hipr_proto::op;
-use hipr_tests::{Gpu, args};
+use hipr_tests::{Buffer, Gpu, args};
 
-/// A structure of `len` bytes with members at these offsets.
+/// Builds a structure of `len` bytes with members at these offsets.
 fn structure(len: usize, members: &[(usize, &[u8])]) -> Vec<u8> {
     let mut bytes = vec![0; len];
     for (offset, member) in members {
@@ -155,7 +155,7 @@ pub(crate) fn launch_dims(gpu: &mut Gpu) {
     equal("block y", &gpu.download(counts), &[6; 5]);
 }
 
-/// What each thread sees as its place.
+/// Checks the indices that each thread gets.
 fn indices(gpu: &mut Gpu, grid: [u32; 3], block: [u32; 3]) {
     let place = |i: u32, [x, y, _]: [u32; 3]| [i % x, i / x % y, i / x / y];
     let (blocks, threads) = (grid.iter().product::<u32>(), block.iter().product::<u32>());
@@ -169,7 +169,27 @@ fn indices(gpu: &mut Gpu, grid: [u32; 3], block: [u32; 3]) {
     equal("indices", &gpu.download(out), &want);
 }
 
+/// Gives a managed variable its value. A device has a pointer for the runtime to set; a HIP runtime has set it and gives the memory.
+fn managed<T: bytemuck::Pod>(gpu: &mut Gpu, name: &str, values: &[T], is_pointer: bool) -> Buffer<T> {
+    if !is_pointer {
+        let memory = gpu.global::<T>(name);
+        gpu.write(memory, values);
+        return memory;
+    }
+    let memory = gpu.upload(values);
+    let pointer = gpu.global::<u64>(name);
+    gpu.write(pointer, &[memory.address()]);
+    memory
+}
+
 pub(crate) fn symbols(gpu: &mut Gpu) {
+    let is_pointer = gpu.global::<u8>("shared_words").len_bytes() == 8;
+    let words = managed(gpu, "shared_words", &[9u32, 8, 7, 6], is_pointer);
+    let count = managed(gpu, "shared_count", &[5u64], is_pointer);
+    gpu.launch("change_shared", 1, 4, 0, args![10u32]);
+    equal("managed words", &gpu.download(words), &[19, 18, 17, 16]);
+    equal("managed count", &gpu.download(count), &[15]);
+
     const N: usize = 1000;
     let mut random = Random(13);
     let x: Vec<f32> = random.reals(N, -1.0, 1.0);
@@ -239,6 +259,13 @@ pub(crate) fn module_kernels(gpu: &mut Gpu) {
     gpu.write(scale, &[-0.5]);
     gpu.launch("scale_values", blocks(N, 64), 64, 0, args![din, dout, N as i32]);
     equal("changed scale", &gpu.download(dout), &scaled(-0.5));
+
+    let is_pointer = gpu.global::<u8>("module_managed").len_bytes() == 8;
+    let digits = managed(gpu, "module_managed", &[3i32, 1, 4, 1], is_pointer);
+    let zero = managed(gpu, "module_managed_zero", &[0f64], is_pointer);
+    gpu.launch("change_managed", 1, 4, 0, args![5i32]);
+    equal("managed", &gpu.download(digits), &[15, 5, 20, 5]);
+    equal("managed, zero at first", &gpu.download(zero), &[0.5]);
 
     let mixed = gpu.zeroed::<f64>(6);
     let args = args![-5i8, 2.75f64, -300i16, 1i32 << 30, 200u8, -(1i64 << 45), mixed];

@@ -1,4 +1,4 @@
-//! Kernels of the programs that are about graphs, launched by captured graphs.
+//! Runs the kernels of the programs about graphs, launched by captured graphs.
 
 use crate::check::{blocks, equal};
 use hipr_proto::op;
@@ -12,7 +12,7 @@ fn stream(gpu: &mut Gpu) -> u64 {
     gpu.wire().call(&op::StreamCreate { flags: NON_BLOCKING, priority: 0 }).expect("a stream").stream
 }
 
-/// Ends the capture of a stream and makes its graph ready.
+/// Ends the capture of a stream and instantiates its graph.
 fn ready(gpu: &mut Gpu, stream: u64) -> u64 {
     let graph = gpu.wire().call(&op::StreamEndCapture { stream }).expect("a graph").graph;
     gpu.wire().call(&op::GraphInstantiate { graph, flags: 0 }).expect("a ready graph").graph_exec

@@ -1,9 +1,9 @@
-//! Comparisons with a reference, and numbers that are the same on every run.
+//! Comparisons with a reference, and reproducible random numbers.
 
 use bytemuck::Pod;
 use std::fmt::Debug;
 
-/// Every value must be equal, bit for bit.
+/// Checks that all values are equal, bit for bit.
 pub(crate) fn equal<T: Pod + Debug>(what: &str, got: &[T], want: &[T]) {
     assert_eq!(got.len(), want.len(), "{what}: values");
     let differs = |(g, w): (&T, &T)| bytemuck::bytes_of(g) != bytemuck::bytes_of(w);
@@ -13,7 +13,7 @@ pub(crate) fn equal<T: Pod + Debug>(what: &str, got: &[T], want: &[T]) {
     }
 }
 
-/// |got - want| <= absolute + relative * |want|; infinities must be equal, NaN must be NaN.
+/// Checks that |got - want| <= absolute + relative * |want|; infinities must be equal, NaN must be NaN.
 pub(crate) fn near<T, W>(what: &str, got: &[T], want: &[W], relative: f64, absolute: f64)
 where
     T: Copy + Into<f64>,
@@ -30,15 +30,15 @@ where
     }
 }
 
-/// Blocks of `threads` threads for one thread an item.
+/// Returns the number of blocks of `threads` threads for `items` items.
 pub(crate) fn blocks(items: usize, threads: usize) -> u32 {
     items.div_ceil(threads) as u32
 }
 
-/// SplitMix64.
+/// A SplitMix64 generator.
 pub(crate) struct Random(pub(crate) u64);
 
-/// What a number is rounded to.
+/// A type that numbers are rounded to.
 pub(crate) trait Real {
     fn of(value: f64) -> Self;
 }
@@ -67,12 +67,12 @@ impl Random {
         (self.u64() >> 32) as u32
     }
 
-    /// Uniform in 0..bound.
+    /// Returns a number that is uniform in 0..bound.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         ((u64::from(self.u32()) * u64::from(bound)) >> 32) as u32
     }
 
-    /// Uniform in low..high.
+    /// Returns a number that is uniform in low..high.
     pub(crate) fn real(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * ((self.u64() >> 11) as f64 / (1u64 << 53) as f64)
     }
@@ -81,7 +81,7 @@ impl Random {
         (0..len).map(|_| T::of(self.real(low, high))).collect()
     }
 
-    /// Values with random bits, of at most 8 bytes each.
+    /// Returns values with random bits, of at most 8 bytes each.
     pub(crate) fn bits<T: Pod>(&mut self, len: usize) -> Vec<T> {
         (0..len).map(|_| bytemuck::pod_read_unaligned(&self.u64().to_le_bytes()[..size_of::<T>()])).collect()
     }

@@ -1,11 +1,11 @@
-//! Conversions between integers of all widths, f32 and f64.
+//! Tests conversions between integers of all widths, f32 and f64.
 
 use crate::check::{Random, blocks, equal};
 use hipr_tests::{Gpu, args};
 
 const N: usize = 1500;
 
-/// Values of many magnitudes up to 2^30, and these first.
+/// Returns values of many magnitudes up to 2^30, beginning with `first`.
 fn magnitudes(random: &mut Random, first: &[f64]) -> Vec<f64> {
     let mut some = || random.real(-1.0, 1.0) * 2f64.powi(random.below(33) as i32 - 2);
     first.iter().copied().chain(std::iter::from_fn(|| Some(some()))).take(N).collect()

@@ -1,4 +1,4 @@
-//! Divergent control flow.
+//! Tests divergent control flow.
 
 use crate::check::{Random, blocks, equal};
 use hipr_tests::{Gpu, args};
@@ -70,7 +70,8 @@ pub(crate) fn control_flow(gpu: &mut Gpu) {
     }
 }
 
-/// Words and digits that a reader sees who starts at `i` mod 7 and makes longer steps inside words where `i` is odd.
+/// Counts the words and digits of a text for a reader that starts at `i` mod 7 and makes longer steps inside words if `i`
+/// is odd.
 fn read(text: &[u8], i: usize) -> (i32, i32) {
     let (mut words, mut digits, mut inside, mut at) = (0, 0, false, i % 7);
     while let Some(letter) = text.get(at) {

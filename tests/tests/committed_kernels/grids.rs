@@ -1,4 +1,4 @@
-//! Pictures, bodies, grids stepped many times, transforms.
+//! Tests kernels that compute pictures, bodies, grids in many steps, and transforms.
 
 use crate::check::{Random, blocks, equal, near};
 use hipr_tests::{Gpu, args};
@@ -160,7 +160,7 @@ fn laplace(gpu: &mut Gpu, random: &mut Random) {
     near("3-D", &gpu.download(dout), &want, 1e-13, 1e-14);
 }
 
-/// The discrete Fourier transform by its definition, of re, im, re, im ...
+/// Computes the discrete Fourier transform by its definition, of re, im, re, im ...
 fn transform(values: &[f64]) -> Vec<f64> {
     let n = values.len() / 2;
     let roots: Vec<(f64, f64)> =

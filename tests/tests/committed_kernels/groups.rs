@@ -1,4 +1,4 @@
-//! Threads that meet: named groups, barriers that count, blocks that wait for each other.
+//! Tests synchronization of threads: named groups, counting barriers, blocks that wait for each other.
 
 use crate::check::{Random, equal};
 use hipr_tests::{Gpu, args};

@@ -1,4 +1,4 @@
-//! Integers of all widths.
+//! Tests integers of all widths.
 
 use crate::check::{Random, blocks, equal};
 use bytemuck::Pod;
@@ -79,7 +79,7 @@ pub(crate) fn hash64(gpu: &mut Gpu) {
     });
 }
 
-/// The position of the lowest set bit, from 1; 0 where there is none.
+/// Returns the position of the lowest set bit, from 1; 0 if there is none.
 fn first_set(x: u32) -> u32 {
     if x == 0 { 0 } else { x.trailing_zeros() + 1 }
 }
@@ -202,7 +202,7 @@ pub(crate) fn integers(gpu: &mut Gpu) {
     equal("SHA-256", &gpu.download(digests), &[digest; 64]);
 }
 
-/// The twelve results of a pair of integers of at most 16 bits.
+/// Computes the twelve results for a pair of integers of at most 16 bits.
 macro_rules! small_results {
     ($integer:ty) => {
         |a: $integer, b: $integer| -> [$integer; 12] {

@@ -1,4 +1,4 @@
-//! What threads tell each other: atomic operations, and the lanes of a wave.
+//! Tests communication of threads: atomic operations, and the lanes of a wave.
 
 use crate::check::{Random, equal, near};
 use hipr_tests::{Gpu, args};

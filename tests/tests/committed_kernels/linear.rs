@@ -1,4 +1,4 @@
-//! Element by element, matrix products, transposes.
+//! Tests element-wise operations, matrix products and transposes.
 
 use crate::check::{Random, blocks, equal, near};
 use bytemuck::Pod;
@@ -55,7 +55,7 @@ fn add<T: Pod + Debug>(
     equal(kernel, &gpu.download(dc), &want);
 }
 
-/// c (m by n) = a (m by k) * b (k by n).
+/// Computes c (m by n) = a (m by k) * b (k by n).
 fn product(a: &[f32], b: &[f32], n: usize, k: usize) -> Vec<f64> {
     let dot = |row: &[f32], j: usize| -> f64 {
         row.iter().enumerate().map(|(l, a)| f64::from(*a) * f64::from(b[l * n + j])).sum()

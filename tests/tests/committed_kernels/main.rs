@@ -1,7 +1,7 @@
-//! The kernels of `tests/programs`, from the committed code objects in `programs/prebuilt`: on a machine without the HIP
-//! compiler these tests stand for the programs. Each loads a code object at -O0 and at -O3 in a session of its own over
-//! a real socket, launches its kernels on the emulated GPU, and compares with references written here. In `chained` the same
-//! happens through a chain: the worker's device `hip` has loaded hipr's own client library, and the emulated GPU is behind it.
+//! Runs the kernels of `tests/programs` from the committed code objects in `programs/prebuilt`, on machines without the HIP
+//! compiler. Each test loads a code object at -O0 and at -O3 in a session of its own over a real socket, launches its
+//! kernels on the emulated GPU, and compares with references written here. In `chained` the same happens through a chain:
+//! the worker's device `hip` has loaded hipr's own client library, and the emulated GPU is behind it.
 
 use hipr_tests::{Chain, Gpu, start_worker};
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ mod rows;
 mod runtime;
 mod sparse;
 
-/// Declares two tests for each program and the list of them.
+/// Declares two tests for each program, and the list of programs.
 macro_rules! programs {
     ($($module:ident: $($program:ident)*;)*) => {
         const TESTED: &[&str] = &[$($(stringify!($program)),*),*];
@@ -63,7 +63,7 @@ programs! {
     memory: functions scratch;
     narrow: bf16 half;
     rows: histogram layernorm reduce scan softmax;
-    runtime: async_memory copies copies_2d errors faults host_memory many_launches streams threads;
+    runtime: async_memory copies copies_2d errors faults host_memory many_launches mirrored_lifetimes mirrored_writes settled stream_order streams threads;
     sparse: bitonic_sort black_scholes spmv;
 }
 
@@ -75,7 +75,7 @@ fn prebuilt(file: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "programs", "prebuilt", file].iter().collect()
 }
 
-/// Program and kernel of each line of the list.
+/// Returns program and kernel of each line of the list.
 fn listed() -> Vec<(String, String)> {
     let list = fs::read_to_string(prebuilt("kernels.tsv")).expect("the list of kernels");
     let lines = list.lines().filter(|line| !line.starts_with('#')).skip(1);

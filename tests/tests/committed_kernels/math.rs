@@ -1,15 +1,15 @@
-//! The device library's functions in f32 and f64, and operations that must be rounded correctly.
+//! Tests the device library's functions in f32 and f64, and operations that must be rounded correctly.
 
 use crate::check::{Random, blocks, equal, near};
 use hipr_tests::{Gpu, args};
 use std::{f32, f64::consts::PI};
 
-/// The results of one function for all arguments, out of rows of `of` results.
+/// Returns the results of one function for all arguments, from rows of `of` results.
 fn column<T: Copy>(results: &[T], of: usize, index: usize) -> Vec<T> {
     results.iter().skip(index).step_by(of).copied().collect()
 }
 
-/// Results for x, y of `functions_f32`; arguments that the kernel forms in f32 are formed in f32.
+/// Computes the results of `functions_f32` for x and y; arguments that the kernel forms in f32 are formed in f32.
 fn functions_f32(x: f32, y: f32) -> [(&'static str, f64); 32] {
     let a = x.abs();
     let u = x / (1.0 + a);
@@ -98,7 +98,7 @@ pub(crate) fn math_f32(gpu: &mut Gpu) {
     equal("rounding to integers", &got, &whole);
 }
 
-/// Results for x, y of `functions_f64`.
+/// Computes the results of `functions_f64` for x and y.
 fn functions_f64(x: f64, y: f64) -> [(&'static str, f64); 28] {
     let a = x.abs();
     let u = x / (1.0 + a);
@@ -184,7 +184,7 @@ pub(crate) fn math_f64(gpu: &mut Gpu) {
     correctly_rounded(gpu, &mut random);
 }
 
-/// Quotients and square roots of every magnitude, denormal and overflowing ones among them.
+/// Checks quotients and square roots of every magnitude, including denormal and overflowing ones.
 fn correctly_rounded(gpu: &mut Gpu, random: &mut Random) {
     const N: usize = 2000;
     macro_rules! check {

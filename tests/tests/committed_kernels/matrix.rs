@@ -1,10 +1,10 @@
-//! Matrix instructions: products of small matrices of all element types, one wave each.
+//! Tests matrix instructions: products of small matrices of all element types, one wave each.
 
 use crate::check::{Random, near};
 use bytemuck::Pod;
 use hipr_tests::{Gpu, args};
 
-/// Columns of a, and of b, which is given transposed.
+/// Columns of a, and rows of b, which is passed transposed.
 const K: usize = 64;
 
 /// Launches `kernel` for a (m by K) times b (K by m) and compares with the product in f64 of the elements' values.

@@ -1,4 +1,4 @@
-//! Memory of a thread's own, and functions that are called.
+//! Tests private memory of threads, and function calls.
 
 use crate::check::{Random, blocks, equal, near};
 use bytemuck::Pod;
@@ -50,7 +50,8 @@ pub(crate) fn scratch(gpu: &mut Gpu) {
     equal("generic pointer", &gpu.download(dout), &want);
 }
 
-/// The stack machine: 0 push input, 1 push half of the next byte, 2 add, 3 multiply, 4 duplicate, 5 exchange, 6 subtract.
+/// Runs the stack machine: 0 push input, 1 push half of the next byte, 2 add, 3 multiply, 4 duplicate, 5 exchange, 6
+/// subtract.
 fn run(program: &[u8], input: f64) -> f64 {
     let mut stack = Vec::new();
     let mut codes = program.iter();
@@ -79,7 +80,7 @@ fn run(program: &[u8], input: f64) -> f64 {
     stack.pop().expect("a result")
 }
 
-/// Exchanges in an array of sixteen records, and their sum.
+/// Exchanges elements of an array of sixteen records and returns their sum.
 fn records(mut seed: u32) -> f64 {
     #[derive(Clone, Copy)]
     struct Record {
@@ -185,7 +186,7 @@ pub(crate) fn functions(gpu: &mut Gpu) {
     equal("lambdas", &gpu.download(out), &want);
 }
 
-/// `clamp_all<T, 3>`, with T by its letter in mangled names.
+/// Tests `clamp_all<T, 3>`, with T by its letter in mangled names.
 fn clamp<T: Pod + PartialOrd + Debug + Argument>(gpu: &mut Gpu, letter: &str, values: &[T], low: T, high: T) {
     let kernel = format!("_Z9clamp_allI{letter}Li3EEvPKT_PS0_iS0_S0_");
     let (din, dout) = (gpu.upload(values), gpu.zeroed::<T>(values.len()));

@@ -1,9 +1,9 @@
-//! Numbers of 16 bits: f16, whose arithmetic is exact in f64 and rounded here, and bf16, the upper half of an f32.
+//! Tests 16-bit numbers: f16, whose arithmetic is exact in f64 and rounded here, and bf16, the upper half of an f32.
 
 use crate::check::{Random, blocks, equal, near};
 use hipr_tests::{Gpu, args};
 
-/// The nearest f16, ties to even; exact for every f64.
+/// Rounds to the nearest f16, ties to even; exact for every f64.
 fn round_to_f16(x: f64) -> u16 {
     let sign = if x.is_sign_negative() { 0x8000 } else { 0 };
     let magnitude = x.abs();
@@ -128,7 +128,7 @@ fn conversions(gpu: &mut Gpu, random: &mut Random, a: &[u16]) {
     equal("to int", &gpu.download(to_int), &widened.iter().map(|v| *v as i32).collect::<Vec<i32>>());
 }
 
-/// The nearest bf16, ties to even.
+/// Rounds to the nearest bf16, ties to even.
 fn round_to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
     (bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16) as u16

@@ -1,4 +1,4 @@
-//! Reductions, histograms, prefix sums, and what is computed from sums over rows.
+//! Tests reductions, histograms, prefix sums, and computations from sums over rows.
 
 use crate::check::{Random, blocks, equal, near};
 use hipr_tests::{Gpu, args};

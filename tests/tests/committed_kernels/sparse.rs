@@ -1,4 +1,4 @@
-//! Sparse matrices and graphs, sorting, prices of options.
+//! Tests sparse matrices and graphs, sorting, prices of options.
 
 use crate::check::{Random, blocks, equal, near};
 use hipr_tests::{Gpu, args};
@@ -70,7 +70,7 @@ pub(crate) fn spmv(gpu: &mut Gpu) {
 
 pub(crate) fn bitonic_sort(gpu: &mut Gpu) {
     let mut random = Random(26);
-    /// Size and stride of each step that follows sorted runs of `from` values.
+    /// Iterates over size and stride of the steps that follow sorted runs of `from` values.
     fn steps(from: u32, n: u32) -> impl Iterator<Item = (u32, u32)> {
         let doubled = |from: u32| std::iter::successors(Some(from), |size| Some(size * 2));
         doubled(2 * from).take_while(move |size| *size <= n).flat_map(|size| {

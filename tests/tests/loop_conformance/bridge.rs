@@ -1,4 +1,4 @@
-//! A socket whose bytes go on through shared memory, for clients that know sockets only.
+//! A socket whose bytes are forwarded through shared memory, for clients that only use sockets.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::Shutdown;

@@ -1,4 +1,4 @@
-//! The named cases: what a loop can get wrong, each in a plan of its own.
+//! Named cases of errors that an event loop can make, each with its own plan.
 
 use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
 use hipr_testkit::worker_world::Plan;
@@ -6,7 +6,7 @@ use hipr_testkit::worker_world::plan::{Act, Client};
 use hipr_testkit::worker_world::request::What;
 use hipr_worker::device::script::Fault;
 
-/// All of them, with their names.
+/// Returns all cases with their names.
 pub(crate) fn all() -> Vec<(&'static str, Plan)> {
     let headers = garbage_headers().map(|(name, header)| (name, garbage(&header.to_bytes())));
     let silence =
@@ -32,7 +32,7 @@ pub(crate) fn all() -> Vec<(&'static str, Plan)> {
     cases.into_iter().chain(headers).chain(silence).collect()
 }
 
-/// Calls of every kind, answered and not.
+/// Adds calls of every kind, answered and unanswered.
 fn work(client: &mut Client, rounds: u8) {
     let base = client.model.base();
     for round in 0..rounds {
@@ -47,7 +47,7 @@ fn work(client: &mut Client, rounds: u8) {
     }
 }
 
-/// The first `len` bytes of a copy to the device.
+/// Returns the first `len` bytes of a copy to the device.
 fn part_of_a_copy(client: &Client, len: usize) -> Vec<u8> {
     let encoded = What::Up(client.model.base(), 1000).encode();
     let inline = encoded.inline.unwrap_or_default();
@@ -103,7 +103,7 @@ fn reset_in_a_message() -> Plan {
     plan
 }
 
-/// Headers that end a connection.
+/// Returns headers that end a connection.
 fn garbage_headers() -> [(&'static str, Header); 4] {
     let good = Header::new(Opcode::MALLOC, 9, 12, 0);
     [
@@ -114,8 +114,8 @@ fn garbage_headers() -> [(&'static str, Header); 4] {
     ]
 }
 
-/// Everything before the garbage is answered, though more bytes than all buffers hold are on their way in both directions,
-/// and nothing after it.
+/// Returns a plan in which everything before the garbage has to be answered, although more bytes than all buffers hold are
+/// on their way in both directions, and nothing after it.
 fn garbage(bytes: &[u8]) -> Plan {
     let mut plan = Plan::new(8 << 20);
     plan.client(|client| {
@@ -209,7 +209,7 @@ fn no_first_message() -> Plan {
     plan
 }
 
-/// All that came before was answered, so that time can take nothing along.
+/// Returns a plan in which a message stops after `len` bytes, when all earlier requests have been answered.
 fn mid_message_silence(len: usize) -> Plan {
     let mut plan = Plan::default();
     plan.io.mid_message_timeout_ms = 250;

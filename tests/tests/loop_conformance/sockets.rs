@@ -1,4 +1,4 @@
-//! Carries out a plan with a worker in this process and clients on real sockets.
+//! Runs a plan with a worker in this process and clients on real sockets.
 
 #[path = "bridge.rs"]
 mod bridge;
@@ -15,17 +15,17 @@ use hipr_worker::{Address, Config, DispatchOn, Handle, Io, Worker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// Longer than anything takes: what needs it hangs.
+/// Timeout that is only reached by something that hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A client on its socket.
+/// A client on a socket.
 struct Client<'p> {
     peer: Peer<'p>,
     stream: Option<Socket>,
-    /// The last write was not taken.
+    /// Whether the last write would have blocked.
     blocked: bool,
     half_closed: bool,
-    /// Writing fails; what has come can still be read.
+    /// Whether writing failed; what has arrived can still be read.
     deaf: bool,
 }
 
@@ -40,14 +40,14 @@ fn bind(plan: &Plan, io: Io, dispatch: DispatchOn, listen: &Address) -> io::Resu
     Ok((Worker::bind(config)?.spawn()?, script))
 }
 
-/// Whether this loop can be had there.
+/// Checks that this event loop is available for this kind of socket.
 pub(crate) fn probe(io: Io, listen: &Address) -> io::Result<()> {
     let (worker, _) = bind(&Plan::default(), io, DispatchOn::Auto, listen)?;
     worker.stop();
     worker.join()
 }
 
-/// Carries out a plan.
+/// Runs a plan and returns its transcript.
 pub(crate) fn run(
     plan: &Plan,
     io: Io,
@@ -95,7 +95,7 @@ fn violation(invariant: &'static str, what: String) -> Violation {
 
 /// Waits until something can be read or written.
 fn wait(clients: &[Client<'_>]) {
-    /// The longest wait: then somebody looks whether it is too long already.
+    /// Maximum time of one wait, after which the timeout is checked.
     const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
     let interest = |client: &Client<'_>| {
         let read = if client.peer.reads(client.blocked) { PollFlags::IN } else { PollFlags::empty() };
@@ -109,7 +109,7 @@ fn wait(clients: &[Client<'_>]) {
     poll(&mut fds, Some(&LOOK)).expect("sockets can be polled");
 }
 
-/// Waits until the worker holds nothing of any client, and ends it.
+/// Waits until the worker holds nothing of any client, then stops it.
 fn await_release(worker: &Handle, script: &Script, stopped: bool) -> Result<(), Violation> {
     let start = Instant::now();
     while worker.stats().io().connections() > 0 || script.live() != Live::default() {
@@ -148,7 +148,7 @@ impl<'p> Client<'p> {
         Ok(())
     }
 
-    /// Everything that it can do now. `false`: nothing.
+    /// Does everything that the client can do now; returns false if that is nothing.
     fn go_on(&mut self, stages: &[Stage]) -> bool {
         if self.peer.is_done() || self.stream.is_none() {
             return false;
@@ -197,7 +197,7 @@ impl<'p> Client<'p> {
         true
     }
 
-    /// Closes what the client wants closed.
+    /// Closes the connection, or one direction, as the plan says.
     fn leave(&mut self) -> bool {
         let Some(stream) = &self.stream else { return false };
         match self.peer.leave(self.blocked) {

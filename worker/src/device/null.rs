@@ -1,4 +1,4 @@
-//! A device that does nothing: every request succeeds at once. For measuring the transport and the worker.
+//! A device that computes nothing: every request succeeds at once. It serves to measure the transport and the worker.
 
 use std::collections::BTreeMap;
 use std::task::Poll;
@@ -6,19 +6,15 @@ use std::task::Poll;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Text, Wire};
 
-use super::{BlockSize, Context, Device, FunctionInfo, Launch, MemoryKind, Region, WaitFor, Waker};
+use hipr_device::{BlockSize, Context, Device, FunctionInfo, Launch, MemoryKind, Region, WaitFor, Waker};
 
-/// Memory that it says to have: that of an MI300X.
+/// Size of its memory: that of an MI300X.
 const TOTAL_BYTES: u64 = 192 << 30;
-/// Addresses start here, and every allocation at a multiple of the alignment.
+/// First address that it allocates.
 const BASE: u64 = 0x7f00_0000_0000;
 const ALIGN: u64 = 4096;
-/// HIP 6.4.
-const VERSION: i32 = 60_443_484;
-/// HIP API: hipDeviceAttributeWarpSize.
-const ATTRIBUTE_WARP_SIZE: i32 = 87;
 
-/// The device. Handles and addresses are plausible and distinct, memory reads as zeros, nothing takes time.
+/// The null device. Handles and addresses are plausible and distinct, memory reads as zeros, nothing takes time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Null;
 
@@ -84,11 +80,11 @@ impl Context for NullContext {
     }
 
     fn attribute(&self, _device: i32, attribute: i32) -> HipResult<i32> {
-        if attribute == ATTRIBUTE_WARP_SIZE { Ok(64) } else { Ok(0) }
+        if attribute == hipr_abi::hipDeviceAttributeWarpSize { Ok(64) } else { Ok(0) }
     }
 
     fn version(&self) -> HipResult<i32> {
-        Ok(VERSION)
+        Ok(hipr_abi::HIP_VERSION)
     }
 
     fn limit(&self, _limit: i32) -> HipResult<u64> {
@@ -143,7 +139,8 @@ impl Context for NullContext {
         Ok(())
     }
 
-    /// As a device that puts bytes where they are sent from by itself, it costs the processor nothing.
+    /// Returns true: reading from this device costs no processor time, as from a device that writes into the sender's buffers
+    /// itself.
     fn reads_zeros(&self) -> bool {
         true
     }

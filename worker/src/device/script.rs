@@ -1,4 +1,5 @@
-//! A device for tests: memory is real, kernels are only noted, and a test says what fails, what takes time and when it ends.
+//! A scripted device for tests: memory is real, kernels are only recorded, and the test decides what fails, what takes time
+//! and when it ends.
 //!
 //! Handles and addresses differ between all contexts, so that one session's are wrong in another; those of one context
 //! depend on nothing but its own calls. Work is done at once unless its stream is [held](Script::hold); then it waits, and
@@ -17,25 +18,25 @@ use std::task::Poll;
 use hipr_proto::{HipError, HipResult};
 
 use self::context::{ContextState, ScriptContext};
-use super::{Context, Device, Param, Waker};
+use hipr_device::{Context, Device, Param, Waker};
 
-/// The device and, cloned, the test's hand on it.
+/// The scripted device; its clones let the test control it.
 #[derive(Clone, Default)]
 pub struct Script(Arc<Mutex<State>>);
 
-/// What becomes of a call instead of what it asks for.
+/// The effect of a scripted fault on a call, in place of its usual effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails.
+    /// The call fails.
     Fail(HipError),
-    /// It panics.
+    /// The call panics.
     Panic,
-    /// The device is gone: it fails, and so does everything after it in this context.
+    /// The device is lost: this call and every later one in the context fail.
     Die(HipError),
-    /// A wait (`poll_*`) that is not over before it was asked for so many times more; it sees to it itself that it is asked
-    /// again. Other calls take no time.
+    /// The wait (`poll_*`) has to be polled this many times more until it is over, and wakes its session each time. Other
+    /// calls take no time.
     Slow(u32),
-    /// A wait that is never over.
+    /// The wait never ends.
     Hang,
 }
 
@@ -53,26 +54,26 @@ struct State {
     launches: Vec<Launched>,
 }
 
-/// A kernel launch that was carried out.
+/// An executed kernel launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// The context, counted from 0 in the order of opening.
     pub context: usize,
     /// The kernel's name.
     pub kernel: String,
-    /// Workgroups in x, y, z.
+    /// Number of workgroups in x, y, z.
     pub grid: [u32; 3],
-    /// Work-items of a group in x, y, z.
+    /// Work-items of a workgroup in x, y, z.
     pub block: [u32; 3],
     /// Dynamic LDS in bytes.
     pub shared_mem_bytes: u32,
-    /// The arguments' bytes: one entry each, or one in all for a flat buffer.
+    /// The arguments: one entry each, or a single one for a flat buffer.
     pub args: Vec<Vec<u8>>,
     /// Whether it was a cooperative launch.
     pub cooperative: bool,
 }
 
-/// What the device holds for all contexts together.
+/// The number of objects that exist in all contexts of the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
     /// Contexts.
@@ -88,50 +89,50 @@ pub struct Live {
 }
 
 impl Script {
-    /// The first address or handle that context number `context` gives out. Each takes as many as its length in bytes,
-    /// rounded up to [`Script::ALIGN`], and [`Script::ALIGN`] more; the next comes behind them.
+    /// Returns the first address or handle of context number `context`. Each takes its length in bytes, rounded up to
+    /// [`Script::ALIGN`], and [`Script::ALIGN`] more; the next one follows.
     pub const fn first_address(context: usize) -> u64 {
-        /// Addresses that one context has for itself.
+        /// Size of a context's range of addresses.
         const SPACE: u64 = 1 << 40;
         0x5000_0000_0000_u64.wrapping_add((context as u64).wrapping_mul(SPACE))
     }
 
-    /// What addresses are multiples of.
+    /// Alignment of addresses.
     pub const ALIGN: u64 = 256;
 
-    /// A device without any instructions: everything succeeds at once.
+    /// Creates a device on which everything succeeds at once.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The next call of [`Context`]'s method `call` fails; a wait when it is over.
+    /// Makes the next call of [`Context`]'s method `call` fail; a wait fails when it is over.
     pub fn fail_next(&self, call: &'static str, error: HipError) {
         self.lock().acts.push_back((call, Fault::Fail(error)));
     }
 
-    /// The next call of [`Context`]'s method `call` panics; a wait when it is over.
+    /// Makes the next call of [`Context`]'s method `call` panic; a wait panics when it is over.
     pub fn panic_next(&self, call: &'static str) {
         self.lock().acts.push_back((call, Fault::Panic));
     }
 
-    /// What becomes of call number `nth`, from 0, of the method `call` in context number `context`, which need not be open
-    /// yet. Waits (`poll_*`) are counted when they are over, however often they were asked for.
+    /// Sets the fault of call number `nth`, from 0, of the method `call` in context number `context`, which need not be
+    /// open yet. Waits (`poll_*`) are counted when they are over.
     pub fn plan(&self, context: usize, call: &'static str, nth: u64, fault: Fault) {
         self.lock().plans.insert((context, call, nth), fault);
     }
 
-    /// What touches these addresses in context number `context`, which need not be open yet, fails: a transfer at once, work
-    /// when it runs.
+    /// Makes accesses to these addresses in context number `context`, which need not be open yet, fail: a transfer at once,
+    /// work when it runs.
     pub fn spoil(&self, context: usize, addresses: Range<u64>, error: HipError) {
         self.lock().spoiled.entry(context).or_default().push((addresses, error));
     }
 
-    /// Work on `stream` of context number `context` waits from now on.
+    /// Queues work on `stream` of context number `context` from now on, without executing it.
     pub fn hold(&self, context: usize, stream: u64) {
         self.with(context, |state| state.hold(stream));
     }
 
-    /// The work that waits is done, and later work is done at once.
+    /// Executes the queued work of a stream; later work is executed at once.
     pub fn release(&self, context: usize, stream: u64) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -143,39 +144,39 @@ impl Script {
         }
     }
 
-    /// An error surfaces in the work of `stream`: the next wait that covers it reports it.
+    /// Lets work on `stream` fail with `error`: the next wait that includes it reports the error.
     pub fn surface(&self, context: usize, stream: u64, error: HipError) {
         self.with(context, |state| state.surface(stream, error));
     }
 
-    /// Every module has a kernel of this name.
+    /// Adds a kernel to every module.
     pub fn define_kernel(&self, name: &str, kernarg_size_bytes: u32, params: &[(u32, u32)]) {
         let params = params.iter().map(|&(offset, size)| Param { offset, size }).collect();
         self.lock().functions.insert(name.into(), (kernarg_size_bytes, params));
     }
 
-    /// Every module has a variable of this name and size.
+    /// Adds a variable to every module.
     pub fn define_global(&self, name: &str, size_bytes: u64) {
         self.lock().globals.insert(name.into(), size_bytes);
     }
 
-    /// How often a method of [`Context`] was called.
+    /// Returns how often a method of [`Context`] was called.
     pub fn calls(&self, call: &str) -> u64 {
         self.lock().calls.get(call).copied().unwrap_or(0)
     }
 
-    /// The methods that were called in context number `context`, in order; waits where they were over. Transfers are left
-    /// out: into how many pieces one is cut depends on how its bytes arrive.
+    /// Returns the methods that were called in context number `context`, in order; waits when they were over. Transfers are
+    /// left out, because the number of their pieces depends on how the bytes arrive.
     pub fn journal(&self, context: usize) -> Vec<&'static str> {
         self.lock().journals.get(&context).cloned().unwrap_or_default()
     }
 
-    /// The launches that were carried out, in order.
+    /// Returns the executed launches in order.
     pub fn launches(&self) -> Vec<Launched> {
         self.lock().launches.clone()
     }
 
-    /// What the device holds.
+    /// Returns the number of objects that exist.
     pub fn live(&self) -> Live {
         let state = self.lock();
         let mut live = Live { contexts: state.contexts.len(), ..Live::default() };
@@ -183,7 +184,7 @@ impl Script {
         live
     }
 
-    /// Contexts opened so far, those that are gone included.
+    /// Returns the number of contexts opened so far, including closed ones.
     pub fn opened(&self) -> usize {
         self.lock().opened
     }
@@ -192,12 +193,12 @@ impl Script {
         self.lock().contexts.get_mut(&context).map(change);
     }
 
-    /// Tests make calls panic with the lock released, so a poisoned state is whole.
+    /// Locks the state. Poisoning is ignored, because scripted panics release the lock first.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a call of context number `id` and does what a test wants of it.
+    /// Records a call in context number `id` and applies its fault.
     fn enter(&self, id: usize, call: &'static str) -> HipResult<MutexGuard<'_, State>> {
         let mut state = self.lock();
         *state.calls.entry(call).or_default() += 1;
@@ -208,7 +209,7 @@ impl Script {
         }
     }
 
-    /// As [`Script::enter`] for a wait for something that `is_busy` tells about; `Pending` if it is not over.
+    /// Records a wait like [`Script::enter`]; returns `Pending` while `is_busy` returns true or the fault says so.
     fn enter_wait(
         &self,
         id: usize,
@@ -237,7 +238,7 @@ impl Script {
         }
     }
 
-    /// With the lock released, so that the state stays whole for the others.
+    /// Panics with the lock released, so that the state stays usable.
     fn panic(state: MutexGuard<'_, State>, call: &str) -> ! {
         drop(state);
         panic!("the script wants {call} to panic");
@@ -245,7 +246,7 @@ impl Script {
 }
 
 impl State {
-    /// What is to become of this call, which is counted unless it is a wait that goes on.
+    /// Counts a call, unless it is a wait that continues, and returns its fault.
     fn fault(&mut self, id: usize, call: &'static str) -> Option<Fault> {
         let acted = self.acts.iter().position(|(name, _)| *name == call);
         let acted = acted.and_then(|at| self.acts.remove(at)).map(|(_, fault)| fault);
@@ -274,7 +275,7 @@ impl State {
     }
 }
 
-/// Methods that are called as often as a transfer has pieces.
+/// Methods that are called once per piece of a transfer.
 const PIECES: [&str; 4] = ["poll_ready", "poll_write", "write", "read"];
 
 impl std::fmt::Debug for Script {

@@ -1,4 +1,4 @@
-//! What a session is in the middle of.
+//! The state of a session's current request.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,64 +8,65 @@ use hipr_io::Span;
 use hipr_proto::{HipError, Ticket};
 
 use crate::SessionLimits;
-use crate::device::{Region, WaitFor};
-use crate::session::NodeWork;
+use crate::owned::NodeWork;
+use hipr_device::{Region, WaitFor};
 
-/// The request that is being carried out. Tickets are completed in order, so there is one at a time.
+/// The request that is being executed. Tickets are completed in order, so there is one at a time.
 #[derive(Debug)]
 pub(super) enum State {
-    /// None.
+    /// There is no current request.
     Idle,
-    /// A small tail is coming in.
+    /// A small tail is arriving.
     Small { ticket: Ticket },
     /// A bulk tail is being collected.
     Collect { ticket: Ticket, collected: Collected },
     /// Bytes are being collected to be enqueued in stream order.
     Stage { ticket: Ticket, dst: Region, stream: u64, bytes: Vec<u8> },
-    /// Bytes go to the device as they come in, once it is ready for them.
+    /// Bytes are written to the device as they arrive, once it is ready for them.
     Write { write: Write, ready: bool },
-    /// The device takes no more of the bytes at hand, which are those of `span` from `from` on.
+    /// The device cannot take the remaining bytes of `span`, from `from` on, yet.
     Held { write: Write, span: Span, from: usize, last: bool },
-    /// The request failed, its tail is still coming in.
+    /// The request failed; the rest of its tail is skipped.
     Skip { ticket: Ticket, error: HipError },
-    /// A graph's nodes are given to the device, from `next` on.
+    /// A graph's nodes are being enqueued, from `next` on.
     Replay { ticket: Ticket, exec: Rc<Exec<NodeWork>>, stream: u64, next: usize },
-    /// The device is waited for.
+    /// The session waits for the device.
     Wait { ticket: Ticket, wait: Wait },
-    /// A reply's bytes are being read, as fast as the peer takes them.
+    /// A reply's bytes are read from the device, as fast as the peer receives them.
     Read { src: Region, stream: u64, offset: u64 },
 }
 
-/// A copy to the device whose bytes are coming in.
+/// A copy to the device whose bytes are arriving.
 #[derive(Debug)]
 pub(super) struct Write {
     pub(super) ticket: Ticket,
     pub(super) dst: Region,
     pub(super) stream: u64,
-    /// Bytes that the device has taken.
+    /// Number of bytes that the device has taken.
     pub(super) offset: u64,
-    /// Whether the client relies on the bytes having arrived when the copy is over.
+    /// Whether the bytes must have arrived when the copy is completed.
     pub(super) waits: bool,
 }
 
-/// What is waited for, and for what.
+/// Work that a session waits for, with the action that follows.
 #[derive(Debug)]
 pub(super) enum Wait {
-    /// To say that it is over.
+    /// Work; then the request is completed.
     Sync(WaitFor),
-    /// To end a copy to the device, whose bytes are on their way.
+    /// The bytes of a copy to the device; then the copy is completed.
     Written(u64),
-    /// To read memory after the work of the stream.
+    /// The work of a stream; then memory is read.
     Read { src: Region, stream: u64 },
-    /// To read memory, once the first bytes are there.
+    /// The first bytes of a read; then they are sent.
     Fetch { src: Region, stream: u64 },
-    /// To free an allocation after the work that uses it.
+    /// The work that uses an allocation; then it is freed.
     Free(u64),
-    /// To reset the device.
+    /// The device; then it is reset.
     Reset,
 }
 
-/// A tail that is collected: grows as bytes arrive, never by what a message announces, and counts what all sessions hold.
+/// A collected tail. It grows as bytes arrive, not by what a message announces, and counts against the limit of all
+/// sessions.
 #[derive(Debug)]
 pub(super) struct Collected {
     bytes: Vec<u8>,
@@ -77,7 +78,7 @@ impl Collected {
         Self { bytes: Vec::new(), total_bytes: total_bytes.clone() }
     }
 
-    /// Adds bytes; above a limit its name and value instead.
+    /// Adds bytes; fails with the name and value of a limit that is exceeded.
     pub(super) fn push(&mut self, bytes: &[u8], limits: &SessionLimits) -> Result<(), (&'static str, usize)> {
         let (len, total) = (self.bytes.len() + bytes.len(), self.total_bytes.get() + bytes.len());
         if len > limits.collect_max_bytes {
@@ -92,7 +93,7 @@ impl Collected {
         Ok(())
     }
 
-    /// All of them; they count no more.
+    /// Returns all bytes, which no longer count.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         let bytes = std::mem::take(&mut self.bytes);
         self.total_bytes.set(self.total_bytes.get() - bytes.len());

@@ -1,15 +1,16 @@
-//! What a session waits for, what it does afterwards, and the bytes that it reads then.
+//! Waits of a session, what follows them, and reads of device memory.
 
 use std::task::Poll;
 
 use hipr_proto::{HipResult, Inline, Outcome, Ticket};
 
+use super::Session;
 use super::state::{State, Wait};
-use super::{Env, Session};
-use crate::device::{Region, WaitFor};
+use crate::env::Env;
+use hipr_device::{Region, WaitFor};
 
 impl Session {
-    /// Whether what is waited for has happened, and how it went.
+    /// Polls a wait; returns its result if it is over.
     pub(super) fn poll_wait(&mut self, env: &Env<'_>, wait: &Wait) -> Poll<HipResult<()>> {
         let context = match self.owned.context() {
             Ok(context) => context,
@@ -18,7 +19,7 @@ impl Session {
         match *wait {
             Wait::Sync(what) => context.poll_sync(what),
             Wait::Written(stream) => context.poll_written(stream),
-            Wait::Read { stream, .. } => context.poll_sync(WaitFor::Stream(stream)),
+            Wait::Read { stream, .. } => context.poll_readable(stream),
             Wait::Fetch { src, stream } => {
                 let len = usize::try_from(src.len_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
                 match len.min(env.limits.chunk_bytes) {
@@ -31,8 +32,13 @@ impl Session {
         }
     }
 
-    /// Goes on with a request whose wait is over.
+    /// Continues a request whose wait is over.
     pub(super) fn finish_wait(&mut self, ticket: Ticket, wait: Wait, result: HipResult<()>) {
+        if matches!(wait, Wait::Sync(_))
+            && let Err(error) = self.owned.synchronized()
+        {
+            tracing::warn!(conn = %self.conn, %error, "cannot release idle memory of a pool");
+        }
         match wait {
             Wait::Sync(WaitFor::Stream(stream)) => self.owned.unstage(Some(stream)),
             Wait::Sync(WaitFor::Device) => self.owned.unstage(None),
@@ -69,8 +75,8 @@ impl Session {
         self.complete(ticket, result.into());
     }
 
-    /// The next bytes of a reply. Its length is announced, so bytes that cannot be read are zeros and an error of the next
-    /// reply; the region was checked and waited for, so that only a device that fails does that.
+    /// Reads the next bytes of a reply. Its length has been sent, so bytes that cannot be read are sent as zeros, with an
+    /// error in the next reply; that happens only if the device fails.
     pub(super) fn read_chunk(&mut self, env: &Env<'_>, src: Region, stream: u64, offset: u64) -> Poll<()> {
         let left = self.responder.stream_left();
         let mut len = usize::try_from(left).unwrap_or(usize::MAX).min(env.limits.chunk_bytes);
@@ -96,7 +102,7 @@ impl Session {
         };
         self.turn_bytes += len;
         if let Some(error) = failed {
-            tracing::warn!(conn = %self.conn, %error, "device memory cannot be read");
+            tracing::warn!(conn = %self.conn, %error, "cannot read device memory; sending zeros");
             self.responder.keep(error);
         }
         self.broken = self.broken.or(self.responder.push_data(chunk).err());

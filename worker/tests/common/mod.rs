@@ -1,4 +1,5 @@
-//! A worker in this process and clients that speak to it over real sockets, with the client half of the protocol core.
+//! Shared parts of the tests: a worker in this process, and clients that use real sockets and the client half of the protocol
+//! core.
 
 #![allow(dead_code)] // each test file uses a part
 
@@ -7,20 +8,23 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hipr_device::Device;
 use hipr_proto::op::*;
 use hipr_proto::{Answer, Answered, Call, Client, Header, HipResult, Limits, Op, Opcode, Outbox, Wire};
+use hipr_sim::Gpu;
+use hipr_worker::device::null::Null;
 use hipr_worker::device::script::Script;
 use hipr_worker::{Address, Config, Handle, Io, Worker};
 
-/// Longer than anything takes: what fails with it hangs.
+/// Timeout of the tests, longer than any of them takes unless it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The event loop to test with: `HIPR_TEST_IO`, or what workers take by themselves.
+/// Returns the event loop to test with: that of `HIPR_TEST_IO`, or the worker's default.
 pub(crate) fn event_loop() -> Io {
     std::env::var("HIPR_TEST_IO").map_or(Io::Auto, |name| name.parse().unwrap())
 }
 
-/// A worker with a scripted device.
+/// Starts a worker with a scripted device.
 pub(crate) fn scripted(configure: impl FnOnce(&mut Config)) -> (Handle, Script) {
     let script = Script::new();
     let mut config = Config::new(Arc::new(script.clone()));
@@ -30,15 +34,25 @@ pub(crate) fn scripted(configure: impl FnOnce(&mut Config)) -> (Handle, Script) 
     (Worker::bind(config).unwrap().spawn().unwrap(), script)
 }
 
-/// A worker with the named device.
-pub(crate) fn worker(device: &str) -> Handle {
-    let mut config = Config::new(hipr_worker::device::by_name(device).unwrap());
+/// Returns the device `sim`, `null` or `script`.
+pub(crate) fn device(name: &str) -> Arc<dyn Device> {
+    match name {
+        "sim" => Arc::new(Gpu::new(hipr_sim::Config::default()).unwrap()),
+        "null" => Arc::new(Null),
+        "script" => Arc::new(Script::new()),
+        _ => panic!("no device {name}"),
+    }
+}
+
+/// Starts a worker with the named device.
+pub(crate) fn worker(name: &str) -> Handle {
+    let mut config = Config::new(device(name));
     config.listen = "127.0.0.1:0".into();
     config.io = event_loop();
     Worker::bind(config).unwrap().spawn().unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` returns true; panics after the timeout.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -56,7 +70,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Connects, without saying anything.
+    /// Connects without sending anything.
     pub(crate) fn connect(address: impl Into<Address>) -> Self {
         let stream = TcpStream::connect(address.into().tcp().unwrap()).unwrap();
         stream.set_nodelay(true).unwrap();
@@ -65,24 +79,24 @@ impl Peer {
         Self { stream, client: Client::new(Limits::default()), input: Vec::new(), start: 0 }
     }
 
-    /// Connects and says hello.
+    /// Connects and opens a session.
     pub(crate) fn hello(address: impl Into<Address>) -> Self {
         let mut peer = Self::connect(address);
         peer.call(&Init {}).unwrap();
         peer
     }
 
-    /// Sends a request and waits for the answer, whatever its row says.
+    /// Sends a request and waits for the reply, even if the operation needs none.
     pub(crate) fn call<O: Op>(&mut self, op: &O) -> HipResult<O::Reply> {
         self.call_with(op, &[])
     }
 
-    /// [`Peer::call`] with bytes after the fixed part.
+    /// Sends a request with bytes after the fixed part, and waits for the reply.
     pub(crate) fn call_with<O: Op>(&mut self, op: &O, tail: &[u8]) -> HipResult<O::Reply> {
         self.call_inline(op, tail).map(|(reply, _)| reply)
     }
 
-    /// [`Peer::call_with`], with the bytes that the answer brings.
+    /// Sends a request with bytes after the fixed part, and waits for the reply; returns its inline bytes, too.
     pub(crate) fn call_inline<O: Op>(&mut self, op: &O, tail: &[u8]) -> HipResult<(O::Reply, Vec<u8>)> {
         let call = self.send(op, tail, Answered::Always);
         self.flush();
@@ -94,7 +108,7 @@ impl Peer {
         self.send(op, tail, Answered::Never);
     }
 
-    /// Queues a request; it leaves with the next [`Peer::flush`] or when the buffer is full.
+    /// Queues a request, which is sent with the next [`Peer::flush`] or when the buffer is full.
     pub(crate) fn send<O: Op>(&mut self, op: &O, tail: &[u8], answered: Answered) -> Option<Call> {
         let call = self.client.request_with(op, &[], Some(tail.to_vec()), answered).unwrap();
         if self.client.wants_flush() {
@@ -103,7 +117,7 @@ impl Peer {
         call
     }
 
-    /// Sends what is queued.
+    /// Sends the queued requests.
     pub(crate) fn flush(&mut self) {
         let mut outbox = Outbox::new();
         self.client.flush();
@@ -113,7 +127,7 @@ impl Peer {
         }
     }
 
-    /// Waits for the answer to a call.
+    /// Waits for the reply to a call.
     pub(crate) fn reply<O: Op>(&mut self, expected: Call) -> HipResult<(O::Reply, Vec<u8>)> {
         let mut result = None;
         let mut inline = Vec::new();
@@ -145,7 +159,7 @@ impl Peer {
         }
     }
 
-    /// Whether the worker closes the connection, after which nothing comes.
+    /// Returns whether the worker closes the connection without sending anything more.
     pub(crate) fn sees_end(mut self) -> bool {
         let mut byte = [0];
         match self.stream.read(&mut byte) {
@@ -215,7 +229,7 @@ pub(crate) fn launch(function: u64) -> LaunchKernel {
     }
 }
 
-/// A message as bytes.
+/// Encodes a message.
 pub(crate) fn message(op: Opcode, id: u32, flags: u32, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Header::new(op, id, payload.len() as u64, flags).put(&mut bytes);
@@ -223,7 +237,7 @@ pub(crate) fn message(op: Opcode, id: u32, flags: u32, payload: &[u8]) -> Vec<u8
     bytes
 }
 
-/// Bytes that differ from place to place.
+/// Returns `len` pseudo-random bytes that depend on `seed` only.
 pub(crate) fn pattern(len: usize, seed: u64) -> Vec<u8> {
     let mut x = seed | 1;
     let mut bytes = Vec::with_capacity(len + 8);

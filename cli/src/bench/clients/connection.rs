@@ -1,8 +1,8 @@
-//! A connection of a client that waits for nobody.
+//! A non-blocking connection of a client, one of many on a thread.
 
 use super::mix::{COPY_BYTES, Mix, Owned, Protocol};
-use crate::bench::peer::unix_path;
 use crate::bench::program::{KERNEL, KERNEL_NAME};
+use crate::bench::socket::unix_path;
 use hipr_io::gather;
 use hipr_proto::{Answer, Answered, HipError, Limits, Op, Outbox, op};
 use mio::event::Source;
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::{Duration, Instant};
 
-/// A socket of either kind.
+/// A TCP or unix socket.
 pub(super) trait Socket: Read + Write + Source + Send {}
 
 impl<T: Read + Write + Source + Send> Socket for T {}
@@ -19,22 +19,22 @@ impl<T: Read + Write + Source + Send> Socket for T {}
 /// A call that was answered.
 pub(super) struct Done {
     pub(super) latency: Duration,
-    /// Requests that it took, those before it that are not answered included.
+    /// Requests that it took, including the unanswered ones before it.
     pub(super) requests: u64,
 }
 
-/// One session.
+/// One client session.
 pub(super) struct Client {
     pub(super) socket: Box<dyn Socket>,
     protocol: Protocol,
     outbox: Outbox<&'static [u8]>,
     mix: Mix,
-    /// Calls under way: when they were made, and how many requests they took.
+    /// Calls that wait for their answers: when they were made, and how many requests they took.
     under_way: VecDeque<(Instant, u64)>,
 }
 
 impl Client {
-    /// Connects, opens a session and gets what the calls need.
+    /// Connects, opens a session and creates what the calls need.
     pub(super) fn connect(address: &str, seed: u64) -> io::Result<Self> {
         let mut protocol = Protocol::new(Limits::default());
         let (socket, owned): (Box<dyn Socket>, _) = match unix_path(address) {
@@ -56,7 +56,7 @@ impl Client {
         Ok(Self { socket, protocol, outbox: Outbox::new(), mix, under_way: VecDeque::new() })
     }
 
-    /// Makes the next call; [`transmit`](Self::transmit) sends it.
+    /// Queues the next call; [`transmit`](Self::transmit) sends it.
     pub(super) fn call(&mut self, now: Instant) -> io::Result<()> {
         let (_, requests) = self.mix.call(&mut self.protocol).map_err(io::Error::other)?;
         self.under_way.push_back((now, requests));
@@ -65,7 +65,7 @@ impl Client {
         Ok(())
     }
 
-    /// Writes as much as the socket takes.
+    /// Writes as much as the socket accepts.
     pub(super) fn transmit(&mut self) -> io::Result<()> {
         while !self.outbox.is_empty() {
             match write(&mut self.socket, &mut self.outbox) {
@@ -77,7 +77,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes the answers that are there; how many.
+    /// Reads the answers that have arrived; returns their number.
     pub(super) fn receive(&mut self, buffer: &mut [u8], mut done: impl FnMut(Done)) -> io::Result<usize> {
         let mut answered = 0;
         loop {
@@ -131,7 +131,7 @@ fn write(socket: &mut dyn Write, outbox: &mut Outbox<&'static [u8]>) -> io::Resu
     }
 }
 
-/// Opens the session, waiting for each answer.
+/// Opens the session and creates what the calls need, waiting for each answer.
 fn prepare(stream: &mut (impl Read + Write), protocol: &mut Protocol) -> io::Result<Owned> {
     ask(stream, protocol, &op::Init {}, &[], None)?;
     let load = op::ModuleLoadData { data_size: KERNEL.len() as u64 };

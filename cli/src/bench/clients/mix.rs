@@ -1,29 +1,29 @@
-//! The small calls of a client: bursts of requests of which the last is answered.
+//! The calls of a client in `hipr bench clients`: bursts of small requests, of which the last is answered.
 
 use crate::bench::program::launch;
 use hipr_proto::op::{self, LaunchKernel, kind};
 use hipr_proto::{Call, Client, Misuse};
 
-/// In words.
+/// Description of the calls for the report.
 pub(super) const DESCRIPTION: &str = "in equal parts a synchronize, the free memory, an event recorded and queried, \
      16 launches and a synchronize, 1 KiB to the device with a fill and a synchronize, 1 KiB to the host";
 
-/// Bytes of a small copy.
+/// Size of a small copy in bytes.
 pub(super) const COPY_BYTES: usize = 1024;
 static BYTES: [u8; COPY_BYTES] = [0x5a; COPY_BYTES];
 const LAUNCHES: usize = 16;
 
-/// Client half of a connection whose inline bytes are this module's.
+/// The protocol state of a connection; its inline bytes are constants of this module.
 pub(super) type Protocol = Client<&'static [u8]>;
 
-/// What a client has on the worker.
+/// The objects that a client has created on the worker.
 pub(super) struct Owned {
     pub(super) function: u64,
     pub(super) buffer: u64,
     pub(super) event: u64,
 }
 
-/// A client's calls, in an order of its own.
+/// The calls of one client in a random order.
 pub(super) struct Mix {
     launch: LaunchKernel,
     args: Vec<u8>,
@@ -33,13 +33,13 @@ pub(super) struct Mix {
 }
 
 impl Mix {
-    /// The same `seed` gives the same calls.
+    /// Creates a sequence of calls, the same for the same `seed`.
     pub(super) fn new(owned: &Owned, seed: u64) -> Self {
         let (launch, args) = launch(owned.function, owned.buffer);
         Self { launch, args, buffer: owned.buffer, event: owned.event, random: seed }
     }
 
-    /// Queues the next burst: the call that is answered, and how many requests it took.
+    /// Queues the next burst; returns the call that is answered, and the number of requests.
     pub(super) fn call(&mut self, protocol: &mut Protocol) -> Result<(Option<Call>, u64), Misuse> {
         let mut requests = 0;
         let mut counted = |call| {
@@ -78,7 +78,7 @@ impl Mix {
     }
 }
 
-/// SplitMix64.
+/// Returns the next number of the SplitMix64 generator.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut x = *state;

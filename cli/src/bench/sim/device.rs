@@ -1,19 +1,19 @@
-//! The emulated GPU without anything around it: memory, kernels, and waiting for them.
+//! The emulated GPU used directly: memory, kernels, waiting.
 
+use hipr_device::{Args, Context, Launch, MemoryKind, Region, WaitFor, Waker};
+use hipr_isa::simd::Level;
 use hipr_proto::HipError;
-use hipr_sim::simd::Level;
-use hipr_sim::{Args, Config, Context, Gpu, Launch, MemoryKind, Region, WaitFor};
+use hipr_sim::{Config, Gpu, SimContext};
 use std::num::NonZero;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::task::Poll;
 
-/// The loops, as sim/build.sh compiles them.
+/// The kernels, compiled by sim/build.sh.
 static KERNELS: &[u8] = include_bytes!("kernels.co");
 
-/// A device that nobody else uses.
+/// An emulated GPU used by this benchmark alone.
 pub(super) struct Device {
-    context: Context,
+    context: SimContext,
     module: u64,
     woken: Receiver<()>,
 }
@@ -35,31 +35,31 @@ impl Device {
         let config = Config { threads: Some(threads), simd: Some(simd), ..Config::default() };
         let gpu = Gpu::new(config).map_err(|why| format!("cannot start the emulated GPU: {why}"))?;
         let (waker, woken) = channel();
-        let mut context = gpu.open(Arc::new(move || {
+        let mut context = gpu.context(Waker::new(move || {
             // Once nobody waits any more, nobody has to be woken.
             let _ = waker.send(());
         }));
-        let module = context.module_load(KERNELS).map_err(|error| failed("the kernels", error))?;
+        let module = context.module_load(KERNELS.to_vec()).map_err(|error| failed("the kernels", error))?;
         Ok(Self { context, module, woken })
     }
 
-    /// Memory that holds `bytes`.
+    /// Allocates device memory with a copy of `bytes`.
     pub(super) fn buffer(&mut self, bytes: &[u8]) -> Result<u64, String> {
         let len_bytes = bytes.len() as u64;
         let ptr =
-            self.context.malloc(len_bytes, MemoryKind::Device).map_err(|error| failed("memory", error))?;
+            self.context.malloc(len_bytes, MemoryKind::Device, 0).map_err(|error| failed("memory", error))?;
         let written = self.context.write(&Region::flat(ptr, len_bytes), 0, bytes);
         written.map_err(|error| failed("writing", error))?;
         Ok(ptr)
     }
 
-    /// What `out.len()` bytes at `ptr` are.
+    /// Reads `out.len()` bytes of device memory at `ptr`.
     pub(super) fn read(&mut self, ptr: u64, out: &mut [u8]) -> Result<(), String> {
         let read = self.context.read(&Region::flat(ptr, out.len() as u64), 0, out);
         read.map_err(|error| failed("reading", error))
     }
 
-    /// The kernel `name` on pointers and a number.
+    /// Prepares a call of the kernel `name` with pointers and a number.
     pub(super) fn call(
         &mut self,
         name: &str,
@@ -74,7 +74,7 @@ impl Device {
         Ok(Call { function, grid, block, arguments })
     }
 
-    /// Runs a kernel to its end.
+    /// Runs a kernel and waits for its end.
     pub(super) fn run(&mut self, call: &Call) -> Result<(), String> {
         let launch = Launch {
             function: call.function,
@@ -91,7 +91,7 @@ impl Device {
         loop {
             match self.context.poll_sync(WaitFor::Stream(0)) {
                 Poll::Ready(result) => return result.map_err(|error| failed("a kernel", error)),
-                Poll::Pending => self.woken.recv().map_err(|_| "the emulated GPU is gone".to_owned())?,
+                Poll::Pending => self.woken.recv().map_err(|_| "the emulated GPU stopped".to_owned())?,
             }
         }
     }

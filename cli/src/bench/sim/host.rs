@@ -1,20 +1,20 @@
-//! The same loops on the host: plain Rust, compiled for the level that the emulator runs on, as many threads as it has.
+//! The same computations on the host: plain Rust, compiled for the emulator's SIMD level, on as many threads.
 
-use hipr_sim::simd::{Level, Task};
+use hipr_isa::simd::{Level, Task};
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::thread;
 
-/// Work-items of a wave.
+/// Number of work-items of a wave.
 pub(super) const LANES: usize = 64;
 
-/// A loop in parts that are independent of each other.
+/// A computation in independent parts.
 pub(super) trait Loop: Sync {
-    /// Does part `index`; `out` is the part of the results that it makes, as bits.
+    /// Computes part `index` and writes its results to `out`, as bits.
     fn part(&self, index: usize, out: &mut [u32]);
 }
 
-/// The same, compiled for each level.
+/// A computation compiled for each SIMD level.
 pub(super) trait AtLevel: Sync {
     fn part_at(&self, level: Level, index: usize, out: &mut [u32]);
 }
@@ -35,7 +35,7 @@ impl<L: Loop> AtLevel for L {
     }
 }
 
-/// Does all parts, `part_words` results each.
+/// Computes all parts, each of which has `part_words` results.
 pub(super) fn run(
     work: &dyn AtLevel,
     level: Level,
@@ -120,7 +120,7 @@ impl Loop for Integer {
     }
 }
 
-/// Chains through a table of byte offsets.
+/// Follows chains through a table of byte offsets.
 pub(super) struct Chase {
     pub(super) next: Vec<u32>,
     pub(super) rounds: usize,
@@ -160,7 +160,7 @@ impl Loop for Stream {
     }
 }
 
-/// Tiles of 16 by 16 by 16, each added to the same sums.
+/// Multiplies tiles of 16 by 16 by 16, added to the same sums.
 pub(super) struct MatrixTile {
     pub(super) a: f32,
     pub(super) b: f32,
@@ -194,7 +194,7 @@ impl Loop for MatrixTile {
     }
 }
 
-/// `n` by `n`; a part is some rows of the result.
+/// Multiplies matrices of `n` by `n`; a part is some rows of the result.
 pub(super) struct Matmul {
     pub(super) a: Vec<f32>,
     pub(super) b: Vec<f32>,
@@ -221,7 +221,7 @@ impl Loop for Matmul {
     }
 }
 
-/// Rows of f16 times a column.
+/// Multiplies a matrix of f16 by a vector.
 pub(super) struct Gemv {
     pub(super) weights: Vec<half::f16>,
     pub(super) x: Vec<half::f16>,

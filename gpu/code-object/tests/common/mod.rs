@@ -1,4 +1,4 @@
-//! Files of `data/`, and compressed bundles put together by hand.
+//! The test files in `data/`, and compressed bundles built by hand.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::io::Write as _;
@@ -7,13 +7,13 @@ use std::path::Path;
 use hipr_code_object::Target;
 use md5::{Digest, Md5};
 
-/// The bytes of a file of `data/`.
+/// Returns the bytes of a file in `data/`.
 pub(crate) fn data(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The text of a file of `data/`.
+/// Returns the text of a file in `data/`.
 pub(crate) fn text(name: &str) -> String {
     String::from_utf8(data(name)).unwrap()
 }
@@ -22,7 +22,7 @@ pub(crate) fn target(text: &str) -> Target {
     text.parse().unwrap()
 }
 
-/// Every committed file that is an image of some kind.
+/// The names of all committed images.
 pub(crate) const IMAGES: [&str; 14] = [
     "kernels-v4.elf",
     "kernels-v5.elf",
@@ -43,7 +43,7 @@ pub(crate) const IMAGES: [&str; 14] = [
 pub(crate) const ZLIB: u16 = 0;
 pub(crate) const ZSTD: u16 = 1;
 
-/// The zstd frame that clang wrote for `one.bundle`.
+/// Returns the zstd frame that clang wrote for `one.bundle`.
 pub(crate) fn clang_zstd_stream() -> Vec<u8> {
     data("one-v3.ccob")[32..].to_vec()
 }
@@ -54,7 +54,7 @@ pub(crate) fn zlib_stream(bundle: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A zstd frame of blocks that hold the bundle as it is (RFC 8878, 3.1.1), with a window of 2^(10 + `exponent`).
+/// Builds a zstd frame of uncompressed blocks (RFC 8878, 3.1.1) with a window of 2^(10 + `exponent`).
 pub(crate) fn raw_zstd_stream(bundle: &[u8], exponent: u8) -> Vec<u8> {
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3];
     let blocks = bundle.chunks(100_000).count();
@@ -66,8 +66,8 @@ pub(crate) fn raw_zstd_stream(bundle: &[u8], exponent: u8) -> Vec<u8> {
     frame
 }
 
-/// A zstd frame that a compressor wrote without knowing how long `bundle` is, in blocks of at most `block_bytes`, with
-/// a window of 2^`window_log`, long distance matches and a checksum.
+/// Compresses `bundle` as a stream of unknown length: blocks of at most `block_bytes`, a window of 2^`window_log`, long
+/// distance matches and a checksum.
 pub(crate) fn streamed_zstd(bundle: &[u8], block_bytes: usize, window_log: u32) -> Vec<u8> {
     let mut encoder = zstd::Encoder::new(Vec::new(), 5).unwrap();
     encoder.window_log(window_log).unwrap();
@@ -80,8 +80,8 @@ pub(crate) fn streamed_zstd(bundle: &[u8], block_bytes: usize, window_log: u32) 
     encoder.finish().unwrap()
 }
 
-/// Four bytes, then one block of 60,000 matches of 131,074 bytes each: 7.8 GB out of 120 kB, if blocks could be
-/// longer than 128 KiB.
+/// Builds a zstd frame of four bytes and one block of 60,000 matches of 131,074 bytes each: 7.8 GB from 120 kB, if blocks
+/// could be longer than 128 KiB.
 pub(crate) fn long_matches_zstd_stream() -> Vec<u8> {
     let mut block = vec![0, 255];
     block.extend_from_slice(&(60_000u16 - 0x7f00).to_le_bytes());
@@ -95,7 +95,7 @@ pub(crate) fn long_matches_zstd_stream() -> Vec<u8> {
     frame
 }
 
-/// A compressed bundle that claims `claim` uncompressed bytes.
+/// Builds a compressed bundle whose header says `claim` uncompressed bytes.
 pub(crate) fn claiming(version: u16, claim: u32, stream: &[u8]) -> Vec<u8> {
     let mut image = ccob(version, ZSTD, &[], stream);
     let at = if version == 1 { 8 } else { 12 };
@@ -103,7 +103,7 @@ pub(crate) fn claiming(version: u16, claim: u32, stream: &[u8]) -> Vec<u8> {
     image
 }
 
-/// A compressed bundle of any version and method around a ready stream.
+/// Builds a compressed bundle of any version and method around a stream.
 pub(crate) fn ccob(version: u16, method: u16, bundle: &[u8], stream: &[u8]) -> Vec<u8> {
     let mut image = b"CCOB".to_vec();
     image.extend_from_slice(&version.to_le_bytes());

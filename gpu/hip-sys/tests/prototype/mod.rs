@@ -1,16 +1,16 @@
-//! C types as the headers write them.
+//! Parsing of C types as the headers write them.
 
 use std::collections::BTreeMap;
 
 use hipr_dynlib::Type;
 
-/// What stands for what: `data/typedefs.tsv`.
+/// The C types that type names stand for, from `data/typedefs.tsv`.
 pub(crate) struct Typedefs(BTreeMap<&'static str, &'static str>);
 
 /// A type that a header declares.
 #[derive(Debug)]
 pub(crate) enum Declared {
-    /// It is exactly this to a caller; an enumeration is an `int` whose sign does not matter.
+    /// A number of exactly this size; an enumeration is an `int` whose sign does not matter.
     Number {
         bits: u32,
         signed: Option<bool>,
@@ -42,13 +42,13 @@ impl Typedefs {
         )
     }
 
-    /// The type of a parameter: `const char * name`.
+    /// Returns the type of a parameter, such as `const char * name`.
     pub(crate) fn parameter(&self, text: &'static str) -> Declared {
         let name = text.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
         self.parse(&text[..name])
     }
 
-    /// The type that `text` writes: `const hipGraphNode_t *`, `void (*)(void *)`.
+    /// Parses a type, such as `const hipGraphNode_t *` or `void (*)(void *)`.
     pub(crate) fn parse(&self, text: &str) -> Declared {
         let text = text.trim();
         if let Some((_, parameters)) = text.split_once("(*)(") {
@@ -95,7 +95,7 @@ impl Typedefs {
 }
 
 impl Declared {
-    /// Whether a Rust type that is `ty` to C is passed like this type and points to the same.
+    /// Returns whether a Rust type that is `ty` in C agrees with this type in size, kind and what it points to.
     pub(crate) fn fits(&self, ty: Type) -> bool {
         match (self, ty) {
             (&Self::Number { bits, signed }, Type::Integer { bits: b, signed: s }) => {

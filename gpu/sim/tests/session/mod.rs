@@ -1,4 +1,4 @@
-//! A client of the device that waits: what the device tests share.
+//! Shared parts of the device tests: a client of the device that waits for it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::num::NonZero;
@@ -6,22 +6,23 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
+use hipr_device::{Args, Context, Launch, MemoryKind, Param, Region, WaitFor, Waker};
 use hipr_proto::HipResult;
-use hipr_sim::{Args, Config, Context, Gpu, Launch, MemoryKind, Param, Region, WaitFor};
+use hipr_sim::{Config, Gpu, SimContext};
 
 /// The test kernels, as compiled without and with optimization.
 pub(crate) const LEVELS: [(&str, &[u8]); 2] =
     [("O0", include_bytes!("../data/kernels-O0.co")), ("O3", include_bytes!("../data/kernels-O3.co"))];
 
-/// A device with `threads` threads and 256 MiB.
+/// Creates a device with `threads` threads and 256 MiB of memory.
 pub(crate) fn gpu(threads: usize) -> Gpu {
     Gpu::new(Config { threads: NonZero::new(threads), memory_bytes: Some(256 << 20), ..Config::default() })
         .unwrap()
 }
 
-/// A context with somebody who waits for it.
+/// A context together with a task that waits for it.
 pub(crate) struct Session {
-    pub(crate) context: Context,
+    pub(crate) context: SimContext,
     woken: Arc<(Mutex<u64>, Condvar)>,
 }
 
@@ -29,15 +30,15 @@ impl Session {
     pub(crate) fn open(gpu: &Gpu) -> Self {
         let woken = Arc::new((Mutex::new(0), Condvar::new()));
         let signal = Arc::clone(&woken);
-        let context = gpu.open(Arc::new(move || {
+        let context = gpu.context(Waker::new(move || {
             *signal.0.lock().unwrap() += 1;
             signal.1.notify_all();
         }));
         Self { context, woken }
     }
 
-    /// Polls until ready, and in between only when woken.
-    pub(crate) fn wait<T>(&mut self, mut poll: impl FnMut(&mut Context) -> Poll<T>) -> T {
+    /// Polls until the result is ready, again only after each wake-up.
+    pub(crate) fn wait<T>(&mut self, mut poll: impl FnMut(&mut SimContext) -> Poll<T>) -> T {
         loop {
             let seen = *self.woken.0.lock().unwrap();
             if let Poll::Ready(value) = poll(&mut self.context) {
@@ -61,17 +62,17 @@ impl Session {
     }
 
     pub(crate) fn malloc(&mut self, len_bytes: u64) -> u64 {
-        self.context.malloc(len_bytes, MemoryKind::Device).unwrap()
+        self.context.malloc(len_bytes, MemoryKind::Device, 0).unwrap()
     }
 
-    /// New memory that holds `values`, written at once.
+    /// Allocates memory and writes `values` to it immediately.
     pub(crate) fn buffer(&mut self, values: &[u32]) -> u64 {
         let ptr = self.malloc(values.len() as u64 * 4);
         self.write(ptr, values);
         ptr
     }
 
-    /// Writes at once, without regard to streams.
+    /// Writes to memory immediately, without regard to streams.
     pub(crate) fn write(&mut self, ptr: u64, values: &[u32]) {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.context.write(&Region::flat(ptr, bytes.len() as u64), 0, &bytes).unwrap();
@@ -90,9 +91,9 @@ impl Session {
         bytes
     }
 
-    /// The kernel `name` of `image`.
+    /// Returns the kernel `name` of `image`.
     pub(crate) fn kernel(&mut self, image: &[u8], name: &str) -> u64 {
-        let module = self.context.module_load(image).unwrap();
+        let module = self.context.module_load(image.to_vec()).unwrap();
         self.context.function(module, name).unwrap().handle
     }
 
@@ -158,7 +159,7 @@ impl Values {
     }
 }
 
-/// Keeps a stream busy until it is opened: a kernel that spins on a word of memory.
+/// A kernel that spins on a word of memory, which keeps its stream busy until the gate is opened.
 pub(crate) struct Gate(u64);
 
 impl Gate {

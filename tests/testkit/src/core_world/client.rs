@@ -1,4 +1,4 @@
-//! The client's end of the core world, and the program that makes the calls.
+//! The client's end of the core world, and the program that makes its calls.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,16 @@ use crate::options::Options;
 use crate::script::{Bytes, Call, Script, pattern};
 use crate::trace::{Event, Pieces, Side, Trace};
 
-/// What inline bytes are: parts of the noise that every call has.
+/// The type of inline bytes: parts of the constant noise.
 pub(super) type Inline = &'static [u8];
 
-/// The client in either form.
-enum Door {
+/// The client, whole or in halves.
+enum ClientForm {
     Whole(Client<Inline>),
     Halves(Sender<Inline>, ReplyReceiver),
 }
 
-impl Door {
+impl ClientForm {
     fn waiting(&self) -> usize {
         match self {
             Self::Whole(client) => client.waiting(),
@@ -66,13 +66,13 @@ impl Door {
         }
     }
 
-    /// Makes the call; its request id if it is answered.
+    /// Makes a call; returns its request id if it is answered.
     fn ask(&mut self, index: usize, call: &Call) -> Result<Option<u32>, Misuse> {
         let tail = pattern(index, Bytes::RequestTail, 0, call.copied_len);
         let left = call.tail_len - call.copied_len;
         let inline = (left > 0).then(|| pattern(index, Bytes::RequestTail, call.copied_len, left));
         let asked = match call.typed {
-            true => with_op(call.op, Typed { door: self, call, tail, inline }).flatten(),
+            true => with_op(call.op, Typed { form: self, call, tail, inline }).flatten(),
             false => None,
         };
         if let Some(asked) = asked {
@@ -92,14 +92,14 @@ impl Door {
 }
 
 struct Typed<'a> {
-    door: &'a mut Door,
+    form: &'a mut ClientForm,
     call: &'a Call,
     tail: Inline,
     inline: Option<Inline>,
 }
 
 impl ForOp for Typed<'_> {
-    /// Nothing when the bytes are no request.
+    /// The result of a call; `None` when its bytes are not a request of the table.
     type Out = Option<Result<Option<u32>, Misuse>>;
 
     fn call<O: Op>(self) -> Self::Out {
@@ -109,9 +109,9 @@ impl ForOp for Typed<'_> {
             true => Answered::Always,
             false => Answered::Never,
         };
-        let sent = match self.door {
-            Door::Whole(client) => client.request_with(&request, self.tail, self.inline, answered),
-            Door::Halves(sender, receiver) => {
+        let sent = match self.form {
+            ClientForm::Whole(client) => client.request_with(&request, self.tail, self.inline, answered),
+            ClientForm::Halves(sender, receiver) => {
                 let expect = |sent: Option<hipr_proto::Call>| {
                     sent.map_or(Ok(()), |sent| receiver.expect(sent))?;
                     Ok(sent)
@@ -133,13 +133,13 @@ struct Arriving {
 
 pub(super) struct ClientSide<'c> {
     script: &'c Script,
-    door: Door,
+    form: ClientForm,
     outbox: Outbox<Inline>,
     input: Vec<u8>,
     open_max: usize,
-    /// The next call.
+    /// Index of the next call.
     next: usize,
-    /// Request ids and places of calls that are not resolved.
+    /// Request ids and script indices of the calls that have not been resolved.
     unresolved: VecDeque<(u32, usize)>,
     arriving: Option<Arriving>,
     asked_bytes: u64,
@@ -152,15 +152,15 @@ impl<'c> ClientSide<'c> {
     pub(super) fn new(script: &'c Script, options: &Options) -> Self {
         let limits = Limits { open_max: options.client_open_max, ..Limits::default() };
         let client = Client::new(limits);
-        let door = if options.client_in_halves {
+        let form = if options.client_in_halves {
             let (sender, receiver) = client.into_halves();
-            Door::Halves(sender, receiver)
+            ClientForm::Halves(sender, receiver)
         } else {
-            Door::Whole(client)
+            ClientForm::Whole(client)
         };
         Self {
             script,
-            door,
+            form,
             outbox: Outbox::new(),
             input: Vec::new(),
             open_max: options.client_open_max,
@@ -178,35 +178,35 @@ impl<'c> ClientSide<'c> {
         self.has_ended
     }
 
-    /// Whether all calls were made and nothing of them is left on this side.
+    /// Returns whether all calls were made and all their bytes written.
     pub(super) fn has_said_all(&self) -> bool {
         self.next >= self.script.0.len() && self.asked_bytes == self.polled_bytes && self.outbox.is_empty()
     }
 
-    /// The program makes its next call, if it is not waiting.
+    /// Makes the next call, unless the program waits for a reply.
     pub(super) fn ask(&mut self, waits: bool, up: &mut Pipe, trace: &mut Trace) -> bool {
         let index = self.next;
         if self.has_ended || self.has_half_closed || (waits && !self.unresolved.is_empty()) {
             return false;
         }
         let Some(call) = self.script.0.get(index) else {
-            self.door.flush();
+            self.form.flush();
             return false;
         };
-        let waiting = self.door.waiting();
+        let waiting = self.form.waiting();
         let queued_bytes = (self.asked_bytes - self.polled_bytes) as usize;
         let is_full = waiting >= self.open_max && call.loud;
-        if is_full && matches!(self.door, Door::Halves(..)) {
+        if is_full && matches!(self.form, ClientForm::Halves(..)) {
             // Whoever has the halves on two threads looks first.
             return false;
         }
-        match self.door.ask(index, call) {
+        match self.form.ask(index, call) {
             Ok(id) => {
                 self.next += 1;
                 self.asked_bytes += (Header::SIZE + call.fixed.len()) as u64 + call.tail_len;
                 up.note_message_end(self.asked_bytes);
                 self.unresolved.extend(id.map(|id| (id, index)));
-                let waiting = self.door.waiting();
+                let waiting = self.form.waiting();
                 let end_byte = self.asked_bytes;
                 trace.events.push(Event::Asked { call: index, id, waiting, queued_bytes, end_byte });
                 true
@@ -223,20 +223,20 @@ impl<'c> ClientSide<'c> {
         }
     }
 
-    /// Bytes leave.
+    /// Writes queued bytes to the pipe.
     pub(super) fn write(&mut self, moves: &mut Moves<'_>, flushes_late: bool, up: &mut Pipe) -> bool {
         if self.has_ended || self.has_half_closed {
             return false;
         }
-        if self.door.wants_flush() || (!flushes_late && moves.perhaps()) {
+        if self.form.wants_flush() || (!flushes_late && moves.perhaps()) {
             let before = self.outbox.len_bytes();
-            self.door.poll_transmit(&mut self.outbox);
+            self.form.poll_transmit(&mut self.outbox);
             self.polled_bytes += (self.outbox.len_bytes() - before) as u64;
         }
         moves.write(&mut self.outbox, up, |_, _| {})
     }
 
-    /// Bytes come.
+    /// Reads bytes from the pipe.
     pub(super) fn read(
         &mut self,
         moves: &mut Moves<'_>,
@@ -257,7 +257,7 @@ impl<'c> ClientSide<'c> {
                 }
             }
             Found::End => {
-                let end = self.door.handle_eof();
+                let end = self.form.handle_eof();
                 trace.events.push(Event::ClientEnd(end));
                 if end.is_err() {
                     self.probe(trace);
@@ -277,7 +277,7 @@ impl<'c> ClientSide<'c> {
 
     fn parse(&mut self, mut input: &[u8], trace: &mut Trace) -> Result<(), Fatal> {
         loop {
-            let answer = match self.door.handle_input(&mut input) {
+            let answer = match self.form.handle_input(&mut input) {
                 Ok(answer) => answer,
                 Err(why) => {
                     trace.events.push(Event::ClientEnd(Err(why)));
@@ -325,10 +325,10 @@ impl<'c> ClientSide<'c> {
         }
     }
 
-    /// After the end: whatever comes, the answer stays.
+    /// Checks after the end that further input always returns the same error.
     fn probe(&mut self, trace: &mut Trace) {
         for probe in PROBES {
-            let event = match self.door.handle_input(&mut &**probe) {
+            let event = match self.form.handle_input(&mut &**probe) {
                 Err(why) => Event::ClientEnd(Err(why)),
                 Ok(Answer::Reply(reply)) => seen(&reply, &self.unresolved).1,
                 Ok(Answer::Data { bytes, last }) => {
@@ -338,16 +338,16 @@ impl<'c> ClientSide<'c> {
             };
             trace.events.push(event);
         }
-        trace.events.push(Event::ClientEnd(self.door.handle_eof()));
+        trace.events.push(Event::ClientEnd(self.form.handle_eof()));
     }
 
-    /// All is said; the other side may still answer.
+    /// Closes the sending side after the last call.
     pub(super) fn half_close(&mut self, up: &mut Pipe) -> bool {
         up.close();
         !std::mem::replace(&mut self.has_half_closed, true)
     }
 
-    /// The connection is over for this side.
+    /// Ends the connection for this side.
     pub(super) fn lose(&mut self, up: &mut Pipe, down: &mut Pipe, trace: &mut Trace) {
         if self.has_ended {
             return;
@@ -361,7 +361,7 @@ impl<'c> ClientSide<'c> {
     }
 }
 
-/// A reply as the trace has it, and the call that it answers.
+/// Returns the trace's event for a reply, and the call that it answers.
 fn seen(reply: &Reply<'_>, unresolved: &VecDeque<(u32, usize)>) -> (Option<usize>, Event) {
     let id = reply.call.id();
     let call = unresolved.iter().find(|(waiting, _)| *waiting == id).map(|(_, call)| *call);

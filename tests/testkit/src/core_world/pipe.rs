@@ -1,17 +1,17 @@
-//! One direction of a connection: bytes that are on their way, and what befalls them.
+//! One direction of a connection: delayed bytes, and the faults that they suffer.
 
 use std::collections::VecDeque;
 
 use crate::options::{Fault, FaultKind};
 
-/// What a reader finds.
+/// The result of reading from a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
-    /// So many bytes; 0 when there are none yet.
+    /// This many bytes; 0 when none have arrived.
     Bytes(usize),
-    /// No more will come.
+    /// The end of the stream.
     End,
-    /// The connection is gone.
+    /// The connection was reset.
     Reset,
 }
 
@@ -21,24 +21,24 @@ enum Ending {
     Reset,
 }
 
-/// Bytes keep their order and none is lost; how long they take and in which pieces they arrive is open.
+/// A pipe keeps the order of bytes and loses none; their delay and the pieces in which they arrive vary.
 #[derive(Debug)]
 pub(super) struct Pipe {
     bytes: VecDeque<u8>,
     window_bytes: usize,
-    /// Bytes that the sender gave.
+    /// Number of bytes written by the sender.
     written: u64,
-    /// Bytes that the reader may have before a time: `(bytes, due_ms)`, in order.
+    /// Bytes that have not arrived, as pairs (number, time of arrival), in order.
     delayed: VecDeque<(usize, u64)>,
-    /// What comes after the bytes that are on their way; nothing is accepted any more.
+    /// What follows the bytes in the pipe; nothing can be written any more.
     ending: Option<Ending>,
     reader_is_gone: bool,
     fault: Option<Fault>,
-    /// Where the fault is, once the messages before it are known.
+    /// Position of the fault, once the messages before it are known.
     fault_at: Option<u64>,
-    /// Ends of messages before the fault that are not known yet.
+    /// Number of messages before the fault whose ends are not known yet.
     messages_left: usize,
-    /// Where the fault was.
+    /// Position at which the fault happened.
     struck_at: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Pipe {
         }
     }
 
-    /// A message that is going to be written ends at that byte.
+    /// Notes that a message about to be written ends at `end_byte`.
     pub(super) fn note_message_end(&mut self, end_byte: u64) {
         if self.messages_left > 0 {
             self.messages_left -= 1;
@@ -70,17 +70,17 @@ impl Pipe {
         }
     }
 
-    /// Bytes that can be written now.
+    /// Returns how many bytes can be written now.
     pub(super) fn room(&self) -> usize {
         if self.is_deaf() { usize::MAX } else { self.window_bytes.saturating_sub(self.bytes.len()) }
     }
 
-    /// Whether written bytes go nowhere.
+    /// Returns whether written bytes are discarded.
     fn is_deaf(&self) -> bool {
         self.ending.is_some() || self.reader_is_gone
     }
 
-    /// Takes bytes; they arrive at `due_ms`.
+    /// Writes bytes that arrive at `due_ms`.
     pub(super) fn write(&mut self, bytes: &[u8], due_ms: u64) {
         let before = self.bytes.len();
         let mut rest = bytes;
@@ -125,25 +125,25 @@ impl Pipe {
         self.ending.get_or_insert(ending);
     }
 
-    /// The sender writes no more.
+    /// Closes the sending side.
     pub(super) fn close(&mut self) {
         self.end(Ending::Close);
     }
 
-    /// Nobody reads any more.
+    /// Closes the receiving side.
     pub(super) fn abandon(&mut self) {
         self.reader_is_gone = true;
         self.bytes.clear();
         self.delayed.clear();
     }
 
-    /// Delays and a narrow window are over.
+    /// Ends delays and the limit of bytes in the pipe.
     pub(super) fn heal(&mut self) {
         self.delayed.iter_mut().for_each(|(_, due_ms)| *due_ms = 0);
         self.window_bytes = self.window_bytes.max(64 * 1024);
     }
 
-    /// Moves up to `most` bytes that have arrived to the end of `buffer`.
+    /// Appends up to `most` bytes that have arrived to `buffer`.
     pub(super) fn read(&mut self, buffer: &mut Vec<u8>, most: usize, now_ms: u64) -> Found {
         if self.bytes.is_empty() {
             return match self.ending {
@@ -172,7 +172,7 @@ impl Pipe {
         Found::Bytes(moved)
     }
 
-    /// The byte at which the fault was.
+    /// Returns the position at which the fault happened.
     pub(super) fn struck_at(&self) -> Option<u64> {
         self.struck_at
     }

@@ -1,4 +1,4 @@
-//! The server's end of the core world, and the device that carries out what is asked.
+//! The server's end of the core world, and the device that executes its requests.
 
 use std::collections::VecDeque;
 
@@ -14,18 +14,18 @@ use crate::options::{Hang, Options};
 use crate::script::{Bytes, Call, Device, Script, When, pattern};
 use crate::trace::{Event, Pieces, Side, Trace};
 
-/// The server in either form.
-enum Door {
+/// The server, whole or in halves.
+enum ServerForm {
     Whole(Server<Noise>),
     Halves {
         receiver: Receiver,
         responder: Responder<Noise>,
-        /// Completed, and the receiver does not know it yet.
+        /// Number of completed requests that have not been reported to the receiver.
         completed: usize,
     },
 }
 
-impl Door {
+impl ServerForm {
     fn open(&self) -> usize {
         match self {
             Self::Whole(server) => server.open(),
@@ -94,19 +94,19 @@ impl Door {
     }
 }
 
-/// How the server's incoming side stands.
+/// State of the server's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Incoming {
     Open,
-    /// The pipe has ended, and what was read before may not be used up.
+    /// The pipe has ended, but bytes read before may be unused.
     Ending,
     Ended,
 }
 
-/// A request that is being carried out.
+/// A request that is being executed.
 #[derive(Debug, Clone, Copy)]
 struct Doing {
-    /// When the device answers; never, if there is no time.
+    /// Time at which the device finishes; `None` if it never does.
     due_ms: Option<u64>,
 }
 
@@ -128,13 +128,13 @@ struct Streaming {
 pub(super) struct ServerSide<'c> {
     script: &'c Script,
     hang: Option<Hang>,
-    door: Door,
+    form: ServerForm,
     input: Vec<u8>,
     incoming: Incoming,
-    /// Requests so far.
+    /// Number of delivered requests.
     delivered: usize,
     arriving: Option<Arriving>,
-    /// Delivered and not completed, with their places.
+    /// Script indices and tickets of the open requests.
     open: VecDeque<(usize, Ticket)>,
     doing: Option<Doing>,
     streaming: Option<Streaming>,
@@ -147,16 +147,16 @@ pub(super) struct ServerSide<'c> {
 impl<'c> ServerSide<'c> {
     pub(super) fn new(script: &'c Script, options: &Options) -> Self {
         let server = Server::new(options.limits);
-        let door = if options.server_in_halves {
+        let form = if options.server_in_halves {
             let (receiver, responder) = server.into_halves();
-            Door::Halves { receiver, responder, completed: 0 }
+            ServerForm::Halves { receiver, responder, completed: 0 }
         } else {
-            Door::Whole(server)
+            ServerForm::Whole(server)
         };
         Self {
             script,
             hang: options.hang,
-            door,
+            form,
             input: Vec::new(),
             incoming: Incoming::Open,
             delivered: 0,
@@ -175,14 +175,14 @@ impl<'c> ServerSide<'c> {
         self.has_ended
     }
 
-    /// What it holds when all is quiet.
+    /// Returns the event with the open requests at the end of the world.
     pub(super) fn at_rest(&self) -> Event {
-        Event::Rest { unspent: self.open.len(), open: self.door.open() }
+        Event::Rest { unspent: self.open.len(), open: self.form.open() }
     }
 
     // ---- requests in -------------------------------------------------------------------------------------------------
 
-    /// Bytes come.
+    /// Reads bytes from the pipe.
     pub(super) fn read(&mut self, moves: &mut Moves<'_>, up: &mut Pipe, trace: &mut Trace) -> Found {
         // What is left over goes first: the receiver pauses while too many requests are open.
         if self.incoming == Incoming::Open && self.input.is_empty() {
@@ -200,7 +200,7 @@ impl<'c> ServerSide<'c> {
             self.parse(trace);
         }
         if self.incoming == Incoming::Ending && self.input.is_empty() {
-            let end = self.door.handle_eof();
+            let end = self.form.handle_eof();
             trace.events.push(Event::ServerEnd(end));
             if end.is_err() {
                 self.probe(trace);
@@ -213,7 +213,7 @@ impl<'c> ServerSide<'c> {
     fn parse(&mut self, trace: &mut Trace) {
         let mut input = self.input.as_slice();
         loop {
-            match self.door.handle_input(&mut input) {
+            match self.form.handle_input(&mut input) {
                 Ok(Rx::Request { ticket, op, fixed, tail }) => {
                     let index = self.delivered;
                     let call = self.script.0.get(index);
@@ -228,7 +228,7 @@ impl<'c> ServerSide<'c> {
                     let (sequence, id) = (ticket.sequence(), ticket.id());
                     let (wants_reply, refusal) = (ticket.wants_reply(), ticket.refusal());
                     self.open.push_back((index, ticket));
-                    let open = self.door.open();
+                    let open = self.form.open();
                     let request =
                         Event::Request { sequence, id, op, wants_reply, refusal, fixed, tail, open };
                     trace.events.push(request);
@@ -266,10 +266,10 @@ impl<'c> ServerSide<'c> {
         }
     }
 
-    /// After the end: whatever comes, the answer stays.
+    /// Checks after the end that further input always returns the same error.
     fn probe(&mut self, trace: &mut Trace) {
         for probe in PROBES {
-            let event = match self.door.handle_input(&mut &**probe) {
+            let event = match self.form.handle_input(&mut &**probe) {
                 Err(why) => Event::ServerEnd(Err(why)),
                 Ok(Rx::Request { ticket, .. }) => {
                     self.open.push_back((usize::MAX, ticket));
@@ -279,12 +279,12 @@ impl<'c> ServerSide<'c> {
             };
             trace.events.push(event);
         }
-        trace.events.push(Event::ServerEnd(self.door.handle_eof()));
+        trace.events.push(Event::ServerEnd(self.form.handle_eof()));
     }
 
-    /// The receiver learns of completed requests.
+    /// Reports completed requests to the receiver.
     pub(super) fn retire(&mut self, moves: &mut Moves<'_>, trace: &mut Trace) -> bool {
-        let Door::Halves { receiver, completed, .. } = &mut self.door else { return false };
+        let ServerForm::Halves { receiver, completed, .. } = &mut self.form else { return false };
         if *completed == 0 {
             return false;
         }
@@ -297,29 +297,29 @@ impl<'c> ServerSide<'c> {
 
     // ---- the device --------------------------------------------------------------------------------------------------
 
-    /// Whether the device is busy for ever.
+    /// Returns whether the device hangs forever.
     pub(super) fn hangs(&self) -> bool {
         self.doing.is_some_and(|doing| doing.due_ms.is_none())
     }
 
-    /// When the device answers, if it is busy.
+    /// Returns the time at which the device finishes, if it is busy.
     pub(super) fn next_due_ms(&self) -> Option<u64> {
         self.doing.and_then(|doing| doing.due_ms)
     }
 
-    /// One step of the device.
+    /// Lets the device do one step.
     pub(super) fn work(&mut self, moves: &mut Moves<'_>, trace: &mut Trace) -> bool {
         if let Some(Streaming { index, sent }) = self.streaming {
-            let left = self.door.stream_left();
+            let left = self.form.stream_left();
             let n = moves.some_of(usize::try_from(left).unwrap_or(usize::MAX)) as u64;
             let bytes = pattern(index, Bytes::ReplyTail, sent, n);
-            if let Err(why) = self.door.push_data(bytes) {
+            if let Err(why) = self.form.push_data(bytes) {
                 trace.events.push(Event::Refused { side: Side::Server, why });
                 self.streaming = None;
                 return true;
             }
             // A reply that owes more than its call has gets no more.
-            let more = self.door.stream_left() > 0 && !bytes.is_empty();
+            let more = self.form.stream_left() > 0 && !bytes.is_empty();
             self.streaming = more.then_some(Streaming { index, sent: sent + n });
             return true;
         }
@@ -337,10 +337,10 @@ impl<'c> ServerSide<'c> {
         }
         let call = self.script.0.get(index).filter(|call| call.op == ticket.op());
         let Some(Doing { due_ms }) = self.doing else {
-            surface(&mut self.door, call, When::Before, trace);
+            surface(&mut self.form, call, When::Before, trace);
             let Some((_, ticket)) = self.open.front() else { return false };
-            if self.door.admit(ticket).is_some() {
-                surface(&mut self.door, call, When::During, trace);
+            if self.form.admit(ticket).is_some() {
+                surface(&mut self.form, call, When::During, trace);
                 // Any outcome will do; this one would be wrong in every respect.
                 self.complete(Outcome::ok_raw(&[1]).with_inline(Inline::Stream(9)), trace);
                 return true;
@@ -353,7 +353,7 @@ impl<'c> ServerSide<'c> {
             return false;
         }
         self.doing = None;
-        surface(&mut self.door, call, When::During, trace);
+        surface(&mut self.form, call, When::During, trace);
         let outcome = self.outcome(index, call);
         self.complete(outcome, trace);
         true
@@ -392,30 +392,30 @@ impl<'c> ServerSide<'c> {
     fn complete(&mut self, outcome: Outcome<Noise>, trace: &mut Trace) {
         let Some((index, ticket)) = self.open.pop_front() else { return };
         let sequence = ticket.sequence();
-        if let Err(why) = self.door.complete(ticket, outcome) {
+        if let Err(why) = self.form.complete(ticket, outcome) {
             trace.events.push(Event::Refused { side: Side::Server, why });
             return;
         }
-        let stream_left = self.door.stream_left();
+        let stream_left = self.form.stream_left();
         self.streaming = (stream_left > 0).then_some(Streaming { index, sent: 0 });
         trace.events.push(Event::Completed { sequence, stream_left });
-        if let Door::Whole(server) = &self.door {
+        if let ServerForm::Whole(server) = &self.form {
             trace.events.push(Event::Retired { open: server.open() });
         }
     }
 
     // ---- replies out -------------------------------------------------------------------------------------------------
 
-    /// Bytes leave; after the last ones, the end.
+    /// Writes queued bytes to the pipe; closes it after the last ones.
     pub(super) fn write(&mut self, moves: &mut Moves<'_>, down: &mut Pipe, trace: &mut Trace) -> bool {
         if self.has_ended {
             return false;
         }
-        self.door.poll_transmit(&mut self.outbox);
+        self.form.poll_transmit(&mut self.outbox);
         let tap = &mut self.tap;
         let moved = moves.write(&mut self.outbox, down, |down, bytes| tap.pass(bytes, down, trace));
         let is_done = self.incoming == Incoming::Ended && self.open.is_empty() && self.streaming.is_none();
-        if is_done && self.outbox.is_empty() && !self.door.poll_transmit(&mut self.outbox) {
+        if is_done && self.outbox.is_empty() && !self.form.poll_transmit(&mut self.outbox) {
             down.close();
             self.has_ended = true;
             return true;
@@ -423,7 +423,7 @@ impl<'c> ServerSide<'c> {
         moved
     }
 
-    /// The connection is gone: everything that is open is ended, and nobody hears of it.
+    /// Ends the connection: open requests fail, and no reply is sent.
     pub(super) fn lose(&mut self, up: &mut Pipe, down: &mut Pipe, trace: &mut Trace) {
         if self.has_ended {
             return;
@@ -447,11 +447,11 @@ impl<'c> ServerSide<'c> {
     }
 }
 
-fn surface(door: &mut Door, call: Option<&Call>, at: When, trace: &mut Trace) {
+fn surface(form: &mut ServerForm, call: Option<&Call>, at: When, trace: &mut Trace) {
     if let Some((when, error)) = call.and_then(|call| call.surfaces)
         && when == at
     {
-        door.keep(error);
+        form.keep(error);
         trace.events.push(Event::Surfaced { error });
     }
 }

@@ -1,16 +1,16 @@
-//! Looks at what a server sends, without any code of the protocol's.
+//! Parses what a server sends without using the protocol crate.
 
 use hipr_proto::Opcode;
 
 use super::pipe::Pipe;
 use crate::trace::{Event, Trace};
 
-/// Takes a stream of replies apart.
+/// A parser of a stream of replies.
 #[derive(Debug, Default)]
 pub(super) struct Tap {
-    /// A header and an error code, as far as they are there.
+    /// An incomplete header and error code.
     head: Vec<u8>,
-    /// Bytes of the frame that are still to come after them.
+    /// Remaining bytes of the message after them.
     left: u64,
     end_byte: u64,
     is_lost: bool,
@@ -21,7 +21,7 @@ const MAGIC: u32 = 0x4849_5052;
 const ERROR_CODE_BYTES: u64 = 4;
 
 impl Tap {
-    /// Bytes that are about to be written.
+    /// Parses bytes that are about to be written.
     pub(super) fn pass(&mut self, mut bytes: &[u8], down: &mut Pipe, trace: &mut Trace) {
         while !bytes.is_empty() && !self.is_lost {
             let n = usize::try_from(self.left).map_or(bytes.len(), |left| left.min(bytes.len()));

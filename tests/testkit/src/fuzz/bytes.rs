@@ -1,4 +1,4 @@
-//! Raw bytes into either end.
+//! Fuzz targets that give arbitrary bytes to a server or a client.
 
 use hipr_proto::op::{ForOp, with_op};
 use hipr_proto::{
@@ -8,7 +8,7 @@ use hipr_proto::{
 
 use crate::choices::Choices;
 
-/// Replies that are longer are refused by the device.
+/// Maximum length of a reply's tail; the device refuses requests for more.
 const REPLY_TAIL_MAX_BYTES: u64 = 8192;
 const FLAG_ERROR: u32 = 2;
 const FLAG_RESPONSE: u32 = 1;
@@ -21,12 +21,12 @@ fn limits(choices: &mut Choices<'_>) -> Limits {
     }
 }
 
-/// Where input is cut: pieces of these lengths, again and again.
+/// Draws the lengths of the pieces into which input is cut, repeatedly.
 fn cuts(choices: &mut Choices<'_>) -> Vec<usize> {
     (0..4).map(|_| 1 + choices.below(40) as usize).collect()
 }
 
-/// The pieces of `bytes`.
+/// Cuts `bytes` into pieces of these lengths.
 fn pieces<'a>(mut bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for len in cuts.iter().copied().cycle() {
@@ -40,7 +40,7 @@ fn pieces<'a>(mut bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {
     pieces
 }
 
-/// What an end made of its input, whatever pieces it came in.
+/// What an end read from its input, regardless of how it was cut.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Message { op: Opcode, id: u32, error: Option<HipError>, fixed: Vec<u8>, tail: Vec<u8>, announced: u64 },
@@ -48,7 +48,7 @@ enum Seen {
     End,
 }
 
-/// The last message and its tail so far.
+/// Returns the last message's tail so far, and its announced length.
 fn last_tail(seen: &mut [Seen]) -> (&mut Vec<u8>, u64) {
     match seen.last_mut() {
         Some(Seen::Message { tail, announced, .. }) => (tail, *announced),
@@ -64,8 +64,8 @@ fn add(seen: &mut [Seen], bytes: &[u8], last: bool) {
     assert_eq!(last, tail.len() as u64 == announced, "the last bytes, and only those, are called the last");
 }
 
-/// Anything into a server whose device accepts everything: at once and in pieces it learns the same and answers the same, and
-/// every request that asks for an answer gets one.
+/// Gives arbitrary bytes to a server whose device accepts everything, at once and in pieces: it has to read and answer the
+/// same, with one reply for every request that asks for one.
 pub fn server_bytes(data: &[u8]) {
     let mut choices = Choices::new(data);
     let limits = limits(&mut choices);
@@ -75,7 +75,7 @@ pub fn server_bytes(data: &[u8]) {
     assert_eq!(whole, serve(limits, &pieces(bytes, &cuts)), "in pieces of {cuts:?}");
 }
 
-/// What a server made of its input, and the bytes that it sent.
+/// Returns what a server read from its input, and the bytes that it sent.
 fn serve(limits: Limits, input: &[&[u8]]) -> (Vec<Seen>, Vec<u8>) {
     let mut service =
         Service { server: Server::new(limits), open: Vec::new(), asked: Vec::new(), sent: Vec::new() };
@@ -158,7 +158,7 @@ impl Service {
         self.sent.extend(outbox.slices().flatten());
     }
 
-    /// After the end everything is the end; what was delivered before is still answered.
+    /// Checks that a server whose peer broke the protocol keeps its error, and still answers earlier requests.
     fn died(mut self, why: Fatal, mut seen: Vec<Seen>) -> (Vec<Seen>, Vec<u8>) {
         for _ in 0..2 {
             let ping = Header::new(Opcode::PING, 1, 0, 0).to_bytes();
@@ -175,7 +175,7 @@ impl Service {
         (seen, self.finish())
     }
 
-    /// Every request that asked has its reply, in order, and nothing else was sent.
+    /// Checks that exactly the requests that asked have replies, in order.
     fn finish(self) -> Vec<u8> {
         let mut bytes = self.sent.as_slice();
         for (op, id) in self.asked {
@@ -192,7 +192,7 @@ impl Service {
     }
 }
 
-/// A device that does whatever it is asked: zeros, and as many bytes as the request wants.
+/// Executes any request: replies with zeros, and with as many bytes as it asks for.
 fn accept(ticket: &Ticket, fixed: &[u8]) -> Outcome<Vec<u8>> {
     struct Zeros<'a>(&'a [u8]);
 
@@ -218,8 +218,8 @@ fn accept(ticket: &Ticket, fixed: &[u8]) -> Outcome<Vec<u8>> {
     Outcome::ok_raw(&reply).with_inline(inline)
 }
 
-/// Anything into a client that waits for answers, as it is or as the bodies of well-formed replies: at once and in pieces it
-/// learns the same, and never more than it asked for.
+/// Gives arbitrary bytes to a client that waits for replies, raw or as bodies of well-formed replies, at once and in
+/// pieces: it has to read the same, and never more than it asked for.
 pub fn client_bytes(data: &[u8]) {
     let mut choices = Choices::new(data);
     let limits = limits(&mut choices);
@@ -237,7 +237,7 @@ pub fn client_bytes(data: &[u8]) {
     assert_eq!(whole, listen(limits, &calls, &pieces(&bytes, &cuts)), "in pieces of {cuts:?}");
 }
 
-/// Replies to the calls with any flags, lengths, error codes and bodies.
+/// Draws replies to the calls with any flags, lengths, error codes and bodies.
 fn replies(calls: &[(Opcode, Vec<u8>)], mut choices: Choices<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for ((op, _), id) in calls.iter().zip(1..) {
@@ -253,7 +253,7 @@ fn replies(calls: &[(Opcode, Vec<u8>)], mut choices: Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Asks with the table's own types, so that the client knows what follows the fixed part of the reply.
+/// Makes a typed request, so that the client knows what follows the fixed part of the reply.
 struct Ask<'a>(&'a mut Client<Vec<u8>>, &'a [u8]);
 
 impl ForOp for Ask<'_> {

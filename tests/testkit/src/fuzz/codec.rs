@@ -1,4 +1,4 @@
-//! Everything of the protocol that is encoded and decoded, there and back.
+//! A fuzz target that encodes and decodes everything of the protocol.
 
 use std::fmt::Debug;
 
@@ -8,11 +8,11 @@ use hipr_proto::{
     TailLen, Text, Wire, WireError,
 };
 
-/// The longest tail that is made up.
+/// Maximum length of a generated tail.
 const TAIL_MAX_BYTES: u64 = 4096;
 
-/// Any bytes as a header, a name, an array, a launch's arguments, and as request and reply of one operation: what is decoded
-/// encodes to the same bytes, what is encoded decodes to the same value, and both survive being sent.
+/// Reads any bytes as a header, a name, an array, a launch's arguments, and as request and reply of one operation: what is
+/// decoded has to encode to the same bytes, what is encoded to decode to the same value, also after being sent.
 pub fn codec_roundtrip(data: &[u8]) {
     let Some((&row, data)) = data.split_first() else { return };
     match usize::from(row).checked_sub(OPS.len()) {
@@ -28,7 +28,7 @@ pub fn codec_roundtrip(data: &[u8]) {
     }
 }
 
-/// The header, which has no `Wire` of its own.
+/// A header as a `Wire` type.
 #[derive(Debug, PartialEq)]
 struct Header24(Header);
 
@@ -53,7 +53,7 @@ impl Wire for Header24 {
     }
 }
 
-/// The first bytes of `data`, or zeros where there are none.
+/// Returns the first `len` bytes of `data`, padded with zeros.
 fn padded(data: &[u8], len: usize) -> Vec<u8> {
     data.iter().copied().chain(std::iter::repeat(0)).take(len).collect()
 }
@@ -64,7 +64,7 @@ fn encoded(value: &impl Wire) -> Vec<u8> {
     bytes
 }
 
-/// NaN is not equal to itself.
+/// Compares values; two NaNs are equal.
 fn same<T: PartialEq + Debug>(a: &T, b: &T) -> bool {
     a == b || format!("{a:?}") == format!("{b:?}")
 }
@@ -99,14 +99,14 @@ impl ForOp for Message<'_> {
     }
 }
 
-/// Whether a tail of that many bytes is what the request asks for, and a length that is tried.
+/// Returns a tail with a length that the layout allows, if there is one.
 fn tail_of(len: TailLen, data: &[u8]) -> Option<Vec<u8>> {
     let (TailLen::Exact(len) | TailLen::AtLeast(len) | TailLen::AtMost(len)) = len;
     let cycled = || data.iter().copied().chain([0x5a]).cycle();
     (len <= TAIL_MAX_BYTES).then(|| cycled().take(len as usize).collect())
 }
 
-/// The request through a client and a server, and the answer back.
+/// Sends a request through a client and a server, and its reply back.
 fn message<O: Op>(request: &O, data: &[u8]) {
     let mut client = Client::<Vec<u8>>::new(Limits::default());
     let Some(tail) = tail_of(request.tail_len(), data) else {
@@ -170,7 +170,7 @@ fn transmitted(poll: impl FnOnce(&mut Outbox<Vec<u8>>) -> bool) -> Vec<u8> {
     bytes
 }
 
-/// A tail as a name; a name as a tail.
+/// Reads a tail as a name, and writes a name as a tail.
 fn name(tail: &[u8]) {
     let Ok(name) = name_of(tail) else {
         if let Ok(text) = std::str::from_utf8(tail) {
@@ -184,7 +184,7 @@ fn name(tail: &[u8]) {
     assert!(again.starts_with(name.as_bytes()) && again[name.len()..].iter().all(|byte| *byte == 0));
 }
 
-/// A tail as arrays of everything that comes in arrays.
+/// Reads a tail as arrays of every element type.
 fn arrays(tail: &[u8]) {
     let Some((&count, tail)) = tail.split_first() else { return };
     array::<Param>(tail, count);
@@ -218,7 +218,7 @@ fn text(data: &[u8]) {
     }
 }
 
-/// A tail as a launch's arguments.
+/// Reads a tail as a launch's arguments.
 fn launch(data: &[u8]) {
     let Some(([num_args, launch_flags], tail)) = data.split_first_chunk() else { return };
     let request = LaunchKernel {

@@ -1,17 +1,18 @@
-//! The emulated device, one for all inputs, and a client of it that waits.
+//! The emulated device, shared by all inputs, and a client that waits for it.
 
 use std::num::NonZero;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, PoisonError};
 use std::task::Poll;
 
 use hipr_code_object::{CodeObject, Format};
+use hipr_device::{Context, WaitFor, Waker};
 use hipr_proto::HipResult;
-use hipr_sim::{Config, Context, Gpu, WaitFor};
+use hipr_sim::{Config, Gpu, SimContext};
 
-/// Instructions of one launch.
+/// Maximum number of instructions of one launch.
 pub(super) const INSTRUCTIONS_MAX: u64 = 8192;
 
-/// One thread, so that the same input takes the same way.
+/// The emulated GPU, with one thread so that equal inputs behave equally.
 static GPU: LazyLock<Gpu> = LazyLock::new(|| {
     let config = Config {
         threads: NonZero::new(1),
@@ -22,9 +23,9 @@ static GPU: LazyLock<Gpu> = LazyLock::new(|| {
     Gpu::new(config).expect("a thread for the emulator")
 });
 
-/// A context and somebody who waits for it.
+/// A context of the device, with the means to wait for it.
 pub(super) struct Client {
-    pub(super) context: Context,
+    pub(super) context: SimContext,
     woken: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -32,14 +33,14 @@ impl Client {
     pub(super) fn new() -> Self {
         let woken = Arc::new((Mutex::new(false), Condvar::new()));
         let signal = Arc::clone(&woken);
-        let context = GPU.open(Arc::new(move || {
+        let context = GPU.context(Waker::new(move || {
             *signal.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
             signal.1.notify_all();
         }));
         Self { context, woken }
     }
 
-    /// Waits until all work is done, and takes its first error.
+    /// Waits until all work is done; returns its first error.
     pub(super) fn sync(&mut self) -> HipResult<()> {
         loop {
             if let Poll::Ready(result) = self.context.poll_sync(WaitFor::Device) {
@@ -53,19 +54,19 @@ impl Client {
     }
 }
 
-/// Loads a code object as a worker does, asks for everything in it, and unloads it.
+/// Loads a code object as a worker does, looks up everything in it, and unloads it.
 pub(super) fn load(image: &[u8]) {
     // What a bundle may unpack to is another target's concern.
     if Format::sniff(image) != Some(Format::Elf) {
         return;
     }
     let mut client = Client::new();
-    let Ok(module) = client.context.module_load(image) else { return };
+    let Ok(module) = client.context.module_load(image.to_vec()) else { return };
     let code = CodeObject::parse(image).expect("it was loaded");
     for kernel in code.kernels() {
         if let Ok(info) = client.context.function(module, &kernel.name) {
             assert_eq!(info.kernarg_size_bytes, kernel.kernarg_bytes);
-            assert_eq!(info.params.len(), kernel.explicit_params().count());
+            assert_eq!(info.params.map(|params| params.len()), Some(kernel.explicit_params().count()));
             client.context.function_attributes(info.handle).expect("the handle is known");
             assert!(client.context.max_active_blocks(info.handle, 64, 0).is_ok_and(|blocks| blocks >= 0));
         }

@@ -1,11 +1,11 @@
-//! The dictionary of the fuzz targets, from the operation table: what a fuzzer would have to guess.
+//! Generates the dictionary of the fuzz targets from the operation table: byte sequences that a fuzzer could hardly guess.
 
 use std::fmt::Write as _;
 
 use hipr_proto::{FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header, OPS};
 
-/// The text of `fuzz/hipr.dict`, in libFuzzer's format: every operation's number; its request, its request that asks for no
-/// answer, and the beginning of its reply, each with a payload of the size of its fixed part.
+/// Returns the text of `fuzz/hipr.dict` in libFuzzer's format: for every operation its code, its request with and without a
+/// reply, and the beginning of its reply, each with a payload of the size of its fixed part.
 pub fn text() -> String {
     let mut text = String::from(
         "# Written by `cargo run -p hipr-testkit --example dictionary` from the operation table.\n",

@@ -1,4 +1,4 @@
-//! Files that hold GPU code: ELF code objects, offload bundles, compressed bundles.
+//! Fuzz targets for files with GPU code: ELF code objects, offload bundles, compressed bundles.
 
 use std::sync::LazyLock;
 
@@ -9,13 +9,13 @@ use hipr_code_object::{
 
 use super::device;
 
-/// What unpacking may cost in a test.
+/// Limits of decompression in a fuzz target.
 const LIMITS: Limits = Limits { uncompressed_max_bytes: 256 << 10 };
-/// Images that want more memory than this are not loaded.
+/// Maximum memory of images that are loaded.
 const LOADED_MAX_BYTES: u64 = 256 << 10;
-/// Kernels that are looked at in one image.
+/// Maximum number of kernels that are examined in one image.
 const KERNELS_MAX: usize = 32;
-/// Bytes of a stream without a length in its header that are unpacked to find its end.
+/// Maximum number of bytes that are decompressed to find the end of a stream without a length.
 const MEASURED_MAX_BYTES: u64 = 4 << 20;
 
 static DEVICES: LazyLock<Vec<Target>> = LazyLock::new(|| {
@@ -23,7 +23,7 @@ static DEVICES: LazyLock<Vec<Target>> = LazyLock::new(|| {
     names.map(|name| name.parse().expect("the name of a device")).into()
 });
 
-/// A code object: parsing, kernels and their argument layouts, relocation, loading, also by the emulator.
+/// Parses a code object, its kernels and argument layouts, relocates it, and loads it, also into the emulator.
 pub fn code_object(image: &[u8]) {
     let measured = image_len(image);
     if let Ok(len) = measured {
@@ -57,7 +57,7 @@ fn elf(elf: &[u8]) {
     }
 }
 
-/// Loading at one address is loading at another one, moved: only relocated places differ.
+/// Checks that loading at two addresses differs only in relocated values.
 fn load(code: &CodeObject, elf: &[u8]) {
     let len = code.image_bytes() as usize;
     let mut images = [vec![0; len], vec![0xff; len + 3]];
@@ -114,7 +114,7 @@ fn descriptor(descriptor: &KernelDescriptor) {
     assert!(mode.round_32 < 4 && mode.denorm_16_64 < 4, "{mode:?}");
 }
 
-/// Offload bundles, plain and compressed: their tables, unpacking within limits, finding where they end, choosing an entry.
+/// Parses offload bundles, plain and compressed: decompresses within limits, finds their ends, selects an entry.
 pub fn bundle(image: &[u8]) {
     if let Ok(bundle) = Bundle::parse(image) {
         for entry in bundle.entries() {
@@ -141,7 +141,8 @@ pub fn bundle(image: &[u8]) {
     }
 }
 
-/// Feeds as little as is asked for: what that finds is what all bytes at once give, and it never reads beyond the image.
+/// Measures an image with as few bytes as possible: the result has to be that for all bytes at once, without reading beyond
+/// the image.
 fn measure(image: &[u8]) {
     let whole = image_len(image);
     let mut measure = Measure::new();

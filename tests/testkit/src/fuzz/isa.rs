@@ -1,20 +1,21 @@
-//! Decoding instructions.
+//! A fuzz target that decodes instructions.
 
 use std::sync::LazyLock;
 
-use hipr_sim::fault::Cause;
-use hipr_sim::{Arch, isa};
+use hipr_isa::fault::Cause;
+use hipr_isa::{Arch, isa};
 
 /// Encoding, opcode and mnemonic of every instruction that the emulator has.
 pub(super) static INSTRUCTIONS: LazyLock<Vec<(&str, u32, &str)>> =
     LazyLock::new(|| isa::implemented(Arch::default()).collect());
 
-/// The longest instruction: two words and a literal.
+/// Length of the longest instruction: two words and a literal.
 const INSTRUCTION_WORDS_MAX: usize = 3;
-/// Words that are looked at. Longer inputs say nothing new.
+/// Maximum number of words that are decoded of an input.
 const WORDS_MAX: usize = 96;
 
-/// Any words: what decodes has a length, and depends on nothing behind it. What is assembled from the tables decodes.
+/// Decodes any words: an instruction has a length and does not depend on the words behind it. Instructions assembled from
+/// the tables have to be decodable.
 pub fn isa_decode(data: &[u8]) {
     let words = data.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
     let words: Vec<u32> = words.take(WORDS_MAX).collect();
@@ -27,7 +28,7 @@ pub fn isa_decode(data: &[u8]) {
     }
 }
 
-/// How many words to go on by.
+/// Decodes the first instruction; returns how many words to skip.
 fn decode(arch: Arch, words: &[u32]) -> usize {
     match isa::identify(arch, words) {
         Ok((name, len)) => {

@@ -1,35 +1,37 @@
-//! Random programs on the emulator: whatever they do, they end in a result or an error.
+//! A fuzz target that runs random programs on the emulator: each has to end with a result or an error.
 
 use std::sync::LazyLock;
 use std::time::Instant;
 
 use hipr_code_object::{CodeObject, KernelDescriptor};
+use hipr_device::{Args, Context as _, Launch, MemoryKind, Param, Region};
+use hipr_isa::gws::WaveSync;
+use hipr_isa::lds::{Lds, Scratch};
+use hipr_isa::mem::{Block, Space};
+use hipr_isa::simd::Level;
+use hipr_isa::step::{Machine, Program, Stop, run};
+use hipr_isa::wave::{EXEC, LANES, M0, Mode, Wave};
+use hipr_isa::{Arch, isa};
 use hipr_proto::HipError;
-use hipr_sim::lds::{Lds, Scratch};
-use hipr_sim::mem::{Block, Space};
-use hipr_sim::simd::Level;
-use hipr_sim::step::{Machine, Program, Stop, run};
-use hipr_sim::wave::{EXEC, LANES, M0, Mode, Wave};
-use hipr_sim::{Arch, Args, Launch, MemoryKind, Param, Region, isa};
 
 use super::device::{Client, INSTRUCTIONS_MAX};
 use super::isa::INSTRUCTIONS;
 use crate::choices::Choices;
 
-/// Where a single wave's code is.
+/// Address of a single wave's code.
 const CODE: u64 = 0x7000_0000_0000;
-/// Where a single wave's memory is.
+/// Address of a single wave's memory.
 const MEMORY: u64 = 0x2000_0000_0000;
 const MEMORY_BYTES: u32 = 1 << 14;
-/// Instructions of a single wave.
+/// Maximum number of instructions of a single wave.
 const WAVE_INSTRUCTIONS_MAX: u64 = 1024;
 const PROGRAM_WORDS_MAX: usize = 512;
 const S_ENDPGM: u32 = 0xbf81_0000;
-/// The last word of a buffer resource: 32-bit data, nothing swizzled.
+/// The last word of a buffer resource: 32-bit data, not swizzled.
 const BUFFER_FORMAT: u32 = 0x0002_0000;
 
-/// A random program, of the table's instructions and of any words, as one wave with registers full of useful addresses or as a
-/// kernel with a descriptor, a grid and buffers.
+/// Runs a random program of known instructions and arbitrary words, as one wave with useful addresses in its registers, or
+/// as a kernel with a descriptor, a grid and buffers.
 pub fn kernel_step(data: &[u8]) {
     let mut choices = Choices::new(data);
     match choices.below(4) {
@@ -38,7 +40,7 @@ pub fn kernel_step(data: &[u8]) {
     }
 }
 
-/// The rest of the choices as a program.
+/// Draws a program.
 fn program(choices: &mut Choices<'_>) -> Vec<u32> {
     let mut words = Vec::new();
     while !choices.is_exhausted() && words.len() < PROGRAM_WORDS_MAX {
@@ -55,7 +57,7 @@ fn any_u32(choices: &mut Choices<'_>) -> u32 {
     choices.below(1 << 32) as u32
 }
 
-/// An instruction of the table with any operands.
+/// Draws an instruction of the table with arbitrary operands.
 fn instruction(choices: &mut Choices<'_>) -> Vec<u32> {
     let (encoding, op, _) = INSTRUCTIONS[choices.index(INSTRUCTIONS.len())];
     let operands = u64::from(any_u32(choices)) | u64::from(any_u32(choices)) << 32;
@@ -70,7 +72,7 @@ fn instruction(choices: &mut Choices<'_>) -> Vec<u32> {
     words
 }
 
-/// A jump to somewhere near, a barrier, a sleep, a change of what registers mean: what makes loops and stops.
+/// Draws a control instruction: a short jump, a barrier, a sleep, or a change of MODE or EXEC.
 fn control(choices: &mut Choices<'_>) -> Option<u32> {
     let all: Vec<_> = INSTRUCTIONS.iter().filter(|(encoding, _, _)| *encoding == "SOPP").collect();
     let (encoding, op, _) = choices.pick(&all)?;
@@ -78,7 +80,7 @@ fn control(choices: &mut Choices<'_>) -> Option<u32> {
     Some(isa::assemble(Arch::default(), encoding, *op, u64::from(constant as u16))?[0])
 }
 
-/// Something for a register: addresses of memory, sizes, lane numbers, floats of both widths, rubbish.
+/// Returns an initial register value: an address of memory, a size, a lane number, a float of either width, or `rubbish`.
 fn value(register: usize, lane: usize, base: u64, rubbish: u32) -> u32 {
     let addr = base + (register as u64 * 64 + lane as u64 * 16) % u64::from(MEMORY_BYTES / 2);
     match register % 12 {
@@ -93,7 +95,7 @@ fn value(register: usize, lane: usize, base: u64, rubbish: u32) -> u32 {
     }
 }
 
-/// One wave, in whatever state.
+/// Runs a program as one wave in a random state.
 fn wave(choices: &mut Choices<'_>) {
     let [vgprs, accum_offset] =
         [choices.between(1, 512), choices.between(0, 512)].map(|count| count as usize);
@@ -119,13 +121,20 @@ fn wave(choices: &mut Choices<'_>) {
     let level = Level::chosen().expect("a level of this processor");
     let program = Program::new(&code, CODE, Arch::default(), level);
     let space = Space::of_block(Block::new(MEMORY, MEMORY_BYTES.into()).expect("16 KiB of host memory"));
+    let wave_sync = WaveSync::for_groups(1);
     let (mut lds, mut scratch) = (Lds::new(lds_bytes), Scratch::new(scratch_bytes));
     let clock_start = Instant::now();
     let mut left = WAVE_INSTRUCTIONS_MAX;
     while left > 0 {
         let before = left;
-        let mut machine =
-            Machine { space: &space, lds: &mut lds, scratch: &mut scratch, program: &program, clock_start };
+        let mut machine = Machine {
+            space: &space,
+            lds: &mut lds,
+            scratch: &mut scratch,
+            program: &program,
+            wave_sync: Some(&wave_sync),
+            clock_start,
+        };
         match run(&mut wave, &mut machine, &mut left) {
             Ok(Stop::End) => break,
             Ok(Stop::Barrier | Stop::Budget) => assert!(left < before, "a stop without an instruction"),
@@ -142,21 +151,21 @@ fn wave(choices: &mut Choices<'_>) {
     );
 }
 
-/// Code objects of the emulator's own tests.
+/// A code object of the emulator's own tests, whose code is replaced.
 static TEMPLATE: &[u8] = include_bytes!("../../../../gpu/sim/tests/data/kernels-O3.co");
 /// Its kernel whose code and descriptor are replaced: `(float, const float *, float *, unsigned)`.
 const VICTIM: &str = "saxpy";
-/// Its last kernel, which stays: 64 work-items write 1 to where their one argument points.
+/// The last kernel of the code object, whose code is not changed: 64 work-items write 1 to the address in its argument.
 const WITNESS: &str = "narrow";
 const BUFFER_BYTES: u64 = 4096;
 
-/// Where in the template what is.
+/// Offsets in the template.
 struct Places {
-    /// The victim's descriptor.
+    /// Offset of the replaced kernel's descriptor.
     descriptor: usize,
-    /// The victim's code.
+    /// Offset of the replaced kernel's code.
     code: usize,
-    /// How much code fits in.
+    /// Number of bytes available for code.
     code_bytes: usize,
 }
 
@@ -177,7 +186,8 @@ static PLACES: LazyLock<Places> = LazyLock::new(|| {
     Places { descriptor: offset(victim.descriptor_vaddr), code: offset(victim.entry_vaddr), code_bytes }
 });
 
-/// Loads the two pointers among the arguments into s8 to s11 and v2 to v5, makes s16 to s19 a buffer resource and v1 an offset.
+/// Code that loads the two pointer arguments into s8 to s11 and v2 to v5, a buffer resource into s16 to s19 and an offset
+/// into v1.
 const PROLOGUE: [u32; 15] = [
     0xc00a_0200,
     0x0000_0008, // s_load_dwordx4 s[8:11], s[0:1], 0x8
@@ -196,7 +206,7 @@ const PROLOGUE: [u32; 15] = [
     0xbefc_00c1, // s_mov_b32 m0, -1
 ];
 
-/// The template with another descriptor and another program.
+/// Returns the template with another descriptor and another program.
 fn image(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut image = TEMPLATE.to_vec();
     let descriptor = &mut image[PLACES.descriptor..][..KernelDescriptor::SIZE_BYTES];
@@ -217,7 +227,7 @@ fn image(choices: &mut Choices<'_>) -> Vec<u8> {
     image
 }
 
-/// Three sizes: mostly small ones, now and then any.
+/// Draws three sizes, mostly small ones.
 fn size(choices: &mut Choices<'_>, max: [u64; 3]) -> [u32; 3] {
     if choices.one_in(16) {
         return std::array::from_fn(|_| any_u32(choices));
@@ -225,7 +235,7 @@ fn size(choices: &mut Choices<'_>, max: [u64; 3]) -> [u32; 3] {
     max.map(|max| choices.between(1, max) as u32)
 }
 
-/// A kernel on the whole device.
+/// Runs a program as a kernel on the whole device.
 fn launch(choices: &mut Choices<'_>) {
     let (grid, block) = (size(choices, [4, 2, 2]), size(choices, [130, 3, 2]));
     let shared_mem_bytes = if choices.one_in(4) { any_u32(choices) % (1 << 17) } else { 0 };
@@ -233,9 +243,9 @@ fn launch(choices: &mut Choices<'_>) {
     let image = image(choices);
 
     let mut client = Client::new();
-    let module = client.context.module_load(&image).expect("only code and a descriptor are changed");
+    let module = client.context.module_load(image).expect("only code and a descriptor are changed");
     let [x, y] =
-        [(); 2].map(|()| client.context.malloc(BUFFER_BYTES, MemoryKind::Device).expect("some memory"));
+        [(); 2].map(|()| client.context.malloc(BUFFER_BYTES, MemoryKind::Device, 0).expect("some memory"));
     let mut values = Values::default();
     values.add(&1.5f32.to_le_bytes());
     values.add(&x.to_le_bytes());

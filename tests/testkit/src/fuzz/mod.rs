@@ -1,4 +1,4 @@
-//! What the fuzz targets do, as plain functions: each takes any bytes and panics if something does not hold.
+//! The fuzz targets as functions: each takes any bytes and panics if a property does not hold.
 //!
 //! `fuzz/fuzz_targets/` has one line per function for libFuzzer, `fuzz/corpus/` the inputs that a run starts from, and
 //! `tests/corpus.rs` runs each of them here, with any toolchain.
@@ -26,10 +26,10 @@ pub use isa::isa_decode;
 pub use kernel::kernel_step;
 pub use script::{pair, server_script};
 
-/// A target: any bytes in, a panic out if something does not hold.
+/// A fuzz target, which panics if a property does not hold.
 pub type Target = fn(&[u8]);
 
-/// Every target by the name of its file and its corpus.
+/// All targets, by the names of their files and corpora.
 pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "gpu")]
     ("bundle", bundle),

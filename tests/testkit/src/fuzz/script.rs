@@ -1,4 +1,4 @@
-//! Scripts: a server that is asked by hand, and the whole core world.
+//! Fuzz targets that run scripts, on a server alone and in the core world.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::model::{Learned, Model};
 use crate::options::Options;
 use crate::script::{Bytes, Call, Case, Device, Kind, When, pattern};
 
-/// Both ends, the pipe between them and everything that can befall it, as the bytes decide.
+/// Runs the core world: both ends, the pipe between them and its faults, as the bytes decide.
 pub fn pair(data: &[u8]) {
     let case = Case::from_bytes(data);
     if let Err(failure) = core_world::check(&case) {
@@ -21,8 +21,8 @@ pub fn pair(data: &[u8]) {
     }
 }
 
-/// A server and a script, without a client: requests are put together by hand, with any ids and unknown flags, cut anywhere,
-/// and completed as late as the limits allow; the replies are taken apart by hand and compared with the model.
+/// Runs a script on a server without a client: requests are encoded by hand, with any ids and unknown flags, cut into any
+/// pieces, and completed as late as the limits allow; the replies are parsed by hand and compared with the model.
 pub fn server_script(data: &[u8]) {
     let calm = |choices: &mut Choices<'_>| Options { fault: None, hang: None, ..Options::draw(choices) };
     let case = Case::draw(data, calm);
@@ -54,7 +54,7 @@ pub fn server_script(data: &[u8]) {
     assert!(sent.is_empty(), "{} bytes that nobody asked for", sent.len());
 }
 
-/// The request's bytes; without a payload if the server does not read it.
+/// Encodes a request, without its payload if the server does not read it.
 fn request(index: usize, call: &Call, id: u32, choices: &mut Choices<'_>) -> Vec<u8> {
     let silent = if call.loud { 0 } else { FLAG_NO_REPLY };
     let meaningless = (choices.below(16) as u32) << 28;
@@ -70,7 +70,7 @@ fn request(index: usize, call: &Call, id: u32, choices: &mut Choices<'_>) -> Vec
     bytes
 }
 
-/// Takes the reply to a call from the front of `sent`.
+/// Parses and checks the reply to a call at the front of `sent`.
 fn reply(index: usize, call: &Call, learned: &Learned, id: u32, sent: &mut &[u8]) {
     let header = Header::take(sent).expect("a reply for each call that asks");
     assert_eq!((header.op, header.request_id), (call.op, id), "call {index}");
@@ -90,7 +90,7 @@ fn reply(index: usize, call: &Call, learned: &Learned, id: u32, sent: &mut &[u8]
     *sent = rest;
 }
 
-/// Both halves of a server and a device that does what the script says.
+/// Both halves of a server, and a device that follows the script.
 struct Worker<'c> {
     calls: &'c [Call],
     limits: Limits,
@@ -99,7 +99,7 @@ struct Worker<'c> {
     open: VecDeque<Ticket>,
     /// The call whose tail is arriving, and how much of it has arrived.
     arriving: (usize, u64),
-    /// Whether each completed call was carried out.
+    /// For each completed call, whether it was executed.
     executed: Vec<bool>,
     dead: Option<HipError>,
     outbox: Outbox<&'static [u8]>,
@@ -123,7 +123,7 @@ impl<'c> Worker<'c> {
         }
     }
 
-    /// Reads all of `bytes` in pieces, completes everything, and tells how it ended.
+    /// Reads all of `bytes` in pieces and completes all requests; returns how the connection ended.
     fn run(&mut self, mut bytes: &[u8], choices: &mut Choices<'_>, piece_max: u64) -> Result<(), Fatal> {
         let mut end = Ok(());
         while !bytes.is_empty() && end.is_ok() {
@@ -233,7 +233,7 @@ impl<'c> Worker<'c> {
         }
     }
 
-    /// Up to `n` bytes leave.
+    /// Writes up to `n` bytes.
     fn write(&mut self, n: usize) {
         self.responder.poll_transmit(&mut self.outbox);
         let n = n.min(self.outbox.len_bytes());

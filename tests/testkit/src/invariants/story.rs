@@ -1,4 +1,4 @@
-//! A trace, taken apart: what became of each request, each reply and each call.
+//! A trace sorted by requests, replies and calls.
 
 use hipr_proto::{Fatal, HipError, Opcode};
 
@@ -7,7 +7,7 @@ use crate::options::{Direction, FaultKind};
 use crate::script::{Call, Case, Kind};
 use crate::trace::{Event, Side, Trace};
 
-/// What invariants look at.
+/// The sorted events of a trace, which the invariants examine.
 pub struct Story<'t> {
     pub(super) case: &'t Case,
     pub(super) model: &'t Model,
@@ -20,7 +20,7 @@ pub struct Story<'t> {
     is_at_rest: bool,
 }
 
-/// A call that the client took.
+/// A call that the client accepted.
 pub(super) struct Asked {
     pub(super) call: usize,
     pub(super) id: Option<u32>,
@@ -34,20 +34,20 @@ pub(super) struct Request {
     pub(super) wants_reply: bool,
     pub(super) refusal: Option<HipError>,
     pub(super) tail: u64,
-    /// Bytes of the tail that never came.
+    /// Number of bytes of the tail that did not arrive.
     missing: u64,
-    /// The first byte that is another than it should be.
+    /// Position of the first wrong byte.
     pub(super) wrong_at: Option<u64>,
     pub(super) executed: bool,
     pub(super) completed: bool,
-    /// Completed, and not because the connection was lost.
+    /// Whether it was completed before the connection was lost.
     pub(super) completed_before_loss: bool,
-    /// It is decided whether it is carried out.
+    /// Whether it is known that the request was executed or refused.
     pub(super) settled: bool,
     pub(super) stream_left: u64,
 }
 
-/// A reply that left.
+/// A reply that the server sent.
 pub(super) struct Frame {
     pub(super) id: u32,
     pub(super) op: Opcode,
@@ -58,13 +58,13 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// The error that it carries.
+    /// Returns the error of the reply.
     pub(super) fn error(&self) -> Option<HipError> {
         self.error.filter(|code| *code != 0).map(HipError)
     }
 }
 
-/// A call of which the program knows what became of it.
+/// A call whose result the program knows.
 pub(super) struct Resolved<'t> {
     pub(super) call: usize,
     pub(super) learned: Option<&'t Learned>,
@@ -168,7 +168,7 @@ impl<'t> Story<'t> {
         self.is_at_rest
     }
 
-    /// Whether nothing befell the connection.
+    /// Returns whether no fault happened.
     pub(super) fn is_calm(&self) -> bool {
         self.trace.fault_at_byte.is_none()
     }
@@ -178,7 +178,7 @@ impl<'t> Story<'t> {
         Some((self.trace.fault_at_byte?, &fault.kind))
     }
 
-    /// Whether the whole request left before anything befell the bytes.
+    /// Returns whether the complete request was written before the fault.
     pub(super) fn is_request_intact(&self, call: usize) -> bool {
         match self.fault_in(Direction::Up) {
             None => true,
@@ -186,21 +186,21 @@ impl<'t> Story<'t> {
         }
     }
 
-    /// Whether request and reply both did.
+    /// Returns whether the complete request and the complete reply were written before the fault.
     pub(super) fn is_reply_intact(&self, call: usize) -> bool {
         let Some((at, _)) = self.fault_in(Direction::Down) else { return self.is_request_intact(call) };
         let id = self.asked.get(call).and_then(|asked| asked.id);
         self.frames.iter().any(|frame| Some(frame.id) == id && frame.end_byte <= at)
     }
 
-    /// Whether nothing that befell the connection excuses a reply that does not arrive.
+    /// Returns whether the reply has to arrive in spite of the fault.
     pub(super) fn is_reply_owed(&self, call: usize) -> bool {
         let reset =
             |direction| self.fault_in(direction).is_some_and(|(_, kind)| matches!(kind, FaultKind::Reset));
         !reset(Direction::Up) && !reset(Direction::Down) && self.is_reply_intact(call)
     }
 
-    /// How the server's input ends, if it ends because no more bytes come and that is known.
+    /// Returns how the server's input has to end, if that is known.
     pub(super) fn server_end(&self) -> Option<Result<(), Fatal>> {
         let is_between = match self.fault_in(Direction::Up) {
             Some((at, FaultKind::HalfClose)) => {
@@ -214,7 +214,7 @@ impl<'t> Story<'t> {
         Some(if is_between { Ok(()) } else { Err(Fatal::EofInsideMessage) })
     }
 
-    /// How the client's input ends, if it ends because no more bytes come and that is known.
+    /// Returns how the client's input has to end, if that is known.
     pub(super) fn client_end(&self) -> Option<Result<(), Fatal>> {
         let is_between = match self.fault_in(Direction::Down) {
             Some((at, FaultKind::HalfClose)) => {
@@ -233,14 +233,14 @@ impl<'t> Story<'t> {
         })
     }
 
-    /// Requests that arrived as the script says; their places are those of the calls.
+    /// Iterates over the requests that arrived as the script says, with the indices of their calls.
     pub(super) fn intact_requests(&self) -> impl Iterator<Item = (usize, &Request)> {
         let is_whole =
             |(index, request): &(usize, &Request)| request.missing == 0 && self.is_request_intact(*index);
         self.requests.iter().enumerate().take_while(is_whole)
     }
 
-    /// Replies to such requests, with the places of the calls that they answer.
+    /// Iterates over the replies to such requests, with the indices of their calls.
     pub(super) fn intact_frames(&self) -> impl Iterator<Item = (usize, &Frame)> {
         let mut requests = self.intact_requests();
         self.frames.iter().map_while(move |frame| {
@@ -250,7 +250,7 @@ impl<'t> Story<'t> {
         })
     }
 
-    /// The call at which the connection has to end, if it arrived.
+    /// Returns the call whose payload exceeds the limit, if it arrived.
     pub(super) fn too_long(&self) -> Option<(usize, &'t Call)> {
         let mut calls = self.case.script.0.iter().enumerate();
         let (index, call) = calls.find(|(_, call)| call.kind == Kind::TooLong)?;

@@ -1,4 +1,4 @@
-//! The same script with other cuts: what has to be the same.
+//! Compares two runs of a script with bytes cut into different pieces.
 
 use hipr_proto::{HipError, Opcode};
 
@@ -8,8 +8,8 @@ use crate::options::{Direction, FaultKind};
 use crate::script::{Case, Kind};
 use crate::trace::{Event, Trace};
 
-/// How the bytes were cut on their way changes nothing: the server delivers the same requests, carries out the same, sends
-/// the same replies, and the client learns the same.
+/// Checks that the pieces of bytes do not matter: the server delivers and executes the same requests and sends the same
+/// replies, and the client learns the same.
 ///
 /// After a fault the connection ends, and *when* the other side hears of it is a matter of time. Then what one run saw has to
 /// be the beginning of what the other saw.

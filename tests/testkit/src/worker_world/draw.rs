@@ -1,4 +1,4 @@
-//! Plans from decisions.
+//! Draws plans.
 
 use hipr_io::Config;
 use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
@@ -9,16 +9,17 @@ use super::plan::{Act, Client, Plan};
 use super::request::{Call, KERNEL, What};
 use crate::choices::{Choices, noise};
 
-/// What can be drawn: a world over sockets has to wait for its time-outs, and gets none.
+/// The clock of the world, which decides what can be drawn: a world over sockets has to wait for timeouts, so that none are
+/// drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Time is the simulator's.
+    /// The simulator's clock.
     Virtual,
-    /// Time is real.
+    /// The real clock.
     Real,
 }
 
-/// How many clients there may be, and how much each may say.
+/// Number of clients, and how much each may send.
 struct Sizes {
     calls_max: u64,
     tail_max_bytes: u64,
@@ -27,11 +28,11 @@ struct Sizes {
     odd_percent: u8,
 }
 
-/// Which ends can be drawn that only time brings.
+/// The ends that only time brings about and that can be drawn.
 struct Waits {
-    /// A message that is never completed ends the connection.
+    /// Whether an incomplete message may end the connection.
     mid_message: bool,
-    /// A client that stops sending while the device hangs is noticed: there is room for all that it says.
+    /// Whether a client may stop sending while the device hangs.
     linger: bool,
     clock: Clock,
 }
@@ -139,13 +140,13 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
     }
 }
 
-/// One that can be freed; 0 if there is none. The buffer stays.
+/// Draws an allocation other than the buffer; 0 if there is none.
 fn draw_allocation(choices: &mut Choices<'_>, client: &Client) -> u64 {
     let all: Vec<u64> = client.model.live.keys().copied().filter(|ptr| *ptr != client.model.base()).collect();
     choices.pick(&all).copied().unwrap_or(0)
 }
 
-/// Requests with something wrong about them.
+/// Draws a malformed request.
 fn draw_odd(choices: &mut Choices<'_>, client: &Client, half_bytes: u64) -> What {
     let end = client.model.base() + 2 * half_bytes;
     match choices.below(11) {
@@ -173,7 +174,7 @@ fn draw_fault(choices: &mut Choices<'_>, what: &What) -> Option<Fault> {
     }
 }
 
-/// How a client goes, if not by waiting for its answers.
+/// Draws how a client ends, if not by waiting for its replies.
 fn draw_end(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, waits: &Waits) {
     let kinds = if waits.clock == Clock::Virtual { 9 } else { 7 };
     match choices.below(kinds) {
@@ -218,7 +219,7 @@ fn draw_end(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, waits
     client.act(Act::AwaitEnd);
 }
 
-/// Calls after the end.
+/// Draws calls after the client's end.
 fn pipeline(client: &mut Client, choices: &mut Choices<'_>) {
     for _ in 0..choices.below(4) {
         client.ask(What::Ping);
@@ -226,7 +227,7 @@ fn pipeline(client: &mut Client, choices: &mut Choices<'_>) {
     }
 }
 
-/// Bytes that end the session when they come where a message should begin.
+/// Draws bytes that end the session if they arrive in place of a message.
 fn draw_garbage(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut header = Header::new(Opcode::PING, 1, 0, 0);
     match choices.below(4) {
@@ -240,7 +241,7 @@ fn draw_garbage(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A message that lacks at least its last byte.
+/// Draws a message that lacks at least its last byte.
 fn draw_part(client: &Client, choices: &mut Choices<'_>, sizes: &Sizes) -> Vec<u8> {
     let what = if choices.one_in(2) {
         What::Malloc(10)

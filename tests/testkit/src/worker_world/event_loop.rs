@@ -1,6 +1,5 @@
-//! An event loop without sockets: connections in memory to `hipr-io`'s events and notices, in the manner of a completion
-//! loop (at most one receive and one send of a connection at a time; a receive that was posted may come when nothing more
-//! is wanted), with a clock of its own.
+//! An event loop without sockets: connects in-memory connections to `hipr-io`'s events and notices like a completion loop
+//! (at most one receive and one send per connection; a receive may complete when no more is wanted), with its own clock.
 
 use std::sync::Arc;
 
@@ -12,17 +11,17 @@ use crate::choices::Choices;
 
 struct Conn {
     link: Link,
-    /// Whose connection it is.
+    /// Index of the client.
     client: usize,
-    /// A receive of so many bytes is posted.
+    /// Size of the receive in flight; 0 for none.
     posted: usize,
-    /// It was noticed that the client writes no more.
+    /// Whether the client closed its sending side.
     peer_closed: bool,
     ended: bool,
     load: Load,
 }
 
-/// What a connection makes the worker hold, counted from outside.
+/// The resources that a connection uses in the worker, counted independently.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     in_flight_bytes: usize,
@@ -30,16 +29,16 @@ struct Load {
     unsent_bytes: usize,
 }
 
-/// By how much limits may be exceeded: what is done in one go is not cut.
+/// How far limits may be exceeded, because some steps are not divided.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slack {
-    /// Bytes that one read gives.
+    /// Maximum number of bytes of one read.
     pub(super) read_bytes: usize,
-    /// Bytes of replies that one step of a session makes.
+    /// Maximum number of reply bytes of one step of a session.
     pub(super) reply_bytes: usize,
 }
 
-/// The loop.
+/// The event loop.
 pub(super) struct EventLoop {
     config: Config,
     mailbox: Arc<Mailbox>,
@@ -48,11 +47,11 @@ pub(super) struct EventLoop {
     pool: Pool,
     buffer: Vec<u8>,
     now_ms: u64,
-    /// There was nothing to do in the last turn.
+    /// Whether there was nothing to do in the last turn.
     idle: bool,
     asleep: bool,
     slack: Slack,
-    /// A limit that did not hold.
+    /// The first limit that was exceeded.
     pub(super) over_limit: Option<String>,
 }
 
@@ -75,17 +74,17 @@ impl EventLoop {
         }
     }
 
-    /// Whether no connection is open.
+    /// Returns whether no connection is open.
     pub(super) fn is_empty(&self) -> bool {
         self.conns.is_empty()
     }
 
-    /// Bytes that it holds for the dispatch thread.
+    /// Returns the bytes in flight.
     pub(super) fn in_flight_bytes(&self) -> usize {
         self.pool.in_flight_bytes()
     }
 
-    /// A client connects.
+    /// Accepts the connection of a client.
     pub(super) fn accept(&mut self, client: usize) {
         let (config, now_ms) = (&self.config, self.now_ms);
         let peer = Peer::Local;
@@ -101,13 +100,13 @@ impl EventLoop {
         self.wake();
     }
 
-    /// Something happened that is no completion.
+    /// Wakes the loop for something other than a completion.
     pub(super) fn wake(&mut self) {
         self.idle = false;
         self.asleep = false;
     }
 
-    /// One turn, if there is a reason for one: completions, notices, time-outs. `false`: nothing happened.
+    /// Runs one turn, if there is a reason for it: completions, notices, timeouts. Returns false if nothing happened.
     pub(super) fn turn(
         &mut self,
         wires: &mut [Wire],
@@ -137,7 +136,7 @@ impl EventLoop {
         moved
     }
 
-    /// Whether a receive or a send could complete.
+    /// Returns whether a receive or a send can complete.
     fn has_completion(&mut self, wires: &[Wire]) -> bool {
         self.conns.iter_mut().any(|(_, conn)| {
             wires.get(conn.client).is_some_and(|wire| {
@@ -149,7 +148,7 @@ impl EventLoop {
         })
     }
 
-    /// What one connection can send and receive now.
+    /// Sends and receives what one connection can now.
     fn serve(
         &mut self,
         id: ConnId,
@@ -281,7 +280,7 @@ impl EventLoop {
         conn.link.close(&mut self.pool, sink);
     }
 
-    /// Closes everything: the worker stops.
+    /// Closes all connections, because the worker shuts down.
     pub(super) fn stop(
         &mut self,
         wires: &mut [Wire],
@@ -292,7 +291,7 @@ impl EventLoop {
         open.into_iter().for_each(|id| self.close(id, wires, choices, sink));
     }
 
-    /// Lets time pass when nothing else happens, and looks at the deadlines. `false`: no time brings anything.
+    /// Advances the clock to the next deadline when nothing else can happen. Returns false if there is none.
     pub(super) fn let_time_pass(
         &mut self,
         wires: &mut [Wire],
@@ -324,7 +323,7 @@ impl EventLoop {
         false
     }
 
-    /// Holds the limits against what was counted.
+    /// Compares what was counted with the limits.
     fn check(&mut self, id: ConnId) {
         let connections = self.conns.len();
         let Some(conn) = self.conns.get_mut(id) else { return };
@@ -348,7 +347,7 @@ impl EventLoop {
 }
 
 impl Conn {
-    /// Does something with the link and counts what it gives the dispatch thread.
+    /// Calls `f` with the link, and counts what it passes to the dispatch thread.
     fn counted<R>(
         &mut self,
         stats: &Stats,

@@ -1,5 +1,5 @@
-//! What a right worker with the scripted device does with a client's calls: a plain fold, without bytes on the wire, pieces
-//! or time.
+//! A model of a correct worker with the scripted device: a fold over a client's calls, without bytes on the wire, pieces
+//! and time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,19 +9,19 @@ use hipr_worker::device::script::{Fault, Script};
 
 use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, What};
 
-/// What became of a call that is answered.
+/// The result of a call that is answered.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
-    /// It was answered.
+    /// The call was answered.
     Reply {
-        /// Its error code.
+        /// The error code.
         error: Option<HipError>,
         /// The fixed part.
         fixed: Vec<u8>,
-        /// Bytes behind it.
+        /// The bytes after the fixed part.
         data: Vec<u8>,
     },
-    /// The connection ended before.
+    /// The connection ended before the reply.
     Closed,
 }
 
@@ -38,27 +38,27 @@ impl fmt::Debug for Learned {
     }
 }
 
-/// A client's session, as far as the calls have come, and what is expected of them.
+/// A client's session after the calls so far, and the expected results.
 #[derive(Debug)]
 pub struct Model {
-    /// What each call that is answered learns, in order.
+    /// The results of the calls that are answered, in order.
     pub learned: Vec<Learned>,
-    /// The device's calls, in order; see [`Script::journal`].
+    /// The calls of the device, in order; see [`Script::journal`].
     pub journal: Vec<&'static str>,
-    /// The arguments of the launches that are carried out, in order.
+    /// The arguments of the executed launches, in order.
     pub launches: Vec<u64>,
-    /// What has to be said to the device before: of which call of which method something else becomes.
+    /// The faults to set on the device beforehand: method, number of its call, and fault.
     pub plans: Vec<(&'static str, u64, Fault)>,
-    /// Allocations: address and length in bytes.
+    /// Allocations: address and size in bytes.
     pub live: BTreeMap<u64, u64>,
-    /// The session is over: nothing is carried out or answered any more.
+    /// Whether the session has ended, so that nothing is executed or answered.
     pub over: bool,
-    /// Addresses from here on fail what touches them.
+    /// Address from which on every access fails.
     spoiled_from: u64,
     spoiled_error: HipError,
     small_tail_max: u64,
     kept: Option<HipError>,
-    /// Errors of work that was accepted.
+    /// Errors of accepted work that have not appeared yet.
     surfacing: Vec<HipError>,
     dead: Option<HipError>,
     counts: BTreeMap<&'static str, u64>,
@@ -69,12 +69,12 @@ pub struct Model {
     memory: Vec<u8>,
 }
 
-/// A reply's fixed part and the bytes behind it.
+/// A reply's fixed part and the bytes after it.
 type Reply = (Vec<u8>, Vec<u8>);
 
 impl Model {
-    /// A session that is context number `context`. Its first allocation is its buffer; the half of it from
-    /// `half_bytes` on is spoiled with `spoiled_error`.
+    /// Creates the model of the session with context number `context`. Its first allocation is its buffer, of which
+    /// accesses from `half_bytes` on fail with `spoiled_error`.
     pub fn new(context: usize, half_bytes: u64, spoiled_error: HipError, small_tail_max: u64) -> Self {
         let base = Script::first_address(context);
         let (learned, journal, launches, plans, live) = Default::default();
@@ -101,27 +101,27 @@ impl Model {
         }
     }
 
-    /// The buffer's address.
+    /// Returns the buffer's address.
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The longest small tail in bytes.
+    /// Returns the maximum length of a small tail.
     pub fn small_tail_max(&self) -> u64 {
         self.small_tail_max
     }
 
-    /// The last module that was loaded, or what is none.
+    /// Returns the handle of the last loaded module, or an invalid one.
     pub fn module(&self) -> u64 {
         self.modules.last().copied().unwrap_or(0xbad)
     }
 
-    /// The last function that was found, or what is none.
+    /// Returns the handle of the last function, or an invalid one.
     pub fn function(&self) -> u64 {
         self.functions.last().copied().unwrap_or(0xbad)
     }
 
-    /// The call that comes next.
+    /// Applies the next call.
     pub fn call(&mut self, call: &Call) {
         let op = call.what.op();
         let class = op.info().map_or(Class::Plain, |info| info.class);
@@ -243,27 +243,27 @@ impl Model {
         Ok((vec![0; size], Vec::new()))
     }
 
-    /// A range that the client may name: of its buffer, the spoiled half included.
+    /// Checks that the client may use a range: it lies in its buffer, possibly in the failing half.
     fn check(&self, ptr: u64, len: u64) -> Result<(), HipError> {
         let inside = |(base, size): (&u64, &u64)| ptr - base + len <= *size;
         let found = self.live.range(..=ptr).next_back();
         if len == 0 || found.is_some_and(inside) { Ok(()) } else { Err(HipError::INVALID_VALUE) }
     }
 
-    /// Bytes of the good half; `None` if they are spoiled.
+    /// Returns bytes of the buffer's good half; `None` if the range fails.
     fn bytes(&mut self, ptr: u64, len: u64) -> Option<&mut [u8]> {
         let start = usize::try_from(ptr.checked_sub(self.base)?).ok()?;
         let end = start.checked_add(usize::try_from(len).ok()?)?;
         if len == 0 { Some(&mut []) } else { self.memory.get_mut(start..end) }
     }
 
-    /// A wait for the device, in which an error of earlier work surfaces.
+    /// Applies a wait for the device, in which errors of accepted work appear.
     fn wait(&mut self, fault: Option<Fault>) -> Result<(), HipError> {
         self.device("poll_sync", fault)?;
         if self.surfacing.is_empty() { Ok(()) } else { Err(self.surfacing.remove(0)) }
     }
 
-    /// A call that makes something.
+    /// Applies a call that creates something.
     fn create(&mut self, method: &'static str, room: u64, fault: Option<Fault>) -> Result<u64, HipError> {
         self.device(method, fault)?;
         let handle = self.next;
@@ -271,7 +271,7 @@ impl Model {
         Ok(handle)
     }
 
-    /// A call of the device. What it fails with means nothing once the session is over.
+    /// Applies a call of the device. Its error is ignored once the session has ended.
     fn device(&mut self, method: &'static str, fault: Option<Fault>) -> Result<(), HipError> {
         const OVER: HipError = HipError::UNKNOWN;
         let count = self.counts.entry(method).or_default();

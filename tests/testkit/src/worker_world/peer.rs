@@ -1,49 +1,49 @@
-//! A client that carries out its part of a plan, without a socket: bytes in, bytes out.
+//! A client that executes its part of a plan without a socket: it takes received bytes and returns bytes to send.
 
 use hipr_proto::{Answer, Client as Protocol, HipError, Limits, Outbox};
 
 use super::model::Learned;
 use super::plan::{Act, Client};
 
-/// How far a client has come, for the others.
+/// The progress of a client, for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// The next one must not connect yet.
+    /// The next client must not connect yet.
     #[default]
     Opening,
-    /// It is at work.
+    /// The client executes its acts.
     Working,
-    /// It has nothing left to do but to go.
+    /// The client has only to close its connection.
     Resting,
 }
 
-/// What is to become of the client's side of the connection when all its bytes are sent.
+/// How the client leaves the connection when all its bytes are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leave {
-    /// It stays open.
+    /// It keeps the connection open.
     No,
-    /// It says nothing more.
+    /// It closes its sending side.
     HalfClose,
-    /// It goes.
+    /// It closes the connection.
     Close,
-    /// It breaks off.
+    /// It resets the connection.
     Reset,
 }
 
-/// A client at work.
+/// A client that executes its part of a plan.
 #[derive(Debug)]
 pub struct Peer<'p> {
     plan: &'p Client,
-    /// The act that is next.
+    /// Index of the next act.
     next: usize,
     protocol: Protocol<Vec<u8>>,
     outbox: Outbox<Vec<u8>>,
     out: Vec<u8>,
     sent: usize,
-    /// Calls that were made and are answered.
+    /// Number of calls that were made and are answered.
     asked: usize,
     learned: Vec<Learned>,
-    /// The reply that is arriving.
+    /// The reply that is arriving: error, fixed part, data.
     arriving: Option<(Option<HipError>, Vec<u8>, Vec<u8>)>,
     stage: Stage,
     leave: Leave,
@@ -51,15 +51,15 @@ pub struct Peer<'p> {
     reads_late: bool,
     closed: bool,
     stops_worker: bool,
-    /// What the worker said that it may not say.
+    /// A message of the worker that is not allowed.
     wrong: Option<String>,
 }
 
 impl<'p> Peer<'p> {
-    /// Bytes that wait to be sent, above which it makes no more calls.
+    /// Number of unsent bytes above which the client makes no calls.
     const OUT_MAX_BYTES: usize = 256 << 10;
 
-    /// A client that has not connected.
+    /// Creates a client that has not connected.
     pub fn new(plan: &'p Client) -> Self {
         Self {
             plan,
@@ -81,22 +81,22 @@ impl<'p> Peer<'p> {
         }
     }
 
-    /// How far it has come.
+    /// Returns the progress of the client.
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// Whether the worker is to be stopped now; said once.
+    /// Returns once whether the worker has to be stopped now.
     pub fn take_stop(&mut self) -> bool {
         std::mem::take(&mut self.stops_worker)
     }
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     pub fn output(&self) -> &[u8] {
         self.out.get(self.sent..).unwrap_or_default()
     }
 
-    /// So many of them were sent.
+    /// Removes the first `len` bytes, which have been sent.
     pub fn advance(&mut self, len: usize) {
         self.sent += len;
         if self.output().is_empty() {
@@ -105,28 +105,28 @@ impl<'p> Peer<'p> {
         }
     }
 
-    /// What is to become of its side of the connection now; `blocked`: it cannot write what it has to.
+    /// Returns how the client leaves the connection now; `blocked` says that it cannot write.
     pub fn leave(&self, blocked: bool) -> Leave {
         let breaks_off = self.leave == Leave::Reset && blocked;
         if self.output().is_empty() || breaks_off { self.leave } else { Leave::No }
     }
 
-    /// Whether it takes what comes; `blocked`: it cannot write what it has to.
+    /// Returns whether it reads now; `blocked` says that it cannot write.
     pub fn reads(&self, blocked: bool) -> bool {
         !self.reads_late || (blocked && !self.output().is_empty())
     }
 
-    /// Its socket is closed, as [`Peer::leave`] said.
+    /// Handles that its socket was closed as [`Peer::leave`] said.
     pub fn handle_left(&mut self) {
         self.left = true;
     }
 
-    /// Whether it has done everything and waits for nothing.
+    /// Returns whether it has executed all acts and waits for nothing.
     pub fn is_done(&self) -> bool {
         self.left || self.closed
     }
 
-    /// What it learned of its calls, and whether the worker closed the connection first.
+    /// Returns the replies that the client received, and whether the worker closed the connection first.
     ///
     /// # Errors
     /// What the worker said that it may not say.
@@ -140,7 +140,7 @@ impl<'p> Peer<'p> {
         self.wrong.map_or(Ok((self.learned, self.closed && expects_end)), Err)
     }
 
-    /// Goes on as far as it can. `stages` are those of all clients.
+    /// Executes acts as far as possible. `stages` is the progress of all clients.
     pub fn go_on(&mut self, stages: &[Stage]) -> bool {
         let begun = self.next;
         while self.leave == Leave::No || self.closed {
@@ -166,7 +166,7 @@ impl<'p> Peer<'p> {
         self.next != begun
     }
 
-    /// Does one thing; `false`: not yet.
+    /// Executes one act; returns false if it is not possible yet.
     fn act(&mut self, act: &Act, stages: &[Stage]) -> bool {
         match act {
             Act::Call(call) if self.closed => {
@@ -217,7 +217,7 @@ impl<'p> Peer<'p> {
         self.reads_late = false;
     }
 
-    /// Sends everything; whether all answers are here.
+    /// Sends everything; returns whether all replies have arrived.
     fn has_answers(&mut self) -> bool {
         self.flush();
         self.reads_late = false;
@@ -235,7 +235,7 @@ impl<'p> Peer<'p> {
         self.outbox.advance(self.outbox.len_bytes());
     }
 
-    /// Takes what the worker says.
+    /// Reads what the worker sent.
     pub fn handle_input(&mut self, mut input: &[u8]) {
         while self.wrong.is_none() {
             match self.protocol.handle_input(&mut input) {
@@ -265,7 +265,7 @@ impl<'p> Peer<'p> {
         }
     }
 
-    /// The connection is over: the worker closed it, or it cannot be written to.
+    /// Handles the end of the connection: the worker closed it, or it cannot be written to.
     pub fn handle_end(&mut self) {
         self.closed = true;
         self.out.clear();
@@ -274,7 +274,7 @@ impl<'p> Peer<'p> {
         self.stage = Stage::Resting;
     }
 
-    /// What was not answered will not be.
+    /// Resolves the calls that will not be answered.
     fn resolve(&mut self) {
         self.learned.resize(self.asked, Learned::Closed);
     }

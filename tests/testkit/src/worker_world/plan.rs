@@ -1,4 +1,4 @@
-//! What happens in a world: the worker's limits, what each client does, what the device does, and what comes of it.
+//! Plans: the worker's limits, the acts of each client, the device's faults, and the expected results.
 //!
 //! A plan says nothing about pieces, threads or times, and everything that a right worker does with it is known before:
 //! whoever carries it out, over sockets or in the simulator, gets the same [`Transcript`].
@@ -26,45 +26,45 @@ use super::model::{Learned, Model};
 use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, What};
 use crate::invariants::Violation;
 
-/// Something that a client does.
+/// An act of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// Makes a call; it may leave later.
+    /// Makes a call, which may be sent later.
     Call(Call),
-    /// Sends everything, and these bytes after it, which are no call of its own.
+    /// Sends everything, and then these bytes, which are not a complete call.
     Bytes(Vec<u8>),
-    /// Sends everything and waits for all answers.
+    /// Sends everything and waits for all replies.
     Await,
-    /// From here on the next client may connect.
+    /// Allows the next client to connect.
     Opened,
-    /// Waits until another client has nothing left to do but to go.
+    /// Waits until another client has only to close its connection.
     AwaitClient(usize),
-    /// Reads nothing from here on, unless it cannot write.
+    /// Stops reading, except while it cannot write.
     ReadLate,
-    /// Reads again.
+    /// Starts reading again.
     Read,
     /// Sends everything and closes its sending side.
     HalfClose,
     /// Waits until the worker closes the connection.
     AwaitEnd,
-    /// Sends everything that it can and breaks off.
+    /// Sends what it can and resets the connection.
     Reset,
-    /// Somebody stops the worker.
+    /// Stops the worker.
     StopWorker,
 }
 
-/// A client: what it does, one thing after another; then it waits for its answers and goes.
+/// A client: its acts in order, after which it waits for its replies and closes the connection.
 #[derive(Debug)]
 pub struct Client {
-    /// The number of its context, if it opens one.
+    /// The number of its device context, if it opens one.
     pub context: Option<usize>,
-    /// What it does.
+    /// Its acts.
     pub acts: Vec<Act>,
-    /// What comes of it.
+    /// The expected results.
     pub model: Model,
 }
 
-/// A world.
+/// The plan of a world.
 #[derive(Debug)]
 pub struct Plan {
     /// The loop's limits.
@@ -77,24 +77,24 @@ pub struct Plan {
     pub clients: Vec<Client>,
 }
 
-/// What came of a plan.
+/// The results of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript(pub Vec<Seen>);
 
-/// What came of one client.
+/// The results of one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// What it learned of its calls that are answered, in order.
+    /// The results of its calls that are answered, in order.
     pub learned: Vec<Learned>,
     /// Whether the worker closed the connection before the client did.
     pub closed: bool,
-    /// What the device did.
+    /// The calls of the device.
     pub journal: Vec<&'static str>,
-    /// The arguments of its launches.
+    /// The arguments of the launches.
     pub launches: Vec<u64>,
 }
 
-/// What the spoiled half of a buffer fails with.
+/// Error of accesses to the failing half of a buffer.
 const SPOILED: HipError = HipError::ILLEGAL_ADDRESS;
 
 impl Default for Plan {
@@ -104,7 +104,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Nobody connects. Time-outs are so long that none happens.
+    /// Creates a plan without clients, with timeouts too long to happen.
     pub fn new(half_bytes: u64) -> Self {
         const NEVER_MS: u64 = 3_600_000;
         let io = Config {
@@ -116,13 +116,13 @@ impl Plan {
         Self { io, session: SessionLimits::default(), half_bytes, clients: Vec::new() }
     }
 
-    /// The limits of the protocol.
+    /// Returns the limits of the protocol.
     pub fn protocol(&mut self) -> &mut Limits {
         &mut self.io.protocol
     }
 
-    /// One more client, which has a buffer, a module and its kernel when `acts` begins. Clients with a context connect one
-    /// after the other, so that the number of the context is known.
+    /// Adds a client, which has a buffer, a module and its kernel when `acts` begins. Clients with a context connect one
+    /// after another, so that the number of the context is known.
     pub fn client(&mut self, acts: impl FnOnce(&mut Client)) {
         let context = self.clients.iter().filter(|client| client.context.is_some()).count();
         let model = Model::new(context, self.half_bytes, SPOILED, self.io.protocol.small_tail_max);
@@ -136,7 +136,7 @@ impl Plan {
         self.clients.push(client);
     }
 
-    /// One more client, which says nothing before `acts` begins and must not need the device.
+    /// Adds a client that sends nothing before `acts` begins and must not need the device.
     pub fn bare_client(&mut self, acts: impl FnOnce(&mut Client)) {
         let model = Model::new(usize::MAX, 0, SPOILED, self.io.protocol.small_tail_max);
         let mut client = Client { context: None, acts: vec![Act::Opened], model };
@@ -144,7 +144,7 @@ impl Plan {
         self.clients.push(client);
     }
 
-    /// Whether a time-out has to end something: a wait that is never over, or a message of which the rest never comes.
+    /// Returns whether a timeout has to end something: a wait that never ends, or an incomplete message.
     pub fn waits_for_time(&self) -> bool {
         self.clients.iter().any(|client| {
             let hangs = client.model.plans.iter().any(|(_, _, fault)| *fault == Fault::Hang);
@@ -154,9 +154,9 @@ impl Plan {
         })
     }
 
-    /// About how many bytes travel, both ways together.
+    /// Returns about how many bytes are transmitted in both directions.
     pub fn travelling_bytes(&self) -> usize {
-        /// What a call costs at least.
+        /// Minimum number of bytes of a call.
         const CALL_BYTES: usize = 100;
         let bytes = |act: &Act| match act {
             Act::Call(call) => CALL_BYTES + call.what.bulk_bytes(),
@@ -166,7 +166,7 @@ impl Plan {
         self.clients.iter().flat_map(|client| &client.acts).map(bytes).sum()
     }
 
-    /// The device, with what it has to do.
+    /// Returns the scripted device with its faults.
     pub fn device(&self) -> Script {
         let script = Script::new();
         script.define_kernel(KERNEL, KERNARG_BYTES, &KERNEL_PARAMS);
@@ -181,12 +181,13 @@ impl Plan {
         script
     }
 
-    /// What comes of the plan.
+    /// Returns the expected results.
     pub fn expected(&self) -> Transcript {
         Transcript(self.clients.iter().map(Client::expected).collect())
     }
 
-    /// What a carrier of the plan saw, with what `device` says, as a transcript: without what is not comparable.
+    /// Builds the transcript of a run from what its clients saw and `device` recorded, without what may differ between
+    /// runs.
     ///
     /// # Errors
     /// What a client that broke off saw, or what the device did for it, is no beginning of what would have been.
@@ -227,7 +228,7 @@ impl Client {
         self.call(Call { what, loud: false, fault: None });
     }
 
-    /// Makes a call that is answered, of which the device makes something else.
+    /// Makes a call that is answered and for which the device has a fault.
     pub fn ask_in_vain(&mut self, what: What, fault: Fault) {
         self.call(Call { what, loud: true, fault: Some(fault) });
     }
@@ -238,18 +239,18 @@ impl Client {
         self.acts.push(Act::Call(call));
     }
 
-    /// Sends bytes that end the session: garbage, or a message of which the rest never comes.
+    /// Sends bytes that end the session: garbage, or an incomplete message.
     pub fn bytes(&mut self, bytes: Vec<u8>) {
         self.model.over = true;
         self.acts.push(Act::Bytes(bytes));
     }
 
-    /// Does something that is no call.
+    /// Adds an act other than a call.
     pub fn act(&mut self, act: Act) {
         self.acts.push(act);
     }
 
-    /// Whether it goes without waiting for its answers.
+    /// Returns whether the client ends without waiting for its replies.
     fn breaks_off(&self) -> bool {
         self.acts.contains(&Act::Reset)
     }

@@ -1,4 +1,4 @@
-//! What a client asks of a worker with the scripted device, and the bytes that say it.
+//! Requests to a worker with the scripted device, and their encoding.
 
 use std::fmt;
 
@@ -8,76 +8,76 @@ use hipr_worker::device::script::Fault;
 
 use crate::choices::noise;
 
-/// The name of the kernel that every module of the device has.
+/// The name of the only kernel in the device's modules.
 pub const KERNEL: &str = "kernel";
-/// Its parameters: one of eight bytes.
+/// Its parameters, as offset and size: one of eight bytes.
 pub const KERNEL_PARAMS: [(u32, u32); 1] = [(0, 8)];
-/// Its kernarg segment in bytes.
+/// Size of its kernarg segment in bytes.
 pub const KERNARG_BYTES: u32 = 8;
 
-/// A request, and what is to happen when it is carried out.
+/// A request, and the fault that happens when it is executed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What is asked.
+    /// The request.
     pub what: What,
     /// Whether it is answered.
     pub loud: bool,
-    /// What becomes of the device's first call for it.
+    /// The fault of the device's first call for it.
     pub fault: Option<Fault>,
 }
 
-/// What is asked. Addresses and handles are the scripted device's, which can be known beforehand.
+/// A request. The scripted device's addresses and handles are known in advance.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// `INIT`.
     Init,
     /// `PING`.
     Ping,
-    /// `SHUTDOWN`.
+    /// `SHUTDOWN`, the last request of a session.
     Shutdown,
     /// `DEVICE_SYNCHRONIZE`.
     Synchronize,
-    /// `STREAM_SYNCHRONIZE` of a stream that is not the client's.
+    /// `STREAM_SYNCHRONIZE` of a stream that does not belong to the client.
     ForeignStream,
     /// `STREAM_CREATE`.
     StreamCreate,
-    /// `MALLOC` of so many bytes.
+    /// `MALLOC` of this many bytes.
     Malloc(u64),
     /// `FREE` of an address.
     Free(u64),
     /// `MEMSET`: address, length in bytes, value.
     Fill(u64, u64, u8),
-    /// `MEMCPY` to the device: address, and how many bytes.
+    /// `MEMCPY` to the device: address and number of bytes.
     Up(u64, usize),
-    /// `MEMCPY` from the device: address and length in bytes.
+    /// `MEMCPY` from the device: address and number of bytes.
     Down(u64, u64),
-    /// `MODULE_LOAD_DATA` of so many bytes.
+    /// `MODULE_LOAD_DATA` of this many bytes.
     Load(usize),
     /// `MODULE_GET_FUNCTION`: module and name.
     Function(u64, String),
     /// `LAUNCH_KERNEL`: function and argument.
     Launch(u64, u64),
-    /// `MODULE_GET_FUNCTION` with a name of so many bytes, more than a small tail may have.
+    /// `MODULE_GET_FUNCTION` with a name of this many bytes, more than a small tail may have.
     LongName(usize),
-    /// An operation that nobody knows, with a payload of so many bytes.
+    /// An unknown operation with a payload of this many bytes.
     Unknown(usize),
-    /// A `MALLOC` whose fixed part is not all there.
+    /// A `MALLOC` with an incomplete fixed part.
     Short,
 }
 
-/// A request's bytes after its header.
+/// The encoded request without its header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoded {
     /// The operation.
     pub op: Opcode,
-    /// The fixed part, and a small tail behind it.
+    /// The fixed part and a small tail.
     pub fixed: Vec<u8>,
     /// The bulk bytes.
     pub inline: Option<Vec<u8>>,
 }
 
 impl What {
-    /// The operation.
+    /// Returns the operation.
     pub fn op(&self) -> Opcode {
         match self {
             Self::Init => Opcode::INIT,
@@ -97,7 +97,7 @@ impl What {
         }
     }
 
-    /// Bytes that the request, and a good answer to it, bring besides their fixed parts.
+    /// Returns the number of bulk bytes in the request and in a successful reply.
     pub fn bulk_bytes(&self) -> usize {
         match self {
             Self::Up(_, len) | Self::Load(len) | Self::LongName(len) | Self::Unknown(len) => *len,
@@ -106,7 +106,7 @@ impl What {
         }
     }
 
-    /// The bytes of a copy to the device.
+    /// Returns the bytes of a copy to the device.
     pub fn up_bytes(dst: u64, len: usize) -> Vec<u8> {
         let mut bytes = noise(len);
         // So that two copies differ.
@@ -114,7 +114,7 @@ impl What {
         bytes
     }
 
-    /// What leaves for the worker.
+    /// Encodes the request.
     pub fn encode(&self) -> Encoded {
         match self {
             Self::Init => fixed(&op::Init {}),

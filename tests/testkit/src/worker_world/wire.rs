@@ -1,19 +1,19 @@
-//! A connection in memory, with what TCP does to bytes: any pieces, room for so many, and a reset that takes along what
-//! was on its way.
+//! A connection in memory that behaves like TCP: bytes arrive in any pieces, buffers are limited, and a reset loses bytes
+//! on their way.
 
 use std::collections::VecDeque;
 
 use crate::choices::Choices;
 
-/// One direction.
+/// One direction of the connection.
 #[derive(Debug, Default)]
 pub(super) struct Direction {
     bytes: VecDeque<u8>,
-    /// Nothing more will be written.
+    /// Whether the sending side is closed.
     ended: bool,
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read {
     Bytes(usize),
@@ -22,23 +22,23 @@ pub(super) enum Read {
     Nothing,
 }
 
-/// Both directions.
+/// The connection.
 #[derive(Debug, Default)]
 pub(super) struct Wire {
     pub(super) up: Direction,
     pub(super) down: Direction,
     reset: bool,
-    /// Bytes that each direction has room for.
+    /// Capacity of each direction in bytes.
     room: usize,
 }
 
 impl Direction {
-    /// Bytes that can be read.
+    /// Returns how many bytes can be read.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Writes no more.
+    /// Closes the sending side.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
@@ -55,7 +55,7 @@ impl Direction {
     }
 }
 
-/// How many of `len` bytes are moved at once: at least one, all when the decisions are used up.
+/// Draws how many of `len` bytes are moved at once: at least one, all when the decisions are used up.
 fn piece(choices: &mut Choices<'_>, len: usize) -> usize {
     match choices.below(4) {
         0 => len,
@@ -70,37 +70,37 @@ impl Wire {
         Self { room, ..Self::default() }
     }
 
-    /// Whether it is broken.
+    /// Returns whether the connection was reset.
     pub(super) fn is_reset(&self) -> bool {
         self.reset
     }
 
-    /// Whether the worker's read gives anything.
+    /// Returns whether a read by the worker returns anything.
     pub(super) fn is_up_readable(&self) -> bool {
         self.reset || self.up.ended || self.up.len() > 0
     }
 
-    /// Whether the client writes no more, however much of what it wrote was not read.
+    /// Returns whether the client closed its sending side, even if bytes before that are unread.
     pub(super) fn is_up_ended(&self) -> bool {
         self.up.ended
     }
 
-    /// Whether there is room to write to the worker.
+    /// Returns whether the client can write.
     pub(super) fn is_up_writable(&self) -> bool {
         self.up.len() < self.room
     }
 
-    /// Whether there is room to write to the client.
+    /// Returns whether the worker can write.
     pub(super) fn is_down_writable(&self) -> bool {
         self.down.len() < self.room
     }
 
-    /// The worker reads.
+    /// Reads for the worker.
     pub(super) fn read_up(&mut self, into: &mut [u8], choices: &mut Choices<'_>) -> Read {
         if self.reset { Read::Reset } else { self.up.read(into, choices) }
     }
 
-    /// The client reads. What had arrived before a reset can be read.
+    /// Reads for the client, which after a reset can still read the bytes that arrived before it.
     pub(super) fn read_down(&mut self, into: &mut [u8], choices: &mut Choices<'_>) -> Read {
         match self.down.read(into, choices) {
             Read::Nothing if self.reset => Read::Reset,
@@ -108,14 +108,14 @@ impl Wire {
         }
     }
 
-    /// The client writes; how much.
+    /// Writes for the client; returns the number of bytes.
     pub(super) fn write_up(&mut self, bytes: &[u8], choices: &mut Choices<'_>) -> usize {
         let n = piece(choices, bytes.len().min(self.room.saturating_sub(self.up.len())));
         self.up.bytes.extend(bytes.iter().take(n));
         n
     }
 
-    /// The worker writes; how much.
+    /// Writes for the worker; returns the number of bytes.
     pub(super) fn write_down<'b>(
         &mut self,
         slices: impl Iterator<Item = &'b [u8]>,
@@ -132,8 +132,8 @@ impl Wire {
         n - left
     }
 
-    /// The worker closes its socket. If the client said something that nobody read, or says more, that is a reset: what is
-    /// on its way to the client may be lost.
+    /// Closes the worker's socket. If bytes of the client are unread, or it sends more, this is a reset, and bytes on their
+    /// way to the client may be lost.
     pub(super) fn close_by_worker(&mut self, choices: &mut Choices<'_>) {
         self.down.ended = true;
         if self.up.len() > 0 {
@@ -143,13 +143,13 @@ impl Wire {
         }
     }
 
-    /// The client closes its socket. What it has not read makes that a reset, once the worker says more or has said it.
+    /// Closes the client's socket. If bytes of the worker are unread, or it sends more, this becomes a reset.
     pub(super) fn close_by_client(&mut self) {
         self.up.ended = true;
         self.down.bytes.clear();
     }
 
-    /// The connection breaks.
+    /// Resets the connection.
     pub(super) fn break_off(&mut self) {
         self.reset = true;
         self.up.bytes.clear();

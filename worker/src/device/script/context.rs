@@ -1,4 +1,4 @@
-//! A scripted context: what it holds, and what the trait's methods do with it.
+//! The context of a scripted device.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -8,24 +8,19 @@ use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Text, Wire};
 
 use super::{Launched, Live, Script, State};
-use crate::device::{Args, Context, FunctionInfo, Launch, MemoryKind, Region, WaitFor, Waker};
+use hipr_device::{Args, Context, FunctionInfo, Launch, MemoryKind, Region, WaitFor, Waker};
 
 const TOTAL_BYTES: u64 = 8 << 30;
 
 /// The per-thread stream, the last of those that exist without being created; those before it are the legacy null stream.
-const PER_THREAD_STREAM: u64 = 2;
-
-/// Whether work of `stream` is in the scope of a wait for `of`: the legacy null stream covers all.
-fn covers(of: u64, stream: u64) -> bool {
-    of < PER_THREAD_STREAM || of == stream
-}
+const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
 
 enum Work {
     Write(Region, Box<[u8]>),
     Copy(Region, Region),
     Fill(Region, u32, u32),
     Record(u64),
-    WaitEvent,
+    WaitEvent(u64),
     Launch(Launched, Option<u64>, Option<u64>),
     Free(u64),
 }
@@ -33,16 +28,16 @@ enum Work {
 pub(super) struct ContextState {
     id: usize,
     waker: Waker,
-    /// The lowest address that nobody had.
+    /// The lowest address or handle that has not been used.
     next: u64,
-    /// Calls of each method that are over.
+    /// Number of finished calls of each method.
     counts: BTreeMap<&'static str, u64>,
-    /// What everything fails with since the device is gone.
+    /// The error of every call since the device was lost.
     pub(super) dead: Option<HipError>,
     spoiled: Vec<(Range<u64>, HipError)>,
     memory: BTreeMap<u64, Vec<u8>>,
     streams: BTreeMap<u64, (u32, i32)>,
-    /// When an event was recorded last, by the clock.
+    /// Times at which events were last recorded, by the clock.
     events: BTreeMap<u64, Option<u64>>,
     /// Modules and the addresses of their variables.
     modules: BTreeMap<u64, Vec<u64>>,
@@ -51,7 +46,7 @@ pub(super) struct ContextState {
     queue: VecDeque<(u64, Work)>,
     errors: Vec<(u64, HipError)>,
     limits: BTreeMap<i32, u64>,
-    /// Counts pieces of work that are done.
+    /// Number of pieces of work that have been done.
     clock: u64,
 }
 
@@ -79,19 +74,19 @@ impl ContextState {
         }
     }
 
-    /// Calls of a method that are over.
+    /// Returns the counter of a method's finished calls.
     pub(super) fn count(&mut self, call: &'static str) -> &mut u64 {
         self.counts.entry(call).or_default()
     }
 
-    /// A number that nobody has: addresses and handles come from here.
+    /// Returns a new address or handle with `room` free addresses before the next.
     fn handle(&mut self, room: u64) -> u64 {
         let handle = self.next;
         self.next += room.next_multiple_of(Script::ALIGN) + Script::ALIGN;
         handle
     }
 
-    /// Back to how it was opened, but for the addresses that were used and the calls that were counted.
+    /// Resets the context to its initial state, except for used addresses and counted calls.
     fn reset(&mut self) {
         let spoiled = std::mem::take(&mut self.spoiled);
         let (next, counts, dead) = (self.next, std::mem::take(&mut self.counts), self.dead);
@@ -127,25 +122,50 @@ impl ContextState {
     fn is_busy(&self, what: WaitFor) -> bool {
         self.queue.iter().any(|(stream, work)| match (what, work) {
             (WaitFor::Device, _) => true,
-            (WaitFor::Stream(of), _) => covers(of, *stream),
+            (WaitFor::Stream(of), _) => self.covers(of, *stream),
             (WaitFor::Event(of), Work::Record(event)) => of == *event,
             (WaitFor::Event(of), Work::Launch(_, start, stop)) => [*start, *stop].contains(&Some(of)),
             (WaitFor::Event(_), _) => false,
         })
     }
 
+    fn is_blocking(&self, stream: u64) -> bool {
+        self.streams.get(&stream).is_none_or(|(flags, _)| flags & hipr_abi::hipStreamNonBlocking == 0)
+    }
+
+    /// Returns whether new work of `stream` waits for work of `other`: they are the same stream, or one is the legacy null
+    /// stream and the other a blocking one.
+    fn comes_behind(&self, stream: u64, other: u64) -> bool {
+        let is_null = |stream| stream < PER_THREAD_STREAM;
+        stream == other
+            || (is_null(stream) || is_null(other)) && self.is_blocking(stream) && self.is_blocking(other)
+    }
+
+    /// Returns whether a wait for the stream `of` includes work of `stream`.
+    fn covers(&self, of: u64, stream: u64) -> bool {
+        of == stream || (of < PER_THREAD_STREAM && self.comes_behind(of, stream))
+    }
+
+    /// Returns whether work that is enqueued on `stream` now would have to wait for other work.
+    fn has_work_before(&self, stream: u64) -> bool {
+        self.queue.iter().any(|(at, _)| self.comes_behind(stream, *at))
+    }
+
     fn take_error(&mut self, what: WaitFor) -> HipResult<()> {
         let at = self.errors.iter().position(|(stream, _)| match what {
             WaitFor::Device | WaitFor::Event(_) => true,
-            WaitFor::Stream(of) => covers(of, *stream),
+            WaitFor::Stream(of) => self.covers(of, *stream),
         });
         at.map_or(Ok(()), |at| Err(self.errors.remove(at).1))
     }
 
-    /// Does work, or leaves it waiting if its stream is held or has work before it.
+    /// Executes work, or queues it if its stream is held or has work before it.
     fn enqueue(&mut self, stream: u64, work: Work, launches: &mut Vec<Launched>) {
-        let waits = self.held.contains(&stream) || self.queue.iter().any(|(at, _)| covers(stream, *at));
-        if waits {
+        let waits = match work {
+            Work::WaitEvent(event) => self.is_busy(WaitFor::Event(event)),
+            _ => false,
+        };
+        if waits || self.held.contains(&stream) || self.has_work_before(stream) {
             self.queue.push_back((stream, work));
         } else if let Err(error) = self.run(work, launches) {
             self.errors.push((stream, error));
@@ -168,7 +188,7 @@ impl ContextState {
                 self.write(&dst, 0, &bytes)?;
             }
             Work::Record(event) => self.record(event),
-            Work::WaitEvent => {}
+            Work::WaitEvent(_) => {}
             Work::Launch(launched, start, stop) => {
                 start.into_iter().for_each(|event| self.record(event));
                 launches.push(launched);
@@ -218,7 +238,7 @@ impl ContextState {
     }
 }
 
-/// The context as the worker has it. Its state lives in the script, where the test reaches it.
+/// The context of a scripted device as the worker uses it. Its state lies in the script, where the test can reach it.
 pub(super) struct ScriptContext {
     script: Script,
     id: usize,
@@ -238,7 +258,7 @@ impl ScriptContext {
         body(state.contexts.get_mut(&self.id).ok_or(HipError::INVALID_CONTEXT)?)
     }
 
-    /// Enters with a fresh handle, before which `room` addresses are free.
+    /// Executes a call that creates something, with a new handle before which `room` addresses are free.
     fn create<T>(
         &self,
         call: &'static str,
@@ -363,7 +383,7 @@ impl Context for ScriptContext {
     }
 
     fn poll_ready(&mut self, stream: u64) -> Poll<()> {
-        self.poll("poll_ready", WaitFor::Stream(stream), |_| ()).map(drop)
+        self.script.enter_wait(self.id, "poll_ready", |state| state.has_work_before(stream)).map(drop)
     }
 
     fn poll_write(
@@ -412,8 +432,8 @@ impl Context for ScriptContext {
         self.enter("stream_destroy", |state| known(state.streams.remove(&stream)).map(drop))
     }
 
-    fn stream_wait_event(&mut self, stream: u64, _event: u64, _flags: u32) -> HipResult<()> {
-        self.enqueue("stream_wait_event", stream, Work::WaitEvent)
+    fn stream_wait_event(&mut self, stream: u64, event: u64, _flags: u32) -> HipResult<()> {
+        self.enqueue("stream_wait_event", stream, Work::WaitEvent(event))
     }
 
     fn stream_flags(&self, stream: u64) -> HipResult<u32> {

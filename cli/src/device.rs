@@ -1,0 +1,154 @@
+//! Which device a worker serves, chosen when it starts.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use hipr_device::Device;
+use hipr_hip::Hip;
+use hipr_sim::Gpu;
+use hipr_worker::device::null::Null;
+use tracing::info;
+
+/// Why a device cannot be opened.
+#[derive(Debug)]
+pub(crate) enum NoDevice {
+    /// No device has this name.
+    Unknown(String),
+    /// The HIP runtime cannot be loaded.
+    Hip(hipr_hip::LoadError),
+    /// The threads of the emulated GPU cannot be started.
+    Sim(std::io::Error),
+}
+
+impl fmt::Display for NoDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => {
+                write!(f, "unknown device '{name}'; choose auto, hip, sim or null")
+            }
+            Self::Hip(why) => write!(f, "cannot open the device 'hip': {why}"),
+            Self::Sim(why) => write!(f, "cannot open the device 'sim': {why}"),
+        }
+    }
+}
+
+impl std::error::Error for NoDevice {}
+
+/// The kinds of devices that a worker can serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum DeviceKind {
+    /// A real GPU if the machine has one, else the emulated one.
+    #[default]
+    Auto,
+    /// The GPUs that AMD's HIP runtime finds, even if there are none.
+    Hip,
+    /// The emulated GPU.
+    Sim,
+    /// A device that accepts everything and computes nothing.
+    Null,
+}
+
+impl DeviceKind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 4] = [Self::Auto, Self::Hip, Self::Sim, Self::Null];
+
+    /// Returns the name that chooses it on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Hip => "hip",
+            Self::Sim => "sim",
+            Self::Null => "null",
+        }
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for DeviceKind {
+    type Err = NoDevice;
+
+    fn from_str(name: &str) -> Result<Self, NoDevice> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| NoDevice::Unknown(name.into()))
+    }
+}
+
+/// The options that choose and configure a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceChoice {
+    /// The kind of device.
+    pub(crate) kind: DeviceKind,
+    /// Path of the HIP runtime's library; `None` for its usual names.
+    pub(crate) hip_library: Option<PathBuf>,
+    /// Folder in which the processes of one worker exchange what their sessions share; `None` for a worker of one process.
+    pub(crate) exchange: Option<PathBuf>,
+    /// Configuration of the emulated GPU.
+    pub(crate) sim: hipr_sim::Config,
+}
+
+impl From<DeviceKind> for DeviceChoice {
+    fn from(kind: DeviceKind) -> Self {
+        Self { kind, ..Self::default() }
+    }
+}
+
+impl DeviceChoice {
+    fn load_hip(&self) -> Result<Hip, NoDevice> {
+        Hip::load(self.hip_library.as_deref(), self.exchange.as_deref()).map_err(NoDevice::Hip)
+    }
+}
+
+/// Opens the chosen device. Logs which one `auto` chose, and why.
+///
+/// # Errors
+/// There is no HIP runtime (only for `hip`, and for `auto` with a library's path), or the system does not give what the
+/// device needs.
+pub(crate) fn open(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
+    match choice.kind {
+        DeviceKind::Hip => Ok(Arc::new(choice.load_hip()?)),
+        DeviceKind::Sim => sim(choice),
+        DeviceKind::Null => Ok(Arc::new(Null)),
+        DeviceKind::Auto => auto(choice),
+    }
+}
+
+fn sim(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
+    match Gpu::new(choice.sim) {
+        Ok(device) => Ok(Arc::new(device)),
+        Err(why) => Err(NoDevice::Sim(why)),
+    }
+}
+
+/// Chooses a device for `auto`. Fails if a library was named that cannot be loaded; if it finds no GPU, the emulated one is
+/// chosen.
+fn auto(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
+    let hip = match choice.load_hip() {
+        Ok(hip) => hip,
+        Err(why) if choice.hip_library.is_none() => {
+            info!(%why, "serving the emulated GPU: no HIP runtime was found");
+            return sim(choice);
+        }
+        Err(why) => return Err(why),
+    };
+    let library = hip.library().display().to_string();
+    match hip.device_count() {
+        Ok(count) if count > 0 => {
+            info!(library, count, "serving the GPUs that the HIP runtime found");
+            Ok(Arc::new(hip))
+        }
+        Ok(_) => {
+            info!(library, "serving the emulated GPU: the HIP runtime found no GPU");
+            sim(choice)
+        }
+        Err(error) => {
+            info!(library, %error, "serving the emulated GPU: the HIP runtime found no GPU");
+            sim(choice)
+        }
+    }
+}

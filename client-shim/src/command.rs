@@ -1,0 +1,100 @@
+//! Commands: the work that HIP calls request, as plain data that can be stored in graphs, queued behind host functions, and
+//! sent.
+
+mod arguments;
+mod copy;
+mod fill;
+mod function;
+mod graph;
+mod kernel;
+
+use hipr_abi::{hipHostFn_t, hipStreamCallback_t};
+use hipr_graph::{Work, node_type};
+
+use crate::convert::{Event, Ptr, Stream};
+
+pub use arguments::{Arguments, PassedArguments};
+pub use copy::{MemoryBox, MemoryCopy, Size, Transfer, hints};
+pub use fill::{MemoryFill, Pattern};
+pub use function::Function;
+pub use graph::{GraphPart, Node, RemoteGraph, RemotePart, nodes};
+pub use kernel::{KernelLaunch, LaunchConfiguration};
+
+/// A command for a stream.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "launches are the most frequent commands and cost no allocation"
+)]
+pub enum Command {
+    /// Launches a kernel.
+    Kernel(KernelLaunch),
+    /// Copies memory.
+    Copy(MemoryCopy),
+    /// Copies between the memories of two devices.
+    PeerCopy(hipr_proto::op::MemcpyPeer),
+    /// Fills memory.
+    Fill(MemoryFill),
+    /// Records an event.
+    Record(Event),
+    /// Waits for an event, with the flags of `hipStreamWaitEvent`.
+    Wait(Event, u32),
+    /// Calls a host function.
+    Host(HostFunction),
+    /// Launches a part of a graph that the worker has.
+    Graph(GraphPart),
+    /// Frees device memory in the order of the stream.
+    Free(Ptr),
+    /// Destroys the stream.
+    DestroyStream,
+    /// Destroys an event once nothing uses it.
+    DestroyEvent(Event),
+    /// Destroys a graph of the worker once nothing launches it.
+    DestroyGraph(u64),
+}
+
+/// A function of the program that is called in stream order.
+#[derive(Clone, Copy, Debug)]
+pub enum HostFunction {
+    /// A function from `hipLaunchHostFunc` or a graph node, with its argument.
+    Plain(hipHostFn_t, Ptr),
+    /// A function from `hipStreamAddCallback`, which is passed the stream's error.
+    Callback(hipStreamCallback_t, Stream, Ptr),
+}
+
+impl Command {
+    /// Returns the events that the command records.
+    pub fn records(&self) -> impl Iterator<Item = Event> {
+        let events = match self {
+            Self::Kernel(kernel) => [kernel.config.start, kernel.config.stop],
+            Self::Record(event) => [*event, Event::NULL],
+            _ => [Event::NULL; 2],
+        };
+        events.into_iter().filter(|event| !event.is_null())
+    }
+
+    /// Returns the event that the stream waits for.
+    pub fn awaits(&self) -> Option<Event> {
+        if let Self::Wait(event, _) = self { Some(*event) } else { None }
+    }
+
+    /// Returns whether the command destroys an event or a graph, and so has to follow everything queued, on any stream.
+    pub fn ends_a_resource(&self) -> bool {
+        matches!(self, Self::DestroyEvent(_) | Self::DestroyGraph(_))
+    }
+}
+
+impl Work for Node {
+    fn node_type(&self) -> i32 {
+        match &**self {
+            Command::Kernel(_) => node_type::KERNEL,
+            Command::Copy(_) | Command::PeerCopy(_) => node_type::MEMCPY,
+            Command::Fill(_) => node_type::MEMSET,
+            Command::Record(_) => node_type::EVENT_RECORD,
+            Command::Wait(..) => node_type::WAIT_EVENT,
+            Command::Host(_) => node_type::HOST,
+            // The others are never captured and have no functions that add them to graphs.
+            _ => node_type::EMPTY,
+        }
+    }
+}

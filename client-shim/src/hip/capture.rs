@@ -1,0 +1,118 @@
+//! Functions about stream captures.
+
+use hipr_abi::{hipStreamAddCaptureDependencies, hipStreamSetCaptureDependencies};
+use hipr_proto::{HipError, HipResult};
+
+use super::graph::handles;
+use crate::convert::{In, Out, Ptr, Stream};
+use crate::session::Session;
+use crate::thread;
+
+fn begin_in(session: &Session, stream: Stream, mode: i32, into: Option<(u64, &[u64])>) -> HipResult<()> {
+    let wire = session.stream(stream)?;
+    if wire == 0 {
+        return Err(HipError::STREAM_CAPTURE_UNSUPPORTED);
+    }
+    let is_blocking = session.streams().order.is_blocking(wire);
+    session.streams().graphs.begin(thread::number(), wire, is_blocking, mode, into)
+}
+
+/// `hipStreamBeginCapture`.
+pub(crate) fn begin(session: &Session, stream: Stream, mode: i32) -> HipResult<()> {
+    begin_in(session, stream, mode, None)
+}
+
+/// `hipStreamBeginCaptureToGraph`: the edge data is ignored.
+pub(crate) fn begin_to_graph(
+    session: &Session,
+    stream: Stream,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    _edge_data: Ptr,
+    count: usize,
+    mode: i32,
+) -> HipResult<()> {
+    let dependencies = handles(session, graph.wire(), dependencies, count)?;
+    begin_in(session, stream, mode, Some((graph.wire(), &dependencies)))
+}
+
+/// `hipStreamEndCapture`.
+pub(crate) fn end(session: &Session, stream: Stream, graph: Out<Ptr>) -> HipResult<()> {
+    let out = graph.check()?;
+    let wire = session.stream(stream)?;
+    let ended = session.streams().graphs.end(thread::number(), wire);
+    out.set(ended.map_or(Ptr::NULL, Ptr::from_wire));
+    ended.map(drop)
+}
+
+/// `hipStreamIsCapturing`.
+pub(crate) fn is_capturing(session: &Session, stream: Stream, status: Out<i32>) -> HipResult<()> {
+    let out = status.check()?;
+    let wire = session.stream(stream)?;
+    session.streams().graphs.check_legacy(wire)?;
+    out.set(session.streams().graphs.status(wire) as i32);
+    Ok(())
+}
+
+/// `hipStreamGetCaptureInfo`.
+pub(crate) fn info(session: &Session, stream: Stream, status: Out<i32>, id: Out<u64>) -> HipResult<()> {
+    info_v2(session, stream, status, id, Out::NULL, Out::NULL, Out::NULL)
+}
+
+/// `hipStreamGetCaptureInfo_v2`. The list of dependencies is good until the thread asks again.
+pub(crate) fn info_v2(
+    session: &Session,
+    stream: Stream,
+    status: Out<i32>,
+    id: Out<u64>,
+    graph: Out<Ptr>,
+    dependencies: Out<Ptr>,
+    count: Out<usize>,
+) -> HipResult<()> {
+    thread_local! {
+        static DEPENDENCIES: std::cell::RefCell<Vec<Ptr>> = const { std::cell::RefCell::new(Vec::new()) };
+    }
+    let out = status.check()?;
+    let wire = session.stream(stream)?;
+    session.streams().graphs.check_legacy(wire)?;
+    session.streams().graphs.with(|tables| {
+        let Some(info) = tables.captures.info(wire) else {
+            out.set(0);
+            id.set(0);
+            return;
+        };
+        out.set(info.status as i32);
+        id.set(info.id);
+        graph.set(Ptr::from_wire(info.graph));
+        count.set(info.dependencies.len());
+        if !dependencies.is_null() {
+            DEPENDENCIES.with_borrow_mut(|list| {
+                *list = info.dependencies.iter().map(|node| Ptr::from_wire(*node)).collect();
+                dependencies.set(Ptr(list.as_ptr().expose_provenance()));
+            });
+        }
+    });
+    Ok(())
+}
+
+/// `hipStreamUpdateCaptureDependencies`.
+pub(crate) fn update_dependencies(
+    session: &Session,
+    stream: Stream,
+    dependencies: Out<Ptr>,
+    count: usize,
+    flags: u32,
+) -> HipResult<()> {
+    let wire = session.stream(stream)?;
+    let (graph, _) = session.streams().graphs.with(|tables| tables.captures.next(wire))?;
+    let nodes = handles(session, graph, In::at_address(dependencies.address()), count)?;
+    let adds = match flags {
+        hipStreamAddCaptureDependencies => true,
+        hipStreamSetCaptureDependencies => false,
+        _ => return Err(HipError::INVALID_VALUE),
+    };
+    session
+        .streams()
+        .graphs
+        .with(|tables| tables.captures.update_dependencies(&tables.graphs, wire, &nodes, adds))
+}

@@ -1,0 +1,149 @@
+//! Functions that copy memory.
+//!
+//! Where the bytes are is told from the addresses, as HIP does it: what the process knows as device memory is device
+//! memory, whatever the copy's kind says; the kind speaks for addresses nobody knows, which are host memory, and for those
+//! that both sides use (see `reserve`).
+//!
+//! A copy to the device returns when its bytes have left or are in our buffer; a copy from the device waits. Both hold
+//! for the asynchronous forms as well: the first is then merely faster than it has to be, the second slower.
+
+mod shaped;
+
+use hipr_proto::op::{self, kind};
+use hipr_proto::{HipError, HipResult};
+
+use crate::command::{Command, MemoryCopy};
+use crate::convert::{Ptr, Stream};
+use crate::session::Session;
+
+pub(super) use shaped::of_driver;
+pub(crate) use shaped::{
+    drv_3d, drv_3d_async, memcpy_2d, memcpy_2d_async, memcpy_3d, memcpy_3d_async, memcpy_3d_peer,
+    memcpy_3d_peer_async, param_2d, param_2d_async,
+};
+
+/// Whether the caller relies on the copy being finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waits {
+    Yes,
+    No,
+}
+
+/// Puts a copy on a stream; all copy functions end here.
+fn copy(session: &Session, copy: MemoryCopy, stream: Stream, waits: Waits) -> HipResult<()> {
+    let stream = session.stream(stream)?;
+    copy.check_shape()?;
+    match waits {
+        Waits::Yes => session.submit_blocking(stream, Command::Copy(copy)),
+        Waits::No => session.submit(stream, Command::Copy(copy)),
+    }
+}
+
+/// Copies `len` consecutive bytes.
+pub(crate) fn linear(
+    session: &Session,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+    stream: Stream,
+    waits: Waits,
+) -> HipResult<()> {
+    copy(session, MemoryCopy::linear(dst, src, len, kind)?, stream, waits)
+}
+
+/// `hipMemcpy`.
+pub(crate) fn memcpy(session: &Session, dst: Ptr, src: Ptr, len: usize, kind: i32) -> HipResult<()> {
+    linear(session, dst, src, len, kind, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpyAsync`.
+pub(crate) fn memcpy_async(
+    s: &Session,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+    stream: Stream,
+) -> HipResult<()> {
+    linear(s, dst, src, len, kind, stream, Waits::No)
+}
+
+/// `hipMemcpyWithStream`: copies in stream order and waits until the copy has finished.
+pub(crate) fn memcpy_with_stream(
+    s: &Session,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+    stream: Stream,
+) -> HipResult<()> {
+    linear(s, dst, src, len, kind, stream, Waits::Yes)
+}
+
+macro_rules! directed {
+    ($($(#[$doc:meta])* $name:ident $name_async:ident $kind:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(session: &Session, dst: Ptr, src: Ptr, len: usize) -> HipResult<()> {
+            linear(session, dst, src, len, $kind, Stream::NULL, Waits::Yes)
+        }
+
+        $(#[$doc])*
+        pub(crate) fn $name_async(s: &Session, dst: Ptr, src: Ptr, len: usize, stream: Stream) -> HipResult<()> {
+            linear(s, dst, src, len, $kind, stream, Waits::No)
+        }
+    )*};
+}
+
+directed! {
+    /// `hipMemcpyHtoD`, `hipMemcpyHtoDAsync`.
+    htod htod_async kind::HOST_TO_DEVICE;
+    /// `hipMemcpyDtoH`, `hipMemcpyDtoHAsync`.
+    dtoh dtoh_async kind::DEVICE_TO_HOST;
+    /// `hipMemcpyDtoD`, `hipMemcpyDtoDAsync`.
+    dtod dtod_async kind::DEVICE_TO_DEVICE;
+}
+
+/// `hipMemcpyPeer`.
+pub(crate) fn peer(
+    session: &Session,
+    dst: Ptr,
+    dst_device: i32,
+    src: Ptr,
+    src_device: i32,
+    len: usize,
+) -> HipResult<()> {
+    if dst_device == src_device {
+        session.check_device(dst_device)?;
+        return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, Stream::NULL, Waits::Yes);
+    }
+    peer_async(session, dst, dst_device, src, src_device, len, Stream::NULL)
+}
+
+/// `hipMemcpyPeerAsync`.
+pub(crate) fn peer_async(
+    session: &Session,
+    dst: Ptr,
+    dst_device: i32,
+    src: Ptr,
+    src_device: i32,
+    len: usize,
+    stream: Stream,
+) -> HipResult<()> {
+    session.check_device(dst_device)?;
+    session.check_device(src_device)?;
+    if dst_device == src_device {
+        return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, stream, Waits::No);
+    }
+    let stream = session.stream(stream)?;
+    if len == 0 {
+        return Ok(());
+    }
+    for ptr in [dst, src] {
+        let found = session.memory().check_range(ptr.check()?, len)?;
+        found.ok_or(HipError::INVALID_VALUE)?;
+    }
+    let (dst, src, size) = (dst.wire(), src.wire(), len as u64);
+    session
+        .submit(stream, Command::PeerCopy(op::MemcpyPeer { dst, dst_device, src, src_device, size, stream }))
+}

@@ -1,0 +1,160 @@
+//! Functions that copy boxes of rows and slices, from parameters or HIP's structures.
+
+use hipr_abi::*;
+use hipr_proto::{HipError, HipResult};
+
+use super::{Waits, copy};
+use crate::command::{MemoryBox, MemoryCopy, Size, hints};
+use crate::convert::{In, Ptr, Stream};
+use crate::session::Session;
+
+/// `hipMemcpy2D`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn memcpy_2d(
+    session: &Session,
+    dst: Ptr,
+    dpitch: usize,
+    src: Ptr,
+    spitch: usize,
+    width: usize,
+    height: usize,
+    kind: i32,
+) -> HipResult<()> {
+    rows(session, (dst, dpitch), (src, spitch), (width, height), kind, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpy2DAsync`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn memcpy_2d_async(
+    session: &Session,
+    dst: Ptr,
+    dpitch: usize,
+    src: Ptr,
+    spitch: usize,
+    width: usize,
+    height: usize,
+    kind: i32,
+    stream: Stream,
+) -> HipResult<()> {
+    rows(session, (dst, dpitch), (src, spitch), (width, height), kind, stream, Waits::No)
+}
+
+fn rows(
+    session: &Session,
+    (dst, dpitch): (Ptr, usize),
+    (src, spitch): (Ptr, usize),
+    (width, height): (usize, usize),
+    kind: i32,
+    stream: Stream,
+    waits: Waits,
+) -> HipResult<()> {
+    let (to, from) = hints(kind)?;
+    let place = |at, pitch, is_device| MemoryBox { at, pitch, rows: height, is_device };
+    let size = Size { width, height, depth: 1 };
+    let (dst, src) = (place(dst, dpitch, to), place(src, spitch, from));
+    copy(session, MemoryCopy { dst, src, size }, stream, waits)
+}
+
+/// Returns the address that applies to a memory type, and whether it is a device address; fails for arrays.
+fn typed(memory_type: i32, host: Ptr, device: Ptr) -> HipResult<(Ptr, Option<bool>)> {
+    match memory_type {
+        hipMemoryTypeHost => Ok((host, Some(false))),
+        hipMemoryTypeDevice => Ok((device, Some(true))),
+        hipMemoryTypeManaged | hipMemoryTypeUnified => Ok((device, None)),
+        _ => Err(HipError::NOT_SUPPORTED),
+    }
+}
+
+/// `hipMemcpyParam2D`, `hipDrvMemcpy2DUnaligned`.
+pub(crate) fn param_2d(session: &Session, copy: In<hip_Memcpy2D>) -> HipResult<()> {
+    by_param_2d(session, copy, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpyParam2DAsync`.
+pub(crate) fn param_2d_async(session: &Session, copy: In<hip_Memcpy2D>, stream: Stream) -> HipResult<()> {
+    by_param_2d(session, copy, stream, Waits::No)
+}
+
+fn by_param_2d(session: &Session, params: In<hip_Memcpy2D>, stream: Stream, waits: Waits) -> HipResult<()> {
+    let p = params.check()?;
+    let size = Size { width: p.WidthInBytes, height: p.Height, depth: 1 };
+    // A pitch of 0 means rows without gaps.
+    let pitch = |pitch: usize| if pitch == 0 { p.WidthInBytes } else { pitch };
+    let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into())?;
+    let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into())?;
+    let dst = MemoryBox::inside(dst, pitch(p.dstPitch), p.Height, (p.dstXInBytes, p.dstY, 0))?;
+    let src = MemoryBox::inside(src, pitch(p.srcPitch), p.Height, (p.srcXInBytes, p.srcY, 0))?;
+    copy(session, MemoryCopy { dst, src, size }, stream, waits)
+}
+
+/// `hipMemcpy3D`.
+pub(crate) fn memcpy_3d(session: &Session, params: In<hipMemcpy3DParms>) -> HipResult<()> {
+    by_params_3d(session, params.check()?, Stream::NULL, Waits::Yes)
+}
+
+/// `hipMemcpy3DAsync`.
+pub(crate) fn memcpy_3d_async(
+    session: &Session,
+    params: In<hipMemcpy3DParms>,
+    stream: Stream,
+) -> HipResult<()> {
+    by_params_3d(session, params.check()?, stream, Waits::No)
+}
+
+fn by_params_3d(session: &Session, p: hipMemcpy3DParms, stream: Stream, waits: Waits) -> HipResult<()> {
+    copy(session, MemoryCopy::of_node(p)?, stream, waits)
+}
+
+/// `hipMemcpy3DPeer` (HIP 7).
+pub(crate) fn memcpy_3d_peer(session: &Session, params: Ptr) -> HipResult<()> {
+    memcpy_3d_peer_async(session, params, Stream::NULL)
+}
+
+/// `hipMemcpy3DPeerAsync` (HIP 7): between devices the worker finds the way by the addresses.
+pub(crate) fn memcpy_3d_peer_async(session: &Session, params: Ptr, stream: Stream) -> HipResult<()> {
+    let p = In::<hipMemcpy3DPeerParms>::at_address(params).check()?;
+    session.check_device(p.dstDevice)?;
+    session.check_device(p.srcDevice)?;
+    let params = hipMemcpy3DParms {
+        srcArray: p.srcArray,
+        srcPos: p.srcPos,
+        srcPtr: p.srcPtr,
+        dstArray: p.dstArray,
+        dstPos: p.dstPos,
+        dstPtr: p.dstPtr,
+        extent: p.extent,
+        kind: hipMemcpyDeviceToDevice,
+    };
+    by_params_3d(session, params, stream, Waits::No)
+}
+
+/// `hipDrvMemcpy3D`.
+pub(crate) fn drv_3d(session: &Session, params: In<HIP_MEMCPY3D>) -> HipResult<()> {
+    by_drv_3d(session, params, Stream::NULL, Waits::Yes)
+}
+
+/// `hipDrvMemcpy3DAsync`.
+pub(crate) fn drv_3d_async(session: &Session, params: In<HIP_MEMCPY3D>, stream: Stream) -> HipResult<()> {
+    by_drv_3d(session, params, stream, Waits::No)
+}
+
+fn by_drv_3d(session: &Session, params: In<HIP_MEMCPY3D>, stream: Stream, waits: Waits) -> HipResult<()> {
+    copy(session, of_driver(params)?, stream, waits)
+}
+
+/// Creates a copy as `HIP_MEMCPY3D` describes it.
+///
+/// # Errors
+/// `hipErrorNotSupported` for arrays, `hipErrorInvalidValue`.
+pub(in crate::hip) fn of_driver(params: In<HIP_MEMCPY3D>) -> HipResult<MemoryCopy> {
+    let p = params.check()?;
+    let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
+    let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into())?;
+    let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into())?;
+    let at = (p.dstXInBytes, p.dstY, p.dstZ);
+    let dst = MemoryBox::inside(dst, or(p.dstPitch, p.WidthInBytes), or(p.dstHeight, p.Height), at)?;
+    let at = (p.srcXInBytes, p.srcY, p.srcZ);
+    let src = MemoryBox::inside(src, or(p.srcPitch, p.WidthInBytes), or(p.srcHeight, p.Height), at)?;
+    let size = Size { width: p.WidthInBytes, height: p.Height, depth: p.Depth };
+    Ok(MemoryCopy { dst, src, size })
+}

@@ -1,0 +1,276 @@
+//! Functions about devices: their number, the current one, and their attributes (see `properties` for the large structures).
+
+use std::collections::HashSet;
+
+use hipr_abi::*;
+use hipr_proto::{HipError, HipResult, Text, op};
+
+use super::properties::own_attribute;
+use crate::convert::{Chars, Out, Str};
+use crate::process;
+use crate::session::Session;
+use crate::thread;
+use crate::worker::Wait;
+
+/// The runtime version that this library reports without a worker.
+const OWN_VERSION: i32 = HIP_VERSION;
+/// All flags that a device may have.
+const DEVICE_FLAGS: u32 = hipDeviceScheduleMask | hipDeviceMapHost | hipDeviceLmemResizeToMax;
+
+/// `hipInit`.
+pub(crate) fn init(_session: &Session, flags: u32) -> HipResult<()> {
+    if flags == 0 { Ok(()) } else { Err(HipError::INVALID_VALUE) }
+}
+
+/// `hipGetDeviceCount`: 0 and an error where there is no worker, as on a machine without a GPU.
+pub(crate) fn count(count: Out<i32>) -> HipResult<()> {
+    let out = count.check()?;
+    let counted = process::session().and_then(|session| session.device_count());
+    out.set(counted.unwrap_or(0));
+    match counted {
+        Ok(0) => Err(HipError::NO_DEVICE),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// `hipGetDevice`.
+pub(crate) fn current(_session: &Session, device: Out<i32>) -> HipResult<()> {
+    device.check()?.set(thread::device());
+    Ok(())
+}
+
+/// `hipSetDevice`: the worker learns of it with the next request for which it matters.
+pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
+    session.check_device(device)?;
+    thread::set_device(device);
+    Ok(())
+}
+
+/// `hipDeviceSynchronize`, `hipCtxSynchronize`.
+pub(crate) fn synchronize(session: &Session) -> HipResult<()> {
+    session.wait(Wait::Device)
+}
+
+/// `hipDeviceReset`: releases everything that the process has on the device.
+pub(crate) fn reset(session: &Session) -> HipResult<()> {
+    let device = thread::device();
+    // What failed is gone with the rest.
+    let _ = session.wait_for_host_functions();
+    session.ask(&op::DeviceReset {})?;
+    session.memory().clear(device);
+    session.streams().mirrors.clear(device);
+    session.streams().settle_all();
+    session.stream_table().retain(|_, info| info.device != device);
+    let left = session.stream_table().keys().map(|stream| stream.wire()).collect::<HashSet<_>>();
+    session.streams().order.retain(|stream| left.contains(&stream));
+    // The worker's reset is one of the session: it takes the pools of all devices.
+    session.pools().clear();
+    session.program().clear(device);
+    Ok(())
+}
+
+/// `hipDevicePrimaryCtxReset`.
+pub(crate) fn reset_primary(session: &Session, device: i32) -> HipResult<()> {
+    session.check_device(device)?;
+    let current = thread::device();
+    thread::set_device(device);
+    let done = reset(session);
+    thread::set_device(current);
+    done
+}
+
+/// `hipDeviceGet`: a device's handle is its number.
+pub(crate) fn get(session: &Session, device: Out<i32>, ordinal: i32) -> HipResult<()> {
+    let out = device.check()?;
+    session.check_device(ordinal)?;
+    out.set(ordinal);
+    Ok(())
+}
+
+/// `hipDeviceGetName`.
+pub(crate) fn name(session: &Session, name: Chars, len: i32, device: i32) -> HipResult<()> {
+    let size = buffer_size(name, len)?;
+    name.set(session.properties(device)?.name.as_str().as_bytes(), size);
+    Ok(())
+}
+
+fn buffer_size(buffer: Chars, len: i32) -> HipResult<usize> {
+    match usize::try_from(len) {
+        Ok(size) if size > 0 && !buffer.is_null() => Ok(size),
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// `hipDeviceTotalMem`.
+pub(crate) fn total_mem(session: &Session, bytes: Out<usize>, device: i32) -> HipResult<()> {
+    let out = bytes.check()?;
+    out.set(session.properties(device)?.total_global_mem as usize);
+    Ok(())
+}
+
+/// `hipDeviceComputeCapability`.
+pub(crate) fn capability(session: &Session, major: Out<i32>, minor: Out<i32>, device: i32) -> HipResult<()> {
+    let (major, minor) = (major.check()?, minor.check()?);
+    let properties = session.properties(device)?;
+    major.set(properties.major);
+    minor.set(properties.minor);
+    Ok(())
+}
+
+/// `hipDeviceGetUuid`.
+pub(crate) fn uuid(session: &Session, uuid: Out<hipUUID>, device: i32) -> HipResult<()> {
+    let out = uuid.check()?;
+    out.set(hipUUID { bytes: chars_of(session.uuid(device)?) });
+    Ok(())
+}
+
+/// `hipDeviceGetPCIBusId`: `domain:bus:device.function`.
+pub(crate) fn pci_bus_id(session: &Session, text: Chars, len: i32, device: i32) -> HipResult<()> {
+    let size = buffer_size(text, len)?;
+    let p = session.properties(device)?;
+    let id = format!("{:04x}:{:02x}:{:02x}.0", p.pci_domain_id, p.pci_bus_id, p.pci_device_id);
+    text.set(id.as_bytes(), size);
+    Ok(())
+}
+
+/// `hipDeviceGetByPCIBusId`.
+pub(crate) fn by_pci_bus_id(session: &Session, device: Out<i32>, id: Str) -> HipResult<()> {
+    let out = device.check()?;
+    let id = id.bytes().and_then(|id| core::str::from_utf8(id).ok()).ok_or(HipError::INVALID_VALUE)?;
+    out.set(session.ask(&op::DeviceGetByPciBusId { pci_bus_id: Text::new(id) })?.device);
+    Ok(())
+}
+
+/// `hipDeviceGetAttribute`.
+pub(crate) fn attribute(session: &Session, value: Out<i32>, attribute: i32, device: i32) -> HipResult<()> {
+    let out = value.check()?;
+    session.check_device(device)?;
+    out.set(match own_attribute(attribute) {
+        Some(own) => own,
+        None => session.attribute(device, attribute)?,
+    });
+    Ok(())
+}
+
+/// `hipDeviceGetLimit`.
+pub(crate) fn limit(session: &Session, value: Out<usize>, limit: i32) -> HipResult<()> {
+    let out = value.check()?;
+    check_limit(limit)?;
+    out.set(session.ask(&op::DeviceGetLimit { limit, value: 0 })?.value as usize);
+    Ok(())
+}
+
+/// `hipDeviceSetLimit`.
+pub(crate) fn set_limit(session: &Session, limit: i32, value: usize) -> HipResult<()> {
+    check_limit(limit)?;
+    session.tell(&op::DeviceSetLimit { limit, value: value as u64 })
+}
+
+fn check_limit(limit: i32) -> HipResult<()> {
+    if (hipLimitStackSize..=hipLimitMallocHeapSize).contains(&limit) {
+        Ok(())
+    } else {
+        Err(HipError::UNSUPPORTED_LIMIT)
+    }
+}
+
+/// `hipDeviceGetCacheConfig`.
+pub(crate) fn cache_config(session: &Session, config: Out<i32>) -> HipResult<()> {
+    let out = config.check()?;
+    out.set(session.ask(&op::DeviceGetCacheConfig {})?.cache_config);
+    Ok(())
+}
+
+/// `hipDeviceGetSharedMemConfig`.
+pub(crate) fn shared_mem_config(session: &Session, config: Out<i32>) -> HipResult<()> {
+    let out = config.check()?;
+    out.set(session.ask(&op::DeviceGetSharedMemConfig {})?.shared_mem_config);
+    Ok(())
+}
+
+/// `hipGetDeviceFlags`.
+pub(crate) fn flags(session: &Session, flags: Out<u32>) -> HipResult<()> {
+    let out = flags.check()?;
+    out.set(session.ask(&op::GetDeviceFlags {})?.flags);
+    Ok(())
+}
+
+/// `hipSetDeviceFlags`.
+pub(crate) fn set_flags(session: &Session, flags: u32) -> HipResult<()> {
+    if flags & !DEVICE_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.ask(&op::SetDeviceFlags { flags })
+}
+
+/// `hipDeviceCanAccessPeer`.
+pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, peer: i32) -> HipResult<()> {
+    let out = can.check()?;
+    session.check_device(device)?;
+    session.check_device(peer)?;
+    if device == peer {
+        out.set(0);
+        return Ok(());
+    }
+    let request = op::DeviceCanAccessPeer { device_id: device, peer_device_id: peer };
+    out.set(session.ask(&request)?.can_access_peer);
+    Ok(())
+}
+
+/// `hipDeviceEnablePeerAccess`.
+pub(crate) fn enable_peer_access(session: &Session, peer: i32, flags: u32) -> HipResult<()> {
+    if flags != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    check_peer(session, peer)?;
+    session.tell(&op::DeviceEnablePeerAccess { peer_device_id: peer, flags })
+}
+
+/// `hipDeviceDisablePeerAccess`.
+pub(crate) fn disable_peer_access(session: &Session, peer: i32) -> HipResult<()> {
+    check_peer(session, peer)?;
+    session.tell(&op::DeviceDisablePeerAccess { peer_device_id: peer, flags: 0 })
+}
+
+fn check_peer(session: &Session, peer: i32) -> HipResult<()> {
+    session.check_device(peer)?;
+    if peer == thread::device() { Err(HipError::INVALID_DEVICE) } else { Ok(()) }
+}
+
+/// `hipDeviceGetP2PAttribute`.
+pub(crate) fn p2p_attribute(
+    session: &Session,
+    value: Out<i32>,
+    attr: i32,
+    src: i32,
+    dst: i32,
+) -> HipResult<()> {
+    let out = value.check()?;
+    session.check_device(src)?;
+    session.check_device(dst)?;
+    if src == dst {
+        return Err(HipError::INVALID_DEVICE);
+    }
+    let request = op::DeviceGetP2pAttribute { attr, src_device: src, dst_device: dst };
+    out.set(session.ask(&request)?.value);
+    Ok(())
+}
+
+/// `hipDriverGetVersion`: succeeds without a worker, too.
+pub(crate) fn driver_version(version: Out<i32>) -> HipResult<()> {
+    let out = version.check()?;
+    out.set(
+        process::session().and_then(|session| session.versions()).map_or(OWN_VERSION, |(driver, _)| driver),
+    );
+    Ok(())
+}
+
+/// `hipRuntimeGetVersion`.
+pub(crate) fn runtime_version(version: Out<i32>) -> HipResult<()> {
+    let out = version.check()?;
+    out.set(
+        process::session().and_then(|session| session.versions()).map_or(OWN_VERSION, |(_, runtime)| runtime),
+    );
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! Functions about events.
+
+use hipr_abi::*;
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::command::Command;
+use crate::convert::{Event, Out, Stream};
+use crate::session::Session;
+use crate::stream::order::LEGACY;
+use crate::worker::Wait;
+
+/// Every flag that HIP defines for events.
+const ALL_FLAGS: u32 = hipEventBlockingSync
+    | hipEventDisableTiming
+    | hipEventInterprocess
+    | hipEventDisableSystemFence
+    | hipEventReleaseToDevice
+    | hipEventReleaseToSystem;
+
+/// `hipEventCreate`.
+pub(crate) fn create(session: &Session, event: Out<Event>) -> HipResult<()> {
+    create_with_flags(session, event, 0)
+}
+
+/// `hipEventCreateWithFlags`.
+pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32) -> HipResult<()> {
+    let out = event.check()?;
+    // HIP API: an event between processes cannot have times.
+    let between_processes = flags & (hipEventInterprocess | hipEventDisableTiming) == hipEventInterprocess;
+    if flags & !ALL_FLAGS != 0 || between_processes {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let event = Event::from_wire(session.ask(&op::EventCreate { flags })?.event);
+    session.streams().events.add(event, flags);
+    out.set(event);
+    Ok(())
+}
+
+/// `hipIpcGetEventHandle`.
+pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcEventHandle_t>, event: Event) -> HipResult<()> {
+    let out = handle.check()?;
+    session.streams().events.info(event).map_err(|_| HipError::INVALID_VALUE)?;
+    let reply = session.ask(&op::IpcGetEventHandle { event: event.wire() })?;
+    out.set(hipIpcEventHandle_t { reserved: chars_of(reply.handle) });
+    Ok(())
+}
+
+/// `hipIpcOpenEventHandle`.
+pub(crate) fn ipc_open(session: &Session, event: Out<Event>, handle: hipIpcEventHandle_t) -> HipResult<()> {
+    let out = event.check()?;
+    let request = op::IpcOpenEventHandle { handle: bytes_of(handle.reserved) };
+    let opened = Event::from_wire(session.ask(&request)?.event);
+    let flags = hipEventInterprocess | hipEventDisableTiming;
+    session.streams().events.add(opened, flags);
+    out.set(opened);
+    Ok(())
+}
+
+/// `hipEventDestroy`.
+pub(crate) fn destroy(session: &Session, event: Event) -> HipResult<()> {
+    if event.is_null() {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    session.streams().events.info(event).map_err(|_| HipError::CONTEXT_IS_DESTROYED)?;
+    session.streams().graphs.forget_event(event);
+    session.submit(LEGACY, Command::DestroyEvent(event))
+}
+
+/// `hipEventRecord`.
+pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResult<()> {
+    if event.is_null() {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    let stream = session.stream(stream)?;
+    session.streams().events.info(event)?;
+    session.submit(stream, Command::Record(event))
+}
+
+/// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.
+pub(crate) fn record_with_flags(
+    session: &Session,
+    event: Event,
+    stream: Stream,
+    flags: u32,
+) -> HipResult<()> {
+    if flags > hipEventRecordExternal { Err(HipError::INVALID_VALUE) } else { record(session, event, stream) }
+}
+
+/// `hipEventSynchronize`. An event that was never recorded has happened.
+pub(crate) fn synchronize(session: &Session, event: Event) -> HipResult<()> {
+    session.wait(Wait::Event(event))
+}
+
+/// `hipEventQuery`. An event that was never recorded has happened.
+pub(crate) fn query(session: &Session, event: Event) -> HipResult<()> {
+    session.wait(Wait::QueryEvent(event))
+}
+
+/// `hipEventElapsedTime`.
+pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: Event) -> HipResult<()> {
+    let out = ms.check()?;
+    let streams = session.streams();
+    let mut are_settled = true;
+    for event in [start, stop] {
+        streams.graphs.check_event(event)?;
+        let info = streams.events.info(event)?;
+        if info.flags & hipEventDisableTiming != 0 || info.recorded.is_none() {
+            return Err(HipError::INVALID_HANDLE);
+        }
+        if streams.host_functions.is_to_be_recorded(event) {
+            return Err(HipError::NOT_READY);
+        }
+        are_settled &= streams.is_event_settled(&info);
+    }
+    let request = op::EventElapsedTime { start_event: start.wire(), stop_event: stop.wire() };
+    let mut reply = session.ask(&request);
+    if are_settled && reply.as_ref().is_err_and(|error| *error == HipError::NOT_READY) {
+        session.ask(&op::EventSynchronize { event: stop.wire() })?;
+        session.ask(&op::EventSynchronize { event: start.wire() })?;
+        reply = session.ask(&request);
+    }
+    out.set(reply?.milliseconds);
+    Ok(())
+}

@@ -1,0 +1,527 @@
+//! Functions about graphs and their nodes.
+
+mod params;
+mod ready;
+
+use hipr_abi::{HIP_MEMCPY3D, hipHostNodeParams, hipKernelNodeParams, hipMemcpy3DParms, hipMemsetParams};
+use hipr_graph::Content;
+use hipr_proto::{HipError, HipResult};
+
+use super::copy::of_driver;
+use crate::command::{Command, HostFunction, MemoryCopy, MemoryFill, Node};
+use crate::convert::{Context, Event, In, Out, Ptr};
+use crate::session::Session;
+use crate::stream::graphs::Tables;
+use crate::stream::mirror::Place;
+
+pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params};
+pub(crate) use ready::{
+    exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
+    launch, set_enabled, upload,
+};
+
+/// `hipGraphCreate`.
+pub(crate) fn create(session: &Session, graph: Out<Ptr>, flags: u32) -> HipResult<()> {
+    let out = graph.check()?;
+    if flags != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    out.set(Ptr::from_wire(session.streams().graphs.with(|tables| tables.graphs.create())));
+    Ok(())
+}
+
+/// `hipGraphDestroy`.
+pub(crate) fn destroy(session: &Session, graph: Ptr) -> HipResult<()> {
+    session.streams().graphs.with(|tables| tables.graphs.destroy(graph.wire()))
+}
+
+/// `hipGraphClone`.
+pub(crate) fn clone(session: &Session, copy: Out<Ptr>, graph: Ptr) -> HipResult<()> {
+    let out = copy.check()?;
+    out.set(Ptr::from_wire(session.streams().graphs.with(|tables| tables.graphs.copy(graph.wire()))?));
+    Ok(())
+}
+
+/// `hipGraphNodeFindInClone`.
+pub(crate) fn find_in_clone(session: &Session, node: Out<Ptr>, original: Ptr, copy: Ptr) -> HipResult<()> {
+    let out = node.check()?;
+    let found =
+        session.streams().graphs.with(|tables| tables.graphs.find_in_copy(original.wire(), copy.wire()))?;
+    out.set(Ptr::from_wire(found));
+    Ok(())
+}
+
+// ---- nodes -----------------------------------------------------------------------------------------------------------
+
+fn read_handles(list: In<Ptr>, count: usize) -> HipResult<Vec<u64>> {
+    (0..count).map(|index| list.at(index).map(Ptr::wire).ok_or(HipError::INVALID_VALUE)).collect()
+}
+
+/// Reads a list of different nodes of a graph; fails without reading it if it is longer than the graph has nodes.
+pub(super) fn handles(session: &Session, graph: u64, list: In<Ptr>, count: usize) -> HipResult<Vec<u64>> {
+    if count > session.streams().graphs.with(|tables| tables.graphs.node_count(graph))? {
+        return Err(HipError::INVALID_VALUE);
+    }
+    read_handles(list, count)
+}
+
+fn add(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    (dependencies, count): (In<Ptr>, usize),
+    task: Option<Node>,
+) -> HipResult<()> {
+    let out = node.check()?;
+    let dependencies = handles(session, graph.wire(), dependencies, count)?;
+    let node =
+        session.streams().graphs.with(|tables| tables.graphs.add(graph.wire(), &dependencies, task))?;
+    out.set(Ptr::from_wire(node));
+    Ok(())
+}
+
+fn kernel(session: &Session, params: Ptr) -> HipResult<Node> {
+    let params = In::<hipKernelNodeParams>::at_address(params).check()?;
+    Ok(Node::new(Command::Kernel(super::launch::of_node(session, &params)?)))
+}
+
+fn memset(session: &Session, params: Ptr) -> HipResult<Node> {
+    let params = In::<hipMemsetParams>::at_address(params).check()?;
+    let fill = MemoryFill::of_node(&params)?;
+    match session.streams().mirrors.place(session.worker(), fill.dst, fill.span()?, Some(true))? {
+        Place::Unknown => Err(HipError::INVALID_VALUE),
+        _ => Ok(Node::new(Command::Fill(fill))),
+    }
+}
+
+fn memcpy(session: &Session, params: In<hipMemcpy3DParms>) -> HipResult<Node> {
+    checked(session, MemoryCopy::of_node(params.check()?)?)
+}
+
+fn memcpy_1d(session: &Session, dst: Ptr, src: Ptr, len: usize, kind: i32) -> HipResult<Node> {
+    checked(session, MemoryCopy::linear(dst, src, len, kind)?)
+}
+
+fn checked(session: &Session, copy: MemoryCopy) -> HipResult<Node> {
+    session.streams().check_copy(session.worker(), &copy)?;
+    Ok(Node::new(Command::Copy(copy)))
+}
+
+/// Creates a node from `hipHostNodeParams`: a host function and its argument.
+fn host(params: Ptr) -> HipResult<Node> {
+    let params = In::<hipHostNodeParams>::at_address(params).check()?;
+    params.r#fn.ok_or(HipError::INVALID_VALUE)?;
+    let data = params.userData.into();
+    Ok(Node::new(Command::Host(HostFunction::Plain(params.r#fn, data))))
+}
+
+fn check_event(session: &Session, event: Event) -> HipResult<Event> {
+    session.streams().events.info(event).map(|_| event).map_err(|_| HipError::INVALID_VALUE)
+}
+
+/// `hipGraphAddKernelNode`: the arguments are read now.
+pub(crate) fn add_kernel(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    params: Ptr,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), Some(kernel(session, params)?))
+}
+
+/// `hipGraphAddMemcpyNode`: the bytes are read when the graph is launched.
+pub(crate) fn add_memcpy(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    params: In<hipMemcpy3DParms>,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), Some(memcpy(session, params)?))
+}
+
+/// `hipDrvGraphAddMemcpyNode`: ignores the context, because the addresses determine the device.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn add_drv_memcpy(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    params: In<HIP_MEMCPY3D>,
+    _context: Context,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), Some(checked(session, of_driver(params)?)?))
+}
+
+/// `hipGraphAddMemcpyNode1D`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn add_memcpy_1d(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), Some(memcpy_1d(session, dst, src, len, kind)?))
+}
+
+/// `hipGraphAddMemsetNode`.
+pub(crate) fn add_memset(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    params: Ptr,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), Some(memset(session, params)?))
+}
+
+/// `hipGraphAddHostNode`.
+pub(crate) fn add_host(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    params: Ptr,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), Some(host(params)?))
+}
+
+/// `hipGraphAddEmptyNode`.
+pub(crate) fn add_empty(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+) -> HipResult<()> {
+    add(session, node, graph, (dependencies, count), None)
+}
+
+/// `hipGraphAddEventRecordNode`.
+pub(crate) fn add_event_record(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    event: Event,
+) -> HipResult<()> {
+    add(
+        session,
+        node,
+        graph,
+        (dependencies, count),
+        Some(Node::new(Command::Record(check_event(session, event)?))),
+    )
+}
+
+/// `hipGraphAddEventWaitNode`.
+pub(crate) fn add_event_wait(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    event: Event,
+) -> HipResult<()> {
+    add(
+        session,
+        node,
+        graph,
+        (dependencies, count),
+        Some(Node::new(Command::Wait(check_event(session, event)?, 0))),
+    )
+}
+
+/// `hipGraphAddChildGraphNode`: the child is copied now.
+pub(crate) fn add_child(
+    session: &Session,
+    node: Out<Ptr>,
+    graph: Ptr,
+    dependencies: In<Ptr>,
+    count: usize,
+    child: Ptr,
+) -> HipResult<()> {
+    let out = node.check()?;
+    let dependencies = handles(session, graph.wire(), dependencies, count)?;
+    let add = |tables: &mut Tables| tables.graphs.add_child(graph.wire(), &dependencies, child.wire());
+    out.set(Ptr::from_wire(session.streams().graphs.with(add)?));
+    Ok(())
+}
+
+/// `hipGraphChildGraphNodeGetGraph`.
+pub(crate) fn child(session: &Session, node: Ptr, graph: Out<Ptr>) -> HipResult<()> {
+    let out = graph.check()?;
+    session.streams().graphs.with(|tables| match tables.graphs.content(node.wire())? {
+        Content::Child(child) => {
+            out.set(Ptr::from_wire(*child));
+            Ok(())
+        }
+        _ => Err(HipError::INVALID_VALUE),
+    })
+}
+
+/// `hipGraphDestroyNode`.
+pub(crate) fn destroy_node(session: &Session, node: Ptr) -> HipResult<()> {
+    session.streams().graphs.with(|tables| tables.graphs.destroy_node(node.wire()))
+}
+
+/// Reads a list of different edges of a graph; fails without reading it if it is longer than possible.
+fn edge_list(
+    session: &Session,
+    graph: Ptr,
+    from: In<Ptr>,
+    to: In<Ptr>,
+    count: usize,
+) -> HipResult<Vec<(u64, u64)>> {
+    let nodes = session.streams().graphs.with(|tables| tables.graphs.node_count(graph.wire()))?;
+    if count > nodes.saturating_mul(nodes) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    Ok(read_handles(from, count)?.into_iter().zip(read_handles(to, count)?).collect())
+}
+
+/// `hipGraphAddDependencies`.
+pub(crate) fn add_dependencies(
+    session: &Session,
+    graph: Ptr,
+    from: In<Ptr>,
+    to: In<Ptr>,
+    count: usize,
+) -> HipResult<()> {
+    let edges = edge_list(session, graph, from, to, count)?;
+    session.streams().graphs.with(|tables| tables.graphs.add_edges(graph.wire(), &edges))
+}
+
+/// `hipGraphRemoveDependencies`.
+pub(crate) fn remove_dependencies(
+    session: &Session,
+    graph: Ptr,
+    from: In<Ptr>,
+    to: In<Ptr>,
+    count: usize,
+) -> HipResult<()> {
+    let edges = edge_list(session, graph, from, to, count)?;
+    session.streams().graphs.with(|tables| tables.graphs.remove_edges(graph.wire(), &edges))
+}
+
+// ---- questions -------------------------------------------------------------------------------------------------------
+
+/// Writes a list of handles: without an array only their number; the rest of an array that is too long is filled with null
+/// handles.
+fn list(places: &[Out<Ptr>], count: Out<usize>, all: &[&[u64]]) -> HipResult<()> {
+    let count = count.check()?;
+    let have = all.first().map_or(0, |all| all.len());
+    if places.iter().all(|place| place.is_null()) {
+        count.set(have);
+        return Ok(());
+    }
+    let room = count.value().unwrap_or(0);
+    for (place, all) in places.iter().zip(all) {
+        (0..room).for_each(|index| {
+            place.set_at(index, all.get(index).map_or(Ptr::NULL, |handle| Ptr::from_wire(*handle)));
+        });
+    }
+    count.set(room.min(have));
+    Ok(())
+}
+
+fn list_nodes(
+    session: &Session,
+    nodes: Out<Ptr>,
+    count: Out<usize>,
+    all: impl FnOnce(&mut Tables) -> HipResult<Vec<u64>>,
+) -> HipResult<()> {
+    let all = session.streams().graphs.with(all)?;
+    list(&[nodes], count, &[&all])
+}
+
+/// `hipGraphGetNodes`.
+pub(crate) fn nodes(session: &Session, graph: Ptr, nodes: Out<Ptr>, count: Out<usize>) -> HipResult<()> {
+    list_nodes(session, nodes, count, |tables| Ok(tables.graphs.nodes(graph.wire())?.collect()))
+}
+
+/// `hipGraphGetRootNodes`.
+pub(crate) fn roots(session: &Session, graph: Ptr, nodes: Out<Ptr>, count: Out<usize>) -> HipResult<()> {
+    list_nodes(session, nodes, count, |tables| Ok(tables.graphs.roots(graph.wire())?.collect()))
+}
+
+/// `hipGraphGetEdges`.
+pub(crate) fn edges(
+    session: &Session,
+    graph: Ptr,
+    from: Out<Ptr>,
+    to: Out<Ptr>,
+    count: Out<usize>,
+) -> HipResult<()> {
+    if from.is_null() != to.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let all: (Vec<u64>, Vec<u64>) =
+        session.streams().graphs.with(|tables| HipResult::Ok(tables.graphs.edges(graph.wire())?.unzip()))?;
+    list(&[from, to], count, &[&all.0, &all.1])
+}
+
+/// `hipGraphNodeGetDependencies`.
+pub(crate) fn dependencies(
+    session: &Session,
+    node: Ptr,
+    nodes: Out<Ptr>,
+    count: Out<usize>,
+) -> HipResult<()> {
+    list_nodes(session, nodes, count, |tables| Ok(tables.graphs.dependencies(node.wire())?.collect()))
+}
+
+/// `hipGraphNodeGetDependentNodes`.
+pub(crate) fn dependents(session: &Session, node: Ptr, nodes: Out<Ptr>, count: Out<usize>) -> HipResult<()> {
+    list_nodes(session, nodes, count, |tables| Ok(tables.graphs.dependents(node.wire())?.collect()))
+}
+
+/// `hipGraphNodeGetType`.
+pub(crate) fn node_type(session: &Session, node: Ptr, node_type: Out<i32>) -> HipResult<()> {
+    let out = node_type.check()?;
+    out.set(session.streams().graphs.with(|t| t.graphs.content(node.wire()).map(Content::node_type))?);
+    Ok(())
+}
+
+fn event_of(
+    session: &Session,
+    node: Ptr,
+    event: Out<Event>,
+    find: fn(&Command) -> Option<Event>,
+) -> HipResult<()> {
+    let out = event.check()?;
+    out.set(params::of_work(session, node, find)?);
+    Ok(())
+}
+
+/// `hipGraphEventRecordNodeGetEvent`.
+pub(crate) fn recorded_event(session: &Session, node: Ptr, event: Out<Event>) -> HipResult<()> {
+    event_of(
+        session,
+        node,
+        event,
+        |command| if let Command::Record(event) = command { Some(*event) } else { None },
+    )
+}
+
+/// `hipGraphEventWaitNodeGetEvent`.
+pub(crate) fn awaited_event(session: &Session, node: Ptr, event: Out<Event>) -> HipResult<()> {
+    event_of(
+        session,
+        node,
+        event,
+        |command| if let Command::Wait(event, _) = command { Some(*event) } else { None },
+    )
+}
+
+// ---- other parameters ------------------------------------------------------------------------------------------------
+
+fn set(session: &Session, node: Ptr, task: Node) -> HipResult<()> {
+    session.streams().graphs.with(|tables| tables.graphs.set_work(node.wire(), task))
+}
+
+fn exec_set(session: &Session, exec: Ptr, node: Ptr, task: Node) -> HipResult<()> {
+    ready::change(session, exec, |exec| exec.set_work(node.wire(), task))
+}
+
+/// `hipGraphKernelNodeSetParams`.
+pub(crate) fn set_kernel(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
+    set(session, node, kernel(session, params)?)
+}
+
+/// `hipGraphExecKernelNodeSetParams`.
+pub(crate) fn exec_set_kernel(session: &Session, exec: Ptr, node: Ptr, params: Ptr) -> HipResult<()> {
+    exec_set(session, exec, node, kernel(session, params)?)
+}
+
+/// `hipGraphMemsetNodeSetParams`.
+pub(crate) fn set_memset(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
+    set(session, node, memset(session, params)?)
+}
+
+/// `hipGraphExecMemsetNodeSetParams`.
+pub(crate) fn exec_set_memset(session: &Session, exec: Ptr, node: Ptr, params: Ptr) -> HipResult<()> {
+    exec_set(session, exec, node, memset(session, params)?)
+}
+
+/// `hipGraphMemcpyNodeSetParams`.
+pub(crate) fn set_memcpy(session: &Session, node: Ptr, params: In<hipMemcpy3DParms>) -> HipResult<()> {
+    set(session, node, memcpy(session, params)?)
+}
+
+/// `hipGraphExecMemcpyNodeSetParams`.
+pub(crate) fn exec_set_memcpy(
+    session: &Session,
+    exec: Ptr,
+    node: Ptr,
+    params: Out<hipMemcpy3DParms>,
+) -> HipResult<()> {
+    exec_set(session, exec, node, memcpy(session, In::at_address(params.address()))?)
+}
+
+/// `hipGraphMemcpyNodeSetParams1D`.
+pub(crate) fn set_memcpy_1d(
+    session: &Session,
+    node: Ptr,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+) -> HipResult<()> {
+    set(session, node, memcpy_1d(session, dst, src, len, kind)?)
+}
+
+/// `hipGraphExecMemcpyNodeSetParams1D`.
+pub(crate) fn exec_set_memcpy_1d(
+    session: &Session,
+    exec: Ptr,
+    node: Ptr,
+    dst: Ptr,
+    src: Ptr,
+    len: usize,
+    kind: i32,
+) -> HipResult<()> {
+    exec_set(session, exec, node, memcpy_1d(session, dst, src, len, kind)?)
+}
+
+/// `hipGraphHostNodeSetParams`.
+pub(crate) fn set_host(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
+    set(session, node, host(params)?)
+}
+
+/// `hipGraphExecHostNodeSetParams`.
+pub(crate) fn exec_set_host(session: &Session, exec: Ptr, node: Ptr, params: Ptr) -> HipResult<()> {
+    exec_set(session, exec, node, host(params)?)
+}
+
+/// `hipGraphEventRecordNodeSetEvent`.
+pub(crate) fn set_event_record(session: &Session, node: Ptr, event: Event) -> HipResult<()> {
+    set(session, node, Node::new(Command::Record(check_event(session, event)?)))
+}
+
+/// `hipGraphEventWaitNodeSetEvent`.
+pub(crate) fn set_event_wait(session: &Session, node: Ptr, event: Event) -> HipResult<()> {
+    set(session, node, Node::new(Command::Wait(check_event(session, event)?, 0)))
+}
+
+/// `hipGraphExecEventRecordNodeSetEvent`.
+pub(crate) fn exec_set_event_record(session: &Session, exec: Ptr, node: Ptr, event: Event) -> HipResult<()> {
+    exec_set(session, exec, node, Node::new(Command::Record(check_event(session, event)?)))
+}
+
+/// `hipGraphExecEventWaitNodeSetEvent`.
+pub(crate) fn exec_set_event_wait(session: &Session, exec: Ptr, node: Ptr, event: Event) -> HipResult<()> {
+    exec_set(session, exec, node, Node::new(Command::Wait(check_event(session, event)?, 0)))
+}

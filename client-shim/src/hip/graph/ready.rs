@@ -1,0 +1,168 @@
+//! Functions about instantiated graphs: instantiate, update, launch.
+
+use hipr_abi::*;
+use hipr_graph::{Exec, UpdateResult};
+use hipr_proto::{HipError, HipResult};
+
+use crate::command::Node;
+use crate::convert::{Chars, Out, Ptr, Stream};
+use crate::session::Session;
+use crate::stream::graphs::{Tables, released};
+
+/// All flags that HIP defines for instantiating a graph.
+const INSTANTIATE_FLAGS: u64 = (hipGraphInstantiateFlagAutoFreeOnLaunch
+    | hipGraphInstantiateFlagUpload
+    | hipGraphInstantiateFlagDeviceLaunch
+    | hipGraphInstantiateFlagUseNodePriority) as u64;
+/// The flag to upload the graph when it is instantiated.
+const INSTANTIATE_UPLOAD: u64 = hipGraphInstantiateFlagUpload as u64;
+/// The flag for graphs that are launched from the device.
+const INSTANTIATE_DEVICE_LAUNCH: u64 = hipGraphInstantiateFlagDeviceLaunch as u64;
+
+/// Changes an instantiated graph, and destroys the worker's copy.
+pub(super) fn change<T>(
+    session: &Session,
+    exec: Ptr,
+    change: impl FnOnce(&mut Exec<Node>) -> HipResult<T>,
+) -> HipResult<T> {
+    let (remote, result) = session.streams().graphs.change_exec(exec, change)?;
+    session.submit_all(released(remote))?;
+    result
+}
+
+/// `hipGraphNodeSetEnabled`.
+pub(crate) fn set_enabled(session: &Session, exec: Ptr, node: Ptr, is_enabled: u32) -> HipResult<()> {
+    change(session, exec, |exec| exec.set_enabled(node.wire(), is_enabled != 0))
+}
+
+/// `hipGraphNodeGetEnabled`.
+pub(crate) fn is_enabled(session: &Session, exec: Ptr, node: Ptr, is_enabled: Out<u32>) -> HipResult<()> {
+    let out = is_enabled.check()?;
+    out.set(session.streams().graphs.with(|tables| tables.exec(exec)?.is_enabled(node.wire()))?.into());
+    Ok(())
+}
+
+/// `hipGraphInstantiate`: does not report the node and the text of an error.
+pub(crate) fn instantiate(
+    session: &Session,
+    exec: Out<Ptr>,
+    graph: Ptr,
+    error_node: Out<Ptr>,
+    log: Chars,
+    log_bytes: usize,
+) -> HipResult<()> {
+    error_node.set(Ptr::NULL);
+    log.set(b"", log_bytes);
+    instantiate_with_flags(session, exec, graph, 0)
+}
+
+/// `hipGraphInstantiateWithFlags`.
+pub(crate) fn instantiate_with_flags(
+    session: &Session,
+    exec: Out<Ptr>,
+    graph: Ptr,
+    flags: u64,
+) -> HipResult<()> {
+    let out = exec.check()?;
+    if flags & !INSTANTIATE_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if flags & INSTANTIATE_DEVICE_LAUNCH != 0 {
+        return Err(HipError::NOT_SUPPORTED);
+    }
+    let make = |tables: &mut Tables| -> HipResult<Ptr> {
+        let exec = tables.graphs.instantiate(graph.wire())?;
+        Ok(tables.add_exec(exec))
+    };
+    out.set(session.streams().graphs.with(make)?);
+    Ok(())
+}
+
+/// `hipGraphInstantiateWithParams`.
+pub(crate) fn instantiate_with_params(
+    session: &Session,
+    exec: Out<Ptr>,
+    graph: Ptr,
+    params: Ptr,
+) -> HipResult<()> {
+    let place = Out::<hipGraphInstantiateParams>::at_address(params);
+    let params = place.value().ok_or(HipError::INVALID_VALUE)?;
+    let result = instantiate_and_upload(session, exec, graph, &params);
+    let result_out = match result {
+        Ok(()) => hipGraphInstantiateSuccess,
+        Err(_) if is_circle(session, graph) => hipGraphInstantiateInvalidStructure,
+        Err(_) => hipGraphInstantiateError,
+    };
+    place.set(hipGraphInstantiateParams { errNode_out: core::ptr::null_mut(), result_out, ..params });
+    result
+}
+
+fn instantiate_and_upload(
+    session: &Session,
+    exec: Out<Ptr>,
+    graph: Ptr,
+    params: &hipGraphInstantiateParams,
+) -> HipResult<()> {
+    let uploads = params.flags & INSTANTIATE_UPLOAD != 0;
+    if uploads {
+        session.stream(params.uploadStream.into())?;
+    }
+    instantiate_with_flags(session, exec, graph, params.flags)?;
+    match exec.value() {
+        Some(ready) if uploads => upload(session, ready, params.uploadStream.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether the graph has a cycle, so that it cannot be instantiated.
+fn is_circle(session: &Session, graph: Ptr) -> bool {
+    let graph = graph.wire();
+    session
+        .streams()
+        .graphs
+        .with(|tables| tables.graphs.check(graph).is_ok() && tables.graphs.instantiate(graph).is_err())
+}
+
+/// `hipGraphExecDestroy`.
+pub(crate) fn exec_destroy(session: &Session, exec: Ptr) -> HipResult<()> {
+    let remote = session.streams().graphs.destroy_exec(exec)?;
+    session.submit_all(released(remote))
+}
+
+/// `hipGraphExecUpdate`: what differs is told also, and just, when there is an error.
+pub(crate) fn exec_update(
+    session: &Session,
+    exec: Ptr,
+    graph: Ptr,
+    error_node: Out<Ptr>,
+    result: Out<i32>,
+) -> HipResult<()> {
+    let result = result.check()?;
+    let other: HipResult<Exec<Node>> = session.streams().graphs.with(|tables| {
+        tables.graphs.check(graph.wire())?;
+        HipResult::Ok(tables.graphs.instantiate(graph.wire()))
+    })?;
+    let updated = change(session, exec, |mine| {
+        Ok(match other {
+            Ok(other) => mine.update(&other).map_err(|differs| (differs.result, differs.node)),
+            Err(_) => Err((UpdateResult::Error, None)),
+        })
+    })?;
+    let (said, node) = updated.err().unwrap_or((UpdateResult::Success, None));
+    result.set(said as i32);
+    error_node.set(Ptr::from_wire(node.unwrap_or(0)));
+    updated.map_err(|_| HipError::GRAPH_EXEC_UPDATE_FAILURE)
+}
+
+/// `hipGraphLaunch`.
+pub(crate) fn launch(session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
+    let stream = session.stream(stream)?;
+    session.submit_all(session.streams().launch_graph(&session.caller(), exec, stream)?)
+}
+
+/// `hipGraphUpload`.
+pub(crate) fn upload(session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
+    let stream = session.stream(stream)?;
+    let (_, in_vain) = session.streams().upload_graph(session.worker(), exec, stream)?;
+    session.submit_all(in_vain)
+}

@@ -1,0 +1,197 @@
+//! Functions about pinned, registered and managed memory (see `mirror` for how it is kept on both sides).
+
+use hipr_abi::*;
+use hipr_proto::{HipError, HipResult};
+
+use crate::convert::{Out, Ptr, Stream};
+use crate::session::Session;
+use crate::stream::mirror::Origin;
+
+/// All flags that pinned memory may have.
+const HOST_FLAGS: u32 = hipHostMallocPortable
+    | hipHostMallocMapped
+    | hipHostMallocWriteCombined
+    | hipHostMallocUncached
+    | hipHostMallocNumaUser
+    | hipHostMallocCoherent
+    | hipHostMallocNonCoherent;
+/// All flags that registered memory may have.
+const REGISTER_FLAGS: u32 =
+    hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory | hipHostRegisterReadOnly;
+
+/// `hipHostMalloc`, `hipHostAlloc`, `hipExtHostAlloc`.
+pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
+    let out = ptr.check()?;
+    if flags & !HOST_FLAGS != 0
+        || flags & (hipHostMallocCoherent | hipHostMallocNonCoherent)
+            == hipHostMallocCoherent | hipHostMallocNonCoherent
+    {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.streams().graphs.check_safe(&session.caller())?;
+    if size == 0 {
+        out.set(Ptr::NULL);
+        return Ok(());
+    }
+    out.set(session.streams().mirrors.allocate_pinned(session.worker(), size, flags)?);
+    Ok(())
+}
+
+/// `hipMallocHost`, `hipMemAllocHost`.
+pub(crate) fn malloc_plain(session: &Session, ptr: Out<Ptr>, size: usize) -> HipResult<()> {
+    malloc(session, ptr, size, 0)
+}
+
+/// `hipHostFree`, `hipFreeHost`.
+pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
+    session.streams().graphs.check_safe(&session.caller())?;
+    session.wait_for_host_functions()?;
+    if ptr.is_null() || session.streams().mirrors.free(session.worker(), ptr, Origin::Pinned)? {
+        return Ok(());
+    }
+    Err(HipError::INVALID_VALUE)
+}
+
+/// `hipMallocManaged`: `flags` is `hipMemAttachGlobal` or `hipMemAttachHost`.
+pub(crate) fn malloc_managed(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
+    let out = ptr.check()?;
+    if size == 0 || !matches!(flags, hipMemAttachGlobal | hipMemAttachHost) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.streams().graphs.check_safe(&session.caller())?;
+    out.set(session.streams().mirrors.allocate_managed(session.worker(), size, flags)?);
+    Ok(())
+}
+
+/// `hipHostRegister`.
+pub(crate) fn register(session: &Session, ptr: Ptr, size: usize, flags: u32) -> HipResult<()> {
+    if ptr.is_null() || size == 0 || flags & !REGISTER_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.streams().mirrors.register(ptr, size, flags)
+}
+
+/// `hipHostUnregister`.
+pub(crate) fn unregister(session: &Session, ptr: Ptr) -> HipResult<()> {
+    session.wait_for_host_functions()?;
+    if session.streams().mirrors.free(session.worker(), ptr.check()?, Origin::Registered)? {
+        Ok(())
+    } else {
+        Err(HipError::HOST_MEMORY_NOT_REGISTERED)
+    }
+}
+
+/// `hipHostGetDevicePointer`.
+pub(crate) fn device_pointer(session: &Session, out: Out<Ptr>, host: Ptr, flags: u32) -> HipResult<()> {
+    let out = out.check()?;
+    if flags != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    out.set(Ptr::from_wire(session.streams().mirrors.device_pointer(session.worker(), host.check()?)?));
+    Ok(())
+}
+
+/// `hipHostGetFlags`.
+pub(crate) fn flags(session: &Session, flags: Out<u32>, host: Ptr) -> HipResult<()> {
+    let out = flags.check()?;
+    match session.streams().mirrors.info(host.check()?) {
+        Some((info, _, _)) if info.origin != Origin::Managed => {
+            out.set(info.flags);
+            Ok(())
+        }
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// Checks that `len` bytes are all managed memory, or device memory, for which advice has no effect; fails if not.
+fn check_managed(session: &Session, ptr: Ptr, len: usize) -> HipResult<bool> {
+    ptr.check()?;
+    match session.streams().mirrors.info(ptr) {
+        Some((info, offset, _)) if info.origin == Origin::Managed && info.len - offset >= len => Ok(true),
+        Some(_) => Err(HipError::INVALID_VALUE),
+        None => match session.memory().check_range(ptr, len)? {
+            Some(_) => Ok(false),
+            None => Err(HipError::INVALID_VALUE),
+        },
+    }
+}
+
+/// `hipMemAdvise`: checks its parameters; advice has no effect that a program can observe.
+pub(crate) fn advise(session: &Session, ptr: Ptr, count: usize, advice: i32, device: i32) -> HipResult<()> {
+    if count == 0
+        || !matches!(
+            advice,
+            hipMemAdviseSetReadMostly
+                ..=hipMemAdviseUnsetAccessedBy | hipMemAdviseSetCoarseGrain | hipMemAdviseUnsetCoarseGrain
+        )
+    {
+        return Err(HipError::INVALID_VALUE);
+    }
+    // hipCpuDeviceId.
+    if device != -1 {
+        session.check_device(device)?;
+    }
+    check_managed(session, ptr, count).map(drop)
+}
+
+/// `hipMemPrefetchAsync`: checks its parameters; memory is copied with the next launch or synchronization in any case.
+pub(crate) fn prefetch(
+    session: &Session,
+    ptr: Ptr,
+    count: usize,
+    device: i32,
+    stream: Stream,
+) -> HipResult<()> {
+    if count == 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if device != -1 {
+        session.check_device(device)?;
+    }
+    session.stream(stream)?;
+    check_managed(session, ptr, count).map(drop)
+}
+
+/// Returns the device number that HIP 6's functions use for a location of HIP 7's: a device, or -1 for the host.
+fn device_at(location: hipMemLocation) -> HipResult<i32> {
+    match location.r#type {
+        hipMemLocationTypeDevice => Ok(location.id),
+        hipMemLocationTypeHost | hipMemLocationTypeHostNuma | hipMemLocationTypeHostNumaCurrent => Ok(-1),
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// `hipMemAdvise_v2` (HIP 7).
+pub(crate) fn advise_at(
+    session: &Session,
+    ptr: Ptr,
+    count: usize,
+    advice: i32,
+    location: hipMemLocation,
+) -> HipResult<()> {
+    advise(session, ptr, count, advice, device_at(location)?)
+}
+
+/// `hipMemPrefetchAsync_v2` (HIP 7): `flags` must be 0.
+pub(crate) fn prefetch_at(
+    session: &Session,
+    ptr: Ptr,
+    count: usize,
+    location: hipMemLocation,
+    flags: u32,
+    stream: Stream,
+) -> HipResult<()> {
+    if flags != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    prefetch(session, ptr, count, device_at(location)?, stream)
+}
+
+/// `hipStreamAttachMemAsync`: all streams may use managed memory in any case.
+pub(crate) fn attach(session: &Session, stream: Stream, ptr: Ptr, _len: usize, flags: u32) -> HipResult<()> {
+    session.stream(stream)?;
+    if !matches!(flags, hipMemAttachGlobal | hipMemAttachHost | hipMemAttachSingle) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    check_managed(session, ptr, 1).map(drop)
+}

@@ -1,0 +1,236 @@
+//! Functions that allocate and free device memory.
+
+use hipr_abi::{bytes_of, chars_of, hipDeviceMallocContiguous, hipExtent, hipIpcMemHandle_t, hipPitchedPtr};
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::command::Command;
+use crate::convert::{Out, Ptr, Stream};
+use crate::session::Session;
+use crate::stream::mirror::Origin;
+use crate::thread;
+use crate::worker::memory::{Allocation, Kind, Memory};
+
+/// `hipMalloc`.
+pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize) -> HipResult<()> {
+    malloc_with_flags(session, ptr, size, 0)
+}
+
+/// `hipExtMallocWithFlags`.
+pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
+    let out = ptr.check()?;
+    // hipDeviceMallocDefault, Finegrained, Uncached, Contiguous; 2 is hipMallocSignalMemory.
+    if flags > hipDeviceMallocContiguous {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.streams().graphs.check_safe(&session.caller())?;
+    if size == 0 {
+        out.set(Ptr::NULL);
+        return Ok(());
+    }
+    let reply = session.ask(&op::Malloc { size: size as u64, flags })?;
+    out.set(note(session, reply.device_ptr, size, flags));
+    Ok(())
+}
+
+/// `hipMallocAsync`.
+pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream: Stream) -> HipResult<()> {
+    let out = ptr.check()?;
+    let stream = session.stream(stream)?;
+    if size == 0 {
+        out.set(Ptr::NULL);
+        return Ok(());
+    }
+    let reply = session.ask(&op::MallocAsync { size: size as u64, stream })?;
+    out.set(note(session, reply.device_ptr, size, 0));
+    Ok(())
+}
+
+/// `hipMallocFromPoolAsync`.
+pub(crate) fn malloc_from_pool_async(
+    session: &Session,
+    ptr: Out<Ptr>,
+    size: usize,
+    pool: Ptr,
+    stream: Stream,
+) -> HipResult<()> {
+    let out = ptr.check()?;
+    let stream = session.stream(stream)?;
+    if !session.pools().contains_key(&pool) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if size == 0 {
+        out.set(Ptr::NULL);
+        return Ok(());
+    }
+    let request = op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
+    let reply = session.ask(&request)?;
+    out.set(note(session, reply.device_ptr, size, 0));
+    Ok(())
+}
+
+/// `hipMallocPitch`: rows of one byte elements.
+pub(crate) fn malloc_pitch(
+    session: &Session,
+    ptr: Out<Ptr>,
+    pitch: Out<usize>,
+    width: usize,
+    height: usize,
+) -> HipResult<()> {
+    alloc_pitch(session, ptr, pitch, width, height, 4)
+}
+
+/// `hipMemAllocPitch`.
+pub(crate) fn mem_alloc_pitch(
+    session: &Session,
+    ptr: Out<Ptr>,
+    pitch: Out<usize>,
+    width: usize,
+    height: usize,
+    element_size: u32,
+) -> HipResult<()> {
+    if !matches!(element_size, 4 | 8 | 16) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    alloc_pitch(session, ptr, pitch, width, height, element_size)
+}
+
+fn alloc_pitch(
+    session: &Session,
+    ptr: Out<Ptr>,
+    pitch: Out<usize>,
+    width: usize,
+    height: usize,
+    element_size: u32,
+) -> HipResult<()> {
+    let (out, pitch) = (ptr.check()?, pitch.check()?);
+    session.streams().graphs.check_safe(&session.caller())?;
+    if width == 0 || height == 0 {
+        out.set(Ptr::NULL);
+        pitch.set(0);
+        return Ok(());
+    }
+    let request = op::MemAllocPitch { width_in_bytes: width as u64, height: height as u64, element_size };
+    let reply = session.ask(&request)?;
+    let row = usize::try_from(reply.pitch).map_err(|_| HipError::OUT_OF_MEMORY)?;
+    let size = row.checked_mul(height).ok_or(HipError::OUT_OF_MEMORY)?;
+    out.set(note(session, reply.dptr, size, 0));
+    pitch.set(row);
+    Ok(())
+}
+
+/// `hipMalloc3D`.
+pub(crate) fn malloc_3d(session: &Session, ptr: Out<hipPitchedPtr>, extent: hipExtent) -> HipResult<()> {
+    let out = ptr.check()?;
+    let hipExtent { width, height, depth } = extent;
+    let (mut base, mut pitch) = (Ptr::NULL, 0);
+    let rows = height.checked_mul(depth).ok_or(HipError::OUT_OF_MEMORY)?;
+    alloc_pitch(session, Out::to(&mut base), Out::to(&mut pitch), width, rows, 4)?;
+    out.set(hipPitchedPtr { ptr: base.as_mut_ptr(), pitch, xsize: width, ysize: height });
+    Ok(())
+}
+
+/// Adds device memory that the worker has allocated to the table.
+fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Ptr {
+    let base = Ptr::from_wire(device_ptr);
+    let device = thread::device();
+    session.memory().insert(Allocation {
+        base,
+        size_bytes,
+        kind: Kind::Device,
+        device,
+        flags,
+        is_ambiguous: false,
+    });
+    base
+}
+
+/// `hipFree`: device memory, and managed memory. HIP API: it waits for what the device has to do.
+pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
+    session.streams().graphs.check_safe(&session.caller())?;
+    if ptr.is_null() {
+        return Ok(());
+    }
+    session.wait_for_host_functions()?;
+    if !session.streams().mirrors.free(session.worker(), ptr, Origin::Managed)? {
+        take(session, ptr)?;
+        session.tell(&op::Free { device_ptr: ptr.wire() })?;
+    }
+    session.streams().settle_all();
+    Ok(())
+}
+
+/// `hipFreeAsync`.
+pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
+    ptr.check()?;
+    let stream = session.stream(stream)?;
+    check_freeable(&session.memory(), ptr)?;
+    session.submit(stream, Command::Free(ptr))
+}
+
+/// Removes an allocation from the table; fails if it may not be freed.
+fn take(session: &Session, ptr: Ptr) -> HipResult<()> {
+    let mut memory = session.memory();
+    check_freeable(&memory, ptr)?;
+    memory.remove(ptr);
+    Ok(())
+}
+
+fn check_freeable(memory: &Memory, ptr: Ptr) -> HipResult<()> {
+    match memory.find(ptr) {
+        Some(found) if found.base == ptr && found.kind == Kind::Device => Ok(()),
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// `hipMemGetInfo`.
+pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> HipResult<()> {
+    if free.is_null() && total.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let info = session.ask(&op::MemGetInfo {})?;
+    free.set(info.free_bytes as usize);
+    total.set(info.total_bytes as usize);
+    Ok(())
+}
+
+/// `hipIpcGetMemHandle`.
+pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcMemHandle_t>, ptr: Ptr) -> HipResult<()> {
+    let out = handle.check()?;
+    let reply = session.ask(&op::IpcGetMemHandle { device_ptr: ptr.check()?.wire() })?;
+    out.set(hipIpcMemHandle_t { reserved: chars_of(reply.handle) });
+    Ok(())
+}
+
+/// `hipIpcOpenMemHandle`.
+pub(crate) fn ipc_open(
+    session: &Session,
+    ptr: Out<Ptr>,
+    handle: hipIpcMemHandle_t,
+    flags: u32,
+) -> HipResult<()> {
+    let out = ptr.check()?;
+    let reply = session.ask(&op::IpcOpenMemHandle { handle: bytes_of(handle.reserved), flags })?;
+    let size = session.ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
+    let base = Ptr::from_wire(reply.device_ptr);
+    let device = thread::device();
+    session.memory().insert(Allocation {
+        base,
+        size_bytes: size as usize,
+        kind: Kind::Ipc,
+        device,
+        flags,
+        is_ambiguous: false,
+    });
+    out.set(base);
+    Ok(())
+}
+
+/// `hipIpcCloseMemHandle`.
+pub(crate) fn ipc_close(session: &Session, ptr: Ptr) -> HipResult<()> {
+    let found = session.memory().find(ptr);
+    if !found.is_some_and(|found| found.kind == Kind::Ipc && found.base == ptr) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.memory().remove(ptr);
+    session.tell(&op::IpcCloseMemHandle { device_ptr: ptr.wire() })
+}

@@ -1,0 +1,156 @@
+//! Functions about occupancy: how many blocks of a kernel fit on a compute unit.
+
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::convert::{Function, Out, Ptr};
+use crate::session::Session;
+use crate::thread;
+
+fn active_blocks(
+    session: &Session,
+    out: Out<i32>,
+    function: u64,
+    block_size: i32,
+    shared: usize,
+) -> HipResult<()> {
+    let out = out.check()?;
+    if block_size <= 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let request = op::OccupancyMaxActiveBlocksPerSm { function, block_size, dyn_shared_mem: shared as u64 };
+    out.set(session.ask(&request)?.num_blocks);
+    Ok(())
+}
+
+/// `hipModuleOccupancyMaxActiveBlocksPerMultiprocessor`.
+pub(crate) fn module_active_blocks(
+    s: &Session,
+    out: Out<i32>,
+    f: Function,
+    block: i32,
+    shared: usize,
+) -> HipResult<()> {
+    active_blocks(s, out, s.program().function(f)?.handle, block, shared)
+}
+
+/// `hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`: the flags concern caches that AMD's devices do not
+/// have.
+pub(crate) fn module_active_blocks_flags(
+    session: &Session,
+    out: Out<i32>,
+    function: Function,
+    block: i32,
+    shared: usize,
+    flags: u32,
+) -> HipResult<()> {
+    check_flags(flags)?;
+    module_active_blocks(session, out, function, block, shared)
+}
+
+/// `hipOccupancyMaxActiveBlocksPerMultiprocessor`.
+pub(crate) fn kernel_active_blocks(
+    s: &Session,
+    out: Out<i32>,
+    f: Ptr,
+    block: i32,
+    shared: usize,
+) -> HipResult<()> {
+    active_blocks(s, out, s.find_function(f)?.handle, block, shared)
+}
+
+/// `hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`.
+pub(crate) fn kernel_active_blocks_flags(
+    session: &Session,
+    out: Out<i32>,
+    function: Ptr,
+    block: i32,
+    shared: usize,
+    flags: u32,
+) -> HipResult<()> {
+    check_flags(flags)?;
+    kernel_active_blocks(session, out, function, block, shared)
+}
+
+fn check_flags(flags: u32) -> HipResult<()> {
+    if flags > hipr_abi::hipOccupancyDisableCachingOverride { Err(HipError::INVALID_VALUE) } else { Ok(()) }
+}
+
+fn block_size(
+    session: &Session,
+    (grid, block): (Out<i32>, Out<i32>),
+    function: u64,
+    shared: usize,
+    limit: i32,
+    flags: u32,
+) -> HipResult<()> {
+    let (grid, block) = (grid.check()?, block.check()?);
+    let request = op::OccupancyMaxPotentialBlockSize {
+        function,
+        dyn_shared_mem: shared as u64,
+        block_size_limit: limit,
+        flags,
+    };
+    let reply = session.ask(&request)?;
+    grid.set(reply.min_grid_size);
+    block.set(reply.block_size);
+    Ok(())
+}
+
+/// `hipModuleOccupancyMaxPotentialBlockSize`.
+pub(crate) fn module_block_size(
+    session: &Session,
+    grid: Out<i32>,
+    block: Out<i32>,
+    function: Function,
+    shared: usize,
+    limit: i32,
+) -> HipResult<()> {
+    block_size(session, (grid, block), session.program().function(function)?.handle, shared, limit, 0)
+}
+
+/// `hipModuleOccupancyMaxPotentialBlockSizeWithFlags`.
+pub(crate) fn module_block_size_flags(
+    session: &Session,
+    grid: Out<i32>,
+    block: Out<i32>,
+    function: Function,
+    shared: usize,
+    limit: i32,
+    flags: u32,
+) -> HipResult<()> {
+    check_flags(flags)?;
+    block_size(session, (grid, block), session.program().function(function)?.handle, shared, limit, flags)
+}
+
+/// `hipOccupancyMaxPotentialBlockSize`.
+pub(crate) fn kernel_block_size(
+    session: &Session,
+    grid: Out<i32>,
+    block: Out<i32>,
+    function: Ptr,
+    shared: usize,
+    limit: i32,
+) -> HipResult<()> {
+    block_size(session, (grid, block), session.find_function(function)?.handle, shared, limit, 0)
+}
+
+/// `hipOccupancyAvailableDynamicSMemPerBlock` (HIP 7): the LDS that each of so many blocks of a compute unit can have
+/// beside what the kernel declares.
+pub(crate) fn available_shared_mem(
+    session: &Session,
+    out: Out<usize>,
+    function: Ptr,
+    blocks: i32,
+    block_size: i32,
+) -> HipResult<()> {
+    let out = out.check()?;
+    if blocks <= 0 || block_size <= 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let function = session.find_function(function)?;
+    let declared = session.ask(&op::FuncGetAttributes { function: function.handle })?.shared_size_bytes;
+    let all = session.properties(thread::device())?.shared_mem_per_block;
+    let each = all / u64::try_from(blocks).unwrap_or(1);
+    out.set(each.saturating_sub(u64::try_from(declared).unwrap_or(0)) as usize);
+    Ok(())
+}

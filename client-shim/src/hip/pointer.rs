@@ -1,0 +1,144 @@
+//! Functions about the attributes of addresses.
+
+use hipr_abi::*;
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::convert::{Out, Ptr};
+use crate::session::Session;
+use crate::stream::mirror::{Origin, RegionInfo};
+use crate::worker::memory::Allocation;
+
+enum Found {
+    Device(Allocation),
+    Both(RegionInfo, usize),
+    Nothing,
+}
+
+fn find(session: &Session, ptr: Ptr) -> Found {
+    if let Some(allocation) = session.memory().find(ptr) {
+        return Found::Device(allocation);
+    }
+    match session.streams().mirrors.info(ptr) {
+        Some((info, offset, _)) => Found::Both(info, offset),
+        None => Found::Nothing,
+    }
+}
+
+/// `hipPointerGetAttributes`. Memory that HIP was not told of is not an error, as in CUDA.
+pub(crate) fn attributes(session: &Session, out: Out<hipPointerAttribute_t>, ptr: Ptr) -> HipResult<()> {
+    let out = out.check()?;
+    ptr.check()?;
+    out.set(match find(session, ptr) {
+        Found::Device(allocation) => hipPointerAttribute_t {
+            r#type: hipMemoryTypeDevice,
+            device: allocation.device,
+            devicePointer: ptr.as_mut_ptr(),
+            hostPointer: core::ptr::null_mut(),
+            isManaged: 0,
+            allocationFlags: allocation.flags,
+        },
+        Found::Both(info, offset) => hipPointerAttribute_t {
+            r#type: if info.origin == Origin::Managed { hipMemoryTypeManaged } else { hipMemoryTypeHost },
+            device: info.device,
+            devicePointer: Ptr::from_wire(session.streams().mirrors.device_address(session.worker(), ptr)?)
+                .as_mut_ptr(),
+            hostPointer: info.host.offset(offset).as_mut_ptr(),
+            isManaged: i32::from(info.origin == Origin::Managed),
+            allocationFlags: info.flags,
+        },
+        Found::Nothing => hipPointerAttribute_t {
+            r#type: hipMemoryTypeUnregistered,
+            device: hipInvalidDeviceId,
+            ..hipPointerAttribute_t::default()
+        },
+    });
+    Ok(())
+}
+
+/// Writes one attribute to `data`, in the type that the attribute has.
+fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> HipResult<()> {
+    let whole = |value: i32| Out::<i32>::at_address(data).set(value);
+    let pointer = |value: Ptr| Out::<Ptr>::at_address(data).set(value);
+    let found = find(session, ptr);
+    match (attribute, found) {
+        (HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, Found::Device(_)) => whole(hipMemoryTypeDevice),
+        (HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, Found::Both(info, _)) => {
+            whole(if info.origin == Origin::Managed { hipMemoryTypeManaged } else { hipMemoryTypeHost })
+        }
+        (HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, Found::Device(_)) => pointer(ptr),
+        (HIP_POINTER_ATTRIBUTE_DEVICE_POINTER, Found::Both(..)) => {
+            pointer(Ptr::from_wire(session.streams().mirrors.device_address(session.worker(), ptr)?))
+        }
+        (HIP_POINTER_ATTRIBUTE_HOST_POINTER, Found::Both(info, offset)) => pointer(info.host.offset(offset)),
+        (HIP_POINTER_ATTRIBUTE_BUFFER_ID, Found::Device(allocation)) => pointer(allocation.base),
+        (HIP_POINTER_ATTRIBUTE_BUFFER_ID, Found::Both(info, _)) => pointer(info.host),
+        (HIP_POINTER_ATTRIBUTE_IS_MANAGED, Found::Device(_)) => whole(0),
+        (HIP_POINTER_ATTRIBUTE_IS_MANAGED, Found::Both(info, _)) => {
+            whole(i32::from(info.origin == Origin::Managed))
+        }
+        (HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, Found::Device(allocation)) => whole(allocation.device),
+        (HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL, Found::Both(info, _)) => whole(info.device),
+        (HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, Found::Device(allocation)) => pointer(allocation.base),
+        (HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, Found::Both(info, _)) => pointer(info.host),
+        (HIP_POINTER_ATTRIBUTE_RANGE_SIZE, Found::Device(allocation)) => pointer(Ptr(allocation.size_bytes)),
+        (HIP_POINTER_ATTRIBUTE_RANGE_SIZE, Found::Both(info, _)) => pointer(Ptr(info.len)),
+        (HIP_POINTER_ATTRIBUTE_MAPPED, Found::Device(_) | Found::Both(..)) => whole(1),
+        (HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, Found::Device(allocation)) => {
+            let ask = op::PointerGetAttribute { ptr: allocation.base.wire(), attribute, reserved: 0 };
+            pointer(Ptr::from_wire(session.ask(&ask)?.data));
+        }
+        (HIP_POINTER_ATTRIBUTE_CONTEXT..=HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, _) => {
+            return Err(HipError::INVALID_VALUE);
+        }
+        _ => return Err(HipError::NOT_SUPPORTED),
+    }
+    Ok(())
+}
+
+/// `hipPointerGetAttribute`.
+pub(crate) fn attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> HipResult<()> {
+    write_attribute(session, data.check()?, attribute, ptr.check()?)
+}
+
+/// `hipDrvPointerGetAttributes`: attributes that an address does not have are null, not errors.
+pub(crate) fn drv_attributes(
+    session: &Session,
+    count: u32,
+    attributes: Out<i32>,
+    data: crate::convert::In<Ptr>,
+    ptr: Ptr,
+) -> HipResult<()> {
+    if count == 0 || attributes.is_null() || data.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    for index in 0..count as usize {
+        let (Some(attribute), Some(place)) = (attributes.value_at(index), data.at(index)) else { continue };
+        if write_attribute(session, place.check()?, attribute, ptr).is_err() {
+            Out::<i32>::at_address(place).set(0);
+        }
+    }
+    Ok(())
+}
+
+/// `hipMemGetAddressRange`.
+pub(crate) fn range(session: &Session, base: Out<Ptr>, size: Out<usize>, ptr: Ptr) -> HipResult<()> {
+    let (start, len) = match find(session, ptr.check()?) {
+        Found::Device(allocation) => (allocation.base, allocation.size_bytes),
+        Found::Both(info, _) => (info.host, info.len),
+        Found::Nothing => return Err(HipError::NOT_FOUND),
+    };
+    base.set(start);
+    size.set(len);
+    Ok(())
+}
+
+/// `hipMemPtrGetInfo`.
+pub(crate) fn size(session: &Session, ptr: Ptr, size: Out<usize>) -> HipResult<()> {
+    let out = size.check()?;
+    match find(session, ptr.check()?) {
+        Found::Device(allocation) => out.set(allocation.size_bytes),
+        Found::Both(info, _) => out.set(info.len),
+        Found::Nothing => return Err(HipError::INVALID_VALUE),
+    }
+    Ok(())
+}

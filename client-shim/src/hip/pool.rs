@@ -1,0 +1,151 @@
+//! Functions about memory pools, which exist on the worker; the shim passes on their handles.
+
+use hipr_abi::*;
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::convert::{In, Out, Ptr};
+use crate::session::Session;
+
+/// First attribute with a 64-bit value; the ones before it have 32 bits.
+const FIRST_WIDE: hipMemPoolAttr = hipMemPoolAttrReleaseThreshold;
+const ATTRIBUTES: core::ops::RangeInclusive<hipMemPoolAttr> =
+    hipMemPoolReuseFollowEventDependencies..=hipMemPoolAttrUsedMemHigh;
+
+/// Adds a pool that the worker has created to the table.
+fn note(session: &Session, pool: u64, device: i32) -> Ptr {
+    let pool = Ptr::from_wire(pool);
+    session.pools().insert(pool, device);
+    pool
+}
+
+/// Returns the device of a pool.
+fn device_of(session: &Session, pool: Ptr) -> HipResult<i32> {
+    session.pools().get(&pool).copied().ok_or(HipError::INVALID_VALUE)
+}
+
+/// `hipMemPoolCreate`.
+pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoolProps>) -> HipResult<()> {
+    let out = pool.check()?;
+    let p = properties.check()?;
+    let reply = session.ask(&op::MemPoolCreate {
+        alloc_type: p.allocType,
+        handle_types: p.handleTypes,
+        location_type: p.location.r#type,
+        location_id: p.location.id,
+        max_size: p.maxSize as u64,
+        reserved: [0; 32],
+    })?;
+    out.set(note(session, reply.mem_pool, p.location.id));
+    Ok(())
+}
+
+/// `hipMemPoolDestroy`.
+pub(crate) fn destroy(session: &Session, pool: Ptr) -> HipResult<()> {
+    device_of(session, pool)?;
+    // One that may not be destroyed is known to the worker.
+    session.ask(&op::MemPoolDestroy { mem_pool: pool.wire() })?;
+    session.pools().remove(&pool);
+    Ok(())
+}
+
+/// `hipMemPoolTrimTo`.
+pub(crate) fn trim(session: &Session, pool: Ptr, min_bytes_to_hold: usize) -> HipResult<()> {
+    device_of(session, pool)?;
+    session.tell(&op::MemPoolTrimTo { mem_pool: pool.wire(), min_bytes_to_hold: min_bytes_to_hold as u64 })
+}
+
+/// `hipMemPoolSetAccess`: the pool's own device reads and writes it, always; there is no message that lets another.
+pub(crate) fn set_access(
+    session: &Session,
+    pool: Ptr,
+    list: In<hipMemAccessDesc>,
+    count: usize,
+) -> HipResult<()> {
+    let home = device_of(session, pool)?;
+    for index in 0..count {
+        let hipMemAccessDesc { location, flags } = list.at(index).ok_or(HipError::INVALID_VALUE)?;
+        if location.r#type != hipMemLocationTypeDevice {
+            return Err(HipError::INVALID_VALUE);
+        }
+        session.check_device(location.id)?;
+        match (location.id == home, flags) {
+            (true, hipMemAccessFlagsProtReadWrite) | (false, hipMemAccessFlagsProtNone) => {}
+            (true, _) => return Err(HipError::INVALID_VALUE),
+            (false, _) => return Err(HipError::NOT_SUPPORTED),
+        }
+    }
+    Ok(())
+}
+
+/// `hipMemPoolGetAccess`.
+pub(crate) fn access(
+    session: &Session,
+    flags: Out<i32>,
+    pool: Ptr,
+    location: In<hipMemLocation>,
+) -> HipResult<()> {
+    let (out, location) = (flags.check()?, location.check()?);
+    let home = device_of(session, pool)?;
+    if location.r#type != hipMemLocationTypeDevice {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.check_device(location.id)?;
+    out.set(if location.id == home { hipMemAccessFlagsProtReadWrite } else { hipMemAccessFlagsProtNone });
+    Ok(())
+}
+
+/// `hipMemPoolSetAttribute`.
+pub(crate) fn set_attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> HipResult<()> {
+    device_of(session, pool)?;
+    let place = value.check()?;
+    if !ATTRIBUTES.contains(&attr) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let value = if attr < FIRST_WIDE {
+        u64::from(In::<u32>::at_address(place).check()?)
+    } else {
+        In::<u64>::at_address(place).check()?
+    };
+    session.ask(&op::MemPoolSetAttribute { mem_pool: pool.wire(), attr, reserved: 0, value })
+}
+
+/// `hipMemPoolGetAttribute`.
+pub(crate) fn attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> HipResult<()> {
+    device_of(session, pool)?;
+    let place = value.check()?;
+    if !ATTRIBUTES.contains(&attr) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let value = session.ask(&op::MemPoolGetAttribute { mem_pool: pool.wire(), attr })?.value;
+    if attr < FIRST_WIDE {
+        Out::<u32>::at_address(place).set(u32::try_from(value).unwrap_or(u32::MAX));
+    } else {
+        Out::<u64>::at_address(place).set(value);
+    }
+    Ok(())
+}
+
+/// `hipDeviceGetDefaultMemPool`.
+pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
+    let out = pool.check()?;
+    session.check_device(device)?;
+    out.set(note(session, session.ask(&op::DeviceGetDefaultMemPool { device })?.mem_pool, device));
+    Ok(())
+}
+
+/// `hipDeviceGetMemPool`.
+pub(crate) fn current(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
+    let out = pool.check()?;
+    session.check_device(device)?;
+    out.set(note(session, session.ask(&op::DeviceGetMemPool { device })?.mem_pool, device));
+    Ok(())
+}
+
+/// `hipDeviceSetMemPool`.
+pub(crate) fn set_current(session: &Session, device: i32, pool: Ptr) -> HipResult<()> {
+    session.check_device(device)?;
+    if device_of(session, pool)? != device {
+        return Err(HipError::INVALID_DEVICE);
+    }
+    session.tell(&op::DeviceSetMemPool { device, reserved: 0, mem_pool: pool.wire() })
+}

@@ -1,0 +1,157 @@
+//! Functions about streams.
+
+use hipr_abi::{hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
+use hipr_proto::{HipError, HipResult, op};
+
+use crate::command::Command;
+use crate::convert::{Event, In, Out, Stream};
+use crate::process;
+use crate::program::recent;
+use crate::session::Session;
+use crate::thread;
+use crate::worker::{StreamInfo, Wait};
+
+/// `hipStreamCreate`.
+pub(crate) fn create(session: &Session, stream: Out<Stream>) -> HipResult<()> {
+    create_with_priority(session, stream, 0, 0)
+}
+
+/// `hipStreamCreateWithFlags`.
+pub(crate) fn create_with_flags(session: &Session, stream: Out<Stream>, flags: u32) -> HipResult<()> {
+    create_with_priority(session, stream, flags, 0)
+}
+
+/// `hipStreamCreateWithPriority`: a priority out of range is clamped to it, as in HIP.
+pub(crate) fn create_with_priority(
+    session: &Session,
+    stream: Out<Stream>,
+    flags: u32,
+    priority: i32,
+) -> HipResult<()> {
+    let out = stream.check()?;
+    if flags > hipStreamNonBlocking {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let handle = if priority == 0 {
+        session.ask(&op::StreamCreate { flags, priority })?.stream
+    } else {
+        session.ask(&op::StreamCreateWithPriority(op::StreamCreate { flags, priority }))?.stream
+    };
+    let stream = Stream::from_wire(handle);
+    session.stream_table().insert(stream, StreamInfo { flags, device: thread::device() });
+    session.streams().order.add(handle, flags & hipStreamNonBlocking == 0);
+    out.set(stream);
+    Ok(())
+}
+
+/// `hipStreamDestroy`: work that is still under way is finished first, by the worker.
+pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
+    if stream.0 <= 2 {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    session.stream_table().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    recent::forget();
+    session.streams().forget_stream(stream.wire());
+    session.submit(stream.wire(), Command::DestroyStream)
+}
+
+/// `hipStreamSynchronize`.
+pub(crate) fn synchronize(session: &Session, stream: Stream) -> HipResult<()> {
+    session.wait(Wait::Stream(session.handle(stream)?))
+}
+
+/// `hipStreamQuery`.
+pub(crate) fn query(session: &Session, stream: Stream) -> HipResult<()> {
+    session.wait(Wait::QueryStream(session.handle(stream)?))
+}
+
+/// `hipStreamWaitEvent`. An event that was never recorded is no reason to wait.
+pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags: u32) -> HipResult<()> {
+    if event.is_null() {
+        return Err(HipError::INVALID_HANDLE);
+    }
+    let stream = session.stream(stream)?;
+    session.streams().events.info(event)?;
+    session.submit(stream, Command::Wait(event, flags))
+}
+
+/// `hipStreamGetFlags`.
+pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipResult<()> {
+    let out = flags.check()?;
+    session.handle(stream)?;
+    out.set(session.stream_table().get(&stream).map_or(0, |info| info.flags));
+    Ok(())
+}
+
+/// `hipStreamGetPriority`.
+pub(crate) fn priority(session: &Session, stream: Stream, priority: Out<i32>) -> HipResult<()> {
+    let out = priority.check()?;
+    let handle = session.handle(stream)?;
+    let priority = if session.stream_table().contains_key(&stream) {
+        session.ask(&op::StreamGetPriority { stream: handle })?.priority
+    } else {
+        0
+    };
+    out.set(priority);
+    Ok(())
+}
+
+/// `hipStreamGetDevice`.
+pub(crate) fn device(session: &Session, stream: Stream, device: Out<i32>) -> HipResult<()> {
+    let out = device.check()?;
+    session.handle(stream)?;
+    out.set(device_of(session, stream));
+    Ok(())
+}
+
+/// `hipGetStreamDeviceId`: the device, or -1.
+pub(crate) fn device_id(stream: Stream) -> i32 {
+    match process::session() {
+        Ok(session) if session.handle(stream).is_ok() => device_of(session, stream),
+        _ => -1,
+    }
+}
+
+fn device_of(session: &Session, stream: Stream) -> i32 {
+    session.stream_table().get(&stream).map_or_else(thread::device, |info| info.device)
+}
+
+/// `hipStreamGetId` (HIP 7): returns the handle, which is unique.
+pub(crate) fn id(session: &Session, stream: Stream, id: Out<u64>) -> HipResult<()> {
+    let out = id.check()?;
+    out.set(session.handle(stream)?);
+    Ok(())
+}
+
+/// `hipExtStreamCreateWithCUMask`: the mask of compute units is only a hint, and is ignored.
+pub(crate) fn create_with_cu_mask(
+    session: &Session,
+    stream: Out<Stream>,
+    mask_words: u32,
+    mask: In<u32>,
+) -> HipResult<()> {
+    if mask_words == 0 || mask.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    create(session, stream)
+}
+
+/// `hipThreadExchangeStreamCaptureMode`: the mode is the program's to set and read; what a capture forbids goes by the mode that
+/// it was begun with.
+pub(crate) fn exchange_capture_mode(_session: &Session, mode: Out<i32>) -> HipResult<()> {
+    let new = mode.check()?.value().unwrap_or_default();
+    // hipStreamCaptureModeGlobal, ThreadLocal, Relaxed.
+    if !(hipStreamCaptureModeGlobal..=hipStreamCaptureModeRelaxed).contains(&new) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    mode.set(thread::exchange_capture_mode(new));
+    Ok(())
+}
+
+/// `hipDeviceGetStreamPriorityRange`.
+pub(crate) fn priority_range(session: &Session, least: Out<i32>, greatest: Out<i32>) -> HipResult<()> {
+    let range = session.ask(&op::DeviceGetStreamPriorityRange {})?;
+    least.set(range.least_priority);
+    greatest.set(range.greatest_priority);
+    Ok(())
+}

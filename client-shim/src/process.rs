@@ -1,0 +1,146 @@
+//! The state of a process: its session with the worker.
+//!
+//! **Fork.** A child inherits memory but cannot share the connection. The handlers registered here make it start
+//! anew: it has no session until its first HIP call, which opens one of its own; handles and device pointers of
+//! the parent mean nothing in it. What the compiler's registration functions said stays known, because the child
+//! has the same program.
+//!
+//! **Exit.** The destructor of the library runs after those of the program. It writes what is still in the
+//! buffer, tells the worker good-bye and waits for its answer (at most 5 seconds), so that a program that
+//! launches kernels and ends has launched them.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
+use std::sync::{Once, OnceLock};
+use std::time::Duration;
+
+use hipr_proto::{HipError, HipResult};
+
+pub use crate::session::Session;
+
+use crate::program::{recent, register};
+use crate::stats;
+use hipr_client::Stats;
+
+/// Longest time that the end of the process waits for the worker.
+const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
+
+type Cell_ = OnceLock<HipResult<Session>>;
+
+/// The session of this process; null before the first call and in a newly forked child.
+static SESSION: AtomicPtr<Cell_> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The file descriptors of [`SESSION`], which a forked child has to close; -1 if there is none.
+static DESCRIPTORS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
+
+/// Whether the process has run its destructors.
+static ENDED: AtomicBool = AtomicBool::new(false);
+
+fn cell() -> &'static Cell_ {
+    let mut cell = SESSION.load(Ordering::Acquire);
+    if cell.is_null() {
+        let new = Box::into_raw(Box::<Cell_>::default());
+        match SESSION.compare_exchange(core::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => cell = new,
+            Err(theirs) => {
+                // SAFETY: made by `into_raw` above and given to nobody.
+                drop(unsafe { Box::from_raw(new) });
+                cell = theirs;
+            }
+        }
+    }
+    // SAFETY: made by `into_raw` and never freed: a cell lives as long as its process.
+    unsafe { &*cell }
+}
+
+/// Returns the session with the worker; opens it on the process's first call.
+///
+/// # Errors
+/// `hipErrorNoDevice` when the worker cannot be reached, from then on for every call, as on a machine without a
+/// GPU; `hipErrorDeinitialized` when the process has ended the session.
+pub fn session() -> HipResult<&'static Session> {
+    if ENDED.load(Ordering::Relaxed) {
+        return Err(HipError::DEINITIALIZED);
+    }
+    let session = cell().get_or_init(|| {
+        let session = Session::open()?;
+        for (place, descriptor) in DESCRIPTORS.iter().zip(session.connection().raw_fds()) {
+            place.store(descriptor, Ordering::Relaxed);
+        }
+        Ok(session)
+    });
+    session.as_ref().map_err(|error| *error)
+}
+
+/// Returns the session if it is open.
+pub fn session_if_open() -> Option<&'static Session> {
+    let cell = SESSION.load(Ordering::Acquire);
+    if cell.is_null() || ENDED.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: as in `cell`.
+    unsafe { &*cell }.get()?.as_ref().ok()
+}
+
+/// Initialises the log and counts the call; every C function calls it first.
+pub(crate) fn enter(name: &'static str) {
+    static LOG: Once = Once::new();
+    LOG.call_once(crate::log::init);
+    stats::count_call();
+    tracing::trace!("{name}");
+}
+
+/// Installs the fork handlers; runs when the library is loaded.
+extern "C" fn loaded() {
+    // SAFETY: the handlers are functions of this library, which is never unloaded; they only do what is
+    // allowed between fork and exec: atomics, close, unlocking.
+    unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
+}
+
+/// Closes the session; runs when the process ends, after the program's own destructors.
+extern "C" fn unloaded() {
+    // Whatever happens here, the process ends; a panic must not turn that into an abort.
+    let _ = std::panic::catch_unwind(|| {
+        let mut connection = Stats::default();
+        if let Some(session) = session_if_open() {
+            ENDED.store(true, Ordering::Relaxed);
+            session.connection().close(GOODBYE_TIMEOUT);
+            connection = session.connection().stats();
+        }
+        stats::write_file(connection);
+    });
+}
+
+extern "C" fn before_fork() {
+    register::lock_for_fork();
+}
+
+extern "C" fn after_fork() {
+    register::unlock_after_fork();
+}
+
+extern "C" fn after_fork_in_child() {
+    register::unlock_after_fork();
+    recent::forget();
+    stats::reset();
+    // The parent's session stays in memory, untouched: its locks may be held by threads that do not exist here.
+    SESSION.store(core::ptr::null_mut(), Ordering::Release);
+    for place in &DESCRIPTORS {
+        let descriptor = place.swap(-1, Ordering::Relaxed);
+        if descriptor >= 0 {
+            // SAFETY: the child's own copy of the descriptor, which nothing in the child uses.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod hooks {
+    // The loader calls what stands in these sections; Rust has no other word for "when the library is loaded".
+    #[used]
+    #[unsafe(link_section = ".init_array")]
+    static LOADED: extern "C" fn() = super::loaded;
+
+    #[used]
+    #[unsafe(link_section = ".fini_array")]
+    static UNLOADED: extern "C" fn() = super::unloaded;
+}

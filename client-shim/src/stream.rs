@@ -1,0 +1,120 @@
+//! The stream layer: decides the order in which calls take effect, without threads, clocks or sockets.
+//!
+//! A [`Call`] carries out one [`Command`](crate::command::Command), a [`WaitCall`] one wait. Both are state machines: [`Call::next`] does
+//! the next phase and says what to do before the one after it. What they ask of the worker and of the process's memory goes through a
+//! [`Port`], threads for host functions through [`Threads`]. Whoever drives them decides when
+//! the next phase of which thread runs: the shim does all phases of a call at once (see `submit`), a simulation mixes those of many threads.
+//!
+//! ```text
+//! Call:     capture → hold → prepare (mirror: send changes) → send → sent (→ wait → fetch)
+//! WaitCall: check → host functions → before → wait → fetch and finish
+//! ```
+//!
+//! * [`order`] is the rule of the legacy null stream.
+//! * [`graphs`] has captures and graphs, [`host_functions`] has the commands that are queued behind functions of the program.
+//! * [`mirror`] keeps memory that exists on both sides in agreement.
+//! * `settled` knows which work counts as finished by HIP's documentation, although nobody has waited for it.
+
+pub mod call;
+pub mod events;
+pub mod graphs;
+pub mod host_functions;
+pub mod mirror;
+pub mod order;
+pub mod wait;
+
+mod place;
+mod settled;
+
+use hipr_proto::HipResult;
+
+pub use call::{Call, Next};
+pub use wait::WaitCall;
+
+use crate::convert::Event;
+use crate::worker::Port;
+use events::Events;
+use graphs::SessionGraphs;
+use host_functions::{HostFunctions, Threads};
+use mirror::Mirrors;
+use order::Order;
+use settled::Settled;
+
+/// The thread that makes a call, with the worker, the memory and the threads that it uses.
+#[derive(Clone, Copy)]
+pub struct Caller<'a> {
+    /// The worker and the process's memory.
+    pub port: &'a dyn Port,
+    /// Starter of threads for host functions.
+    pub threads: &'a dyn Threads,
+    /// Number of the thread.
+    pub thread: u64,
+    /// The thread's current device.
+    pub device: i32,
+    /// The thread's capture mode (`hipStreamCaptureMode`).
+    pub capture_mode: i32,
+    /// Whether the thread executes queued steps, and so must not wait for them.
+    pub is_host_thread: bool,
+}
+
+/// The streams of a session with all of their state.
+#[derive(Debug, Default)]
+pub struct Streams {
+    /// The implicit order between streams.
+    pub order: Order,
+    /// The program's events.
+    pub events: Events,
+    /// Mirrored memory.
+    pub mirrors: Mirrors,
+    /// Graphs and captures.
+    pub graphs: SessionGraphs,
+    /// Host functions, and the commands queued behind them.
+    pub host_functions: HostFunctions,
+    settled: Settled,
+}
+
+impl Streams {
+    /// Notes that work is put on a stream.
+    pub fn put(&self, stream: u64) {
+        self.settled.put(stream);
+    }
+
+    /// Notes that a synchronous call on a stream has returned, so that the stream's work counts as finished.
+    pub fn settle(&self, stream: u64) {
+        self.settled.settle(stream);
+    }
+
+    /// Notes that a call that waits for all streams has returned.
+    pub fn settle_all(&self) {
+        self.settled.settle_all();
+    }
+
+    /// Returns whether a synchronous call followed all work of a stream.
+    pub fn is_settled(&self, stream: u64) -> bool {
+        self.settled.is_settled(&self.order, stream)
+    }
+
+    /// Returns whether a synchronous call followed the last recording of an event. What another process records is not known
+    /// here.
+    pub fn is_event_settled(&self, info: &events::EventInfo) -> bool {
+        let covers = |stream| self.settled.covers(&self.order, stream, info.number);
+        !info.is_shared() && info.recorded.is_some_and(covers)
+    }
+
+    /// Removes a stream that the program destroys. The work that it still has is known to the mirrors until it is over.
+    pub fn forget_stream(&self, stream: u64) {
+        self.order.remove(stream);
+        self.graphs.forget_stream(stream);
+        self.settled.forget(stream);
+    }
+
+    /// Notes that an event is recorded behind the present work of a stream.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidHandle`: there is no such event.
+    fn note_recorded(&self, event: Event, stream: u64) -> HipResult<()> {
+        self.events.record(event, stream, self.settled.now())?;
+        self.mirrors.event_recorded(&self.order, event, stream);
+        Ok(())
+    }
+}

@@ -1,0 +1,498 @@
+//! A call that puts a command on a stream: **the** only way to the worker for all work that has an order.
+
+use std::collections::VecDeque;
+
+use hipr_abi::hipEventWaitExternal;
+use hipr_proto::op::kind;
+use hipr_proto::{HipError, HipResult};
+use smallvec::SmallVec;
+
+use super::mirror::{Place, Target, Waited};
+use super::{Caller, Streams};
+use crate::command::{Arguments, Command, HostFunction, MemoryCopy, Node, Pattern, Transfer};
+use crate::convert::Event;
+use crate::worker::{Port, Wait};
+
+/// The action that the caller takes before the next phase of a call.
+#[derive(Debug)]
+pub enum Next {
+    /// Continue with the next phase.
+    Continue,
+    /// Wait until these steps of host functions have finished.
+    WaitForSteps(Vec<u64>),
+    /// Wait for the worker, or query it, and pass the result to [`Call::resume`].
+    Wait(Wait),
+    /// Copy from the device to the program's memory, wait, and pass the result to [`Call::resume`].
+    Receive(Box<Transfer>),
+    /// Call a function of the program with the result of the work before it; pass to [`Call::resume`] that result for a plain
+    /// function, and success for a callback.
+    CallHost(HostFunction, HipResult<()>),
+    /// Return this result from the call.
+    Done(HipResult<()>),
+}
+
+/// The command of a call: its own, or that of a graph's node.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "launches are the most frequent commands and cost no allocation"
+)]
+enum Work {
+    Own(Command),
+    Node(Node),
+}
+
+impl Work {
+    fn command(&self) -> &Command {
+        match self {
+            Self::Own(command) => command,
+            Self::Node(node) => node,
+        }
+    }
+
+    fn node(&self) -> Node {
+        match self {
+            Self::Own(command) => Node::new(command.clone()),
+            Self::Node(node) => node.clone(),
+        }
+    }
+}
+
+/// The origin of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// A call of the program.
+    Program,
+    /// A launch of a graph.
+    Graph,
+    /// A queue of commands behind host functions.
+    Held,
+}
+
+/// The next phase of a call.
+#[derive(Debug)]
+enum Phase {
+    Capture,
+    Hold,
+    /// The steps for which the command waits have finished.
+    Gated,
+    Prepare,
+    Send(Prepared),
+    /// The uses of mirrored memory have been sent.
+    Sent,
+    /// The command has been sent, and the call has to wait for it; a host function is called afterwards.
+    BeforeWait,
+    /// The worker has finished what the call waits for.
+    Waited(Waited),
+    /// The host function has returned, or bytes that nobody waits for have arrived.
+    Returned,
+}
+
+/// A command that can be sent.
+#[derive(Debug)]
+enum Prepared {
+    /// A launch; with new arguments if host addresses had to be replaced by device addresses.
+    Kernel(Option<Box<Arguments>>),
+    /// A copy to or within the device.
+    Copy(Box<Transfer>),
+    /// A copy to the host.
+    Receive(Box<Transfer>),
+    /// A fill of device memory from this address on.
+    Fill(u64),
+    /// A part of a graph, by its handle on the worker.
+    Graph(u64),
+}
+
+/// A call that puts a command on a stream.
+#[derive(Debug)]
+pub struct Call {
+    work: Work,
+    stream: u64,
+    origin: Origin,
+    /// Whether the program relies on the command being finished when the call returns, as for copies.
+    is_blocking: bool,
+    phase: Phase,
+    /// Whether the command writes to mirrored memory.
+    is_mirrored: bool,
+    /// Whether, as HIP documents, the stream has finished when the call returns.
+    settles: bool,
+    /// Nodes to execute after this command: the rest of a part of a graph whose copy on the worker is outdated.
+    rest: VecDeque<Node>,
+    answer: Option<HipResult<()>>,
+}
+
+impl Call {
+    #[inline]
+    fn with(work: Work, stream: u64, origin: Origin, is_blocking: bool, phase: Phase) -> Self {
+        let (is_mirrored, settles, rest, answer) = (false, false, VecDeque::new(), None);
+        Self { work, stream, origin, is_blocking, phase, is_mirrored, settles, rest, answer }
+    }
+
+    /// Creates the call for a command of the program. `is_blocking` says whether the program relies on the command being over
+    /// when the call returns.
+    #[inline]
+    pub fn new(command: Command, stream: u64, is_blocking: bool) -> Self {
+        Self::with(Work::Own(command), stream, Origin::Program, is_blocking, Phase::Capture)
+    }
+
+    /// Creates the call for a node of a launched graph, on a stream that does not capture.
+    pub fn node(node: Node, stream: u64) -> Self {
+        Self::with(Work::Node(node), stream, Origin::Graph, false, Phase::Hold)
+    }
+
+    /// Creates the call for a node of a launched graph, which is recorded if the stream captures.
+    pub fn captured_node(node: Node, stream: u64) -> Self {
+        Self::with(Work::Node(node), stream, Origin::Graph, false, Phase::Capture)
+    }
+
+    /// Creates the call for a command that was queued behind host functions, once these have finished.
+    pub fn held(command: Command, stream: u64) -> Self {
+        Self::with(Work::Own(command), stream, Origin::Held, false, Phase::Prepare)
+    }
+
+    /// Passes the result of the action that [`Next`] asked for.
+    pub fn resume(&mut self, result: HipResult<()>) {
+        self.answer = Some(result);
+    }
+
+    /// Executes the next phase.
+    pub fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
+        self.step(streams, caller).unwrap_or_else(|error| Next::Done(Err(error)))
+    }
+
+    fn then(&mut self, phase: Phase) -> HipResult<Next> {
+        self.phase = phase;
+        Ok(Next::Continue)
+    }
+
+    fn step(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
+        match std::mem::replace(&mut self.phase, Phase::Returned) {
+            Phase::Capture => {
+                if self.capture(streams)? {
+                    return Ok(Next::Done(Ok(())));
+                }
+                self.then(Phase::Hold)
+            }
+            Phase::Hold => self.hold(streams, caller),
+            Phase::Gated => {
+                streams.host_functions.take_error()?;
+                self.then(Phase::Prepare)
+            }
+            Phase::Prepare => self.prepare(streams, caller.port),
+            Phase::Send(prepared) => self.send(streams, caller.port, prepared),
+            Phase::Sent => {
+                streams.mirrors.sent(self.stream);
+                if self.is_blocking && self.is_mirrored {
+                    // The program may look at the destination when the call returns.
+                    return self.then(Phase::BeforeWait);
+                }
+                self.end(streams)
+            }
+            Phase::BeforeWait => {
+                let waited = streams.mirrors.before_wait(&streams.order, Target::Stream(self.stream));
+                self.phase = Phase::Waited(waited);
+                Ok(Next::Wait(Wait::Stream(self.stream)))
+            }
+            Phase::Waited(waited) => {
+                let answer = self.answer.take().unwrap_or(Ok(()));
+                let result = answer.and_then(|()| streams.mirrors.after_wait(caller.port, &waited));
+                if let Command::Host(function) = self.work.command() {
+                    return Ok(Next::CallHost(*function, result));
+                }
+                result?;
+                self.end(streams)
+            }
+            Phase::Returned => {
+                self.answer.take().unwrap_or(Ok(()))?;
+                self.end(streams)
+            }
+        }
+    }
+
+    /// Ends the call: the command is finished.
+    fn end(&mut self, streams: &Streams) -> HipResult<Next> {
+        if let Some(next) = self.rest.pop_front() {
+            self.work = Work::Node(next);
+            (self.is_mirrored, self.settles) = (false, false);
+            return self.then(Phase::Prepare);
+        }
+        if self.settles && self.origin == Origin::Program {
+            streams.settle(self.stream);
+        }
+        Ok(Next::Done(Ok(())))
+    }
+
+    /// Records the command if the stream captures.
+    fn capture(&self, streams: &Streams) -> HipResult<bool> {
+        let (graphs, stream) = (&streams.graphs, self.stream);
+        let record = || graphs.record(stream, || self.work.node());
+        match self.work.command() {
+            _ if self.origin == Origin::Graph => record(),
+            Command::Kernel(_) | Command::Copy(_) | Command::Fill(_) => record(),
+            Command::Host(HostFunction::Plain(..)) => record(),
+            Command::Host(HostFunction::Callback(..)) => graphs.check_stream(stream).map(|()| false),
+            Command::Record(event) => graphs.record_event(*event, stream),
+            Command::Wait(event, _) => graphs.wait_event(stream, *event, streams.order.is_blocking(stream)),
+            _ => Ok(false),
+        }
+    }
+
+    /// Queues the command if unfinished host functions come before it.
+    fn hold(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
+        let (queue, order, stream) = (&streams.host_functions, &streams.order, self.stream);
+        let command = self.work.command();
+        match command {
+            Command::Host(_) => {
+                queue.add(order, caller, stream, command.clone())?;
+                return Ok(Next::Done(Ok(())));
+            }
+            Command::Wait(event, flags) => {
+                // One that was never recorded is no reason to wait.
+                if streams.events.info(*event)?.recorded.is_none() {
+                    return Ok(Next::Done(Ok(())));
+                }
+                if *flags > hipEventWaitExternal {
+                    return Err(HipError::INVALID_VALUE);
+                }
+            }
+            Command::Record(event) => drop(streams.events.info(*event)?),
+            _ => {}
+        }
+        if queue.is_idle() {
+            return self.then(Phase::Prepare);
+        }
+        if !self.may_be_held(streams, caller.port)? {
+            let steps = if caller.is_host_thread { Vec::new() } else { queue.behind(order, stream) };
+            self.phase = Phase::Gated;
+            return Ok(Next::WaitForSteps(steps));
+        }
+        let records: SmallVec<[Event; 2]> = command.records().collect();
+        if matches!(command, Command::Kernel(_)) && queue.is_busy(order, stream) {
+            records.iter().try_for_each(|event| streams.note_recorded(*event, stream))?;
+        }
+        let mut awaits = records.clone();
+        awaits.extend(command.awaits());
+        let is_held = if command.ends_a_resource() {
+            queue.hold_behind_all(caller, stream, || command.clone())?
+        } else {
+            queue.hold(order, caller, stream, || command.clone(), &awaits, &records)?
+        };
+        if !is_held {
+            return self.then(Phase::Prepare);
+        }
+        if let Command::Record(event) = command {
+            streams.note_recorded(*event, stream)?;
+        }
+        Ok(Next::Done(Ok(())))
+    }
+
+    /// Returns whether the call may return before the command is executed. Otherwise it waits for the host functions before
+    /// it.
+    fn may_be_held(&self, streams: &Streams, port: &dyn Port) -> HipResult<bool> {
+        if !streams.host_functions.is_busy(&streams.order, self.stream) {
+            return Ok(true);
+        }
+        match self.work.command() {
+            Command::Copy(_) if self.origin == Origin::Graph => Ok(true),
+            Command::Copy(copy) => Ok(!self.is_blocking && streams.may_come_later(port, copy)?),
+            Command::Fill(fill) => Ok(fill.is_aligned() && streams.is_fill_on_device(port, fill)?),
+            _ => Ok(true),
+        }
+    }
+
+    /// Prepares the command for sending: first sends what the program wrote to memory that it uses.
+    fn prepare(&mut self, streams: &Streams, port: &dyn Port) -> HipResult<Next> {
+        let (mirrors, stream) = (&streams.mirrors, self.stream);
+        match self.work.command() {
+            Command::Kernel(kernel) => {
+                let arguments = if mirrors.is_empty() {
+                    None
+                } else {
+                    self.is_mirrored = true;
+                    Some(Box::new(streams.device_arguments(port, kernel, stream)?))
+                };
+                self.then(Phase::Send(Prepared::Kernel(arguments)))
+            }
+            Command::Graph(part) => {
+                if let Some(remote) = part.on_worker()
+                    && streams.is_current(port, part, stream)?
+                {
+                    let exec = remote.exec;
+                    self.is_mirrored = !mirrors.is_empty();
+                    return self.then(Phase::Send(Prepared::Graph(exec)));
+                }
+                self.rest = part.nodes().cloned().collect();
+                self.end(streams)
+            }
+            Command::Copy(copy) => {
+                let copy = *copy;
+                self.prepare_copy(streams, port, &copy)
+            }
+            Command::Fill(fill) => {
+                if fill.width == 0 || fill.height == 0 {
+                    return self.end(streams);
+                }
+                let len = fill.span()?;
+                if !fill.is_aligned() {
+                    return Err(HipError::INVALID_VALUE);
+                }
+                match mirrors.place(port, fill.dst.check()?, len, Some(true))? {
+                    Place::Device(address) => self.then(Phase::Send(Prepared::Fill(address))),
+                    Place::Mirrored(address) => {
+                        mirrors.before_use(port, stream)?;
+                        self.is_mirrored = true;
+                        self.then(Phase::Send(Prepared::Fill(address)))
+                    }
+                    Place::Host => {
+                        // Pinned or managed memory that no kernel has seen: the host's bytes are the only ones.
+                        let bytes = match fill.pattern {
+                            Pattern::Byte(value) => vec![value; fill.width],
+                            Pattern::Half(value) => value.to_ne_bytes().repeat(fill.width),
+                            Pattern::Word(value) => value.to_ne_bytes().repeat(fill.width),
+                        };
+                        (0..fill.height).for_each(|y| port.write_host(fill.row(y), &bytes));
+                        self.end(streams)
+                    }
+                    Place::Unknown => Err(HipError::INVALID_VALUE),
+                }
+            }
+            Command::Host(_) => self.then(Phase::BeforeWait),
+            Command::Record(event) => {
+                let is_shared = streams.events.info(*event)?.is_shared();
+                streams.note_recorded(*event, stream)?;
+                port.record(*event, stream, is_shared)?;
+                self.end(streams)
+            }
+            Command::Wait(event, flags) => {
+                mirrors.event_awaited(stream, *event);
+                port.await_event(*event, stream, *flags)?;
+                self.end(streams)
+            }
+            Command::PeerCopy(copy) => {
+                port.copy_peer(copy)?;
+                self.end(streams)
+            }
+            Command::Free(ptr) => {
+                port.forget_allocation(*ptr);
+                port.free_async(*ptr, stream)?;
+                self.end(streams)
+            }
+            Command::DestroyStream => {
+                mirrors.forget_stream(port, stream)?;
+                port.destroy_stream(stream)?;
+                self.end(streams)
+            }
+            Command::DestroyEvent(event) => {
+                streams.events.remove(*event);
+                mirrors.forget_event(*event);
+                port.destroy_event(*event)?;
+                self.end(streams)
+            }
+            Command::DestroyGraph(exec) => {
+                port.destroy_exec(*exec)?;
+                self.end(streams)
+            }
+        }
+    }
+
+    fn prepare_copy(&mut self, streams: &Streams, port: &dyn Port, copy: &MemoryCopy) -> HipResult<Next> {
+        let (mirrors, stream, is_blocking) = (&streams.mirrors, self.stream, self.is_blocking);
+        if copy.check_shape()? == 0 {
+            return self.end(streams);
+        }
+        let [to, from] = streams.places(port, copy)?;
+        // HIP API: copies within the device are not waited for, those within the host always are.
+        let on_device = [to, from].map(|place| matches!(place, Place::Device(_)));
+        self.settles = if is_blocking { on_device != [true, true] } else { on_device == [false, false] };
+        self.is_mirrored = matches!(to, Place::Mirrored(_));
+        if self.is_mirrored {
+            mirrors.before_use(port, stream)?;
+        } else if matches!(from, Place::Mirrored(_)) {
+            mirrors.before_read(port, stream)?;
+        }
+        let address = |place: Place| match place {
+            Place::Device(address) | Place::Mirrored(address) => Some(address),
+            Place::Host | Place::Unknown => None,
+        };
+        let transfer =
+            |kind, to, from| Box::new(Transfer { kind, to, from, copy: *copy, stream, is_blocking });
+        match (address(to), address(from)) {
+            (None, None) => {
+                port.copy_host(copy);
+                self.end(streams)
+            }
+            (Some(to), None) => {
+                let transfer = transfer(kind::HOST_TO_DEVICE, to, copy.src.at.wire());
+                self.then(Phase::Send(Prepared::Copy(transfer)))
+            }
+            (Some(to), Some(from)) => {
+                self.then(Phase::Send(Prepared::Copy(transfer(kind::DEVICE_TO_DEVICE, to, from))))
+            }
+            (None, Some(from)) => {
+                let transfer = transfer(kind::DEVICE_TO_HOST, copy.dst.at.wire(), from);
+                self.then(Phase::Send(Prepared::Receive(transfer)))
+            }
+        }
+    }
+
+    /// Sends the command.
+    fn send(&mut self, streams: &Streams, port: &dyn Port, prepared: Prepared) -> HipResult<Next> {
+        let stream = self.stream;
+        match (self.work.command(), prepared) {
+            (Command::Kernel(kernel), Prepared::Kernel(arguments)) => {
+                for event in [kernel.config.start, kernel.config.stop] {
+                    if !event.is_null() {
+                        streams.note_recorded(event, stream)?;
+                    }
+                }
+                port.launch(kernel, arguments.as_deref().unwrap_or(&kernel.arguments), stream)?;
+            }
+            (Command::Fill(fill), Prepared::Fill(address)) => {
+                (0..fill.height).try_for_each(|y| {
+                    port.fill(address + (y * fill.pitch) as u64, fill.pattern, fill.width, stream)
+                })?;
+            }
+            (_, Prepared::Copy(transfer)) if transfer.kind == kind::HOST_TO_DEVICE => {
+                let MemoryCopy { src, size, .. } = transfer.copy;
+                if src.is_packed(size) {
+                    let bytes = port.host_bytes(src.at, size.bytes().ok_or(HipError::INVALID_VALUE)?);
+                    streams.mirrors.note_pointers(port, stream, &bytes)?;
+                    port.copy(&transfer, &bytes)?;
+                } else {
+                    let bytes = packed(port, &transfer.copy)?;
+                    streams.mirrors.note_pointers(port, stream, &bytes)?;
+                    port.copy(&transfer, &bytes)?;
+                }
+            }
+            (_, Prepared::Copy(transfer)) => port.copy(&transfer, &[])?,
+            (_, Prepared::Graph(exec)) => port.launch_graph(exec, stream)?,
+            (_, Prepared::Receive(transfer)) => {
+                self.phase = if self.is_blocking {
+                    Phase::Waited(streams.mirrors.before_wait(&streams.order, Target::Stream(stream)))
+                } else {
+                    Phase::Returned
+                };
+                return Ok(Next::Receive(transfer));
+            }
+            // Made for another command.
+            _ => return Err(HipError::UNKNOWN),
+        }
+        if self.is_mirrored || matches!(self.work.command(), Command::Kernel(_) | Command::Graph(_)) {
+            return self.then(Phase::Sent);
+        }
+        self.end(streams)
+    }
+}
+
+/// Returns the bytes of a copy's source, without the gaps between rows.
+fn packed(port: &dyn Port, copy: &MemoryCopy) -> HipResult<Vec<u8>> {
+    let MemoryCopy { src, size, .. } = *copy;
+    let mut rows = Vec::with_capacity(size.bytes().ok_or(HipError::INVALID_VALUE)?);
+    let slice = src.slice().ok_or(HipError::INVALID_VALUE)?;
+    for z in 0..size.depth {
+        for y in 0..size.height {
+            rows.extend_from_slice(&port.host_bytes(src.at.offset(z * slice + y * src.pitch), size.width));
+        }
+    }
+    Ok(rows)
+}

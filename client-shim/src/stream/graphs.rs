@@ -1,0 +1,334 @@
+//! The program's graphs and stream captures.
+//!
+//! They are kept here and not on the worker: their copies name the program's own memory, which is read and written at each
+//! launch; their kernels may be given host memory, whose device address can differ from launch to launch; and their
+//! host functions are the program's. A first launch sends what the nodes ask for, one after the other in the order of the stream,
+//! in one go: none of it waits, unless the program's own memory or functions take part. Later launches of the same are one
+//! message each (see `remote`).
+
+mod remote;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hipr_graph::{Captures, Exec, Graphs, Mode, Status};
+use hipr_proto::{HipError, HipResult};
+
+use super::{Call, Caller, Streams};
+use crate::command::{Command, GraphPart, Node, RemoteGraph, nodes};
+use crate::convert::{Event, Ptr};
+use crate::worker::{Port, lock};
+
+/// The program's graphs and captures.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// Graphs and their nodes.
+    pub graphs: Graphs<Node>,
+    /// Streams that capture.
+    pub captures: Captures,
+    execs: HashMap<u64, Ready>,
+}
+
+/// An instantiated graph.
+#[derive(Clone, Debug)]
+struct Ready {
+    exec: Arc<Exec<Node>>,
+    /// Number of launches since it was instantiated or changed.
+    launches: u32,
+    /// The worker's copy of it; `Some(None)` if the worker refused one.
+    remote: Option<Option<Arc<RemoteGraph>>>,
+}
+
+impl Tables {
+    /// Returns the instantiated graph with this handle; fails if there is none.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: there is none of this handle.
+    pub fn exec(&self, exec: Ptr) -> HipResult<&Exec<Node>> {
+        self.execs.get(&exec.wire()).map(|ready| &*ready.exec).ok_or(HipError::INVALID_VALUE)
+    }
+
+    fn ready(&mut self, exec: Ptr) -> HipResult<&mut Ready> {
+        self.execs.get_mut(&exec.wire()).ok_or(HipError::INVALID_VALUE)
+    }
+
+    /// Adds an instantiated graph and returns its handle.
+    pub fn add_exec(&mut self, exec: Exec<Node>) -> Ptr {
+        let handle = self.graphs.new_handle();
+        self.execs.insert(handle, Ready { exec: Arc::new(exec), launches: 0, remote: None });
+        Ptr::from_wire(handle)
+    }
+}
+
+/// The graphs of a session.
+#[derive(Debug, Default)]
+pub struct SessionGraphs {
+    tables: Mutex<Tables>,
+    /// Whether any stream may be capturing.
+    has_captures: AtomicBool,
+    /// The stream on which graphs are captured for the worker; whoever holds the lock may use it.
+    recorder: Mutex<Option<u64>>,
+}
+
+impl SessionGraphs {
+    /// Calls `body` with the tables locked. No other lock of the session may be taken meanwhile.
+    pub fn with<T>(&self, body: impl FnOnce(&mut Tables) -> T) -> T {
+        let mut tables = lock(&self.tables);
+        let result = body(&mut tables);
+        self.has_captures.store(!tables.captures.is_empty(), Ordering::Release);
+        result
+    }
+
+    /// Returns whether any stream is capturing.
+    fn has_captures(&self) -> bool {
+        self.has_captures.load(Ordering::Acquire)
+    }
+
+    /// Records the node that `task` returns if the stream captures; returns false if it does not, so that the caller executes
+    /// the work now.
+    ///
+    /// # Errors
+    /// What HIP says of this capture.
+    pub fn record(&self, stream: u64, task: impl FnOnce() -> Node) -> HipResult<bool> {
+        if !self.has_captures() {
+            return Ok(false);
+        }
+        self.with(|tables| {
+            if stream == 0 {
+                tables.captures.check_legacy()?;
+            }
+            if !tables.captures.is_capturing(stream) {
+                return Ok(false);
+            }
+            tables.captures.record_work(&mut tables.graphs, stream, Some(task())).map(|_| true)
+        })
+    }
+
+    /// Checks that a stream may be queried: the legacy null stream may not while a blocking stream captures.
+    ///
+    /// # Errors
+    /// `hipErrorStreamCaptureImplicit`.
+    pub fn check_legacy(&self, stream: u64) -> HipResult<()> {
+        if stream != 0 || !self.has_captures() {
+            return Ok(());
+        }
+        self.with(|tables| tables.captures.check_legacy())
+    }
+
+    /// Checks that a stream may be waited for, or receive work that cannot be captured.
+    ///
+    /// # Errors
+    /// `hipErrorStreamCaptureUnsupported`, and the capture is spoilt; `hipErrorStreamCaptureImplicit`.
+    pub fn check_stream(&self, stream: u64) -> HipResult<()> {
+        if !self.has_captures() {
+            return Ok(());
+        }
+        self.with(|tables| {
+            if stream == 0 {
+                tables.captures.check_legacy()?;
+            }
+            tables.captures.check_idle(stream)
+        })
+    }
+
+    /// Checks that an event may be waited for or queried.
+    ///
+    /// # Errors
+    /// `hipErrorCapturedEvent`, and the capture is spoilt.
+    pub fn check_event(&self, event: Event) -> HipResult<()> {
+        if self.has_captures() {
+            self.with(|tables| tables.captures.check_event(event.wire()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Checks that no capture forbids the call; relaxed captures never do.
+    ///
+    /// # Errors
+    /// `hipErrorStreamCaptureUnsupported`.
+    pub fn check_safe(&self, caller: &Caller<'_>) -> HipResult<()> {
+        if !self.has_captures() {
+            return Ok(());
+        }
+        let mode = Mode::try_from(caller.capture_mode)?;
+        self.with(|tables| tables.captures.check_safe(caller.thread, mode))
+    }
+
+    /// Records an event in a capture; returns false if the stream does not capture.
+    ///
+    /// # Errors
+    /// What HIP says of this capture.
+    pub fn record_event(&self, event: Event, stream: u64) -> HipResult<bool> {
+        if !self.has_captures() {
+            return Ok(false);
+        }
+        self.with(|tables| {
+            if stream == 0 {
+                tables.captures.check_legacy()?;
+            }
+            tables.captures.record_event(event.wire(), stream)
+        })
+    }
+
+    /// Makes a capturing stream wait for an event; returns false if neither is part of a capture.
+    ///
+    /// # Errors
+    /// What HIP says of this capture.
+    pub fn wait_event(&self, stream: u64, event: Event, is_blocking: bool) -> HipResult<bool> {
+        if !self.has_captures() {
+            return Ok(false);
+        }
+        self.with(|tables| tables.captures.wait_event(stream, event.wire(), is_blocking))
+    }
+
+    /// Removes a destroyed stream from the captures.
+    pub fn forget_stream(&self, stream: u64) {
+        if self.has_captures() {
+            self.with(|tables| tables.captures.forget_stream(&mut tables.graphs, stream));
+        }
+    }
+
+    /// Removes a destroyed event from the captures.
+    pub fn forget_event(&self, event: Event) {
+        if self.has_captures() {
+            self.with(|tables| tables.captures.forget_event(event.wire()));
+        }
+    }
+
+    /// Begins a capture, into an existing graph or a new one.
+    ///
+    /// # Errors
+    /// What HIP says of this stream and graph.
+    pub fn begin(
+        &self,
+        thread: u64,
+        stream: u64,
+        is_blocking: bool,
+        mode: i32,
+        into: Option<(u64, &[u64])>,
+    ) -> HipResult<()> {
+        let mode = Mode::try_from(mode)?;
+        self.with(|tables| tables.captures.begin(&mut tables.graphs, stream, is_blocking, mode, thread, into))
+    }
+
+    /// Ends a capture and returns its graph.
+    ///
+    /// # Errors
+    /// What HIP says of this capture.
+    pub fn end(&self, thread: u64, stream: u64) -> HipResult<u64> {
+        self.with(|tables| tables.captures.end(&mut tables.graphs, stream, thread))
+    }
+
+    /// Returns whether a stream captures.
+    pub fn status(&self, stream: u64) -> Status {
+        if self.has_captures() { self.with(|tables| tables.captures.status(stream)) } else { Status::None }
+    }
+
+    /// Changes an instantiated graph; returns the worker's copy, which has to be [released].
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no instantiated graph.
+    pub fn change_exec<T>(
+        &self,
+        exec: Ptr,
+        change: impl FnOnce(&mut Exec<Node>) -> HipResult<T>,
+    ) -> HipResult<(Option<Arc<RemoteGraph>>, HipResult<T>)> {
+        self.with(|tables| {
+            let ready = tables.ready(exec)?;
+            let result = change(Arc::make_mut(&mut ready.exec));
+            ready.launches = 0;
+            Ok((ready.remote.take().flatten(), result))
+        })
+    }
+
+    /// Destroys an instantiated graph; returns the worker's copy, which has to be [released].
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no instantiated graph.
+    pub fn destroy_exec(&self, exec: Ptr) -> HipResult<Option<Arc<RemoteGraph>>> {
+        let gone = self.with(|tables| tables.execs.remove(&exec.wire())).ok_or(HipError::INVALID_VALUE)?;
+        Ok(gone.remote.flatten())
+    }
+}
+
+/// Returns the calls that destroy the worker's copy of an instantiated graph.
+pub fn released(remote: Option<Arc<RemoteGraph>>) -> Vec<Call> {
+    let parts = remote.iter().flat_map(|remote| &remote.parts);
+    let execs = parts.filter_map(|(_, part)| part.as_ref().map(|part| part.exec));
+    execs.map(|exec| Call::new(Command::DestroyGraph(exec), 0, false)).collect()
+}
+
+impl Streams {
+    /// Launches an instantiated graph: returns the calls to make, in order and up to the first error. If the stream captures,
+    /// they record the nodes.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no instantiated graph; those of giving it to the worker.
+    pub fn launch_graph(&self, caller: &Caller<'_>, exec: Ptr, stream: u64) -> HipResult<Vec<Call>> {
+        let ready = self.graphs.with(|tables| {
+            let ready = tables.ready(exec)?;
+            ready.launches = ready.launches.saturating_add(1);
+            HipResult::Ok(ready.clone())
+        })?;
+        let is_captured = self.graphs.status(stream) != Status::None;
+        let (remote, mut calls) = if ready.launches > 1 && !is_captured {
+            self.upload_graph(caller.port, exec, stream)?
+        } else {
+            (None, Vec::new())
+        };
+        let Some(remote) = remote else {
+            let work = ready.exec.steps().iter().filter_map(|step| step.work());
+            calls.extend(work.map(|node| Call::captured_node(node.clone(), stream)));
+            return Ok(calls);
+        };
+        for (index, (steps, part)) in remote.parts.iter().enumerate() {
+            if part.is_some() {
+                let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&ready.exec), index };
+                calls.push(Call::node(Node::new(Command::Graph(part)), stream));
+            } else {
+                calls.extend(nodes(&ready.exec, steps.clone()).map(|node| Call::node(node.clone(), stream)));
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Copies an instantiated graph to the worker unless it is already there. If the worker refuses it, for a limit of graphs
+    /// for example, it is launched node by node.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no instantiated graph; a lost connection.
+    pub fn upload_graph(
+        &self,
+        port: &dyn Port,
+        exec: Ptr,
+        stream: u64,
+    ) -> HipResult<(Option<Arc<RemoteGraph>>, Vec<Call>)> {
+        let graphs = &self.graphs;
+        if let Some(remote) = graphs.with(|tables| tables.ready(exec).map(|ready| ready.remote.clone()))? {
+            return Ok((remote, Vec::new()));
+        }
+        let mut recorder = lock(&graphs.recorder);
+        let Ready { exec: steps, remote: None, .. } = graphs.with(|tables| tables.ready(exec).cloned())?
+        else {
+            // Another thread was first; its next launch finds it.
+            return Ok((None, Vec::new()));
+        };
+        let recording = match *recorder {
+            Some(stream) => stream,
+            None => *recorder.insert(port.create_stream()?),
+        };
+        let uploaded = self.upload(port, &steps, recording, stream);
+        let uploaded = uploaded.inspect_err(
+            |error| tracing::debug!(%error, "launching a graph node by node, because the worker cannot"),
+        );
+        let remote = uploaded.unwrap_or(None).map(Arc::new);
+        let is_kept = graphs.with(|tables| {
+            let ready = tables.ready(exec).ok().filter(|ready| Arc::ptr_eq(&ready.exec, &steps));
+            ready.map(|ready| ready.remote = Some(remote.clone())).is_some()
+        });
+        // Else it was changed meanwhile.
+        if is_kept { Ok((remote, Vec::new())) } else { Ok((None, released(remote))) }
+    }
+}

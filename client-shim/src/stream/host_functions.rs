@@ -1,0 +1,313 @@
+//! Host functions in stream order (`hipLaunchHostFunc`, `hipStreamAddCallback`), and the commands queued behind them.
+//!
+//! The worker cannot call the program, and the protocol has no way to let it wait for one. So a stream that has a function to call
+//! goes on here until the function has returned: commands that are put on it meanwhile become steps of a queue, and a thread for this
+//! stream carries out the steps one after the other; it ends with the last of them. The call that puts a step there returns at once, as a
+//! function may wait for what the program does next. Only calls that wait for the stream in any case wait for its steps.
+//!
+//! Steps of other streams come before a step as well: where the legacy stream and blocking streams wait for each other, and where a stream
+//! waits for an event that is recorded by a step.
+//!
+//! This file starts no thread and calls no function: [`HostFunctions::next`] says what the thread of a stream does next, and
+//! [`HostFunctions::finished`] is told when it has.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use hipr_proto::{HipError, HipResult};
+
+use super::Caller;
+use super::order::Order;
+use crate::command::Command;
+use crate::convert::Event;
+use crate::worker::lock;
+
+/// The queue of commands that belong to no stream and follow everything queued, such as destroying what steps use.
+pub const NO_STREAM: u64 = u64::MAX;
+
+/// A step of a queue: a host function, or a command behind one.
+#[derive(Debug)]
+pub struct Step {
+    /// Unique number of the step.
+    pub number: u64,
+    /// The device that was current in the calling thread.
+    pub device: i32,
+    /// The work of the step.
+    pub command: Command,
+    /// The stream on which the command takes effect.
+    pub stream: u64,
+    /// Steps of other queues that have to finish first.
+    after: Vec<u64>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    steps: VecDeque<Step>,
+    /// The last step queued.
+    last: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Queues by stream; a stream has one while its thread runs.
+    queues: HashMap<u64, Queue>,
+    /// Unfinished steps.
+    unfinished: BTreeSet<u64>,
+    /// Number of steps ever queued.
+    count: u64,
+    /// For each event, the last unfinished step that records it.
+    records: HashMap<Event, u64>,
+}
+
+/// The next action of a queue's thread.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub enum Next {
+    /// Execute a step, then call [`HostFunctions::finished`].
+    Run(Step),
+    /// Wait until a step of another stream has finished.
+    Wait,
+    /// End the thread: the queue is empty.
+    End,
+}
+
+/// Starts threads that execute steps.
+pub trait Threads {
+    /// Starts the thread of a queue, which calls [`HostFunctions::next`] until it returns [`Next::End`].
+    ///
+    /// # Errors
+    /// `hipErrorOperatingSystem`: there can be no thread.
+    fn start(&self, queue: u64) -> HipResult<()>;
+}
+
+/// The queues of streams whose host functions have not returned.
+#[derive(Debug, Default)]
+pub struct HostFunctions {
+    state: Mutex<State>,
+    /// Signalled when a step has finished.
+    changed: Condvar,
+    /// Number of unfinished steps.
+    waiting: AtomicUsize,
+    /// The first error of a step that no call has reported; 0 if there is none.
+    failed: AtomicI32,
+}
+
+impl State {
+    /// Returns the steps that new work on `stream` has to follow.
+    fn behind(&self, order: &Order, stream: u64) -> Vec<u64> {
+        let queues =
+            self.queues.iter().filter(|(other, _)| **other != NO_STREAM && order.is_behind(stream, **other));
+        queues.map(|(_, queue)| queue.last).collect()
+    }
+
+    fn are_over(&self, steps: &[u64]) -> bool {
+        !steps.iter().any(|step| self.unfinished.contains(step))
+    }
+}
+
+impl HostFunctions {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Returns whether no steps are queued.
+    pub fn is_idle(&self) -> bool {
+        self.waiting.load(Ordering::Acquire) == 0
+    }
+
+    /// Queues a host function behind the work that `stream` has now.
+    ///
+    /// # Errors
+    /// `hipErrorOperatingSystem`: there can be no thread for it.
+    pub(super) fn add(
+        &self,
+        order: &Order,
+        caller: &Caller<'_>,
+        stream: u64,
+        command: Command,
+    ) -> HipResult<()> {
+        let mut state = self.state();
+        let after = state.behind(order, stream);
+        self.push(
+            &mut state,
+            caller,
+            stream,
+            Step { number: 0, device: caller.device, command, stream, after },
+        )
+        .map(drop)
+    }
+
+    /// Queues a command if it has to follow unfinished host functions; otherwise returns it, so that the caller executes it
+    /// now.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(super) fn hold(
+        &self,
+        order: &Order,
+        caller: &Caller<'_>,
+        stream: u64,
+        command: impl FnOnce() -> Command,
+        events: &[Event],
+        records: &[Event],
+    ) -> HipResult<bool> {
+        if self.is_idle() {
+            return Ok(false);
+        }
+        let mut state = self.state();
+        let mut after = state.behind(order, stream);
+        after.extend(events.iter().filter_map(|event| state.records.get(event)));
+        if state.are_over(&after) {
+            return Ok(false);
+        }
+        let step = Step { number: 0, device: caller.device, command: command(), stream, after };
+        let number = self.push(&mut state, caller, stream, step)?;
+        state.records.extend(records.iter().map(|event| (*event, number)));
+        Ok(true)
+    }
+
+    /// Queues a command behind everything queued, if anything is, such as destroying what queued work may use.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add).
+    pub(super) fn hold_behind_all(
+        &self,
+        caller: &Caller<'_>,
+        stream: u64,
+        command: impl FnOnce() -> Command,
+    ) -> HipResult<bool> {
+        if self.is_idle() {
+            return Ok(false);
+        }
+        let mut state = self.state();
+        let after: Vec<u64> = state.queues.values().map(|queue| queue.last).collect();
+        if after.is_empty() {
+            return Ok(false);
+        }
+        let step = Step { number: 0, device: caller.device, command: command(), stream, after };
+        self.push(&mut state, caller, NO_STREAM, step).map(|_| true)
+    }
+
+    /// Appends a step to a queue; returns its number.
+    fn push(&self, state: &mut State, caller: &Caller<'_>, queue: u64, step: Step) -> HipResult<u64> {
+        let number = state.count;
+        let step = Step { number, ..step };
+        match state.queues.get_mut(&queue) {
+            Some(queue) => {
+                queue.steps.push_back(step);
+                queue.last = number;
+            }
+            None => {
+                caller.threads.start(queue)?;
+                state.queues.insert(queue, Queue { steps: VecDeque::from([step]), last: number });
+            }
+        }
+        state.count += 1;
+        state.unfinished.insert(number);
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        Ok(number)
+    }
+
+    /// Returns the next action of a queue's thread.
+    pub fn next(&self, queue: u64) -> Next {
+        self.next_of(&mut self.state(), queue)
+    }
+
+    fn next_of(&self, state: &mut State, queue: u64) -> Next {
+        let Some(Queue { steps, .. }) = state.queues.get(&queue) else { return Next::End };
+        let Some(next) = steps.front() else {
+            state.queues.remove(&queue);
+            return Next::End;
+        };
+        if !state.are_over(&next.after) {
+            return Next::Wait;
+        }
+        let step = state.queues.get_mut(&queue).and_then(|queue| queue.steps.pop_front());
+        step.map_or(Next::End, Next::Run)
+    }
+
+    /// Notes that a step has finished; its error is reported to the next call that waits.
+    pub fn finished(&self, number: u64, result: HipResult<()>) {
+        if let Err(error) = result {
+            let _ = self.failed.compare_exchange(0, error.0, Ordering::AcqRel, Ordering::Acquire);
+        }
+        let mut state = self.state();
+        state.unfinished.remove(&number);
+        state.records.retain(|_, step| *step != number);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.changed.notify_all();
+    }
+
+    /// Waits until a queue's thread has a step to execute, and returns it; returns None at the end. For real threads.
+    pub(crate) fn wait_for_next(&self, queue: u64) -> Option<Step> {
+        let mut state = self.state();
+        loop {
+            match self.next_of(&mut state, queue) {
+                Next::Run(step) => return Some(step),
+                Next::End => return None,
+                Next::Wait => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// Waits until these steps have finished. For real threads.
+    pub(crate) fn wait_for(&self, steps: &[u64]) {
+        let mut state = self.state();
+        while !state.are_over(steps) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Returns whether these steps have finished.
+    pub fn are_over(&self, steps: &[u64]) -> bool {
+        self.state().are_over(steps)
+    }
+
+    /// Returns the steps that a call which waits for `stream` has to wait for; steps queued later do not count.
+    pub(super) fn behind(&self, order: &Order, stream: u64) -> Vec<u64> {
+        if self.is_idle() { Vec::new() } else { self.state().behind(order, stream) }
+    }
+
+    /// Returns the last steps of all queues.
+    pub fn all(&self) -> Vec<u64> {
+        if self.is_idle() {
+            Vec::new()
+        } else {
+            self.state().queues.values().map(|queue| queue.last).collect()
+        }
+    }
+
+    /// Returns the unfinished step that records an event, if there is one.
+    pub(super) fn recording(&self, event: Event) -> Vec<u64> {
+        if self.is_idle() {
+            return Vec::new();
+        }
+        self.state().records.get(&event).copied().into_iter().collect()
+    }
+
+    /// Returns whether a stream has steps that new work has to follow.
+    pub(super) fn is_busy(&self, order: &Order, stream: u64) -> bool {
+        !self.is_idle()
+            && self.state().queues.keys().any(|other| *other != NO_STREAM && order.is_behind(stream, *other))
+    }
+
+    /// Returns whether an unfinished step records an event.
+    pub fn is_to_be_recorded(&self, event: Event) -> bool {
+        !self.is_idle() && self.state().records.contains_key(&event)
+    }
+
+    /// Returns the first error of a step that no call has reported, and clears it.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn take_error(&self) -> HipResult<()> {
+        match self.failed.load(Ordering::Acquire) {
+            0 => Ok(()),
+            _ => match self.failed.swap(0, Ordering::AcqRel) {
+                0 => Ok(()),
+                error => Err(HipError(error)),
+            },
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Host memory that kernels can reach: pinned, registered and managed memory.
+//!
+//! Client and worker have no memory in common. Such memory therefore exists twice, once in this process and
+//! once on the worker, and the two are brought together where HIP lets a program expect it:
+//!
+//! * **before a kernel is launched** (or memory is copied or set in place), what the program wrote since the last time
+//!   goes to the worker, ahead of the launch and without waiting;
+//! * **after a synchronization** (of the device, a stream or an event, a query that says "done", or a blocking copy),
+//!   if work was started that is not known to have been over by the last time, what the device wrote comes here: one more
+//!   round trip.
+//!
+//! What changed on either side is told by comparing with a third copy, the *twin*: the bytes that both sides last agreed
+//! on. Host and device may write different bytes of the same page; both survive.
+//!
+//! **Addresses.** Pinned and managed memory is allocated on the worker first and then mapped here *at the same address*,
+//! so that pointers to it mean the same on both sides, inside structures too. Where that address is taken here, and for
+//! memory that the program registers, the two addresses differ: `hipHostGetDevicePointer` tells the device's, and a host
+//! address that is passed to a kernel directly, or in a structure passed by value, is replaced. Host addresses
+//! that a program writes into device memory by itself are then not replaced.
+//!
+//! **What does not work:** a program that looks at such memory while a kernel runs sees nothing new before
+//! it synchronizes, and a kernel sees nothing that is written after its launch. Memory that is neither pinned,
+//! registered nor managed cannot be reached by kernels.
+//!
+//! Memory costs nothing of this before a kernel can know of it: managed memory and memory pinned as mapped from the first
+//! launch on; other pinned or registered memory once `hipHostGetDevicePointer` names it, or an argument, or a pointer among
+//! bytes that are copied to the device.
+
+mod allocate;
+mod diff;
+mod region;
+mod uses;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use hipr_proto::{HipError, HipResult};
+
+use self::region::{Region, Regions};
+use self::uses::Clock;
+use super::order::Order;
+use crate::convert::{Event, Ptr};
+use crate::thread;
+use crate::worker::{Port, Release, lock};
+
+/// The kind of memory at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Device memory.
+    Device(u64),
+    /// Mirrored memory, with its device address.
+    Mirrored(u64),
+    /// Pinned or registered memory that only the host has used.
+    Host,
+    /// Memory unknown to HIP.
+    Unknown,
+}
+
+/// How mirrored memory was allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// `hipHostMalloc` and its like.
+    Pinned,
+    /// `hipMallocManaged`, or a `__managed__` variable.
+    Managed,
+    /// `hipHostRegister`.
+    Registered,
+}
+
+/// Attributes of mirrored memory.
+#[derive(Clone, Copy, Debug)]
+pub struct RegionInfo {
+    /// How it was allocated.
+    pub origin: Origin,
+    /// Address of its first byte in this process.
+    pub host: Ptr,
+    /// Size in bytes.
+    pub len: usize,
+    /// Flags of its allocation or registration.
+    pub flags: u32,
+    /// The device with which the memory is shared.
+    pub device: i32,
+}
+
+/// Memory that is no longer mirrored.
+#[derive(Clone, Copy, Debug)]
+pub struct Removed {
+    /// Attributes of the memory.
+    pub info: RegionInfo,
+    /// Whether its pages were mapped by this library.
+    pub is_mapped: bool,
+    /// The worker's memory that has to be freed.
+    pub release: Option<Release>,
+}
+
+/// The work that the caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// All work of the device.
+    Device,
+    /// The work of a stream.
+    Stream(u64),
+    /// An event.
+    Event(Event),
+}
+
+/// State noted when a wait began.
+#[derive(Debug, Default)]
+pub(super) struct Waited {
+    /// The uses that have finished after the wait.
+    clock: Clock,
+    /// Number of pushes before the wait; only for waits after which all of them have arrived.
+    pushes: Option<u64>,
+}
+
+/// The mirrored memory of this process.
+#[derive(Debug, Default)]
+pub struct Mirrors {
+    regions: Mutex<Regions>,
+    /// Number of regions, to skip all work if there are none. While there are none, nothing is remembered of streams and events
+    /// either, so that what happens to them then need not be noted.
+    count: AtomicUsize,
+}
+
+impl Mirrors {
+    fn regions(&self) -> MutexGuard<'_, Regions> {
+        lock(&self.regions)
+    }
+
+    /// Returns whether there is no mirrored memory.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    fn insert(&self, regions: &mut Regions, region: Region) {
+        if let Some(remote) = region.remote
+            && remote != region.info.host.wire()
+        {
+            regions.by_remote.insert(remote, region.info.host.0);
+        }
+        regions.by_host.insert(region.info.host.0, region);
+        self.count.store(regions.by_host.len(), Ordering::Release);
+    }
+
+    /// Returns the kind of the `len` bytes at `ptr`. `is_device` decides about an address that could be either.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue` when they go beyond the memory they begin in.
+    pub fn place(&self, port: &dyn Port, ptr: Ptr, len: usize, is_device: Option<bool>) -> HipResult<Place> {
+        let found = port.allocation(ptr);
+        match found {
+            Some(allocation) if allocation.is_ambiguous && is_device == Some(false) => {}
+            Some(allocation) if allocation.bytes_from(ptr) < len => return Err(HipError::INVALID_VALUE),
+            Some(_) => return Ok(Place::Device(ptr.wire())),
+            None => {}
+        }
+        if self.is_empty() {
+            return Ok(Place::Unknown);
+        }
+        let regions = self.regions();
+        let Some((region, offset)) = regions.find(ptr) else { return Ok(Place::Unknown) };
+        if region.info.len - offset < len {
+            return Err(HipError::INVALID_VALUE);
+        }
+        Ok(match (&region.twin, region.remote) {
+            (Some(_), Some(remote)) => Place::Mirrored(remote + offset as u64),
+            _ => Place::Host,
+        })
+    }
+
+    /// Returns the attributes of the memory that contains `ptr`, the offset in it, and its device address if it has one.
+    pub fn info(&self, ptr: Ptr) -> Option<(RegionInfo, usize, Option<u64>)> {
+        let regions = self.regions();
+        let (region, offset) = regions.find(ptr)?;
+        Some((region.info, offset, region.remote))
+    }
+
+    /// Adds memory that the worker has at `remote` and that was mapped in this process; `release` frees the worker's.
+    pub fn add(&self, info: RegionInfo, remote: u64, release: Option<Release>) {
+        let region = Region::new(info, Some(remote), release, true);
+        self.insert(&mut self.regions(), region);
+    }
+
+    /// Registers memory of the program for use by kernels.
+    ///
+    /// # Errors
+    /// `hipErrorHostMemoryAlreadyRegistered`.
+    pub fn register(&self, ptr: Ptr, len: usize, flags: u32) -> HipResult<()> {
+        let mut regions = self.regions();
+        let end = ptr.0.checked_add(len).ok_or(HipError::INVALID_VALUE)?;
+        let before = regions.by_host.range(..end).next_back();
+        if before.is_some_and(|(base, region)| base + region.info.len > ptr.0) {
+            return Err(HipError::HOST_MEMORY_ALREADY_REGISTERED);
+        }
+        let info = RegionInfo { origin: Origin::Registered, host: ptr, len, flags, device: thread::device() };
+        self.insert(&mut regions, Region::new(info, None, None, false));
+        Ok(())
+    }
+
+    /// Adds the host memory of a `__managed__` variable. Its module has it at `remote`, or else expects it at the address that
+    /// is returned.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub fn adopt_variable(
+        &self,
+        port: &dyn Port,
+        host: Ptr,
+        len: usize,
+        remote: Option<u64>,
+    ) -> HipResult<u64> {
+        let mut regions = self.regions();
+        if !regions.by_host.contains_key(&host.0) {
+            let info = RegionInfo { origin: Origin::Managed, host, len, flags: 0, device: thread::device() };
+            self.insert(&mut regions, Region::new(info, remote, None, false));
+        }
+        regions.remote(port, host.0)
+    }
+
+    /// Removes memory; the caller has to release what is returned. None if `ptr` is not the begin of memory of this origin.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    pub fn remove(&self, port: &dyn Port, ptr: Ptr, origin: Origin) -> HipResult<Option<Removed>> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let mut regions = self.regions();
+        let is_it = |region: &Region| region.info.origin == origin;
+        if !regions.by_host.get(&ptr.0).is_some_and(is_it) {
+            return Ok(None);
+        }
+        if origin == Origin::Registered {
+            // The program keeps the memory, and with it what the device wrote.
+            regions.pull(port)?;
+        }
+        let Some(region) = regions.by_host.remove(&ptr.0) else { return Ok(None) };
+        if regions.by_host.is_empty() {
+            regions.forget_work();
+        }
+        self.count.store(regions.by_host.len(), Ordering::Release);
+        if let Some(remote) = region.remote {
+            regions.by_remote.remove(&remote);
+        }
+        Ok(Some(Removed { info: region.info, is_mapped: region.mapped, release: region.release }))
+    }
+
+    /// Returns the device address of host memory, making it available to kernels.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue` for memory that is not on both sides.
+    pub fn device_pointer(&self, port: &dyn Port, ptr: Ptr) -> HipResult<u64> {
+        self.regions().tell(port, ptr.wire(), 0)?.ok_or(HipError::INVALID_VALUE)
+    }
+
+    /// Returns the device address of host memory without making it available to kernels.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue` for memory that is not on both sides.
+    pub fn device_address(&self, port: &dyn Port, ptr: Ptr) -> HipResult<u64> {
+        let mut regions = self.regions();
+        let (region, offset) = regions.find(ptr).ok_or(HipError::INVALID_VALUE)?;
+        let base = region.info.host.0;
+        Ok(regions.remote(port, base)? + offset as u64)
+    }
+
+    /// Makes memory available to kernels whose address is among bytes that are about to be copied to the device.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(super) fn note_pointers(&self, port: &dyn Port, stream: u64, bytes: &[u8]) -> HipResult<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut regions = self.regions();
+        let Some((start, end)) = regions.hidden_range() else { return Ok(()) };
+        for word in bytes.chunks_exact(8) {
+            let Ok(word) = <[u8; 8]>::try_from(word) else { continue };
+            let address = u64::from_le_bytes(word);
+            if !(start..end).contains(&(address as usize)) {
+                continue;
+            }
+            if let Some(remote) = regions.tell(port, address, stream)?
+                && remote != address
+            {
+                warn_once(&POINTER_COPIED, || {
+                    tracing::warn!(
+                        "a pointer to host memory ({address:#x}) is copied to the device, where that memory has \
+                         another address: a kernel that follows it fails; use hipHostGetDevicePointer"
+                    );
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the memory of a device that was reset. The program's own memory stays as it is; memory allocated for it stays
+    /// mapped.
+    pub fn clear(&self, device: i32) {
+        let mut regions = self.regions();
+        regions.by_host.retain(|_, region| region.info.device != device);
+        let Regions { by_host, by_remote, .. } = &mut *regions;
+        by_remote.retain(|_, host| by_host.contains_key(host));
+        regions.forget_work();
+        regions.event = None;
+        regions.pull_stream = None;
+        self.count.store(regions.by_host.len(), Ordering::Release);
+    }
+
+    /// Prepares a launch with these arguments: sends what the program wrote, and replaces host addresses by device
+    /// addresses where they differ.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(super) fn before_launch(&self, port: &dyn Port, stream: u64, args: &mut [u8]) -> HipResult<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut regions = self.regions();
+        // Pointers are aligned, also in structures.
+        for word in args.chunks_exact_mut(8) {
+            let Ok(bytes) = <[u8; 8]>::try_from(&*word) else { continue };
+            if let Some(remote) = regions.tell(port, u64::from_le_bytes(bytes), stream)? {
+                word.copy_from_slice(&remote.to_le_bytes());
+            }
+        }
+        regions.expose_known(port, stream)?;
+        regions.use_on(port, stream)
+    }
+
+    /// Prepares a write to mirrored memory by something other than a kernel.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(super) fn before_use(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        self.regions().use_on(port, stream)
+    }
+
+    /// Prepares a read of mirrored memory by something other than a kernel.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(super) fn before_read(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        self.regions().bring(port, stream)
+    }
+
+    /// Notes that the work announced by [`before_launch`](Self::before_launch) or [`before_use`](Self::before_use) has been
+    /// sent.
+    pub(super) fn sent(&self, stream: u64) {
+        if !self.is_empty() {
+            self.regions().uses.begin(stream);
+        }
+    }
+
+    /// Notes that an event is about to be recorded behind the work that `stream` has. Every way to record one goes through here.
+    pub(super) fn event_recorded(&self, order: &Order, event: Event, stream: u64) {
+        if !self.is_empty() {
+            let includes = |other| order.includes(stream, other);
+            self.regions().uses.record(event.wire(), stream, includes);
+        }
+    }
+
+    /// Notes that a stream is about to wait for an event.
+    pub(super) fn event_awaited(&self, stream: u64, event: Event) {
+        if !self.is_empty() {
+            self.regions().uses.wait(stream, event.wire());
+        }
+    }
+
+    /// Removes an event.
+    pub(super) fn forget_event(&self, event: Event) {
+        if !self.is_empty() {
+            self.regions().uses.forget_event(event.wire());
+        }
+    }
+
+    /// Returns the state that a wait needs, just before it begins.
+    pub(super) fn before_wait(&self, order: &Order, target: Target) -> Waited {
+        if self.is_empty() {
+            return Waited::default();
+        }
+        let regions = self.regions();
+        match target {
+            Target::Device => Waited { clock: regions.uses.before_now(), pushes: Some(regions.pushes) },
+            Target::Stream(stream) => {
+                let includes = |other| order.includes(stream, other);
+                Waited { clock: regions.uses.before(stream, includes), pushes: None }
+            }
+            Target::Event(event) => Waited { clock: regions.uses.before_event(event.wire()), pushes: None },
+        }
+    }
+
+    /// Fetches what the device wrote, after a wait.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    pub(super) fn after_wait(&self, port: &dyn Port, waited: &Waited) -> HipResult<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut regions = self.regions();
+        if !regions.uses.are_over() {
+            regions.pull(port)?;
+            regions.uses.finish(&waited.clock);
+        }
+        if waited.pushes == Some(regions.pushes) {
+            // What was sent has arrived, whatever comes next.
+            regions.pushed_on = None;
+        }
+        Ok(())
+    }
+
+    /// Removes a stream that is about to be destroyed.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(super) fn forget_stream(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut regions = self.regions();
+        if regions.pushed_on == Some(stream) {
+            // What was sent on it has arrived before whatever comes after this.
+            regions.order(port, 0)?;
+            regions.pushed_on = Some(0);
+        }
+        regions.ordered.remove(&stream);
+        // Its work may still be under way: it is done when the device is.
+        regions.uses.bequeath(stream, 0);
+        Ok(())
+    }
+}
+
+static POINTER_COPIED: AtomicBool = AtomicBool::new(false);
+
+fn warn_once(said: &AtomicBool, warn: impl FnOnce()) {
+    if !said.swap(true, Ordering::Relaxed) {
+        warn();
+    }
+}

@@ -1,0 +1,118 @@
+//! Allocates and frees mirrored memory, with a real worker.
+
+use std::sync::atomic::AtomicBool;
+
+use hipr_proto::{HipError, HipResult, op};
+
+use super::diff::PAGE;
+use super::{Mirrors, Origin, RegionInfo, warn_once};
+use crate::convert::Ptr;
+use crate::thread;
+use crate::worker::{Release, Worker, map};
+
+static ADDRESS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+impl Mirrors {
+    /// Allocates pinned memory.
+    ///
+    /// # Errors
+    /// What the worker or the operating system says.
+    pub(crate) fn allocate_pinned(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
+        // The worker knows portable, mapped, write-combined and coherent; for it they mean nothing.
+        let allocate = |size: usize| {
+            let reply = worker.ask(&op::MallocHost { size: size as u64, flags: 0 });
+            reply.map(|reply| (reply.device_ptr, Release::Host(reply.device_ptr)))
+        };
+        self.allocate(worker, len, flags, Origin::Pinned, allocate)
+    }
+
+    /// Allocates managed memory.
+    ///
+    /// # Errors
+    /// What the worker or the operating system says.
+    pub(crate) fn allocate_managed(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
+        let allocate = |size: usize| {
+            let reply = worker.ask(&op::MallocManaged { size: size as u64, flags });
+            reply.map(|reply| (reply.device_ptr, Release::Device(reply.device_ptr)))
+        };
+        self.allocate(worker, len, flags, Origin::Managed, allocate)
+    }
+
+    fn allocate(
+        &self,
+        worker: &Worker,
+        len: usize,
+        flags: u32,
+        origin: Origin,
+        allocate: impl Fn(usize) -> HipResult<(u64, Release)>,
+    ) -> HipResult<Ptr> {
+        let size = pages(len)?;
+        let (mut remote, mut release) = allocate(size)?;
+        if remote % PAGE as u64 != 0 {
+            // Pages are mapped here, so the memory there has to begin with one.
+            worker.release(release)?;
+            let (start, whole) = allocate(size + PAGE)?;
+            (remote, release) = (start.next_multiple_of(PAGE as u64), whole);
+        }
+        match self.map(worker, remote, len, flags, origin, Some(release)) {
+            Some(host) => Ok(host),
+            None => {
+                worker.release(release)?;
+                Err(HipError::OUT_OF_MEMORY)
+            }
+        }
+    }
+
+    /// Maps host memory for an allocation of the worker, at the same address if possible; returns None if out of memory.
+    fn map(
+        &self,
+        worker: &Worker,
+        remote: u64,
+        len: usize,
+        flags: u32,
+        origin: Origin,
+        release: Option<Release>,
+    ) -> Option<Ptr> {
+        let size = pages(len).ok()?;
+        worker.memory().release(Ptr::from_wire(remote), size);
+        let is_page = remote.is_multiple_of(PAGE as u64);
+        let same = if is_page { map::at(Ptr::from_wire(remote), size) } else { None };
+        let host = same.or_else(|| map::anywhere(size))?;
+        if host.wire() != remote {
+            warn_once(&ADDRESS_TAKEN, || {
+                tracing::warn!(
+                    "host memory {host:?} has another address on the device ({remote:#x}): kernels can use it where a \
+                     pointer to it is an argument, not where a pointer to it lies in device memory"
+                );
+            });
+        }
+        self.add(RegionInfo { origin, host, len, flags, device: thread::device() }, remote, release);
+        Some(host)
+    }
+
+    /// Adds the memory that the worker's runtime has given to a `__managed__` variable.
+    ///
+    /// # Errors
+    /// `hipErrorOutOfMemory`.
+    pub(crate) fn adopt_memory(&self, worker: &Worker, remote: u64, len: usize) -> HipResult<Ptr> {
+        self.map(worker, remote, len, 0, Origin::Managed, None).ok_or(HipError::OUT_OF_MEMORY)
+    }
+
+    /// Frees mirrored memory of this origin; returns false if `ptr` is not the beginning of any.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub(crate) fn free(&self, worker: &Worker, ptr: Ptr, origin: Origin) -> HipResult<bool> {
+        let Some(removed) = self.remove(worker, ptr, origin)? else { return Ok(false) };
+        if removed.is_mapped {
+            map::unmap(removed.info.host, pages(removed.info.len)?);
+        }
+        removed.release.map_or(Ok(()), |release| worker.release(release))?;
+        Ok(true)
+    }
+}
+
+/// Returns `len` rounded up to whole pages.
+fn pages(len: usize) -> HipResult<usize> {
+    len.checked_next_multiple_of(PAGE).ok_or(HipError::OUT_OF_MEMORY)
+}

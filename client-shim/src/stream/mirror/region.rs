@@ -1,0 +1,233 @@
+//! Mirrored memory regions, and how host and device copies are brought together.
+
+use std::collections::{BTreeMap, HashSet};
+
+use hipr_abi::{hipHostMallocMapped, hipHostRegisterMapped};
+use hipr_proto::{HipError, HipResult};
+
+use super::diff::{PAGE, WORD, changes, merge};
+use super::uses::Uses;
+use super::{Origin, RegionInfo};
+use crate::command::Pattern;
+use crate::convert::{Event, Ptr};
+use crate::worker::{Port, Release};
+
+/// The flag of pinned or registered memory that kernels can access, at a device address of its own.
+const MAPPED: u32 = hipHostMallocMapped;
+const _: () = assert!(hipHostMallocMapped == hipHostRegisterMapped);
+
+#[derive(Debug)]
+pub(super) struct Region {
+    pub(super) info: RegionInfo,
+    /// Address on the worker; None until it is needed.
+    pub(super) remote: Option<u64>,
+    pub(super) release: Option<Release>,
+    /// Whether this library mapped the region's pages, which then have to be unmapped.
+    pub(super) mapped: bool,
+    /// The twin: the contents on which both sides last agreed; None while only the host uses the memory.
+    pub(super) twin: Option<Vec<u8>>,
+    /// Whether the device cannot have written to the region yet.
+    pub(super) is_fresh: bool,
+}
+
+impl Region {
+    /// Creates a region that only the host uses so far.
+    pub(super) fn new(info: RegionInfo, remote: Option<u64>, release: Option<Release>, mapped: bool) -> Self {
+        Self { info, remote, release, mapped, twin: None, is_fresh: false }
+    }
+
+    /// Returns whether kernels can reach the region although no argument names it.
+    fn is_known_to_kernels(&self) -> bool {
+        match self.info.origin {
+            Origin::Managed => true,
+            Origin::Pinned | Origin::Registered => self.info.flags & MAPPED != 0,
+        }
+    }
+
+    fn contains(&self, address: usize) -> bool {
+        (self.info.host.0..self.info.host.0 + self.info.len).contains(&address)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    pub(super) by_host: BTreeMap<usize, Region>,
+    /// Regions by device address, where it differs from the host address.
+    pub(super) by_remote: BTreeMap<u64, usize>,
+    /// Work that may be writing to the regions.
+    pub(super) uses: Uses,
+    /// The stream on which changes were sent last; further streams that already follow them are in `ordered`.
+    pub(super) pushed_on: Option<u64>,
+    /// Number of pushes.
+    pub(super) pushes: u64,
+    pub(super) ordered: HashSet<u64>,
+    /// Event that orders streams behind a push; created when first needed.
+    pub(super) event: Option<Event>,
+    /// Stream on which changes are fetched; created when first needed.
+    pub(super) pull_stream: Option<u64>,
+}
+
+impl Regions {
+    /// Returns the region that contains `ptr`, a host or a device address, and the offset in it.
+    pub(super) fn find(&self, ptr: Ptr) -> Option<(&Region, usize)> {
+        if let Some(found) = self.find_host(ptr.0) {
+            return Some(found);
+        }
+        let (remote, host) = self.by_remote.range(..=ptr.wire()).next_back()?;
+        let region = self.by_host.get(host)?;
+        let offset = usize::try_from(ptr.wire() - remote).ok()?;
+        (offset < region.info.len).then_some((region, offset))
+    }
+
+    pub(super) fn find_host(&self, address: usize) -> Option<(&Region, usize)> {
+        let (base, region) = self.by_host.range(..=address).next_back()?;
+        region.contains(address).then_some((region, address - base))
+    }
+
+    /// Returns the device address of a region, allocating it if it has none.
+    pub(super) fn remote(&mut self, port: &dyn Port, base: usize) -> HipResult<u64> {
+        let region = self.by_host.get_mut(&base).ok_or(HipError::INVALID_VALUE)?;
+        if let Some(remote) = region.remote {
+            return Ok(remote);
+        }
+        let remote = port.allocate(region.info.len)?;
+        region.remote = Some(remote);
+        region.release = Some(Release::Device(remote));
+        self.by_remote.insert(remote, base);
+        Ok(remote)
+    }
+
+    /// Makes a region available to the device: both sides begin with zeros, and the host's contents count as a change.
+    pub(super) fn expose(&mut self, port: &dyn Port, base: usize, stream: u64) -> HipResult<()> {
+        let region = self.by_host.get_mut(&base).ok_or(HipError::INVALID_VALUE)?;
+        if region.twin.is_some() {
+            return Ok(());
+        }
+        let Some(remote) = region.remote else { return Err(HipError::INVALID_VALUE) };
+        let len = region.info.len;
+        region.twin = Some(vec![0; len]);
+        region.is_fresh = true;
+        self.order(port, stream)?;
+        port.fill(remote, Pattern::Byte(0), len, stream)?;
+        self.pushed(stream);
+        Ok(())
+    }
+
+    /// Makes the region that contains an address available to the device. Returns the device address; None if no region
+    /// contains it.
+    pub(super) fn tell(&mut self, port: &dyn Port, address: u64, stream: u64) -> HipResult<Option<u64>> {
+        let Some((region, offset)) = self.find(Ptr::from_wire(address)) else { return Ok(None) };
+        let base = region.info.host.0;
+        let remote = self.remote(port, base)?;
+        self.expose(port, base, stream)?;
+        Ok(Some(remote + offset as u64))
+    }
+
+    /// Makes the regions that kernels can reach without an argument available to the device.
+    pub(super) fn expose_known(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        let hidden = |region: &Region| region.twin.is_none() && region.is_known_to_kernels();
+        let bases: Vec<usize> =
+            self.by_host.iter().filter(|(_, region)| hidden(region)).map(|(base, _)| *base).collect();
+        for base in bases {
+            self.remote(port, base)?;
+            self.expose(port, base, stream)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the address range that contains all regions not yet available to the device; None if there are none.
+    pub(super) fn hidden_range(&self) -> Option<(usize, usize)> {
+        let hidden = || self.by_host.values().filter(|region| region.twin.is_none());
+        let start = hidden().map(|region| region.info.host.0).min()?;
+        let end = hidden().map(|region| region.info.host.0 + region.info.len).max()?;
+        Some((start, end))
+    }
+
+    /// Prepares work on a stream that may write to all regions available to the device.
+    pub(super) fn use_on(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        self.bring(port, stream)?;
+        self.uses.begin(stream);
+        Ok(())
+    }
+
+    /// Sends what the program wrote to the regions, before the next work on a stream.
+    pub(super) fn bring(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        // First, because changes that leave on this stream may be of what another one still has to zero or to receive.
+        self.order(port, stream)?;
+        self.push(port, stream)
+    }
+
+    /// Forgets all uses and pushes, because the memory or the streams no longer exist.
+    pub(super) fn forget_work(&mut self) {
+        self.uses.clear();
+        self.pushed_on = None;
+        self.ordered.clear();
+    }
+
+    /// Notes that changes were sent on `stream`, behind all earlier ones: see [`order`](Self::order).
+    fn pushed(&mut self, stream: u64) {
+        self.pushed_on = Some(stream);
+        self.pushes += 1;
+        self.ordered.clear();
+        self.ordered.insert(stream);
+    }
+
+    /// Makes `stream` wait for changes that were sent on another stream.
+    pub(super) fn order(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        let Some(other) = self.pushed_on else { return Ok(()) };
+        if !self.ordered.insert(stream) {
+            return Ok(());
+        }
+        let event = match self.event {
+            Some(event) => event,
+            None => *self.event.insert(port.create_event()?),
+        };
+        port.record(event, other, false)?;
+        port.await_event(event, stream, 0)
+    }
+
+    /// Sends what the program wrote to the regions.
+    fn push(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        let is_idle = self.uses.are_over();
+        let mut sent = false;
+        for region in self.by_host.values_mut() {
+            let (Some(twin), Some(remote)) = (&mut region.twin, region.remote) else { continue };
+            // While the device cannot have written, it has what the twin has, and whole pages may go.
+            let unit = if is_idle || region.is_fresh { PAGE } else { WORD };
+            region.is_fresh = false;
+            changes(port, region.info.host, twin, unit, |offset, bytes| {
+                sent = true;
+                port.write(remote + offset as u64, region.info.host.offset(offset), bytes, stream)
+            })?;
+        }
+        if sent {
+            self.pushed(stream);
+        }
+        Ok(())
+    }
+
+    /// Fetches what the device wrote to the regions.
+    pub(super) fn pull(&mut self, port: &dyn Port) -> HipResult<()> {
+        let exposed: Vec<(u64, usize)> = self
+            .by_host
+            .values()
+            .filter(|region| region.twin.is_some())
+            .filter_map(|region| Some((region.remote?, region.info.len)))
+            .collect();
+        if exposed.is_empty() {
+            return Ok(());
+        }
+        let stream = match self.pull_stream {
+            Some(stream) => stream,
+            // Of its own and not blocking, so that it waits for nothing: what matters is done.
+            None => *self.pull_stream.insert(port.create_stream()?),
+        };
+        let copies = port.fetch(&exposed, stream)?;
+        let regions = self.by_host.values_mut().filter(|region| region.twin.is_some());
+        for (region, copy) in regions.zip(&copies) {
+            let Some(twin) = &mut region.twin else { continue };
+            merge(port, region.info.host, twin, copy);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Determines the memory that copies and fills access: host, device or mirrored.
+
+use hipr_proto::{HipError, HipResult};
+
+use super::Streams;
+use super::mirror::Place;
+use crate::command::{Command, MemoryBox, MemoryCopy, MemoryFill};
+use crate::worker::Port;
+
+impl Streams {
+    /// Returns the kinds of memory at the destination and source of a copy that is not empty.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: an end goes beyond the memory it begins in, or is said to be device memory and is not.
+    pub(super) fn places(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<[Place; 2]> {
+        let find = |place: MemoryBox| -> HipResult<Place> {
+            let span = place.span(copy.size).ok_or(HipError::INVALID_VALUE)?;
+            match self.mirrors.place(port, place.at, span, place.is_device)? {
+                // HIP API: hipMemcpy refuses what is said to be device memory and is not.
+                Place::Unknown if place.is_device == Some(true) => Err(HipError::INVALID_VALUE),
+                found => Ok(found),
+            }
+        };
+        Ok([find(copy.dst)?, find(copy.src)?])
+    }
+
+    /// Checks that a copy could be executed now.
+    ///
+    /// # Errors
+    /// Those of a copy that are known before a byte is moved.
+    pub fn check_copy(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<()> {
+        if copy.check_shape()? > 0 { self.places(port, copy).map(drop) } else { Ok(()) }
+    }
+
+    /// Returns whether an asynchronous copy may return before it is executed. HIP API: not with host memory that HIP does not
+    /// know, whose bytes are read, or there, when it returns.
+    ///
+    /// # Errors
+    /// Those of [`check_copy`](Self::check_copy).
+    pub(super) fn may_come_later(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<bool> {
+        let is_known = |place: &Place| !matches!(place, Place::Unknown);
+        Ok(copy.check_shape()? > 0 && self.places(port, copy)?.iter().all(is_known))
+    }
+
+    /// Returns whether both ends of a copy are device memory only.
+    fn is_copy_on_device(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<bool> {
+        let is_device = |place: MemoryBox| -> HipResult<bool> {
+            let span = place.span(copy.size).ok_or(HipError::INVALID_VALUE)?;
+            let place = self.mirrors.place(port, place.at, span, place.is_device)?;
+            Ok(matches!(place, Place::Device(_)))
+        };
+        Ok(copy.size.bytes().is_some_and(|bytes| bytes > 0) && is_device(copy.dst)? && is_device(copy.src)?)
+    }
+
+    /// Returns whether a fill writes to device memory only.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: it goes beyond the memory it begins in.
+    pub(super) fn is_fill_on_device(&self, port: &dyn Port, fill: &MemoryFill) -> HipResult<bool> {
+        let len = fill.span()?;
+        let place = self.mirrors.place(port, fill.dst, len, Some(true))?;
+        Ok(len > 0 && matches!(place, Place::Device(_)))
+    }
+
+    /// Returns whether the worker can execute a command at any time without this process.
+    ///
+    /// # Errors
+    /// Those of carrying it out.
+    pub(super) fn needs_only_the_worker(&self, port: &dyn Port, command: &Command) -> HipResult<bool> {
+        match command {
+            Command::Kernel(kernel) => Ok(!kernel.is_timed()),
+            Command::Copy(copy) => self.is_copy_on_device(port, copy),
+            Command::Fill(fill) => self.is_fill_on_device(port, fill),
+            _ => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! A call that waits for work, or queries whether it has finished; afterwards, fetches what the device wrote.
+
+use hipr_proto::{HipError, HipResult};
+
+use super::mirror::{Target, Waited};
+use super::{Caller, Next, Streams};
+use crate::convert::Event;
+use crate::worker::Wait;
+
+/// The origin of a wait.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// A wait or query of the program.
+    Program(Wait),
+    /// A wait for a stream at the end of another call.
+    Stream(u64),
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Checks whether captures allow the wait, behind queued steps for streams, as HIP does.
+    Check,
+    Gate,
+    Gated,
+    Before,
+    Waited(Waited),
+}
+
+/// A call that waits or queries.
+#[derive(Debug)]
+pub struct WaitCall {
+    kind: Kind,
+    phase: Phase,
+    answer: Option<HipResult<()>>,
+}
+
+impl WaitCall {
+    /// Creates the call for a wait or query of the program.
+    pub fn new(wait: Wait) -> Self {
+        // A stream that is synchronized is checked when its functions have returned.
+        let phase = if matches!(wait, Wait::Stream(_)) { Phase::Gate } else { Phase::Check };
+        Self { kind: Kind::Program(wait), phase, answer: None }
+    }
+
+    /// Creates the wait for a stream at the end of a synchronous call.
+    pub fn end_of_call(stream: u64) -> Self {
+        Self { kind: Kind::Stream(stream), phase: Phase::Before, answer: None }
+    }
+
+    /// Passes the result of the action that [`Next`] asked for.
+    pub fn resume(&mut self, result: HipResult<()>) {
+        self.answer = Some(result);
+    }
+
+    /// Executes the next phase.
+    pub fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
+        self.step(streams, caller).unwrap_or_else(|error| Next::Done(Err(error)))
+    }
+
+    fn wait(&self) -> Wait {
+        match self.kind {
+            Kind::Program(wait) => wait,
+            Kind::Stream(stream) => Wait::Stream(stream),
+        }
+    }
+
+    fn then(&mut self, phase: Phase) -> HipResult<Next> {
+        self.phase = phase;
+        Ok(Next::Continue)
+    }
+
+    fn step(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
+        match std::mem::replace(&mut self.phase, Phase::Before) {
+            Phase::Check => self.check(streams, caller),
+            Phase::Gate => {
+                let functions = &streams.host_functions;
+                let steps = match self.wait() {
+                    _ if caller.is_host_thread => Vec::new(),
+                    Wait::Device => functions.all(),
+                    Wait::Stream(stream) => functions.behind(&streams.order, stream),
+                    Wait::Event(event) => functions.recording(event),
+                    Wait::QueryStream(_) | Wait::QueryEvent(_) => Vec::new(),
+                };
+                self.phase = Phase::Gated;
+                if steps.is_empty() { Ok(Next::Continue) } else { Ok(Next::WaitForSteps(steps)) }
+            }
+            Phase::Gated => {
+                if matches!(self.wait(), Wait::Device | Wait::Stream(_)) {
+                    streams.host_functions.take_error()?;
+                }
+                if let Wait::Stream(stream) = self.wait() {
+                    streams.graphs.check_stream(stream)?;
+                }
+                self.then(Phase::Before)
+            }
+            Phase::Before => {
+                let wait = self.wait();
+                let target = match wait {
+                    Wait::Device => Target::Device,
+                    Wait::Stream(stream) | Wait::QueryStream(stream) => Target::Stream(stream),
+                    Wait::Event(event) | Wait::QueryEvent(event) => Target::Event(event),
+                };
+                self.phase = Phase::Waited(streams.mirrors.before_wait(&streams.order, target));
+                Ok(Next::Wait(settled(streams, wait)))
+            }
+            Phase::Waited(waited) => {
+                self.answer.take().unwrap_or(Ok(()))?;
+                streams.mirrors.after_wait(caller.port, &waited)?;
+                Ok(Next::Done(Ok(())))
+            }
+        }
+    }
+
+    fn check(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
+        let (graphs, functions) = (&streams.graphs, &streams.host_functions);
+        match self.wait() {
+            Wait::Device => graphs.check_safe(caller)?,
+            Wait::Stream(stream) => graphs.check_stream(stream)?,
+            Wait::QueryStream(stream) => {
+                graphs.check_stream(stream)?;
+                if functions.is_busy(&streams.order, stream) {
+                    return Err(HipError::NOT_READY);
+                }
+            }
+            Wait::Event(event) | Wait::QueryEvent(event) => {
+                graphs.check_event(event)?;
+                // An event that was never recorded has happened.
+                if streams.events.info(event)?.recorded.is_none() {
+                    return Ok(Next::Done(Ok(())));
+                }
+                if matches!(self.wait(), Wait::QueryEvent(_)) && functions.is_to_be_recorded(event) {
+                    return Err(HipError::NOT_READY);
+                }
+            }
+        }
+        self.then(Phase::Gate)
+    }
+}
+
+/// Replaces a query by a wait if the work counts as finished.
+fn settled(streams: &Streams, wait: Wait) -> Wait {
+    let is_settled =
+        |event: Event| streams.events.info(event).is_ok_and(|info| streams.is_event_settled(&info));
+    match wait {
+        Wait::QueryStream(stream) if streams.is_settled(stream) => Wait::Stream(stream),
+        Wait::QueryEvent(event) if is_settled(event) => Wait::Event(event),
+        other => other,
+    }
+}

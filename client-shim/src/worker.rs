@@ -1,0 +1,243 @@
+//! The worker as the shim uses it: the connection, and a cache of the worker's answers.
+
+pub(crate) mod map;
+pub mod memory;
+mod port;
+pub(crate) mod reserve;
+mod sends;
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use hipr_client::{Connection, Extra, WorkerAddress};
+use hipr_proto::op::{self, GetDevicePropertiesReply};
+use hipr_proto::{HipError, HipResult, Op};
+
+use crate::convert::{Ptr, Stream};
+use crate::thread;
+use memory::Memory;
+
+pub use port::{HostMemory, Port, Release, Wait};
+
+/// Default time limit for connecting; `HIPR_CONNECT_TIMEOUT_MS` changes it.
+const CONNECT_TIMEOUT_MS: u64 = 5000;
+
+/// State of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct StreamInfo {
+    /// Flags of the stream: 1 is `hipStreamNonBlocking`.
+    pub flags: u32,
+    /// The device that has the stream.
+    pub device: i32,
+}
+
+/// A connected worker. Locks are taken one at a time.
+#[derive(Debug)]
+pub struct Worker {
+    connection: Connection,
+    device_count: OnceLock<i32>,
+    versions: OnceLock<(i32, i32)>,
+    /// Properties by device, once they have been requested.
+    properties: OnceLock<Box<[OnceLock<GetDevicePropertiesReply>]>>,
+    attributes: Mutex<HashMap<(i32, i32), i32>>,
+    uuids: Mutex<HashMap<i32, [u8; 16]>>,
+    memory: Mutex<Memory>,
+    streams: Mutex<HashMap<Stream, StreamInfo>>,
+    pools: Mutex<HashMap<Ptr, i32>>,
+}
+
+impl Worker {
+    /// Connects to the worker that the environment names. The one line about a failure is written here.
+    ///
+    /// # Errors
+    /// `hipErrorNoDevice`: without a worker there is no device.
+    pub(crate) fn connect() -> HipResult<Self> {
+        let timeout_ms = std::env::var("HIPR_CONNECT_TIMEOUT_MS").ok();
+        let timeout_ms = timeout_ms.and_then(|text| text.trim().parse().ok()).unwrap_or(CONNECT_TIMEOUT_MS);
+        let address = WorkerAddress::from_env();
+        match Connection::connect(&address, Duration::from_millis(timeout_ms)) {
+            Ok(connection) => {
+                tracing::info!("connected to the worker at {address}");
+                Ok(Self {
+                    connection,
+                    device_count: OnceLock::new(),
+                    versions: OnceLock::new(),
+                    properties: OnceLock::new(),
+                    attributes: Mutex::default(),
+                    uuids: Mutex::default(),
+                    memory: Mutex::default(),
+                    streams: Mutex::default(),
+                    pools: Mutex::default(),
+                })
+            }
+            Err(error) => {
+                tracing::error!("{error}");
+                Err(HipError::NO_DEVICE)
+            }
+        }
+    }
+
+    /// Returns the connection.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Sends a request on behalf of the calling thread and its current device; waits if the protocol's table says so.
+    ///
+    /// # Errors
+    /// What the worker answers, or a lost connection.
+    pub fn call<O: Op>(&self, op: &O) -> HipResult<Option<O::Reply>> {
+        Ok(self.connection.call(op, self.extra())?)
+    }
+
+    /// Sends a request and waits for the reply.
+    ///
+    /// # Errors
+    /// What the worker answers, or a lost connection.
+    pub fn ask<O: Op>(&self, op: &O) -> HipResult<O::Reply> {
+        Ok(self.connection.ask_with(op, self.extra())?)
+    }
+
+    /// Sends a request without waiting for a reply.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub fn tell<O: Op>(&self, op: &O) -> HipResult<()> {
+        Ok(self.connection.tell_with(op, self.extra())?)
+    }
+
+    /// Returns the part that every request needs besides its fields: the calling thread's current device.
+    pub fn extra<'a>(&self) -> Extra<'a> {
+        Extra { device: Some(thread::device()), ..Extra::default() }
+    }
+
+    /// Returns the number of devices; asks the worker only the first time.
+    ///
+    /// # Errors
+    /// What the worker answers, or a lost connection.
+    pub fn device_count(&self) -> HipResult<i32> {
+        if let Some(count) = self.device_count.get() {
+            return Ok(*count);
+        }
+        let count = self.connection.ask(&op::GetDeviceCount {})?.count;
+        Ok(*self.device_count.get_or_init(|| count))
+    }
+
+    /// Checks that the worker has a device; fails with `hipErrorInvalidDevice` if not.
+    ///
+    /// # Errors
+    /// That, or what the worker answers.
+    pub fn check_device(&self, device: i32) -> HipResult<()> {
+        if (0..self.device_count()?).contains(&device) { Ok(()) } else { Err(HipError::INVALID_DEVICE) }
+    }
+
+    /// Returns a device's properties; asks the worker only the first time.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidDevice`, or what the worker answers.
+    pub fn properties(&self, device: i32) -> HipResult<&GetDevicePropertiesReply> {
+        let all = match self.properties.get() {
+            Some(all) => all,
+            None => {
+                let count = self.device_count()?;
+                self.properties.get_or_init(|| (0..count).map(|_| OnceLock::new()).collect())
+            }
+        };
+        let place = usize::try_from(device).ok().and_then(|device| all.get(device));
+        let place = place.ok_or(HipError::INVALID_DEVICE)?;
+        if let Some(known) = place.get() {
+            return Ok(known);
+        }
+        let properties = self.connection.ask(&op::GetDeviceProperties { device_id: device })?;
+        Ok(place.get_or_init(|| properties))
+    }
+
+    /// Returns an attribute of a device; asks the worker only the first time.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidDevice`, or what the worker answers.
+    pub fn attribute(&self, device: i32, attribute: i32) -> HipResult<i32> {
+        if let Some(known) = lock(&self.attributes).get(&(device, attribute)) {
+            return Ok(*known);
+        }
+        self.check_device(device)?;
+        let request = op::DeviceGetAttribute { device_id: device, attribute };
+        let value = self.connection.ask(&request)?.value;
+        lock(&self.attributes).insert((device, attribute), value);
+        Ok(value)
+    }
+
+    /// Requests many attributes of a device in one round trip; those that the worker does not know stay unknown.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub fn learn_attributes(&self, device: i32, attributes: impl Iterator<Item = i32>) -> HipResult<()> {
+        let known = lock(&self.attributes).keys().copied().collect::<std::collections::HashSet<_>>();
+        let requests: Vec<_> = attributes
+            .filter(|attribute| !known.contains(&(device, *attribute)))
+            .map(|attribute| op::DeviceGetAttribute { device_id: device, attribute })
+            .collect();
+        let answers = self.connection.ask_all(&requests, None)?;
+        let mut all = lock(&self.attributes);
+        for (request, answer) in requests.iter().zip(answers) {
+            if let Ok(reply) = answer {
+                all.insert((device, request.attribute), reply.value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns an attribute if it is cached.
+    pub fn known_attribute(&self, device: i32, attribute: i32) -> Option<i32> {
+        lock(&self.attributes).get(&(device, attribute)).copied()
+    }
+
+    /// Returns a device's UUID; asks the worker only the first time.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidDevice`, or what the worker answers.
+    pub fn uuid(&self, device: i32) -> HipResult<[u8; 16]> {
+        if let Some(known) = lock(&self.uuids).get(&device) {
+            return Ok(*known);
+        }
+        self.check_device(device)?;
+        let handle = u64::try_from(device).map_err(|_| HipError::INVALID_DEVICE)?;
+        let uuid = self.connection.ask(&op::DeviceGetUuid { device: handle })?.uuid;
+        lock(&self.uuids).insert(device, uuid);
+        Ok(uuid)
+    }
+
+    /// Returns the versions of driver and runtime; asks the worker only the first time.
+    ///
+    /// # Errors
+    /// What the worker answers, or a lost connection.
+    pub fn versions(&self) -> HipResult<(i32, i32)> {
+        if let Some(versions) = self.versions.get() {
+            return Ok(*versions);
+        }
+        let driver = self.connection.ask(&op::DriverGetVersion {})?.version;
+        let runtime = self.connection.ask(&op::RuntimeGetVersion {})?.version;
+        Ok(*self.versions.get_or_init(|| (driver, runtime)))
+    }
+
+    /// Locks the table of device allocations.
+    pub fn memory(&self) -> MutexGuard<'_, Memory> {
+        lock(&self.memory)
+    }
+
+    /// Locks the table of streams.
+    pub fn stream_table(&self) -> MutexGuard<'_, HashMap<Stream, StreamInfo>> {
+        lock(&self.streams)
+    }
+
+    /// Locks the table of memory pools and their devices.
+    pub fn pools(&self) -> MutexGuard<'_, HashMap<Ptr, i32>> {
+        lock(&self.pools)
+    }
+}
+
+/// Locks a mutex. One whose holder panicked is as good as any: what it guards is changed in single steps.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,140 @@
+//! The process's device memory, to classify addresses without asking the worker.
+
+use std::collections::BTreeMap;
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::convert::Ptr;
+use crate::worker::reserve::Reserved;
+
+/// The origin of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `hipMalloc` and similar functions.
+    Device,
+    /// A variable of a module.
+    Global,
+    /// An IPC handle of another process.
+    Ipc,
+}
+
+/// A contiguous piece of device memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Address of the first byte.
+    pub base: Ptr,
+    /// Size in bytes.
+    pub size_bytes: usize,
+    /// Origin of the memory.
+    pub kind: Kind,
+    /// The device that has the memory.
+    pub device: i32,
+    /// Flags of the allocation.
+    pub flags: u32,
+    /// Whether the process has memory of its own at the same addresses, as determined when the allocation was added.
+    pub is_ambiguous: bool,
+}
+
+impl Allocation {
+    /// Returns the number of bytes from `address` to the end.
+    pub fn bytes_from(&self, address: Ptr) -> usize {
+        (self.base.0 + self.size_bytes).saturating_sub(address.0)
+    }
+}
+
+/// All device memory of the process.
+#[derive(Debug, Default)]
+pub struct Memory {
+    by_base: BTreeMap<usize, Allocation>,
+    reserved: Reserved,
+}
+
+impl Memory {
+    /// Adds an allocation. One of no bytes is not noted: it has no address.
+    pub fn insert(&mut self, mut allocation: Allocation) {
+        if allocation.size_bytes > 0 {
+            allocation.is_ambiguous = !self.reserved.claim(allocation.base, allocation.size_bytes);
+            self.by_base.insert(allocation.base.0, allocation);
+        }
+    }
+
+    /// Gives the process back addresses that device memory had.
+    pub fn release(&mut self, base: Ptr, len: usize) {
+        self.reserved.release(base, len);
+    }
+
+    /// Removes the allocation that begins at `base`, and returns it.
+    pub fn remove(&mut self, base: Ptr) -> Option<Allocation> {
+        self.by_base.remove(&base.0)
+    }
+
+    /// Returns the allocation that contains `address`.
+    pub fn find(&self, address: Ptr) -> Option<Allocation> {
+        let (_, allocation) = self.by_base.range(..=address.0).next_back()?;
+        (allocation.bytes_from(address) > 0).then_some(*allocation)
+    }
+
+    /// Returns the allocation that contains `address`; fails if `len` bytes from there on go beyond its end.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`.
+    pub fn check_range(&self, address: Ptr, len: usize) -> HipResult<Option<Allocation>> {
+        match self.find(address) {
+            Some(allocation) if allocation.bytes_from(address) < len => Err(HipError::INVALID_VALUE),
+            found => Ok(found),
+        }
+    }
+
+    /// Removes all allocations on `device`.
+    pub fn clear(&mut self, device: i32) {
+        self.by_base.retain(|_, allocation| allocation.device != device);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memory(ranges: &[(usize, usize)]) -> Memory {
+        let mut memory = Memory::default();
+        for (base, size_bytes) in ranges {
+            memory.insert(Allocation {
+                base: Ptr(*base),
+                size_bytes: *size_bytes,
+                kind: Kind::Device,
+                device: 0,
+                flags: 0,
+                is_ambiguous: false,
+            });
+        }
+        memory
+    }
+
+    #[test]
+    fn addresses_belong_to_the_allocation_they_are_in() {
+        let memory = memory(&[(0x1000, 0x100), (0x2000, 1)]);
+        let base = |address| memory.find(Ptr(address)).map(|a| a.base.0);
+        assert_eq!(base(0xfff), None);
+        assert_eq!(base(0x1000), Some(0x1000));
+        assert_eq!(base(0x10ff), Some(0x1000));
+        assert_eq!(base(0x1100), None);
+        assert_eq!(base(0x2000), Some(0x2000));
+        assert_eq!(base(0x2001), None);
+    }
+
+    #[test]
+    fn ranges_end_where_their_allocation_ends() {
+        let memory = memory(&[(0x1000, 0x100)]);
+        assert!(memory.check_range(Ptr(0x1080), 0x80).is_ok_and(|found| found.is_some()));
+        assert_eq!(memory.check_range(Ptr(0x1080), 0x81), Err(HipError::INVALID_VALUE));
+        assert_eq!(memory.check_range(Ptr(0x3000), 5), Ok(None));
+    }
+
+    #[test]
+    fn what_is_removed_is_unknown() {
+        let mut memory = memory(&[(0x1000, 0x100)]);
+        assert!(memory.remove(Ptr(0x1001)).is_none());
+        assert!(memory.remove(Ptr(0x1000)).is_some());
+        assert!(memory.find(Ptr(0x1000)).is_none());
+    }
+}

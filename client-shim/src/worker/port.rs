@@ -1,0 +1,171 @@
+//! Operations that the stream layer needs from the worker and the process's memory.
+
+use std::borrow::Cow;
+
+use hipr_proto::HipResult;
+use hipr_proto::op::MemcpyPeer;
+
+use super::memory::Allocation;
+use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
+use crate::convert::{Event, Ptr};
+
+/// Memory on the worker that has to be freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// Device memory, freed by `FREE`.
+    Device(u64),
+    /// Host memory, freed by `FREE_HOST`.
+    Host(u64),
+}
+
+/// Work of the worker that a thread waits for or queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// All work of the device.
+    Device,
+    /// The work of a stream.
+    Stream(u64),
+    /// An event.
+    Event(Event),
+    /// A query whether a stream has finished: `hipErrorNotReady` if it has not.
+    QueryStream(u64),
+    /// A query whether an event has happened: `hipErrorNotReady` if it has not.
+    QueryEvent(Event),
+}
+
+/// The host side of mirrored memory, which the program may use at any time.
+pub trait HostMemory {
+    /// Reads bytes from `at` on.
+    fn read_host(&self, at: Ptr, into: &mut [u8]);
+    /// Writes bytes from `at` on.
+    fn write_host(&self, at: Ptr, bytes: &[u8]);
+}
+
+/// The worker and the process's memory. [`Worker`](super::Worker) is the real one; a simulation has its own.
+///
+/// Methods that return a value wait for an answer. All others send a request and return; an error of such a request comes with a later
+/// answer. Requests take effect in the order in which these methods are called, each in the order of its stream.
+pub trait Port: HostMemory {
+    /// Returns the device allocation that contains an address.
+    fn allocation(&self, ptr: Ptr) -> Option<Allocation>;
+    /// Removes the device allocation that begins at an address.
+    fn forget_allocation(&self, ptr: Ptr);
+
+    /// Returns the program's memory at an address, the source of a copy.
+    fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]>;
+    /// Copies within the program's memory.
+    fn copy_host(&self, copy: &MemoryCopy);
+
+    /// Allocates device memory for registered host memory; returns its address.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn allocate(&self, len: usize) -> HipResult<u64>;
+    /// Creates an event without timing.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn create_event(&self) -> HipResult<Event>;
+    /// Creates a stream that does not wait for the legacy null stream.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn create_stream(&self) -> HipResult<u64>;
+    /// Reads ranges of device memory, addresses and lengths, in the order of a stream.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>>;
+    /// Starts recording a stream into a graph of the worker.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn begin_capture(&self, stream: u64) -> HipResult<()>;
+    /// Ends recording a stream, and returns the graph.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn end_capture(&self, stream: u64) -> HipResult<u64>;
+    /// Instantiates a graph of the worker, and returns the handle.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn instantiate(&self, graph: u64) -> HipResult<u64>;
+
+    /// Waits for work, or queries it.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn wait(&self, wait: Wait) -> HipResult<()>;
+    /// Copies from the device into the program's memory and waits for the bytes.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    fn receive(&self, transfer: &Transfer) -> HipResult<()>;
+
+    /// Launches a kernel with these arguments.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn launch(&self, kernel: &KernelLaunch, arguments: &Arguments, stream: u64) -> HipResult<()>;
+    /// Copies memory; `inline` holds the bytes of a copy from the program's memory.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn copy(&self, transfer: &Transfer, inline: &[u8]) -> HipResult<()>;
+    /// Copies between devices.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn copy_peer(&self, copy: &MemcpyPeer) -> HipResult<()>;
+    /// Writes what the program changed in mirrored memory at `from` to its device address.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()>;
+    /// Fills device memory with `count` elements.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn fill(&self, to: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()>;
+    /// Records an event; if another process can use it, waits until the worker has recorded it.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn record(&self, event: Event, stream: u64, is_shared: bool) -> HipResult<()>;
+    /// Makes a stream wait for an event.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn await_event(&self, event: Event, stream: u64, flags: u32) -> HipResult<()>;
+    /// Launches an instantiated graph of the worker.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn launch_graph(&self, exec: u64, stream: u64) -> HipResult<()>;
+    /// Frees device memory in the order of a stream.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()>;
+    /// Destroys a stream.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn destroy_stream(&self, stream: u64) -> HipResult<()>;
+    /// Destroys an event.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn destroy_event(&self, event: Event) -> HipResult<()>;
+    /// Destroys a graph of the worker.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn destroy_graph(&self, graph: u64) -> HipResult<()>;
+    /// Destroys an instantiated graph of the worker.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn destroy_exec(&self, exec: u64) -> HipResult<()>;
+}

@@ -1,0 +1,289 @@
+//! The port to a real worker: each method is a request of the protocol, or an access to the process's own memory.
+
+use std::borrow::Cow;
+
+use hipr_abi::{hipEventDisableTiming, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
+use hipr_client::{Extra, Rows};
+use hipr_proto::op::{self, LaunchKernel, kind};
+use hipr_proto::{HipError, HipResult};
+
+use super::Worker;
+use super::memory::Allocation;
+use super::port::{HostMemory, Port, Release, Wait};
+use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
+use crate::convert::{Event, Ptr};
+
+/// Passes `$with` the request for a transfer: its layout depends on the copy's shape, its name on whether the caller waits.
+macro_rules! request {
+    ($transfer:expr, |$request:ident| $with:expr) => {{
+        let t = $transfer;
+        let (dst, src, size) = (t.copy.dst, t.copy.src, t.copy.size);
+        if size.depth > 1 {
+            let all = op::Memcpy3D {
+                src_ptr: t.from,
+                src_pitch: src.pitch as u64,
+                src_height: src.rows as u64,
+                src_x: 0,
+                src_y: 0,
+                src_z: 0,
+                dst_ptr: t.to,
+                dst_pitch: dst.pitch as u64,
+                dst_height: dst.rows as u64,
+                dst_x: 0,
+                dst_y: 0,
+                dst_z: 0,
+                width: size.width as u64,
+                height: size.height as u64,
+                depth: size.depth as u64,
+                kind: t.kind,
+                reserved: 0,
+                stream: t.stream,
+            };
+            if t.is_blocking {
+                let $request = &all;
+                $with
+            } else {
+                let $request = &op::Memcpy3DAsync(all);
+                $with
+            }
+        } else if size.height > 1 {
+            let all = op::Memcpy2D {
+                dst: t.to,
+                dpitch: dst.pitch as u64,
+                src: t.from,
+                spitch: src.pitch as u64,
+                width: size.width as u64,
+                height: size.height as u64,
+                kind: t.kind,
+                reserved: 0,
+                stream: t.stream,
+            };
+            if t.is_blocking {
+                let $request = &all;
+                $with
+            } else {
+                let $request = &op::Memcpy2DAsync(all);
+                $with
+            }
+        } else {
+            let size = size.width as u64;
+            let all = op::Memcpy { dst: t.to, src: t.from, size, kind: t.kind, stream: t.stream };
+            if t.is_blocking {
+                let $request = &all;
+                $with
+            } else {
+                let $request = &op::MemcpyAsync(all);
+                $with
+            }
+        }
+    }};
+}
+
+impl Worker {
+    /// Frees memory on the worker.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub(crate) fn release(&self, release: Release) -> HipResult<()> {
+        match release {
+            Release::Device(device_ptr) => self.tell(&op::Free { device_ptr }),
+            Release::Host(device_ptr) => self.tell(&op::FreeHost { device_ptr }),
+        }
+    }
+}
+
+impl HostMemory for Worker {
+    fn read_host(&self, at: Ptr, into: &mut [u8]) {
+        // SAFETY: mirrored memory: it was given to the program or registered by it, and is not freed as long as the mirror, whose lock
+        // the caller has, knows of it.
+        unsafe { core::ptr::copy_nonoverlapping(at.as_mut_ptr(), into.as_mut_ptr(), into.len()) };
+    }
+
+    fn write_host(&self, at: Ptr, bytes: &[u8]) {
+        // SAFETY: as in `read_host`; the bytes are not part of that memory.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), at.as_mut_ptr(), bytes.len()) };
+    }
+}
+
+impl Port for Worker {
+    fn allocation(&self, ptr: Ptr) -> Option<Allocation> {
+        self.memory().find(ptr)
+    }
+
+    fn forget_allocation(&self, ptr: Ptr) {
+        self.memory().remove(ptr);
+    }
+
+    fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]> {
+        // SAFETY: host memory that the caller names as the source of a copy; it may not change before the copy returns, and we are
+        // done with it then.
+        Cow::Borrowed(unsafe { at.host_bytes(len) })
+    }
+
+    fn copy_host(&self, copy: &MemoryCopy) {
+        let MemoryCopy { dst, src, size } = *copy;
+        for z in 0..size.depth {
+            for y in 0..size.height {
+                let to = dst.at.offset((z * dst.rows + y) * dst.pitch);
+                let from = src.at.offset((z * src.rows + y) * src.pitch);
+                // SAFETY: host memory that the caller names as source and destination of this copy; the rows may overlap.
+                unsafe { core::ptr::copy(from.as_mut_ptr::<u8>(), to.as_mut_ptr(), size.width) };
+            }
+        }
+    }
+
+    fn allocate(&self, len: usize) -> HipResult<u64> {
+        Ok(self.ask(&op::Malloc { size: len as u64, flags: 0 })?.device_ptr)
+    }
+
+    fn create_event(&self) -> HipResult<Event> {
+        Ok(Event::from_wire(self.ask(&op::EventCreate { flags: hipEventDisableTiming })?.event))
+    }
+
+    fn create_stream(&self) -> HipResult<u64> {
+        Ok(self.ask(&op::StreamCreate { flags: hipStreamNonBlocking, priority: 0 })?.stream)
+    }
+
+    fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>> {
+        let mut copies: Vec<Vec<u8>> = ranges.iter().map(|(_, len)| vec![0; *len]).collect();
+        let reads: Vec<_> = ranges
+            .iter()
+            .zip(&mut copies)
+            .map(|((src, len), copy)| {
+                let size = *len as u64;
+                let request = op::Memcpy { dst: 0, src: *src, size, kind: kind::DEVICE_TO_HOST, stream };
+                (op::MemcpyAsync(request), Rows::one(copy.as_mut_ptr(), *len))
+            })
+            .collect();
+        // SAFETY: the copies are ours during the call.
+        unsafe { self.connection().read_all(&reads) }?;
+        Ok(copies)
+    }
+
+    fn begin_capture(&self, stream: u64) -> HipResult<()> {
+        self.ask(&op::StreamBeginCapture { stream, mode: hipStreamCaptureModeRelaxed })
+    }
+
+    fn end_capture(&self, stream: u64) -> HipResult<u64> {
+        Ok(self.ask(&op::StreamEndCapture { stream })?.graph)
+    }
+
+    fn instantiate(&self, graph: u64) -> HipResult<u64> {
+        Ok(self.ask(&op::GraphInstantiate { graph, flags: 0 })?.graph_exec)
+    }
+
+    fn wait(&self, wait: Wait) -> HipResult<()> {
+        match wait {
+            Wait::Device => self.ask(&op::DeviceSynchronize {}),
+            Wait::Stream(stream) => self.ask(&op::StreamSynchronize { stream }),
+            Wait::Event(event) => self.ask(&op::EventSynchronize { event: event.wire() }),
+            Wait::QueryStream(stream) => self.ask(&op::StreamQuery { stream }),
+            Wait::QueryEvent(event) => self.ask(&op::EventQuery { event: event.wire() }),
+        }
+    }
+
+    fn receive(&self, transfer: &Transfer) -> HipResult<()> {
+        let MemoryCopy { dst, size, .. } = transfer.copy;
+        let rows = Rows {
+            start: dst.at.as_mut_ptr(),
+            width: size.width,
+            height: size.height,
+            pitch: dst.pitch,
+            slice: dst.slice().ok_or(HipError::INVALID_VALUE)?,
+        };
+        let extra = self.extra();
+        // SAFETY: host memory that the caller names as the destination of this copy.
+        request!(transfer, |request| Ok(unsafe { self.connection().read_rows(request, extra, rows) }?))
+    }
+
+    fn launch(&self, kernel: &KernelLaunch, arguments: &Arguments, stream: u64) -> HipResult<()> {
+        let KernelLaunch { function, config, .. } = kernel;
+        let [grid_dim_x, grid_dim_y, grid_dim_z] = config.grid;
+        let [block_dim_x, block_dim_y, block_dim_z] = config.block;
+        let request = LaunchKernel {
+            function: function.handle,
+            grid_dim_x,
+            grid_dim_y,
+            grid_dim_z,
+            block_dim_x,
+            block_dim_y,
+            block_dim_z,
+            shared_mem: config.shared_mem_bytes,
+            stream,
+            num_args: arguments.num_args,
+            launch_flags: arguments.launch_flags,
+            start_event: config.start.wire(),
+            stop_event: config.stop.wire(),
+            ext_flags: config.ext_flags,
+        };
+        tracing::trace!("launch {} {:?} x {:?}", function.name, config.grid, config.block);
+        let extra = Extra { tail: &arguments.tail, ..self.extra() };
+        let connection = self.connection();
+        if config.is_cooperative {
+            connection.call(&op::LaunchCooperativeKernel(request), extra)?;
+        } else if request.is_timed() || config.ext_flags != 0 {
+            connection.call(&op::ModuleLaunchKernel(request), extra)?;
+        } else {
+            connection.call(&request, extra)?;
+        }
+        Ok(())
+    }
+
+    fn copy(&self, transfer: &Transfer, inline: &[u8]) -> HipResult<()> {
+        let extra = Extra { inline, ..self.extra() };
+        request!(transfer, |request| Ok(self.connection().tell_with(request, extra)?))
+    }
+
+    fn copy_peer(&self, copy: &op::MemcpyPeer) -> HipResult<()> {
+        self.tell(&op::MemcpyPeerAsync(*copy))
+    }
+
+    fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
+        let (size, kind) = (bytes.len() as u64, kind::HOST_TO_DEVICE);
+        let request = op::MemcpyAsync(op::Memcpy { dst: to, src: from.wire(), size, kind, stream });
+        let extra = Extra { inline: bytes, ..self.extra() };
+        Ok(self.connection().tell_with(&request, extra)?)
+    }
+
+    fn fill(&self, to: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {
+        let fill = |value| op::Memset { dst: to, value, size: count as u64, stream };
+        match pattern {
+            Pattern::Byte(value) => self.tell(&op::MemsetAsync(fill(value.into()))),
+            Pattern::Half(value) => self.tell(&op::MemsetD16(fill(value.into()))),
+            Pattern::Word(value) => self.tell(&op::MemsetD32(fill(value.cast_signed()))),
+        }
+    }
+
+    fn record(&self, event: Event, stream: u64, is_shared: bool) -> HipResult<()> {
+        let request = op::EventRecord { event: event.wire(), stream };
+        if is_shared { self.ask(&request) } else { self.tell(&request) }
+    }
+
+    fn await_event(&self, event: Event, stream: u64, flags: u32) -> HipResult<()> {
+        self.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags })
+    }
+
+    fn launch_graph(&self, graph_exec: u64, stream: u64) -> HipResult<()> {
+        self.tell(&op::GraphLaunch { graph_exec, stream })
+    }
+
+    fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()> {
+        self.tell(&op::FreeAsync { device_ptr: ptr.wire(), stream })
+    }
+
+    fn destroy_stream(&self, stream: u64) -> HipResult<()> {
+        self.tell(&op::StreamDestroy { stream })
+    }
+
+    fn destroy_event(&self, event: Event) -> HipResult<()> {
+        self.tell(&op::EventDestroy { event: event.wire() })
+    }
+
+    fn destroy_graph(&self, graph: u64) -> HipResult<()> {
+        self.tell(&op::GraphDestroy { graph })
+    }
+
+    fn destroy_exec(&self, graph_exec: u64) -> HipResult<()> {
+        self.tell(&op::GraphExecDestroy { graph_exec })
+    }
+}

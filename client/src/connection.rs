@@ -1,0 +1,521 @@
+//! One connection and its session.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use hipr_io::gather;
+use hipr_proto::{Answered, HipError, Limits, Misuse, Op, Outbox, Sender, Wire, op};
+
+use crate::flusher::{Buffered, Flusher};
+use crate::replies::{Bulk, Replies, Rows, Whole};
+use crate::stats::{Counters, Stats};
+use crate::transport::Transport;
+use crate::{CallError, ConnectError, WorkerAddress};
+
+/// The parts of a request behind its fixed part.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Extra<'a> {
+    /// Bytes of the tail (names, arrays, arguments), which are copied.
+    pub tail: &'a [u8],
+    /// Inline bytes behind the tail, which are sent without a copy.
+    pub inline: &'a [u8],
+    /// The device that has to be current for the request; None if it does not matter.
+    pub device: Option<i32>,
+}
+
+/// A pointer to the caller's inline bytes; the call returns only after they have been sent.
+#[derive(Debug)]
+struct Borrowed(*const [u8]);
+
+// SAFETY: only read, and only while the caller who lent them waits in `Inner::submit`.
+unsafe impl Send for Borrowed {}
+
+impl AsRef<[u8]> for Borrowed {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: see the type: `submit` returns when the outbox is empty, or drops what is in it.
+        unsafe { &*self.0 }
+    }
+}
+
+/// A connection to a worker: one session, shared by the threads of a process.
+///
+/// Dropping it closes the session with SHUTDOWN.
+#[derive(Debug)]
+pub struct Connection {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    this: Weak<Inner>,
+    address: WorkerAddress,
+    transport: Arc<Transport>,
+    writer: Mutex<Writer>,
+    replies: Replies,
+    lost: OnceLock<()>,
+    flusher: Flusher,
+    counters: Counters,
+}
+
+#[derive(Debug)]
+struct Writer {
+    sender: Sender<Borrowed>,
+    outbox: Outbox<Borrowed>,
+    /// The device that is current in the worker's session.
+    device: i32,
+    /// Whether SHUTDOWN has been sent.
+    closed: bool,
+}
+
+impl Connection {
+    /// Connects to a worker and opens a session, all within `timeout`.
+    ///
+    /// # Errors
+    /// The worker cannot be reached, does not speak the protocol, does not answer in time, or refuses the session.
+    pub fn connect(address: &WorkerAddress, timeout: Duration) -> Result<Self, ConnectError> {
+        let end = Instant::now() + timeout;
+        let failed = |reason: String| ConnectError { address: address.clone(), reason };
+        let no_answer = |error: io::Error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                failed(format!("no answer within {} ms", timeout.as_millis()))
+            }
+            _ => failed(error.to_string()),
+        };
+        let transport = Transport::connect(address.address(), timeout).map_err(no_answer)?;
+        let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        transport.set_timeout(Some(left)).map_err(no_answer)?;
+        let transport = Arc::new(transport);
+        let writer = Writer { sender: Sender::new(), outbox: Outbox::new(), device: 0, closed: false };
+        let inner = Arc::new_cyclic(|this| Inner {
+            this: this.clone(),
+            address: address.clone(),
+            transport: Arc::clone(&transport),
+            writer: Mutex::new(writer),
+            replies: Replies::new(transport, Limits::default()),
+            lost: OnceLock::new(),
+            flusher: Flusher::default(),
+            counters: Counters::default(),
+        });
+        match inner.open_session() {
+            Ok(()) => {}
+            Err(Opening::Refused(error)) => {
+                return Err(failed(format!("the worker refuses the session: {error}")));
+            }
+            Err(Opening::Failed(reason)) => {
+                let late = Instant::now() >= end;
+                return Err(failed(if late {
+                    format!("no answer within {} ms", timeout.as_millis())
+                } else {
+                    reason
+                }));
+            }
+        }
+        inner.transport.set_timeout(None).map_err(no_answer)?;
+        Ok(Self { inner })
+    }
+
+    /// Returns the worker's address.
+    pub fn address(&self) -> &WorkerAddress {
+        &self.inner.address
+    }
+
+    /// Returns the connection's counters.
+    pub fn stats(&self) -> Stats {
+        self.inner.counters.snapshot()
+    }
+
+    /// Returns whether the connection is lost. A lost connection never comes back.
+    pub fn is_lost(&self) -> bool {
+        self.inner.lost.get().is_some()
+    }
+
+    /// Returns the file descriptors that the connection has open; -1 stands for none.
+    pub fn raw_fds(&self) -> [RawFd; 2] {
+        self.inner.transport.raw_fds()
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Errors
+    /// What the worker says: this request's own error, or one of an unanswered request before it (HIPR 1.0,
+    /// Error Handling). Or the connection is lost.
+    pub fn ask<O: Op>(&self, op: &O) -> Result<O::Reply, CallError> {
+        self.ask_with(op, Extra::default())
+    }
+
+    /// Does what [`ask`](Self::ask) does for a request with more than a fixed part.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_with<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<O::Reply, CallError> {
+        self.ask_tail(op, extra).map(|(reply, _)| reply)
+    }
+
+    /// Does what [`ask_with`](Self::ask_with) does and returns the bytes behind the reply's fixed part, too.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_tail<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<(O::Reply, Vec<u8>), CallError> {
+        let whole = self.inner.ask(op, extra, Bulk::Collect(Vec::new()))?;
+        let reply = decode::<O>(&whole)?;
+        Ok((reply, whole.tail))
+    }
+
+    /// Sends many requests of one kind, waits once and returns the answers in order.
+    ///
+    /// # Errors
+    /// The connection is lost. Errors of single requests are in the list.
+    pub fn ask_all<O: Op>(
+        &self,
+        ops: &[O],
+        device: Option<i32>,
+    ) -> Result<Vec<Result<O::Reply, HipError>>, CallError> {
+        let requests = ops.iter().map(|op| (op, Bulk::Collect(Vec::new()))).collect();
+        let wholes = self.inner.ask_all(requests, device)?;
+        wholes
+            .iter()
+            .map(|whole| match decode::<O>(whole) {
+                Ok(reply) => Ok(Ok(reply)),
+                Err(CallError::Hip(error)) => Ok(Err(error)),
+                Err(CallError::Lost) => Err(CallError::Lost),
+            })
+            .collect()
+    }
+
+    /// Sends a request whose reply has inline bytes and receives them into `into`, whose length `op` names.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask); `into` may then have been written in part.
+    pub fn read<O: Op>(&self, op: &O, extra: Extra<'_>, into: &mut [u8]) -> Result<O::Reply, CallError> {
+        let rows = Rows::one(into.as_mut_ptr(), into.len());
+        // SAFETY: `into` is ours during the call.
+        unsafe { self.read_rows(op, extra, rows) }
+    }
+
+    /// Sends a request whose reply has inline bytes and receives them into rows of memory, whose total length `op` names.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    ///
+    /// # Safety
+    /// The rows are writable and used by nobody else during the call.
+    pub unsafe fn read_rows<O: Op>(
+        &self,
+        op: &O,
+        extra: Extra<'_>,
+        rows: Rows,
+    ) -> Result<O::Reply, CallError> {
+        decode::<O>(&self.inner.ask(op, extra, Bulk::Into(rows))?)
+    }
+
+    /// Sends many requests that read memory and waits once for all replies.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    ///
+    /// # Safety
+    /// As for [`read_rows`](Self::read_rows), for each.
+    pub unsafe fn read_all<O: Op>(&self, reads: &[(O, Rows)]) -> Result<(), CallError> {
+        let requests = reads.iter().map(|(op, rows)| (op, Bulk::Into(*rows))).collect();
+        for whole in self.inner.ask_all(requests, None)? {
+            decode::<O>(&whole)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a request without waiting for a reply (`NO_REPLY`; HIPR 1.0, Fire-and-Forget). The worker reports its error
+    /// with a later reply. Inline bytes have been sent or copied when this returns.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn tell<O: Op>(&self, op: &O) -> Result<(), CallError> {
+        self.tell_with(op, Extra::default())
+    }
+
+    /// Does what [`tell`](Self::tell) does for a request with more than a fixed part.
+    ///
+    /// # Errors
+    /// As [`tell`](Self::tell).
+    pub fn tell_with<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<(), CallError> {
+        let mut writer = self.inner.writer()?;
+        self.inner.queue(&mut writer, op, extra, None)?;
+        self.inner.send_if_wanted(&mut writer)
+    }
+
+    /// Sends a request and waits for its reply if the operation has one; returns None otherwise.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn call<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<Option<O::Reply>, CallError> {
+        if op.wants_reply() {
+            self.ask_with(op, extra).map(Some)
+        } else {
+            self.tell_with(op, extra).map(|()| None)
+        }
+    }
+
+    /// Sends all buffered requests.
+    pub fn flush(&self) {
+        self.inner.flush();
+    }
+
+    /// Sends all buffered requests and SHUTDOWN; waits at most `timeout` for the reply, after which the worker has executed
+    /// everything. Every later call fails.
+    pub fn close(&self, timeout: Duration) {
+        self.inner.close(timeout);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.inner.close(Duration::from_secs(1));
+        self.inner.flusher.end();
+    }
+}
+
+/// The reason why a session could not be opened.
+enum Opening {
+    Refused(HipError),
+    Failed(String),
+}
+
+impl Buffered for Inner {
+    fn flusher(&self) -> &Flusher {
+        &self.flusher
+    }
+
+    fn flush(&self) {
+        if let Ok(mut writer) = self.writer() {
+            // A failure is kept: the next call says it.
+            let _ = self.send(&mut writer);
+        }
+    }
+}
+
+impl Inner {
+    /// Locks the sending side; fails if the connection is closed or lost.
+    #[inline]
+    fn writer(&self) -> Result<MutexGuard<'_, Writer>, CallError> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.closed || self.lost.get().is_some() { Err(CallError::Lost) } else { Ok(writer) }
+    }
+
+    fn open_session(&self) -> Result<(), Opening> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let call = writer.sender.request(&op::Init {}, &[], None);
+        let call = call.map_err(|misuse| Opening::Failed(misuse.to_string()))?;
+        let Some(call) = call else { return Ok(()) };
+        self.counters.add_locked(|c| &c.frames_sent, 1);
+        self.replies.expect(call, Bulk::Collect(Vec::new()));
+        self.transmit(&mut writer).map_err(|error| Opening::Failed(error.to_string()))?;
+        drop(writer);
+        self.counters.add(|c| &c.round_trips, 1);
+        let whole = self.replies.wait(call.id(), &self.counters);
+        match whole {
+            Ok(Whole { error: None, .. }) => Ok(()),
+            Ok(Whole { error: Some(error), .. }) => Err(Opening::Refused(error)),
+            Err(reason) => Err(Opening::Failed(reason.unwrap_or_default())),
+        }
+    }
+
+    fn ask<O: Op>(&self, op: &O, extra: Extra<'_>, bulk: Bulk) -> Result<Whole, CallError> {
+        let mut writer = self.writer()?;
+        let id = self.queue(&mut writer, op, extra, Some(bulk))?;
+        let sent = self.send_if_wanted(&mut writer);
+        drop(writer);
+        self.counters.add(|c| &c.round_trips, 1);
+        // Memory was lent: the wait has to be over before this returns, even where nothing was sent.
+        let whole = self.wait(id);
+        sent.and(whole)
+    }
+
+    fn ask_all<O: Op>(
+        &self,
+        requests: Vec<(&O, Bulk)>,
+        device: Option<i32>,
+    ) -> Result<Vec<Whole>, CallError> {
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut writer = self.writer()?;
+        let mut ids = Vec::with_capacity(requests.len());
+        let extra = Extra { device, ..Extra::default() };
+        let mut queued = Ok(());
+        for (op, bulk) in requests {
+            match self.queue(&mut writer, op, extra, Some(bulk)) {
+                Ok(id) => ids.push(id),
+                Err(error) => {
+                    queued = Err(error);
+                    break;
+                }
+            }
+            if writer.sender.queued_bytes() >= hipr_proto::COALESCE_BYTES / 2 {
+                queued = self.send(&mut writer);
+            }
+        }
+        let sent = queued.and_then(|()| self.send(&mut writer));
+        drop(writer);
+        self.counters.add(|c| &c.round_trips, 1);
+        // Memory was lent for each: all waits have to be over before this returns.
+        let wholes: Vec<_> = ids.into_iter().map(|id| self.wait(id)).collect();
+        sent?;
+        wholes.into_iter().collect()
+    }
+
+    fn wait(&self, id: u32) -> Result<Whole, CallError> {
+        self.replies.wait(id, &self.counters).map_err(|reason| {
+            if let Some(reason) = reason {
+                self.lose(&reason);
+            }
+            CallError::Lost
+        })
+    }
+
+    /// Encodes a request, behind the `SET_DEVICE` that it may need. With `bulk` it is answered, and the call's id is
+    /// returned; otherwise it is not answered. The sender may then hold borrowed bytes, so the caller has to call
+    /// `send_if_wanted` next.
+    fn queue<O: Op>(
+        &self,
+        writer: &mut Writer,
+        op: &O,
+        extra: Extra<'_>,
+        bulk: Option<Bulk>,
+    ) -> Result<u32, CallError> {
+        if let Some(device) = extra.device
+            && device != writer.device
+        {
+            // The caller knows that the device exists, so nothing is waited for.
+            let set = op::SetDevice { device_id: device };
+            let queued = writer.sender.request_with(&set, &[], None, Answered::Never);
+            self.queued(queued.map(drop))?;
+            writer.device = device;
+            if writer.sender.wants_flush() {
+                self.send(writer)?;
+            }
+        }
+        let answered = if bulk.is_some() { Answered::Always } else { Answered::Never };
+        let inline = (!extra.inline.is_empty()).then_some(Borrowed(extra.inline));
+        let queued = writer.sender.request_with(op, extra.tail, inline, answered);
+        let call = self.queued(queued)?;
+        tracing::trace!("request {}", O::OPCODE);
+        match (call, bulk) {
+            (Some(call), Some(bulk)) => {
+                self.replies.expect(call, bulk);
+                Ok(call.id())
+            }
+            _ => Ok(0),
+        }
+    }
+
+    #[inline]
+    fn queued<T>(&self, queued: Result<T, Misuse>) -> Result<T, CallError> {
+        match queued {
+            Ok(value) => {
+                self.counters.add_locked(|c| &c.frames_sent, 1);
+                Ok(value)
+            }
+            Err(misuse) => {
+                tracing::error!("cannot encode a request: {misuse}; this is a bug of hipr");
+                Err(CallError::Hip(HipError::UNKNOWN))
+            }
+        }
+    }
+
+    /// Sends the buffered requests that cannot wait; leaves others to the flusher.
+    #[inline]
+    fn send_if_wanted(&self, writer: &mut Writer) -> Result<(), CallError> {
+        if writer.sender.wants_flush() {
+            self.send(writer)
+        } else {
+            self.flusher.due(&self.this);
+            Ok(())
+        }
+    }
+
+    #[inline(never)]
+    fn send(&self, writer: &mut Writer) -> Result<(), CallError> {
+        self.transmit(writer).map_err(|error| {
+            self.lose(&error.to_string());
+            CallError::Lost
+        })
+    }
+
+    /// Writes everything that is queued. Afterwards the sender holds no borrowed bytes, even after an error.
+    fn transmit(&self, writer: &mut Writer) -> io::Result<()> {
+        let Writer { sender, outbox, .. } = writer;
+        while sender.poll_transmit(outbox) {
+            match gather(outbox.slices(), |slices| self.transport.write(slices)) {
+                Ok(n) => {
+                    self.counters.add_locked(|c| &c.writes, 1);
+                    self.counters.add_locked(|c| &c.bytes_sent, n as u64);
+                    outbox.advance(n);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    *outbox = Outbox::new();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the connection as lost: logs the reason once and wakes all waiting threads.
+    fn lose(&self, reason: &str) {
+        if self.lost.set(()).is_ok() {
+            tracing::error!(
+                "lost the connection to the worker at {}: {reason}; every further HIP call fails",
+                self.address
+            );
+        }
+        // Whoever reads wakes up as well.
+        self.transport.shutdown();
+        self.replies.close();
+    }
+
+    fn close(&self, timeout: Duration) {
+        let end = Instant::now() + timeout;
+        // At the end of a process other threads may hold the lock for ever.
+        let mut writer = loop {
+            match self.writer.try_lock() {
+                Ok(writer) => break writer,
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
+                Err(std::sync::TryLockError::WouldBlock) if Instant::now() >= end => return,
+                Err(std::sync::TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        if writer.closed || self.lost.get().is_some() {
+            return;
+        }
+        writer.closed = true;
+        let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        let _ = self.transport.set_timeout(Some(left));
+        let call = writer.sender.request(&op::Shutdown {}, &[], None);
+        if let Ok(Some(call)) = call {
+            self.counters.add_locked(|c| &c.frames_sent, 1);
+            self.replies.expect(call, Bulk::Collect(Vec::new()));
+            let sent = self.transmit(&mut writer);
+            drop(writer);
+            // Another thread that waits for a reply reads instead of us, for as long as its reply takes.
+            if sent.is_ok() && self.replies.waiting() == 1 {
+                self.counters.add(|c| &c.round_trips, 1);
+                if let Err(Some(reason)) = self.replies.wait(call.id(), &self.counters) {
+                    tracing::debug!("no reply to SHUTDOWN: {reason}");
+                }
+            }
+        }
+        self.transport.shutdown();
+        let _ = self.lost.set(());
+        self.replies.close();
+    }
+}
+
+fn decode<O: Op>(whole: &Whole) -> Result<O::Reply, CallError> {
+    if let Some(error) = whole.error {
+        return Err(CallError::Hip(error));
+    }
+    // The receiver has checked that a good reply has its whole fixed part.
+    O::Reply::take(&mut whole.fixed.as_slice()).map_err(|error| CallError::Hip(error.into()))
+}

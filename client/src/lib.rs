@@ -1,0 +1,152 @@
+//! The connection to a worker, as a Rust API: `libamdhip64.so` is built on it, and so are tools that speak to a worker without
+//! pretending to be a HIP program.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use hipr_client::{Connection, WorkerAddress};
+//! use hipr_proto::op::{GetDeviceCount, Malloc, Memset};
+//!
+//! let connection = Connection::connect(&WorkerAddress::from_env(), Duration::from_secs(5))?;
+//! println!("{} devices", connection.ask(&GetDeviceCount {})?.count);
+//! let buffer = connection.ask(&Malloc { size: 4096, flags: 0 })?.device_ptr;
+//! connection.tell(&Memset { dst: buffer, value: 0, size: 4096, stream: 0 })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Threads share a connection: requests leave in the order in which they were made, and of the threads that wait
+//! for answers one reads the socket, delivers what belongs to the others, and hands over when it has its own.
+
+mod connection;
+mod flusher;
+mod replies;
+mod stats;
+mod transport;
+
+use std::env;
+use std::fmt;
+
+use hipr_io::Address;
+use hipr_proto::HipError;
+
+pub use connection::{Connection, Extra};
+pub use replies::Rows;
+pub use stats::Stats;
+
+pub use hipr_proto::DEFAULT_PORT;
+
+/// Address of a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerAddress(Address);
+
+impl WorkerAddress {
+    /// Parses an address: `host`, `host:port`, `unix:/path` or `shm:/path`; the port defaults to [`DEFAULT_PORT`].
+    pub fn new(text: &str) -> Self {
+        Self(Address::new(text))
+    }
+
+    /// Reads the address from the environment: `HIPR_WORKER`, else `TF_WORKER_HOST` and `TF_WORKER_PORT`, else `127.0.0.1`.
+    pub fn from_env() -> Self {
+        let variable = |name| env::var(name).ok().filter(|value: &String| !value.trim().is_empty());
+        Self::choose(variable("HIPR_WORKER"), variable("TF_WORKER_HOST"), variable("TF_WORKER_PORT"))
+    }
+
+    fn choose(worker: Option<String>, host: Option<String>, port: Option<String>) -> Self {
+        if let Some(worker) = worker {
+            return Self::new(&worker);
+        }
+        let host = host.as_deref().unwrap_or("127.0.0.1").trim();
+        Self(Address::Tcp(match port {
+            Some(port) if host.contains(':') => format!("[{host}]:{}", port.trim()),
+            Some(port) => format!("{host}:{}", port.trim()),
+            None => return Self::new(host),
+        }))
+    }
+
+    fn address(&self) -> &Address {
+        &self.0
+    }
+}
+
+impl fmt::Display for WorkerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<Address> for WorkerAddress {
+    fn from(address: Address) -> Self {
+        Self(address)
+    }
+}
+
+/// Reason why no connection could be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectError {
+    /// Address that was tried.
+    pub address: WorkerAddress,
+    /// Description of the failure.
+    pub reason: String,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "cannot reach the worker at {}: {}; set HIPR_WORKER or start `hipr worker`",
+            self.address, self.reason
+        )
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Reason why a request has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallError {
+    /// The worker answered with an error.
+    Hip(HipError),
+    /// The connection is lost, and with it everything the session owned.
+    Lost,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hip(error) => error.fmt(f),
+            Self::Lost => f.write_str("the connection to the worker is lost"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {}
+
+impl From<CallError> for HipError {
+    /// Converts a lost connection to `hipErrorContextIsDestroyed`, because memory, streams and modules are gone and no call of
+    /// this process can restore them.
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Hip(error) => error,
+            CallError::Lost => Self::CONTEXT_IS_DESTROYED,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn the_environment_has_an_order() {
+        let choose = |a, b, c| WorkerAddress::choose(a, b, c).to_string();
+        assert_eq!(choose(text("a:1"), text("b"), text("2")), "a:1");
+        assert_eq!(choose(text("unix:/a"), text("b"), text("2")), "unix:/a");
+        assert_eq!(choose(None, text("b"), text("2")), "b:2");
+        assert_eq!(choose(None, text("b"), None), "b:18515");
+        assert_eq!(choose(None, None, text("2")), "127.0.0.1:2");
+        assert_eq!(choose(None, None, None), "127.0.0.1:18515");
+    }
+}

@@ -1,0 +1,157 @@
+//! The transport of a connection: TCP, a Unix socket or shared memory, written by one thread and read by another.
+
+use std::io::{self, IoSlice, Read};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hipr_io::Address;
+use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+
+/// TCP keepalive settings: they detect a lost worker within about a minute of silence. (TCP_USER_TIMEOUT would also end
+/// connections to a worker that is merely busy and does not read.)
+const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
+    .with_time(Duration::from_secs(20))
+    .with_interval(Duration::from_secs(10))
+    .with_retries(4);
+
+#[derive(Debug)]
+pub(crate) enum Transport {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Shm(hipr_io_shm::Client),
+}
+
+impl Transport {
+    /// Connects within `timeout`.
+    pub(crate) fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
+        match address {
+            Address::Tcp(host_and_port) => connect_tcp(host_and_port, timeout).map(Self::Tcp),
+            Address::Unix(path) => connect_unix(path, timeout).map(Self::Unix),
+            Address::Shm(path) => {
+                let end = Instant::now() + timeout;
+                let control = connect_unix(path, timeout)?;
+                let left = end.saturating_duration_since(Instant::now());
+                hipr_io_shm::Client::open(control, left).map(Self::Shm)
+            }
+        }
+    }
+
+    fn by_kind(&self) -> Kind<'_> {
+        match self {
+            Self::Tcp(socket) => Kind::Socket(socket.into()),
+            Self::Unix(socket) => Kind::Socket(socket.into()),
+            Self::Shm(client) => Kind::Memory(client),
+        }
+    }
+
+    /// Sets the longest time that a read and a write may take; None is without limit.
+    pub(crate) fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self.by_kind() {
+            Kind::Socket(socket) => {
+                socket.set_read_timeout(timeout)?;
+                socket.set_write_timeout(timeout)
+            }
+            Kind::Memory(client) => {
+                client.set_timeout(timeout);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes some of the bytes and returns how many; never raises SIGPIPE, which the program may not ignore.
+    pub(crate) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.by_kind() {
+            Kind::Socket(socket) => socket.send_vectored_with_flags(slices, libc::MSG_NOSIGNAL),
+            Kind::Memory(client) => client.write(slices),
+        }
+    }
+
+    /// Reads the bytes that have arrived, waiting for the first; returns 0 at the end of the stream.
+    pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(socket) => (&*socket).read(into),
+            Self::Unix(socket) => (&*socket).read(into),
+            Self::Shm(client) => client.read(into),
+        }
+    }
+
+    /// Fills `into`; returns less at the end of the stream, or after a time-out or a signal.
+    pub(crate) fn read_all(&self, into: &mut [u8]) -> io::Result<usize> {
+        let Kind::Socket(socket) = self.by_kind() else { return self.read(into) };
+        // SAFETY: an open socket, and memory that is ours during the call.
+        let read = unsafe {
+            libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_WAITALL)
+        };
+        usize::try_from(read).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Makes a TCP read wake up only when `bytes` bytes have arrived or the connection ends. The bytes must be certain to
+    /// come. Other transports wake up sooner.
+    pub(crate) fn set_wake_bytes(&self, bytes: usize) {
+        let Self::Tcp(socket) = self else { return };
+        let bytes = libc::c_int::try_from(bytes).unwrap_or(1);
+        let size = size_of::<libc::c_int>() as libc::socklen_t;
+        // Without it, threads are woken up sooner.
+        // SAFETY: an open socket, and an option that is an int.
+        let _ = unsafe {
+            let value = (&raw const bytes).cast();
+            libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, value, size)
+        };
+    }
+
+    /// Shuts the connection down in both directions, which wakes threads that read or write.
+    pub(crate) fn shutdown(&self) {
+        // The other end may be gone already.
+        match self.by_kind() {
+            Kind::Socket(socket) => drop(socket.shutdown(Shutdown::Both)),
+            Kind::Memory(client) => client.shutdown(),
+        }
+    }
+
+    /// Returns the file descriptors that a forked child has to close; -1 stands for none.
+    pub(crate) fn raw_fds(&self) -> [RawFd; 2] {
+        match self.by_kind() {
+            Kind::Socket(socket) => [socket.as_raw_fd(), -1],
+            Kind::Memory(client) => client.descriptors().map(|descriptor| descriptor.as_raw_fd()),
+        }
+    }
+}
+
+/// A transport by how it is used: all sockets alike, or shared memory.
+enum Kind<'a> {
+    Socket(SockRef<'a>),
+    Memory(&'a hipr_io_shm::Client),
+}
+
+/// Connects over TCP, trying each address that the name has.
+fn connect_tcp(host_and_port: &str, timeout: Duration) -> io::Result<TcpStream> {
+    let end = Instant::now() + timeout;
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in host_and_port.to_socket_addrs()? {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match TcpStream::connect_timeout(&address, left) {
+            Ok(socket) => {
+                // Small requests leave at once.
+                socket.set_nodelay(true)?;
+                SockRef::from(&socket).set_tcp_keepalive(&KEEPALIVE)?;
+                return Ok(socket);
+            }
+            Err(error) => failure = error,
+        }
+    }
+    Err(failure)
+}
+
+fn connect_unix(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Also the time that connecting waits for room in the worker's queue.
+    socket.set_write_timeout(Some(timeout))?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(OwnedFd::from(socket).into())
+}

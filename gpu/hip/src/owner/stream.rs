@@ -1,0 +1,373 @@
+//! Streams, events, and markers that show what is done.
+
+use core::ptr::null_mut;
+
+use hipr_proto::{HipError, HipResult};
+
+use super::resource::Resource;
+use super::{Owner, number, ptr};
+use hip_sys::hipEventDisableTiming;
+
+/// The last handle of the null stream.
+const NULL_MAX: u64 = 1;
+/// The handle of the per-thread stream.
+const PER_THREAD: u64 = 2;
+
+/// A point in a stream. [`Owner::finish`] or [`Owner::discard`] releases it.
+#[derive(Debug)]
+pub(crate) struct Marker {
+    pub(super) event: u64,
+    pub(super) device: i32,
+}
+
+/// Something that is released when the work before its markers is done.
+pub(super) struct Retired {
+    markers: Vec<Marker>,
+    what: Resource,
+}
+
+impl Owner {
+    /// Returns the C handle and the device of a stream.
+    pub(super) fn stream(&mut self, stream: u64) -> HipResult<(u64, i32)> {
+        match stream {
+            0..=NULL_MAX => {
+                if !self.null_used.contains(&self.device) {
+                    self.null_used.push(self.device);
+                }
+                Ok((0, self.device))
+            }
+            PER_THREAD => {
+                if let Some(&own) = self.per_thread.get(&self.device) {
+                    return Ok((own, self.device));
+                }
+                let own = self.create_stream(0, 0)?;
+                self.per_thread.insert(self.device, own);
+                Ok((own, self.device))
+            }
+            _ => self.streams.get(&stream).map(|&device| (stream, device)).ok_or(HipError::INVALID_HANDLE),
+        }
+    }
+
+    /// Returns the C handle of a stream, and makes its device current.
+    pub(super) fn enter_stream(&mut self, stream: u64) -> HipResult<u64> {
+        let (handle, device) = self.stream(stream)?;
+        self.enter_device(device)?;
+        Ok(handle)
+    }
+
+    /// Returns the C handle and the device of an existing stream, for queries.
+    fn known_stream(&self, stream: u64) -> HipResult<(u64, i32)> {
+        match stream {
+            0..=NULL_MAX => Ok((0, self.device)),
+            PER_THREAD => Ok((self.per_thread.get(&self.device).copied().unwrap_or(0), self.device)),
+            _ => self.streams.get(&stream).map(|&device| (stream, device)).ok_or(HipError::INVALID_HANDLE),
+        }
+    }
+
+    fn create_stream(&self, flags: u32, priority: i32) -> HipResult<u64> {
+        self.enter()?;
+        let mut stream = null_mut();
+        // SAFETY: the place outlives the call.
+        self.check(unsafe {
+            if self.hip.hipStreamCreateWithPriority.is_some() {
+                self.hip.hipStreamCreateWithPriority(&mut stream, flags, priority)
+            } else {
+                self.hip.hipStreamCreateWithFlags(&mut stream, flags)
+            }
+        })?;
+        Ok(number(stream))
+    }
+
+    /// HIP API: hipStreamCreateWithPriority.
+    ///
+    /// # Errors
+    /// Those of HIP.
+    pub(crate) fn stream_create(&mut self, flags: u32, priority: i32) -> HipResult<u64> {
+        let stream = self.create_stream(flags, priority)?;
+        self.streams.insert(stream, self.device);
+        Ok(stream)
+    }
+
+    /// Destroys a stream when its work is done.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn stream_destroy(&mut self, stream: u64) -> HipResult<()> {
+        let device = *self.streams.get(&stream).ok_or(HipError::INVALID_HANDLE)?;
+        let marker = self.mark(stream)?;
+        self.streams.remove(&stream);
+        self.retire(vec![marker], Resource::Stream(stream, device))
+    }
+
+    pub(super) fn destroy_stream(&self, stream: u64, device: i32) -> HipResult<()> {
+        self.enter_device(device)?;
+        // SAFETY: made by this owner and destroyed once.
+        self.check(unsafe { self.hip.hipStreamDestroy(ptr(stream)) })
+    }
+
+    /// HIP API: hipStreamGetFlags.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn stream_flags(&self, stream: u64) -> HipResult<u32> {
+        let (stream, device) = self.known_stream(stream)?;
+        self.enter_device(device)?;
+        let mut flags = 0;
+        // SAFETY: the stream exists, the place outlives the call.
+        self.check(unsafe { self.hip.hipStreamGetFlags(ptr(stream), &mut flags) })?;
+        Ok(flags)
+    }
+
+    /// HIP API: hipStreamGetPriority.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn stream_priority(&self, stream: u64) -> HipResult<i32> {
+        let (stream, device) = self.known_stream(stream)?;
+        self.enter_device(device)?;
+        let mut priority = 0;
+        // SAFETY: the stream exists, the place outlives the call.
+        self.check(unsafe { self.hip.hipStreamGetPriority(ptr(stream), &mut priority) })?;
+        Ok(priority)
+    }
+
+    /// HIP API: hipStreamQuery.
+    ///
+    /// # Errors
+    /// `NOT_READY`, `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn stream_query(&mut self, stream: u64) -> HipResult<()> {
+        let stream = self.enter_stream(stream)?;
+        // SAFETY: the stream exists.
+        self.check(unsafe { self.hip.hipStreamQuery(ptr(stream)) })
+    }
+
+    /// HIP API: hipStreamWaitEvent.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn stream_wait_event(&mut self, stream: u64, event: u64, flags: u32) -> HipResult<()> {
+        self.check_event(event)?;
+        let stream = self.enter_stream(stream)?;
+        // SAFETY: stream and event exist.
+        self.check(unsafe { self.hip.hipStreamWaitEvent(ptr(stream), ptr(event), flags) })
+    }
+
+    // ---- events ------------------------------------------------------------------------------------------------------
+
+    fn create_event(&self, flags: u32) -> HipResult<u64> {
+        let mut event = null_mut();
+        // SAFETY: the place outlives the call.
+        self.check(unsafe { self.hip.hipEventCreateWithFlags(&mut event, flags) })?;
+        Ok(number(event))
+    }
+
+    /// HIP API: hipEventCreateWithFlags.
+    ///
+    /// # Errors
+    /// Those of HIP.
+    pub(crate) fn event_create(&mut self, flags: u32) -> HipResult<u64> {
+        self.enter()?;
+        let event = self.create_event(flags)?;
+        self.events.insert(event, self.device);
+        Ok(event)
+    }
+
+    /// Returns the device of an event.
+    pub(super) fn check_event(&self, event: u64) -> HipResult<i32> {
+        self.events.get(&event).copied().ok_or(HipError::INVALID_HANDLE)
+    }
+
+    /// HIP API: hipEventDestroy.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn event_destroy(&mut self, event: u64) -> HipResult<()> {
+        let device = self.events.remove(&event).ok_or(HipError::INVALID_HANDLE)?;
+        self.destroy_event(event, device)
+    }
+
+    pub(super) fn destroy_event(&self, event: u64, device: i32) -> HipResult<()> {
+        self.enter_device(device)?;
+        // SAFETY: made by this owner and destroyed once; HIP keeps what work still needs of it.
+        self.check(unsafe { self.hip.hipEventDestroy(ptr(event)) })
+    }
+
+    /// HIP API: hipEventRecord.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn event_record(&mut self, event: u64, stream: u64) -> HipResult<()> {
+        self.check_event(event)?;
+        let stream = self.enter_stream(stream)?;
+        // SAFETY: stream and event exist.
+        self.check(unsafe { self.hip.hipEventRecord(ptr(event), ptr(stream)) })
+    }
+
+    /// HIP API: hipEventQuery.
+    ///
+    /// # Errors
+    /// `NOT_READY`, `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn event_query(&self, event: u64) -> HipResult<()> {
+        let device = self.check_event(event)?;
+        self.query_event(event, device)
+    }
+
+    /// Returns the error of the work before a complete event; waits for one that is not complete (HIP API:
+    /// hipEventSynchronize).
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn event_synchronize(&self, event: u64) -> HipResult<()> {
+        let device = self.check_event(event)?;
+        self.synchronize_event(event, device)
+    }
+
+    fn query_event(&self, event: u64, device: i32) -> HipResult<()> {
+        self.enter_device(device)?;
+        // SAFETY: the event exists.
+        self.check(unsafe { self.hip.hipEventQuery(ptr(event)) })
+    }
+
+    fn synchronize_event(&self, event: u64, device: i32) -> HipResult<()> {
+        self.enter_device(device)?;
+        // SAFETY: the event exists.
+        self.check(unsafe { self.hip.hipEventSynchronize(ptr(event)) })
+    }
+
+    /// HIP API: hipEventElapsedTime, in milliseconds.
+    ///
+    /// # Errors
+    /// `NOT_READY`, `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn event_elapsed_ms(&self, start: u64, stop: u64) -> HipResult<f32> {
+        self.check_event(start)?;
+        let device = self.check_event(stop)?;
+        self.enter_device(device)?;
+        let mut elapsed_ms = 0.0;
+        // SAFETY: the events exist, the place outlives the call.
+        self.check(unsafe { self.hip.hipEventElapsedTime(&mut elapsed_ms, ptr(start), ptr(stop)) })?;
+        Ok(elapsed_ms)
+    }
+
+    // ---- markers -----------------------------------------------------------------------------------------------------
+
+    /// Sets a marker behind the current work of a stream.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; those of HIP.
+    pub(crate) fn mark(&mut self, stream: u64) -> HipResult<Marker> {
+        let (stream, device) = self.stream(stream)?;
+        self.mark_handle(stream, device)
+    }
+
+    fn mark_handle(&mut self, stream: u64, device: i32) -> HipResult<Marker> {
+        self.enter_device(device)?;
+        let marker = match self.spare.iter().position(|spare| spare.device == device) {
+            Some(at) => self.spare.swap_remove(at),
+            None => Marker { event: self.create_event(hipEventDisableTiming)?, device },
+        };
+        // SAFETY: stream and event exist.
+        match self.check(unsafe { self.hip.hipEventRecord(ptr(marker.event), ptr(stream)) }) {
+            Ok(()) => Ok(marker),
+            Err(error) => {
+                self.discard(marker);
+                Err(error)
+            }
+        }
+    }
+
+    /// Sets markers behind everything that the owner has enqueued.
+    ///
+    /// # Errors
+    /// Those of HIP.
+    pub(crate) fn mark_all(&mut self) -> HipResult<Vec<Marker>> {
+        let null = self.null_used.iter().map(|&device| (0, device));
+        let own = self.per_thread.iter().map(|(&device, &stream)| (stream, device));
+        let streams: Vec<_> =
+            null.chain(own).chain(self.streams.iter().map(|(&stream, &device)| (stream, device))).collect();
+        let mut markers = Vec::with_capacity(streams.len());
+        for (stream, device) in streams {
+            match self.mark_handle(stream, device) {
+                Ok(marker) => markers.push(marker),
+                Err(error) => {
+                    markers.into_iter().for_each(|marker| self.discard(marker));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(markers)
+    }
+
+    /// Returns whether the work before a marker is done.
+    ///
+    /// # Errors
+    /// Those of HIP.
+    pub(crate) fn is_reached(&self, marker: &Marker) -> HipResult<bool> {
+        let result = self.query_event(marker.event, marker.device);
+        if result == Err(HipError::NOT_READY) { Ok(false) } else { result.map(|()| true) }
+    }
+
+    /// Returns the error of the work before a marker, waiting for it if necessary, and releases the marker.
+    ///
+    /// # Errors
+    /// What surfaced in the work; those of HIP.
+    pub(crate) fn finish(&mut self, marker: Marker) -> HipResult<()> {
+        let result = self.synchronize_event(marker.event, marker.device);
+        self.discard(marker);
+        result
+    }
+
+    /// Releases a marker that is not needed.
+    pub(crate) fn discard(&mut self, marker: Marker) {
+        self.spare.push(marker);
+    }
+
+    // ---- what is released later --------------------------------------------------------------------------------------
+
+    /// Releases something once the markers are reached, possibly now.
+    ///
+    /// # Errors
+    /// Those of a release now.
+    pub(super) fn retire(&mut self, markers: Vec<Marker>, what: Resource) -> HipResult<()> {
+        let retired = Retired { markers, what };
+        if self.is_over(&retired) {
+            return self.release_retired(retired);
+        }
+        self.retired.push(retired);
+        Ok(())
+    }
+
+    /// Returns whether the device has finished with something; false if that cannot be found out.
+    fn is_over(&self, retired: &Retired) -> bool {
+        retired.markers.iter().all(|marker| self.is_reached(marker) == Ok(true))
+    }
+
+    /// Releases what was retired and is no longer used.
+    pub(crate) fn collect(&mut self) {
+        while self.retired.first().is_some_and(|first| self.is_over(first)) {
+            let first = self.retired.remove(0);
+            Self::note(self.release_retired(first));
+        }
+    }
+
+    pub(super) fn retired_all(&mut self) {
+        for retired in std::mem::take(&mut self.retired) {
+            Self::note(self.release_retired(retired));
+        }
+    }
+
+    /// Logs an error that no caller waits for.
+    pub(super) fn note(result: HipResult<()>) {
+        if let Err(error) = result {
+            tracing::warn!(%error, "cannot release an unused object of the HIP runtime");
+        }
+    }
+
+    fn release_retired(&mut self, retired: Retired) -> HipResult<()> {
+        retired.markers.into_iter().for_each(|marker| self.discard(marker));
+        match retired.what {
+            Resource::Stream(stream, device) => self.destroy_stream(stream, device),
+            Resource::Module(handle, module) => self.unload(handle, &module),
+            Resource::Memory(ptr, memory) => self.free_now(ptr, &memory),
+        }
+    }
+}

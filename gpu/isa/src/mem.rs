@@ -1,0 +1,424 @@
+//! Device memory: blocks of atomic words and one context's address space of them.
+//!
+//! Kernels of several streams, copies and the dispatch thread use one memory at the same time, so all of it is atomic words and
+//! every access is checked against its block: a wild address is a [`BadAddress`], never a crash. As on the hardware, 1, 2, 4 or 8
+//! bytes at a multiple of their size are one access, also as a part of a wider one: no thread sees a half of what another one
+//! stored. Plain loads and stores are relaxed; what orders threads are the atomics and the fences that a kernel itself executes.
+//!
+//! [`Space`] is a snapshot of the address space that stays as it is for one time slice of a kernel. [`Cursor`] is the fast
+//! way through it: it remembers the block that the last lane hit.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+pub use crate::fault::BadAddress;
+use crate::machine::Program;
+use crate::map::Map;
+use crate::simd::words::{self, load_each, store_each};
+
+/// Kernels may access a block beyond its exact length up to a multiple of this: compilers widen loads of the last element
+/// to the natural vector size. Copies and fills are checked exactly.
+const SLACK_BYTES: usize = 16;
+
+/// A contiguous piece of device memory.
+pub struct Block {
+    base: u64,
+    len_bytes: u64,
+    pairs: Box<[AtomicU64]>,
+    code: OnceLock<Box<[Arc<Program>]>>,
+}
+
+impl Block {
+    /// Allocates a zeroed block of `len_bytes` bytes at address `base`; the operating system provides its pages when they are
+    /// first written. Returns `None` if `base` is no multiple of 8, if the host has no memory for it or the address range would
+    /// wrap around.
+    pub fn new(base: u64, len_bytes: u64) -> Option<Self> {
+        let capacity = usize::try_from(len_bytes).ok()?.checked_next_multiple_of(SLACK_BYTES)?;
+        base.checked_add(capacity as u64).filter(|_| base.is_multiple_of(8))?;
+        let pairs = bytemuck::try_zeroed_slice_box(capacity / 8).ok()?;
+        Some(Self { base, len_bytes, pairs, code: OnceLock::new() })
+    }
+
+    /// Sets the code that is executed in the block; only the first call has an effect.
+    pub fn set_code(&self, programs: &[Arc<Program>]) {
+        self.code.get_or_init(|| programs.into());
+    }
+
+    /// Returns the code that the instruction at address `pc` is part of, if any.
+    fn program(&self, pc: u64) -> Option<&Program> {
+        let programs = self.code.get()?.iter().map(Arc::as_ref);
+        programs.into_iter().find(|program| program.contains(pc))
+    }
+
+    /// Returns the address of the first byte.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Returns the exact length in bytes.
+    pub fn len_bytes(&self) -> u64 {
+        self.len_bytes
+    }
+
+    /// Returns the words, for a caller with an [`offset`](Self::offset).
+    #[inline(always)]
+    pub fn words(&self) -> &[AtomicU32] {
+        words::of_pairs(&self.pairs)
+    }
+
+    /// Returns the offset of a kernel's access of `len_bytes` bytes at `addr`, if it lies inside.
+    #[inline(always)]
+    pub fn offset(&self, addr: u64, len_bytes: usize) -> Option<usize> {
+        let offset = addr.wrapping_sub(self.base);
+        let capacity = self.pairs.len() as u64 * 8;
+        (offset <= capacity && capacity - offset >= len_bytes as u64).then_some(offset as usize)
+    }
+
+    /// Returns the offset of `len_bytes` bytes at `addr`, if they lie within the exact length.
+    pub fn exact_offset(&self, addr: u64, len_bytes: u64) -> Option<usize> {
+        let offset = addr.checked_sub(self.base)?;
+        let inside = offset.checked_add(len_bytes)? <= self.len_bytes;
+        inside.then_some(offset as usize)
+    }
+
+    #[inline(always)]
+    fn word(&self, offset: usize) -> u32 {
+        self.words().get(offset / 4).map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn set_word(&self, offset: usize, value: u32) {
+        if let Some(word) = self.words().get(offset / 4) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    fn set_bits(&self, offset: usize, mask: u32, value: u32) {
+        if let Some(word) = self.words().get(offset / 4) {
+            let _ = word
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old & !mask | value & mask));
+        }
+    }
+
+    /// Returns the little-endian 32-bit value at byte `offset`, aligned or not.
+    #[inline(always)]
+    pub fn load_u32(&self, offset: usize) -> u32 {
+        let shift = offset % 4 * 8;
+        let low = self.word(offset);
+        if shift == 0 { low } else { low >> shift | self.word(offset + 4) << (32 - shift) }
+    }
+
+    /// Stores the 32-bit value at byte `offset`, aligned or not. Neighbouring bytes keep what others store at the same time.
+    #[inline(always)]
+    pub fn store_u32(&self, offset: usize, value: u32) {
+        let shift = offset % 4 * 8;
+        if shift == 0 {
+            self.set_word(offset, value);
+        } else {
+            self.set_bits(offset, u32::MAX << shift, value << shift);
+            self.set_bits(offset + 4, u32::MAX >> (32 - shift), value >> (32 - shift));
+        }
+    }
+
+    #[inline(always)]
+    fn load_u16(&self, offset: usize) -> u16 {
+        if offset % 4 == 3 {
+            u16::from_le_bytes([self.load_u8(offset), self.load_u8(offset + 1)])
+        } else {
+            (self.word(offset) >> (offset % 4 * 8)) as u16
+        }
+    }
+
+    #[inline(always)]
+    fn store_u16(&self, offset: usize, value: u16) {
+        if offset % 4 == 3 {
+            let [low, high] = value.to_le_bytes();
+            self.store_u8(offset, low);
+            self.store_u8(offset + 1, high);
+        } else {
+            let shift = offset % 4 * 8;
+            self.set_bits(offset, 0xffff << shift, u32::from(value) << shift);
+        }
+    }
+
+    #[inline(always)]
+    fn load_u8(&self, offset: usize) -> u8 {
+        (self.word(offset) >> (offset % 4 * 8)) as u8
+    }
+
+    #[inline(always)]
+    fn store_u8(&self, offset: usize, value: u8) {
+        let shift = offset % 4 * 8;
+        self.set_bits(offset, 0xff << shift, u32::from(value) << shift);
+    }
+
+    /// Returns the 64-bit value at byte `offset`; read atomically if aligned.
+    #[inline(always)]
+    pub fn load_u64(&self, offset: usize) -> u64 {
+        match self.pairs.get(offset / 8).filter(|_| offset.is_multiple_of(8)) {
+            Some(pair) => words::in_order(pair.load(Ordering::Relaxed)),
+            None => self.load_pair(offset),
+        }
+    }
+
+    /// Stores the 64-bit value at byte `offset`; atomically if aligned.
+    #[inline(always)]
+    pub fn store_u64(&self, offset: usize, value: u64) {
+        match self.pairs.get(offset / 8).filter(|_| offset.is_multiple_of(8)) {
+            Some(pair) => pair.store(words::in_order(value), Ordering::Relaxed),
+            None => self.store_pair(offset, value),
+        }
+    }
+
+    fn load_pair(&self, offset: usize) -> u64 {
+        u64::from(self.load_u32(offset)) | u64::from(self.load_u32(offset + 4)) << 32
+    }
+
+    fn store_pair(&self, offset: usize, value: u64) {
+        self.store_u32(offset, value as u32);
+        self.store_u32(offset + 4, (value >> 32) as u32);
+    }
+
+    /// Loads consecutive 32-bit words from byte `offset` on, aligned or not.
+    #[inline(always)]
+    pub fn load_words(&self, offset: usize, out: &mut [u32]) {
+        if offset.is_multiple_of(4) {
+            return load_each(self.words().get(offset / 4..).unwrap_or_default(), out);
+        }
+        for (index, word) in out.iter_mut().enumerate() {
+            *word = self.load_u32(offset + index * 4);
+        }
+    }
+
+    /// Stores consecutive 32-bit words from byte `offset` on, aligned or not.
+    #[inline(always)]
+    pub fn store_words(&self, offset: usize, values: &[u32]) {
+        if offset.is_multiple_of(4) {
+            return store_each(self.words().get(offset / 4..).unwrap_or_default(), values);
+        }
+        for (index, &value) in values.iter().enumerate() {
+            self.store_u32(offset + index * 4, value);
+        }
+    }
+
+    /// Copies bytes from `offset` on into `out`. The caller has checked the range.
+    pub fn read(&self, mut offset: usize, mut out: &mut [u8]) {
+        while !out.is_empty() {
+            if offset.is_multiple_of(8) && out.len() >= 8 {
+                let (chunks, rest) = out.as_chunks_mut::<8>();
+                let pairs = self.pairs.get(offset / 8..).unwrap_or_default();
+                for (chunk, pair) in chunks.iter_mut().zip(pairs) {
+                    *chunk = words::in_order(pair.load(Ordering::Relaxed)).to_le_bytes();
+                }
+                offset += chunks.len() * 8;
+                out = rest;
+            }
+            let len = piece(offset, out.len());
+            let (piece, rest) = out.split_at_mut(len);
+            match len {
+                4 => piece.copy_from_slice(&self.load_u32(offset).to_le_bytes()),
+                2 => piece.copy_from_slice(&self.load_u16(offset).to_le_bytes()),
+                1 => piece.fill(self.load_u8(offset)),
+                _ => {}
+            }
+            offset += len;
+            out = rest;
+        }
+    }
+
+    /// Copies `bytes` to `offset` on. The caller has checked the range.
+    pub fn write(&self, mut offset: usize, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if offset.is_multiple_of(8) && bytes.len() >= 8 {
+                let (chunks, rest) = bytes.as_chunks::<8>();
+                let pairs = self.pairs.get(offset / 8..).unwrap_or_default();
+                for (chunk, pair) in chunks.iter().zip(pairs) {
+                    pair.store(words::in_order(u64::from_le_bytes(*chunk)), Ordering::Relaxed);
+                }
+                offset += chunks.len() * 8;
+                bytes = rest;
+            }
+            let len = piece(offset, bytes.len());
+            match *bytes {
+                [a, b, c, d, ..] if len == 4 => self.store_u32(offset, u32::from_le_bytes([a, b, c, d])),
+                [a, b, ..] if len == 2 => self.store_u16(offset, u16::from_le_bytes([a, b])),
+                [byte, ..] => self.store_u8(offset, byte),
+                [] => {}
+            }
+            offset += len;
+            bytes = bytes.get(len..).unwrap_or_default();
+        }
+    }
+}
+
+/// Returns the largest access that `len` bytes at `offset` allow: 4, 2, 1, or 0 bytes if none are left.
+fn piece(offset: usize, len: usize) -> usize {
+    [4, 2, 1].into_iter().find(|&size| offset.is_multiple_of(size) && len >= size).unwrap_or(0)
+}
+
+impl std::fmt::Debug for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Block")
+            .field("base", &format_args!("{:#x}", self.base))
+            .field("len_bytes", &self.len_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A snapshot of one context's address space.
+///
+/// It is made for one time slice of a kernel (or one copy) and used by one thread: memory that is freed meanwhile stays
+/// readable until the snapshot goes; memory that is allocated meanwhile is in the next one.
+#[derive(Debug)]
+pub struct Space {
+    map: Arc<Map>,
+    /// The launch's own block (kernarg segment, dispatch packet), outside the map so that a launch costs no allocation there.
+    launch: Arc<Block>,
+}
+
+impl Space {
+    /// Creates a snapshot of `map` that also contains `launch`.
+    pub fn new(map: Arc<Map>, launch: Arc<Block>) -> Self {
+        Self { map, launch }
+    }
+
+    /// Creates an address space of a single block, for tests of the interpreter.
+    pub fn of_block(block: Block) -> Self {
+        Self::new(Arc::new(Map::default()), Arc::new(block))
+    }
+
+    /// Returns the code that the instruction at address `pc` is part of, if any: that of any loaded module.
+    pub(crate) fn program(&self, pc: u64) -> Option<&Program> {
+        self.map.block(pc).unwrap_or(&self.launch).program(pc)
+    }
+
+    /// Returns the block in which a kernel may access `len_bytes` bytes at `addr`, and the offset in it.
+    #[inline]
+    pub fn find(&self, addr: u64, len_bytes: usize) -> Result<(&Block, usize), BadAddress> {
+        let block = match self.map.block(addr) {
+            Some(block) => block,
+            None => &self.launch,
+        };
+        match block.offset(addr, len_bytes) {
+            Some(offset) => Ok((block, offset)),
+            None => Err(BadAddress { addr, len_bytes: len_bytes as u64 }),
+        }
+    }
+
+    /// Returns a cursor that remembers the block of the last access, for loops over lanes.
+    #[inline]
+    pub fn cursor(&self) -> Cursor<'_> {
+        Cursor { space: self, block: &self.launch }
+    }
+
+    /// Copies bytes at `addr` into `out`.
+    pub fn read(&self, addr: u64, out: &mut [u8]) -> Result<(), BadAddress> {
+        let (block, offset) = self.find(addr, out.len())?;
+        block.read(offset, out);
+        Ok(())
+    }
+
+    /// Copies `bytes` to `addr`.
+    pub fn write(&self, addr: u64, bytes: &[u8]) -> Result<(), BadAddress> {
+        let (block, offset) = self.find(addr, bytes.len())?;
+        block.write(offset, bytes);
+        Ok(())
+    }
+}
+
+/// Defines the accesses of [`Cursor`], and the same for a [`Space`] that is accessed rarely.
+macro_rules! accesses {
+    ($($(#[$doc:meta])* fn $name:ident $(<$g:ident: $bound:path>)? ($addr:ident $(, $arg:ident: $ty:ty)*) -> $out:ty, $len:expr, |$block:ident, $offset:ident| $body:expr;)*) => {
+        impl<'s> Cursor<'s> {
+            $(
+                $(#[$doc])*
+                #[inline(always)]
+                pub fn $name $(<$g: $bound>)? (&mut self, $addr: u64 $(, $arg: $ty)*) -> Result<$out, BadAddress> {
+                    let ($block, $offset) = self.locate($addr, $len)?;
+                    $body
+                }
+            )*
+        }
+        impl Space {
+            $(
+                $(#[$doc])*
+                #[inline]
+                pub fn $name $(<$g: $bound>)? (&self, $addr: u64 $(, $arg: $ty)*) -> Result<$out, BadAddress> {
+                    self.cursor().$name($addr $(, $arg)*)
+                }
+            )*
+        }
+    };
+}
+
+/// A cursor in a [`Space`] that is fast while accesses stay in one block.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor<'s> {
+    space: &'s Space,
+    block: &'s Block,
+}
+
+impl<'s> Cursor<'s> {
+    /// Returns the block in which a kernel may access `len_bytes` bytes at `addr`, and the offset in it.
+    #[inline(always)]
+    pub fn locate(&mut self, addr: u64, len_bytes: usize) -> Result<(&'s Block, usize), BadAddress> {
+        match self.block.offset(addr, len_bytes) {
+            Some(offset) => Ok((self.block, offset)),
+            None => {
+                let (block, offset) = self.space.find(addr, len_bytes)?;
+                self.block = block;
+                Ok((block, offset))
+            }
+        }
+    }
+}
+
+accesses! {
+    /// Loads a byte.
+    fn load_u8(addr) -> u8, 1, |block, offset| Ok(block.load_u8(offset));
+    /// Loads 16 bits, aligned or not.
+    fn load_u16(addr) -> u16, 2, |block, offset| Ok(block.load_u16(offset));
+    /// Loads 32 bits, aligned or not.
+    fn load_u32(addr) -> u32, 4, |block, offset| Ok(block.load_u32(offset));
+    /// Loads 64 bits, aligned or not; atomically if aligned.
+    fn load_u64(addr) -> u64, 8, |block, offset| Ok(block.load_u64(offset));
+    /// Stores a byte without changing its neighbours, which other threads may store at the same time.
+    fn store_u8(addr, value: u8) -> (), 1, |block, offset| { block.store_u8(offset, value); Ok(()) };
+    /// Stores 16 bits, aligned or not.
+    fn store_u16(addr, value: u16) -> (), 2, |block, offset| { block.store_u16(offset, value); Ok(()) };
+    /// Stores 32 bits, aligned or not.
+    fn store_u32(addr, value: u32) -> (), 4, |block, offset| { block.store_u32(offset, value); Ok(()) };
+    /// Stores 64 bits, aligned or not; atomically if aligned.
+    fn store_u64(addr, value: u64) -> (), 8, |block, offset| { block.store_u64(offset, value); Ok(()) };
+    /// Loads consecutive 32-bit words, aligned or not; aligned pairs are loaded atomically.
+    fn load_words(addr, out: &mut [u32]) -> (), out.len() * 4, |block, offset| { block.load_words(offset, out); Ok(()) };
+    /// Stores consecutive 32-bit words, aligned or not; aligned pairs are stored atomically.
+    fn store_words(addr, words: &[u32]) -> (), words.len() * 4, |block, offset| { block.store_words(offset, words); Ok(()) };
+    /// Replaces the 32-bit value at an aligned address by the result of `update`, atomically, and returns the old value.
+    /// `update` may run more than once. A misaligned address faults, as on the hardware.
+    fn fetch_update_u32<F: UpdateU32>(addr, update: F) -> u32, 4, |block, offset| {
+        let word = block.words().get(offset / 4).filter(|_| offset % 4 == 0);
+        let word = word.ok_or(BadAddress { addr, len_bytes: 4 })?;
+        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(update(old))) {
+            Ok(old) | Err(old) => Ok(old),
+        }
+    };
+    /// Replaces the 64-bit value at an aligned address by the result of `update`, atomically, and returns the old value.
+    /// `update` may run more than once. A misaligned address faults.
+    fn fetch_update_u64<F: UpdateU64>(addr, update: F) -> u64, 8, |block, offset| {
+        let pair = block.pairs.get(offset / 8).filter(|_| offset % 8 == 0);
+        let pair = pair.ok_or(BadAddress { addr, len_bytes: 8 })?;
+        let update = |old| Some(words::in_order(update(words::in_order(old))));
+        match pair.fetch_update(Ordering::AcqRel, Ordering::Acquire, update) {
+            Ok(old) | Err(old) => Ok(words::in_order(old)),
+        }
+    };
+}
+
+/// A function from the old to the new value of a 32-bit atomic.
+pub trait UpdateU32: Fn(u32) -> u32 {}
+impl<F: Fn(u32) -> u32> UpdateU32 for F {}
+
+/// A function from the old to the new value of a 64-bit atomic.
+pub trait UpdateU64: Fn(u64) -> u64 {}
+impl<F: Fn(u64) -> u64> UpdateU64 for F {}

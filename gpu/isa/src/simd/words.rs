@@ -1,0 +1,155 @@
+//! Copies of words of device memory, several at a time.
+//!
+//! Two words at a multiple of 8 bytes are always accessed as one. Compilers make no vectors of atomic accesses; the processor reads
+//! and writes each aligned 8 bytes of a vector as one, which is all that is wanted.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::Level;
+
+/// Returns the words of `pairs`, in the order of their addresses.
+#[inline(always)]
+pub(crate) fn of_pairs(pairs: &[AtomicU64]) -> &[AtomicU32] {
+    // SAFETY: it is the same memory, any bits of which are words. That accesses of two sizes meet there is what processors define,
+    // each of them being one access; Rust's model of memory does not speak of it.
+    unsafe { std::slice::from_raw_parts(pairs.as_ptr().cast(), pairs.len() * 2) }
+}
+
+/// Converts between the value of a pair and a number with the word of the lower address in its low half.
+#[inline(always)]
+pub(crate) fn in_order(value: u64) -> u64 {
+    if cfg!(target_endian = "little") { value } else { value.rotate_left(32) }
+}
+
+/// Returns whether `words` begin at a multiple of 8 bytes.
+#[inline(always)]
+fn begin_pair(words: &[AtomicU32]) -> bool {
+    words.as_ptr().cast::<AtomicU64>().is_aligned()
+}
+
+/// Returns two words as one atomic.
+///
+/// # Safety
+/// They are at a multiple of 8 bytes.
+#[inline(always)]
+unsafe fn pair(words: &[AtomicU32; 2]) -> &AtomicU64 {
+    // SAFETY: it is the same memory, aligned, any bits of which are a number; see `of_pairs`.
+    unsafe { &*words.as_ptr().cast() }
+}
+
+/// Runs one expression for each aligned pair of words, and another for each word outside of a pair. There are as many words as
+/// `values`.
+macro_rules! by_pairs {
+    ($words:expr, $values:expr, $split:ident, $chunks:ident, |$word:ident, $value:ident| $one:expr, |$pair:ident, $both:ident| $two:expr) => {{
+        let lone = usize::from(!begin_pair($words)).min($values.len());
+        let (first, words) = $words[..$values.len()].split_at(lone);
+        let (first_value, values) = $values.$split(lone);
+        for ($word, $value) in first.iter().zip(first_value) {
+            $one;
+        }
+        let ((pairs, last), (both, last_value)) = (words.as_chunks::<2>(), values.$chunks::<2>());
+        for ($pair, $both) in pairs.iter().zip(both) {
+            // SAFETY: the lone word before them brought them to a multiple of 8 bytes.
+            let $pair = unsafe { pair($pair) };
+            $two;
+        }
+        for ($word, $value) in last.iter().zip(last_value) {
+            $one;
+        }
+    }};
+}
+
+/// Loads each of `words` into the element of `out` with the same index, up to the shorter length.
+#[inline(always)]
+pub(crate) fn load_each(words: &[AtomicU32], out: &mut [u32]) {
+    let len = words.len().min(out.len());
+    let out = &mut out[..len];
+    by_pairs!(
+        words,
+        out,
+        split_at_mut,
+        as_chunks_mut,
+        |word, value| *value = word.load(Ordering::Relaxed),
+        |pair, both| {
+            let value = in_order(pair.load(Ordering::Relaxed));
+            *both = [value as u32, (value >> 32) as u32];
+        }
+    );
+}
+
+/// Stores each of `values` to the element of `words` with the same index, up to the shorter length.
+#[inline(always)]
+pub(crate) fn store_each(words: &[AtomicU32], values: &[u32]) {
+    let values = &values[..words.len().min(values.len())];
+    by_pairs!(
+        words,
+        values,
+        split_at,
+        as_chunks,
+        |word, value| word.store(*value, Ordering::Relaxed),
+        |pair, both| pair.store(in_order(u64::from(both[0]) | u64::from(both[1]) << 32), Ordering::Relaxed)
+    );
+}
+
+/// Loads each of `words` into the element of `out` with the same index, up to the shorter length.
+#[inline(never)]
+pub fn load_words(level: Level, words: &[AtomicU32], out: &mut [u32]) {
+    let len = words.len().min(out.len());
+    // SAFETY: both have that many words. Those that others may change meanwhile are each read as by a relaxed load.
+    let done = unsafe { move_vectors(level, words.as_ptr().cast(), out.as_mut_ptr(), len) };
+    load_each(&words[done..], &mut out[done..]);
+}
+
+/// Stores each of `values` to the element of `words` with the same index, up to the shorter length.
+#[inline(never)]
+pub fn store_words(level: Level, words: &[AtomicU32], values: &[u32]) {
+    let len = words.len().min(values.len());
+    // SAFETY: both have that many words. Those that others may access meanwhile, and that may be changed through a shared
+    // reference, are each written as by a relaxed store.
+    let done = unsafe { move_vectors(level, values.as_ptr(), words.as_ptr().cast_mut().cast(), len) };
+    store_each(&words[done..], &values[done..]);
+}
+
+/// Copies up to `len` words from `from` to `to`, none of them torn, and returns how many were copied. It takes the vectors that
+/// the level's instructions take: two shorter ones that were just written the processor cannot read as a longer one.
+///
+/// # Safety
+/// There are that many words at both.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn move_vectors(level: Level, from: *const u32, to: *mut u32, len: usize) -> usize {
+    let mut done = 0;
+    macro_rules! move_each {
+        ($words:literal, $load:literal, $store:literal) => {
+            while done + $words <= len {
+                // SAFETY: there are as many words from there on, and the level has such vectors.
+                unsafe {
+                    std::arch::asm!(
+                        $load,
+                        $store,
+                        from = in(reg) from.add(done),
+                        to = in(reg) to.add(done),
+                        out("xmm0") _,
+                        options(nostack, preserves_flags),
+                    );
+                }
+                done += $words;
+            }
+        };
+    }
+    if level.has_avx512() {
+        move_each!(16, "vmovdqu32 zmm0, [{from}]", "vmovdqu32 [{to}], zmm0");
+    } else if level.has_fma() {
+        move_each!(8, "vmovdqu ymm0, [{from}]", "vmovdqu [{to}], ymm0");
+    }
+    done
+}
+
+/// Copies nothing, because there are no vectors; returns 0.
+///
+/// # Safety
+/// None is needed.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn move_vectors(_: Level, _: *const u32, _: *mut u32, _: usize) -> usize {
+    0
+}

@@ -1,0 +1,28 @@
+//! What all contexts of an emulated device share: threads, memory, limits.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use hipr_isa::Arch;
+use hipr_isa::simd::Level;
+
+use crate::alloc::Budget;
+use crate::executor::{Executors, RunQueue};
+use crate::loan::Loans;
+
+/// The state that all contexts of an emulated device share.
+pub(crate) struct Inner {
+    pub(crate) arch: Arch,
+    pub(crate) run_queue: Arc<RunQueue>,
+    pub(crate) executors: Executors,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) loans: Loans,
+    /// Number of contexts opened so far.
+    pub(crate) contexts: AtomicU64,
+    pub(crate) kernel_instructions_max: u64,
+    pub(crate) level: Level,
+    pub(crate) kernel_timeout: Option<Duration>,
+    /// Time zero of the device.
+    pub(crate) epoch: Instant,
+}

@@ -1,0 +1,298 @@
+//! Executes a launch: its workgroups are spread over the executor threads and take turns.
+//!
+//! A group runs on one thread at a time, wave after wave, until it ends or has used up its slice. Then it waits its turn again,
+//! so that groups which wait for each other (grid barriers, locks) all go on. Not all groups of a grid are begun at once, as
+//! that would cost memory: the number of groups under way starts small and grows, up to what the hardware would hold, only
+//! while no group ends.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use hipr_proto::HipError;
+
+use super::Shared;
+use crate::executor::{Job, lock};
+use crate::launch::Setup;
+use hipr_isa::fault::{Cause, Fault};
+use hipr_isa::lds::{Lds, Scratch};
+use hipr_isa::mem::Space;
+use hipr_isa::step::{Machine, Stop, run};
+use hipr_isa::wave::Wave;
+
+/// Number of instructions that a wave executes before the next one of its workgroup.
+const WAVE_INSTRUCTIONS: u64 = 2048;
+/// Number of turns of a workgroup's waves before another workgroup continues.
+const ROUNDS: u32 = 2;
+/// Maximum number of barriers that a workgroup passes in one slice.
+const BARRIERS: u32 = 512;
+/// Time that a thread works on a grid before other work.
+const TURN: Duration = Duration::from_millis(4);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Ready,
+    AtBarrier,
+    Ended,
+}
+
+#[derive(Debug)]
+struct Member {
+    wave: Wave,
+    scratch: Scratch,
+    stage: Stage,
+}
+
+/// A workgroup that is being executed.
+#[derive(Debug)]
+struct Group {
+    members: Vec<Member>,
+    lds: Lds,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Slice {
+    Ended,
+    Paused,
+}
+
+impl Group {
+    /// Starts workgroup number `number`, reusing the memory of `spare`.
+    fn start(setup: &Setup, number: u64, spare: Option<Box<Self>>) -> Box<Self> {
+        let mut group = spare.unwrap_or_else(|| {
+            let member = || Member {
+                wave: setup.new_wave(),
+                scratch: Scratch::new(setup.scratch_bytes),
+                stage: Stage::Ready,
+            };
+            let members = (0..setup.waves()).map(|_| member()).collect();
+            Box::new(Self { members, lds: Lds::default() })
+        });
+        group.lds.reset(setup.lds_bytes);
+        for (index, member) in (0..).zip(&mut group.members) {
+            setup.start(&mut member.wave, number, index);
+            member.stage = Stage::Ready;
+        }
+        group
+    }
+
+    /// Executes a slice, and subtracts the executed instructions from `left`.
+    fn run(&mut self, setup: &Setup, space: &Space, shared: &Shared, left: &mut u64) -> Result<Slice, Fault> {
+        let mut rounds = 0;
+        for _ in 0..BARRIERS {
+            let mut yielded = true;
+            while yielded {
+                yielded = false;
+                for member in self.members.iter_mut().filter(|member| member.stage == Stage::Ready) {
+                    let mut machine = Machine {
+                        space,
+                        lds: &mut self.lds,
+                        scratch: &mut member.scratch,
+                        program: &setup.function.program,
+                        wave_sync: setup.wave_sync.as_ref(),
+                        clock_start: shared.epoch,
+                    };
+                    if *left == 0 {
+                        let cause = Cause::InstructionLimit(shared.kernel_instructions_max);
+                        return Err(Fault { cause, pc: member.wave.pc, mnemonic: None, kernel: None });
+                    }
+                    let mut budget = WAVE_INSTRUCTIONS.min(*left);
+                    *left -= budget;
+                    let stop = run(&mut member.wave, &mut machine, &mut budget)?;
+                    *left += budget;
+                    match stop {
+                        Stop::End => member.stage = Stage::Ended,
+                        Stop::Barrier => member.stage = Stage::AtBarrier,
+                        Stop::Budget => yielded = true,
+                    }
+                }
+                rounds += u32::from(yielded);
+                if rounds == ROUNDS {
+                    return Ok(Slice::Paused);
+                }
+            }
+            let waiting = self.members.iter_mut().filter(|member| member.stage == Stage::AtBarrier);
+            if waiting.map(|member| member.stage = Stage::Ready).count() == 0 {
+                return Ok(Slice::Ended);
+            }
+        }
+        Ok(Slice::Paused)
+    }
+}
+
+/// The state shared by the threads that work on a grid.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Number of workgroups that were started.
+    begun: u64,
+    /// Number of workgroups that were started and have not ended.
+    alive: usize,
+    /// Workgroups that wait for a thread, the longest-waiting first.
+    paused: VecDeque<Box<Group>>,
+    /// Maximum number of unfinished workgroups.
+    limit: usize,
+    /// Number of slices since a workgroup ended.
+    idle_slices: usize,
+    /// Whether no workgroup is started or continued any more.
+    stopped: bool,
+    /// Whether the stream has been notified of the end.
+    finished: bool,
+    error: Option<HipError>,
+}
+
+/// A launch that is running.
+pub(crate) struct GridJob {
+    shared: Arc<Shared>,
+    stream: u64,
+    setup: Setup,
+    /// Time of its first instruction.
+    started: OnceLock<Instant>,
+    /// Instructions of all its waves so far.
+    executed: AtomicU64,
+    progress: Mutex<Progress>,
+}
+
+impl GridJob {
+    pub(crate) fn new(shared: &Arc<Shared>, stream: u64, setup: Setup) -> Self {
+        let limit = 2 * shared.threads;
+        let progress = Mutex::new(Progress { limit, ..Progress::default() });
+        Self {
+            shared: Arc::clone(shared),
+            stream,
+            setup,
+            started: OnceLock::new(),
+            executed: AtomicU64::new(0),
+            progress,
+        }
+    }
+
+    /// Returns the maximum number of threads that can work on it.
+    pub(crate) fn entries(&self) -> usize {
+        usize::try_from(self.setup.groups()).unwrap_or(usize::MAX).clamp(1, self.shared.threads)
+    }
+
+    /// Returns a workgroup to execute: a new one while more may be unfinished, else the longest-waiting.
+    fn next_group(&self, spare: Option<Box<Group>>) -> Option<Box<Group>> {
+        let mut progress = lock(&self.progress);
+        if progress.stopped {
+            return None;
+        }
+        if progress.begun < self.setup.groups() && progress.alive < progress.limit {
+            let number = progress.begun;
+            progress.begun += 1;
+            progress.alive += 1;
+            drop(progress);
+            return Some(Group::start(&self.setup, number, spare));
+        }
+        progress.paused.pop_front()
+    }
+
+    /// Executes a slice of `group`.
+    fn carry_on(&self, group: &mut Group, space: &Space) -> Result<Slice, Fault> {
+        if let Some(timeout) = self.shared.kernel_timeout
+            && self.started.get_or_init(Instant::now).elapsed() > timeout
+        {
+            let pc = group.members.first().map_or(0, |member| member.wave.pc);
+            return Err(Fault { cause: Cause::TimeOut(timeout), pc, mnemonic: None, kernel: None });
+        }
+        let most = self.shared.kernel_instructions_max.saturating_sub(self.executed.load(Ordering::Relaxed));
+        let mut left = most;
+        let result = group.run(&self.setup, space, &self.shared, &mut left);
+        self.executed.fetch_add(most - left, Ordering::Relaxed);
+        result
+    }
+
+    fn pause(&self, group: Box<Group>) {
+        let mut progress = lock(&self.progress);
+        progress.paused.push_back(group);
+        progress.idle_slices += 1;
+        if progress.idle_slices >= 2 * progress.limit {
+            progress.idle_slices = 0;
+            let most = self.setup.resident_groups as usize;
+            progress.limit = (progress.limit + progress.limit / 2).min(most).max(progress.limit);
+        }
+    }
+
+    fn end_group(&self, error: Option<HipError>) {
+        let mut progress = lock(&self.progress);
+        progress.alive = progress.alive.saturating_sub(1);
+        progress.idle_slices = 0;
+        if progress.error.is_none() {
+            progress.error = error;
+        }
+        progress.stopped |= progress.error.is_some();
+    }
+
+    /// Notifies the stream if all work is done; returns whether it is.
+    fn settle(&self) -> bool {
+        let mut progress = lock(&self.progress);
+        progress.stopped |= self.shared.is_closed();
+        let mut dropped = VecDeque::new();
+        if progress.stopped {
+            dropped = std::mem::take(&mut progress.paused);
+            progress.alive = progress.alive.saturating_sub(dropped.len());
+        }
+        let all_begun = progress.stopped || progress.begun == self.setup.groups();
+        if !all_begun || progress.alive > 0 {
+            return false;
+        }
+        let first = !std::mem::replace(&mut progress.finished, true);
+        let result = progress.error.map_or(Ok(()), Err);
+        drop(progress);
+        drop(dropped);
+        if first {
+            self.shared.finish(self.stream, result);
+        }
+        true
+    }
+
+    fn report(&self, fault: Fault) -> HipError {
+        let error = match fault.cause {
+            Cause::IllegalAddress { .. } | Cause::MisalignedAtomic { .. } => HipError::ILLEGAL_ADDRESS,
+            Cause::Unknown { .. } | Cause::BadPc | Cause::Trap(_) | Cause::NoGlobalWaveSync(_) => {
+                HipError::LAUNCH_FAILURE
+            }
+            Cause::InstructionLimit(_) | Cause::TimeOut(_) => HipError::LAUNCH_TIME_OUT,
+        };
+        let name = Arc::clone(&self.setup.function.name);
+        let offset = fault.pc.wrapping_sub(self.setup.function.entry);
+        let fault = fault.in_kernel(name);
+        tracing::error!(%fault, offset_bytes = offset as i64, stream = self.stream, "kernel failed");
+        error
+    }
+}
+
+impl Job for GridJob {
+    fn turn(&self) -> bool {
+        let space = Space::new(self.shared.snapshot(), Arc::clone(&self.setup.memory));
+        let (started, mut spare) = (Instant::now(), None);
+        while !self.settle() {
+            let Some(mut group) = self.next_group(spare.take()) else {
+                // What is left is with other threads; whoever ends the last group settles it.
+                self.settle();
+                return false;
+            };
+            match self.carry_on(&mut group, &space) {
+                Ok(Slice::Ended) => {
+                    self.end_group(None);
+                    spare = Some(group);
+                }
+                Ok(Slice::Paused) => {
+                    self.pause(group);
+                    return !self.settle();
+                }
+                Err(fault) => self.end_group(Some(self.report(fault))),
+            }
+            if started.elapsed() > TURN {
+                return !self.settle();
+            }
+        }
+        false
+    }
+
+    fn abandon(&self) {
+        self.end_group(Some(HipError::LAUNCH_FAILURE));
+        self.settle();
+    }
+}

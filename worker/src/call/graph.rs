@@ -1,0 +1,388 @@
+//! Operations on graphs. Devices do not know graphs: a launch executes the nodes' work one after another in the order of
+//! its stream.
+
+use std::rc::Rc;
+
+use hipr_abi::{
+    LaunchFamily, hipGraphInstantiateFlagAutoFreeOnLaunch, hipGraphInstantiateFlagDeviceLaunch,
+    hipGraphInstantiateFlagUpload, hipGraphInstantiateFlagUseNodePriority, threads_of_block,
+};
+use hipr_graph::{Exec, UpdateResult, Work};
+use hipr_proto::op::*;
+use hipr_proto::{Array, HipError, HipResult, Wire};
+
+use super::launch::{check_flat, check_table};
+use super::{Call, Step};
+use crate::owned::{KernelNode, NodeWork, Owned};
+use hipr_device::{Args, FunctionInfo, Launch, Region};
+
+/// The flags of instantiation that HIP defines.
+const INSTANTIATE_FLAGS: u32 = (hipGraphInstantiateFlagAutoFreeOnLaunch
+    | hipGraphInstantiateFlagUpload
+    | hipGraphInstantiateFlagDeviceLaunch
+    | hipGraphInstantiateFlagUseNodePriority) as u32;
+/// The flag for launches from the device, which is not supported.
+const INSTANTIATE_DEVICE_LAUNCH: u32 = hipGraphInstantiateFlagDeviceLaunch as u32;
+/// Size in bytes of a slot in `GRAPH_ADD_KERNEL_NODE`'s arguments.
+const SLOT_BYTES: u32 = 8;
+
+// ---- graphs ----------------------------------------------------------------------------------------------------------
+
+pub(super) fn create(call: &mut Call<'_>, r: GraphCreate) -> HipResult<Step> {
+    if r.flags != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    call.check_room(1)?;
+    let graph = call.owned.graphs.graphs.create();
+    call.reply(GraphCreateReply { graph })
+}
+
+pub(super) fn destroy(call: &mut Call<'_>, r: GraphDestroy) -> HipResult<Step> {
+    call.owned.graphs.graphs.destroy(r.graph)?;
+    call.done()
+}
+
+pub(super) fn clone(call: &mut Call<'_>, r: GraphClone) -> HipResult<Step> {
+    let weight = call.owned.graphs.graphs.weight_of(r.original_graph)?;
+    call.check_room(weight)?;
+    let cloned_graph = call.owned.graphs.graphs.copy(r.original_graph)?;
+    call.reply(GraphCloneReply { cloned_graph })
+}
+
+// ---- nodes -----------------------------------------------------------------------------------------------------------
+
+/// Adds a node with work; `None` adds an empty node.
+fn add(
+    call: &mut Call<'_>,
+    graph: u64,
+    num_deps: u32,
+    tail: &mut &[u8],
+    work: impl FnOnce(&mut Call<'_>, &[u8]) -> HipResult<Option<NodeWork>>,
+) -> HipResult<u64> {
+    let dependencies: Vec<u64> = Array::take(tail, num_deps.into())?.iter().collect();
+    let work = work(call, tail)?;
+    call.check_room(work.as_ref().map_or(1, Work::weight) + dependencies.len())?;
+    call.owned.graphs.graphs.add(graph, &dependencies, work)
+}
+
+pub(super) fn add_memcpy(call: &mut Call<'_>, r: GraphAddMemcpyNode, mut tail: &[u8]) -> HipResult<Step> {
+    let region = |ptr, pitch| Region { ptr, pitch, slice: 0, width: r.width, height: r.height, depth: 1 };
+    let (dst, src) = (region(r.dst, r.dst_pitch), region(r.src, r.src_pitch));
+    let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| copy(call, dst, src, r.kind))?;
+    call.reply(GraphAddMemcpyNodeReply { node })
+}
+
+pub(super) fn add_memcpy_1d(
+    call: &mut Call<'_>,
+    r: GraphAddMemcpyNode1D,
+    mut tail: &[u8],
+) -> HipResult<Step> {
+    let (dst, src) = (Region::flat(r.dst, r.count), Region::flat(r.src, r.count));
+    let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| copy(call, dst, src, r.kind))?;
+    call.reply(GraphAddMemcpyNode1DReply { node })
+}
+
+/// Returns the work of a copy. Both ends have to be the client's memory on the worker, even if `direction` says host.
+fn copy(call: &Call<'_>, dst: Region, src: Region, direction: i32) -> HipResult<Option<NodeWork>> {
+    if !(kind::HOST_TO_HOST..=kind::DEFAULT).contains(&direction) {
+        return Err(HipError::INVALID_MEMCPY_DIRECTION);
+    }
+    if dst.height > 1 && (dst.pitch < dst.width || src.pitch < src.width) {
+        return Err(HipError::INVALID_PITCH_VALUE);
+    }
+    let work = NodeWork::Copy { dst, src };
+    check_work(call.owned, &work)?;
+    Ok(Some(work))
+}
+
+pub(super) fn add_memset(call: &mut Call<'_>, r: GraphAddMemsetNode, mut tail: &[u8]) -> HipResult<Step> {
+    let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| {
+        if ![1, 2, 4].contains(&r.element_size) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let width = r.width.checked_mul(r.element_size.into()).ok_or(HipError::INVALID_VALUE)?;
+        if r.height > 1 && r.pitch < width {
+            return Err(HipError::INVALID_PITCH_VALUE);
+        }
+        let dst = Region { ptr: r.dst, pitch: r.pitch, slice: 0, width, height: r.height, depth: 1 };
+        let value = r.value.cast_unsigned();
+        let work = NodeWork::Fill { dst, value, element_bytes: r.element_size };
+        check_work(call.owned, &work)?;
+        Ok(Some(work))
+    })?;
+    call.reply(GraphAddMemsetNodeReply { node })
+}
+
+pub(super) fn add_kernel(call: &mut Call<'_>, r: GraphAddKernelNode, mut tail: &[u8]) -> HipResult<Step> {
+    let node = add(call, r.graph, r.num_deps, &mut tail, |call, slots| {
+        kernel(call, r.func, (r.grid_dim, r.block_dim), r.shared_mem_bytes, r.num_args, slots).map(Some)
+    })?;
+    call.reply(GraphAddKernelNodeReply { node })
+}
+
+/// Returns the work of a launch whose arguments are in slots of 8 bytes, each in as many as its size needs.
+fn kernel(
+    call: &Call<'_>,
+    function: u64,
+    (grid, block): ([u32; 3], [u32; 3]),
+    shared_mem_bytes: u32,
+    num_slots: u32,
+    mut slots: &[u8],
+) -> HipResult<NodeWork> {
+    threads_of_block(grid, block).ok_or(HipError(LaunchFamily::Runtime.size_error()))?;
+    let info = &call.owned.function(function)?.info;
+    let table = slot_table(info, num_slots)?;
+    let data = Array::<u64>::take(&mut slots, num_slots.into())?.iter().flat_map(u64::to_le_bytes).collect();
+    let table = Some(table);
+    let node = KernelNode { function, grid, block, shared_mem_bytes, table, data, cooperative: false };
+    Ok(NodeWork::Kernel(Rc::new(node)))
+}
+
+/// Returns the position of each parameter in the slots.
+fn slot_table(info: &FunctionInfo, num_slots: u32) -> HipResult<Vec<Param>> {
+    let of = |slot: u32| slot.checked_mul(SLOT_BYTES).ok_or(HipError::INVALID_VALUE);
+    let Some(params) = &info.params else {
+        return (0..num_slots).map(|slot| Ok(Param { offset: of(slot)?, size: SLOT_BYTES })).collect();
+    };
+    let mut next: u32 = 0;
+    let mut table = Vec::with_capacity(params.len());
+    for param in params {
+        table.push(Param { offset: of(next)?, size: param.size });
+        let slots = param.size.div_ceil(SLOT_BYTES).max(1);
+        next = next.checked_add(slots).ok_or(HipError::INVALID_VALUE)?;
+    }
+    if next == num_slots { Ok(table) } else { Err(HipError::INVALID_VALUE) }
+}
+
+pub(super) fn add_empty(call: &mut Call<'_>, r: GraphAddEmptyNode, mut tail: &[u8]) -> HipResult<Step> {
+    let node = add(call, r.graph, r.num_deps, &mut tail, |_, _| Ok(None))?;
+    call.reply(GraphAddEmptyNodeReply { node })
+}
+
+pub(super) fn add_host(call: &mut Call<'_>, r: GraphAddHostNode, mut tail: &[u8]) -> HipResult<Step> {
+    let node = add(call, r.graph, r.num_deps, &mut tail, |_, _| Ok(Some(NodeWork::Host)))?;
+    call.reply(GraphAddHostNodeReply { node })
+}
+
+pub(super) fn add_event_record(
+    call: &mut Call<'_>,
+    r: GraphAddEventRecordNode,
+    mut tail: &[u8],
+) -> HipResult<Step> {
+    let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| {
+        call.owned.check_event(r.event).map(|()| Some(NodeWork::Record(r.event)))
+    })?;
+    call.reply(GraphAddEventRecordNodeReply { node })
+}
+
+pub(super) fn add_event_wait(
+    call: &mut Call<'_>,
+    r: GraphAddEventWaitNode,
+    mut tail: &[u8],
+) -> HipResult<Step> {
+    let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| {
+        call.owned.check_event(r.event).map(|()| Some(NodeWork::Wait(r.event)))
+    })?;
+    call.reply(GraphAddEventWaitNodeReply { node })
+}
+
+/// Adds a copy of a graph as one node; later changes of the graph do not affect it (HIP API: hipGraphAddChildGraphNode).
+pub(super) fn add_child(call: &mut Call<'_>, r: GraphAddChildGraphNode, mut tail: &[u8]) -> HipResult<Step> {
+    let dependencies: Vec<u64> = Array::take(&mut tail, r.num_deps.into())?.iter().collect();
+    let weight = call.owned.graphs.graphs.weight_of(r.child)?;
+    call.check_room(weight + 1 + dependencies.len())?;
+    let node = call.owned.graphs.graphs.add_child(r.graph, &dependencies, r.child)?;
+    call.reply(GraphAddChildGraphNodeReply { node })
+}
+
+pub(super) fn add_dependencies(
+    call: &mut Call<'_>,
+    r: GraphAddDependencies,
+    mut tail: &[u8],
+) -> HipResult<Step> {
+    let edges: Array<'_, Edge> = Array::take(&mut tail, r.num_deps.into())?;
+    let edges: Vec<_> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
+    call.check_room(edges.len())?;
+    call.owned.graphs.graphs.add_edges(r.graph, &edges)?;
+    call.done()
+}
+
+pub(super) fn destroy_node(call: &mut Call<'_>, r: GraphDestroyNode) -> HipResult<Step> {
+    call.owned.graphs.graphs.destroy_node(r.node)?;
+    call.done()
+}
+
+// ---- questions -------------------------------------------------------------------------------------------------------
+
+/// Encodes at most `max` values as replies contain them; returns the number of all values and the encoding.
+fn list<T: Wire>(all: impl Iterator<Item = T> + Clone, max: u32) -> (u32, Vec<u8>) {
+    let shown = all.take(usize::try_from(max).unwrap_or(usize::MAX));
+    let count = u32::try_from(shown.clone().count()).unwrap_or(u32::MAX);
+    let mut bytes = Vec::new();
+    shown.for_each(|item| item.put(&mut bytes));
+    (count, bytes)
+}
+
+/// Replies with a fixed part and a tail.
+fn reply_list<R: Wire>(call: &mut Call<'_>, reply: R, tail: Vec<u8>) -> HipResult<Step> {
+    reply.put(call.reply);
+    Ok(Step::List(tail))
+}
+
+pub(super) fn nodes(call: &mut Call<'_>, r: GraphGetNodes) -> HipResult<Step> {
+    let (num_nodes, tail) = list(call.owned.graphs.graphs.nodes(r.graph)?, r.max_nodes);
+    reply_list(call, GraphGetNodesReply { num_nodes, reserved: 0 }, tail)
+}
+
+pub(super) fn roots(call: &mut Call<'_>, r: GraphGetRootNodes) -> HipResult<Step> {
+    let (num_nodes, tail) = list(call.owned.graphs.graphs.roots(r.graph)?, r.max_nodes);
+    reply_list(call, GraphGetRootNodesReply { num_nodes, reserved: 0 }, tail)
+}
+
+pub(super) fn edges(call: &mut Call<'_>, r: GraphGetEdges) -> HipResult<Step> {
+    let edges = call.owned.graphs.graphs.edges(r.graph)?.map(|(from, to)| Edge { from, to });
+    let (num_edges, tail) = list(edges, r.max_edges);
+    reply_list(call, GraphGetEdgesReply { num_edges, reserved: 0 }, tail)
+}
+
+pub(super) fn dependencies(call: &mut Call<'_>, r: GraphNodeGetDependencies) -> HipResult<Step> {
+    let (num_nodes, tail) = list(call.owned.graphs.graphs.dependencies(r.node)?, r.max_nodes);
+    reply_list(call, GraphNodeGetDependenciesReply { num_nodes, reserved: 0 }, tail)
+}
+
+pub(super) fn dependents(call: &mut Call<'_>, r: GraphNodeGetDependentNodes) -> HipResult<Step> {
+    let (num_nodes, tail) = list(call.owned.graphs.graphs.dependents(r.node)?, r.max_nodes);
+    reply_list(call, GraphNodeGetDependentNodesReply { num_nodes, reserved: 0 }, tail)
+}
+
+pub(super) fn node_type(call: &mut Call<'_>, r: GraphNodeGetType) -> HipResult<Step> {
+    let r#type = call.owned.graphs.graphs.content(r.node)?.node_type();
+    call.reply(GraphNodeGetTypeReply { r#type })
+}
+
+// ---- ready graphs ----------------------------------------------------------------------------------------------------
+
+pub(super) fn instantiate(call: &mut Call<'_>, r: GraphInstantiate) -> HipResult<Step> {
+    if r.flags & !INSTANTIATE_FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if r.flags & INSTANTIATE_DEVICE_LAUNCH != 0 {
+        return Err(HipError::NOT_SUPPORTED);
+    }
+    let exec = make_ready(call, r.graph)?;
+    let graph_exec = call.owned.graphs.add_exec(exec);
+    call.reply(GraphInstantiateReply { graph_exec })
+}
+
+fn make_ready(call: &mut Call<'_>, graph: u64) -> HipResult<Exec<NodeWork>> {
+    let weight = call.owned.graphs.graphs.weight_of(graph)?;
+    call.check_room(weight)?;
+    call.owned.graphs.graphs.instantiate(graph)
+}
+
+pub(super) fn exec_destroy(call: &mut Call<'_>, r: GraphExecDestroy) -> HipResult<Step> {
+    call.owned.graphs.remove_exec(r.graph_exec)?;
+    call.done()
+}
+
+/// Updates an instantiated graph. A failed reply contains nothing but the error, so the difference is only logged.
+pub(super) fn exec_update(call: &mut Call<'_>, r: GraphExecUpdate) -> HipResult<Step> {
+    call.owned.graphs.exec(r.graph_exec)?;
+    let other = make_ready(call, r.graph)?;
+    let conn = call.conn;
+    call.owned.graphs.change_exec(r.graph_exec, |exec| {
+        exec.update(&other).map_err(|mismatch| {
+            tracing::debug!(%conn, ?mismatch, "cannot update an instantiated graph");
+            HipError::GRAPH_EXEC_UPDATE_FAILURE
+        })
+    })?;
+    call.reply(GraphExecUpdateReply { update_result: UpdateResult::Success as i32 })
+}
+
+pub(super) fn exec_set_kernel(
+    call: &mut Call<'_>,
+    r: GraphExecKernelNodeSetParams,
+    tail: &[u8],
+) -> HipResult<Step> {
+    let work = kernel(call, r.func, (r.grid_dim, r.block_dim), r.shared_mem, r.num_params, tail)?;
+    call.check_room(work.weight())?;
+    call.owned.graphs.change_exec(r.graph_exec, |exec| exec.set_work(r.node, work))?;
+    call.done()
+}
+
+/// Launches a graph, or adds its nodes to the graph that is being captured. Checks all nodes before the first one is
+/// executed.
+pub(super) fn launch(call: &mut Call<'_>, r: GraphLaunch) -> HipResult<Step> {
+    call.owned.check_stream(r.stream)?;
+    let exec = call.owned.graphs.exec(r.graph_exec)?.clone();
+    for work in exec.steps().iter().filter_map(|step| step.work()) {
+        check_work(call.owned, work)?;
+    }
+    if !call.is_captured(r.stream)? {
+        return Ok(Step::Replay { exec, stream: r.stream });
+    }
+    let weight = exec.weight() + exec.steps().len();
+    call.check_room(weight)?;
+    for work in exec.steps().iter().filter_map(|step| step.work()) {
+        let graphs = &mut call.owned.graphs;
+        graphs.captures.record_work(&mut graphs.graphs, r.stream, Some(work.clone()))?;
+    }
+    call.done()
+}
+
+// ---- what nodes do ---------------------------------------------------------------------------------------------------
+
+/// Checks all handles and addresses of a node.
+fn check_work(owned: &Owned, work: &NodeWork) -> HipResult<()> {
+    match work {
+        NodeWork::Kernel(kernel) => {
+            let info = &owned.function(kernel.function)?.info;
+            match &kernel.table {
+                Some(table) => check_table(info, table),
+                None => check_flat(info, &kernel.data).map(drop),
+            }
+        }
+        NodeWork::Copy { dst, src } => {
+            owned.check_region(dst)?;
+            owned.check_region(src)
+        }
+        NodeWork::Fill { dst, .. } => owned.check_region(dst),
+        NodeWork::Record(event) | NodeWork::Wait(event) => owned.check_event(*event),
+        NodeWork::Host => Ok(()),
+    }
+}
+
+/// Enqueues a node's work in the order of a stream. Its handles and addresses have been checked and cannot have changed
+/// since, because a session executes nothing else during a launch.
+pub(crate) fn enqueue(owned: &mut Owned, work: &NodeWork, stream: u64) -> HipResult<()> {
+    let launch_args = |kernel: &KernelNode| owned.function(kernel.function).map(|found| found.info.clone());
+    match work {
+        NodeWork::Kernel(kernel) => {
+            let info = launch_args(kernel)?;
+            let args = match &kernel.table {
+                Some(table) => Args::Params { table, data: &kernel.data },
+                None => Args::Flat(check_flat(&info, &kernel.data)?),
+            };
+            owned.context()?.launch(&Launch {
+                function: kernel.function,
+                grid: kernel.grid,
+                block: kernel.block,
+                shared_mem_bytes: kernel.shared_mem_bytes,
+                stream,
+                args,
+                start_event: None,
+                stop_event: None,
+                cooperative: kernel.cooperative,
+            })
+        }
+        NodeWork::Copy { dst, .. } if dst.len_bytes() == Some(0) => Ok(()),
+        NodeWork::Copy { dst, src } => owned.context()?.copy(*dst, *src, stream),
+        NodeWork::Fill { dst, .. } if dst.len_bytes() == Some(0) => Ok(()),
+        NodeWork::Fill { dst, value, element_bytes } => {
+            owned.context()?.fill(*dst, *value, *element_bytes, stream)
+        }
+        NodeWork::Record(event) => owned.record_event(*event, stream),
+        NodeWork::Wait(event) => owned.wait_event(stream, *event, 0),
+        NodeWork::Host => Ok(()),
+    }
+}

@@ -1,0 +1,149 @@
+//! Operations on modules, their kernels and variables.
+
+use hipr_proto::op::*;
+use hipr_proto::{HipError, HipResult};
+
+use super::device::check_cache_config;
+use super::{Call, Step};
+use hipr_device::FunctionInfo;
+
+fn load_image(call: &mut Call<'_>, image: Vec<u8>) -> HipResult<u64> {
+    let size_bytes = memory_bytes(call, &image);
+    call.check_memory(size_bytes)?;
+    let module = call.context()?.module_load(image)?;
+    call.owned.add_module(module, size_bytes);
+    Ok(module)
+}
+
+/// Returns how much device memory an image needs. Zero-initialized variables can make it much more than its length, so the
+/// code object is parsed; if that fails, the device reports the error.
+fn memory_bytes(call: &Call<'_>, image: &[u8]) -> u64 {
+    let len = image.len() as u64;
+    if call.limits.memory_max_bytes == u64::MAX {
+        return len;
+    }
+    let loaded = || {
+        let context = call.context_ref().ok()?;
+        let target = context.properties(context.device()).ok()?.gcn_arch_name.to_string().parse().ok()?;
+        let elf = hipr_code_object::select(image, &target).ok()?;
+        Some(hipr_code_object::CodeObject::parse(&elf).ok()?.image_bytes())
+    };
+    loaded().unwrap_or(len)
+}
+
+fn unload_one(call: &mut Call<'_>, module: u64) -> HipResult<()> {
+    call.owned.check_module(module)?;
+    call.owned.remove_module(module);
+    call.context()?.module_unload(module)
+}
+
+fn find(call: &mut Call<'_>, module: u64, name: &str) -> HipResult<FunctionInfo> {
+    call.check_room(1)?;
+    let info = call.context()?.function(module, name)?;
+    call.owned.add_function(module, info.clone());
+    Ok(info)
+}
+
+/// Returns a function's parameters as replies contain them: their number, and the first 64.
+fn params(info: &FunctionInfo) -> (u32, [Param; 64]) {
+    let known = info.params.as_deref().unwrap_or_default();
+    let mut params = [Param { offset: 0, size: 0 }; 64];
+    params.iter_mut().zip(known).for_each(|(place, param)| *place = *param);
+    (u32::try_from(known.len()).unwrap_or(u32::MAX), params)
+}
+
+pub(super) fn load(call: &mut Call<'_>, _: ModuleLoadData) -> HipResult<Step> {
+    let Some(image) = call.collected.take() else { return Ok(Step::Collect) };
+    let module = load_image(call, image)?;
+    call.reply(ModuleLoadDataReply { module })
+}
+
+/// Loads a module and looks up a function; if there is no such function, unloads the module again.
+pub(super) fn load_and_find(call: &mut Call<'_>, r: ModuleLoadAndGetFunction) -> HipResult<Step> {
+    let Some(mut name) = call.collected.take() else { return Ok(Step::Collect) };
+    let name_len = usize::try_from(r.name_length).map_err(|_| HipError::INVALID_VALUE)?;
+    if name_len > name.len() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let image = name.split_off(name_len);
+    let name = name_of(&name)?;
+    let module = load_image(call, image)?;
+    match find(call, module, name) {
+        Ok(info) => {
+            let (num_params, params) = params(&info);
+            let (function, num_args) = (info.handle, info.kernarg_size_bytes);
+            call.reply(ModuleLoadAndGetFunctionReply { module, function, num_args, num_params, params })
+        }
+        Err(why) => {
+            unload_one(call, module)?;
+            Err(why)
+        }
+    }
+}
+
+pub(super) fn unload(call: &mut Call<'_>, r: ModuleUnload) -> HipResult<Step> {
+    unload_one(call, r.module)?;
+    call.done()
+}
+
+pub(super) fn function(call: &mut Call<'_>, r: ModuleGetFunction, tail: &[u8]) -> HipResult<Step> {
+    call.owned.check_module(r.module)?;
+    let info = find(call, r.module, name_of(tail)?)?;
+    let (num_params, params) = params(&info);
+    let (function, num_args) = (info.handle, info.kernarg_size_bytes);
+    call.reply(ModuleGetFunctionReply { function, num_args, num_params, params })
+}
+
+pub(super) fn global(call: &mut Call<'_>, r: ModuleGetGlobal, tail: &[u8]) -> HipResult<Step> {
+    call.owned.check_module(r.module)?;
+    call.check_room(1)?;
+    let (device_ptr, size) = call.context()?.global(r.module, name_of(tail)?)?;
+    call.owned.add_global(r.module, device_ptr, size)?;
+    call.reply(ModuleGetGlobalReply { device_ptr, size })
+}
+
+// ---- what a kernel needs ---------------------------------------------------------------------------------------------
+
+pub(super) fn function_attributes(call: &mut Call<'_>, r: FuncGetAttributes) -> HipResult<Step> {
+    call.owned.function(r.function)?;
+    let attributes = call.context_ref()?.function_attributes(r.function)?;
+    call.reply(attributes)
+}
+
+pub(super) fn set_function_attribute(call: &mut Call<'_>, r: FuncSetAttribute) -> HipResult<Step> {
+    call.owned.function(r.function)?;
+    call.context()?.set_function_attribute(r.function, r.attribute, r.value)?;
+    call.done()
+}
+
+/// Accepts a cache configuration, which has no effect on AMD GPUs.
+pub(super) fn set_function_cache_config(call: &mut Call<'_>, r: FuncSetCacheConfig) -> HipResult<Step> {
+    call.owned.function(r.function)?;
+    check_cache_config(r.cache_config)?;
+    call.done()
+}
+
+pub(super) fn max_active_blocks(call: &mut Call<'_>, r: OccupancyMaxActiveBlocksPerSm) -> HipResult<Step> {
+    call.owned.function(r.function)?;
+    if r.block_size <= 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let num_blocks = call.context_ref()?.max_active_blocks(r.function, r.block_size, r.dyn_shared_mem)?;
+    call.reply(OccupancyMaxActiveBlocksPerSmReply { num_blocks })
+}
+
+pub(super) fn max_potential_block_size(
+    call: &mut Call<'_>,
+    r: OccupancyMaxPotentialBlockSize,
+) -> HipResult<Step> {
+    call.owned.function(r.function)?;
+    if r.block_size_limit < 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let context = call.context_ref()?;
+    let best = context.max_potential_block_size(r.function, r.dyn_shared_mem, r.block_size_limit)?;
+    call.reply(OccupancyMaxPotentialBlockSizeReply {
+        min_grid_size: best.min_grid_size,
+        block_size: best.block_size,
+    })
+}

@@ -1,0 +1,24 @@
+//! The parts of the worker that a session uses.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use hipr_device::{Device, Waker};
+use hipr_io::BodyPool;
+
+use crate::SessionLimits;
+use crate::stats::Requests;
+
+/// The parts of the worker that a session uses.
+pub(crate) struct Env<'a> {
+    pub(crate) device: &'a dyn Device,
+    pub(crate) limits: &'a SessionLimits,
+    pub(crate) requests: &'a Requests,
+    /// Bytes transferred to or from the device in one turn.
+    pub(crate) turn_max_bytes: usize,
+    /// Bytes of tails that all sessions have collected.
+    pub(crate) collected_bytes: &'a Rc<Cell<usize>>,
+    pub(crate) waker: &'a dyn Fn() -> Waker,
+    /// The buffers for reading device memory.
+    pub(crate) bodies: &'a BodyPool,
+}
