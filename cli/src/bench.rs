@@ -35,12 +35,12 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
-    what: What,
+    benchmark: Benchmark,
 }
 
 /// The benchmark to run.
 #[derive(Debug, Subcommand)]
-enum What {
+enum Benchmark {
     /// Measures launches without waiting, until the worker has executed them.
     Launch(throughput::Launch),
     /// Measures round trips of a synchronize.
@@ -70,18 +70,18 @@ enum What {
 
 /// Runs the chosen benchmark.
 pub(crate) fn run(options: Bench) -> Result<ExitCode, String> {
-    match options.what {
-        What::Launch(options) => throughput::launch(&options),
-        What::Rtt(options) => rtt::run(&options),
-        What::H2d(options) => throughput::copy(Task::H2d, &options),
-        What::D2h(options) => throughput::copy(Task::D2h, &options),
-        What::Clients(options) => clients::run(&options),
-        What::Neighbour(options) => neighbour::run(&options),
-        What::Sim(options) => sim::run(&options),
-        What::Table(options) => table::run(&options),
-        What::Peer(options) => peer::run(&options),
-        What::CProgram(options) => c_program::run(&options),
-        What::Role(options) => process::become_role(&options),
+    match options.benchmark {
+        Benchmark::Launch(options) => throughput::launch(&options),
+        Benchmark::Rtt(options) => rtt::run(&options),
+        Benchmark::H2d(options) => throughput::copy(Task::H2d, &options),
+        Benchmark::D2h(options) => throughput::copy(Task::D2h, &options),
+        Benchmark::Clients(options) => clients::run(&options),
+        Benchmark::Neighbour(options) => neighbour::run(&options),
+        Benchmark::Sim(options) => sim::run(&options),
+        Benchmark::Table(options) => table::run(&options),
+        Benchmark::Peer(options) => peer::run(&options),
+        Benchmark::CProgram(options) => c_program::run(&options),
+        Benchmark::Role(options) => process::become_role(&options),
     }
     .map(|()| ExitCode::SUCCESS)
 }

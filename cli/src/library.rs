@@ -44,7 +44,7 @@ impl Folder {
         Ok(Self(folder))
     }
 
-    /// Returns its path.
+    /// Returns the path of the folder.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }

@@ -124,7 +124,7 @@ macro_rules! row {
     (send $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ($($op:tt)*)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
             $crate::export::call(stringify!($name), |session| {
-                session.call(&hipr_proto::op::$($op)*).map(drop)
+                session.worker().call(&hipr_proto::op::$($op)*).map(drop)
             })
         } }
     };

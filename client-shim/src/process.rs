@@ -63,7 +63,7 @@ pub fn session() -> HipResult<&'static Session> {
     }
     let session = cell().get_or_init(|| {
         let session = Session::open()?;
-        for (place, descriptor) in DESCRIPTORS.iter().zip(session.connection().raw_fds()) {
+        for (place, descriptor) in DESCRIPTORS.iter().zip(session.worker().connection().raw_fds()) {
             place.store(descriptor, Ordering::Relaxed);
         }
         Ok(session)
@@ -103,8 +103,8 @@ extern "C" fn unloaded() {
         let mut connection = Stats::default();
         if let Some(session) = session_if_open() {
             ENDED.store(true, Ordering::Relaxed);
-            session.connection().close(GOODBYE_TIMEOUT);
-            connection = session.connection().stats();
+            session.worker().connection().close(GOODBYE_TIMEOUT);
+            connection = session.worker().connection().stats();
         }
         stats::write_file(connection);
     });

@@ -1,6 +1,5 @@
 //! The session of this process with a worker: the worker, the state of its streams, and the code that the program has loaded.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use hipr_proto::{HipError, HipResult};
@@ -19,14 +18,6 @@ pub struct Session {
     worker: Worker,
     streams: Streams,
     program: Program,
-}
-
-impl Deref for Session {
-    type Target = Worker;
-
-    fn deref(&self) -> &Worker {
-        &self.worker
-    }
 }
 
 impl Session {
@@ -93,7 +84,9 @@ impl Session {
             0 if thread::is_stream_per_thread() => Ok(PER_THREAD),
             0 | 1 => Ok(LEGACY),
             2 => Ok(PER_THREAD),
-            _ if recent::stream(stream.0, || self.stream_table().contains_key(&stream)) => Ok(stream.wire()),
+            _ if recent::stream(stream.0, || self.worker.stream_table().contains_key(&stream)) => {
+                Ok(stream.wire())
+            }
             _ => Err(HipError::CONTEXT_IS_DESTROYED),
         }
     }

@@ -10,7 +10,7 @@ use crate::command::{Command, HostFunction};
 use crate::convert::Ptr;
 use crate::process;
 use crate::session::Session;
-use crate::stream::host_functions::{Step, Threads};
+use crate::stream::host_functions::{QueuedCommand, Threads};
 use crate::stream::{Call, Caller, Next, WaitCall};
 use crate::thread;
 use crate::worker::{Port, Wait};
@@ -147,8 +147,8 @@ impl Session {
     }
 
     /// Executes a step of a queue.
-    fn carry_out(&self, step: Step) {
-        let Step { number, device, command, stream, .. } = step;
+    fn carry_out(&self, step: QueuedCommand) {
+        let QueuedCommand { number, device, command, stream, .. } = step;
         thread::set_device(device);
         // A function that unwinds must not leave the stream blocked for ever.
         let done = catch_unwind(AssertUnwindSafe(|| self.drive(&mut Call::held(command, stream))));

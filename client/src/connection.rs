@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hipr_io::gather;
-use hipr_proto::{Answered, HipError, Limits, Misuse, Op, Outbox, Sender, Wire, op};
+use hipr_proto::{HipError, Limits, Misuse, Op, Outbox, ReplyMode, Sender, Wire, op};
 
 use crate::flusher::{Buffered, Flusher};
 use crate::replies::{Bulk, Replies, Rows, Whole};
@@ -388,16 +388,16 @@ impl Inner {
         {
             // The caller knows that the device exists, so nothing is waited for.
             let set = op::SetDevice { device_id: device };
-            let queued = writer.sender.request_with(&set, &[], None, Answered::Never);
+            let queued = writer.sender.request_with(&set, &[], None, ReplyMode::Never);
             self.queued(queued.map(drop))?;
             writer.device = device;
             if writer.sender.wants_flush() {
                 self.send(writer)?;
             }
         }
-        let answered = if bulk.is_some() { Answered::Always } else { Answered::Never };
+        let reply_mode = if bulk.is_some() { ReplyMode::Always } else { ReplyMode::Never };
         let inline = (!extra.inline.is_empty()).then_some(Borrowed(extra.inline));
-        let queued = writer.sender.request_with(op, extra.tail, inline, answered);
+        let queued = writer.sender.request_with(op, extra.tail, inline, reply_mode);
         let call = self.queued(queued)?;
         tracing::trace!("request {}", O::OPCODE);
         match (call, bulk) {

@@ -40,7 +40,7 @@ pub mod node_type {
 
 /// The work of a node that is neither empty nor a child graph.
 pub trait Work: Clone {
-    /// Returns one of the constants in [`node_type`].
+    /// Returns the type of node as HIP numbers it, one of the constants in [`node_type`].
     fn node_type(&self) -> i32;
 
     /// Returns how much the node counts against a limit of handles; a node with small parameters counts as 1.

@@ -176,7 +176,7 @@ impl Client {
         &self,
         mut is_so: impl FnMut() -> Result<bool, InvalidPosition>,
     ) -> Result<bool, InvalidPosition> {
-        /// Checks of the condition between two reads of the clock.
+        /// Number of times that the awaited condition is checked between two reads of the clock.
         const LOOKS: u32 = 64;
         let mut end = None;
         loop {

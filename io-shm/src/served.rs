@@ -15,7 +15,7 @@ use crate::ring::{Direction, Receiving, Sending, mapping_bytes};
 /// The first bytes that a client sends: a name and a version.
 pub const HELLO: [u8; 8] = *b"HIPRSHM\x01";
 
-/// Maximum number of reads of the control socket at a time; a socket full of bells takes one.
+/// Maximum number of reads of the control socket per call; one read takes all bells (bytes that wake this side) that wait there.
 const READS: usize = 16;
 
 /// Size of the worker's answer in bytes.

@@ -5,7 +5,7 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use hipr_proto::op::{self, LaunchArgs, LaunchKernel, Param};
 use hipr_proto::{
-    Answer, Answered, COALESCE_BYTES, Client, Header, Limits, Outbox, Outcome, Receiver, Rx, Sender, Server,
+    Answer, COALESCE_BYTES, Client, Header, Limits, Outbox, Outcome, Receiver, ReplyMode, Rx, Sender, Server,
     Wire,
 };
 use std::hint::black_box;
@@ -99,7 +99,7 @@ fn round_trip(c: &mut Criterion) {
         let mut server = Server::<Bytes>::new(Limits::default());
         let mut outbox = Outbox::new();
         bencher.iter(|| {
-            let call = client.request_with(&op::DeviceSynchronize {}, &[], None, Answered::Always);
+            let call = client.request_with(&op::DeviceSynchronize {}, &[], None, ReplyMode::Always);
             assert!(call.expect("there is room").is_some());
             client.poll_transmit(&mut outbox);
             for mut bytes in outbox.slices() {

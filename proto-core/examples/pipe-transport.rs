@@ -90,11 +90,11 @@ fn serve(incoming: &Receiver<Cell>, outgoing: &SyncSender<Cell>) -> Result<(), F
 
 /// The client's end of the pipe: its protocol state, outgoing cells, incoming cells.
 struct Connection(Client<Vec<u8>>, SyncSender<Cell>, Receiver<Cell>);
-type Answered<O> = HipResult<(<O as Op>::Reply, Vec<u8>)>;
+type CallResult<O> = HipResult<(<O as Op>::Reply, Vec<u8>)>;
 
 impl Connection {
     /// Sends a request and waits for the reply and its bytes; returns zeros and no bytes if the request is not answered.
-    fn call<O: Op>(&mut self, op: &O, bytes: Option<Vec<u8>>) -> Result<Answered<O>, Failure> {
+    fn call<O: Op>(&mut self, op: &O, bytes: Option<Vec<u8>>) -> Result<CallResult<O>, Failure> {
         let Self(client, outgoing, incoming) = self;
         let mut is_whole = client.request(op, &[], bytes)?.is_none();
         if client.wants_flush() {

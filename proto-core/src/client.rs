@@ -5,7 +5,7 @@ use crate::op::{Op, Opcode};
 use crate::outbox::Outbox;
 use crate::receiver::Limits;
 use crate::reply_receiver::{Answer, ReplyReceiver};
-use crate::sender::{Answered, Call, Sender};
+use crate::sender::{Call, ReplyMode, Sender};
 
 /// The client's end of a connection: turns requests into bytes to send, and received bytes into replies.
 ///
@@ -73,7 +73,7 @@ impl<B: AsRef<[u8]>> Client<B> {
     /// # Errors
     /// As [`Sender::request`], or too many calls wait.
     pub fn request(&mut self, op: &impl Op, tail: &[u8], inline: Option<B>) -> Result<Option<Call>, Misuse> {
-        self.request_with(op, tail, inline, Answered::AsUsual)
+        self.request_with(op, tail, inline, ReplyMode::AsUsual)
     }
 
     /// Queues a request and decides whether it is answered; see [`Sender::request_with`].
@@ -85,13 +85,13 @@ impl<B: AsRef<[u8]>> Client<B> {
         op: &impl Op,
         tail: &[u8],
         inline: Option<B>,
-        answered: Answered,
+        reply_mode: ReplyMode,
     ) -> Result<Option<Call>, Misuse> {
-        if answered.wants_reply(op) {
+        if reply_mode.wants_reply(op) {
             // Before anything is queued: a request that was sent has to be expected.
             self.receiver.has_room()?;
         }
-        let call = self.sender.request_with(op, tail, inline, answered)?;
+        let call = self.sender.request_with(op, tail, inline, reply_mode)?;
         if let Some(call) = call {
             self.receiver.expect(call)?;
         }

@@ -109,6 +109,6 @@ pub use outbox::Outbox;
 pub use receiver::{Limits, Receiver, Rx, Ticket};
 pub use reply_receiver::{Answer, Reply, ReplyReceiver};
 pub use responder::{Inline, Outcome, Responder};
-pub use sender::{Answered, COALESCE_BYTES, COALESCE_INLINE_BYTES, Call, Sender};
+pub use sender::{COALESCE_BYTES, COALESCE_INLINE_BYTES, Call, ReplyMode, Sender};
 pub use server::Server;
 pub use wire::{Array, Field, Layout, Sink, Text, Wire, WireError};

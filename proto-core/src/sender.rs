@@ -20,7 +20,7 @@ pub const COALESCE_INLINE_BYTES: usize = 4 * 1024;
 
 /// Whether a request is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Answered {
+pub enum ReplyMode {
     /// As the operation's reply rule says.
     #[default]
     AsUsual,
@@ -30,7 +30,7 @@ pub enum Answered {
     Never,
 }
 
-impl Answered {
+impl ReplyMode {
     /// Returns whether `op` is answered.
     pub fn wants_reply(self, op: &impl Op) -> bool {
         match self {
@@ -109,10 +109,10 @@ impl<B: AsRef<[u8]>> Sender<B> {
     /// # Errors
     /// Bytes after the fixed part are not as many as the request says, or the buffer is full and was not transmitted.
     pub fn request(&mut self, op: &impl Op, tail: &[u8], inline: Option<B>) -> Result<Option<Call>, Misuse> {
-        self.request_with(op, tail, inline, Answered::AsUsual)
+        self.request_with(op, tail, inline, ReplyMode::AsUsual)
     }
 
-    /// Queues a request like [`request`](Self::request); `answered` decides whether it is answered.
+    /// Queues a request like [`request`](Self::request); `reply_mode` decides whether it is answered.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -121,14 +121,14 @@ impl<B: AsRef<[u8]>> Sender<B> {
         op: &O,
         tail: &[u8],
         inline: Option<B>,
-        answered: Answered,
+        reply_mode: ReplyMode,
     ) -> Result<Option<Call>, Misuse> {
         let given = tail.len() as u64 + inline_len(&inline) as u64;
         let (TailLen::Exact(need) | TailLen::AtLeast(need) | TailLen::AtMost(need)) = op.tail_len();
         if op.tail_len().of(given) != Ok(given) {
             return Err(Misuse::TailSize { op: O::OPCODE, need, given });
         }
-        let wants_reply = answered.wants_reply(op);
+        let wants_reply = reply_mode.wants_reply(op);
         let message = Message { op: O::OPCODE, fixed_size: O::SIZE, tail, inline, wants_reply };
         let reply = (O::Reply::SIZE, op.reply_tail_len());
         self.queue(message, reply, |out| op.put(out))

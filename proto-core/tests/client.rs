@@ -3,8 +3,8 @@
 mod support;
 
 use hipr_proto::{
-    Answer, Answered, COALESCE_BYTES, COALESCE_INLINE_BYTES, Call, Client, FLAG_ERROR, FLAG_RESPONSE, Fatal,
-    Header, HipError, Limits, Misuse, Opcode, Outbox, ReplyReceiver, Sender, Wire, WireError, op,
+    Answer, COALESCE_BYTES, COALESCE_INLINE_BYTES, Call, Client, FLAG_ERROR, FLAG_RESPONSE, Fatal, Header,
+    HipError, Limits, Misuse, Opcode, Outbox, ReplyMode, ReplyReceiver, Sender, Wire, WireError, op,
 };
 use support::{flat, raw};
 
@@ -133,8 +133,8 @@ fn bytes_after_the_fixed_part_have_to_be_as_many_as_it_says() {
 #[test]
 fn who_asks_for_an_answer_gets_a_call() {
     let mut client = Client::<Vec<u8>>::new(Limits::default());
-    assert!(matches!(client.request_with(&FREE, &[], None, Answered::Always), Ok(Some(_))));
-    assert_eq!(client.request_with(&MALLOC, &[], None, Answered::Never), Ok(None));
+    assert!(matches!(client.request_with(&FREE, &[], None, ReplyMode::Always), Ok(Some(_))));
+    assert_eq!(client.request_with(&MALLOC, &[], None, ReplyMode::Never), Ok(None));
     assert!(matches!(client.request(&d2h(1), &[], None), Ok(Some(_))));
     assert_eq!(client.request(&h2d(1), &[], Some(vec![1])), Ok(None));
     assert!(matches!(

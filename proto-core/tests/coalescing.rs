@@ -13,7 +13,7 @@ use support::{proptest_config, raw};
 const HEADER_BYTES: usize = 24;
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Action {
     Request {
         op: Opcode,
         fixed: usize,
@@ -28,7 +28,7 @@ enum Step {
     Poll,
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn action() -> impl Strategy<Value = Action> {
     let around = |n: usize| n - 2..=n + 2;
     let op = prop_oneof![Just(Opcode::MEMCPY), Just(Opcode::FREE), Just(Opcode(0x7fff))];
     let inline = prop_oneof![
@@ -47,10 +47,10 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         6 => (op, fixed, inline, proptest::bool::weighted(0.1))
-            .prop_map(|(op, fixed, inline, loud)| Step::Request { op, fixed, inline, loud }),
-        2 => left.prop_map(|left| Step::Fill { left }),
-        1 => Just(Step::Flush),
-        2 => Just(Step::Poll),
+            .prop_map(|(op, fixed, inline, loud)| Action::Request { op, fixed, inline, loud }),
+        2 => left.prop_map(|left| Action::Fill { left }),
+        1 => Just(Action::Flush),
+        2 => Just(Action::Poll),
     ]
 }
 
@@ -126,21 +126,21 @@ proptest! {
     #![proptest_config(proptest_config(1000))]
 
     #[test]
-    fn requests_gather_and_leave_as_the_model_says(steps in proptest::collection::vec(step(), 0..30)) {
+    fn requests_gather_and_leave_as_the_model_says(actions in proptest::collection::vec(action(), 0..30)) {
         let memory: Vec<u8> = (0..COALESCE_BYTES + 10).map(|i| (i % 251) as u8).collect();
         let (mut sender, mut model) = (Sender::<&[u8]>::new(), Model::default());
-        for step in steps {
-            let request = match step {
-                Step::Request { op, fixed, inline, loud } => Some((op, fixed, inline, loud)),
-                Step::Fill { left } => COALESCE_BYTES
+        for action in actions {
+            let request = match action {
+                Action::Request { op, fixed, inline, loud } => Some((op, fixed, inline, loud)),
+                Action::Fill { left } => COALESCE_BYTES
                     .checked_sub(model.len_bytes() + HEADER_BYTES + left)
                     .map(|fixed| (Opcode::FREE, fixed, None, false)),
-                Step::Flush => {
+                Action::Flush => {
                     sender.flush();
                     model.flush = !model.chunks.is_empty();
                     None
                 }
-                Step::Poll => {
+                Action::Poll => {
                     let mut outbox = Outbox::new();
                     prop_assert_eq!(sender.poll_transmit(&mut outbox), !model.chunks.is_empty());
                     prop_assert_eq!(chunks(&outbox, &memory), std::mem::take(&mut model.chunks));

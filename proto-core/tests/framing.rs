@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use hipr_proto::op::{ForOp, with_op};
 use hipr_proto::{
-    Answer, Answered, Call, FLAG_ERROR, FLAG_NO_REPLY, FLAG_RESPONSE, Fatal, Header, HipError, Info, Layout,
-    Limits, OPS, Op, Opcode, Receiver, ReplyReceiver, Rx, Sender, Tail, TailLen, Wire,
+    Answer, Call, FLAG_ERROR, FLAG_NO_REPLY, FLAG_RESPONSE, Fatal, Header, HipError, Info, Layout, Limits,
+    OPS, Op, Opcode, Receiver, ReplyMode, ReplyReceiver, Rx, Sender, Tail, TailLen, Wire,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -299,7 +299,7 @@ impl ForOp for Ask<'_> {
         let op = O::take(&mut values::all(&O::LAYOUT, self.number).as_slice()).expect("whole");
         let (TailLen::Exact(len) | TailLen::AtLeast(len) | TailLen::AtMost(len)) = op.tail_len();
         let tail: Vec<u8> = pattern(len).collect();
-        let call = self.sender.request_with(&op, &tail, None, Answered::Always);
+        let call = self.sender.request_with(&op, &tail, None, ReplyMode::Always);
         let call = call.expect("a good request").expect("it waits");
         Expected { call, size: <O::Reply as Wire>::SIZE, tail: op.reply_tail_len() }
     }

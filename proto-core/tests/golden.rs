@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use hipr_proto::op::{LaunchArgs, Param, put_name};
 use hipr_proto::{
-    Answer, Answered, Client, Inline, Limits, OPS, Op, Outbox, Outcome, Rx, Server, Source, Text, Wire, op,
+    Answer, Client, Inline, Limits, OPS, Op, Outbox, Outcome, ReplyMode, Rx, Server, Source, Text, Wire, op,
 };
 
 fn bytes(golden: &str) -> Vec<u8> {
@@ -72,7 +72,8 @@ where
 
     // A client that asks for an answer gets one, whatever is usual.
     let mut client = Client::<Vec<u8>>::new(Limits::default());
-    let call = client.request_with(&request, tails.tail, inline(), Answered::Always).expect("a good request");
+    let call =
+        client.request_with(&request, tails.tail, inline(), ReplyMode::Always).expect("a good request");
     let mut loud = asks.clone();
     loud[20] &= !NO_REPLY;
     let mut outbox = Outbox::new();

@@ -13,7 +13,7 @@ use support::values;
 use support::{Desk, proptest_config, raw};
 
 #[derive(Debug, Clone)]
-enum Step {
+enum Action {
     /// The server receives a request.
     Receive(Request),
     /// The oldest open request is completed.
@@ -63,12 +63,12 @@ fn fails() -> impl Strategy<Value = Option<HipError>> {
     proptest::option::weighted(0.4, error())
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        5 => request().prop_map(Step::Receive),
-        5 => Just(Step::Complete),
-        1 => error().prop_map(Step::Keep),
-        1 => Just(Step::Poll),
+        5 => request().prop_map(Action::Receive),
+        5 => Just(Action::Complete),
+        1 => error().prop_map(Action::Keep),
+        1 => Just(Action::Poll),
     ]
 }
 
@@ -178,31 +178,31 @@ proptest! {
     #![proptest_config(proptest_config(2000))]
 
     #[test]
-    fn replies_are_those_of_the_model(mut steps in proptest::collection::vec(step(), 0..60)) {
+    fn replies_are_those_of_the_model(mut actions in proptest::collection::vec(action(), 0..60)) {
         let (mut desk, mut model) = (Desk::new(), Model::default());
         let (mut open, mut sent, mut id) = (VecDeque::new(), Vec::new(), 0);
         // What is open at the end is completed too.
-        let received = steps.iter().filter(|step| matches!(step, Step::Receive(_))).count();
-        steps.extend(vec![Step::Complete; received]);
-        for step in steps {
-            match step {
-                Step::Receive(request) => {
+        let received = actions.iter().filter(|action| matches!(action, Action::Receive(_))).count();
+        actions.extend(vec![Action::Complete; received]);
+        for action in actions {
+            match action {
+                Action::Receive(request) => {
                     id += 1;
                     let got = desk.one(&request.bytes(id));
                     prop_assert_eq!((got.op, got.ticket.id()), (request.op(), id));
                     prop_assert_eq!((got.ticket.wants_reply(), got.ticket.refusal()), (request.loud, request.refusal()));
                     open.push_back((got.ticket, request));
                 }
-                Step::Complete => if let Some((ticket, request)) = open.pop_front() {
+                Action::Complete => if let Some((ticket, request)) = open.pop_front() {
                     prop_assert_eq!(desk.server.admit(&ticket), model.admits(&request));
                     model.complete(ticket.id(), &request);
                     complete(&mut desk, ticket, &request);
                 }
-                Step::Keep(error) => {
+                Action::Keep(error) => {
                     desk.server.keep(error);
                     model.keep(Some(error));
                 }
-                Step::Poll => sent.extend(desk.sent()),
+                Action::Poll => sent.extend(desk.sent()),
             }
             prop_assert_eq!(desk.server.open(), open.len());
         }

@@ -32,7 +32,7 @@ fn filled() -> Outbox<Vec<u8>> {
 
 /// An action on two outboxes and a server that fills them.
 #[derive(Debug, Clone)]
-enum Step {
+enum Action {
     /// The server sends a reply with inline bytes in chunks of these lengths.
     Reply(Vec<usize>),
     /// The server's queued bytes are moved to this outbox.
@@ -45,14 +45,14 @@ enum Step {
     WriteSlice(usize, i64),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn action() -> impl Strategy<Value = Action> {
     let chunks = proptest::collection::vec(prop_oneof![0..4usize, 20..5000usize], 0..4);
     prop_oneof![
-        3 => chunks.prop_map(Step::Reply),
-        2 => (0..2usize).prop_map(Step::Poll),
-        1 => (0..2usize).prop_map(Step::Append),
-        1 => (0..2usize, any::<Index>()).prop_map(|(which, n)| Step::Write(which, n)),
-        2 => (0..2usize, -1..=1i64).prop_map(|(which, n)| Step::WriteSlice(which, n)),
+        3 => chunks.prop_map(Action::Reply),
+        2 => (0..2usize).prop_map(Action::Poll),
+        1 => (0..2usize).prop_map(Action::Append),
+        1 => (0..2usize, any::<Index>()).prop_map(|(which, n)| Action::Write(which, n)),
+        2 => (0..2usize, -1..=1i64).prop_map(|(which, n)| Action::WriteSlice(which, n)),
     ]
 }
 
@@ -91,31 +91,31 @@ proptest! {
     #![proptest_config(proptest_config(500))]
 
     #[test]
-    fn bytes_leave_in_order_and_once(steps in proptest::collection::vec(step(), 0..40)) {
+    fn bytes_leave_in_order_and_once(actions in proptest::collection::vec(action(), 0..40)) {
         let mut source = Source { desk: Desk::new(), replies: 0, counter: 0 };
         let (mut outboxes, mut models) = ([Outbox::new(), Outbox::new()], [vec![], vec![]]);
         let mut queued = Vec::new();
-        for step in steps {
-            match step {
-                Step::Reply(chunks) => queued.extend(source.reply(&chunks)),
-                Step::Poll(to) => {
+        for action in actions {
+            match action {
+                Action::Reply(chunks) => queued.extend(source.reply(&chunks)),
+                Action::Poll(to) => {
                     models[to].append(&mut queued);
                     let something = source.desk.server.poll_transmit(&mut outboxes[to]);
                     prop_assert_eq!(something, !models[to].is_empty());
                 }
-                Step::Append(to) => {
+                Action::Append(to) => {
                     let ([first, second], [model, other]) = (&mut outboxes, &mut models);
                     let (first, second) = if to == 0 { (first, second) } else { (second, first) };
                     let (model, other) = if to == 0 { (model, other) } else { (other, model) };
                     first.append(second);
                     model.append(other);
                 }
-                Step::Write(of, n) => {
+                Action::Write(of, n) => {
                     let n = n.index(models[of].len() + 1);
                     outboxes[of].advance(n);
                     models[of].drain(..n);
                 }
-                Step::WriteSlice(of, more) => {
+                Action::WriteSlice(of, more) => {
                     let n = outboxes[of].slices().next().map_or(0, <[u8]>::len).saturating_add_signed(more as isize);
                     let n = n.min(models[of].len());
                     outboxes[of].advance(n);

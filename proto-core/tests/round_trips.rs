@@ -5,8 +5,8 @@ mod support;
 
 use hipr_proto::op::{ForOp, Param, with_op};
 use hipr_proto::{
-    Answer, Answered, Array, Client, FLAG_HAS_INLINE_DATA, FLAG_RESPONSE, Fatal, HipError, Info, Inline,
-    Limits, OPS, Op, Opcode, Outbox, Outcome, Receiver, Rx, Sender, Server, Tail, TailLen, Wire, WireError,
+    Answer, Array, Client, FLAG_HAS_INLINE_DATA, FLAG_RESPONSE, Fatal, HipError, Info, Inline, Limits, OPS,
+    Op, Opcode, Outbox, Outcome, Receiver, ReplyMode, Rx, Sender, Server, Tail, TailLen, Wire, WireError,
 };
 use proptest::prelude::*;
 use smallvec::SmallVec;
@@ -174,9 +174,10 @@ impl ForOp for Requests {
 /// Sends a request and receives it with a server whose limits lie at and below what it needs.
 fn send_request<O: Op>(info: &Info, request: &O, fixed: &[u8], tail: &[u8]) {
     let (name, len) = (info.name, tail.len() as u64);
-    for (answered, flags) in [(Answered::Always, 0), (Answered::Never, 8), (Answered::AsUsual, u32::MAX)] {
+    for (reply_mode, flags) in [(ReplyMode::Always, 0), (ReplyMode::Never, 8), (ReplyMode::AsUsual, u32::MAX)]
+    {
         let mut sender = Sender::<Vec<u8>>::new();
-        let call = sender.request_with(request, tail, None, answered).expect("a good request");
+        let call = sender.request_with(request, tail, None, reply_mode).expect("a good request");
         let quiet = if flags == u32::MAX { u32::from(!request.wants_reply()) * 8 } else { flags };
         assert_eq!(call.is_none(), quiet != 0, "{name}");
         let inline = if info.request.tail == Tail::Bulk && len > 0 { FLAG_HAS_INLINE_DATA } else { 0 };
@@ -399,7 +400,7 @@ type Learned = (Result<Vec<u8>, HipError>, Vec<u8>);
 fn waiting<O: Op>(request: &O) -> Client<Vec<u8>> {
     let (TailLen::Exact(tail) | TailLen::AtLeast(tail) | TailLen::AtMost(tail)) = request.tail_len();
     let mut client = Client::new(Limits::default());
-    let call = client.request_with(request, &pattern(tail), None, Answered::Always).expect("a good request");
+    let call = client.request_with(request, &pattern(tail), None, ReplyMode::Always).expect("a good request");
     assert!(call.is_some());
     client
 }

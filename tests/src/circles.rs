@@ -21,7 +21,7 @@ pub struct Circle {
     pub krate: String,
     /// The files, from the crate's `src`, in order of their names.
     pub files: Vec<String>,
-    /// The uses among the files: user, used file, names.
+    /// Uses between the files: the file that uses, the file that is used, and the names used.
     pub uses: Vec<(String, String, Vec<String>)>,
 }
 

@@ -3,7 +3,7 @@
 use crate::WireClient;
 use bytemuck::Pod;
 use hipr_proto::op::{self, Param};
-use hipr_proto::{Answered, HipResult};
+use hipr_proto::{HipResult, ReplyMode};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::net::SocketAddr;
@@ -280,7 +280,7 @@ impl Gpu {
         args: &[&[u8]],
     ) -> HipResult<()> {
         let (launch, tail) = self.request(0, kernel, grid.into(), block.into(), shared_bytes, args);
-        self.wire.send(&launch, &tail, None, Answered::Always);
+        self.wire.send(&launch, &tail, None, ReplyMode::Always);
         self.wire.wait::<op::LaunchKernel>().result
     }
 

@@ -8,7 +8,7 @@ mod sharing;
 
 use crate::WireClient;
 use hipr_proto::op::{self, Param, kind};
-use hipr_proto::{Answered, HipError, Op, Opcode, Text, Wire};
+use hipr_proto::{HipError, Op, Opcode, ReplyMode, Text, Wire};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
@@ -135,7 +135,7 @@ impl Suite<'_> {
         inline: Option<Vec<u8>>,
         show: impl Fn(&O::Reply) -> String,
     ) -> Answer<O::Reply> {
-        let sent = self.wire.try_send(op, tail, inline, Answered::Always);
+        let sent = self.wire.try_send(op, tail, inline, ReplyMode::Always);
         let Ok(replied) = sent.and_then(|()| self.wire.try_wait::<O>()) else {
             self.note::<O>(Err(Failure::Lost));
             return Err(Lost);
@@ -158,7 +158,7 @@ impl Suite<'_> {
 
     /// Sends a request that is not answered; later replies show its effect.
     fn tell<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) -> Result<(), Lost> {
-        self.wire.try_send(op, tail, inline, Answered::Never).map_err(|_| {
+        self.wire.try_send(op, tail, inline, ReplyMode::Never).map_err(|_| {
             self.note::<O>(Err(Failure::Lost));
             Lost
         })

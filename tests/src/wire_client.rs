@@ -1,6 +1,6 @@
 //! A single-threaded client that sends exactly what a test wants.
 
-use hipr_proto::{Answer, Answered, Client, HipResult, Limits, Op, Outbox};
+use hipr_proto::{Answer, Client, HipResult, Limits, Op, Outbox, ReplyMode};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl WireClient {
 
     /// Sends a request with a tail, which is answered, and returns the reply.
     pub fn call_with<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) -> Replied<O::Reply> {
-        self.send(op, tail, inline, Answered::Always);
+        self.send(op, tail, inline, ReplyMode::Always);
         self.wait::<O>()
     }
 
@@ -64,12 +64,12 @@ impl WireClient {
 
     /// Sends a request with a tail and NO_REPLY.
     pub fn forget_with<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>) {
-        self.send(op, tail, inline, Answered::Never);
+        self.send(op, tail, inline, ReplyMode::Never);
     }
 
     /// Sends a request.
-    pub fn send<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>, answered: Answered) {
-        self.try_send(op, tail, inline, answered).expect("the worker reads");
+    pub fn send<O: Op>(&mut self, op: &O, tail: &[u8], inline: Option<Vec<u8>>, reply_mode: ReplyMode) {
+        self.try_send(op, tail, inline, reply_mode).expect("the worker reads");
     }
 
     /// Sends a request like [`send`](Self::send); fails if the connection has ended.
@@ -78,9 +78,9 @@ impl WireClient {
         op: &O,
         tail: &[u8],
         inline: Option<Vec<u8>>,
-        answered: Answered,
+        reply_mode: ReplyMode,
     ) -> io::Result<()> {
-        self.client.request_with(op, tail, inline, answered).expect("a well-formed request");
+        self.client.request_with(op, tail, inline, reply_mode).expect("a well-formed request");
         self.client.flush();
         let mut outbox = Outbox::new();
         self.client.poll_transmit(&mut outbox);

@@ -1,7 +1,7 @@
 //! Tests the device `hip` with hipr's own client library as its HIP runtime, in a worker's process, with the emulated GPU
 //! behind it.
 
-use hipr_proto::{Answered, Header, HipError, Info, OPS, Opcode, TailLen, op};
+use hipr_proto::{Header, HipError, Info, OPS, Opcode, ReplyMode, TailLen, op};
 use hipr_tests::{Buffer, Chain, Gpu, WireClient, args};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -209,7 +209,7 @@ fn a_client_that_goes_in_the_middle_of_a_kernel_is_no_burden() {
     gpu.launch_on(stream, "with_lock", 1, 64, 0, args![lock, value]);
     assert_eq!(gpu.wire().call(&op::StreamQuery { stream }), Err(HipError::NOT_READY));
     // It waits for what will not happen, and goes.
-    gpu.wire().send(&op::DeviceSynchronize {}, &[], None, Answered::Always);
+    gpu.wire().send(&op::DeviceSynchronize {}, &[], None, ReplyMode::Always);
     drop(gpu);
     let mut other = Gpu::open(chain.address(), KERNELS);
     for _ in 0..20 {
@@ -266,7 +266,7 @@ fn a_session_that_ends_leaves_nothing() {
         let x = gpu.filled::<f32>(1 << 20, 0);
         gpu.launch("saxpy", 16, 256, 0, args![1.0f32, x, x, 1u32 << 20]);
         gpu.wire().call(&op::StreamCreate { flags: 0, priority: 0 }).expect("a stream");
-        gpu.wire().send(&op::DeviceSynchronize {}, &[], None, Answered::Never);
+        gpu.wire().send(&op::DeviceSynchronize {}, &[], None, ReplyMode::Never);
         drop(gpu);
     }
     let start = std::time::Instant::now();

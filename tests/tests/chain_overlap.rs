@@ -1,7 +1,7 @@
 //! Checks that network and device copy at the same time, through a bounded number of pinned buffers, by the order of calls
 //! to the HIP runtime instead of a clock.
 
-use hipr_proto::{Answered, op};
+use hipr_proto::{ReplyMode, op};
 use hipr_tests::faults::{EVERY, LIBRARY, PLAN, Plan, TRACE, called};
 use hipr_tests::{Chain, WireClient, built_library, eventually, library};
 use std::fs;
@@ -128,7 +128,7 @@ fn the_device_copies_ahead_of_what_is_sent() {
     writer.call(&op::DeviceSynchronize {}).expect("filled");
     bench.plan("none", 0, 0);
     let read = op::Memcpy { dst: 0, src: dst, size, kind: op::kind::DEVICE_TO_HOST, stream: 0 };
-    writer.send(&read, &[], None, Answered::Always);
+    writer.send(&read, &[], None, ReplyMode::Always);
     let read = writer.wait::<op::Memcpy>();
     assert!(read.inline.iter().all(|byte| *byte == 0x21) && read.inline.len() == bytes.len());
     let calls = bench.calls();
@@ -150,7 +150,7 @@ fn bytes_are_sent_while_the_device_copies_those_behind_them() {
     // buffer is read before it is asked for.
     bench.start_plan(&Plan { function: "hipEventQuery".into(), call: EVERY, error: NOT_READY, spared: 2 });
     let read = op::Memcpy { dst: 0, src, size, kind: op::kind::DEVICE_TO_HOST, stream: 0 };
-    wire.send(&read, &[], None, Answered::Always);
+    wire.send(&read, &[], None, ReplyMode::Always);
     // Of the first chunk as much as a socket holds that nobody reads from.
     let mut arrived = vec![0; 32 << 10];
     eventually("the first bytes are on the network", || {

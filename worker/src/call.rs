@@ -32,7 +32,7 @@ pub(crate) use graph::enqueue;
 
 /// The rest of a request after its function has returned.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum Continuation {
     /// Reply with the fixed part in [`Call::reply`].
     Reply,
     /// Reply with the fixed part in [`Call::reply`], followed by these bytes.
@@ -78,7 +78,7 @@ pub(crate) struct Call<'a> {
     pub(crate) owned: &'a mut Owned,
     /// The buffer for the reply's fixed part.
     pub(crate) reply: &'a mut Vec<u8>,
-    /// The tail, after [`Step::Collect`].
+    /// The tail, after [`Continuation::Collect`].
     pub(crate) collected: Option<Vec<u8>>,
     /// The limits of a session.
     pub(crate) limits: &'a SessionLimits,
@@ -94,7 +94,7 @@ impl Call<'_> {
         op: Opcode,
         fixed: &[u8],
         tail: &[u8],
-    ) -> HipResult<Step> {
+    ) -> HipResult<Continuation> {
         if op.info().is_some_and(|info| info.class != Class::Exempt) {
             self.owned.open(env.device, env.waker)?;
             if needs_device(op) {
@@ -115,14 +115,14 @@ impl Call<'_> {
     }
 
     /// Completes the request with a reply.
-    fn reply<R: Wire>(&mut self, reply: R) -> HipResult<Step> {
+    fn reply<R: Wire>(&mut self, reply: R) -> HipResult<Continuation> {
         reply.put(self.reply);
-        Ok(Step::Reply)
+        Ok(Continuation::Reply)
     }
 
     /// Completes the request with a reply without fields.
-    fn done(&mut self) -> HipResult<Step> {
-        Ok(Step::Reply)
+    fn done(&mut self) -> HipResult<Continuation> {
+        Ok(Continuation::Reply)
     }
 
     /// Checks that the session may have `count` more handles.
@@ -202,17 +202,17 @@ fn needs_device(op: Opcode) -> bool {
 ///
 /// - `SMI_GET_GPU_METRICS`. Temperatures, clocks and power are known to a management library and not to HIP; an emulated device has
 ///   none, and numbers that nobody measured help no one.
-fn not_supported() -> HipResult<Step> {
+fn not_supported() -> HipResult<Continuation> {
     Err(HipError::NOT_SUPPORTED)
 }
 
 /// Succeeds without doing anything.
-fn nothing<R>(call: &mut Call<'_>, _request: R) -> HipResult<Step> {
+fn nothing<R>(call: &mut Call<'_>, _request: R) -> HipResult<Continuation> {
     call.done()
 }
 
 impl Visit for Call<'_> {
-    type Out = HipResult<Step>;
+    type Out = HipResult<Continuation>;
 
     fn unknown(&mut self, _op: Opcode) -> Self::Out {
         not_supported()
@@ -221,15 +221,15 @@ impl Visit for Call<'_> {
     routes! {
         fixed {
         init(Init) = nothing;
-        shutdown(Shutdown) = |_: &mut Self, _| Ok(Step::Shutdown);
+        shutdown(Shutdown) = |_: &mut Self, _| Ok(Continuation::Shutdown);
         ping(Ping) = nothing;
 
         get_device_count(GetDeviceCount) = device::count;
         set_device(SetDevice) = device::set;
         get_device(GetDevice) = device::current;
         get_device_properties(GetDeviceProperties) = device::properties;
-        device_synchronize(DeviceSynchronize) = |_: &mut Self, _| Ok(Step::Wait(WaitFor::Device));
-        device_reset(DeviceReset) = |_: &mut Self, _| Ok(Step::Reset);
+        device_synchronize(DeviceSynchronize) = |_: &mut Self, _| Ok(Continuation::Wait(WaitFor::Device));
+        device_reset(DeviceReset) = |_: &mut Self, _| Ok(Continuation::Reset);
         device_get_attribute(DeviceGetAttribute) = device::attribute;
         device_get_limit(DeviceGetLimit) = device::limit;
         device_set_limit(DeviceSetLimit) = device::set_limit;

@@ -16,7 +16,7 @@ use hipr_graph::Exec;
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
-use crate::call::{Call, Step, enqueue};
+use crate::call::{Call, Continuation, enqueue};
 use crate::env::Env;
 use crate::owned::{NodeWork, Owned};
 use crate::stats::Tally;
@@ -308,16 +308,16 @@ impl Session {
             limits: env.limits,
             conn: self.conn,
         };
-        let step = call.carry_out(env, op, fixed, tail);
-        // What most requests come to, before the step is moved once more.
-        if matches!(step, Ok(Step::Reply)) {
+        let continuation = call.carry_out(env, op, fixed, tail);
+        // What most requests come to, before the value is moved once more.
+        if matches!(continuation, Ok(Continuation::Reply)) {
             self.reply(ticket);
             return true;
         }
-        if matches!(step, Ok(Step::Collect)) {
+        if matches!(continuation, Ok(Continuation::Collect)) {
             copy_into(&mut self.fixed, fixed);
         }
-        self.go_on(env, ticket, step, follows)
+        self.go_on(env, ticket, continuation, follows)
     }
 
     /// Executes the request whose fixed part is in `self.fixed`.
@@ -327,23 +327,29 @@ impl Session {
         op: Opcode,
         collected: Option<Vec<u8>>,
         tail: &[u8],
-    ) -> HipResult<Step> {
+    ) -> HipResult<Continuation> {
         let (owned, reply) = (&mut self.owned, &mut self.reply);
         let mut call = Call { owned, reply, collected, limits: env.limits, conn: self.conn };
         call.carry_out(env, op, &self.fixed, tail)
     }
 
-    /// Continues a request after its operation's function has returned `step`; `tail` bytes of the tail are still to arrive.
-    fn go_on(&mut self, env: &Env<'_>, ticket: Ticket, step: HipResult<Step>, tail: u64) -> bool {
-        let step = match step {
-            Ok(step) => step,
+    /// Continues a request after its operation's function has returned `continuation`; `tail` bytes of the tail are still to arrive.
+    fn go_on(
+        &mut self,
+        env: &Env<'_>,
+        ticket: Ticket,
+        continuation: HipResult<Continuation>,
+        tail: u64,
+    ) -> bool {
+        let continuation = match continuation {
+            Ok(continuation) => continuation,
             Err(error) => {
                 self.fail(ticket, error, tail > 0);
                 return true;
             }
         };
-        self.state = match step {
-            Step::Write { dst, .. } if tail == 0 || dst.len_bytes() != Some(tail) => {
+        self.state = match continuation {
+            Continuation::Write { dst, .. } if tail == 0 || dst.len_bytes() != Some(tail) => {
                 let error = (dst.len_bytes() != Some(tail)).then_some(HipError::INVALID_VALUE);
                 match error {
                     Some(error) => self.fail(ticket, error, tail > 0),
@@ -351,36 +357,36 @@ impl Session {
                 }
                 return true;
             }
-            Step::Write { dst, stream, waits } => {
+            Continuation::Write { dst, stream, waits } => {
                 let write = Write { ticket, dst, stream, offset: 0, waits };
                 return self.begin_write(env, write, tail);
             }
-            Step::Collect if tail > 0 => {
+            Continuation::Collect if tail > 0 => {
                 State::Collect { ticket, collected: Collected::new(env.collected_bytes) }
             }
-            Step::Collect => {
-                let step = self.call(env, ticket.op(), Some(Vec::new()), &[]);
-                return match step {
-                    Ok(Step::Collect) => false,
-                    step => self.go_on(env, ticket, step, 0),
+            Continuation::Collect => {
+                let continuation = self.call(env, ticket.op(), Some(Vec::new()), &[]);
+                return match continuation {
+                    Ok(Continuation::Collect) => false,
+                    continuation => self.go_on(env, ticket, continuation, 0),
                 };
             }
             // The layouts of all others have no bulk tail.
-            Step::Reply => {
+            Continuation::Reply => {
                 self.reply(ticket);
                 return true;
             }
-            Step::List(tail) => {
+            Continuation::List(tail) => {
                 let outcome = Outcome::ok_raw(&self.reply).with_inline(Inline::Whole(tail.into()));
                 self.complete(ticket, outcome);
                 return true;
             }
-            Step::Wait(what) => State::Wait { ticket, wait: Wait::Sync(what) },
-            Step::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
-            Step::Reset => State::Wait { ticket, wait: Wait::Reset },
-            Step::Read { src, stream } => State::Wait { ticket, wait: Wait::Read { src, stream } },
-            Step::Replay { exec, stream } => State::Replay { ticket, exec, stream, next: 0 },
-            Step::Shutdown => {
+            Continuation::Wait(what) => State::Wait { ticket, wait: Wait::Sync(what) },
+            Continuation::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
+            Continuation::Reset => State::Wait { ticket, wait: Wait::Reset },
+            Continuation::Read { src, stream } => State::Wait { ticket, wait: Wait::Read { src, stream } },
+            Continuation::Replay { exec, stream } => State::Replay { ticket, exec, stream, next: 0 },
+            Continuation::Shutdown => {
                 self.owned = Owned::default();
                 self.complete(ticket, Outcome::ok(&()));
                 return false;
@@ -487,10 +493,10 @@ impl Session {
                     return;
                 }
                 let tail = mem::take(&mut self.tail);
-                let step = self.call(env, ticket.op(), None, &tail);
+                let continuation = self.call(env, ticket.op(), None, &tail);
                 self.tail = tail;
                 self.tail.shrink_to(env.limits.stage_max_bytes);
-                self.go_on(env, ticket, step, 0);
+                self.go_on(env, ticket, continuation, 0);
             }
             State::Collect { ticket, mut collected } => {
                 if let Err((limit, max)) = collected.push(bytes, env.limits) {
@@ -501,10 +507,10 @@ impl Session {
                     self.state = State::Collect { ticket, collected };
                     return;
                 }
-                let step = self.call(env, ticket.op(), Some(collected.into_bytes()), &[]);
-                match step {
-                    Ok(Step::Collect) => self.fail(ticket, HipError::INVALID_VALUE, false),
-                    step => drop(self.go_on(env, ticket, step, 0)),
+                let continuation = self.call(env, ticket.op(), Some(collected.into_bytes()), &[]);
+                match continuation {
+                    Ok(Continuation::Collect) => self.fail(ticket, HipError::INVALID_VALUE, false),
+                    continuation => drop(self.go_on(env, ticket, continuation, 0)),
                 }
             }
             State::Stage { ticket, dst, stream, bytes: mut staged } => {

@@ -124,7 +124,7 @@ impl Worker {
         self.local_addr.clone()
     }
 
-    /// Returns its counters.
+    /// Returns the worker's counters.
     pub fn stats(&self) -> Stats {
         self.stats.clone()
     }
@@ -194,7 +194,7 @@ impl Handle {
         self.local_addr.clone()
     }
 
-    /// Returns its counters.
+    /// Returns the worker's counters.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }

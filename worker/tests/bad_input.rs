@@ -62,7 +62,7 @@ fn what_is_no_message_ends_the_connection() {
     // The same after good requests, whose answers come first.
     let mut peer = Peer::hello(worker.local_addr());
     peer.malloc(4096);
-    let last = peer.send(&MemGetInfo {}, &[], hipr_proto::Answered::Always).unwrap();
+    let last = peer.send(&MemGetInfo {}, &[], hipr_proto::ReplyMode::Always).unwrap();
     peer.flush();
     peer.stream.write_all(&garbage).unwrap();
     assert!(peer.reply::<MemGetInfo>(last).is_ok());

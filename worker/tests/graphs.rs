@@ -398,7 +398,7 @@ fn a_callback_is_answered_when_the_work_before_it_is_done() {
     script.hold(0, stream);
     peer.forget(&MemsetAsync(Memset { dst: memory, value: 4, size: 4, stream }), &[]);
     let callback = StreamAddCallback { stream, callback_id: 1, flags: 0 };
-    let call = peer.send(&callback, &[], hipr_proto::Answered::Always).unwrap();
+    let call = peer.send(&callback, &[], hipr_proto::ReplyMode::Always).unwrap();
     peer.flush();
     until("the fill is enqueued", || script.calls("fill") == 1);
     script.surface(0, stream, HipError::LAUNCH_FAILURE);

@@ -211,7 +211,8 @@ fn streams_and_events() {
     assert_eq!(queries, [Err(HipError::NOT_READY); 3]);
     assert_eq!(peer.call(&EventQuery { event: start_event }), Ok(()));
     assert_eq!(peer.call(&elapsed).map(drop), Err(HipError::NOT_READY));
-    let wait = peer.send(&EventSynchronize { event: stop_event }, &[], hipr_proto::Answered::Always).unwrap();
+    let wait =
+        peer.send(&EventSynchronize { event: stop_event }, &[], hipr_proto::ReplyMode::Always).unwrap();
     peer.flush();
     script.release(0, plain);
     peer.reply::<EventSynchronize>(wait).unwrap();

@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use hipr_proto::op::*;
-use hipr_proto::{Answered, HipError, HipResult, Wire};
+use hipr_proto::{HipError, HipResult, ReplyMode, Wire};
 use hipr_worker::device::script::{Live, Script};
 use hipr_worker::{DispatchOn, Handle};
 
@@ -16,7 +16,7 @@ fn a_pending_wait_does_not_hold_up_another_client() {
         let ptr = a.malloc(64);
         script.hold(0, 0);
         a.forget(&Memset { dst: ptr, value: 7, size: 64, stream: 0 }, &[]);
-        let waiting = a.send(&DeviceSynchronize {}, &[], Answered::Always).unwrap();
+        let waiting = a.send(&DeviceSynchronize {}, &[], ReplyMode::Always).unwrap();
         a.flush();
         until("the wait begins", || script.calls("poll_sync") > 0);
         for _ in 0..100 {
@@ -39,8 +39,8 @@ fn a_wait_holds_up_later_requests_of_its_own_session_and_replies_stay_in_order()
     let stream = a.stream_create();
     script.hold(0, stream);
     a.forget(&Memset { dst: ptr, value: 7, size: 64, stream }, &[]);
-    let first = a.send(&StreamSynchronize { stream }, &[], Answered::Always).unwrap();
-    let second = a.send(&MemGetInfo {}, &[], Answered::Always).unwrap();
+    let first = a.send(&StreamSynchronize { stream }, &[], ReplyMode::Always).unwrap();
+    let second = a.send(&MemGetInfo {}, &[], ReplyMode::Always).unwrap();
     a.flush();
     until("the wait begins", || script.calls("poll_sync") > 0);
     assert_eq!(script.calls("mem_info"), 0);
@@ -278,7 +278,7 @@ fn a_client_that_only_stops_sending_gets_its_answers() {
     let asked = script.calls("poll_ready");
     script.hold(0, 0);
     a.forget(&Memset { dst: ptr, value: 0, size: 16, stream: 0 }, &[]);
-    let read = a.send(&d2h(ptr, 1 << 20, 0), &[], Answered::Always).unwrap();
+    let read = a.send(&d2h(ptr, 1 << 20, 0), &[], ReplyMode::Always).unwrap();
     a.flush();
     a.stream.shutdown(std::net::Shutdown::Write).unwrap();
     until("the wait begins", || script.calls("fill") > 0 && script.calls("poll_ready") > asked);
@@ -296,7 +296,7 @@ fn a_device_that_panics_takes_one_session_along() {
     a.malloc(64);
     b.malloc(64);
     script.panic_next("mem_info");
-    let _unanswered = a.send(&MemGetInfo {}, &[], Answered::Always);
+    let _unanswered = a.send(&MemGetInfo {}, &[], ReplyMode::Always);
     a.flush();
     assert!(a.sees_end());
     assert!(b.call(&MemGetInfo {}).is_ok());
@@ -310,7 +310,7 @@ fn a_device_reset_waits_and_takes_everything() {
     let (ptr, stream, event, module) = (a.malloc(64), a.stream_create(), a.event_create(), a.module_load());
     script.hold(0, stream);
     a.forget(&Memset { dst: ptr, value: 1, size: 64, stream }, &[]);
-    let reset = a.send(&DeviceReset {}, &[], Answered::Always).unwrap();
+    let reset = a.send(&DeviceReset {}, &[], ReplyMode::Always).unwrap();
     a.flush();
     until("the wait begins", || script.calls("poll_sync") > 0);
     assert_eq!(script.calls("reset"), 0);

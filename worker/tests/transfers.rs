@@ -4,7 +4,7 @@ mod common;
 
 use common::*;
 use hipr_proto::op::*;
-use hipr_proto::{Answered, HipError, HipResult, Wire};
+use hipr_proto::{HipError, HipResult, ReplyMode, Wire};
 use hipr_worker::SessionLimits;
 use hipr_worker::device::script::Fault;
 
@@ -207,7 +207,7 @@ fn copies_to_a_busy_stream_land_in_order() {
     assert_eq!((script.calls("enqueue_write"), script.calls("write")), (2, 0));
     // Many do, but not another session.
     a.h2d(x, &pattern(big as usize, 4), stream);
-    let after = a.send(&MemGetInfo {}, &[], Answered::Always).unwrap();
+    let after = a.send(&MemGetInfo {}, &[], ReplyMode::Always).unwrap();
     a.flush();
     b.malloc(64);
     assert_eq!((script.calls("mem_info"), script.calls("write")), (0, 0));
@@ -245,7 +245,7 @@ fn a_reply_that_nobody_takes_is_not_produced() {
     let len = 256 << 20;
     let ptr = a.malloc(len);
     a.h2d(ptr, &[5; 100], 0);
-    let read = a.send(&d2h(ptr, len, 0), &[], Answered::Always).unwrap();
+    let read = a.send(&d2h(ptr, len, 0), &[], ReplyMode::Always).unwrap();
     a.flush();
     until("reading begins", || script.calls("read") > 0);
     // The window and what the system's buffers take: far from all the pieces that there are.
@@ -273,11 +273,11 @@ fn more_open_requests_than_may_be_are_left_in_the_socket() {
     let ptr = a.malloc(1000);
     script.hold(0, 0);
     a.forget(&Memset { dst: ptr, value: 1, size: 1, stream: 0 }, &[]);
-    let wait = a.send(&DeviceSynchronize {}, &[], Answered::Always).unwrap();
+    let wait = a.send(&DeviceSynchronize {}, &[], ReplyMode::Always).unwrap();
     for i in 0..1000 {
         a.h2d(ptr + i, &[i as u8], 0);
     }
-    let last = a.send(&d2h(ptr, 1000, 0), &[], Answered::Always).unwrap();
+    let last = a.send(&d2h(ptr, 1000, 0), &[], ReplyMode::Always).unwrap();
     a.flush();
     until("the wait begins", || script.calls("poll_sync") > 0);
     // INIT, MALLOC and MEMSET are done; the wait and at most seven more were taken.
@@ -365,7 +365,7 @@ fn a_read_comes_behind_what_its_stream_comes_behind() {
         script.hold(0, writer);
         peer.call(&Memset { dst: ptr, value: new, size: 64, stream: writer }).unwrap();
         let asked = script.calls("poll_ready");
-        let read = peer.send(&d2h(ptr, 64, reader), &[], Answered::Always).unwrap();
+        let read = peer.send(&d2h(ptr, 64, reader), &[], ReplyMode::Always).unwrap();
         peer.flush();
         if ordered {
             until("the read waits", || script.calls("poll_ready") > asked);

@@ -82,7 +82,7 @@ impl Process {
         Ok(Self { child, output: BufReader::new(output), address: String::new(), _folder: None })
     }
 
-    /// Returns the address it listens on.
+    /// Returns the address that the process listens on.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -100,7 +100,7 @@ impl Process {
         }
     }
 
-    /// Returns its standard input, if it was started with one.
+    /// Returns the process's standard input, if it was started with one.
     pub(crate) fn input(&mut self) -> Option<&mut ChildStdin> {
         self.child.stdin.as_mut()
     }

@@ -38,7 +38,7 @@ pub(crate) enum Api {
 }
 
 impl Api {
-    /// Returns its name for reports.
+    /// Returns the name that reports show.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Rust => "Rust API",

@@ -51,7 +51,7 @@ struct Work {
     operations: usize,
     /// Address of the kernel's results.
     out: u64,
-    /// The host's results, as bits.
+    /// The results computed on the host, as the bits of their numbers.
     results: Vec<u32>,
     host: Box<dyn AtLevel>,
     part_words: usize,

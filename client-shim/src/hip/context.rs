@@ -20,14 +20,14 @@ fn of(device: i32) -> Context {
 fn device_of(session: &Session, context: Context) -> HipResult<i32> {
     let device = context.0.checked_sub(BASE).and_then(|device| i32::try_from(device).ok());
     let device = device.ok_or(HipError::INVALID_CONTEXT)?;
-    session.check_device(device).map_err(|_| HipError::INVALID_CONTEXT)?;
+    session.worker().check_device(device).map_err(|_| HipError::INVALID_CONTEXT)?;
     Ok(device)
 }
 
 /// `hipCtxCreate`: the device's context, made current.
 pub(crate) fn create(session: &Session, context: Out<Context>, _flags: u32, device: i32) -> HipResult<()> {
     let out = context.check()?;
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     thread::push_device(device);
     out.set(of(device));
     Ok(())
@@ -93,14 +93,14 @@ pub(crate) fn flags(session: &Session, flags: Out<u32>) -> HipResult<()> {
 /// `hipDevicePrimaryCtxRetain`.
 pub(crate) fn retain(session: &Session, context: Out<Context>, device: i32) -> HipResult<()> {
     let out = context.check()?;
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     out.set(of(device));
     Ok(())
 }
 
 /// `hipDevicePrimaryCtxRelease`.
 pub(crate) fn release(session: &Session, device: i32) -> HipResult<()> {
-    session.check_device(device)
+    session.worker().check_device(device)
 }
 
 /// `hipDevicePrimaryCtxGetState`.
@@ -110,7 +110,7 @@ pub(crate) fn primary_state(
     flags: Out<u32>,
     active: Out<i32>,
 ) -> HipResult<()> {
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     let (flags, active) = (flags.check()?, active.check()?);
     flags.set(0);
     active.set(i32::from(device == thread::device()));
@@ -119,6 +119,6 @@ pub(crate) fn primary_state(
 
 /// `hipDevicePrimaryCtxSetFlags`: it is in use from the start.
 pub(crate) fn set_flags(session: &Session, device: i32, _flags: u32) -> HipResult<()> {
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     Err(HipError::CONTEXT_ALREADY_IN_USE)
 }

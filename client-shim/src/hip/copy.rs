@@ -114,7 +114,7 @@ pub(crate) fn peer(
     len: usize,
 ) -> HipResult<()> {
     if dst_device == src_device {
-        session.check_device(dst_device)?;
+        session.worker().check_device(dst_device)?;
         return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, Stream::NULL, Waits::Yes);
     }
     peer_async(session, dst, dst_device, src, src_device, len, Stream::NULL)
@@ -130,8 +130,8 @@ pub(crate) fn peer_async(
     len: usize,
     stream: Stream,
 ) -> HipResult<()> {
-    session.check_device(dst_device)?;
-    session.check_device(src_device)?;
+    session.worker().check_device(dst_device)?;
+    session.worker().check_device(src_device)?;
     if dst_device == src_device {
         return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, stream, Waits::No);
     }
@@ -140,7 +140,7 @@ pub(crate) fn peer_async(
         return Ok(());
     }
     for ptr in [dst, src] {
-        let found = session.memory().check_range(ptr.check()?, len)?;
+        let found = session.worker().memory().check_range(ptr.check()?, len)?;
         found.ok_or(HipError::INVALID_VALUE)?;
     }
     let (dst, src, size) = (dst.wire(), src.wire(), len as u64);

@@ -25,7 +25,7 @@ pub(crate) fn init(_session: &Session, flags: u32) -> HipResult<()> {
 /// `hipGetDeviceCount`: 0 and an error where there is no worker, as on a machine without a GPU.
 pub(crate) fn count(count: Out<i32>) -> HipResult<()> {
     let out = count.check()?;
-    let counted = process::session().and_then(|session| session.device_count());
+    let counted = process::session().and_then(|session| session.worker().device_count());
     out.set(counted.unwrap_or(0));
     match counted {
         Ok(0) => Err(HipError::NO_DEVICE),
@@ -42,7 +42,7 @@ pub(crate) fn current(_session: &Session, device: Out<i32>) -> HipResult<()> {
 
 /// `hipSetDevice`: the worker learns of it with the next request for which it matters.
 pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     thread::set_device(device);
     Ok(())
 }
@@ -57,22 +57,22 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     let device = thread::device();
     // What failed is gone with the rest.
     let _ = session.wait_for_host_functions();
-    session.ask(&op::DeviceReset {})?;
-    session.memory().clear(device);
+    session.worker().ask(&op::DeviceReset {})?;
+    session.worker().memory().clear(device);
     session.streams().mirrors.clear(device);
     session.streams().settle_all();
-    session.stream_table().retain(|_, info| info.device != device);
-    let left = session.stream_table().keys().map(|stream| stream.wire()).collect::<HashSet<_>>();
+    session.worker().stream_table().retain(|_, info| info.device != device);
+    let left = session.worker().stream_table().keys().map(|stream| stream.wire()).collect::<HashSet<_>>();
     session.streams().order.retain(|stream| left.contains(&stream));
     // The worker's reset is one of the session: it takes the pools of all devices.
-    session.pools().clear();
+    session.worker().pools().clear();
     session.program().clear(device);
     Ok(())
 }
 
 /// `hipDevicePrimaryCtxReset`.
 pub(crate) fn reset_primary(session: &Session, device: i32) -> HipResult<()> {
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     let current = thread::device();
     thread::set_device(device);
     let done = reset(session);
@@ -83,7 +83,7 @@ pub(crate) fn reset_primary(session: &Session, device: i32) -> HipResult<()> {
 /// `hipDeviceGet`: a device's handle is its number.
 pub(crate) fn get(session: &Session, device: Out<i32>, ordinal: i32) -> HipResult<()> {
     let out = device.check()?;
-    session.check_device(ordinal)?;
+    session.worker().check_device(ordinal)?;
     out.set(ordinal);
     Ok(())
 }
@@ -91,7 +91,7 @@ pub(crate) fn get(session: &Session, device: Out<i32>, ordinal: i32) -> HipResul
 /// `hipDeviceGetName`.
 pub(crate) fn name(session: &Session, name: Chars, len: i32, device: i32) -> HipResult<()> {
     let size = buffer_size(name, len)?;
-    name.set(session.properties(device)?.name.as_str().as_bytes(), size);
+    name.set(session.worker().properties(device)?.name.as_str().as_bytes(), size);
     Ok(())
 }
 
@@ -105,14 +105,14 @@ fn buffer_size(buffer: Chars, len: i32) -> HipResult<usize> {
 /// `hipDeviceTotalMem`.
 pub(crate) fn total_mem(session: &Session, bytes: Out<usize>, device: i32) -> HipResult<()> {
     let out = bytes.check()?;
-    out.set(session.properties(device)?.total_global_mem as usize);
+    out.set(session.worker().properties(device)?.total_global_mem as usize);
     Ok(())
 }
 
 /// `hipDeviceComputeCapability`.
 pub(crate) fn capability(session: &Session, major: Out<i32>, minor: Out<i32>, device: i32) -> HipResult<()> {
     let (major, minor) = (major.check()?, minor.check()?);
-    let properties = session.properties(device)?;
+    let properties = session.worker().properties(device)?;
     major.set(properties.major);
     minor.set(properties.minor);
     Ok(())
@@ -121,14 +121,14 @@ pub(crate) fn capability(session: &Session, major: Out<i32>, minor: Out<i32>, de
 /// `hipDeviceGetUuid`.
 pub(crate) fn uuid(session: &Session, uuid: Out<hipUUID>, device: i32) -> HipResult<()> {
     let out = uuid.check()?;
-    out.set(hipUUID { bytes: chars_of(session.uuid(device)?) });
+    out.set(hipUUID { bytes: chars_of(session.worker().uuid(device)?) });
     Ok(())
 }
 
 /// `hipDeviceGetPCIBusId`: `domain:bus:device.function`.
 pub(crate) fn pci_bus_id(session: &Session, text: Chars, len: i32, device: i32) -> HipResult<()> {
     let size = buffer_size(text, len)?;
-    let p = session.properties(device)?;
+    let p = session.worker().properties(device)?;
     let id = format!("{:04x}:{:02x}:{:02x}.0", p.pci_domain_id, p.pci_bus_id, p.pci_device_id);
     text.set(id.as_bytes(), size);
     Ok(())
@@ -138,17 +138,17 @@ pub(crate) fn pci_bus_id(session: &Session, text: Chars, len: i32, device: i32) 
 pub(crate) fn by_pci_bus_id(session: &Session, device: Out<i32>, id: Str) -> HipResult<()> {
     let out = device.check()?;
     let id = id.bytes().and_then(|id| core::str::from_utf8(id).ok()).ok_or(HipError::INVALID_VALUE)?;
-    out.set(session.ask(&op::DeviceGetByPciBusId { pci_bus_id: Text::new(id) })?.device);
+    out.set(session.worker().ask(&op::DeviceGetByPciBusId { pci_bus_id: Text::new(id) })?.device);
     Ok(())
 }
 
 /// `hipDeviceGetAttribute`.
 pub(crate) fn attribute(session: &Session, value: Out<i32>, attribute: i32, device: i32) -> HipResult<()> {
     let out = value.check()?;
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     out.set(match own_attribute(attribute) {
         Some(own) => own,
-        None => session.attribute(device, attribute)?,
+        None => session.worker().attribute(device, attribute)?,
     });
     Ok(())
 }
@@ -157,14 +157,14 @@ pub(crate) fn attribute(session: &Session, value: Out<i32>, attribute: i32, devi
 pub(crate) fn limit(session: &Session, value: Out<usize>, limit: i32) -> HipResult<()> {
     let out = value.check()?;
     check_limit(limit)?;
-    out.set(session.ask(&op::DeviceGetLimit { limit, value: 0 })?.value as usize);
+    out.set(session.worker().ask(&op::DeviceGetLimit { limit, value: 0 })?.value as usize);
     Ok(())
 }
 
 /// `hipDeviceSetLimit`.
 pub(crate) fn set_limit(session: &Session, limit: i32, value: usize) -> HipResult<()> {
     check_limit(limit)?;
-    session.tell(&op::DeviceSetLimit { limit, value: value as u64 })
+    session.worker().tell(&op::DeviceSetLimit { limit, value: value as u64 })
 }
 
 fn check_limit(limit: i32) -> HipResult<()> {
@@ -178,21 +178,21 @@ fn check_limit(limit: i32) -> HipResult<()> {
 /// `hipDeviceGetCacheConfig`.
 pub(crate) fn cache_config(session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
-    out.set(session.ask(&op::DeviceGetCacheConfig {})?.cache_config);
+    out.set(session.worker().ask(&op::DeviceGetCacheConfig {})?.cache_config);
     Ok(())
 }
 
 /// `hipDeviceGetSharedMemConfig`.
 pub(crate) fn shared_mem_config(session: &Session, config: Out<i32>) -> HipResult<()> {
     let out = config.check()?;
-    out.set(session.ask(&op::DeviceGetSharedMemConfig {})?.shared_mem_config);
+    out.set(session.worker().ask(&op::DeviceGetSharedMemConfig {})?.shared_mem_config);
     Ok(())
 }
 
 /// `hipGetDeviceFlags`.
 pub(crate) fn flags(session: &Session, flags: Out<u32>) -> HipResult<()> {
     let out = flags.check()?;
-    out.set(session.ask(&op::GetDeviceFlags {})?.flags);
+    out.set(session.worker().ask(&op::GetDeviceFlags {})?.flags);
     Ok(())
 }
 
@@ -201,20 +201,20 @@ pub(crate) fn set_flags(session: &Session, flags: u32) -> HipResult<()> {
     if flags & !DEVICE_FLAGS != 0 {
         return Err(HipError::INVALID_VALUE);
     }
-    session.ask(&op::SetDeviceFlags { flags })
+    session.worker().ask(&op::SetDeviceFlags { flags })
 }
 
 /// `hipDeviceCanAccessPeer`.
 pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, peer: i32) -> HipResult<()> {
     let out = can.check()?;
-    session.check_device(device)?;
-    session.check_device(peer)?;
+    session.worker().check_device(device)?;
+    session.worker().check_device(peer)?;
     if device == peer {
         out.set(0);
         return Ok(());
     }
     let request = op::DeviceCanAccessPeer { device_id: device, peer_device_id: peer };
-    out.set(session.ask(&request)?.can_access_peer);
+    out.set(session.worker().ask(&request)?.can_access_peer);
     Ok(())
 }
 
@@ -224,17 +224,17 @@ pub(crate) fn enable_peer_access(session: &Session, peer: i32, flags: u32) -> Hi
         return Err(HipError::INVALID_VALUE);
     }
     check_peer(session, peer)?;
-    session.tell(&op::DeviceEnablePeerAccess { peer_device_id: peer, flags })
+    session.worker().tell(&op::DeviceEnablePeerAccess { peer_device_id: peer, flags })
 }
 
 /// `hipDeviceDisablePeerAccess`.
 pub(crate) fn disable_peer_access(session: &Session, peer: i32) -> HipResult<()> {
     check_peer(session, peer)?;
-    session.tell(&op::DeviceDisablePeerAccess { peer_device_id: peer, flags: 0 })
+    session.worker().tell(&op::DeviceDisablePeerAccess { peer_device_id: peer, flags: 0 })
 }
 
 fn check_peer(session: &Session, peer: i32) -> HipResult<()> {
-    session.check_device(peer)?;
+    session.worker().check_device(peer)?;
     if peer == thread::device() { Err(HipError::INVALID_DEVICE) } else { Ok(()) }
 }
 
@@ -247,13 +247,13 @@ pub(crate) fn p2p_attribute(
     dst: i32,
 ) -> HipResult<()> {
     let out = value.check()?;
-    session.check_device(src)?;
-    session.check_device(dst)?;
+    session.worker().check_device(src)?;
+    session.worker().check_device(dst)?;
     if src == dst {
         return Err(HipError::INVALID_DEVICE);
     }
     let request = op::DeviceGetP2pAttribute { attr, src_device: src, dst_device: dst };
-    out.set(session.ask(&request)?.value);
+    out.set(session.worker().ask(&request)?.value);
     Ok(())
 }
 
@@ -261,7 +261,9 @@ pub(crate) fn p2p_attribute(
 pub(crate) fn driver_version(version: Out<i32>) -> HipResult<()> {
     let out = version.check()?;
     out.set(
-        process::session().and_then(|session| session.versions()).map_or(OWN_VERSION, |(driver, _)| driver),
+        process::session()
+            .and_then(|session| session.worker().versions())
+            .map_or(OWN_VERSION, |(driver, _)| driver),
     );
     Ok(())
 }
@@ -270,7 +272,9 @@ pub(crate) fn driver_version(version: Out<i32>) -> HipResult<()> {
 pub(crate) fn runtime_version(version: Out<i32>) -> HipResult<()> {
     let out = version.check()?;
     out.set(
-        process::session().and_then(|session| session.versions()).map_or(OWN_VERSION, |(_, runtime)| runtime),
+        process::session()
+            .and_then(|session| session.worker().versions())
+            .map_or(OWN_VERSION, |(_, runtime)| runtime),
     );
     Ok(())
 }

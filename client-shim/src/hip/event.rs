@@ -30,7 +30,7 @@ pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32
     if flags & !ALL_FLAGS != 0 || between_processes {
         return Err(HipError::INVALID_VALUE);
     }
-    let event = Event::from_wire(session.ask(&op::EventCreate { flags })?.event);
+    let event = Event::from_wire(session.worker().ask(&op::EventCreate { flags })?.event);
     session.streams().events.add(event, flags);
     out.set(event);
     Ok(())
@@ -40,7 +40,7 @@ pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32
 pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcEventHandle_t>, event: Event) -> HipResult<()> {
     let out = handle.check()?;
     session.streams().events.info(event).map_err(|_| HipError::INVALID_VALUE)?;
-    let reply = session.ask(&op::IpcGetEventHandle { event: event.wire() })?;
+    let reply = session.worker().ask(&op::IpcGetEventHandle { event: event.wire() })?;
     out.set(hipIpcEventHandle_t { reserved: chars_of(reply.handle) });
     Ok(())
 }
@@ -49,7 +49,7 @@ pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcEventHandle_t>, ev
 pub(crate) fn ipc_open(session: &Session, event: Out<Event>, handle: hipIpcEventHandle_t) -> HipResult<()> {
     let out = event.check()?;
     let request = op::IpcOpenEventHandle { handle: bytes_of(handle.reserved) };
-    let opened = Event::from_wire(session.ask(&request)?.event);
+    let opened = Event::from_wire(session.worker().ask(&request)?.event);
     let flags = hipEventInterprocess | hipEventDisableTiming;
     session.streams().events.add(opened, flags);
     out.set(opened);
@@ -113,11 +113,11 @@ pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: 
         are_settled &= streams.is_event_settled(&info);
     }
     let request = op::EventElapsedTime { start_event: start.wire(), stop_event: stop.wire() };
-    let mut reply = session.ask(&request);
+    let mut reply = session.worker().ask(&request);
     if are_settled && reply.as_ref().is_err_and(|error| *error == HipError::NOT_READY) {
-        session.ask(&op::EventSynchronize { event: stop.wire() })?;
-        session.ask(&op::EventSynchronize { event: start.wire() })?;
-        reply = session.ask(&request);
+        session.worker().ask(&op::EventSynchronize { event: stop.wire() })?;
+        session.worker().ask(&op::EventSynchronize { event: start.wire() })?;
+        reply = session.worker().ask(&request);
     }
     out.set(reply?.milliseconds);
     Ok(())

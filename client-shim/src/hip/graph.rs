@@ -1,7 +1,7 @@
 //! Functions about graphs and their nodes.
 
+mod exec;
 mod params;
-mod ready;
 
 use hipr_abi::{HIP_MEMCPY3D, hipHostNodeParams, hipKernelNodeParams, hipMemcpy3DParms, hipMemsetParams};
 use hipr_graph::Content;
@@ -14,11 +14,11 @@ use crate::session::Session;
 use crate::stream::graphs::Tables;
 use crate::stream::mirror::Place;
 
-pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params};
-pub(crate) use ready::{
+pub(crate) use exec::{
     exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
     launch, set_enabled, upload,
 };
+pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params};
 
 /// `hipGraphCreate`.
 pub(crate) fn create(session: &Session, graph: Out<Ptr>, flags: u32) -> HipResult<()> {
@@ -433,7 +433,7 @@ fn set(session: &Session, node: Ptr, task: Node) -> HipResult<()> {
 }
 
 fn exec_set(session: &Session, exec: Ptr, node: Ptr, task: Node) -> HipResult<()> {
-    ready::change(session, exec, |exec| exec.set_work(node.wire(), task))
+    exec::change(session, exec, |exec| exec.set_work(node.wire(), task))
 }
 
 /// `hipGraphKernelNodeSetParams`.

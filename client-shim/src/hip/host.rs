@@ -109,7 +109,7 @@ fn check_managed(session: &Session, ptr: Ptr, len: usize) -> HipResult<bool> {
     match session.streams().mirrors.info(ptr) {
         Some((info, offset, _)) if info.origin == Origin::Managed && info.len - offset >= len => Ok(true),
         Some(_) => Err(HipError::INVALID_VALUE),
-        None => match session.memory().check_range(ptr, len)? {
+        None => match session.worker().memory().check_range(ptr, len)? {
             Some(_) => Ok(false),
             None => Err(HipError::INVALID_VALUE),
         },
@@ -129,7 +129,7 @@ pub(crate) fn advise(session: &Session, ptr: Ptr, count: usize, advice: i32, dev
     }
     // hipCpuDeviceId.
     if device != -1 {
-        session.check_device(device)?;
+        session.worker().check_device(device)?;
     }
     check_managed(session, ptr, count).map(drop)
 }
@@ -146,7 +146,7 @@ pub(crate) fn prefetch(
         return Err(HipError::INVALID_VALUE);
     }
     if device != -1 {
-        session.check_device(device)?;
+        session.worker().check_device(device)?;
     }
     session.stream(stream)?;
     check_managed(session, ptr, count).map(drop)

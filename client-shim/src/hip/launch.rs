@@ -58,7 +58,7 @@ impl LaunchParams {
         let wrong_size = HipError(self.family.size_error());
         let threads = threads_of_block(self.grid, self.block).ok_or(wrong_size)?;
         // A device that does not tell its limits, with 0, judges for itself.
-        let properties = session.properties(thread::device())?;
+        let properties = session.worker().properties(thread::device())?;
         let most = u64::try_from(properties.max_threads_per_block).unwrap_or(0);
         if most > 0 && threads > most {
             return Err(wrong_size);

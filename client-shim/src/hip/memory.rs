@@ -27,7 +27,7 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
         out.set(Ptr::NULL);
         return Ok(());
     }
-    let reply = session.ask(&op::Malloc { size: size as u64, flags })?;
+    let reply = session.worker().ask(&op::Malloc { size: size as u64, flags })?;
     out.set(note(session, reply.device_ptr, size, flags));
     Ok(())
 }
@@ -40,7 +40,7 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
         out.set(Ptr::NULL);
         return Ok(());
     }
-    let reply = session.ask(&op::MallocAsync { size: size as u64, stream })?;
+    let reply = session.worker().ask(&op::MallocAsync { size: size as u64, stream })?;
     out.set(note(session, reply.device_ptr, size, 0));
     Ok(())
 }
@@ -55,7 +55,7 @@ pub(crate) fn malloc_from_pool_async(
 ) -> HipResult<()> {
     let out = ptr.check()?;
     let stream = session.stream(stream)?;
-    if !session.pools().contains_key(&pool) {
+    if !session.worker().pools().contains_key(&pool) {
         return Err(HipError::INVALID_VALUE);
     }
     if size == 0 {
@@ -63,7 +63,7 @@ pub(crate) fn malloc_from_pool_async(
         return Ok(());
     }
     let request = op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
-    let reply = session.ask(&request)?;
+    let reply = session.worker().ask(&request)?;
     out.set(note(session, reply.device_ptr, size, 0));
     Ok(())
 }
@@ -110,7 +110,7 @@ fn alloc_pitch(
         return Ok(());
     }
     let request = op::MemAllocPitch { width_in_bytes: width as u64, height: height as u64, element_size };
-    let reply = session.ask(&request)?;
+    let reply = session.worker().ask(&request)?;
     let row = usize::try_from(reply.pitch).map_err(|_| HipError::OUT_OF_MEMORY)?;
     let size = row.checked_mul(height).ok_or(HipError::OUT_OF_MEMORY)?;
     out.set(note(session, reply.dptr, size, 0));
@@ -133,7 +133,7 @@ pub(crate) fn malloc_3d(session: &Session, ptr: Out<hipPitchedPtr>, extent: hipE
 fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Ptr {
     let base = Ptr::from_wire(device_ptr);
     let device = thread::device();
-    session.memory().insert(Allocation {
+    session.worker().memory().insert(Allocation {
         base,
         size_bytes,
         kind: Kind::Device,
@@ -153,7 +153,7 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.wait_for_host_functions()?;
     if !session.streams().mirrors.free(session.worker(), ptr, Origin::Managed)? {
         take(session, ptr)?;
-        session.tell(&op::Free { device_ptr: ptr.wire() })?;
+        session.worker().tell(&op::Free { device_ptr: ptr.wire() })?;
     }
     session.streams().settle_all();
     Ok(())
@@ -163,13 +163,13 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
 pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
     ptr.check()?;
     let stream = session.stream(stream)?;
-    check_freeable(&session.memory(), ptr)?;
+    check_freeable(&session.worker().memory(), ptr)?;
     session.submit(stream, Command::Free(ptr))
 }
 
 /// Removes an allocation from the table; fails if it may not be freed.
 fn take(session: &Session, ptr: Ptr) -> HipResult<()> {
-    let mut memory = session.memory();
+    let mut memory = session.worker().memory();
     check_freeable(&memory, ptr)?;
     memory.remove(ptr);
     Ok(())
@@ -187,7 +187,7 @@ pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> Hi
     if free.is_null() && total.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    let info = session.ask(&op::MemGetInfo {})?;
+    let info = session.worker().ask(&op::MemGetInfo {})?;
     free.set(info.free_bytes as usize);
     total.set(info.total_bytes as usize);
     Ok(())
@@ -196,7 +196,7 @@ pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> Hi
 /// `hipIpcGetMemHandle`.
 pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcMemHandle_t>, ptr: Ptr) -> HipResult<()> {
     let out = handle.check()?;
-    let reply = session.ask(&op::IpcGetMemHandle { device_ptr: ptr.check()?.wire() })?;
+    let reply = session.worker().ask(&op::IpcGetMemHandle { device_ptr: ptr.check()?.wire() })?;
     out.set(hipIpcMemHandle_t { reserved: chars_of(reply.handle) });
     Ok(())
 }
@@ -209,11 +209,11 @@ pub(crate) fn ipc_open(
     flags: u32,
 ) -> HipResult<()> {
     let out = ptr.check()?;
-    let reply = session.ask(&op::IpcOpenMemHandle { handle: bytes_of(handle.reserved), flags })?;
-    let size = session.ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
+    let reply = session.worker().ask(&op::IpcOpenMemHandle { handle: bytes_of(handle.reserved), flags })?;
+    let size = session.worker().ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
     let base = Ptr::from_wire(reply.device_ptr);
     let device = thread::device();
-    session.memory().insert(Allocation {
+    session.worker().memory().insert(Allocation {
         base,
         size_bytes: size as usize,
         kind: Kind::Ipc,
@@ -227,10 +227,10 @@ pub(crate) fn ipc_open(
 
 /// `hipIpcCloseMemHandle`.
 pub(crate) fn ipc_close(session: &Session, ptr: Ptr) -> HipResult<()> {
-    let found = session.memory().find(ptr);
+    let found = session.worker().memory().find(ptr);
     if !found.is_some_and(|found| found.kind == Kind::Ipc && found.base == ptr) {
         return Err(HipError::INVALID_VALUE);
     }
-    session.memory().remove(ptr);
-    session.tell(&op::IpcCloseMemHandle { device_ptr: ptr.wire() })
+    session.worker().memory().remove(ptr);
+    session.worker().tell(&op::IpcCloseMemHandle { device_ptr: ptr.wire() })
 }

@@ -17,8 +17,8 @@ use crate::thread;
 
 fn load_image(session: &Session, out: Out<Module>, image: &[u8]) -> HipResult<()> {
     let device = thread::device();
-    let code = code_for(session, device, image)?;
-    let mut module = LoadedModule::load(session, device, &code)?;
+    let code = code_for(session.worker(), device, image)?;
+    let mut module = LoadedModule::load(session.worker(), device, &code)?;
     if let Err(error) = module.allocate_managed(session.loader()) {
         module.unload(session.loader())?;
         return Err(error);
@@ -90,7 +90,7 @@ pub(crate) fn function(
     let out = function.check()?;
     let name = text(name)?;
     let module = find(session, module)?;
-    let function = module.function(session, name)?;
+    let function = module.function(session.worker(), name)?;
     out.set(note(session, function));
     Ok(())
 }
@@ -112,7 +112,7 @@ pub(crate) fn global(
     if address.is_null() && bytes.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    let (base, size) = find(session, module)?.variable(session, text(name)?)?;
+    let (base, size) = find(session, module)?.variable(session.worker(), text(name)?)?;
     address.set(base);
     bytes.set(size);
     Ok(())
@@ -129,7 +129,7 @@ pub(crate) fn by_symbol(session: &Session, function: Out<Function>, symbol: Ptr)
 }
 
 fn attributes_of(session: &Session, function: u64) -> HipResult<hipFuncAttributes> {
-    let reply = session.ask(&op::FuncGetAttributes { function })?;
+    let reply = session.worker().ask(&op::FuncGetAttributes { function })?;
     let size = |bytes: i32| usize::try_from(bytes).unwrap_or(0);
     Ok(hipFuncAttributes {
         binaryVersion: reply.binary_version,
@@ -197,7 +197,7 @@ pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, va
         Some(known) => known.handle,
         None => session.find_function(function)?.handle,
     };
-    session.ask(&op::FuncSetAttribute { function: handle, attribute, value })
+    session.worker().ask(&op::FuncSetAttribute { function: handle, attribute, value })
 }
 
 /// `hipFuncSetCacheConfig`: a hint without effect on AMD's devices.
@@ -206,7 +206,7 @@ pub(crate) fn set_cache_config(session: &Session, function: Ptr, config: i32) ->
         return Err(HipError::INVALID_VALUE);
     }
     let function = session.find_function(function)?.handle;
-    session.tell(&op::FuncSetCacheConfig { function, cache_config: config })
+    session.worker().tell(&op::FuncSetCacheConfig { function, cache_config: config })
 }
 
 /// `hipFuncSetSharedMemConfig`: a hint without effect on AMD's devices.

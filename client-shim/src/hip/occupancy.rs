@@ -18,7 +18,7 @@ fn active_blocks(
         return Err(HipError::INVALID_VALUE);
     }
     let request = op::OccupancyMaxActiveBlocksPerSm { function, block_size, dyn_shared_mem: shared as u64 };
-    out.set(session.ask(&request)?.num_blocks);
+    out.set(session.worker().ask(&request)?.num_blocks);
     Ok(())
 }
 
@@ -90,7 +90,7 @@ fn block_size(
         block_size_limit: limit,
         flags,
     };
-    let reply = session.ask(&request)?;
+    let reply = session.worker().ask(&request)?;
     grid.set(reply.min_grid_size);
     block.set(reply.block_size);
     Ok(())
@@ -148,8 +148,9 @@ pub(crate) fn available_shared_mem(
         return Err(HipError::INVALID_VALUE);
     }
     let function = session.find_function(function)?;
-    let declared = session.ask(&op::FuncGetAttributes { function: function.handle })?.shared_size_bytes;
-    let all = session.properties(thread::device())?.shared_mem_per_block;
+    let declared =
+        session.worker().ask(&op::FuncGetAttributes { function: function.handle })?.shared_size_bytes;
+    let all = session.worker().properties(thread::device())?.shared_mem_per_block;
     let each = all / u64::try_from(blocks).unwrap_or(1);
     out.set(each.saturating_sub(u64::try_from(declared).unwrap_or(0)) as usize);
     Ok(())

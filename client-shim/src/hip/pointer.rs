@@ -15,7 +15,7 @@ enum Found {
 }
 
 fn find(session: &Session, ptr: Ptr) -> Found {
-    if let Some(allocation) = session.memory().find(ptr) {
+    if let Some(allocation) = session.worker().memory().find(ptr) {
         return Found::Device(allocation);
     }
     match session.streams().mirrors.info(ptr) {
@@ -85,7 +85,7 @@ fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> Hi
         (HIP_POINTER_ATTRIBUTE_MAPPED, Found::Device(_) | Found::Both(..)) => whole(1),
         (HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, Found::Device(allocation)) => {
             let ask = op::PointerGetAttribute { ptr: allocation.base.wire(), attribute, reserved: 0 };
-            pointer(Ptr::from_wire(session.ask(&ask)?.data));
+            pointer(Ptr::from_wire(session.worker().ask(&ask)?.data));
         }
         (HIP_POINTER_ATTRIBUTE_CONTEXT..=HIP_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, _) => {
             return Err(HipError::INVALID_VALUE);

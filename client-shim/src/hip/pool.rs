@@ -14,20 +14,20 @@ const ATTRIBUTES: core::ops::RangeInclusive<hipMemPoolAttr> =
 /// Adds a pool that the worker has created to the table.
 fn note(session: &Session, pool: u64, device: i32) -> Ptr {
     let pool = Ptr::from_wire(pool);
-    session.pools().insert(pool, device);
+    session.worker().pools().insert(pool, device);
     pool
 }
 
 /// Returns the device of a pool.
 fn device_of(session: &Session, pool: Ptr) -> HipResult<i32> {
-    session.pools().get(&pool).copied().ok_or(HipError::INVALID_VALUE)
+    session.worker().pools().get(&pool).copied().ok_or(HipError::INVALID_VALUE)
 }
 
 /// `hipMemPoolCreate`.
 pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoolProps>) -> HipResult<()> {
     let out = pool.check()?;
     let p = properties.check()?;
-    let reply = session.ask(&op::MemPoolCreate {
+    let reply = session.worker().ask(&op::MemPoolCreate {
         alloc_type: p.allocType,
         handle_types: p.handleTypes,
         location_type: p.location.r#type,
@@ -43,15 +43,17 @@ pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoo
 pub(crate) fn destroy(session: &Session, pool: Ptr) -> HipResult<()> {
     device_of(session, pool)?;
     // One that may not be destroyed is known to the worker.
-    session.ask(&op::MemPoolDestroy { mem_pool: pool.wire() })?;
-    session.pools().remove(&pool);
+    session.worker().ask(&op::MemPoolDestroy { mem_pool: pool.wire() })?;
+    session.worker().pools().remove(&pool);
     Ok(())
 }
 
 /// `hipMemPoolTrimTo`.
 pub(crate) fn trim(session: &Session, pool: Ptr, min_bytes_to_hold: usize) -> HipResult<()> {
     device_of(session, pool)?;
-    session.tell(&op::MemPoolTrimTo { mem_pool: pool.wire(), min_bytes_to_hold: min_bytes_to_hold as u64 })
+    session
+        .worker()
+        .tell(&op::MemPoolTrimTo { mem_pool: pool.wire(), min_bytes_to_hold: min_bytes_to_hold as u64 })
 }
 
 /// `hipMemPoolSetAccess`: the pool's own device reads and writes it, always; there is no message that lets another.
@@ -67,7 +69,7 @@ pub(crate) fn set_access(
         if location.r#type != hipMemLocationTypeDevice {
             return Err(HipError::INVALID_VALUE);
         }
-        session.check_device(location.id)?;
+        session.worker().check_device(location.id)?;
         match (location.id == home, flags) {
             (true, hipMemAccessFlagsProtReadWrite) | (false, hipMemAccessFlagsProtNone) => {}
             (true, _) => return Err(HipError::INVALID_VALUE),
@@ -89,7 +91,7 @@ pub(crate) fn access(
     if location.r#type != hipMemLocationTypeDevice {
         return Err(HipError::INVALID_VALUE);
     }
-    session.check_device(location.id)?;
+    session.worker().check_device(location.id)?;
     out.set(if location.id == home { hipMemAccessFlagsProtReadWrite } else { hipMemAccessFlagsProtNone });
     Ok(())
 }
@@ -106,7 +108,7 @@ pub(crate) fn set_attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr)
     } else {
         In::<u64>::at_address(place).check()?
     };
-    session.ask(&op::MemPoolSetAttribute { mem_pool: pool.wire(), attr, reserved: 0, value })
+    session.worker().ask(&op::MemPoolSetAttribute { mem_pool: pool.wire(), attr, reserved: 0, value })
 }
 
 /// `hipMemPoolGetAttribute`.
@@ -116,7 +118,7 @@ pub(crate) fn attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> 
     if !ATTRIBUTES.contains(&attr) {
         return Err(HipError::INVALID_VALUE);
     }
-    let value = session.ask(&op::MemPoolGetAttribute { mem_pool: pool.wire(), attr })?.value;
+    let value = session.worker().ask(&op::MemPoolGetAttribute { mem_pool: pool.wire(), attr })?.value;
     if attr < FIRST_WIDE {
         Out::<u32>::at_address(place).set(u32::try_from(value).unwrap_or(u32::MAX));
     } else {
@@ -128,24 +130,24 @@ pub(crate) fn attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> 
 /// `hipDeviceGetDefaultMemPool`.
 pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
     let out = pool.check()?;
-    session.check_device(device)?;
-    out.set(note(session, session.ask(&op::DeviceGetDefaultMemPool { device })?.mem_pool, device));
+    session.worker().check_device(device)?;
+    out.set(note(session, session.worker().ask(&op::DeviceGetDefaultMemPool { device })?.mem_pool, device));
     Ok(())
 }
 
 /// `hipDeviceGetMemPool`.
 pub(crate) fn current(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
     let out = pool.check()?;
-    session.check_device(device)?;
-    out.set(note(session, session.ask(&op::DeviceGetMemPool { device })?.mem_pool, device));
+    session.worker().check_device(device)?;
+    out.set(note(session, session.worker().ask(&op::DeviceGetMemPool { device })?.mem_pool, device));
     Ok(())
 }
 
 /// `hipDeviceSetMemPool`.
 pub(crate) fn set_current(session: &Session, device: i32, pool: Ptr) -> HipResult<()> {
-    session.check_device(device)?;
+    session.worker().check_device(device)?;
     if device_of(session, pool)? != device {
         return Err(HipError::INVALID_DEVICE);
     }
-    session.tell(&op::DeviceSetMemPool { device, reserved: 0, mem_pool: pool.wire() })
+    session.worker().tell(&op::DeviceSetMemPool { device, reserved: 0, mem_pool: pool.wire() })
 }

@@ -145,26 +145,26 @@ struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     fn of(session: &'a Session, device: i32) -> HipResult<Self> {
-        let reply = session.properties(device)?;
-        session.learn_attributes(device, IN_BOTH.iter().chain(IN_NEWER).copied())?;
+        let reply = session.worker().properties(device)?;
+        session.worker().learn_attributes(device, IN_BOTH.iter().chain(IN_NEWER).copied())?;
         Ok(Self { session, device, reply })
     }
 
     /// Returns an attribute; 0 if the worker does not know it.
     fn attribute(&self, attribute: i32) -> i32 {
-        self.session.known_attribute(self.device, attribute).unwrap_or(0)
+        self.session.worker().known_attribute(self.device, attribute).unwrap_or(0)
     }
 
     /// Returns an attribute that is a size in bytes; the result of `usual` if the worker does not know it.
     fn size(&self, attribute: i32, usual: impl FnOnce(&GetDevicePropertiesReply) -> usize) -> usize {
-        let known = self.session.known_attribute(self.device, attribute);
+        let known = self.session.worker().known_attribute(self.device, attribute);
         let known = known.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
         known.unwrap_or_else(|| usual(self.reply))
     }
 
     /// Returns the UUID; zeros if the worker knows none.
     fn uuid(&self) -> HipResult<hipUUID> {
-        match self.session.uuid(self.device) {
+        match self.session.worker().uuid(self.device) {
             Ok(bytes) => Ok(hipUUID { bytes: chars_of(bytes) }),
             Err(HipError::NOT_SUPPORTED) => Ok(hipUUID::default()),
             Err(error) => Err(error),
@@ -221,7 +221,7 @@ pub(crate) fn choose_r0600(
         warp_size: p.warpSize,
         max_threads_per_block: p.maxThreadsPerBlock,
     };
-    out.set(session.ask(&request)?.device);
+    out.set(session.worker().ask(&request)?.device);
     Ok(())
 }
 

@@ -33,12 +33,12 @@ pub(crate) fn create_with_priority(
         return Err(HipError::INVALID_VALUE);
     }
     let handle = if priority == 0 {
-        session.ask(&op::StreamCreate { flags, priority })?.stream
+        session.worker().ask(&op::StreamCreate { flags, priority })?.stream
     } else {
-        session.ask(&op::StreamCreateWithPriority(op::StreamCreate { flags, priority }))?.stream
+        session.worker().ask(&op::StreamCreateWithPriority(op::StreamCreate { flags, priority }))?.stream
     };
     let stream = Stream::from_wire(handle);
-    session.stream_table().insert(stream, StreamInfo { flags, device: thread::device() });
+    session.worker().stream_table().insert(stream, StreamInfo { flags, device: thread::device() });
     session.streams().order.add(handle, flags & hipStreamNonBlocking == 0);
     out.set(stream);
     Ok(())
@@ -49,7 +49,7 @@ pub(crate) fn destroy(session: &Session, stream: Stream) -> HipResult<()> {
     if stream.0 <= 2 {
         return Err(HipError::INVALID_HANDLE);
     }
-    session.stream_table().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
+    session.worker().stream_table().remove(&stream).ok_or(HipError::CONTEXT_IS_DESTROYED)?;
     recent::forget();
     session.streams().forget_stream(stream.wire());
     session.submit(stream.wire(), Command::DestroyStream)
@@ -79,7 +79,7 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
 pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipResult<()> {
     let out = flags.check()?;
     session.handle(stream)?;
-    out.set(session.stream_table().get(&stream).map_or(0, |info| info.flags));
+    out.set(session.worker().stream_table().get(&stream).map_or(0, |info| info.flags));
     Ok(())
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipRe
 pub(crate) fn priority(session: &Session, stream: Stream, priority: Out<i32>) -> HipResult<()> {
     let out = priority.check()?;
     let handle = session.handle(stream)?;
-    let priority = if session.stream_table().contains_key(&stream) {
-        session.ask(&op::StreamGetPriority { stream: handle })?.priority
+    let priority = if session.worker().stream_table().contains_key(&stream) {
+        session.worker().ask(&op::StreamGetPriority { stream: handle })?.priority
     } else {
         0
     };
@@ -113,7 +113,7 @@ pub(crate) fn device_id(stream: Stream) -> i32 {
 }
 
 fn device_of(session: &Session, stream: Stream) -> i32 {
-    session.stream_table().get(&stream).map_or_else(thread::device, |info| info.device)
+    session.worker().stream_table().get(&stream).map_or_else(thread::device, |info| info.device)
 }
 
 /// `hipStreamGetId` (HIP 7): returns the handle, which is unique.
@@ -150,7 +150,7 @@ pub(crate) fn exchange_capture_mode(_session: &Session, mode: Out<i32>) -> HipRe
 
 /// `hipDeviceGetStreamPriorityRange`.
 pub(crate) fn priority_range(session: &Session, least: Out<i32>, greatest: Out<i32>) -> HipResult<()> {
-    let range = session.ask(&op::DeviceGetStreamPriorityRange {})?;
+    let range = session.worker().ask(&op::DeviceGetStreamPriorityRange {})?;
     least.set(range.least_priority);
     greatest.set(range.greatest_priority);
     Ok(())

@@ -27,12 +27,12 @@ pub struct Tables {
     pub graphs: Graphs<Node>,
     /// Streams that capture.
     pub captures: Captures,
-    execs: HashMap<u64, Ready>,
+    execs: HashMap<u64, InstantiatedGraph>,
 }
 
 /// An instantiated graph.
 #[derive(Clone, Debug)]
-struct Ready {
+struct InstantiatedGraph {
     exec: Arc<Exec<Node>>,
     /// Number of launches since it was instantiated or changed.
     launches: u32,
@@ -46,17 +46,17 @@ impl Tables {
     /// # Errors
     /// `hipErrorInvalidValue`: there is none of this handle.
     pub fn exec(&self, exec: Ptr) -> HipResult<&Exec<Node>> {
-        self.execs.get(&exec.wire()).map(|ready| &*ready.exec).ok_or(HipError::INVALID_VALUE)
+        self.execs.get(&exec.wire()).map(|entry| &*entry.exec).ok_or(HipError::INVALID_VALUE)
     }
 
-    fn ready(&mut self, exec: Ptr) -> HipResult<&mut Ready> {
+    fn entry(&mut self, exec: Ptr) -> HipResult<&mut InstantiatedGraph> {
         self.execs.get_mut(&exec.wire()).ok_or(HipError::INVALID_VALUE)
     }
 
     /// Adds an instantiated graph and returns its handle.
     pub fn add_exec(&mut self, exec: Exec<Node>) -> Ptr {
         let handle = self.graphs.new_handle();
-        self.execs.insert(handle, Ready { exec: Arc::new(exec), launches: 0, remote: None });
+        self.execs.insert(handle, InstantiatedGraph { exec: Arc::new(exec), launches: 0, remote: None });
         Ptr::from_wire(handle)
     }
 }
@@ -236,10 +236,10 @@ impl SessionGraphs {
         change: impl FnOnce(&mut Exec<Node>) -> HipResult<T>,
     ) -> HipResult<(Option<Arc<RemoteGraph>>, HipResult<T>)> {
         self.with(|tables| {
-            let ready = tables.ready(exec)?;
-            let result = change(Arc::make_mut(&mut ready.exec));
-            ready.launches = 0;
-            Ok((ready.remote.take().flatten(), result))
+            let entry = tables.entry(exec)?;
+            let result = change(Arc::make_mut(&mut entry.exec));
+            entry.launches = 0;
+            Ok((entry.remote.take().flatten(), result))
         })
     }
 
@@ -267,28 +267,28 @@ impl Streams {
     /// # Errors
     /// `hipErrorInvalidValue`: no instantiated graph; those of giving it to the worker.
     pub fn launch_graph(&self, caller: &Caller<'_>, exec: Ptr, stream: u64) -> HipResult<Vec<Call>> {
-        let ready = self.graphs.with(|tables| {
-            let ready = tables.ready(exec)?;
-            ready.launches = ready.launches.saturating_add(1);
-            HipResult::Ok(ready.clone())
+        let entry = self.graphs.with(|tables| {
+            let entry = tables.entry(exec)?;
+            entry.launches = entry.launches.saturating_add(1);
+            HipResult::Ok(entry.clone())
         })?;
         let is_captured = self.graphs.status(stream) != Status::None;
-        let (remote, mut calls) = if ready.launches > 1 && !is_captured {
+        let (remote, mut calls) = if entry.launches > 1 && !is_captured {
             self.upload_graph(caller.port, exec, stream)?
         } else {
             (None, Vec::new())
         };
         let Some(remote) = remote else {
-            let work = ready.exec.steps().iter().filter_map(|step| step.work());
+            let work = entry.exec.steps().iter().filter_map(|step| step.work());
             calls.extend(work.map(|node| Call::captured_node(node.clone(), stream)));
             return Ok(calls);
         };
         for (index, (steps, part)) in remote.parts.iter().enumerate() {
             if part.is_some() {
-                let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&ready.exec), index };
+                let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&entry.exec), index };
                 calls.push(Call::node(Node::new(Command::Graph(part)), stream));
             } else {
-                calls.extend(nodes(&ready.exec, steps.clone()).map(|node| Call::node(node.clone(), stream)));
+                calls.extend(nodes(&entry.exec, steps.clone()).map(|node| Call::node(node.clone(), stream)));
             }
         }
         Ok(calls)
@@ -306,11 +306,12 @@ impl Streams {
         stream: u64,
     ) -> HipResult<(Option<Arc<RemoteGraph>>, Vec<Call>)> {
         let graphs = &self.graphs;
-        if let Some(remote) = graphs.with(|tables| tables.ready(exec).map(|ready| ready.remote.clone()))? {
+        if let Some(remote) = graphs.with(|tables| tables.entry(exec).map(|entry| entry.remote.clone()))? {
             return Ok((remote, Vec::new()));
         }
         let mut recorder = lock(&graphs.recorder);
-        let Ready { exec: steps, remote: None, .. } = graphs.with(|tables| tables.ready(exec).cloned())?
+        let InstantiatedGraph { exec: steps, remote: None, .. } =
+            graphs.with(|tables| tables.entry(exec).cloned())?
         else {
             // Another thread was first; its next launch finds it.
             return Ok((None, Vec::new()));
@@ -325,8 +326,8 @@ impl Streams {
         );
         let remote = uploaded.unwrap_or(None).map(Arc::new);
         let is_kept = graphs.with(|tables| {
-            let ready = tables.ready(exec).ok().filter(|ready| Arc::ptr_eq(&ready.exec, &steps));
-            ready.map(|ready| ready.remote = Some(remote.clone())).is_some()
+            let entry = tables.entry(exec).ok().filter(|entry| Arc::ptr_eq(&entry.exec, &steps));
+            entry.map(|entry| entry.remote = Some(remote.clone())).is_some()
         });
         // Else it was changed meanwhile.
         if is_kept { Ok((remote, Vec::new())) } else { Ok((None, released(remote))) }

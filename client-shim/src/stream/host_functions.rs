@@ -26,9 +26,9 @@ use crate::worker::lock;
 /// The queue of commands that belong to no stream and follow everything queued, such as destroying what steps use.
 pub const NO_STREAM: u64 = u64::MAX;
 
-/// A step of a queue: a host function, or a command behind one.
+/// A step of a queue: the command that calls a host function, or one behind it.
 #[derive(Debug)]
-pub struct Step {
+pub struct QueuedCommand {
     /// Unique number of the step.
     pub number: u64,
     /// The device that was current in the calling thread.
@@ -43,7 +43,7 @@ pub struct Step {
 
 #[derive(Debug)]
 struct Queue {
-    steps: VecDeque<Step>,
+    steps: VecDeque<QueuedCommand>,
     /// The last step queued.
     last: u64,
 }
@@ -65,7 +65,7 @@ struct State {
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Next {
     /// Execute a step, then call [`HostFunctions::finished`].
-    Run(Step),
+    Run(QueuedCommand),
     /// Wait until a step of another stream has finished.
     Wait,
     /// End the thread: the queue is empty.
@@ -133,7 +133,7 @@ impl HostFunctions {
             &mut state,
             caller,
             stream,
-            Step { number: 0, device: caller.device, command, stream, after },
+            QueuedCommand { number: 0, device: caller.device, command, stream, after },
         )
         .map(drop)
     }
@@ -161,13 +161,13 @@ impl HostFunctions {
         if state.are_over(&after) {
             return Ok(false);
         }
-        let step = Step { number: 0, device: caller.device, command: command(), stream, after };
+        let step = QueuedCommand { number: 0, device: caller.device, command: command(), stream, after };
         let number = self.push(&mut state, caller, stream, step)?;
         state.records.extend(records.iter().map(|event| (*event, number)));
         Ok(true)
     }
 
-    /// Queues a command behind everything queued, if anything is, such as destroying what queued work may use.
+    /// Queues a command behind everything queued, such as one that destroys what queued work may use; does nothing if nothing is queued.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -185,14 +185,20 @@ impl HostFunctions {
         if after.is_empty() {
             return Ok(false);
         }
-        let step = Step { number: 0, device: caller.device, command: command(), stream, after };
+        let step = QueuedCommand { number: 0, device: caller.device, command: command(), stream, after };
         self.push(&mut state, caller, NO_STREAM, step).map(|_| true)
     }
 
     /// Appends a step to a queue; returns its number.
-    fn push(&self, state: &mut State, caller: &Caller<'_>, queue: u64, step: Step) -> HipResult<u64> {
+    fn push(
+        &self,
+        state: &mut State,
+        caller: &Caller<'_>,
+        queue: u64,
+        step: QueuedCommand,
+    ) -> HipResult<u64> {
         let number = state.count;
-        let step = Step { number, ..step };
+        let step = QueuedCommand { number, ..step };
         match state.queues.get_mut(&queue) {
             Some(queue) => {
                 queue.steps.push_back(step);
@@ -240,7 +246,7 @@ impl HostFunctions {
     }
 
     /// Waits until a queue's thread has a step to execute, and returns it; returns None at the end. For real threads.
-    pub(crate) fn wait_for_next(&self, queue: u64) -> Option<Step> {
+    pub(crate) fn wait_for_next(&self, queue: u64) -> Option<QueuedCommand> {
         let mut state = self.state();
         loop {
             match self.next_of(&mut state, queue) {

@@ -77,7 +77,7 @@ impl Measure {
     }
 }
 
-/// Returns what [`Measure`] returns for a single prefix.
+/// Returns the length of the image that begins with `prefix`, as far as those bytes determine it.
 pub fn needed_len(prefix: &[u8]) -> Result<Need, ImageError> {
     Measure::new().advance(prefix)
 }

@@ -42,7 +42,7 @@ pub struct Launch<'a> {
     pub shared_mem_bytes: u32,
     /// The stream that it is enqueued on.
     pub stream: u64,
-    /// The explicit arguments.
+    /// The arguments that the program passes, without the hidden ones.
     pub args: Args<'a>,
     /// The event that records the time at which the kernel starts.
     pub start_event: Option<u64>,

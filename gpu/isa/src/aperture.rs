@@ -17,7 +17,7 @@ pub const PRIVATE_BUFFER: u64 = 1 << 47;
 
 /// The memory that a flat address refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Aperture {
     /// Device memory, at the address itself.
     Memory(u64),
     /// LDS, at this byte.
@@ -26,12 +26,14 @@ pub enum Place {
     Private(u32),
 }
 
-/// Returns the memory that the flat address `addr` refers to.
-#[inline(always)]
-pub fn place(addr: u64) -> Place {
-    match (addr >> 32) as u32 {
-        SHARED_HIGH => Place::Shared(addr as u32),
-        PRIVATE_HIGH => Place::Private(addr as u32),
-        _ => Place::Memory(addr),
+impl Aperture {
+    /// Returns the memory that the flat address `addr` refers to.
+    #[inline(always)]
+    pub fn of(addr: u64) -> Self {
+        match (addr >> 32) as u32 {
+            SHARED_HIGH => Self::Shared(addr as u32),
+            PRIVATE_HIGH => Self::Private(addr as u32),
+            _ => Self::Memory(addr),
+        }
     }
 }

@@ -55,7 +55,7 @@ pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Resu
         let pc = wave.pc;
         let fault = |cause, pc, mnemonic| Fault { cause, pc, mnemonic, kernel: None };
         let (page, index) = match machine.program.at(pc) {
-            Ok(place) => place,
+            Ok(found) => found,
             Err(cause) => match machine.space.program(pc) {
                 Some(program) if !std::ptr::eq(program, machine.program) => {
                     machine.program = program;

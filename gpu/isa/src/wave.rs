@@ -227,14 +227,14 @@ impl Wave {
     /// row.
     #[inline(always)]
     pub fn row(&self, number: usize) -> &Row {
-        &self.rows[self.place_of(number)].0
+        &self.rows[self.index_of(number)].0
     }
 
     /// Returns vector register `number` for writing, not masked by EXEC.
     #[inline(always)]
     pub fn row_mut(&mut self, number: usize) -> &mut Row {
-        let place = self.place_of(number);
-        &mut self.rows[place].0
+        let index = self.index_of(number);
+        &mut self.rows[index].0
     }
 
     /// Returns the index in the register file where results for `count` vector registers from `number` on are to be written:
@@ -246,10 +246,10 @@ impl Wave {
         if straight { FIRST + number } else { 0 }
     }
 
-    /// Returns `N` rows of the register file from index `place` on, for writing.
+    /// Returns `N` rows of the register file from `index` on, for writing.
     #[inline(always)]
-    pub(crate) fn places_mut<const N: usize>(&mut self, place: usize) -> [&mut Row; N] {
-        let (rows, _) = self.rows[place..].as_chunks_mut::<N>();
+    pub(crate) fn rows_at_mut<const N: usize>(&mut self, index: usize) -> [&mut Row; N] {
+        let (rows, _) = self.rows[index..].as_chunks_mut::<N>();
         rows[0].each_mut().map(|row| &mut row.0)
     }
 
@@ -273,37 +273,37 @@ impl Wave {
     /// Returns the rows of the vector registers from `number` on, and what follows them in the register file.
     #[inline(always)]
     pub(crate) fn rows_from(&self, number: usize) -> &[Aligned<Row>] {
-        &self.rows[self.place_of(number)..]
+        &self.rows[self.index_of(number)..]
     }
 
     /// Returns the rows of the vector registers from `number` on, and what follows them, for writing.
     #[inline(always)]
     pub(crate) fn rows_from_mut(&mut self, number: usize) -> &mut [Aligned<Row>] {
-        let place = self.place_of(number);
-        &mut self.rows[place..]
+        let index = self.index_of(number);
+        &mut self.rows[index..]
     }
 
-    /// Returns the row at index `place` of the register file, which includes temporaries.
+    /// Returns the row at `index` of the register file, which includes temporaries.
     #[inline(always)]
-    pub(crate) fn place(&self, place: usize) -> &Row {
-        &self.rows[place].0
+    pub(crate) fn row_at(&self, index: usize) -> &Row {
+        &self.rows[index].0
     }
 
-    /// Returns the row at index `place` of the register file for writing.
+    /// Returns the row at `index` of the register file for writing.
     #[inline(always)]
-    pub(crate) fn place_mut(&mut self, place: usize) -> &mut Row {
-        &mut self.rows[place].0
+    pub(crate) fn row_at_mut(&mut self, index: usize) -> &mut Row {
+        &mut self.rows[index].0
     }
 
     /// Returns the number of rows in the register file.
     #[inline(always)]
-    pub(crate) fn places(&self) -> usize {
+    pub(crate) fn row_count(&self) -> usize {
         self.rows.len()
     }
 
     /// Returns the index of vector register `number` in the register file.
     #[inline(always)]
-    pub(crate) fn place_of(&self, number: usize) -> usize {
+    pub(crate) fn index_of(&self, number: usize) -> usize {
         FIRST + number.min(self.vgpr_count)
     }
 
@@ -322,21 +322,21 @@ impl Wave {
         }
     }
 
-    /// Writes `values` to the row at index `place` of the register file, in the active lanes. By value: so they stay in
+    /// Writes `values` to the row at `index` of the register file, in the active lanes. By value: so they stay in
     /// registers.
     #[inline(always)]
-    pub(crate) fn put_row(&mut self, place: usize, mut values: Row) {
+    pub(crate) fn put_row(&mut self, index: usize, mut values: Row) {
         let lanes = self.exec();
         if lanes != u64::MAX {
             if self.lane_mask_of != lanes {
                 self.make_mask(lanes);
             }
-            let (old, mask) = (&self.rows[place].0, &self.lane_mask.0);
+            let (old, mask) = (&self.rows[index].0, &self.lane_mask.0);
             for lane in 0..LANES {
                 values[lane] = old[lane] & !mask[lane] | values[lane] & mask[lane];
             }
         }
-        self.rows[place].0 = values;
+        self.rows[index].0 = values;
     }
 
     /// Stores the outcome of an instruction that does not continue with the next one.
@@ -353,15 +353,15 @@ impl Wave {
     /// Writes `values` to vector register `number` in the lanes that are set in `lanes`.
     #[inline(always)]
     pub fn write_row(&mut self, number: usize, lanes: u64, values: &Row) {
-        let place = self.place_of(number);
+        let index = self.index_of(number);
         if lanes == u64::MAX {
-            self.rows[place].0 = *values;
+            self.rows[index].0 = *values;
         } else {
             if self.lane_mask_of != lanes {
                 self.make_mask(lanes);
             }
             let mask = &self.lane_mask.0;
-            for ((old, new), mask) in self.rows[place].0.iter_mut().zip(values).zip(mask) {
+            for ((old, new), mask) in self.rows[index].0.iter_mut().zip(values).zip(mask) {
                 *old = *old & !mask | new & mask;
             }
         }

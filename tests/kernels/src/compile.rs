@@ -59,7 +59,7 @@ impl fmt::Display for Compiler {
     }
 }
 
-/// Returns the folder of the system that `tests/toolchain/setup.sh` makes.
+/// Returns the folder in which `tests/toolchain/setup.sh` installs the HIP compilers.
 fn lab() -> Option<PathBuf> {
     let cache = || {
         let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));

@@ -46,7 +46,7 @@ fn the_first_seeds_meet_everything_there_is() {
         for act in plan.clients.iter().flat_map(|client| &client.acts) {
             met.insert(name(act));
             if let Act::Call(call) = act {
-                met.insert(name(&call.what));
+                met.insert(name(&call.request));
                 met.extend(call.fault.map(|fault| name(&fault)));
             }
         }

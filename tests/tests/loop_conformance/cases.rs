@@ -3,7 +3,7 @@
 use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
 use hipr_testkit::worker_world::Plan;
 use hipr_testkit::worker_world::plan::{Act, Client};
-use hipr_testkit::worker_world::request::What;
+use hipr_testkit::worker_world::request::Request;
 use hipr_worker::device::script::Fault;
 
 /// Returns all cases with their names.
@@ -36,20 +36,20 @@ pub(crate) fn all() -> Vec<(&'static str, Plan)> {
 fn work(client: &mut Client, rounds: u8) {
     let base = client.model.base();
     for round in 0..rounds {
-        client.tell(What::Fill(base, 1000, round));
-        client.tell(What::Up(base + 100, 300 + usize::from(round)));
-        client.tell(What::Launch(client.model.function(), u64::from(round)));
-        client.ask(What::Down(base, 1000));
-        client.ask(What::Malloc(64));
-        client.tell(What::Unknown(5));
-        client.ask(What::StreamCreate);
-        client.ask(What::Synchronize);
+        client.tell(Request::Fill(base, 1000, round));
+        client.tell(Request::Up(base + 100, 300 + usize::from(round)));
+        client.tell(Request::Launch(client.model.function(), u64::from(round)));
+        client.ask(Request::Down(base, 1000));
+        client.ask(Request::Malloc(64));
+        client.tell(Request::Unknown(5));
+        client.ask(Request::StreamCreate);
+        client.ask(Request::Synchronize);
     }
 }
 
 /// Returns the first `len` bytes of a copy to the device.
 fn part_of_a_copy(client: &Client, len: usize) -> Vec<u8> {
-    let encoded = What::Up(client.model.base(), 1000).encode();
+    let encoded = Request::Up(client.model.base(), 1000).encode();
     let inline = encoded.inline.unwrap_or_default();
     let header = Header::new(encoded.op, 77, (encoded.fixed.len() + inline.len()) as u64, 0);
     let mut bytes = [header.to_bytes().as_slice(), &encoded.fixed, &inline].concat();
@@ -64,9 +64,9 @@ fn half_close() -> Plan {
     plan.client(|client| {
         work(client, 5);
         let base = client.model.base();
-        client.tell(What::Up(base, LEN_BYTES));
+        client.tell(Request::Up(base, LEN_BYTES));
         // More than rings and sockets hold, so that the client has to read while it has nothing more to say.
-        client.ask(What::Down(base, LEN_BYTES as u64));
+        client.ask(Request::Down(base, LEN_BYTES as u64));
         client.act(Act::HalfClose);
         client.act(Act::AwaitEnd);
     });
@@ -120,8 +120,8 @@ fn garbage(bytes: &[u8]) -> Plan {
     let mut plan = Plan::new(8 << 20);
     plan.client(|client| {
         work(client, 2);
-        client.ask(What::Down(client.model.base(), 8 << 20));
-        client.ask(What::Synchronize);
+        client.ask(Request::Down(client.model.base(), 8 << 20));
+        client.ask(Request::Synchronize);
         client.bytes([bytes, &vec![0x5a; 3 << 20]].concat());
         work(client, 2);
         client.act(Act::AwaitEnd);
@@ -134,9 +134,9 @@ fn too_many_open_requests() -> Plan {
     plan.protocol().open_max = 3;
     plan.client(|client| {
         for i in 0..300 {
-            client.ask(What::Malloc(i));
-            client.tell(What::Fill(client.model.base(), i, 1));
-            client.ask(What::Ping);
+            client.ask(Request::Malloc(i));
+            client.tell(Request::Fill(client.model.base(), i, 1));
+            client.ask(Request::Ping);
         }
     });
     plan
@@ -154,11 +154,11 @@ fn bulk_beyond_every_limit() -> Plan {
     for _ in 0..2 {
         plan.client(|client| {
             let base = client.model.base();
-            client.tell(What::Up(base, LEN));
-            client.ask(What::Down(base, LEN as u64));
-            client.ask(What::Up(base + 7, LEN - 7));
-            client.ask(What::Down(base + 1, LEN as u64 - 1));
-            client.ask(What::Down(base, 100_000));
+            client.tell(Request::Up(base, LEN));
+            client.ask(Request::Down(base, LEN as u64));
+            client.ask(Request::Up(base + 7, LEN - 7));
+            client.ask(Request::Down(base + 1, LEN as u64 - 1));
+            client.ask(Request::Down(base, 100_000));
         });
     }
     plan
@@ -172,7 +172,7 @@ fn many_connections() -> Plan {
             work(client, 3);
             match i % 4 {
                 0 => client.act(Act::HalfClose),
-                1 => client.ask(What::Shutdown),
+                1 => client.ask(Request::Shutdown),
                 2 => client.bytes(b"no such protocol was ever spoken".to_vec()),
                 _ => return,
             }
@@ -188,7 +188,7 @@ fn a_client_that_does_not_read() -> Plan {
     plan.client(|client| {
         client.act(Act::ReadLate);
         for _ in 0..64 {
-            client.ask(What::Down(client.model.base(), LEN));
+            client.ask(Request::Down(client.model.base(), LEN));
         }
         client.act(Act::AwaitClient(1));
         client.act(Act::Read);
@@ -227,13 +227,13 @@ fn requests_after_shutdown() -> Plan {
     for loud in [true, false] {
         plan.client(|client| {
             work(client, 2);
-            client.ask(What::Down(client.model.base(), 1 << 20));
+            client.ask(Request::Down(client.model.base(), 1 << 20));
             if loud {
-                client.ask(What::Shutdown);
+                client.ask(Request::Shutdown);
             } else {
-                client.tell(What::Shutdown);
+                client.tell(Request::Shutdown);
             }
-            client.tell(What::Up(client.model.base(), 1 << 20));
+            client.tell(Request::Up(client.model.base(), 1 << 20));
             work(client, 2);
             client.act(Act::AwaitEnd);
         });
@@ -265,7 +265,7 @@ fn panic_of_the_device() -> Plan {
     plan.client(|client| {
         work(client, 1);
         client.act(Act::Await);
-        client.ask_in_vain(What::Malloc(8), Fault::Panic);
+        client.ask_in_vain(Request::Malloc(8), Fault::Panic);
         work(client, 1);
         client.act(Act::AwaitEnd);
     });
@@ -280,7 +280,7 @@ fn death_of_the_device() -> Plan {
     let mut plan = Plan::default();
     plan.client(|client| {
         work(client, 1);
-        client.ask_in_vain(What::Synchronize, Fault::Die(HipError(719)));
+        client.ask_in_vain(Request::Synchronize, Fault::Die(HipError(719)));
         work(client, 2);
     });
     plan.client(|client| {
@@ -296,7 +296,7 @@ fn a_wait_that_never_ends() -> Plan {
     plan.client(|client| {
         work(client, 1);
         client.act(Act::Await);
-        client.ask_in_vain(What::Synchronize, Fault::Hang);
+        client.ask_in_vain(Request::Synchronize, Fault::Hang);
         work(client, 1);
         client.act(Act::HalfClose);
         client.act(Act::AwaitEnd);
@@ -309,15 +309,15 @@ fn errors_that_surface_later() -> Plan {
     let half_bytes = plan.half_bytes;
     plan.client(|client| {
         let spoiled = client.model.base() + half_bytes;
-        client.tell(What::Fill(spoiled, 8, 1));
-        client.ask(What::Malloc(8));
-        client.ask(What::Synchronize);
-        client.ask(What::Down(spoiled, 1000));
-        client.ask(What::Malloc(8));
-        client.tell(What::Up(spoiled, 1000));
-        client.tell(What::Free(0xbad));
-        client.ask_in_vain(What::Synchronize, Fault::Slow(5));
-        client.ask(What::Down(client.model.base(), 10));
+        client.tell(Request::Fill(spoiled, 8, 1));
+        client.ask(Request::Malloc(8));
+        client.ask(Request::Synchronize);
+        client.ask(Request::Down(spoiled, 1000));
+        client.ask(Request::Malloc(8));
+        client.tell(Request::Up(spoiled, 1000));
+        client.tell(Request::Free(0xbad));
+        client.ask_in_vain(Request::Synchronize, Fault::Slow(5));
+        client.ask(Request::Down(client.model.base(), 10));
     });
     plan
 }

@@ -6,7 +6,7 @@ use hipr_graph::{Mode, Work};
 use hipr_proto::op::*;
 use hipr_proto::{Array, HipError, HipResult};
 
-use super::{Call, Step};
+use super::{Call, Continuation};
 use crate::owned::NodeWork;
 use hipr_device::WaitFor;
 
@@ -52,7 +52,7 @@ impl Call<'_> {
     }
 
     /// Adds work of a captured stream to its graph.
-    pub(super) fn record(&mut self, stream: u64, work: NodeWork) -> HipResult<Step> {
+    pub(super) fn record(&mut self, stream: u64, work: NodeWork) -> HipResult<Continuation> {
         let (_, dependencies) = self.owned.graphs.captures.next(stream)?;
         self.check_room(work.weight() + dependencies.len())?;
         let graphs = &mut self.owned.graphs;
@@ -81,7 +81,7 @@ impl Call<'_> {
     }
 }
 
-pub(super) fn begin(call: &mut Call<'_>, r: StreamBeginCapture) -> HipResult<Step> {
+pub(super) fn begin(call: &mut Call<'_>, r: StreamBeginCapture) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let mode = Mode::try_from(r.mode)?;
     if r.stream <= LEGACY_MAX {
@@ -94,21 +94,21 @@ pub(super) fn begin(call: &mut Call<'_>, r: StreamBeginCapture) -> HipResult<Ste
     call.done()
 }
 
-pub(super) fn end(call: &mut Call<'_>, r: StreamEndCapture) -> HipResult<Step> {
+pub(super) fn end(call: &mut Call<'_>, r: StreamEndCapture) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let graphs = &mut call.owned.graphs;
     let graph = graphs.captures.end(&mut graphs.graphs, r.stream, THREAD)?;
     call.reply(StreamEndCaptureReply { graph })
 }
 
-pub(super) fn info(call: &mut Call<'_>, r: StreamGetCaptureInfo) -> HipResult<Step> {
+pub(super) fn info(call: &mut Call<'_>, r: StreamGetCaptureInfo) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let info = call.owned.graphs.captures.info(r.stream);
     let (capture_status, graph) = info.map_or((0, 0), |info| (info.status as i32, info.graph));
     call.reply(StreamGetCaptureInfoReply { capture_status, graph, reserved: 0 })
 }
 
-pub(super) fn is_capturing(call: &mut Call<'_>, r: StreamIsCapturing) -> HipResult<Step> {
+pub(super) fn is_capturing(call: &mut Call<'_>, r: StreamIsCapturing) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let capture_status = call.owned.graphs.captures.status(r.stream) as i32;
     call.reply(StreamIsCapturingReply { capture_status })
@@ -118,7 +118,7 @@ pub(super) fn update_dependencies(
     call: &mut Call<'_>,
     r: StreamUpdateCaptureDependencies,
     mut tail: &[u8],
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let nodes: Vec<u64> = Array::take(&mut tail, r.num_dependencies.into())?.iter().collect();
     let adds = match r.flags {
@@ -132,7 +132,7 @@ pub(super) fn update_dependencies(
 }
 
 /// Replies when the work that the stream has now is done, with its error: the client then calls the callback.
-pub(super) fn add_callback(call: &mut Call<'_>, r: StreamAddCallback) -> HipResult<Step> {
+pub(super) fn add_callback(call: &mut Call<'_>, r: StreamAddCallback) -> HipResult<Continuation> {
     if r.flags != 0 {
         return Err(HipError::INVALID_VALUE);
     }
@@ -140,5 +140,5 @@ pub(super) fn add_callback(call: &mut Call<'_>, r: StreamAddCallback) -> HipResu
     if call.is_captured(r.stream)? {
         return call.record(r.stream, NodeWork::Host);
     }
-    Ok(Step::Wait(WaitFor::Stream(r.stream)))
+    Ok(Continuation::Wait(WaitFor::Stream(r.stream)))
 }

@@ -4,17 +4,17 @@ use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult};
 
 use super::device::check_device;
-use super::{Call, Step};
+use super::{Call, Continuation};
 use crate::owned::NodeWork;
 use hipr_device::Region;
 
 /// Copies bytes (HIP API: hipMemcpy and similar functions).
-pub(super) fn flat(call: &mut Call<'_>, r: Memcpy) -> HipResult<Step> {
+pub(super) fn flat(call: &mut Call<'_>, r: Memcpy) -> HipResult<Continuation> {
     copy(call, r.kind, || Ok(Region::flat(r.dst, r.size)), || Ok(Region::flat(r.src, r.size)), r.stream)
 }
 
 /// Copies rows (HIP API: hipMemcpy2D).
-pub(super) fn rows(call: &mut Call<'_>, r: Memcpy2D) -> HipResult<Step> {
+pub(super) fn rows(call: &mut Call<'_>, r: Memcpy2D) -> HipResult<Continuation> {
     let region = |ptr, pitch| {
         if pitch < r.width && r.height > 1 {
             return Err(HipError::INVALID_PITCH_VALUE);
@@ -25,7 +25,7 @@ pub(super) fn rows(call: &mut Call<'_>, r: Memcpy2D) -> HipResult<Step> {
 }
 
 /// Copies slices of rows (HIP API: hipMemcpy3D).
-pub(super) fn slices(call: &mut Call<'_>, r: Memcpy3D) -> HipResult<Step> {
+pub(super) fn slices(call: &mut Call<'_>, r: Memcpy3D) -> HipResult<Continuation> {
     let region = |ptr: u64, pitch: u64, height: u64, [x, y, z]: [u64; 3]| {
         if pitch < r.width && (r.height > 1 || r.depth > 1) {
             return Err(HipError::INVALID_PITCH_VALUE);
@@ -48,7 +48,7 @@ pub(super) fn slices(call: &mut Call<'_>, r: Memcpy3D) -> HipResult<Step> {
 }
 
 /// Copies between devices, which share one address space in a context (HIP API: hipMemcpyPeer).
-pub(super) fn peer(call: &mut Call<'_>, r: MemcpyPeer) -> HipResult<Step> {
+pub(super) fn peer(call: &mut Call<'_>, r: MemcpyPeer) -> HipResult<Continuation> {
     check_device(call, r.dst_device)?;
     check_device(call, r.src_device)?;
     let MemcpyPeer { dst, src, size, stream, .. } = r;
@@ -56,9 +56,9 @@ pub(super) fn peer(call: &mut Call<'_>, r: MemcpyPeer) -> HipResult<Step> {
 }
 
 /// Turns a copy into an asynchronous one: later requests do not wait for its bytes to arrive.
-pub(super) fn unawaited(step: HipResult<Step>) -> HipResult<Step> {
+pub(super) fn unawaited(step: HipResult<Continuation>) -> HipResult<Continuation> {
     step.map(|step| match step {
-        Step::Write { dst, stream, .. } => Step::Write { dst, stream, waits: false },
+        Continuation::Write { dst, stream, .. } => Continuation::Write { dst, stream, waits: false },
         step => step,
     })
 }
@@ -70,20 +70,20 @@ fn copy(
     dst: impl FnOnce() -> HipResult<Region>,
     src: impl FnOnce() -> HipResult<Region>,
     stream: u64,
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     call.owned.check_stream(stream)?;
     match direction {
         kind::HOST_TO_DEVICE => {
             let dst = dst()?;
             call.owned.check_region(&dst)?;
             call.check_uncaptured_stream(stream)?;
-            Ok(Step::Write { dst, stream, waits: true })
+            Ok(Continuation::Write { dst, stream, waits: true })
         }
         kind::DEVICE_TO_HOST => {
             let src = src()?;
             call.owned.check_region(&src)?;
             call.check_uncaptured_stream(stream)?;
-            Ok(Step::Read { src, stream })
+            Ok(Continuation::Read { src, stream })
         }
         kind::DEVICE_TO_DEVICE | kind::DEFAULT => {
             let (dst, src) = (dst()?, src()?);

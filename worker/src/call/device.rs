@@ -3,7 +3,7 @@
 use hipr_proto::op::*;
 use hipr_proto::{Array, HipError, HipResult, Text};
 
-use super::{Call, Step};
+use super::{Call, Continuation};
 
 /// The largest value of `hipFuncCache_t`.
 const CACHE_CONFIG_MAX: i32 = hipr_abi::hipFuncCachePreferEqual;
@@ -30,29 +30,29 @@ fn check_handle(call: &Call<'_>, device: u64) -> HipResult<i32> {
     check_device(call, i32::try_from(device).map_err(|_| HipError::INVALID_DEVICE)?)
 }
 
-pub(super) fn count(call: &mut Call<'_>, _: GetDeviceCount) -> HipResult<Step> {
+pub(super) fn count(call: &mut Call<'_>, _: GetDeviceCount) -> HipResult<Continuation> {
     let count = call.context_ref()?.device_count()?;
     call.reply(GetDeviceCountReply { count })
 }
 
-pub(super) fn set(call: &mut Call<'_>, r: SetDevice) -> HipResult<Step> {
+pub(super) fn set(call: &mut Call<'_>, r: SetDevice) -> HipResult<Continuation> {
     check_device(call, r.device_id)?;
     call.context()?.set_device(r.device_id)?;
     call.done()
 }
 
-pub(super) fn current(call: &mut Call<'_>, _: GetDevice) -> HipResult<Step> {
+pub(super) fn current(call: &mut Call<'_>, _: GetDevice) -> HipResult<Continuation> {
     let device_id = call.context_ref()?.device();
     call.reply(GetDeviceReply { device_id })
 }
 
-pub(super) fn properties(call: &mut Call<'_>, r: GetDeviceProperties) -> HipResult<Step> {
+pub(super) fn properties(call: &mut Call<'_>, r: GetDeviceProperties) -> HipResult<Continuation> {
     let device = check_device(call, r.device_id)?;
     let properties = call.context_ref()?.properties(device)?;
     call.reply(properties)
 }
 
-pub(super) fn attribute(call: &mut Call<'_>, r: DeviceGetAttribute) -> HipResult<Step> {
+pub(super) fn attribute(call: &mut Call<'_>, r: DeviceGetAttribute) -> HipResult<Continuation> {
     let device = check_device(call, r.device_id)?;
     // The session keeps pools for a device that has none.
     if r.attribute == ATTRIBUTE_MEMORY_POOLS && call.context()?.mem_pools().is_none() {
@@ -62,31 +62,34 @@ pub(super) fn attribute(call: &mut Call<'_>, r: DeviceGetAttribute) -> HipResult
     call.reply(DeviceGetAttributeReply { value })
 }
 
-pub(super) fn limit(call: &mut Call<'_>, r: DeviceGetLimit) -> HipResult<Step> {
+pub(super) fn limit(call: &mut Call<'_>, r: DeviceGetLimit) -> HipResult<Continuation> {
     let value = call.context_ref()?.limit(r.limit)?;
     call.reply(DeviceGetLimitReply { value })
 }
 
-pub(super) fn set_limit(call: &mut Call<'_>, r: DeviceSetLimit) -> HipResult<Step> {
+pub(super) fn set_limit(call: &mut Call<'_>, r: DeviceSetLimit) -> HipResult<Continuation> {
     call.context()?.set_limit(r.limit, r.value)?;
     call.done()
 }
 
-pub(super) fn can_access_peer(call: &mut Call<'_>, r: DeviceCanAccessPeer) -> HipResult<Step> {
+pub(super) fn can_access_peer(call: &mut Call<'_>, r: DeviceCanAccessPeer) -> HipResult<Continuation> {
     let (device, peer) = (check_device(call, r.device_id)?, check_device(call, r.peer_device_id)?);
     let can_access_peer = i32::from(device != peer && call.context_ref()?.can_access_peer(device, peer)?);
     call.reply(DeviceCanAccessPeerReply { can_access_peer })
 }
 
-pub(super) fn enable_peer_access(call: &mut Call<'_>, r: DeviceEnablePeerAccess) -> HipResult<Step> {
+pub(super) fn enable_peer_access(call: &mut Call<'_>, r: DeviceEnablePeerAccess) -> HipResult<Continuation> {
     set_peer_access(call, r.peer_device_id, r.flags, true)
 }
 
-pub(super) fn disable_peer_access(call: &mut Call<'_>, r: DeviceDisablePeerAccess) -> HipResult<Step> {
+pub(super) fn disable_peer_access(
+    call: &mut Call<'_>,
+    r: DeviceDisablePeerAccess,
+) -> HipResult<Continuation> {
     set_peer_access(call, r.peer_device_id, r.flags, false)
 }
 
-fn set_peer_access(call: &mut Call<'_>, peer: i32, flags: u32, enabled: bool) -> HipResult<Step> {
+fn set_peer_access(call: &mut Call<'_>, peer: i32, flags: u32, enabled: bool) -> HipResult<Continuation> {
     let peer = check_device(call, peer)?;
     if flags != 0 {
         return Err(HipError::INVALID_VALUE);
@@ -98,7 +101,7 @@ fn set_peer_access(call: &mut Call<'_>, peer: i32, flags: u32, enabled: bool) ->
     call.done()
 }
 
-pub(super) fn by_ordinal(call: &mut Call<'_>, r: DeviceGet) -> HipResult<Step> {
+pub(super) fn by_ordinal(call: &mut Call<'_>, r: DeviceGet) -> HipResult<Continuation> {
     let device = u64::try_from(check_device(call, r.ordinal)?).map_err(|_| HipError::INVALID_DEVICE)?;
     call.reply(DeviceGetReply { device })
 }
@@ -109,14 +112,14 @@ fn cut(text: &str, len: i32) -> HipResult<&str> {
     Ok(text.get(..text.floor_char_boundary(room)).unwrap_or(text))
 }
 
-pub(super) fn name(call: &mut Call<'_>, r: DeviceGetName) -> HipResult<Step> {
+pub(super) fn name(call: &mut Call<'_>, r: DeviceGetName) -> HipResult<Continuation> {
     let device = check_handle(call, r.device)?;
     let properties = call.context_ref()?.properties(device)?;
     let name = Text::new(cut(properties.name.as_str(), r.len)?);
     call.reply(DeviceGetNameReply { name })
 }
 
-pub(super) fn total_mem(call: &mut Call<'_>, r: DeviceTotalMem) -> HipResult<Step> {
+pub(super) fn total_mem(call: &mut Call<'_>, r: DeviceTotalMem) -> HipResult<Continuation> {
     let device = check_handle(call, r.device)?;
     let bytes = call.context_ref()?.properties(device)?.total_global_mem;
     call.reply(DeviceTotalMemReply { bytes })
@@ -127,14 +130,14 @@ fn pci_address(call: &Call<'_>, device: i32) -> HipResult<String> {
     Ok(format!("{:04x}:{:02x}:{:02x}.0", p.pci_domain_id, p.pci_bus_id, p.pci_device_id))
 }
 
-pub(super) fn pci_bus_id(call: &mut Call<'_>, r: DeviceGetPciBusId) -> HipResult<Step> {
+pub(super) fn pci_bus_id(call: &mut Call<'_>, r: DeviceGetPciBusId) -> HipResult<Continuation> {
     let device = check_device(call, r.device)?;
     let address = pci_address(call, device)?;
     let pci_bus_id = Text::new(cut(&address, r.len)?);
     call.reply(DeviceGetPciBusIdReply { pci_bus_id })
 }
 
-pub(super) fn by_pci_bus_id(call: &mut Call<'_>, r: DeviceGetByPciBusId) -> HipResult<Step> {
+pub(super) fn by_pci_bus_id(call: &mut Call<'_>, r: DeviceGetByPciBusId) -> HipResult<Continuation> {
     for device in 0..call.context_ref()?.device_count()? {
         if pci_address(call, device)?.eq_ignore_ascii_case(r.pci_bus_id.as_str()) {
             return call.reply(DeviceGetByPciBusIdReply { device });
@@ -143,24 +146,24 @@ pub(super) fn by_pci_bus_id(call: &mut Call<'_>, r: DeviceGetByPciBusId) -> HipR
     Err(HipError::INVALID_VALUE)
 }
 
-pub(super) fn compute_capability(call: &mut Call<'_>, r: DeviceComputeCapability) -> HipResult<Step> {
+pub(super) fn compute_capability(call: &mut Call<'_>, r: DeviceComputeCapability) -> HipResult<Continuation> {
     let device = check_handle(call, r.device)?;
     let p = call.context_ref()?.properties(device)?;
     call.reply(DeviceComputeCapabilityReply { major: p.major, minor: p.minor })
 }
 
-pub(super) fn uuid(call: &mut Call<'_>, r: DeviceGetUuid) -> HipResult<Step> {
+pub(super) fn uuid(call: &mut Call<'_>, r: DeviceGetUuid) -> HipResult<Continuation> {
     let device = check_handle(call, r.device)?;
     let uuid = call.context_ref()?.uuid(device)?;
     call.reply(DeviceGetUuidReply { uuid })
 }
 
-pub(super) fn cache_config(call: &mut Call<'_>, _: DeviceGetCacheConfig) -> HipResult<Step> {
+pub(super) fn cache_config(call: &mut Call<'_>, _: DeviceGetCacheConfig) -> HipResult<Continuation> {
     let cache_config = call.owned.settings.cache_config;
     call.reply(DeviceGetCacheConfigReply { cache_config })
 }
 
-pub(super) fn set_cache_config(call: &mut Call<'_>, r: DeviceSetCacheConfig) -> HipResult<Step> {
+pub(super) fn set_cache_config(call: &mut Call<'_>, r: DeviceSetCacheConfig) -> HipResult<Continuation> {
     check_cache_config(r.cache_config)?;
     call.owned.settings.cache_config = r.cache_config;
     call.done()
@@ -170,12 +173,15 @@ pub(super) fn check_cache_config(config: i32) -> HipResult<()> {
     if (0..=CACHE_CONFIG_MAX).contains(&config) { Ok(()) } else { Err(HipError::INVALID_VALUE) }
 }
 
-pub(super) fn shared_mem_config(call: &mut Call<'_>, _: DeviceGetSharedMemConfig) -> HipResult<Step> {
+pub(super) fn shared_mem_config(call: &mut Call<'_>, _: DeviceGetSharedMemConfig) -> HipResult<Continuation> {
     let shared_mem_config = call.owned.settings.shared_mem_config;
     call.reply(DeviceGetSharedMemConfigReply { shared_mem_config })
 }
 
-pub(super) fn set_shared_mem_config(call: &mut Call<'_>, r: DeviceSetSharedMemConfig) -> HipResult<Step> {
+pub(super) fn set_shared_mem_config(
+    call: &mut Call<'_>,
+    r: DeviceSetSharedMemConfig,
+) -> HipResult<Continuation> {
     if !(0..=SHARED_MEM_CONFIG_MAX).contains(&r.shared_mem_config) {
         return Err(HipError::INVALID_VALUE);
     }
@@ -183,17 +189,17 @@ pub(super) fn set_shared_mem_config(call: &mut Call<'_>, r: DeviceSetSharedMemCo
     call.done()
 }
 
-pub(super) fn set_flags(call: &mut Call<'_>, r: SetDeviceFlags) -> HipResult<Step> {
+pub(super) fn set_flags(call: &mut Call<'_>, r: SetDeviceFlags) -> HipResult<Continuation> {
     call.owned.settings.flags = r.flags;
     call.done()
 }
 
-pub(super) fn flags(call: &mut Call<'_>, _: GetDeviceFlags) -> HipResult<Step> {
+pub(super) fn flags(call: &mut Call<'_>, _: GetDeviceFlags) -> HipResult<Continuation> {
     let flags = call.owned.settings.flags;
     call.reply(GetDeviceFlagsReply { flags })
 }
 
-pub(super) fn p2p_attribute(call: &mut Call<'_>, r: DeviceGetP2pAttribute) -> HipResult<Step> {
+pub(super) fn p2p_attribute(call: &mut Call<'_>, r: DeviceGetP2pAttribute) -> HipResult<Continuation> {
     let (src, dst) = (check_device(call, r.src_device)?, check_device(call, r.dst_device)?);
     if !(P2P_PERFORMANCE_RANK..=P2P_MAX).contains(&r.attr) || src == dst {
         return Err(HipError::INVALID_VALUE);
@@ -202,7 +208,7 @@ pub(super) fn p2p_attribute(call: &mut Call<'_>, r: DeviceGetP2pAttribute) -> Hi
     call.reply(DeviceGetP2pAttributeReply { value })
 }
 
-pub(super) fn set_valid(call: &mut Call<'_>, r: SetValidDevices, mut tail: &[u8]) -> HipResult<Step> {
+pub(super) fn set_valid(call: &mut Call<'_>, r: SetValidDevices, mut tail: &[u8]) -> HipResult<Continuation> {
     let count = u64::try_from(r.len).map_err(|_| HipError::INVALID_VALUE)?;
     for device in Array::<i32>::take(&mut tail, count)?.iter() {
         check_device(call, device)?;
@@ -211,7 +217,7 @@ pub(super) fn set_valid(call: &mut Call<'_>, r: SetValidDevices, mut tail: &[u8]
 }
 
 /// Returns the first device with the requested properties, else the first device.
-pub(super) fn choose(call: &mut Call<'_>, r: ChooseDevice) -> HipResult<Step> {
+pub(super) fn choose(call: &mut Call<'_>, r: ChooseDevice) -> HipResult<Continuation> {
     let mut chosen = 0;
     for device in (0..call.context_ref()?.device_count()?).rev() {
         let p = call.context_ref()?.properties(device)?;
@@ -229,29 +235,32 @@ pub(super) fn choose(call: &mut Call<'_>, r: ChooseDevice) -> HipResult<Step> {
     call.reply(ChooseDeviceReply { device: chosen })
 }
 
-pub(super) fn stream_priority_range(call: &mut Call<'_>, _: DeviceGetStreamPriorityRange) -> HipResult<Step> {
+pub(super) fn stream_priority_range(
+    call: &mut Call<'_>,
+    _: DeviceGetStreamPriorityRange,
+) -> HipResult<Continuation> {
     let (least_priority, greatest_priority) = call.context_ref()?.stream_priority_range()?;
     call.reply(DeviceGetStreamPriorityRangeReply { least_priority, greatest_priority })
 }
 
-pub(super) fn runtime_version(call: &mut Call<'_>, _: RuntimeGetVersion) -> HipResult<Step> {
+pub(super) fn runtime_version(call: &mut Call<'_>, _: RuntimeGetVersion) -> HipResult<Continuation> {
     let version = call.context_ref()?.version()?;
     call.reply(RuntimeGetVersionReply { version })
 }
 
-pub(super) fn driver_version(call: &mut Call<'_>, _: DriverGetVersion) -> HipResult<Step> {
+pub(super) fn driver_version(call: &mut Call<'_>, _: DriverGetVersion) -> HipResult<Continuation> {
     let version = call.context_ref()?.version()?;
     call.reply(DriverGetVersionReply { version })
 }
 
 // ---- errors ----------------------------------------------------------------------------------------------------------
 
-pub(super) fn error_string(call: &mut Call<'_>, r: GetErrorString) -> HipResult<Step> {
+pub(super) fn error_string(call: &mut Call<'_>, r: GetErrorString) -> HipResult<Continuation> {
     let error_string = Text::new(HipError(r.error_code).message());
     call.reply(GetErrorStringReply { error_string })
 }
 
-pub(super) fn error_name(call: &mut Call<'_>, r: GetErrorName) -> HipResult<Step> {
+pub(super) fn error_name(call: &mut Call<'_>, r: GetErrorName) -> HipResult<Continuation> {
     let error_string = Text::new(HipError(r.error_code).name());
     call.reply(GetErrorNameReply { error_string })
 }
@@ -262,12 +271,12 @@ fn check_processor(call: &Call<'_>, index: u32) -> HipResult<i32> {
     check_device(call, i32::try_from(index).map_err(|_| HipError::INVALID_DEVICE)?)
 }
 
-pub(super) fn smi_count(call: &mut Call<'_>, _: SmiGetProcessorCount) -> HipResult<Step> {
+pub(super) fn smi_count(call: &mut Call<'_>, _: SmiGetProcessorCount) -> HipResult<Continuation> {
     let count = call.context_ref()?.device_count()?;
     call.reply(SmiGetProcessorCountReply { processor_count: u32::try_from(count).unwrap_or(0) })
 }
 
-pub(super) fn smi_vram_usage(call: &mut Call<'_>, r: SmiGetVramUsage) -> HipResult<Step> {
+pub(super) fn smi_vram_usage(call: &mut Call<'_>, r: SmiGetVramUsage) -> HipResult<Continuation> {
     // Memory is only known of the current device.
     if check_processor(call, r.processor_index)? != call.context_ref()?.device() {
         return Err(HipError::NOT_SUPPORTED);
@@ -276,7 +285,7 @@ pub(super) fn smi_vram_usage(call: &mut Call<'_>, r: SmiGetVramUsage) -> HipResu
     call.reply(SmiGetVramUsageReply { vram_total: total, vram_used: total.saturating_sub(free) })
 }
 
-pub(super) fn smi_asic_info(call: &mut Call<'_>, r: SmiGetAsicInfo) -> HipResult<Step> {
+pub(super) fn smi_asic_info(call: &mut Call<'_>, r: SmiGetAsicInfo) -> HipResult<Continuation> {
     let device = check_processor(call, r.processor_index)?;
     let p = call.context_ref()?.properties(device)?;
     call.reply(SmiGetAsicInfoReply {

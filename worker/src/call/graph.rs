@@ -12,7 +12,7 @@ use hipr_proto::op::*;
 use hipr_proto::{Array, HipError, HipResult, Wire};
 
 use super::launch::{check_flat, check_table};
-use super::{Call, Step};
+use super::{Call, Continuation};
 use crate::owned::{KernelNode, NodeWork, Owned};
 use hipr_device::{Args, FunctionInfo, Launch, Region};
 
@@ -28,7 +28,7 @@ const SLOT_BYTES: u32 = 8;
 
 // ---- graphs ----------------------------------------------------------------------------------------------------------
 
-pub(super) fn create(call: &mut Call<'_>, r: GraphCreate) -> HipResult<Step> {
+pub(super) fn create(call: &mut Call<'_>, r: GraphCreate) -> HipResult<Continuation> {
     if r.flags != 0 {
         return Err(HipError::INVALID_VALUE);
     }
@@ -37,12 +37,12 @@ pub(super) fn create(call: &mut Call<'_>, r: GraphCreate) -> HipResult<Step> {
     call.reply(GraphCreateReply { graph })
 }
 
-pub(super) fn destroy(call: &mut Call<'_>, r: GraphDestroy) -> HipResult<Step> {
+pub(super) fn destroy(call: &mut Call<'_>, r: GraphDestroy) -> HipResult<Continuation> {
     call.owned.graphs.graphs.destroy(r.graph)?;
     call.done()
 }
 
-pub(super) fn clone(call: &mut Call<'_>, r: GraphClone) -> HipResult<Step> {
+pub(super) fn clone(call: &mut Call<'_>, r: GraphClone) -> HipResult<Continuation> {
     let weight = call.owned.graphs.graphs.weight_of(r.original_graph)?;
     call.check_room(weight)?;
     let cloned_graph = call.owned.graphs.graphs.copy(r.original_graph)?;
@@ -65,7 +65,11 @@ fn add(
     call.owned.graphs.graphs.add(graph, &dependencies, work)
 }
 
-pub(super) fn add_memcpy(call: &mut Call<'_>, r: GraphAddMemcpyNode, mut tail: &[u8]) -> HipResult<Step> {
+pub(super) fn add_memcpy(
+    call: &mut Call<'_>,
+    r: GraphAddMemcpyNode,
+    mut tail: &[u8],
+) -> HipResult<Continuation> {
     let region = |ptr, pitch| Region { ptr, pitch, slice: 0, width: r.width, height: r.height, depth: 1 };
     let (dst, src) = (region(r.dst, r.dst_pitch), region(r.src, r.src_pitch));
     let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| copy(call, dst, src, r.kind))?;
@@ -76,7 +80,7 @@ pub(super) fn add_memcpy_1d(
     call: &mut Call<'_>,
     r: GraphAddMemcpyNode1D,
     mut tail: &[u8],
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     let (dst, src) = (Region::flat(r.dst, r.count), Region::flat(r.src, r.count));
     let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| copy(call, dst, src, r.kind))?;
     call.reply(GraphAddMemcpyNode1DReply { node })
@@ -95,7 +99,11 @@ fn copy(call: &Call<'_>, dst: Region, src: Region, direction: i32) -> HipResult<
     Ok(Some(work))
 }
 
-pub(super) fn add_memset(call: &mut Call<'_>, r: GraphAddMemsetNode, mut tail: &[u8]) -> HipResult<Step> {
+pub(super) fn add_memset(
+    call: &mut Call<'_>,
+    r: GraphAddMemsetNode,
+    mut tail: &[u8],
+) -> HipResult<Continuation> {
     let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| {
         if ![1, 2, 4].contains(&r.element_size) {
             return Err(HipError::INVALID_VALUE);
@@ -113,7 +121,11 @@ pub(super) fn add_memset(call: &mut Call<'_>, r: GraphAddMemsetNode, mut tail: &
     call.reply(GraphAddMemsetNodeReply { node })
 }
 
-pub(super) fn add_kernel(call: &mut Call<'_>, r: GraphAddKernelNode, mut tail: &[u8]) -> HipResult<Step> {
+pub(super) fn add_kernel(
+    call: &mut Call<'_>,
+    r: GraphAddKernelNode,
+    mut tail: &[u8],
+) -> HipResult<Continuation> {
     let node = add(call, r.graph, r.num_deps, &mut tail, |call, slots| {
         kernel(call, r.func, (r.grid_dim, r.block_dim), r.shared_mem_bytes, r.num_args, slots).map(Some)
     })?;
@@ -154,12 +166,16 @@ fn slot_table(info: &FunctionInfo, num_slots: u32) -> HipResult<Vec<Param>> {
     if next == num_slots { Ok(table) } else { Err(HipError::INVALID_VALUE) }
 }
 
-pub(super) fn add_empty(call: &mut Call<'_>, r: GraphAddEmptyNode, mut tail: &[u8]) -> HipResult<Step> {
+pub(super) fn add_empty(
+    call: &mut Call<'_>,
+    r: GraphAddEmptyNode,
+    mut tail: &[u8],
+) -> HipResult<Continuation> {
     let node = add(call, r.graph, r.num_deps, &mut tail, |_, _| Ok(None))?;
     call.reply(GraphAddEmptyNodeReply { node })
 }
 
-pub(super) fn add_host(call: &mut Call<'_>, r: GraphAddHostNode, mut tail: &[u8]) -> HipResult<Step> {
+pub(super) fn add_host(call: &mut Call<'_>, r: GraphAddHostNode, mut tail: &[u8]) -> HipResult<Continuation> {
     let node = add(call, r.graph, r.num_deps, &mut tail, |_, _| Ok(Some(NodeWork::Host)))?;
     call.reply(GraphAddHostNodeReply { node })
 }
@@ -168,7 +184,7 @@ pub(super) fn add_event_record(
     call: &mut Call<'_>,
     r: GraphAddEventRecordNode,
     mut tail: &[u8],
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| {
         call.owned.check_event(r.event).map(|()| Some(NodeWork::Record(r.event)))
     })?;
@@ -179,7 +195,7 @@ pub(super) fn add_event_wait(
     call: &mut Call<'_>,
     r: GraphAddEventWaitNode,
     mut tail: &[u8],
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     let node = add(call, r.graph, r.num_deps, &mut tail, |call, _| {
         call.owned.check_event(r.event).map(|()| Some(NodeWork::Wait(r.event)))
     })?;
@@ -187,7 +203,11 @@ pub(super) fn add_event_wait(
 }
 
 /// Adds a copy of a graph as one node; later changes of the graph do not affect it (HIP API: hipGraphAddChildGraphNode).
-pub(super) fn add_child(call: &mut Call<'_>, r: GraphAddChildGraphNode, mut tail: &[u8]) -> HipResult<Step> {
+pub(super) fn add_child(
+    call: &mut Call<'_>,
+    r: GraphAddChildGraphNode,
+    mut tail: &[u8],
+) -> HipResult<Continuation> {
     let dependencies: Vec<u64> = Array::take(&mut tail, r.num_deps.into())?.iter().collect();
     let weight = call.owned.graphs.graphs.weight_of(r.child)?;
     call.check_room(weight + 1 + dependencies.len())?;
@@ -199,7 +219,7 @@ pub(super) fn add_dependencies(
     call: &mut Call<'_>,
     r: GraphAddDependencies,
     mut tail: &[u8],
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     let edges: Array<'_, Edge> = Array::take(&mut tail, r.num_deps.into())?;
     let edges: Vec<_> = edges.iter().map(|edge| (edge.from, edge.to)).collect();
     call.check_room(edges.len())?;
@@ -207,7 +227,7 @@ pub(super) fn add_dependencies(
     call.done()
 }
 
-pub(super) fn destroy_node(call: &mut Call<'_>, r: GraphDestroyNode) -> HipResult<Step> {
+pub(super) fn destroy_node(call: &mut Call<'_>, r: GraphDestroyNode) -> HipResult<Continuation> {
     call.owned.graphs.graphs.destroy_node(r.node)?;
     call.done()
 }
@@ -224,45 +244,45 @@ fn list<T: Wire>(all: impl Iterator<Item = T> + Clone, max: u32) -> (u32, Vec<u8
 }
 
 /// Replies with a fixed part and a tail.
-fn reply_list<R: Wire>(call: &mut Call<'_>, reply: R, tail: Vec<u8>) -> HipResult<Step> {
+fn reply_list<R: Wire>(call: &mut Call<'_>, reply: R, tail: Vec<u8>) -> HipResult<Continuation> {
     reply.put(call.reply);
-    Ok(Step::List(tail))
+    Ok(Continuation::List(tail))
 }
 
-pub(super) fn nodes(call: &mut Call<'_>, r: GraphGetNodes) -> HipResult<Step> {
+pub(super) fn nodes(call: &mut Call<'_>, r: GraphGetNodes) -> HipResult<Continuation> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.nodes(r.graph)?, r.max_nodes);
     reply_list(call, GraphGetNodesReply { num_nodes, reserved: 0 }, tail)
 }
 
-pub(super) fn roots(call: &mut Call<'_>, r: GraphGetRootNodes) -> HipResult<Step> {
+pub(super) fn roots(call: &mut Call<'_>, r: GraphGetRootNodes) -> HipResult<Continuation> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.roots(r.graph)?, r.max_nodes);
     reply_list(call, GraphGetRootNodesReply { num_nodes, reserved: 0 }, tail)
 }
 
-pub(super) fn edges(call: &mut Call<'_>, r: GraphGetEdges) -> HipResult<Step> {
+pub(super) fn edges(call: &mut Call<'_>, r: GraphGetEdges) -> HipResult<Continuation> {
     let edges = call.owned.graphs.graphs.edges(r.graph)?.map(|(from, to)| Edge { from, to });
     let (num_edges, tail) = list(edges, r.max_edges);
     reply_list(call, GraphGetEdgesReply { num_edges, reserved: 0 }, tail)
 }
 
-pub(super) fn dependencies(call: &mut Call<'_>, r: GraphNodeGetDependencies) -> HipResult<Step> {
+pub(super) fn dependencies(call: &mut Call<'_>, r: GraphNodeGetDependencies) -> HipResult<Continuation> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.dependencies(r.node)?, r.max_nodes);
     reply_list(call, GraphNodeGetDependenciesReply { num_nodes, reserved: 0 }, tail)
 }
 
-pub(super) fn dependents(call: &mut Call<'_>, r: GraphNodeGetDependentNodes) -> HipResult<Step> {
+pub(super) fn dependents(call: &mut Call<'_>, r: GraphNodeGetDependentNodes) -> HipResult<Continuation> {
     let (num_nodes, tail) = list(call.owned.graphs.graphs.dependents(r.node)?, r.max_nodes);
     reply_list(call, GraphNodeGetDependentNodesReply { num_nodes, reserved: 0 }, tail)
 }
 
-pub(super) fn node_type(call: &mut Call<'_>, r: GraphNodeGetType) -> HipResult<Step> {
+pub(super) fn node_type(call: &mut Call<'_>, r: GraphNodeGetType) -> HipResult<Continuation> {
     let r#type = call.owned.graphs.graphs.content(r.node)?.node_type();
     call.reply(GraphNodeGetTypeReply { r#type })
 }
 
 // ---- ready graphs ----------------------------------------------------------------------------------------------------
 
-pub(super) fn instantiate(call: &mut Call<'_>, r: GraphInstantiate) -> HipResult<Step> {
+pub(super) fn instantiate(call: &mut Call<'_>, r: GraphInstantiate) -> HipResult<Continuation> {
     if r.flags & !INSTANTIATE_FLAGS != 0 {
         return Err(HipError::INVALID_VALUE);
     }
@@ -280,13 +300,13 @@ fn make_ready(call: &mut Call<'_>, graph: u64) -> HipResult<Exec<NodeWork>> {
     call.owned.graphs.graphs.instantiate(graph)
 }
 
-pub(super) fn exec_destroy(call: &mut Call<'_>, r: GraphExecDestroy) -> HipResult<Step> {
+pub(super) fn exec_destroy(call: &mut Call<'_>, r: GraphExecDestroy) -> HipResult<Continuation> {
     call.owned.graphs.remove_exec(r.graph_exec)?;
     call.done()
 }
 
 /// Updates an instantiated graph. A failed reply contains nothing but the error, so the difference is only logged.
-pub(super) fn exec_update(call: &mut Call<'_>, r: GraphExecUpdate) -> HipResult<Step> {
+pub(super) fn exec_update(call: &mut Call<'_>, r: GraphExecUpdate) -> HipResult<Continuation> {
     call.owned.graphs.exec(r.graph_exec)?;
     let other = make_ready(call, r.graph)?;
     let conn = call.conn;
@@ -303,7 +323,7 @@ pub(super) fn exec_set_kernel(
     call: &mut Call<'_>,
     r: GraphExecKernelNodeSetParams,
     tail: &[u8],
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     let work = kernel(call, r.func, (r.grid_dim, r.block_dim), r.shared_mem, r.num_params, tail)?;
     call.check_room(work.weight())?;
     call.owned.graphs.change_exec(r.graph_exec, |exec| exec.set_work(r.node, work))?;
@@ -312,14 +332,14 @@ pub(super) fn exec_set_kernel(
 
 /// Launches a graph, or adds its nodes to the graph that is being captured. Checks all nodes before the first one is
 /// executed.
-pub(super) fn launch(call: &mut Call<'_>, r: GraphLaunch) -> HipResult<Step> {
+pub(super) fn launch(call: &mut Call<'_>, r: GraphLaunch) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let exec = call.owned.graphs.exec(r.graph_exec)?.clone();
     for work in exec.steps().iter().filter_map(|step| step.work()) {
         check_work(call.owned, work)?;
     }
     if !call.is_captured(r.stream)? {
-        return Ok(Step::Replay { exec, stream: r.stream });
+        return Ok(Continuation::Replay { exec, stream: r.stream });
     }
     let weight = exec.weight() + exec.steps().len();
     call.check_room(weight)?;

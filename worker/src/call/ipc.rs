@@ -5,7 +5,7 @@
 use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult};
 
-use super::{Call, Step};
+use super::{Call, Continuation};
 use crate::owned::{Allocation, Origin};
 use hipr_device::MemoryKind;
 
@@ -14,7 +14,7 @@ const OPEN_FLAGS: u32 = hipr_abi::hipIpcMemLazyEnablePeerAccess;
 
 /// Returns a handle of device memory that the client allocated outside of pools, whose memory could be reused before the
 /// other session closes it.
-pub(super) fn memory_handle(call: &mut Call<'_>, r: IpcGetMemHandle) -> HipResult<Step> {
+pub(super) fn memory_handle(call: &mut Call<'_>, r: IpcGetMemHandle) -> HipResult<Continuation> {
     let allocation = *call.owned.freeable(r.device_ptr)?;
     if allocation.kind != MemoryKind::Device || call.owned.pool_of(allocation.base) != 0 {
         return Err(HipError::INVALID_VALUE);
@@ -24,7 +24,7 @@ pub(super) fn memory_handle(call: &mut Call<'_>, r: IpcGetMemHandle) -> HipResul
 }
 
 /// Opens shared memory. It counts as this session's memory too, because its owner may have freed it already.
-pub(super) fn open_memory(call: &mut Call<'_>, r: IpcOpenMemHandle) -> HipResult<Step> {
+pub(super) fn open_memory(call: &mut Call<'_>, r: IpcOpenMemHandle) -> HipResult<Continuation> {
     if r.flags & !OPEN_FLAGS != 0 {
         return Err(HipError::INVALID_VALUE);
     }
@@ -38,16 +38,16 @@ pub(super) fn open_memory(call: &mut Call<'_>, r: IpcOpenMemHandle) -> HipResult
 }
 
 /// Closes shared memory after the work that uses it.
-pub(super) fn close_memory(call: &mut Call<'_>, r: IpcCloseMemHandle) -> HipResult<Step> {
+pub(super) fn close_memory(call: &mut Call<'_>, r: IpcCloseMemHandle) -> HipResult<Continuation> {
     let allocation = call.owned.allocation_at(r.device_ptr)?;
     if allocation.origin == Origin::Opened && allocation.base == r.device_ptr {
-        Ok(Step::Free(r.device_ptr))
+        Ok(Continuation::Free(r.device_ptr))
     } else {
         Err(HipError::INVALID_VALUE)
     }
 }
 
-pub(super) fn event_handle(call: &mut Call<'_>, r: IpcGetEventHandle) -> HipResult<Step> {
+pub(super) fn event_handle(call: &mut Call<'_>, r: IpcGetEventHandle) -> HipResult<Continuation> {
     call.owned.check_event(r.event)?;
     let (pools, context) = call.owned.pools()?;
     let handle = context.share_event(r.event)?;
@@ -55,7 +55,7 @@ pub(super) fn event_handle(call: &mut Call<'_>, r: IpcGetEventHandle) -> HipResu
     call.reply(IpcGetEventHandleReply { handle })
 }
 
-pub(super) fn open_event(call: &mut Call<'_>, r: IpcOpenEventHandle) -> HipResult<Step> {
+pub(super) fn open_event(call: &mut Call<'_>, r: IpcOpenEventHandle) -> HipResult<Continuation> {
     call.check_room(1)?;
     let (pools, context) = call.owned.pools()?;
     let event = context.open_event(&r.handle)?;

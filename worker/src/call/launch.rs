@@ -7,7 +7,7 @@ use hipr_abi::{LaunchFamily, threads_of_block};
 use hipr_proto::op::{LaunchArgs, LaunchKernel, LaunchMode, Param};
 use hipr_proto::{HipError, HipResult, Wire};
 
-use super::{Call, Step};
+use super::{Call, Continuation};
 use crate::owned::{KernelNode, NodeWork};
 use hipr_device::{Args, FunctionInfo, Launch};
 
@@ -20,7 +20,7 @@ pub(super) fn launch(
     r: &LaunchKernel,
     tail: &[u8],
     cooperative: bool,
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     let function = call.owned.function(r.function)?;
     call.owned.check_stream(r.stream)?;
     let event =

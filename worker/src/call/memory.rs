@@ -5,7 +5,7 @@ use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult};
 
 use super::device::check_device;
-use super::{Call, Step};
+use super::{Call, Continuation};
 use crate::owned::{Allocation, NodeWork, Origin};
 use hipr_device::{MemoryKind, Region};
 
@@ -46,17 +46,17 @@ pub(super) fn add(call: &mut Call<'_>, allocation: Allocation) -> HipResult<u64>
     Ok(allocation.base)
 }
 
-pub(super) fn malloc(call: &mut Call<'_>, r: Malloc) -> HipResult<Step> {
+pub(super) fn malloc(call: &mut Call<'_>, r: Malloc) -> HipResult<Continuation> {
     let device_ptr = allocate(call, r.size, MemoryKind::Device, r.flags)?;
     call.reply(MallocReply { device_ptr })
 }
 
-pub(super) fn malloc_host(call: &mut Call<'_>, r: MallocHost) -> HipResult<Step> {
+pub(super) fn malloc_host(call: &mut Call<'_>, r: MallocHost) -> HipResult<Continuation> {
     let device_ptr = allocate(call, r.size, MemoryKind::Host, r.flags)?;
     call.reply(MallocHostReply { device_ptr })
 }
 
-pub(super) fn malloc_managed(call: &mut Call<'_>, r: MallocManaged) -> HipResult<Step> {
+pub(super) fn malloc_managed(call: &mut Call<'_>, r: MallocManaged) -> HipResult<Continuation> {
     if r.size == 0 {
         return Err(HipError::INVALID_VALUE);
     }
@@ -65,7 +65,7 @@ pub(super) fn malloc_managed(call: &mut Call<'_>, r: MallocManaged) -> HipResult
 }
 
 /// Allocates all buffers or none: if one fails, the others are freed again.
-pub(super) fn malloc_batch(call: &mut Call<'_>, r: MallocBatch) -> HipResult<Step> {
+pub(super) fn malloc_batch(call: &mut Call<'_>, r: MallocBatch) -> HipResult<Continuation> {
     let count = usize::try_from(r.count).unwrap_or(usize::MAX);
     let sizes = r.sizes.get(..count).ok_or(HipError::INVALID_VALUE)?;
     call.check_room(count)?;
@@ -84,7 +84,7 @@ pub(super) fn malloc_batch(call: &mut Call<'_>, r: MallocBatch) -> HipResult<Ste
     call.reply(MallocBatchReply { count: r.count, pad: 0, ptrs })
 }
 
-pub(super) fn malloc_pitch(call: &mut Call<'_>, r: MemAllocPitch) -> HipResult<Step> {
+pub(super) fn malloc_pitch(call: &mut Call<'_>, r: MemAllocPitch) -> HipResult<Continuation> {
     if !PITCH_ELEMENTS.contains(&r.element_size) {
         return Err(HipError::INVALID_VALUE);
     }
@@ -98,25 +98,25 @@ pub(super) fn malloc_pitch(call: &mut Call<'_>, r: MemAllocPitch) -> HipResult<S
 }
 
 /// Frees memory of any allocating function; does nothing for null (HIP API: hipFree).
-pub(super) fn free(call: &mut Call<'_>, r: Free) -> HipResult<Step> {
+pub(super) fn free(call: &mut Call<'_>, r: Free) -> HipResult<Continuation> {
     if r.device_ptr == 0 {
         return call.done();
     }
     call.owned.freeable(r.device_ptr)?;
-    Ok(Step::Free(r.device_ptr))
+    Ok(Continuation::Free(r.device_ptr))
 }
 
-pub(super) fn free_host(call: &mut Call<'_>, r: FreeHost) -> HipResult<Step> {
+pub(super) fn free_host(call: &mut Call<'_>, r: FreeHost) -> HipResult<Continuation> {
     if r.device_ptr == 0 {
         return call.done();
     }
     if call.owned.freeable(r.device_ptr)?.kind != MemoryKind::Host {
         return Err(HipError::INVALID_VALUE);
     }
-    Ok(Step::Free(r.device_ptr))
+    Ok(Continuation::Free(r.device_ptr))
 }
 
-pub(super) fn free_async(call: &mut Call<'_>, r: FreeAsync) -> HipResult<Step> {
+pub(super) fn free_async(call: &mut Call<'_>, r: FreeAsync) -> HipResult<Continuation> {
     call.check_uncaptured_stream(r.stream)?;
     if r.device_ptr != 0 {
         call.owned.freeable(r.device_ptr)?;
@@ -126,7 +126,7 @@ pub(super) fn free_async(call: &mut Call<'_>, r: FreeAsync) -> HipResult<Step> {
 }
 
 /// Fills memory; `r.size` counts elements of `element_bytes` bytes.
-pub(super) fn fill(call: &mut Call<'_>, r: Memset, element_bytes: u32) -> HipResult<Step> {
+pub(super) fn fill(call: &mut Call<'_>, r: Memset, element_bytes: u32) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let len = r.size.checked_mul(u64::from(element_bytes)).ok_or(HipError::INVALID_VALUE)?;
     let dst = Region::flat(r.dst, len);
@@ -141,7 +141,7 @@ pub(super) fn fill(call: &mut Call<'_>, r: Memset, element_bytes: u32) -> HipRes
     call.done()
 }
 
-pub(super) fn info(call: &mut Call<'_>, _: MemGetInfo) -> HipResult<Step> {
+pub(super) fn info(call: &mut Call<'_>, _: MemGetInfo) -> HipResult<Continuation> {
     let (free_bytes, total_bytes) = call.mem_info()?;
     call.reply(MemGetInfoReply { free_bytes, total_bytes })
 }
@@ -161,7 +161,7 @@ fn host_pointer(allocation: &Allocation, ptr: u64) -> u64 {
     if allocation.kind == MemoryKind::Device { 0 } else { ptr }
 }
 
-pub(super) fn pointer_attributes(call: &mut Call<'_>, r: PointerGetAttributes) -> HipResult<Step> {
+pub(super) fn pointer_attributes(call: &mut Call<'_>, r: PointerGetAttributes) -> HipResult<Continuation> {
     let allocation = call.owned.allocation_at(r.ptr)?;
     let reply = PointerGetAttributesReply {
         memory_type: memory_type(allocation.kind),
@@ -174,7 +174,7 @@ pub(super) fn pointer_attributes(call: &mut Call<'_>, r: PointerGetAttributes) -
     call.reply(reply)
 }
 
-pub(super) fn pointer_attribute(call: &mut Call<'_>, r: PointerGetAttribute) -> HipResult<Step> {
+pub(super) fn pointer_attribute(call: &mut Call<'_>, r: PointerGetAttribute) -> HipResult<Continuation> {
     let allocation = call.owned.allocation_at(r.ptr)?;
     let data = match r.attribute {
         HIP_POINTER_ATTRIBUTE_MEMORY_TYPE => u64::from(memory_type(allocation.kind).unsigned_abs()),
@@ -195,7 +195,7 @@ pub(super) fn pointer_attribute(call: &mut Call<'_>, r: PointerGetAttribute) -> 
     call.reply(PointerGetAttributeReply { data })
 }
 
-pub(super) fn pointer_size(call: &mut Call<'_>, r: MemPtrGetInfo) -> HipResult<Step> {
+pub(super) fn pointer_size(call: &mut Call<'_>, r: MemPtrGetInfo) -> HipResult<Continuation> {
     let size = call.owned.allocation_at(r.ptr)?.size_bytes;
     call.reply(MemPtrGetInfoReply { size })
 }
@@ -203,7 +203,7 @@ pub(super) fn pointer_size(call: &mut Call<'_>, r: MemPtrGetInfo) -> HipResult<S
 /// Registers memory of the client's process. The worker cannot access it, so it allocates host memory in its place: kernels
 /// use that, HOST_GET_DEVICE_POINTER returns its address, and the client copies between the two. (HIP API: hipHostRegister.
 /// hipr's own client keeps such memory on both sides and does not send this.)
-pub(super) fn register(call: &mut Call<'_>, r: HostRegister) -> HipResult<Step> {
+pub(super) fn register(call: &mut Call<'_>, r: HostRegister) -> HipResult<Continuation> {
     let HostRegister { host_ptr, size_bytes, flags } = r;
     let ends = host_ptr.checked_add(size_bytes).is_some();
     if host_ptr == 0 || size_bytes == 0 || !ends || flags & !REGISTER_FLAGS != 0 {
@@ -220,14 +220,14 @@ pub(super) fn register(call: &mut Call<'_>, r: HostRegister) -> HipResult<Step> 
 }
 
 /// Ends the registration of the memory at an address.
-pub(super) fn unregister(call: &mut Call<'_>, r: HostUnregister) -> HipResult<Step> {
+pub(super) fn unregister(call: &mut Call<'_>, r: HostUnregister) -> HipResult<Continuation> {
     let base = call.owned.registered_from(r.host_ptr).ok_or(HipError::HOST_MEMORY_NOT_REGISTERED)?;
-    Ok(Step::Free(base))
+    Ok(Continuation::Free(base))
 }
 
 /// Returns the device address of host memory: the same address for the worker's memory, another one for registered memory
 /// of the client.
-pub(super) fn device_pointer(call: &mut Call<'_>, r: HostGetDevicePointer) -> HipResult<Step> {
+pub(super) fn device_pointer(call: &mut Call<'_>, r: HostGetDevicePointer) -> HipResult<Continuation> {
     if let Some(device_ptr) = call.owned.registered_at(r.host_ptr).filter(|_| r.flags == 0) {
         return call.reply(HostGetDevicePointerReply { device_ptr });
     }
@@ -238,14 +238,14 @@ pub(super) fn device_pointer(call: &mut Call<'_>, r: HostGetDevicePointer) -> Hi
 }
 
 /// Accepts a hint (hipMemAdvise) without effect.
-pub(super) fn advise(call: &mut Call<'_>, r: MemAdvise) -> HipResult<Step> {
+pub(super) fn advise(call: &mut Call<'_>, r: MemAdvise) -> HipResult<Continuation> {
     check_managed(call, r.dev_ptr, r.count)?;
     call.context()?.advise(r.dev_ptr, r.count, r.advice, r.device)?;
     call.done()
 }
 
 /// Accepts a hint (hipMemPrefetchAsync) without effect.
-pub(super) fn prefetch(call: &mut Call<'_>, r: MemPrefetchAsync) -> HipResult<Step> {
+pub(super) fn prefetch(call: &mut Call<'_>, r: MemPrefetchAsync) -> HipResult<Continuation> {
     // HIP API: hipCpuDeviceId is -1.
     if r.device != -1 {
         check_device(call, r.device)?;

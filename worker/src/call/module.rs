@@ -4,7 +4,7 @@ use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult};
 
 use super::device::check_cache_config;
-use super::{Call, Step};
+use super::{Call, Continuation};
 use hipr_device::FunctionInfo;
 
 fn load_image(call: &mut Call<'_>, image: Vec<u8>) -> HipResult<u64> {
@@ -52,15 +52,15 @@ fn params(info: &FunctionInfo) -> (u32, [Param; 64]) {
     (u32::try_from(known.len()).unwrap_or(u32::MAX), params)
 }
 
-pub(super) fn load(call: &mut Call<'_>, _: ModuleLoadData) -> HipResult<Step> {
-    let Some(image) = call.collected.take() else { return Ok(Step::Collect) };
+pub(super) fn load(call: &mut Call<'_>, _: ModuleLoadData) -> HipResult<Continuation> {
+    let Some(image) = call.collected.take() else { return Ok(Continuation::Collect) };
     let module = load_image(call, image)?;
     call.reply(ModuleLoadDataReply { module })
 }
 
 /// Loads a module and looks up a function; if there is no such function, unloads the module again.
-pub(super) fn load_and_find(call: &mut Call<'_>, r: ModuleLoadAndGetFunction) -> HipResult<Step> {
-    let Some(mut name) = call.collected.take() else { return Ok(Step::Collect) };
+pub(super) fn load_and_find(call: &mut Call<'_>, r: ModuleLoadAndGetFunction) -> HipResult<Continuation> {
+    let Some(mut name) = call.collected.take() else { return Ok(Continuation::Collect) };
     let name_len = usize::try_from(r.name_length).map_err(|_| HipError::INVALID_VALUE)?;
     if name_len > name.len() {
         return Err(HipError::INVALID_VALUE);
@@ -81,12 +81,12 @@ pub(super) fn load_and_find(call: &mut Call<'_>, r: ModuleLoadAndGetFunction) ->
     }
 }
 
-pub(super) fn unload(call: &mut Call<'_>, r: ModuleUnload) -> HipResult<Step> {
+pub(super) fn unload(call: &mut Call<'_>, r: ModuleUnload) -> HipResult<Continuation> {
     unload_one(call, r.module)?;
     call.done()
 }
 
-pub(super) fn function(call: &mut Call<'_>, r: ModuleGetFunction, tail: &[u8]) -> HipResult<Step> {
+pub(super) fn function(call: &mut Call<'_>, r: ModuleGetFunction, tail: &[u8]) -> HipResult<Continuation> {
     call.owned.check_module(r.module)?;
     let info = find(call, r.module, name_of(tail)?)?;
     let (num_params, params) = params(&info);
@@ -94,7 +94,7 @@ pub(super) fn function(call: &mut Call<'_>, r: ModuleGetFunction, tail: &[u8]) -
     call.reply(ModuleGetFunctionReply { function, num_args, num_params, params })
 }
 
-pub(super) fn global(call: &mut Call<'_>, r: ModuleGetGlobal, tail: &[u8]) -> HipResult<Step> {
+pub(super) fn global(call: &mut Call<'_>, r: ModuleGetGlobal, tail: &[u8]) -> HipResult<Continuation> {
     call.owned.check_module(r.module)?;
     call.check_room(1)?;
     let (device_ptr, size) = call.context()?.global(r.module, name_of(tail)?)?;
@@ -104,26 +104,32 @@ pub(super) fn global(call: &mut Call<'_>, r: ModuleGetGlobal, tail: &[u8]) -> Hi
 
 // ---- what a kernel needs ---------------------------------------------------------------------------------------------
 
-pub(super) fn function_attributes(call: &mut Call<'_>, r: FuncGetAttributes) -> HipResult<Step> {
+pub(super) fn function_attributes(call: &mut Call<'_>, r: FuncGetAttributes) -> HipResult<Continuation> {
     call.owned.function(r.function)?;
     let attributes = call.context_ref()?.function_attributes(r.function)?;
     call.reply(attributes)
 }
 
-pub(super) fn set_function_attribute(call: &mut Call<'_>, r: FuncSetAttribute) -> HipResult<Step> {
+pub(super) fn set_function_attribute(call: &mut Call<'_>, r: FuncSetAttribute) -> HipResult<Continuation> {
     call.owned.function(r.function)?;
     call.context()?.set_function_attribute(r.function, r.attribute, r.value)?;
     call.done()
 }
 
 /// Accepts a cache configuration, which has no effect on AMD GPUs.
-pub(super) fn set_function_cache_config(call: &mut Call<'_>, r: FuncSetCacheConfig) -> HipResult<Step> {
+pub(super) fn set_function_cache_config(
+    call: &mut Call<'_>,
+    r: FuncSetCacheConfig,
+) -> HipResult<Continuation> {
     call.owned.function(r.function)?;
     check_cache_config(r.cache_config)?;
     call.done()
 }
 
-pub(super) fn max_active_blocks(call: &mut Call<'_>, r: OccupancyMaxActiveBlocksPerSm) -> HipResult<Step> {
+pub(super) fn max_active_blocks(
+    call: &mut Call<'_>,
+    r: OccupancyMaxActiveBlocksPerSm,
+) -> HipResult<Continuation> {
     call.owned.function(r.function)?;
     if r.block_size <= 0 {
         return Err(HipError::INVALID_VALUE);
@@ -135,7 +141,7 @@ pub(super) fn max_active_blocks(call: &mut Call<'_>, r: OccupancyMaxActiveBlocks
 pub(super) fn max_potential_block_size(
     call: &mut Call<'_>,
     r: OccupancyMaxPotentialBlockSize,
-) -> HipResult<Step> {
+) -> HipResult<Continuation> {
     call.owned.function(r.function)?;
     if r.block_size_limit < 0 {
         return Err(HipError::INVALID_VALUE);

@@ -6,13 +6,13 @@ use hipr_proto::{HipError, HipResult};
 
 use super::device::check_device;
 use super::memory::add;
-use super::{Call, Step};
+use super::{Call, Continuation};
 use crate::owned::{Allocation, Origin};
 use hipr_device::MemoryKind;
 
 /// Creates a pool. Pools shared between processes are refused: those would be processes beside the worker, not beside the
 /// client.
-pub(super) fn create(call: &mut Call<'_>, r: MemPoolCreate) -> HipResult<Step> {
+pub(super) fn create(call: &mut Call<'_>, r: MemPoolCreate) -> HipResult<Continuation> {
     if r.alloc_type != hipMemAllocationTypePinned || r.location_type != hipMemLocationTypeDevice {
         return Err(HipError::INVALID_VALUE);
     }
@@ -26,52 +26,52 @@ pub(super) fn create(call: &mut Call<'_>, r: MemPoolCreate) -> HipResult<Step> {
     call.reply(MemPoolCreateReply { mem_pool })
 }
 
-pub(super) fn destroy(call: &mut Call<'_>, r: MemPoolDestroy) -> HipResult<Step> {
+pub(super) fn destroy(call: &mut Call<'_>, r: MemPoolDestroy) -> HipResult<Continuation> {
     let (pools, context) = call.owned.pools()?;
     pools.destroy(context, r.mem_pool)?;
     call.done()
 }
 
-pub(super) fn set_attribute(call: &mut Call<'_>, r: MemPoolSetAttribute) -> HipResult<Step> {
+pub(super) fn set_attribute(call: &mut Call<'_>, r: MemPoolSetAttribute) -> HipResult<Continuation> {
     let (pools, context) = call.owned.pools()?;
     pools.set_attribute(context, r.mem_pool, r.attr, r.value)?;
     call.done()
 }
 
-pub(super) fn attribute(call: &mut Call<'_>, r: MemPoolGetAttribute) -> HipResult<Step> {
+pub(super) fn attribute(call: &mut Call<'_>, r: MemPoolGetAttribute) -> HipResult<Continuation> {
     let (pools, context) = call.owned.pools()?;
     let value = pools.attribute(context, r.mem_pool, r.attr)?;
     call.reply(MemPoolGetAttributeReply { value })
 }
 
-pub(super) fn trim(call: &mut Call<'_>, r: MemPoolTrimTo) -> HipResult<Step> {
+pub(super) fn trim(call: &mut Call<'_>, r: MemPoolTrimTo) -> HipResult<Continuation> {
     let (pools, context) = call.owned.pools()?;
     pools.trim(context, r.mem_pool, r.min_bytes_to_hold)?;
     call.done()
 }
 
-pub(super) fn default_of(call: &mut Call<'_>, r: DeviceGetDefaultMemPool) -> HipResult<Step> {
+pub(super) fn default_of(call: &mut Call<'_>, r: DeviceGetDefaultMemPool) -> HipResult<Continuation> {
     let device = check_device(call, r.device)?;
     let (pools, context) = call.owned.pools()?;
     let mem_pool = pools.default_of(context, device)?;
     call.reply(DeviceGetDefaultMemPoolReply { mem_pool })
 }
 
-pub(super) fn current_of(call: &mut Call<'_>, r: DeviceGetMemPool) -> HipResult<Step> {
+pub(super) fn current_of(call: &mut Call<'_>, r: DeviceGetMemPool) -> HipResult<Continuation> {
     let device = check_device(call, r.device)?;
     let (pools, context) = call.owned.pools()?;
     let mem_pool = pools.current_of(context, device)?;
     call.reply(DeviceGetMemPoolReply { mem_pool })
 }
 
-pub(super) fn set_current(call: &mut Call<'_>, r: DeviceSetMemPool) -> HipResult<Step> {
+pub(super) fn set_current(call: &mut Call<'_>, r: DeviceSetMemPool) -> HipResult<Continuation> {
     let device = check_device(call, r.device)?;
     let (pools, _) = call.owned.pools()?;
     pools.set_current(device, r.mem_pool)?;
     call.done()
 }
 
-pub(super) fn malloc(call: &mut Call<'_>, r: MallocFromPoolAsync) -> HipResult<Step> {
+pub(super) fn malloc(call: &mut Call<'_>, r: MallocFromPoolAsync) -> HipResult<Continuation> {
     call.check_uncaptured_stream(r.stream)?;
     call.owned.check_pool(r.mem_pool)?;
     let device_ptr = allocate(call, r.size, Some(r.mem_pool), r.stream)?;
@@ -79,7 +79,7 @@ pub(super) fn malloc(call: &mut Call<'_>, r: MallocFromPoolAsync) -> HipResult<S
 }
 
 /// Allocates from the current pool of the current device (HIP API: hipMallocAsync).
-pub(super) fn malloc_from_current(call: &mut Call<'_>, r: MallocAsync) -> HipResult<Step> {
+pub(super) fn malloc_from_current(call: &mut Call<'_>, r: MallocAsync) -> HipResult<Continuation> {
     call.check_uncaptured_stream(r.stream)?;
     let device_ptr = allocate(call, r.size, None, r.stream)?;
     call.reply(MallocAsyncReply { device_ptr })

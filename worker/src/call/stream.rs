@@ -4,7 +4,7 @@ use hipr_abi::hipStreamNonBlocking;
 use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult};
 
-use super::{Call, Step};
+use super::{Call, Continuation};
 use hipr_device::WaitFor;
 
 fn create_one(call: &mut Call<'_>, flags: u32, priority: i32) -> HipResult<u64> {
@@ -27,7 +27,7 @@ fn destroy_one(call: &mut Call<'_>, stream: u64) -> HipResult<()> {
     context.stream_destroy(stream)
 }
 
-pub(super) fn create(call: &mut Call<'_>, r: StreamCreate) -> HipResult<Step> {
+pub(super) fn create(call: &mut Call<'_>, r: StreamCreate) -> HipResult<Continuation> {
     let stream = create_one(call, r.flags, r.priority)?;
     call.reply(StreamCreateReply { stream })
 }
@@ -57,28 +57,28 @@ fn batch<const N: usize>(
     Ok(handles)
 }
 
-pub(super) fn create_batch(call: &mut Call<'_>, r: StreamCreateBatch) -> HipResult<Step> {
+pub(super) fn create_batch(call: &mut Call<'_>, r: StreamCreateBatch) -> HipResult<Continuation> {
     let handles = batch(call, r.count, |call| create_one(call, r.flags, 0), destroy_one)?;
     call.reply(StreamCreateBatchReply { count: r.count, pad: 0, handles })
 }
 
-pub(super) fn destroy(call: &mut Call<'_>, r: StreamDestroy) -> HipResult<Step> {
+pub(super) fn destroy(call: &mut Call<'_>, r: StreamDestroy) -> HipResult<Continuation> {
     destroy_one(call, r.stream)?;
     call.done()
 }
 
-pub(super) fn synchronize(call: &mut Call<'_>, r: StreamSynchronize) -> HipResult<Step> {
+pub(super) fn synchronize(call: &mut Call<'_>, r: StreamSynchronize) -> HipResult<Continuation> {
     call.check_uncaptured_stream(r.stream)?;
-    Ok(Step::Wait(WaitFor::Stream(r.stream)))
+    Ok(Continuation::Wait(WaitFor::Stream(r.stream)))
 }
 
-pub(super) fn query(call: &mut Call<'_>, r: StreamQuery) -> HipResult<Step> {
+pub(super) fn query(call: &mut Call<'_>, r: StreamQuery) -> HipResult<Continuation> {
     call.check_uncaptured_stream(r.stream)?;
     call.context()?.query(WaitFor::Stream(r.stream))?;
     call.done()
 }
 
-pub(super) fn wait_event(call: &mut Call<'_>, r: StreamWaitEvent) -> HipResult<Step> {
+pub(super) fn wait_event(call: &mut Call<'_>, r: StreamWaitEvent) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     call.owned.check_event(r.event)?;
     if !call.owned.graphs.captures.is_empty() {
@@ -91,13 +91,13 @@ pub(super) fn wait_event(call: &mut Call<'_>, r: StreamWaitEvent) -> HipResult<S
     call.done()
 }
 
-pub(super) fn flags(call: &mut Call<'_>, r: StreamGetFlags) -> HipResult<Step> {
+pub(super) fn flags(call: &mut Call<'_>, r: StreamGetFlags) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let flags = call.context_ref()?.stream_flags(r.stream)?;
     call.reply(StreamGetFlagsReply { flags })
 }
 
-pub(super) fn priority(call: &mut Call<'_>, r: StreamGetPriority) -> HipResult<Step> {
+pub(super) fn priority(call: &mut Call<'_>, r: StreamGetPriority) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let priority = call.context_ref()?.stream_priority(r.stream)?;
     call.reply(StreamGetPriorityReply { priority })
@@ -119,22 +119,22 @@ fn event_destroy_one(call: &mut Call<'_>, event: u64) -> HipResult<()> {
     call.context()?.event_destroy(event)
 }
 
-pub(super) fn event_create(call: &mut Call<'_>, r: EventCreate) -> HipResult<Step> {
+pub(super) fn event_create(call: &mut Call<'_>, r: EventCreate) -> HipResult<Continuation> {
     let event = event_create_one(call, r.flags)?;
     call.reply(EventCreateReply { event })
 }
 
-pub(super) fn event_create_batch(call: &mut Call<'_>, r: EventCreateBatch) -> HipResult<Step> {
+pub(super) fn event_create_batch(call: &mut Call<'_>, r: EventCreateBatch) -> HipResult<Continuation> {
     let handles = batch(call, r.count, |call| event_create_one(call, r.flags), event_destroy_one)?;
     call.reply(EventCreateBatchReply { count: r.count, pad: 0, handles })
 }
 
-pub(super) fn event_destroy(call: &mut Call<'_>, r: EventDestroy) -> HipResult<Step> {
+pub(super) fn event_destroy(call: &mut Call<'_>, r: EventDestroy) -> HipResult<Continuation> {
     event_destroy_one(call, r.event)?;
     call.done()
 }
 
-pub(super) fn event_record(call: &mut Call<'_>, r: EventRecord) -> HipResult<Step> {
+pub(super) fn event_record(call: &mut Call<'_>, r: EventRecord) -> HipResult<Continuation> {
     call.owned.check_event(r.event)?;
     call.owned.check_stream(r.stream)?;
     // The null stream may not be used now; an event that is recorded outside belongs to no capture any more.
@@ -146,18 +146,18 @@ pub(super) fn event_record(call: &mut Call<'_>, r: EventRecord) -> HipResult<Ste
     call.done()
 }
 
-pub(super) fn event_synchronize(call: &mut Call<'_>, r: EventSynchronize) -> HipResult<Step> {
+pub(super) fn event_synchronize(call: &mut Call<'_>, r: EventSynchronize) -> HipResult<Continuation> {
     call.check_uncaptured_event(r.event)?;
-    Ok(Step::Wait(WaitFor::Event(r.event)))
+    Ok(Continuation::Wait(WaitFor::Event(r.event)))
 }
 
-pub(super) fn event_query(call: &mut Call<'_>, r: EventQuery) -> HipResult<Step> {
+pub(super) fn event_query(call: &mut Call<'_>, r: EventQuery) -> HipResult<Continuation> {
     call.check_uncaptured_event(r.event)?;
     call.context()?.query(WaitFor::Event(r.event))?;
     call.done()
 }
 
-pub(super) fn event_elapsed_time(call: &mut Call<'_>, r: EventElapsedTime) -> HipResult<Step> {
+pub(super) fn event_elapsed_time(call: &mut Call<'_>, r: EventElapsedTime) -> HipResult<Continuation> {
     call.check_uncaptured_event(r.start_event)?;
     call.check_uncaptured_event(r.stop_event)?;
     let milliseconds = call.context()?.event_elapsed_ms(r.start_event, r.stop_event)?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hipr_device::Device;
 use hipr_proto::op::*;
-use hipr_proto::{Answer, Answered, Call, Client, Header, HipResult, Limits, Op, Opcode, Outbox, Wire};
+use hipr_proto::{Answer, Call, Client, Header, HipResult, Limits, Op, Opcode, Outbox, ReplyMode, Wire};
 use hipr_sim::Gpu;
 use hipr_worker::device::null::Null;
 use hipr_worker::device::script::Script;
@@ -98,19 +98,19 @@ impl Peer {
 
     /// Sends a request with bytes after the fixed part, and waits for the reply; returns its inline bytes, too.
     pub(crate) fn call_inline<O: Op>(&mut self, op: &O, tail: &[u8]) -> HipResult<(O::Reply, Vec<u8>)> {
-        let call = self.send(op, tail, Answered::Always);
+        let call = self.send(op, tail, ReplyMode::Always);
         self.flush();
         self.reply::<O>(call.unwrap())
     }
 
     /// Sends a request that is not answered.
     pub(crate) fn forget<O: Op>(&mut self, op: &O, tail: &[u8]) {
-        self.send(op, tail, Answered::Never);
+        self.send(op, tail, ReplyMode::Never);
     }
 
     /// Queues a request, which is sent with the next [`Peer::flush`] or when the buffer is full.
-    pub(crate) fn send<O: Op>(&mut self, op: &O, tail: &[u8], answered: Answered) -> Option<Call> {
-        let call = self.client.request_with(op, &[], Some(tail.to_vec()), answered).unwrap();
+    pub(crate) fn send<O: Op>(&mut self, op: &O, tail: &[u8], reply_mode: ReplyMode) -> Option<Call> {
+        let call = self.client.request_with(op, &[], Some(tail.to_vec()), reply_mode).unwrap();
         if self.client.wants_flush() {
             self.flush();
         }

@@ -4,7 +4,7 @@ use super::mix::{COPY_BYTES, Mix, Owned, Protocol};
 use crate::bench::program::{KERNEL, KERNEL_NAME};
 use crate::bench::socket::unix_path;
 use hipr_io::gather;
-use hipr_proto::{Answer, Answered, HipError, Limits, Op, Outbox, op};
+use hipr_proto::{Answer, HipError, Limits, Op, Outbox, ReplyMode, op};
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use std::collections::VecDeque;
@@ -152,7 +152,7 @@ fn ask<O: Op>(
     tail: &[u8],
     inline: Option<&'static [u8]>,
 ) -> io::Result<O::Reply> {
-    let call = protocol.request_with(op, tail, inline, Answered::Always).map_err(io::Error::other)?;
+    let call = protocol.request_with(op, tail, inline, ReplyMode::Always).map_err(io::Error::other)?;
     let mut outbox = Outbox::new();
     protocol.poll_transmit(&mut outbox);
     while !outbox.is_empty() {

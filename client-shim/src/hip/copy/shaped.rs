@@ -113,8 +113,8 @@ pub(crate) fn memcpy_3d_peer(session: &Session, params: Ptr) -> HipResult<()> {
 /// `hipMemcpy3DPeerAsync` (HIP 7): between devices the worker finds the way by the addresses.
 pub(crate) fn memcpy_3d_peer_async(session: &Session, params: Ptr, stream: Stream) -> HipResult<()> {
     let p = In::<hipMemcpy3DPeerParms>::at_address(params).check()?;
-    session.check_device(p.dstDevice)?;
-    session.check_device(p.srcDevice)?;
+    session.worker().check_device(p.dstDevice)?;
+    session.worker().check_device(p.srcDevice)?;
     let params = hipMemcpy3DParms {
         srcArray: p.srcArray,
         srcPos: p.srcPos,

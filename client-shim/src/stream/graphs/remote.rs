@@ -100,9 +100,9 @@ impl Streams {
             _ => Ok(()),
         });
         let graph = port.end_capture(recorder)?;
-        let ready = recorded.and_then(|()| port.instantiate(graph));
+        let exec = recorded.and_then(|()| port.instantiate(graph));
         port.destroy_graph(graph)?;
-        Ok(RemotePart { exec: ready?, arguments })
+        Ok(RemotePart { exec: exec?, arguments })
     }
 
     /// Returns the arguments with which the kernels would be launched on this stream now; sends what the program wrote to

@@ -138,7 +138,7 @@ pub(crate) struct Valu {
     /// Source operand numbers.
     pub(crate) src: [u16; 3],
     /// Indices of the VGPR sources in the register file; for other sources, an index beyond its end.
-    pub(crate) places: [u16; 3],
+    pub(crate) src_rows: [u16; 3],
     /// Index in the register file of the destination.
     pub(crate) result: u16,
     /// Destination VGPR.
@@ -165,8 +165,8 @@ pub(crate) struct Valu {
     pub(crate) modified: bool,
     /// Whether writing the result involves modifiers, SDWA, DPP or halves.
     pub(crate) altered: bool,
-    /// Whether reading the sources or writing the result needs more than a plain copy.
-    pub(crate) bent: bool,
+    /// Whether the sources are read, and the result is written, without any of these.
+    pub(crate) plain: bool,
 }
 
 impl Valu {
@@ -174,9 +174,9 @@ impl Valu {
         let extra = self.extra != Extra::None;
         self.modified = extra || self.neg | self.abs | self.op_sel != 0;
         self.altered = extra || self.clamp || self.omod != 0 || self.keeps_half;
-        self.bent = self.modified || self.altered;
-        for (place, source) in self.places.iter_mut().zip(self.src) {
-            *place = source.checked_sub(VGPR).map_or(u16::MAX, |number| number + FIRST as u16);
+        self.plain = !self.modified && !self.altered;
+        for (row, source) in self.src_rows.iter_mut().zip(self.src) {
+            *row = source.checked_sub(VGPR).map_or(u16::MAX, |number| number + FIRST as u16);
         }
         self.result = self.vdst + FIRST as u16;
         self

@@ -198,7 +198,7 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// Returns its name in the list of opcodes.
+    /// Returns the encoding's name in the list of opcodes.
     fn name(self) -> &'static str {
         match self {
             Self::Sop1 => "SOP1",

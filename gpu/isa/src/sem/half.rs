@@ -63,13 +63,13 @@ impl F16 {
         self.map2(b, |a, b| a * b).map2(c, |product, c| product + c)
     }
 
-    /// Applies an f32 operation whose precision suffices to round only once.
+    /// Computes in f32, which is so precise that only the conversion of the result to f16 rounds.
     #[inline(always)]
     pub fn map(self, f: impl Fn(f32) -> f32) -> Self {
         Self::from_f32(f(self.to_f32()))
     }
 
-    /// Applies an f32 operation on two numbers whose precision suffices to round only once.
+    /// Computes with two numbers in f32, as [`map`](Self::map).
     #[inline(always)]
     pub fn map2(self, b: Self, f: impl Fn(f32, f32) -> f32) -> Self {
         Self::from_f32(f(self.to_f32(), b.to_f32()))

@@ -36,11 +36,11 @@ fn fused_row(a: &Row, b: &Row, c: &Row, out: &mut Row) {
 fn store_fma(wave: &mut Wave, level: Level, insn: &Insn, plain: bool, [a, b, c]: [usize; 3]) {
     if level.has_fma() {
         let mut row = [0; LANES];
-        fused_row(wave.place(a), wave.place(b), wave.place(c), &mut row);
+        fused_row(wave.row_at(a), wave.row_at(b), wave.row_at(c), &mut row);
         f32::store(wave, insn, plain, row);
     } else {
         let mut row = [0; LANES];
-        fma_row_without_unit(wave.place(a), wave.place(b), wave.place(c), &mut row);
+        fma_row_without_unit(wave.row_at(a), wave.row_at(b), wave.row_at(c), &mut row);
         f32::store(wave, insn, plain, row);
     }
 }
@@ -72,15 +72,15 @@ fn fma_row_exactly(a: &Row, b: &Row, c: &Row, out: &mut Row) {
 /// otherwise. As it calls no other function, no registers are saved.
 #[inline(always)]
 fn store_simple(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn, c: u16) -> bool {
-    let [a, b, c] = [insn.valu.places[0], insn.valu.places[1], c].map(usize::from);
+    let [a, b, c] = [insn.valu.src_rows[0], insn.valu.src_rows[1], c].map(usize::from);
     let last = a.max(b).max(c);
-    let simple = is_plain(wave, insn, 1) && last < wave.places() && wave.exec() == u64::MAX;
+    let simple = is_plain(wave, insn, 1) && last < wave.row_count() && wave.exec() == u64::MAX;
     if !simple || !machine.program.level().has_fma() {
         return false;
     }
     let mut row = [0; LANES];
-    fused_row(wave.place(a), wave.place(b), wave.place(c), &mut row);
-    *wave.place_mut(usize::from(insn.valu.result)) = row;
+    fused_row(wave.row_at(a), wave.row_at(b), wave.row_at(c), &mut row);
+    *wave.row_at_mut(usize::from(insn.valu.result)) = row;
     true
 }
 
@@ -110,7 +110,7 @@ impl Task for AnyFma<'_> {
 /// Multiplies and adds three sources.
 #[inline(always)]
 pub(crate) fn fma(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    if !store_simple(wave, machine, insn, insn.valu.places[2]) {
+    if !store_simple(wave, machine, insn, insn.valu.src_rows[2]) {
         machine.program.level().run(AnyFma { wave, insn, accumulates: false });
     }
 }
@@ -135,6 +135,6 @@ pub(crate) fn fma_literal(
     let a = operand(wave, insn, 0, Kind::F32, plain);
     let b = operand(wave, insn, 1, Kind::F32, plain);
     let literal = wave.temporary(2);
-    *wave.place_mut(literal) = [insn.literal; LANES];
+    *wave.row_at_mut(literal) = [insn.literal; LANES];
     store_fma(wave, machine.program.level(), insn, plain, order(a, b, literal));
 }

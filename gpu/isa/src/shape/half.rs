@@ -68,7 +68,7 @@ shapes! {
     fn half2(level, wave, insn, f: [Fn(f32, f32) -> f32]) {
         let a = source(wave, insn, 0, Kind::F16);
         let b = source(wave, insn, 1, Kind::F16);
-        let out = compute2(level, wave.place(a), wave.place(b), 0, f);
+        let out = compute2(level, wave.row_at(a), wave.row_at(b), 0, f);
         store_f16(wave, insn, &out);
     }
 
@@ -77,7 +77,7 @@ shapes! {
         let a = source(wave, insn, 0, Kind::F16);
         let b = source(wave, insn, 1, Kind::F16);
         let c = source(wave, insn, 2, Kind::F16);
-        let out = compute3(level, wave.place(a), wave.place(b), wave.place(c), 0, f);
+        let out = compute3(level, wave.row_at(a), wave.row_at(b), wave.row_at(c), 0, f);
         store_f16(wave, insn, &out);
     }
 
@@ -85,7 +85,7 @@ shapes! {
     fn pk_half2(level, wave, insn, f: [Fn(f32, f32) -> f32]) {
         let a = floats_of(wave, insn, 0);
         let b = floats_of(wave, insn, 1);
-        let (a, b) = (wave.place(a), wave.place(b));
+        let (a, b) = (wave.row_at(a), wave.row_at(b));
         let (low, high) = (compute2(level, a, b, 0, &f), compute2(level, a, b, 16, &f));
         store_halves(wave, insn, &low, &high);
     }
@@ -95,7 +95,7 @@ shapes! {
         let a = floats_of(wave, insn, 0);
         let b = floats_of(wave, insn, 1);
         let c = floats_of(wave, insn, 2);
-        let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+        let (a, b, c) = (wave.row_at(a), wave.row_at(b), wave.row_at(c));
         let (low, high) = (compute3(level, a, b, c, 0, &f), compute3(level, a, b, c, 16, &f));
         store_halves(wave, insn, &low, &high);
     }
@@ -105,7 +105,7 @@ shapes! {
         let a = source(wave, insn, 0, Kind::B32);
         let b = source(wave, insn, 1, Kind::B32);
         let c = previous(wave, insn, Kind::B32);
-        let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+        let (a, b, c) = (wave.row_at(a), wave.row_at(b), wave.row_at(c));
         let (low, high) = (compute3(level, a, b, c, 0, &f), compute3(level, a, b, c, 16, &f));
         store_halves(wave, insn, &low, &high);
     }
@@ -116,7 +116,7 @@ shapes! {
         let a = operand(wave, insn, 0, Kind::B32, plain);
         let b = operand(wave, insn, 1, Kind::B32, plain);
         let sums = old_result(wave, insn, Kind::F32, plain);
-        let out = dot2_rows(level, wave.place(a), wave.place(b), wave.place(sums), f);
+        let out = dot2_rows(level, wave.row_at(a), wave.row_at(b), wave.row_at(sums), f);
         f32::store(wave, insn, plain, out);
     }
 
@@ -125,7 +125,7 @@ shapes! {
         let a = halves_of(wave, insn, 0);
         let b = halves_of(wave, insn, 1);
         let sums = sum_of(wave, insn);
-        let out = dot2_rows(level, wave.place(a), wave.place(b), wave.place(sums), f);
+        let out = dot2_rows(level, wave.row_at(a), wave.row_at(b), wave.row_at(sums), f);
         store_bits(wave, insn, &out);
     }
 }

@@ -50,13 +50,13 @@ pub(crate) fn count_below(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Ins
     let b = operand(wave, insn, 1, Kind::B32, plain);
     let mut out = [0; LANES];
     if mask == u32::MAX {
-        for (lane, (out, b)) in out.iter_mut().zip(wave.place(b)).enumerate() {
+        for (lane, (out, b)) in out.iter_mut().zip(wave.row_at(b)).enumerate() {
             *out = b.wrapping_add(lane.saturating_sub(first).min(32) as u32);
         }
     } else {
         let mut bits = u64::from(mask) << first;
         let mut count = 0;
-        for (out, b) in out.iter_mut().zip(wave.place(b)) {
+        for (out, b) in out.iter_mut().zip(wave.row_at(b)) {
             *out = b.wrapping_add(count);
             count += bits as u32 & 1;
             bits >>= 1;
@@ -97,8 +97,8 @@ pub(crate) fn acc_read(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
 /// Copies a VGPR, scalar or constant to an AccVGPR.
 #[inline(always)]
 pub(crate) fn acc_write(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
-    let place = source(wave, insn, 0, Kind::B32);
-    let values = *wave.place(place);
+    let index = source(wave, insn, 0, Kind::B32);
+    let values = *wave.row_at(index);
     wave.write_row(wave.accum_offset + usize::from(insn.valu.vdst), wave.exec(), &values);
 }
 

@@ -12,23 +12,24 @@ use crate::shape::operand::{Width, scalar};
 use crate::simd::{Level, Task};
 use crate::wave::{Aligned, LANES, Row, Wave};
 
-/// Location of a matrix operand.
+/// A source operand of a matrix instruction.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Source {
     /// In consecutive vector registers from this one on, counted over VGPRs and AccVGPRs.
     Rows(usize),
     /// A constant that all elements have.
     Constant(u64),
 }
 
-pub(super) fn place(wave: &Wave, code: usize, acc: bool, width: Width) -> Place {
+/// Returns the source operand with number `code`, among the AccVGPRs if `acc`.
+pub(super) fn source(wave: &Wave, code: usize, acc: bool, width: Width) -> Source {
     match code.checked_sub(usize::from(VGPR)) {
-        Some(number) => Place::Rows(number + if acc { wave.accum_offset } else { 0 }),
-        None => Place::Constant(scalar(wave, code, 0, width)),
+        Some(number) => Source::Rows(number + if acc { wave.accum_offset } else { 0 }),
+        None => Source::Constant(scalar(wave, code, 0, width)),
     }
 }
 
-impl Place {
+impl Source {
     /// Returns element `index` of the elements of `bits` bits that `lane` holds.
     #[inline(always)]
     pub(super) fn element(self, wave: &Wave, lane: usize, index: usize, bits: usize) -> u64 {
@@ -97,7 +98,10 @@ fn permuted(lane: usize, blgp: usize) -> usize {
 /// Returns the location of element (`i`, 0) of block `block` of D: the number of the element among those of its lane, and the
 /// lane.
 #[inline(always)]
-pub(super) fn result_place<S: Sum, const M: usize, const N: usize>(i: usize, block: usize) -> (usize, usize) {
+pub(super) fn result_position<S: Sum, const M: usize, const N: usize>(
+    i: usize,
+    block: usize,
+) -> (usize, usize) {
     let groups = LANES / N;
     match (S::WORDS, M) {
         (2, 4) => (0, i * 16 + block * N),
@@ -134,9 +138,9 @@ impl<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements
         let code = Mai(self.insn.code);
         let is_double = <T::Sum as Sum>::WORDS == 2;
         let width = if is_double { Width::Double } else { Width::W32 };
-        let a = place(wave, code.src0(), code.acc() & 1 != 0, width);
-        let b = place(wave, code.src1(), code.acc() & 2 != 0, width);
-        let c = place(wave, code.src2(), code.acc_cd() != 0, width);
+        let a = source(wave, code.src0(), code.acc() & 1 != 0, width);
+        let b = source(wave, code.src1(), code.acc() & 2 != 0, width);
+        let c = source(wave, code.src2(), code.acc_cd() != 0, width);
         // Doubles have sign modifiers in place of the permutation of B.
         let (permutation, signs) = if is_double { (0, code.blgp()) } else { (code.blgp(), 0) };
         let sign = |n: usize| if signs >> n & 1 != 0 { 1u64 << 63 } else { 0 };
@@ -156,7 +160,7 @@ impl<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements
             let shared = (block >> code.cbsz() << code.cbsz()) + code.abid();
             let a_block = if code.cbsz() == 0 || is_double { block } else { shared % B };
             for (i, row) in sums.iter_mut().enumerate() {
-                let (index, lane) = result_place::<T::Sum, M, N>(i, block);
+                let (index, lane) = result_position::<T::Sum, M, N>(i, block);
                 c.elements(wave, lane, index, T::Sum::WORDS * 32, row, T::Sum::from_bits);
                 if sign(2) != 0 {
                     row.iter_mut().for_each(|sum| *sum = sum.negated());
@@ -169,7 +173,7 @@ impl<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements
         let rows = wave.rows_from_mut(first);
         for (block, sums) in result.0.iter().enumerate() {
             for (i, row) in sums.iter().enumerate() {
-                let (index, lane) = result_place::<T::Sum, M, N>(i, block);
+                let (index, lane) = result_position::<T::Sum, M, N>(i, block);
                 for word in 0..T::Sum::WORDS {
                     let mut words = [0; N];
                     for (word_of, sum) in words.iter_mut().zip(row) {
@@ -189,17 +193,17 @@ impl<const M: usize, const N: usize, const K: usize, const B: usize, T: Elements
 fn hold<T: Elements>(
     level: Level,
     wave: &Wave,
-    place: Place,
+    source: Source,
     held: &mut [[T::Factor; LANES]],
     f: impl Fn(u64) -> T::Factor,
 ) {
     for (index, factors) in held.iter_mut().enumerate() {
-        if let Place::Rows(first) = place
+        if let Source::Rows(first) = source
             && T::take_row(level, row_at(wave.rows_from(first), index * T::BITS / 32), index, factors)
         {
             continue;
         }
-        place.elements(wave, 0, index, T::BITS, factors, &f);
+        source.elements(wave, 0, index, T::BITS, factors, &f);
     }
 }
 

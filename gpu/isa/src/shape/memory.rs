@@ -4,16 +4,16 @@
 //! the row. Lanes are served one after the other, lowest first. Where all lanes together touch one piece of memory, that piece
 //! is checked and copied at once.
 
+mod addresses;
 pub(crate) mod buffer;
 pub(crate) mod ds;
 pub(crate) mod flat;
 pub(crate) mod format;
-mod places;
 pub(crate) mod smem;
 mod unit;
 mod window;
 
-use places::{Linear, Pattern, SEGMENT, Spread, WITHIN, are_consecutive};
+use addresses::{Linear, Pattern, SEGMENT, Spread, WITHIN, are_consecutive};
 pub(crate) use unit::{Bits, Unit, Word};
 
 use crate::fault::Cause;
@@ -80,17 +80,17 @@ pub(crate) struct Operands {
 /// The memory that one instruction accesses, at one address for each lane.
 pub(crate) trait Memory {
     /// Returns the address of a lane's access.
-    fn place(&self, lane: usize) -> u64;
-    /// Loads the value at address `place` in simple cases; returns `None` in others. Apart from [`load`](Self::load), so that
+    fn addr(&self, lane: usize) -> u64;
+    /// Loads the value at `addr` in simple cases; returns `None` in others. Apart from [`load`](Self::load), so that
     /// several words stay in registers.
     #[inline(always)]
-    fn peek<U: Unit>(&self, _place: u64) -> Option<U> {
+    fn peek<U: Unit>(&self, _addr: u64) -> Option<U> {
         None
     }
-    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause>;
-    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause>;
-    /// Replaces the value at address `place` by the result of `f` and returns the old value.
-    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause>;
+    fn load<U: Unit>(&mut self, lane: usize, addr: u64) -> Result<U, Cause>;
+    fn store<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause>;
+    /// Replaces the value at `addr` by the result of `f` and returns the old value.
+    fn update<B: Bits>(&mut self, lane: usize, addr: u64, f: impl Fn(B) -> B) -> Result<B, Cause>;
 
     /// Loads the words of all lanes at once, `step` bytes each, if their addresses are consecutive; returns false if it cannot.
     #[inline(always)]
@@ -177,13 +177,13 @@ fn store_lds_rows<const N: usize>(lds: &mut Lds, addr: u32, rows: [&Row; N]) -> 
 
 /// Returns whether all bytes that the lanes access, `len_bytes` each, are aligned and in LDS. Addresses must have no high half.
 #[inline(always)]
-fn inside_lds(lds: &Lds, places: &Linear<()>, len_bytes: u64) -> bool {
-    let (mut greatest, mut bits) = (0, places.base as u32);
-    for &low in places.low() {
+fn inside_lds(lds: &Lds, addresses: &Linear<()>, len_bytes: u64) -> bool {
+    let (mut greatest, mut bits) = (0, addresses.base as u32);
+    for &low in addresses.low() {
         greatest = low.max(greatest);
         bits |= low;
     }
-    let end = places.base.saturating_add(u64::from(greatest) + len_bytes);
+    let end = addresses.base.saturating_add(u64::from(greatest) + len_bytes);
     bits.is_multiple_of(4) && end <= lds.words().len() as u64 * 4
 }
 
@@ -192,7 +192,7 @@ fn inside_lds(lds: &Lds, places: &Linear<()>, len_bytes: u64) -> bool {
 #[inline(always)]
 fn gather_lds_rows<const N: usize>(
     lds: &Lds,
-    places: &Linear<()>,
+    addresses: &Linear<()>,
     spread: &Spread,
     offset: u32,
     out: &mut [&mut Row; N],
@@ -203,10 +203,10 @@ fn gather_lds_rows<const N: usize>(
     }
     let words = lds.all_words();
     if spread.relations.step >> 1 == ALL >> 1 {
-        return load_lds_rows(lds, places.low.0[0].wrapping_add(offset), out);
+        return load_lds_rows(lds, addresses.low.0[0].wrapping_add(offset), out);
     }
     for lane in (0..LANES).step_by(SEGMENT) {
-        let first = places.low.0[lane].wrapping_add(offset) as usize / 4;
+        let first = addresses.low.0[lane].wrapping_add(offset) as usize / 4;
         if spread.relations.same >> lane & WITHIN == WITHIN {
             for (n, row) in out.iter_mut().enumerate() {
                 row[lane..lane + SEGMENT].fill(words[(first + n) % lds::WORDS]);
@@ -221,7 +221,7 @@ fn gather_lds_rows<const N: usize>(
                 row[lane..lane + SEGMENT].copy_from_slice(&values);
             }
         } else {
-            gather_lds_segment(words, places, offset, lane, out);
+            gather_lds_segment(words, addresses, offset, lane, out);
         }
     }
     true
@@ -230,13 +230,13 @@ fn gather_lds_rows<const N: usize>(
 #[inline(always)]
 fn gather_lds_segment<const N: usize>(
     words: &[u32; lds::WORDS],
-    places: &Linear<()>,
+    addresses: &Linear<()>,
     offset: u32,
     lane: usize,
     out: &mut [&mut Row; N],
 ) {
     let mut values = [[0; SEGMENT]; N];
-    for (index, low) in places.low.0[lane..lane + SEGMENT].iter().enumerate() {
+    for (index, low) in addresses.low.0[lane..lane + SEGMENT].iter().enumerate() {
         let first = low.wrapping_add(offset) as usize / 4;
         // All lanes' are there: this is how the compiler knows.
         let Some(words) = words.get(first..).and_then(<[u32]>::first_chunk::<N>) else { continue };
@@ -251,13 +251,13 @@ fn gather_lds_segment<const N: usize>(
 
 /// Stores `N` words of every lane to LDS if one check suffices for all lanes; returns false otherwise.
 #[inline(always)]
-fn scatter_lds_rows<const N: usize>(lds: &mut Lds, places: &Linear<()>, rows: [&Row; N]) -> bool {
-    if !inside_lds(lds, places, N as u64 * 4) {
+fn scatter_lds_rows<const N: usize>(lds: &mut Lds, addresses: &Linear<()>, rows: [&Row; N]) -> bool {
+    if !inside_lds(lds, addresses, N as u64 * 4) {
         return false;
     }
     let words = lds.all_words_mut();
     for lane in 0..LANES {
-        let first = places.at(lane) as usize / 4;
+        let first = addresses.at(lane) as usize / 4;
         for (n, row) in rows.iter().enumerate() {
             words[(first + n) % lds::WORDS] = row[lane];
         }
@@ -321,7 +321,7 @@ pub(crate) fn load<F: Family, U: Unit>(
     let operands = F::operands(wave, insn);
     let mut memory = F::open(wave, machine, insn)?;
     let target = wave.target(operands.to, 1);
-    let [row] = wave.places_mut(target);
+    let [row] = wave.rows_at_mut(target);
     load_row(&mut memory, lanes, row, f)?;
     drop(memory);
     wave.settle::<1>(target, operands.to);
@@ -345,8 +345,8 @@ fn load_row<U: Unit>(
         return Ok(());
     }
     for_each!(lane in lanes, {
-        let place = memory.place(lane);
-        out[lane] = f(memory.load(lane, place)?);
+        let addr = memory.addr(lane);
+        out[lane] = f(memory.load(lane, addr)?);
     });
     Ok(())
 }
@@ -374,7 +374,7 @@ pub(crate) fn load_words<F: Family, const N: usize>(
         return Ok(());
     }
     let mut memory = F::open(wave, machine, insn)?;
-    load_rows(&mut memory, lanes, &mut wave.places_mut::<N>(target))?;
+    load_rows(&mut memory, lanes, &mut wave.rows_at_mut::<N>(target))?;
     drop(memory);
     wave.settle::<N>(target, operands.to);
     Ok(())
@@ -388,10 +388,10 @@ fn load_rows<const N: usize>(
 ) -> Result<(), Cause> {
     if !memory.load_rows(lanes, out) {
         for_each!(lane in lanes, {
-            let place = memory.place(lane);
-            match memory.peek::<[u32; N]>(place) {
+            let addr = memory.addr(lane);
+            match memory.peek::<[u32; N]>(addr) {
                 Some(words) => put(out, lane, words),
-                None => put(out, lane, memory.load(lane, place)?),
+                None => put(out, lane, memory.load(lane, addr)?),
             }
         });
     }
@@ -419,8 +419,8 @@ pub(crate) fn store<F: Family, U: Unit>(
         }
     }
     for_each!(lane in lanes, {
-        let place = memory.place(lane);
-        memory.store(lane, place, f(from[lane]))?;
+        let addr = memory.addr(lane);
+        memory.store(lane, addr, f(from[lane]))?;
     });
     Ok(())
 }
@@ -438,8 +438,8 @@ pub(crate) fn store_words<F: Family, const N: usize>(
     let mut memory = F::open(wave, machine, insn)?;
     if !memory.store_rows(lanes, rows) {
         for_each!(lane in lanes, {
-            let place = memory.place(lane);
-            memory.store::<[u32; N]>(lane, place, std::array::from_fn(|index| rows[index][lane]))?;
+            let addr = memory.addr(lane);
+            memory.store::<[u32; N]>(lane, addr, std::array::from_fn(|index| rows[index][lane]))?;
         });
     }
     Ok(())
@@ -470,10 +470,10 @@ pub(crate) fn atomic2<F: Family, W: Word>(
     let mut out = [[0; LANES]; 2];
     let mut memory = F::open(wave, machine, insn)?;
     for lane in active(lanes) {
-        let place = memory.place(lane);
+        let addr = memory.addr(lane);
         let data = [operands.from, second].map(|number| W::from_bits(W::Bits::register(wave, number, lane)));
         let update = |old| f(W::from_bits(old), data[0], data[1]).to_bits();
-        memory.update::<W::Bits>(lane, place, update)?.put(&mut out, lane);
+        memory.update::<W::Bits>(lane, addr, update)?.put(&mut out, lane);
     }
     drop(memory);
     if operands.returns {
@@ -496,8 +496,8 @@ pub(crate) fn load_to_lds<F: Family, U: Unit>(
     let first = (wave.m0() & 0xffff).wrapping_add(offset);
     for lane in active(wave.exec()) {
         let mut memory = F::open(wave, machine, insn)?;
-        let place = memory.place(lane);
-        let value = f(memory.load(lane, place)?);
+        let addr = memory.addr(lane);
+        let value = f(memory.load(lane, addr)?);
         drop(memory);
         machine.lds.store_u32(first.wrapping_add(lane as u32 * 4), value);
     }

@@ -75,15 +75,15 @@ impl Half for F16 {
 /// Returns the index in the register file of source `n` as a row of two f16, with denormals replaced by 0 if MODE asks for it.
 #[inline(always)]
 pub(crate) fn floats_of(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
-    let place = halves_of(wave, insn, n);
-    if wave.mode.denormals_f16_f64() & 1 != 0 { place } else { without_denormals(wave, place, n) }
+    let index = halves_of(wave, insn, n);
+    if wave.mode.denormals_f16_f64() & 1 != 0 { index } else { without_denormals(wave, index, n) }
 }
 
 #[inline(never)]
-fn without_denormals(wave: &mut Wave, place: usize, n: usize) -> usize {
+fn without_denormals(wave: &mut Wave, index: usize, n: usize) -> usize {
     let target = wave.temporary(n);
-    *wave.place_mut(target) =
-        wave.place(place).map(|pair| flush16(pair & 0xffff) | flush16(pair >> 16) << 16);
+    *wave.row_at_mut(target) =
+        wave.row_at(index).map(|pair| flush16(pair & 0xffff) | flush16(pair >> 16) << 16);
     target
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn halves_of(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
     let plain =
         valu.op_sel >> n & 1 == 0 && valu.op_sel_hi >> n & 1 == 1 && (valu.neg | valu.abs) >> n & 1 == 0;
     if code >= VGPR && plain && !wave.mode.gpr_index() {
-        wave.place_of(usize::from(code - VGPR))
+        wave.index_of(usize::from(code - VGPR))
     } else {
         arrange(wave, insn, n)
     }
@@ -115,7 +115,7 @@ pub(crate) fn halves_of(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
 fn copy_of(wave: &mut Wave, insn: &Insn, n: usize, width: Width) -> usize {
     let code = usize::from(insn.valu.src[n]);
     let target = wave.temporary(n);
-    *wave.place_mut(target) = if code >= usize::from(VGPR) {
+    *wave.row_at_mut(target) = if code >= usize::from(VGPR) {
         *wave.row(register(wave, code - usize::from(VGPR), n))
     } else {
         [scalar(wave, code, insn.literal, width) as u32; LANES]
@@ -129,7 +129,7 @@ fn arrange(wave: &mut Wave, insn: &Insn, n: usize) -> usize {
     let target = copy_of(wave, insn, n, Width::W16);
     let (low, high) = (u32::from(valu.op_sel >> n & 1) * 16, u32::from(valu.op_sel_hi >> n & 1) * 16);
     let signs = u32::from(valu.neg >> n & 1) << 15 | u32::from(valu.abs >> n & 1) << 31;
-    for value in wave.place_mut(target) {
+    for value in wave.row_at_mut(target) {
         *value = (*value >> low & 0xffff | *value >> high << 16) ^ signs;
     }
     target
@@ -158,7 +158,7 @@ fn high<T: Half>(value: u32) -> T {
 pub(crate) fn pk2<T: Half>(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(T, T) -> T) {
     let a = T::operand(wave, insn, 0);
     let b = T::operand(wave, insn, 1);
-    let (a, b) = (wave.place(a), wave.place(b));
+    let (a, b) = (wave.row_at(a), wave.row_at(b));
     let out = both(|lane| f(low(a[lane]), low(b[lane])), |lane| f(high(a[lane]), high(b[lane])));
     let out = T::finish(wave, insn, out);
     store_bits(wave, insn, &out);
@@ -187,13 +187,13 @@ pub(crate) fn pk3_clamp<T: Half>(
 ) {
     let clamp = insn.valu.clamp;
     let f = |a, b, c| if clamp { saturating(a, b, c) } else { wrapping(a, b, c) };
-    let places = [0, 1, 2].map(|n| T::operand(wave, insn, n));
-    store_both(wave, insn, places, f);
+    let indices = [0, 1, 2].map(|n| T::operand(wave, insn, n));
+    store_both(wave, insn, indices, f);
 }
 
 #[inline(always)]
-fn store_both<T: Half>(wave: &mut Wave, insn: &Insn, places: [usize; 3], f: impl Fn(T, T, T) -> T) {
-    let [a, b, c] = places.map(|place| wave.place(place));
+fn store_both<T: Half>(wave: &mut Wave, insn: &Insn, indices: [usize; 3], f: impl Fn(T, T, T) -> T) {
+    let [a, b, c] = indices.map(|index| wave.row_at(index));
     let out = both(
         |lane| f(low(a[lane]), low(b[lane]), low(c[lane])),
         |lane| f(high(a[lane]), high(b[lane]), high(c[lane])),
@@ -210,9 +210,9 @@ pub(crate) fn pk_accumulate<T: Half>(
     insn: &Insn,
     f: impl Fn(T, T, T) -> T,
 ) {
-    let places =
+    let indices =
         [source(wave, insn, 0, Kind::B32), source(wave, insn, 1, Kind::B32), previous(wave, insn, Kind::B32)];
-    store_both(wave, insn, places, f);
+    store_both(wave, insn, indices, f);
 }
 
 /// Computes a 32-bit sum from two sources of packed fields and a third source to add.
@@ -221,7 +221,7 @@ pub(crate) fn dot(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(
     let a = halves_of(wave, insn, 0);
     let b = halves_of(wave, insn, 1);
     let c = sum_of(wave, insn);
-    let (a, b, c) = (wave.place(a), wave.place(b), wave.place(c));
+    let (a, b, c) = (wave.row_at(a), wave.row_at(b), wave.row_at(c));
     let out = std::array::from_fn(|lane| f(a[lane], b[lane], c[lane], insn.valu.clamp));
     store_bits(wave, insn, &out);
 }
@@ -231,7 +231,7 @@ pub(crate) fn dot(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl Fn(
 pub(super) fn sum_of(wave: &mut Wave, insn: &Insn) -> usize {
     let target = copy_of(wave, insn, 2, Width::W32);
     if insn.valu.neg >> 2 & 1 != 0 {
-        wave.place_mut(target).iter_mut().for_each(|value| *value ^= 1 << 31);
+        wave.row_at_mut(target).iter_mut().for_each(|value| *value ^= 1 << 31);
     }
     target
 }
@@ -245,7 +245,7 @@ fn pair_of(wave: &mut Wave, insn: &Insn, n: usize) -> (usize, usize) {
     let plain = (valu.neg | valu.abs) >> n & 1 == 0 && wave.mode.denormals_f32() & 1 != 0;
     if code >= VGPR && plain && !wave.mode.gpr_index() {
         let number = usize::from(code - VGPR);
-        (wave.place_of(number + low), wave.place_of(number + high))
+        (wave.index_of(number + low), wave.index_of(number + high))
     } else {
         arrange_pair(wave, insn, n, [low, high], wave.mode.denormals_f32() & 1 == 0)
     }
@@ -270,7 +270,7 @@ fn arrange_pair(wave: &mut Wave, insn: &Insn, n: usize, select: [usize; 2], flus
         if flushes {
             row = row.map(flush32);
         }
-        *wave.place_mut(target + index) = row;
+        *wave.row_at_mut(target + index) = row;
     }
     (target, target + 1)
 }
@@ -285,8 +285,8 @@ fn store_pair(wave: &mut Wave, insn: &Insn, low: Row, high: Row) {
 }
 
 #[inline(always)]
-fn f32_at(wave: &Wave, place: usize) -> impl Fn(usize) -> f32 + '_ {
-    let row = wave.place(place);
+fn f32_at(wave: &Wave, index: usize) -> impl Fn(usize) -> f32 + '_ {
+    let row = wave.row_at(index);
     move |lane| f32::from_bits(row[lane])
 }
 
@@ -311,15 +311,15 @@ pub(crate) fn pk_fma_f32(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn
     let b = pair_of(wave, insn, 1);
     let c = pair_of(wave, insn, 2);
     let (mut low, mut high) = ([0; LANES], [0; LANES]);
-    fma_row(level, wave.place(a.0), wave.place(b.0), wave.place(c.0), &mut low);
-    fma_row(level, wave.place(a.1), wave.place(b.1), wave.place(c.1), &mut high);
+    fma_row(level, wave.row_at(a.0), wave.row_at(b.0), wave.row_at(c.0), &mut low);
+    fma_row(level, wave.row_at(a.1), wave.row_at(b.1), wave.row_at(c.1), &mut high);
     // Its modifiers are not those of other encodings.
     let plain =
-        !insn.valu.altered && wave.mode.is_plain() && usize::from(insn.valu.result) + 2 <= wave.places();
+        !insn.valu.altered && wave.mode.is_plain() && usize::from(insn.valu.result) + 2 <= wave.row_count();
     put_result(wave, insn, 0, plain, low);
     put_result(wave, insn, 1, plain, high);
     if !plain {
-        let (low, high) = (*wave.place(RESULT), *wave.place(RESULT + 1));
+        let (low, high) = (*wave.row_at(RESULT), *wave.row_at(RESULT + 1));
         store_pair(wave, insn, low, high);
     }
 }
@@ -341,9 +341,9 @@ pub(crate) fn pk3_f32(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn, f: impl
 pub(crate) fn pk_mov(wave: &mut Wave, _: &mut Machine<'_>, insn: &Insn) {
     let [low, high] = [0, 1].map(|n| usize::from(insn.valu.op_sel >> n & 1));
     let (low, _) = arrange_pair(wave, insn, 0, [low; 2], false);
-    let low = *wave.place(low);
+    let low = *wave.row_at(low);
     let (_, high) = arrange_pair(wave, insn, 1, [high; 2], false);
-    let high = *wave.place(high);
+    let high = *wave.row_at(high);
     let number = destination(wave, insn);
     let lanes = wave.exec();
     wave.write_row(number, lanes, &low);
@@ -361,7 +361,7 @@ pub(super) fn mixed_sources(wave: &mut Wave, insn: &Insn) -> [usize; 3] {
         let target = copy_of(wave, insn, n, if is_half { Width::W16 } else { Width::W32 });
         let shift = u32::from(valu.op_sel >> n & 1) * 16;
         let (absolute, negated) = (valu.abs >> n & 1 != 0, valu.neg >> n & 1 != 0);
-        for bits in wave.place_mut(target) {
+        for bits in wave.row_at_mut(target) {
             let value = if is_half {
                 let half = *bits >> shift & 0xffff;
                 F16(if keeps[1] { half } else { flush16(half) } as u16).to_f32()
@@ -377,7 +377,7 @@ pub(super) fn mixed_sources(wave: &mut Wave, insn: &Insn) -> [usize; 3] {
 
 #[inline(always)]
 fn mixed(wave: &mut Wave, machine: &Machine<'_>, insn: &Insn) -> Row {
-    let [a, b, c] = mixed_sources(wave, insn).map(|place| wave.place(place));
+    let [a, b, c] = mixed_sources(wave, insn).map(|index| wave.row_at(index));
     let mut out = [0; LANES];
     fma_row(machine.program.level(), a, b, c, &mut out);
     out

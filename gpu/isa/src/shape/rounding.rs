@@ -124,7 +124,7 @@ pub(crate) fn round_fma_mix_half(wave: &mut Wave, _: &mut Machine<'_>, insn: &In
 
 fn mixed(wave: &mut Wave, insn: &Insn) -> [f32; LANES] {
     let rounding = rounding_of(wave.mode, Kind::F32);
-    let places = mixed_sources(wave, insn);
-    let [a, b, c] = places.map(|place| wave.place(place).map(f32::from_bits));
+    let indices = mixed_sources(wave, insn);
+    let [a, b, c] = indices.map(|index| wave.row_at(index).map(f32::from_bits));
     std::array::from_fn(|lane| rounding::fma(a[lane], b[lane], c[lane], rounding))
 }

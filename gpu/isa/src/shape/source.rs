@@ -35,20 +35,20 @@ impl Kind {
 #[inline(always)]
 pub(crate) fn operand(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind, plain: bool) -> usize {
     if !plain {
-        return bent_operand(wave, insn, n, kind);
+        return modified_operand(wave, insn, n, kind);
     }
-    let place = usize::from(insn.valu.places[n]);
-    if place + usize::from(kind.is_wide()) < wave.places() {
-        place
+    let index = usize::from(insn.valu.src_rows[n]);
+    if index + usize::from(kind.is_wide()) < wave.row_count() {
+        index
     } else if insn.valu.src[n] >= VGPR {
-        wave.place_of(usize::from(insn.valu.src[n] - VGPR))
+        wave.index_of(usize::from(insn.valu.src[n] - VGPR))
     } else {
         splat(wave, insn, n, kind)
     }
 }
 
 #[inline(never)]
-fn bent_operand(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
+fn modified_operand(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
     source(wave, insn, n, kind)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn source(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usiz
     if insn.valu.modified || wave.mode.0 & mask != plain {
         materialize(wave, insn, n, kind)
     } else if code >= VGPR {
-        wave.place_of(usize::from(code - VGPR))
+        wave.index_of(usize::from(code - VGPR))
     } else {
         splat(wave, insn, n, kind)
     }
@@ -76,13 +76,13 @@ pub(crate) fn old_result(wave: &mut Wave, insn: &Insn, kind: Kind, plain: bool) 
 /// Returns the index in the register file of the destination's old value, as [`old_result`] does, without a hint.
 #[inline(never)]
 pub(crate) fn previous(wave: &mut Wave, insn: &Insn, kind: Kind) -> usize {
-    let place = wave.place_of(destination(wave, insn));
+    let index = wave.index_of(destination(wave, insn));
     let (mask, plain) = kind.plain_mode();
     if (wave.mode.0 ^ plain) & mask & !INDEX_MODE == 0 {
-        return place;
+        return index;
     }
     let target = wave.temporary(3);
-    copy(wave, place, target, kind);
+    copy(wave, index, target, kind);
     flush(wave, target, kind);
     target
 }
@@ -101,10 +101,10 @@ pub(crate) fn register(wave: &Wave, number: usize, slot: usize) -> usize {
     if shifted { number + (m0 & 0xff) as usize } else { number }
 }
 
-fn copy(wave: &mut Wave, place: usize, target: usize, kind: Kind) {
-    *wave.place_mut(target) = *wave.place(place);
+fn copy(wave: &mut Wave, index: usize, target: usize, kind: Kind) {
+    *wave.row_at_mut(target) = *wave.row_at(index);
     if kind.is_wide() {
-        *wave.place_mut(target + 1) = *wave.place(place + 1);
+        *wave.row_at_mut(target + 1) = *wave.row_at(index + 1);
     }
 }
 
@@ -113,9 +113,9 @@ fn copy(wave: &mut Wave, place: usize, target: usize, kind: Kind) {
 fn splat(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
     let target = wave.temporary(n);
     let value = scalar(wave, usize::from(insn.valu.src[n]), insn.literal, kind.width());
-    *wave.place_mut(target) = [value as u32; LANES];
+    *wave.row_at_mut(target) = [value as u32; LANES];
     if kind.is_wide() {
-        *wave.place_mut(target + 1) = [(value >> 32) as u32; LANES];
+        *wave.row_at_mut(target + 1) = [(value >> 32) as u32; LANES];
     }
     target
 }
@@ -127,7 +127,7 @@ fn materialize(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
     let target = wave.temporary(n);
     if code >= usize::from(VGPR) {
         let number = register(wave, code - usize::from(VGPR), n);
-        copy(wave, wave.place_of(number), target, kind);
+        copy(wave, wave.index_of(number), target, kind);
     } else {
         splat(wave, insn, n, kind);
     }
@@ -141,25 +141,25 @@ fn materialize(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind) -> usize {
 fn modify(wave: &mut Wave, insn: &Insn, n: usize, kind: Kind, target: usize) {
     let valu = &insn.valu;
     if matches!(kind, Kind::B16 | Kind::F16) && valu.op_sel >> n & 1 != 0 {
-        for value in wave.place_mut(target) {
+        for value in wave.row_at_mut(target) {
             *value >>= 16;
         }
     }
     match valu.extra {
-        Extra::Sdwa if n < 2 => select_part(wave.place_mut(target), Sdwa(insn.code), n),
+        Extra::Sdwa if n < 2 => select_part(wave.row_at_mut(target), Sdwa(insn.code), n),
         Extra::Dpp if n == 0 => {
             let dpp = Dpp(insn.code);
             let exec = wave.exec();
-            permute(wave.place_mut(target), dpp, exec);
+            permute(wave.row_at_mut(target), dpp, exec);
             if kind.is_wide() {
-                permute(wave.place_mut(target + 1), dpp, exec);
+                permute(wave.row_at_mut(target + 1), dpp, exec);
             }
         }
         _ => {}
     }
     let (absolute, negated) = (valu.abs >> n & 1 != 0, valu.neg >> n & 1 != 0);
     if absolute || negated {
-        let row = wave.place_mut(target + usize::from(kind.is_wide()));
+        let row = wave.row_at_mut(target + usize::from(kind.is_wide()));
         let sign = kind.sign();
         for value in row {
             *value = if absolute { *value & !sign } else { *value } ^ if negated { sign } else { 0 };
@@ -174,14 +174,14 @@ fn flush(wave: &mut Wave, target: usize, kind: Kind) {
         return;
     }
     match kind {
-        Kind::F32 => wave.place_mut(target).iter_mut().for_each(|value| *value = flush32(*value)),
-        Kind::F16 => wave.place_mut(target).iter_mut().for_each(|value| *value = flush16(*value)),
+        Kind::F32 => wave.row_at_mut(target).iter_mut().for_each(|value| *value = flush32(*value)),
+        Kind::F16 => wave.row_at_mut(target).iter_mut().for_each(|value| *value = flush16(*value)),
         Kind::F64 => {
             for lane in 0..LANES {
-                let high = wave.place(target + 1)[lane];
+                let high = wave.row_at(target + 1)[lane];
                 if high & 0x7ff0_0000 == 0 {
-                    wave.place_mut(target + 1)[lane] = high & 0x8000_0000;
-                    wave.place_mut(target)[lane] = 0;
+                    wave.row_at_mut(target + 1)[lane] = high & 0x8000_0000;
+                    wave.row_at_mut(target)[lane] = 0;
                 }
             }
         }

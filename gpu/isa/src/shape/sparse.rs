@@ -7,7 +7,7 @@
 use crate::enc::vop::{Mai, VGPR};
 use crate::machine::{Insn, Machine};
 use crate::sem::matrix::{Elements, Sum};
-use crate::shape::matrix::{place, result_place};
+use crate::shape::matrix::{result_position, source};
 use crate::shape::operand::Width;
 use crate::wave::{LANES, Wave};
 
@@ -25,8 +25,8 @@ pub(crate) fn smfmac<const M: usize, const K: usize, T: Elements>(
 #[inline(never)]
 fn multiply<const M: usize, const K: usize, T: Elements>(wave: &mut Wave, insn: &Insn) {
     let code = Mai(insn.code);
-    let a = place(wave, code.src0(), code.acc() & 1 != 0, Width::W32);
-    let b = place(wave, code.src1(), code.acc() & 2 != 0, Width::W32);
+    let a = source(wave, code.src0(), code.acc() & 1 != 0, Width::W32);
+    let b = source(wave, code.src1(), code.acc() & 2 != 0, Width::W32);
     // Elements of A, and of B, in a lane.
     let (kept, each) = (K * M / LANES / 2, K * M / LANES);
     let index_bits = kept * 2;
@@ -36,7 +36,7 @@ fn multiply<const M: usize, const K: usize, T: Elements>(wave: &mut Wave, insn: 
 
     let mut sums = [[T::Sum::default(); M]; M];
     for (i, row) in sums.iter_mut().enumerate() {
-        let (register, lane) = result_place::<T::Sum, M, M>(i, 0);
+        let (register, lane) = result_position::<T::Sum, M, M>(i, 0);
         for (j, sum) in row.iter_mut().enumerate() {
             *sum = T::Sum::from_bits(u64::from(wave.row(first + register)[lane + j]));
         }
@@ -54,7 +54,7 @@ fn multiply<const M: usize, const K: usize, T: Elements>(wave: &mut Wave, insn: 
         }
     }
     for (i, row) in sums.iter().enumerate() {
-        let (register, lane) = result_place::<T::Sum, M, M>(i, 0);
+        let (register, lane) = result_position::<T::Sum, M, M>(i, 0);
         let target = wave.row_mut(first + register);
         for (target, sum) in target[lane..lane + M].iter_mut().zip(row) {
             *target = sum.bits() as u32;

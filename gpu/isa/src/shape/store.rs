@@ -25,7 +25,7 @@ pub(crate) fn lanes(wave: &Wave, insn: &Insn) -> u64 {
 /// has no modifiers, MODE is as compilers set it, and there is such a destination.
 #[inline(always)]
 pub(crate) fn is_plain(wave: &Wave, insn: &Insn, rows: usize) -> bool {
-    !insn.valu.bent && wave.mode.is_plain() && usize::from(insn.valu.result) + rows <= wave.places()
+    insn.valu.plain && wave.mode.is_plain() && usize::from(insn.valu.result) + rows <= wave.row_count()
 }
 
 /// Writes a row of results to the destination or, if modifiers remain to be applied, to the row at [`RESULT`].
@@ -47,13 +47,13 @@ macro_rules! finish_results {
 }
 finish_results! {
     /// Writes the row at [`RESULT`] to the destination as 32-bit values.
-    finish_bits, |wave| *wave.place(RESULT), store_bits;
+    finish_bits, |wave| *wave.row_at(RESULT), store_bits;
     /// Writes the row at [`RESULT`] to the destination as 16-bit values.
-    finish_half, |wave| *wave.place(RESULT), store_half;
+    finish_half, |wave| *wave.row_at(RESULT), store_half;
     /// Writes the row at [`RESULT`] to the destination as f16.
-    finish_f16, |wave| *wave.place(RESULT), store_f16;
+    finish_f16, |wave| *wave.row_at(RESULT), store_f16;
     /// Writes the row at [`RESULT`] to the destination as f32.
-    finish_f32, |wave| *wave.place(RESULT), store_f32;
+    finish_f32, |wave| *wave.row_at(RESULT), store_f32;
     /// Writes the rows at [`RESULT`] to the destination as 64-bit values.
     finish_wide, |wave| wide_result(wave), store_wide;
     /// Writes the rows at [`RESULT`] to the destination as f64.
@@ -61,7 +61,7 @@ finish_results! {
 }
 
 fn wide_result(wave: &Wave) -> [u64; LANES] {
-    let (low, high) = (wave.place(RESULT), wave.place(RESULT + 1));
+    let (low, high) = (wave.row_at(RESULT), wave.row_at(RESULT + 1));
     std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32)
 }
 

@@ -23,7 +23,7 @@ pub(crate) trait Value: Copy {
     type Results;
     const ZEROS: Self::Results;
     type View<'a>: Copy;
-    fn view(wave: &Wave, place: usize) -> Self::View<'_>;
+    fn view(wave: &Wave, index: usize) -> Self::View<'_>;
     fn at(view: Self::View<'_>, lane: usize) -> Self;
     fn from_literal(literal: u32) -> Self;
     fn put(self, results: &mut Self::Results, lane: usize);
@@ -39,8 +39,8 @@ macro_rules! narrow_values {
             const ZEROS: Row = [0; LANES];
             type View<'a> = &'a Row;
             #[inline(always)]
-            fn view(wave: &Wave, place: usize) -> &Row {
-                wave.place(place)
+            fn view(wave: &Wave, index: usize) -> &Row {
+                wave.row_at(index)
             }
             #[inline(always)]
             fn at(view: &Row, lane: usize) -> Self {
@@ -83,8 +83,8 @@ macro_rules! wide_values {
             const ZEROS: [Row; 2] = [[0; LANES]; 2];
             type View<'a> = (&'a Row, &'a Row);
             #[inline(always)]
-            fn view(wave: &Wave, place: usize) -> (&Row, &Row) {
-                (wave.place(place), wave.place(place + 1))
+            fn view(wave: &Wave, index: usize) -> (&Row, &Row) {
+                (wave.row_at(index), wave.row_at(index + 1))
             }
             #[inline(always)]
             fn at((low, high): (&Row, &Row), lane: usize) -> Self {
@@ -326,7 +326,7 @@ pub(crate) fn carry(
     let plain = is_plain(wave, insn, 1);
     let a = operand(wave, insn, 0, Kind::B32, plain);
     let b = operand(wave, insn, 1, Kind::B32, plain);
-    let (a, b) = (wave.place(a), wave.place(b));
+    let (a, b) = (wave.row_at(a), wave.row_at(b));
     let mut flags = [0; LANES];
     let mut out = [0; LANES];
     for lane in 0..LANES {
@@ -348,7 +348,7 @@ pub(crate) fn carry_out(
     let plain = is_plain(wave, insn, 1);
     let a = operand(wave, insn, 0, Kind::B32, plain);
     let b = operand(wave, insn, 1, Kind::B32, plain);
-    let (a, b) = (wave.place(a), wave.place(b));
+    let (a, b) = (wave.row_at(a), wave.row_at(b));
     let mut flags = [0; LANES];
     let mut out = [0; LANES];
     for lane in 0..LANES {

@@ -80,15 +80,15 @@ fn check_store<const N: usize>(code: &[u32], offsets: [u32; N], halves: bool) {
             bench.wave.set_exec(exec);
             bench.run(code);
             let mut expected: Vec<u8> = (0..LEN_BYTES).map(byte).collect();
-            // Of two places, all lanes' first ones come before all lanes' second ones.
+            // Of two addresses, all lanes' first ones come before all lanes' second ones.
             let middle = if halves { N / 2 } else { N };
             for part in [0..middle, middle..N] {
                 for lane in (0..LANES).filter(|&lane| is_on(exec, lane)) {
                     for register in part.clone() {
                         let addr = spread(lane).wrapping_add(offsets[register]);
                         for (index, byte) in value(register, lane).to_le_bytes().into_iter().enumerate() {
-                            if let Some(place) = expected.get_mut(addr.wrapping_add(index as u32) as usize) {
-                                *place = byte;
+                            if let Some(slot) = expected.get_mut(addr.wrapping_add(index as u32) as usize) {
+                                *slot = byte;
                             }
                         }
                     }
@@ -180,8 +180,8 @@ fn parts_of_words() {
             for lane in (0..LANES).filter(|&lane| is_on(exec, lane)) {
                 let value = (0x1122_3344 + lane as u32 * 0x0101_0101) >> shift;
                 for (index, byte) in value.to_le_bytes().into_iter().take(len).enumerate() {
-                    if let Some(place) = expected.get_mut(addr(lane) as usize + index) {
-                        *place = byte;
+                    if let Some(slot) = expected.get_mut(addr(lane) as usize + index) {
+                        *slot = byte;
                     }
                 }
             }

@@ -53,7 +53,7 @@ macro_rules! shapes {
 }
 
 /// Returns the register (counted from the operand's first) and the lane of an element of D.
-fn place_of_sum(m: usize, blocks: usize, wide: bool, block: usize, i: usize, j: usize) -> (usize, usize) {
+fn position_of_sum(m: usize, blocks: usize, wide: bool, block: usize, i: usize, j: usize) -> (usize, usize) {
     match (m, wide) {
         // Rows 8 r / 4 + 4 (lane / 32) + r mod 4.
         (32, false) => (block * 16 + i / 8 * 4 + i % 4, i / 4 % 2 * 32 + j),
@@ -99,7 +99,7 @@ fn check(shape: &Shape) {
         for i in 0..m {
             for j in 0..m {
                 let c = small();
-                let (register, lane) = place_of_sum(m, blocks, wide, block, i, j);
+                let (register, lane) = position_of_sum(m, blocks, wide, block, i, j);
                 put(&mut bench, D + register, lane, 0, shape.sum.0, shape.sum.1(c));
                 let sum = c + (0..k).map(|k_| a[i * k + k_] * b[j * k + k_]).sum::<i32>();
                 expected.push((register, lane, i, j, shape.sum.1(sum)));

@@ -26,8 +26,8 @@ fn dense(shape: &Shape, a: impl Fn(usize, usize) -> i32, indices: &[u32; 64]) ->
     let mut matrix = vec![vec![0; shape.depth]; shape.rows];
     for lane in 0..64 {
         for element in 0..kept {
-            let place = indices[lane] >> (shape.set * kept * 2 + element * 2) & 3;
-            let k = lane / shape.rows * kept * 2 + element / 2 * 4 + place as usize;
+            let position = indices[lane] >> (shape.set * kept * 2 + element * 2) & 3;
+            let k = lane / shape.rows * kept * 2 + element / 2 * 4 + position as usize;
             matrix[lane % shape.rows][k] = a(lane, element);
         }
     }

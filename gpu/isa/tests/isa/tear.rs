@@ -15,7 +15,7 @@ use hipr_isa::simd::Level;
 use hipr_isa::step::{Machine, Program, Stop, run};
 use hipr_isa::wave::{LANES, Wave};
 
-/// Number of places in memory, of which each takes one access.
+/// Number of slots in memory, of which each takes one access.
 const SLOTS: usize = 128;
 /// Number of tries of each load.
 const ROUNDS: usize = 1000;
@@ -23,7 +23,7 @@ const S_ENDPGM: u32 = 0xbf81_0000;
 /// First register that holds data, vector or scalar.
 const DATA: usize = 16;
 
-/// Distributions of the lanes over the places: all in a row, eight in a row, backwards, scattered.
+/// Distributions of the lanes over the slots: all in a row, eight in a row, backwards, scattered.
 const SPREADS: [fn(usize) -> usize; 5] = [
     |lane| lane,
     |lane| lane + 32,
@@ -117,7 +117,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs the access with lane `n` at place `spread(n)`; places are `step` bytes apart.
+    /// Runs the access with lane `n` at slot `spread(n)`; slots are `step` bytes apart.
     fn run(&mut self, space: &Space, spread: fn(usize) -> usize, step: usize, exec: u64) {
         for lane in 0..LANES {
             let offset = (spread(lane) * step) as u64;
@@ -168,18 +168,18 @@ fn check(bytes: &[u8], offset: usize, one: usize, what: &dyn std::fmt::Debug) {
     }
 }
 
-/// Lets two threads store to and load from places of `step` bytes.
+/// Lets two threads store to and load from slots of `step` bytes.
 fn hammer(arch: Arch, level: Level, step: usize) {
     let all: Vec<Access> =
         implemented(arch).filter_map(|(encoding, op, name)| Access::of(arch, encoding, op, name)).collect();
-    // Wider scalar accesses are to several places.
+    // Wider scalar accesses are to several slots.
     let fits = |access: &&Access| {
         access.len_bytes == step || access.scalar && step == 8 && access.len_bytes.is_multiple_of(8)
     };
     let stores: Vec<_> = all.iter().filter(fits).filter(|access| access.stores).collect();
     let loads: Vec<_> = all.iter().filter(fits).filter(|access| access.loads).collect();
     assert!(stores.len() >= 3 && loads.len() >= 3, "{step}: {stores:?} {loads:?}");
-    // What of a place is one access.
+    // What of a slot is one access.
     let one = if step == 12 { 8 } else { step.min(8) };
     let space = Space::of_block(Block::new(MEMORY, 1 << 16).expect("64 KiB of host memory"));
     let done = AtomicBool::new(false);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use hipr_proto::op::{ForOp, with_op};
 use hipr_proto::{
-    Answer, Answered, Client, Fatal, Header, Limits, Misuse, Op, Outbox, Reply, ReplyReceiver, Sender,
+    Answer, Client, Fatal, Header, Limits, Misuse, Op, Outbox, Reply, ReplyMode, ReplyReceiver, Sender,
 };
 
 use super::pipe::{Found, Pipe};
@@ -104,19 +104,19 @@ impl ForOp for Typed<'_> {
 
     fn call<O: Op>(self) -> Self::Out {
         let request = O::take(&mut self.call.fixed.as_slice()).ok()?;
-        let answered = match self.call.loud {
-            loud if loud == request.wants_reply() => Answered::AsUsual,
-            true => Answered::Always,
-            false => Answered::Never,
+        let reply_mode = match self.call.loud {
+            loud if loud == request.wants_reply() => ReplyMode::AsUsual,
+            true => ReplyMode::Always,
+            false => ReplyMode::Never,
         };
         let sent = match self.form {
-            ClientForm::Whole(client) => client.request_with(&request, self.tail, self.inline, answered),
+            ClientForm::Whole(client) => client.request_with(&request, self.tail, self.inline, reply_mode),
             ClientForm::Halves(sender, receiver) => {
                 let expect = |sent: Option<hipr_proto::Call>| {
                     sent.map_or(Ok(()), |sent| receiver.expect(sent))?;
                     Ok(sent)
                 };
-                sender.request_with(&request, self.tail, self.inline, answered).and_then(expect)
+                sender.request_with(&request, self.tail, self.inline, reply_mode).and_then(expect)
             }
         };
         Some(sent.map(|sent| sent.map(|sent| sent.id())))

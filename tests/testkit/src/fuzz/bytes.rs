@@ -218,8 +218,8 @@ fn accept(ticket: &Ticket, fixed: &[u8]) -> Outcome<Vec<u8>> {
     Outcome::ok_raw(&reply).with_inline(inline)
 }
 
-/// Gives arbitrary bytes to a client that waits for replies, raw or as bodies of well-formed replies, at once and in
-/// pieces: it has to read the same, and never more than it asked for.
+/// Gives arbitrary bytes to a client that waits for replies, once whole and once in pieces, and checks that it reads the same and
+/// never more than it asked for. The bytes are raw or the bodies of well-formed replies.
 pub fn client_bytes(data: &[u8]) {
     let mut choices = Choices::new(data);
     let limits = limits(&mut choices);
@@ -266,7 +266,7 @@ impl ForOp for Ask<'_> {
             return false;
         }
         let tail = vec![0; len as usize];
-        let sent = self.0.request_with(&request, &tail, None, hipr_proto::Answered::Always);
+        let sent = self.0.request_with(&request, &tail, None, hipr_proto::ReplyMode::Always);
         assert!(sent.is_ok_and(|call| call.is_some()), "{request:?} is not sent");
         true
     }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use hipr_proto::op::{Edge, ForOp, LaunchArgs, LaunchKernel, LaunchMode, Param, name_of, put_name, with_op};
 use hipr_proto::{
-    Answer, Answered, Array, Client, Header, Inline, Limits, Misuse, OPS, Op, Outbox, Outcome, Rx, Server,
+    Answer, Array, Client, Header, Inline, Limits, Misuse, OPS, Op, Outbox, Outcome, ReplyMode, Rx, Server,
     TailLen, Text, Wire, WireError,
 };
 
@@ -116,7 +116,7 @@ fn message<O: Op>(request: &O, data: &[u8]) {
         assert!(may_be_none || matches!(sent, Err(Misuse::TailSize { .. })), "{request:?}: {sent:?}");
         return;
     };
-    let call = client.request_with(request, &tail, None, Answered::Always).expect("as long as it says");
+    let call = client.request_with(request, &tail, None, ReplyMode::Always).expect("as long as it says");
     let call = call.expect("it is answered");
     let bytes = transmitted(|outbox| client.poll_transmit(outbox));
 

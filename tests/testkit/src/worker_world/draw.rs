@@ -1,4 +1,4 @@
-//! Draws plans.
+//! Draws a plan of a world (its clients and what they do) from random choices.
 
 use hipr_io::Config;
 use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
@@ -6,7 +6,7 @@ use hipr_worker::SessionLimits;
 use hipr_worker::device::script::Fault;
 
 use super::plan::{Act, Client, Plan};
-use super::request::{Call, KERNEL, What};
+use super::request::{Call, KERNEL, Request};
 use crate::choices::{Choices, noise};
 
 /// The clock of the world, which decides what can be drawn: a world over sockets has to wait for timeouts, so that none are
@@ -109,16 +109,16 @@ impl Plan {
 }
 
 fn draw_call(client: &Client, choices: &mut Choices<'_>, sizes: &Sizes, half_bytes: u64) -> Call {
-    let what = if choices.percent(sizes.odd_percent) {
+    let request = if choices.percent(sizes.odd_percent) {
         draw_odd(choices, client, half_bytes)
     } else {
         draw_good(choices, client, sizes, half_bytes)
     };
-    let fault = if choices.percent(sizes.fault_percent) { draw_fault(choices, &what) } else { None };
-    Call { what, loud: choices.percent(sizes.loud_percent), fault }
+    let fault = if choices.percent(sizes.fault_percent) { draw_fault(choices, &request) } else { None };
+    Call { request, loud: choices.percent(sizes.loud_percent), fault }
 }
 
-fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_bytes: u64) -> What {
+fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_bytes: u64) -> Request {
     let len = match choices.below(3) {
         0 => choices.below(40).min(half_bytes),
         1 => sizes.tail_max_bytes,
@@ -127,16 +127,16 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
     let spoiled = if choices.one_in(10) { half_bytes } else { 0 };
     let ptr = client.model.base() + choices.below(half_bytes - len.min(half_bytes) + 1) + spoiled;
     match choices.below(14) {
-        0 => What::Ping,
-        1 | 2 => What::Up(ptr, len as usize),
-        3 | 4 => What::Down(ptr, len),
-        5 | 6 => What::Fill(ptr, len, choices.below(256) as u8),
-        7 => What::Malloc(choices.below(1000)),
-        8 => What::Free(draw_allocation(choices, client)),
-        9 => What::StreamCreate,
-        10 => What::Function(client.model.module(), KERNEL.into()),
-        11 | 12 => What::Launch(client.model.function(), choices.below(u64::MAX)),
-        _ => What::Synchronize,
+        0 => Request::Ping,
+        1 | 2 => Request::Up(ptr, len as usize),
+        3 | 4 => Request::Down(ptr, len),
+        5 | 6 => Request::Fill(ptr, len, choices.below(256) as u8),
+        7 => Request::Malloc(choices.below(1000)),
+        8 => Request::Free(draw_allocation(choices, client)),
+        9 => Request::StreamCreate,
+        10 => Request::Function(client.model.module(), KERNEL.into()),
+        11 | 12 => Request::Launch(client.model.function(), choices.below(u64::MAX)),
+        _ => Request::Synchronize,
     }
 }
 
@@ -147,26 +147,26 @@ fn draw_allocation(choices: &mut Choices<'_>, client: &Client) -> u64 {
 }
 
 /// Draws a malformed request.
-fn draw_odd(choices: &mut Choices<'_>, client: &Client, half_bytes: u64) -> What {
+fn draw_odd(choices: &mut Choices<'_>, client: &Client, half_bytes: u64) -> Request {
     let end = client.model.base() + 2 * half_bytes;
     match choices.below(11) {
-        0 => What::Unknown(choices.below(3000) as usize),
-        1 => What::Short,
-        2 => What::LongName(client.model.small_tail_max() as usize + 1),
-        3 => What::Free(end - 8),
-        4 => What::Fill(end - 8, 9, 1),
-        5 => What::Up(end - 8, 9 + choices.below(half_bytes) as usize),
-        6 => What::Down(end - 8, 9),
-        7 => What::ForeignStream,
-        8 => What::Function(client.model.module(), "missing".into()),
-        9 => What::Load(choices.below(2000) as usize),
-        _ => What::Launch(7, 7),
+        0 => Request::Unknown(choices.below(3000) as usize),
+        1 => Request::Short,
+        2 => Request::LongName(client.model.small_tail_max() as usize + 1),
+        3 => Request::Free(end - 8),
+        4 => Request::Fill(end - 8, 9, 1),
+        5 => Request::Up(end - 8, 9 + choices.below(half_bytes) as usize),
+        6 => Request::Down(end - 8, 9),
+        7 => Request::ForeignStream,
+        8 => Request::Function(client.model.module(), "missing".into()),
+        9 => Request::Load(choices.below(2000) as usize),
+        _ => Request::Launch(7, 7),
     }
 }
 
-fn draw_fault(choices: &mut Choices<'_>, what: &What) -> Option<Fault> {
+fn draw_fault(choices: &mut Choices<'_>, request: &Request) -> Option<Fault> {
     let error = HipError(700 + choices.below(9) as i32);
-    let waits = matches!(what, What::Synchronize | What::Down(..) | What::Free(_));
+    let waits = matches!(request, Request::Synchronize | Request::Down(..) | Request::Free(_));
     match choices.below(8) {
         0 => Some(Fault::Die(error)),
         1..=3 if waits => Some(Fault::Slow(choices.below(4) as u32)),
@@ -181,7 +181,7 @@ fn draw_end(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, waits
         0 | 1 => return,
         2 => client.act(Act::HalfClose),
         3 => {
-            let call = Call { what: What::Shutdown, loud: choices.one_in(2), fault: None };
+            let call = Call { request: Request::Shutdown, loud: choices.one_in(2), fault: None };
             client.call(call);
             pipeline(client, choices);
         }
@@ -199,9 +199,9 @@ fn draw_end(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, waits
         }
         7 => {
             client.act(Act::Await);
-            client.ask_in_vain(What::Synchronize, Fault::Hang);
-            client.tell(What::Ping);
-            client.ask(What::Ping);
+            client.ask_in_vain(Request::Synchronize, Fault::Hang);
+            client.tell(Request::Ping);
+            client.ask(Request::Ping);
             if !waits.linger || choices.one_in(2) {
                 return client.act(Act::Reset);
             }
@@ -222,8 +222,8 @@ fn draw_end(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, waits
 /// Draws calls after the client's end.
 fn pipeline(client: &mut Client, choices: &mut Choices<'_>) {
     for _ in 0..choices.below(4) {
-        client.ask(What::Ping);
-        client.tell(What::Up(client.model.base(), choices.below(300) as usize));
+        client.ask(Request::Ping);
+        client.tell(Request::Up(client.model.base(), choices.below(300) as usize));
     }
 }
 
@@ -243,12 +243,12 @@ fn draw_garbage(choices: &mut Choices<'_>) -> Vec<u8> {
 
 /// Draws a message that lacks at least its last byte.
 fn draw_part(client: &Client, choices: &mut Choices<'_>, sizes: &Sizes) -> Vec<u8> {
-    let what = if choices.one_in(2) {
-        What::Malloc(10)
+    let request = if choices.one_in(2) {
+        Request::Malloc(10)
     } else {
-        What::Up(client.model.base(), choices.below(sizes.tail_max_bytes) as usize)
+        Request::Up(client.model.base(), choices.below(sizes.tail_max_bytes) as usize)
     };
-    let encoded = what.encode();
+    let encoded = request.encode();
     let inline = encoded.inline.unwrap_or_default();
     let payload = encoded.fixed.len() + inline.len();
     let mut bytes = Header::new(encoded.op, 0x7777, payload as u64, 0).to_bytes().to_vec();

@@ -7,7 +7,7 @@ use std::fmt;
 use hipr_proto::{Class, HipError, Wire, op};
 use hipr_worker::device::script::{Fault, Script};
 
-use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, What};
+use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, Request};
 
 /// The result of a call that is answered.
 #[derive(Clone, PartialEq, Eq)]
@@ -123,18 +123,18 @@ impl Model {
 
     /// Applies the next call.
     pub fn call(&mut self, call: &Call) {
-        let op = call.what.op();
+        let op = call.request.op();
         let class = op.info().map_or(Class::Plain, |info| info.class);
         let reports = call.loud && class != Class::Exempt;
         let (was_over, kept) = (self.over, self.kept);
-        let own = match self.refusal(&call.what) {
+        let own = match self.refusal(&call.request) {
             Some(error) => Err(error),
             None if was_over || (reports && class == Class::Creates && kept.is_some()) => {
                 Ok(Reply::default())
             }
             None => self.carry_out(call),
         };
-        if was_over || (self.over && call.what != What::Shutdown) {
+        if was_over || (self.over && call.request != Request::Shutdown) {
             self.learned.extend(call.loud.then_some(Learned::Closed));
             return;
         }
@@ -151,7 +151,7 @@ impl Model {
             (None, Ok(reply)) => reply,
             _ => (vec![0; op.info().map_or(0, |info| info.reply.size)], Vec::new()),
         };
-        if let What::Down(src, 1..) = call.what
+        if let Request::Down(src, 1..) = call.request
             && error.is_none()
             && src >= self.spoiled_from
         {
@@ -161,34 +161,34 @@ impl Model {
         self.learned.push(Learned::Reply { error, fixed, data });
     }
 
-    fn refusal(&self, what: &What) -> Option<HipError> {
-        match what {
-            What::Unknown(_) => Some(HipError::NOT_SUPPORTED),
-            What::Short => Some(HipError::INVALID_VALUE),
-            What::LongName(len) if *len as u64 > self.small_tail_max => Some(HipError::INVALID_VALUE),
+    fn refusal(&self, request: &Request) -> Option<HipError> {
+        match request {
+            Request::Unknown(_) => Some(HipError::NOT_SUPPORTED),
+            Request::Short => Some(HipError::INVALID_VALUE),
+            Request::LongName(len) if *len as u64 > self.small_tail_max => Some(HipError::INVALID_VALUE),
             _ => None,
         }
     }
 
     fn carry_out(&mut self, call: &Call) -> Result<Reply, HipError> {
         let fault = call.fault;
-        match &call.what {
-            What::Init | What::Ping | What::Free(0) | What::Malloc(0) => {}
-            What::Shutdown => self.over = true,
-            What::Synchronize => self.wait(fault)?,
-            What::ForeignStream | What::LongName(_) => return Err(HipError::INVALID_HANDLE),
-            What::StreamCreate => return self.create("stream_create", 0, fault).map(reply),
-            What::Malloc(size) => {
+        match &call.request {
+            Request::Init | Request::Ping | Request::Free(0) | Request::Malloc(0) => {}
+            Request::Shutdown => self.over = true,
+            Request::Synchronize => self.wait(fault)?,
+            Request::ForeignStream | Request::LongName(_) => return Err(HipError::INVALID_HANDLE),
+            Request::StreamCreate => return self.create("stream_create", 0, fault).map(reply),
+            Request::Malloc(size) => {
                 let ptr = self.create("malloc", *size, fault)?;
                 self.live.insert(ptr, *size);
                 return Ok(reply(ptr));
             }
-            What::Free(ptr) => {
+            Request::Free(ptr) => {
                 self.live.get(ptr).ok_or(HipError::INVALID_VALUE)?;
                 self.device("poll_free", fault)?;
                 self.live.remove(ptr);
             }
-            What::Fill(dst, len, value) => {
+            Request::Fill(dst, len, value) => {
                 self.check(*dst, *len)?;
                 if *len > 0 {
                     self.device("fill", fault)?;
@@ -198,31 +198,31 @@ impl Model {
                     }
                 }
             }
-            What::Up(dst, len) => {
+            Request::Up(dst, len) => {
                 self.check(*dst, *len as u64)?;
                 if *len > 0 {
                     self.dead.map_or(Ok(()), Err)?;
                     let spoiled = self.spoiled_error;
                     let bytes = self.bytes(*dst, *len as u64).ok_or(spoiled)?;
-                    bytes.copy_from_slice(&What::up_bytes(*dst, *len));
+                    bytes.copy_from_slice(&Request::up_bytes(*dst, *len));
                 }
             }
-            What::Down(src, len) => {
+            Request::Down(src, len) => {
                 self.check(*src, *len)?;
                 self.wait(fault)?;
                 let bytes = self.bytes(*src, *len).map(|bytes| bytes.to_vec());
                 return Ok((Vec::new(), bytes.unwrap_or_else(|| vec![0; *len as usize])));
             }
-            What::Load(0) => {
+            Request::Load(0) => {
                 self.create("module_load", 0, fault)?;
                 return Err(HipError::INVALID_IMAGE);
             }
-            What::Load(_) => {
+            Request::Load(_) => {
                 let module = self.create("module_load", 0, fault)?;
                 self.modules.push(module);
                 return Ok(reply(module));
             }
-            What::Function(module, name) => {
+            Request::Function(module, name) => {
                 self.modules.iter().find(|known| *known == module).ok_or(HipError::INVALID_HANDLE)?;
                 let function = self.create("function", 0, fault)?;
                 if name != KERNEL {
@@ -231,15 +231,15 @@ impl Model {
                 self.functions.push(function);
                 return Ok((function_reply(function), Vec::new()));
             }
-            What::Launch(function, argument) => {
+            Request::Launch(function, argument) => {
                 self.functions.iter().find(|known| *known == function).ok_or(HipError::INVALID_HANDLE)?;
                 self.device("launch", fault)?;
                 self.device("launch_work", None)?;
                 self.launches.push(*argument);
             }
-            What::Unknown(_) | What::Short => {}
+            Request::Unknown(_) | Request::Short => {}
         }
-        let size = if matches!(call.what, What::Malloc(_)) { u64::SIZE } else { 0 };
+        let size = if matches!(call.request, Request::Malloc(_)) { u64::SIZE } else { 0 };
         Ok((vec![0; size], Vec::new()))
     }
 

@@ -51,7 +51,7 @@ pub struct Peer<'p> {
     reads_late: bool,
     closed: bool,
     stops_worker: bool,
-    /// A message of the worker that is not allowed.
+    /// The error for a message of the worker that breaks the protocol.
     wrong: Option<String>,
 }
 
@@ -181,7 +181,7 @@ impl<'p> Peer<'p> {
             }
             _ if self.closed => {}
             Act::Call(call) => {
-                let encoded = call.what.encode();
+                let encoded = call.request.encode();
                 let made = self.protocol.request_raw(encoded.op, &encoded.fixed, encoded.inline, call.loud);
                 self.asked += usize::from(call.loud);
                 if let Err(why) = made {

@@ -23,7 +23,7 @@ use hipr_worker::SessionLimits;
 use hipr_worker::device::script::{Fault, Script};
 
 use super::model::{Learned, Model};
-use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, What};
+use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, Request};
 use crate::invariants::Violation;
 
 /// An act of a client.
@@ -127,10 +127,10 @@ impl Plan {
         let context = self.clients.iter().filter(|client| client.context.is_some()).count();
         let model = Model::new(context, self.half_bytes, SPOILED, self.io.protocol.small_tail_max);
         let mut client = Client { context: Some(context), acts: Vec::new(), model };
-        client.ask(What::Init);
-        client.ask(What::Malloc(2 * self.half_bytes));
-        client.ask(What::Load(16));
-        client.ask(What::Function(client.model.module(), KERNEL.into()));
+        client.ask(Request::Init);
+        client.ask(Request::Malloc(2 * self.half_bytes));
+        client.ask(Request::Load(16));
+        client.ask(Request::Function(client.model.module(), KERNEL.into()));
         client.acts.extend([Act::Await, Act::Opened]);
         acts(&mut client);
         self.clients.push(client);
@@ -159,7 +159,7 @@ impl Plan {
         /// Minimum number of bytes of a call.
         const CALL_BYTES: usize = 100;
         let bytes = |act: &Act| match act {
-            Act::Call(call) => CALL_BYTES + call.what.bulk_bytes(),
+            Act::Call(call) => CALL_BYTES + call.request.bulk_bytes(),
             Act::Bytes(bytes) => bytes.len(),
             _ => 0,
         };
@@ -219,18 +219,18 @@ impl Plan {
 
 impl Client {
     /// Makes a call that is answered.
-    pub fn ask(&mut self, what: What) {
-        self.call(Call { what, loud: true, fault: None });
+    pub fn ask(&mut self, request: Request) {
+        self.call(Call { request, loud: true, fault: None });
     }
 
     /// Makes a call that is not answered.
-    pub fn tell(&mut self, what: What) {
-        self.call(Call { what, loud: false, fault: None });
+    pub fn tell(&mut self, request: Request) {
+        self.call(Call { request, loud: false, fault: None });
     }
 
     /// Makes a call that is answered and for which the device has a fault.
-    pub fn ask_in_vain(&mut self, what: What, fault: Fault) {
-        self.call(Call { what, loud: true, fault: Some(fault) });
+    pub fn ask_in_vain(&mut self, request: Request, fault: Fault) {
+        self.call(Call { request, loud: true, fault: Some(fault) });
     }
 
     /// Makes a call.

@@ -19,7 +19,7 @@ pub const KERNARG_BYTES: u32 = 8;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// The request.
-    pub what: What,
+    pub request: Request,
     /// Whether it is answered.
     pub loud: bool,
     /// The fault of the device's first call for it.
@@ -28,7 +28,7 @@ pub struct Call {
 
 /// A request. The scripted device's addresses and handles are known in advance.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum Request {
     /// `INIT`.
     Init,
     /// `PING`.
@@ -76,7 +76,7 @@ pub struct Encoded {
     pub inline: Option<Vec<u8>>,
 }
 
-impl What {
+impl Request {
     /// Returns the operation.
     pub fn op(&self) -> Opcode {
         match self {
@@ -186,7 +186,7 @@ fn bulk<O: Op>(request: &O, bytes: Vec<u8>) -> Encoded {
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x?}{}", self.what, if self.loud { "" } else { ", not answered" })?;
+        write!(f, "{:x?}{}", self.request, if self.loud { "" } else { ", not answered" })?;
         match self.fault {
             Some(fault) => write!(f, ", {fault:?}"),
             None => Ok(()),

@@ -119,10 +119,10 @@ pub(crate) fn load_word(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn)
 const OUTSIDE: u64 = u64::MAX;
 
 impl BufferMemory<'_> {
-    /// Returns the number of bytes that the buffer has from `place` on.
+    /// Returns the number of bytes that the buffer has from `offset` on.
     #[inline(always)]
-    fn available(&self, place: u64) -> u64 {
-        self.end.saturating_sub(place)
+    fn available(&self, offset: u64) -> u64 {
+        self.end.saturating_sub(offset)
     }
 
     /// Returns the address of the first lane's access, if those of all lanes follow each other in steps of `stride` bytes and
@@ -133,8 +133,8 @@ impl BufferMemory<'_> {
             return None;
         }
         let offsets = Linear::narrow(&self.offset, 0);
-        let place = u64::from((offsets.consecutive(stride)? as u32).wrapping_add(self.constant));
-        (self.available(place) >= u64::from(stride) * 64).then(|| self.base.wrapping_add(place))
+        let offset = u64::from((offsets.consecutive(stride)? as u32).wrapping_add(self.constant));
+        (self.available(offset) >= u64::from(stride) * 64).then(|| self.base.wrapping_add(offset))
     }
 }
 
@@ -196,29 +196,29 @@ impl Family for Buffer {
 
 impl Memory for BufferMemory<'_> {
     #[inline(always)]
-    fn place(&self, lane: usize) -> u64 {
+    fn addr(&self, lane: usize) -> u64 {
         let index = u64::from(self.index[lane]);
         let offset = u64::from(self.offset[lane].wrapping_add(self.constant));
         if index >= self.index_end { OUTSIDE } else { offset + index * self.stride }
     }
 
     #[inline(always)]
-    fn peek<U: Unit>(&self, place: u64) -> Option<U> {
-        if self.available(place) < U::BYTES || self.scratch.is_some() {
+    fn peek<U: Unit>(&self, offset: u64) -> Option<U> {
+        if self.available(offset) < U::BYTES || self.scratch.is_some() {
             None
         } else {
-            self.window.peek(self.base.wrapping_add(place))
+            self.window.peek(self.base.wrapping_add(offset))
         }
     }
 
     #[inline(always)]
-    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
+    fn load<U: Unit>(&mut self, lane: usize, offset: u64) -> Result<U, Cause> {
         if let Some(scratch) = &self.scratch {
-            let addr = place as u32;
+            let addr = offset as u32;
             return U::load_scratch(scratch, lane, addr)
                 .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, false));
         }
-        let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
+        let (addr, len_bytes) = (self.base.wrapping_add(offset), self.available(offset));
         if len_bytes >= U::BYTES {
             self.window.load(lane, addr)
         } else {
@@ -227,14 +227,14 @@ impl Memory for BufferMemory<'_> {
     }
 
     #[inline(always)]
-    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
+    fn store<U: Unit>(&mut self, lane: usize, offset: u64, value: U) -> Result<(), Cause> {
         if let Some(scratch) = &mut self.scratch {
-            let addr = place as u32;
+            let addr = offset as u32;
             return value
                 .store_scratch(scratch, lane, addr)
                 .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, true));
         }
-        let (addr, len_bytes) = (self.base.wrapping_add(place), self.available(place));
+        let (addr, len_bytes) = (self.base.wrapping_add(offset), self.available(offset));
         if len_bytes >= U::BYTES {
             self.window.store(lane, addr, value)
         } else {
@@ -243,16 +243,16 @@ impl Memory for BufferMemory<'_> {
     }
 
     #[inline(always)]
-    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+    fn update<B: Bits>(&mut self, lane: usize, offset: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
         if self.scratch.is_some() {
-            let old = self.load(lane, place)?;
-            self.store(lane, place, f(old))?;
+            let old = self.load(lane, offset)?;
+            self.store(lane, offset, f(old))?;
             return Ok(old);
         }
-        if self.available(place) < B::BYTES {
+        if self.available(offset) < B::BYTES {
             return Ok(B::ZERO);
         }
-        self.window.update(lane, self.base.wrapping_add(place), f)
+        self.window.update(lane, self.base.wrapping_add(offset), f)
     }
 
     #[inline(always)]

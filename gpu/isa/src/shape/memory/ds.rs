@@ -18,7 +18,7 @@ use crate::wave::{LANES, Row, Wave};
 pub(crate) struct Local;
 
 pub(crate) struct LocalMemory<'a> {
-    places: Linear<()>,
+    addresses: Linear<()>,
     lds: &'a mut Lds,
 }
 
@@ -26,7 +26,7 @@ impl<'a> LocalMemory<'a> {
     /// Returns the LDS accesses at each lane's address plus `offset`.
     #[inline(always)]
     fn at(addresses: &Row, machine: &'a mut Machine<'_>, offset: usize) -> Self {
-        Self { places: Linear::narrow(addresses, offset as u64), lds: machine.lds }
+        Self { addresses: Linear::narrow(addresses, offset as u64), lds: machine.lds }
     }
 }
 
@@ -61,47 +61,50 @@ impl Family for Local {
 
 impl Memory for LocalMemory<'_> {
     #[inline(always)]
-    fn place(&self, lane: usize) -> u64 {
-        self.places.at(lane)
+    fn addr(&self, lane: usize) -> u64 {
+        self.addresses.at(lane)
     }
 
     #[inline(always)]
-    fn load<U: Unit>(&mut self, _: usize, place: u64) -> Result<U, Cause> {
-        Ok(U::load_lds(self.lds, place as u32))
+    fn load<U: Unit>(&mut self, _: usize, addr: u64) -> Result<U, Cause> {
+        Ok(U::load_lds(self.lds, addr as u32))
     }
 
     #[inline(always)]
-    fn store<U: Unit>(&mut self, _: usize, place: u64, value: U) -> Result<(), Cause> {
-        value.store_lds(self.lds, place as u32);
+    fn store<U: Unit>(&mut self, _: usize, addr: u64, value: U) -> Result<(), Cause> {
+        value.store_lds(self.lds, addr as u32);
         Ok(())
     }
 
     #[inline(always)]
-    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
-        check_aligned::<B>(lane, place)?;
-        let old = B::load_lds(self.lds, place as u32);
-        f(old).store_lds(self.lds, place as u32);
+    fn update<B: Bits>(&mut self, lane: usize, addr: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        check_aligned::<B>(lane, addr)?;
+        let old = B::load_lds(self.lds, addr as u32);
+        f(old).store_lds(self.lds, addr as u32);
         Ok(old)
     }
 
     #[inline(always)]
     fn load_span(&mut self, lanes: u64, step: u32, out: &mut [u32]) -> bool {
         lanes == ALL
-            && self.places.consecutive(step).is_some_and(|addr| load_lds_span(self.lds, addr as u32, out))
+            && self.addresses.consecutive(step).is_some_and(|addr| load_lds_span(self.lds, addr as u32, out))
     }
 
     #[inline(always)]
     fn store_span(&mut self, lanes: u64, step: u32, words: &[u32]) -> bool {
         lanes == ALL
-            && self.places.consecutive(step).is_some_and(|addr| store_lds_span(self.lds, addr as u32, words))
+            && self
+                .addresses
+                .consecutive(step)
+                .is_some_and(|addr| store_lds_span(self.lds, addr as u32, words))
     }
 
     #[inline(always)]
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
-        let consecutive = |places: &Linear<()>| places.consecutive(N as u32 * 4);
+        let consecutive = |addresses: &Linear<()>| addresses.consecutive(N as u32 * 4);
         lanes == ALL
-            && (consecutive(&self.places).is_some_and(|addr| store_lds_rows(self.lds, addr as u32, rows))
-                || scatter_lds_rows(self.lds, &self.places, rows))
+            && (consecutive(&self.addresses).is_some_and(|addr| store_lds_rows(self.lds, addr as u32, rows))
+                || scatter_lds_rows(self.lds, &self.addresses, rows))
     }
 }
 
@@ -143,14 +146,14 @@ fn read_each<const N: usize>(
     let lanes = wave.exec();
     let code = Ds(insn.code);
     // A copy: the result may go to the very register that has the addresses.
-    let places = Linear::narrow(wave.row(code.addr()), 0);
-    let spread = places.spread(N as u32 * 4);
+    let addresses = Linear::narrow(wave.row(code.addr()), 0);
+    let spread = addresses.spread(N as u32 * 4);
     let mut number = data_register(wave, code.vdst(), code.acc());
     for &offset in offsets {
         let target = wave.target(number, N);
-        let mut rows = wave.places_mut::<N>(target);
-        if !gather_lds_rows(machine.lds, &places, &spread, offset as u32, &mut rows) {
-            read_singly(machine.lds, &places, offset as u32, lanes, &mut rows);
+        let mut rows = wave.rows_at_mut::<N>(target);
+        if !gather_lds_rows(machine.lds, &addresses, &spread, offset as u32, &mut rows) {
+            read_singly(machine.lds, &addresses, offset as u32, lanes, &mut rows);
         }
         wave.settle::<N>(target, number);
         number += N;
@@ -162,13 +165,13 @@ fn read_each<const N: usize>(
 #[inline(never)]
 fn read_singly<const N: usize>(
     lds: &Lds,
-    places: &Linear<()>,
+    addresses: &Linear<()>,
     offset: u32,
     lanes: u64,
     out: &mut [&mut Row; N],
 ) {
     for lane in active(lanes) {
-        put(out, lane, Unit::load_lds(lds, places.low()[lane].wrapping_add(offset)));
+        put(out, lane, Unit::load_lds(lds, addresses.low()[lane].wrapping_add(offset)));
     }
 }
 
@@ -189,7 +192,7 @@ pub(crate) fn write2<const N: usize, const STEP: usize>(
         if !memory.store_rows(lanes, rows) {
             for lane in active(lanes) {
                 let words: [u32; N] = std::array::from_fn(|index| rows[index][lane]);
-                words.store_lds(memory.lds, memory.place(lane) as u32);
+                words.store_lds(memory.lds, memory.addr(lane) as u32);
             }
         }
     }
@@ -212,7 +215,7 @@ pub(crate) fn exchange2<B: Bits, const STEP: usize>(
         for ((number, offset), out) in numbers.into_iter().zip(offsets(code, STEP)).zip(&mut out) {
             let mut memory = LocalMemory::at(wave.row(code.addr()), machine, offset);
             let value = B::register(wave, number, lane);
-            memory.update(lane, memory.place(lane), |_: B| value)?.put(out, lane);
+            memory.update(lane, memory.addr(lane), |_: B| value)?.put(out, lane);
         }
     }
     let number = data_register(wave, code.vdst(), code.acc());
@@ -223,7 +226,7 @@ pub(crate) fn exchange2<B: Bits, const STEP: usize>(
     Ok(())
 }
 
-/// Loads a word for each lane from consecutive addresses from M0 plus the offset on.
+/// Loads a word for each lane from consecutive addresses, the first of which is M0 plus the offset.
 #[inline(always)]
 pub(crate) fn read_by_lane(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
     check_local(insn)?;
@@ -301,8 +304,8 @@ fn pull(
             *out &= 0u32.wrapping_sub((lanes >> (source(wave, lane) % LANES)) as u32 & 1);
         }
     }
-    let place = wave.place_of(data_register(wave, code.vdst(), code.acc()));
-    wave.put_row(place, out);
+    let index = wave.index_of(data_register(wave, code.vdst(), code.acc()));
+    wave.put_row(index, out);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use super::{
     data_register, illegal, load_lds_rows, load_lds_span, load_scratch_rows, load_to_lds, put,
     store_lds_rows, store_lds_span, store_scratch_rows,
 };
-use crate::aperture::{PRIVATE_BASE, Place, place};
+use crate::aperture::{Aperture, PRIVATE_BASE};
 use crate::enc::flat::Flat as Code;
 use crate::fault::Cause;
 use crate::lds::{Lds, Scratch};
@@ -37,7 +37,7 @@ pub(super) fn out_of_scratch(lane: usize, addr: u32, len_bytes: u64, write: bool
 pub(crate) struct Global;
 
 pub(crate) struct GlobalMemory<'a> {
-    places: Linear,
+    addresses: Linear,
     window: Window<'a>,
 }
 
@@ -49,12 +49,12 @@ impl Family for Global {
         let code = Code(insn.code);
         let low = wave.row(code.addr());
         let offset = code.signed_offset() as u64;
-        let places = if code.saddr() == NO_SADDR {
+        let addresses = if code.saddr() == NO_SADDR {
             Linear::wide(low, wave.row(code.addr() + 1), offset)
         } else {
             Linear::wide(low, &ZERO, wave.pair(code.saddr()).wrapping_add(offset))
         };
-        Ok(GlobalMemory { places, window: Window::new(machine.space, machine.program.level()) })
+        Ok(GlobalMemory { addresses, window: Window::new(machine.space, machine.program.level()) })
     }
 
     #[inline(always)]
@@ -80,7 +80,7 @@ impl Family for Global {
             addr,
             0,
             LANES,
-            &mut wave.places_mut::<N>(target),
+            &mut wave.rows_at_mut::<N>(target),
         )
     }
 
@@ -92,38 +92,39 @@ impl Family for Global {
 
 impl Memory for GlobalMemory<'_> {
     #[inline(always)]
-    fn place(&self, lane: usize) -> u64 {
-        self.places.at(lane)
+    fn addr(&self, lane: usize) -> u64 {
+        self.addresses.at(lane)
     }
 
     #[inline(always)]
-    fn peek<U: Unit>(&self, place: u64) -> Option<U> {
-        self.window.peek(place)
+    fn peek<U: Unit>(&self, addr: u64) -> Option<U> {
+        self.window.peek(addr)
     }
 
     #[inline(always)]
-    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
-        self.window.load(lane, place)
+    fn load<U: Unit>(&mut self, lane: usize, addr: u64) -> Result<U, Cause> {
+        self.window.load(lane, addr)
     }
 
     #[inline(always)]
-    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
-        self.window.store(lane, place, value)
+    fn store<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause> {
+        self.window.store(lane, addr, value)
     }
 
     #[inline(always)]
-    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
-        self.window.update(lane, place, f)
+    fn update<B: Bits>(&mut self, lane: usize, addr: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        self.window.update(lane, addr, f)
     }
 
     #[inline(always)]
     fn load_span(&mut self, lanes: u64, step: u32, out: &mut [u32]) -> bool {
-        lanes == ALL && self.places.consecutive(step).is_some_and(|addr| self.window.load_span(addr, out))
+        lanes == ALL && self.addresses.consecutive(step).is_some_and(|addr| self.window.load_span(addr, out))
     }
 
     #[inline(always)]
     fn store_span(&mut self, lanes: u64, step: u32, words: &[u32]) -> bool {
-        lanes == ALL && self.places.consecutive(step).is_some_and(|addr| self.window.store_span(addr, words))
+        lanes == ALL
+            && self.addresses.consecutive(step).is_some_and(|addr| self.window.store_span(addr, words))
     }
 
     #[inline(always)]
@@ -131,30 +132,34 @@ impl Memory for GlobalMemory<'_> {
         if lanes != ALL {
             return false;
         }
-        let consecutive = self.places.consecutive(N as u32 * 4);
+        let consecutive = self.addresses.consecutive(N as u32 * 4);
         consecutive.is_some_and(|addr| self.window.load_rows(addr, 0, LANES, out))
-            || load_segments(&mut self.window, &self.places, out)
+            || load_segments(&mut self.window, &self.addresses, out)
     }
 
     #[inline(always)]
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
         lanes == ALL
-            && self.places.consecutive(N as u32 * 4).is_some_and(|addr| self.window.store_rows(addr, rows))
+            && self.addresses.consecutive(N as u32 * 4).is_some_and(|addr| self.window.store_rows(addr, rows))
     }
 }
 
 /// Loads `N` words for each lane, segment by segment; returns false if one of them cannot be loaded.
 #[inline(always)]
-fn load_segments<const N: usize>(window: &mut Window<'_>, places: &Linear, out: &mut [&mut Row; N]) -> bool {
-    let relations = places.relations(N as u32 * 4);
+fn load_segments<const N: usize>(
+    window: &mut Window<'_>,
+    addresses: &Linear,
+    out: &mut [&mut Row; N],
+) -> bool {
+    let relations = addresses.relations(N as u32 * 4);
     for first in (0..LANES).step_by(SEGMENT) {
-        if let Pattern::Consecutive(addr) = places.pattern(relations, first, N as u32 * 4)
+        if let Pattern::Consecutive(addr) = addresses.pattern(relations, first, N as u32 * 4)
             && window.load_rows(addr, first, SEGMENT, out)
         {
             continue;
         }
         for lane in first..first + SEGMENT {
-            let addr = places.at(lane);
+            let addr = addresses.at(lane);
             let Some(words) = window.peek(addr).or_else(|| window.load(lane, addr).ok()) else {
                 return false;
             };
@@ -168,7 +173,7 @@ fn load_segments<const N: usize>(window: &mut Window<'_>, places: &Linear, out: 
 pub(crate) struct Flat;
 
 pub(crate) struct FlatMemory<'a> {
-    places: Linear,
+    addresses: Linear,
     window: Window<'a>,
     lds: &'a mut Lds,
     scratch: &'a mut Scratch,
@@ -182,7 +187,7 @@ impl Family for Flat {
         let code = Code(insn.code);
         let (low, high) = (wave.row(code.addr()), wave.row(code.addr() + 1));
         Ok(FlatMemory {
-            places: Linear::wide(low, high, code.unsigned_offset()),
+            addresses: Linear::wide(low, high, code.unsigned_offset()),
             window: Window::new(machine.space, machine.program.level()),
             lds: machine.lds,
             scratch: machine.scratch,
@@ -197,8 +202,8 @@ impl Family for Flat {
 
 impl Memory for FlatMemory<'_> {
     #[inline(always)]
-    fn place(&self, lane: usize) -> u64 {
-        self.places.at(lane)
+    fn addr(&self, lane: usize) -> u64 {
+        self.addresses.at(lane)
     }
 
     /// Loads from device memory only, because no allocation lies in an aperture.
@@ -209,23 +214,23 @@ impl Memory for FlatMemory<'_> {
 
     #[inline(always)]
     fn load<U: Unit>(&mut self, lane: usize, addr: u64) -> Result<U, Cause> {
-        match place(addr) {
-            Place::Memory(addr) => self.window.load(lane, addr),
-            Place::Shared(addr) => Ok(U::load_lds(self.lds, addr)),
-            Place::Private(addr) => U::load_scratch(self.scratch, lane, addr)
+        match Aperture::of(addr) {
+            Aperture::Memory(addr) => self.window.load(lane, addr),
+            Aperture::Shared(addr) => Ok(U::load_lds(self.lds, addr)),
+            Aperture::Private(addr) => U::load_scratch(self.scratch, lane, addr)
                 .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, false)),
         }
     }
 
     #[inline(always)]
     fn store<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause> {
-        match place(addr) {
-            Place::Memory(addr) => self.window.store(lane, addr, value),
-            Place::Shared(addr) => {
+        match Aperture::of(addr) {
+            Aperture::Memory(addr) => self.window.store(lane, addr, value),
+            Aperture::Shared(addr) => {
                 value.store_lds(self.lds, addr);
                 Ok(())
             }
-            Place::Private(addr) => value
+            Aperture::Private(addr) => value
                 .store_scratch(self.scratch, lane, addr)
                 .ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, true)),
         }
@@ -233,7 +238,7 @@ impl Memory for FlatMemory<'_> {
 
     #[inline(always)]
     fn update<B: Bits>(&mut self, lane: usize, addr: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
-        if let Place::Memory(addr) = place(addr) {
+        if let Aperture::Memory(addr) = Aperture::of(addr) {
             return self.window.update(lane, addr, f);
         }
         check_aligned::<B>(lane, addr)?;
@@ -246,33 +251,33 @@ impl Memory for FlatMemory<'_> {
     #[inline(always)]
     fn load_span(&mut self, lanes: u64, step: u32, out: &mut [u32]) -> bool {
         lanes == ALL
-            && self.places.consecutive(step).is_some_and(|addr| match place(addr) {
-                Place::Memory(addr) => self.window.load_span(addr, out),
-                Place::Shared(addr) => load_lds_span(self.lds, addr, out),
-                Place::Private(_) => false,
+            && self.addresses.consecutive(step).is_some_and(|addr| match Aperture::of(addr) {
+                Aperture::Memory(addr) => self.window.load_span(addr, out),
+                Aperture::Shared(addr) => load_lds_span(self.lds, addr, out),
+                Aperture::Private(_) => false,
             })
     }
 
     #[inline(always)]
     fn store_span(&mut self, lanes: u64, step: u32, words: &[u32]) -> bool {
         lanes == ALL
-            && self.places.consecutive(step).is_some_and(|addr| match place(addr) {
-                Place::Memory(addr) => self.window.store_span(addr, words),
-                Place::Shared(addr) => store_lds_span(self.lds, addr, words),
-                Place::Private(_) => false,
+            && self.addresses.consecutive(step).is_some_and(|addr| match Aperture::of(addr) {
+                Aperture::Memory(addr) => self.window.store_span(addr, words),
+                Aperture::Shared(addr) => store_lds_span(self.lds, addr, words),
+                Aperture::Private(_) => false,
             })
     }
 
     #[inline(always)]
     fn load_rows<const N: usize>(&mut self, lanes: u64, out: &mut [&mut Row; N]) -> bool {
-        match place(self.places.at(0)) {
-            Place::Private(_) => self.places.uniform().is_some_and(|addr| match place(addr) {
-                Place::Private(addr) => load_scratch_rows(self.scratch, addr, out),
+        match Aperture::of(self.addresses.at(0)) {
+            Aperture::Private(_) => self.addresses.uniform().is_some_and(|addr| match Aperture::of(addr) {
+                Aperture::Private(addr) => load_scratch_rows(self.scratch, addr, out),
                 _ => false,
             }),
             _ if lanes != ALL => false,
-            _ => self.places.consecutive(N as u32 * 4).is_some_and(|addr| match place(addr) {
-                Place::Shared(addr) => load_lds_rows(self.lds, addr, out),
+            _ => self.addresses.consecutive(N as u32 * 4).is_some_and(|addr| match Aperture::of(addr) {
+                Aperture::Shared(addr) => load_lds_rows(self.lds, addr, out),
                 _ => self.window.load_rows(addr, 0, LANES, out),
             }),
         }
@@ -280,14 +285,14 @@ impl Memory for FlatMemory<'_> {
 
     #[inline(always)]
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool {
-        match place(self.places.at(0)) {
-            Place::Private(_) => self.places.uniform().is_some_and(|addr| match place(addr) {
-                Place::Private(addr) => store_scratch_rows(self.scratch, addr, lanes, rows),
+        match Aperture::of(self.addresses.at(0)) {
+            Aperture::Private(_) => self.addresses.uniform().is_some_and(|addr| match Aperture::of(addr) {
+                Aperture::Private(addr) => store_scratch_rows(self.scratch, addr, lanes, rows),
                 _ => false,
             }),
             _ if lanes != ALL => false,
-            _ => self.places.consecutive(N as u32 * 4).is_some_and(|addr| match place(addr) {
-                Place::Shared(addr) => store_lds_rows(self.lds, addr, rows),
+            _ => self.addresses.consecutive(N as u32 * 4).is_some_and(|addr| match Aperture::of(addr) {
+                Aperture::Shared(addr) => store_lds_rows(self.lds, addr, rows),
                 _ => self.window.store_rows(addr, rows),
             }),
         }
@@ -298,7 +303,7 @@ impl Memory for FlatMemory<'_> {
 pub(crate) struct Private;
 
 pub(crate) struct PrivateMemory<'a> {
-    places: Linear<()>,
+    addresses: Linear<()>,
     scratch: &'a mut Scratch,
     /// Whether there is no address register, so that all lanes have the same address.
     uniform: bool,
@@ -307,7 +312,7 @@ pub(crate) struct PrivateMemory<'a> {
 impl PrivateMemory<'_> {
     #[inline(always)]
     fn uniform(&self) -> Option<u32> {
-        let addr = if self.uniform { Some(self.places.base) } else { self.places.uniform() };
+        let addr = if self.uniform { Some(self.addresses.base) } else { self.addresses.uniform() };
         addr.map(|addr| addr as u32)
     }
 }
@@ -324,7 +329,7 @@ impl Family for Private {
         }
         let uniform = code.sve() == 0;
         let low = if uniform { &ZERO } else { wave.row(code.addr()) };
-        Ok(PrivateMemory { places: Linear::narrow(low, base), scratch: machine.scratch, uniform })
+        Ok(PrivateMemory { addresses: Linear::narrow(low, base), scratch: machine.scratch, uniform })
     }
 
     #[inline(always)]
@@ -335,28 +340,28 @@ impl Family for Private {
 
 impl Memory for PrivateMemory<'_> {
     #[inline(always)]
-    fn place(&self, lane: usize) -> u64 {
-        self.places.at(lane)
+    fn addr(&self, lane: usize) -> u64 {
+        self.addresses.at(lane)
     }
 
     #[inline(always)]
-    fn load<U: Unit>(&mut self, lane: usize, place: u64) -> Result<U, Cause> {
-        let addr = place as u32;
+    fn load<U: Unit>(&mut self, lane: usize, addr: u64) -> Result<U, Cause> {
+        let addr = addr as u32;
         U::load_scratch(self.scratch, lane, addr).ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, false))
     }
 
     #[inline(always)]
-    fn store<U: Unit>(&mut self, lane: usize, place: u64, value: U) -> Result<(), Cause> {
-        let addr = place as u32;
+    fn store<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause> {
+        let addr = addr as u32;
         let stored = value.store_scratch(self.scratch, lane, addr);
         stored.ok_or_else(|| out_of_scratch(lane, addr, U::BYTES, true))
     }
 
     #[inline(always)]
-    fn update<B: Bits>(&mut self, lane: usize, place: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
-        check_aligned::<B>(lane, place)?;
-        let old = self.load(lane, place)?;
-        self.store(lane, place, f(old))?;
+    fn update<B: Bits>(&mut self, lane: usize, addr: u64, f: impl Fn(B) -> B) -> Result<B, Cause> {
+        check_aligned::<B>(lane, addr)?;
+        let old = self.load(lane, addr)?;
+        self.store(lane, addr, f(old))?;
         Ok(old)
     }
 

@@ -39,44 +39,44 @@ fn format(wave: &Wave, insn: &Insn, by: By) -> Result<(Format, [usize; 4]), Caus
     Format::new(data, number).map(|format| (format, selects)).ok_or_else(|| unimplemented(insn))
 }
 
-/// Loads the element at address `place`.
+/// Loads the element at `addr`.
 fn load_element(
     memory: &mut BufferMemory<'_>,
     lane: usize,
-    place: u64,
+    addr: u64,
     len_bytes: u32,
 ) -> Result<[u32; 4], Cause> {
     Ok(match len_bytes {
-        1 => [memory.load::<u8>(lane, place)?.into(), 0, 0, 0],
-        2 => [memory.load::<u16>(lane, place)?.into(), 0, 0, 0],
-        4 => [memory.load::<u32>(lane, place)?, 0, 0, 0],
+        1 => [memory.load::<u8>(lane, addr)?.into(), 0, 0, 0],
+        2 => [memory.load::<u16>(lane, addr)?.into(), 0, 0, 0],
+        4 => [memory.load::<u32>(lane, addr)?, 0, 0, 0],
         8 => {
-            let [x, y] = memory.load(lane, place)?;
+            let [x, y] = memory.load(lane, addr)?;
             [x, y, 0, 0]
         }
         12 => {
-            let [x, y, z] = memory.load(lane, place)?;
+            let [x, y, z] = memory.load(lane, addr)?;
             [x, y, z, 0]
         }
-        _ => memory.load(lane, place)?,
+        _ => memory.load(lane, addr)?,
     })
 }
 
 fn store_element(
     memory: &mut BufferMemory<'_>,
     lane: usize,
-    place: u64,
+    addr: u64,
     len_bytes: u32,
     element: [u32; 4],
 ) -> Result<(), Cause> {
     let [x, y, z, _] = element;
     match len_bytes {
-        1 => memory.store(lane, place, x as u8),
-        2 => memory.store(lane, place, x as u16),
-        4 => memory.store(lane, place, x),
-        8 => memory.store(lane, place, [x, y]),
-        12 => memory.store(lane, place, [x, y, z]),
-        _ => memory.store(lane, place, element),
+        1 => memory.store(lane, addr, x as u8),
+        2 => memory.store(lane, addr, x as u16),
+        4 => memory.store(lane, addr, x),
+        8 => memory.store(lane, addr, [x, y]),
+        12 => memory.store(lane, addr, [x, y, z]),
+        _ => memory.store(lane, addr, element),
     }
 }
 
@@ -93,8 +93,8 @@ pub(crate) fn load_format<const N: usize>(
     let mut rows = [[0; LANES]; N];
     let mut memory = Buffer::open(wave, machine, insn)?;
     for lane in active(lanes) {
-        let place = memory.place(lane);
-        let components = format.decode(load_element(&mut memory, lane, place, format.len_bytes())?);
+        let addr = memory.addr(lane);
+        let components = format.decode(load_element(&mut memory, lane, addr, format.len_bytes())?);
         for (row, select) in rows.iter_mut().zip(selects) {
             row[lane] = match select {
                 0 => 0,
@@ -154,9 +154,9 @@ pub(crate) fn store_format<const N: usize>(
     };
     let mut memory = Buffer::open(wave, machine, insn)?;
     for lane in active(lanes) {
-        let place = memory.place(lane);
+        let addr = memory.addr(lane);
         let element = format.encode([0, 1, 2, 3].map(|index| component(lane, index)));
-        store_element(&mut memory, lane, place, format.len_bytes(), element)?;
+        store_element(&mut memory, lane, addr, format.len_bytes(), element)?;
     }
     Ok(())
 }

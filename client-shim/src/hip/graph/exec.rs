@@ -109,7 +109,7 @@ fn instantiate_and_upload(
     }
     instantiate_with_flags(session, exec, graph, params.flags)?;
     match exec.value() {
-        Some(ready) if uploads => upload(session, ready, params.uploadStream.into()),
+        Some(exec) if uploads => upload(session, exec, params.uploadStream.into()),
         _ => Ok(()),
     }
 }
