@@ -89,6 +89,17 @@ enum Send {
     Done(io::Result<usize>),
 }
 
+/// What the loop has to do after [`Port::send`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sending {
+    /// Nothing: a completion tells when there is more to do.
+    Nothing,
+    /// Call [`Port::complete_at_once`] when the send is submitted: it completes without telling so.
+    AtOnce,
+    /// Submit the send that is in flight without waiting for anything else: the connection has more to do behind it.
+    Behind,
+}
+
 /// What is watched for while nothing is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Watch {
@@ -405,7 +416,7 @@ impl Port {
 
     // ---- sending -----------------------------------------------------------------------------------------------------
 
-    /// Sends the link's bytes if no send is in flight. Returns true if the send completes while it is submitted.
+    /// Sends the link's bytes if no send is in flight.
     ///
     /// # Errors
     /// What was sent before failed.
@@ -414,7 +425,7 @@ impl Port {
         ring: &mut Ring,
         link: &mut Link,
         context: WriteContext<'_>,
-    ) -> io::Result<bool> {
+    ) -> io::Result<Sending> {
         let mut full = false;
         match std::mem::replace(&mut self.send, Send::Idle) {
             Send::Idle => {}
@@ -426,14 +437,18 @@ impl Port {
                 Some(libc::EAGAIN | libc::EINTR) => full = true,
                 _ => return Err(why),
             },
-            in_flight @ (Send::Waiting | Send::AtOnce(_)) => {
+            Send::Waiting => {
+                self.send = Send::Waiting;
+                return Ok(Sending::Nothing);
+            }
+            in_flight @ Send::AtOnce(_) => {
                 self.send = in_flight;
-                return Ok(false);
+                return Ok(Sending::Behind);
             }
         }
         link.take_output(&mut self.output);
         if self.output.is_empty() {
-            return Ok(false);
+            return Ok(Sending::Nothing);
         }
         let all = link.unsent_bytes();
         let small = all <= AT_ONCE_BYTES && !link.awaits_sent() && !full;
@@ -442,9 +457,9 @@ impl Port {
             // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed;
             // so does the message on the heap, which is not filled before either.
             unsafe { self.submit(ring, Op::Send, entry.flags(squeue::Flags::SKIP_SUCCESS)) };
-            return Ok(true);
+            return Ok(Sending::AtOnce);
         }
-        self.write(ring, link, context).map(|()| false)
+        self.write(ring, link, context).map(|()| Sending::Nothing)
     }
 
     fn handle_sent(&mut self, len: usize, link: &mut Link, context: WriteContext<'_>) {

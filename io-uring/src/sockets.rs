@@ -21,7 +21,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use tracing::{error, info};
 
 use crate::buffers::Buffers;
-use crate::port::{Effect, Piece, Port};
+use crate::port::{Effect, Piece, Port, Sending};
 use crate::ring::{Completion, Ring};
 use crate::shared::{Memory, Socket};
 use crate::token::{Op, Token};
@@ -42,6 +42,8 @@ pub struct Sockets {
     wake_armed: bool,
     /// Numbers of the ports with a send that completes while it is submitted.
     at_once: Vec<u32>,
+    /// Whether a connection has more to do behind such a send, so that the loop must not sleep with it.
+    is_behind: bool,
     /// The busy poller of shared-memory connections.
     busy_poller: BusyPoller,
     /// The buffer that bulk data is read into.
@@ -92,6 +94,7 @@ impl Sockets {
             accepting,
             wake_armed: false,
             at_once: Vec::new(),
+            is_behind: false,
             busy_poller: BusyPoller::new(config.spin_us),
             buffer: Pool::default().buffer(),
         })
@@ -213,6 +216,7 @@ impl Sockets {
 
     fn complete_at_once(&mut self, table: &mut Table<Socket>) {
         if self.ring.is_submitted() {
+            self.is_behind = false;
             for number in self.at_once.drain(..) {
                 let ports = &mut self.lent.ports;
                 let effect = ports.at_mut(number).map_or(Effect::None, Port::complete_at_once);
@@ -240,6 +244,7 @@ impl Carrier for Sockets {
     type Socket = Socket;
 
     fn wait(&mut self, timeout: Option<Duration>, table: &mut Table<Socket>) -> io::Result<()> {
+        let timeout = if self.is_behind { Some(Duration::ZERO) } else { timeout };
         let timeout = self.busy_poller.poll(timeout, table);
         self.arm()?;
         self.ring.enter(timeout)?;
@@ -312,8 +317,10 @@ impl Carrier for Sockets {
             return memory.write(link, context);
         }
         let Some(port) = self.lent.ports.at_mut(socket.port) else { return Ok(()) };
-        if port.send(&mut self.ring, link, context)? {
-            self.at_once.push(socket.port);
+        match port.send(&mut self.ring, link, context)? {
+            Sending::Nothing => {}
+            Sending::AtOnce => self.at_once.push(socket.port),
+            Sending::Behind => self.is_behind = true,
         }
         Ok(())
     }
