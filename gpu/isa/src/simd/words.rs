@@ -64,6 +64,12 @@ macro_rules! by_pairs {
 pub(crate) fn load_each(words: &[AtomicU32], out: &mut [u32]) {
     let len = words.len().min(out.len());
     let out = &mut out[..len];
+    // A single word is one access wherever it lies; a branch on its address would be mispredicted in half of the lanes of scattered
+    // loads.
+    if let [value] = out {
+        *value = words[0].load(Ordering::Relaxed);
+        return;
+    }
     by_pairs!(
         words,
         out,
@@ -81,6 +87,11 @@ pub(crate) fn load_each(words: &[AtomicU32], out: &mut [u32]) {
 #[inline(always)]
 pub(crate) fn store_each(words: &[AtomicU32], values: &[u32]) {
     let values = &values[..words.len().min(values.len())];
+    // As for loads.
+    if let [value] = values {
+        words[0].store(*value, Ordering::Relaxed);
+        return;
+    }
     by_pairs!(
         words,
         values,
@@ -97,6 +108,17 @@ pub fn load_words(level: Level, words: &[AtomicU32], out: &mut [u32]) {
     let len = words.len().min(out.len());
     // SAFETY: both have that many words. Those that others may change meanwhile are each read as by a relaxed load.
     let done = unsafe { move_vectors(level, words.as_ptr().cast(), out.as_mut_ptr(), len) };
+    if done < len {
+        load_rest(&words[done..len], &mut out[done..len]);
+    }
+}
+
+/// Loads as [`load_words`] does, without a call: for a number of words that is constant and small.
+#[inline(always)]
+pub(crate) fn load_few(level: Level, words: &[AtomicU32], out: &mut [u32]) {
+    let len = words.len().min(out.len());
+    // SAFETY: as for `load_words`.
+    let done = unsafe { move_vectors(level, words.as_ptr().cast(), out.as_mut_ptr(), len) };
     load_each(&words[done..], &mut out[done..]);
 }
 
@@ -107,7 +129,22 @@ pub fn store_words(level: Level, words: &[AtomicU32], values: &[u32]) {
     // SAFETY: both have that many words. Those that others may access meanwhile, and that may be changed through a shared
     // reference, are each written as by a relaxed store.
     let done = unsafe { move_vectors(level, values.as_ptr(), words.as_ptr().cast_mut().cast(), len) };
-    store_each(&words[done..], &values[done..]);
+    if done < len {
+        store_rest(&words[done..len], &values[done..len]);
+    }
+}
+
+// The words that are left after the vectors have functions of their own: callers without such words need not save registers for
+// them.
+
+#[inline(never)]
+fn load_rest(words: &[AtomicU32], out: &mut [u32]) {
+    load_each(words, out);
+}
+
+#[inline(never)]
+fn store_rest(words: &[AtomicU32], values: &[u32]) {
+    store_each(words, values);
 }
 
 /// Copies up to `len` words from `from` to `to`, none of them torn, and returns how many were copied. It takes the vectors that
@@ -121,14 +158,16 @@ unsafe fn move_vectors(level: Level, from: *const u32, to: *mut u32, len: usize)
     let mut done = 0;
     macro_rules! move_each {
         ($words:literal, $load:literal, $store:literal) => {
-            while done + $words <= len {
+            let end = len - len % $words;
+            while done < end {
                 // SAFETY: there are as many words from there on, and the level has such vectors.
                 unsafe {
                     std::arch::asm!(
                         $load,
                         $store,
-                        from = in(reg) from.add(done),
-                        to = in(reg) to.add(done),
+                        from = in(reg) from,
+                        to = in(reg) to,
+                        done = in(reg) done,
                         out("xmm0") _,
                         options(nostack, preserves_flags),
                     );
@@ -138,9 +177,10 @@ unsafe fn move_vectors(level: Level, from: *const u32, to: *mut u32, len: usize)
         };
     }
     if level.has_avx512() {
-        move_each!(16, "vmovdqu32 zmm0, [{from}]", "vmovdqu32 [{to}], zmm0");
-    } else if level.has_fma() {
-        move_each!(8, "vmovdqu ymm0, [{from}]", "vmovdqu [{to}], ymm0");
+        move_each!(16, "vmovdqu32 zmm0, [{from} + 4 * {done}]", "vmovdqu32 [{to} + 4 * {done}], zmm0");
+    }
+    if level.has_fma() {
+        move_each!(8, "vmovdqu ymm0, [{from} + 4 * {done}]", "vmovdqu [{to} + 4 * {done}], ymm0");
     }
     done
 }

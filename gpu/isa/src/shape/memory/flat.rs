@@ -158,6 +158,9 @@ fn load_segments<const N: usize>(
         {
             continue;
         }
+        if gather_segment(window, addresses, first, out) {
+            continue;
+        }
         for lane in first..first + SEGMENT {
             let addr = addresses.at(lane);
             let Some(words) = window.peek(addr).or_else(|| window.load(lane, addr).ok()) else {
@@ -165,6 +168,31 @@ fn load_segments<const N: usize>(
             };
             put(out, lane, words);
         }
+    }
+    true
+}
+
+/// Loads `N` words for each lane of the segment that begins with lane `first`; returns false if one of them is not aligned or not
+/// in the block that was accessed last.
+///
+/// The block cannot change on the way, so its address and length stay in registers. The results are written to a row together: a
+/// processor is slow to read a vector of words that were just written one by one.
+#[inline(always)]
+fn gather_segment<const N: usize>(
+    window: &Window<'_>,
+    addresses: &Linear,
+    first: usize,
+    out: &mut [&mut Row; N],
+) -> bool {
+    let mut values = [[0; SEGMENT]; N];
+    for index in 0..SEGMENT {
+        let Some(words) = window.peek::<[u32; N]>(addresses.at(first + index)) else { return false };
+        for (values, word) in values.iter_mut().zip(words) {
+            values[index] = word;
+        }
+    }
+    for (row, values) in out.iter_mut().zip(&values) {
+        row[first..first + SEGMENT].copy_from_slice(values);
     }
     true
 }

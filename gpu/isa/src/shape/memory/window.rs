@@ -7,7 +7,7 @@ use super::{Bits, SEGMENT, Unit, illegal};
 use crate::fault::Cause;
 use crate::mem::{BadAddress, Cursor, Space};
 use crate::simd::Level;
-use crate::simd::words::{load_each, load_words, store_words};
+use crate::simd::words::{load_few, load_words, store_words};
 use crate::wave::{Aligned, LANES, Row};
 
 /// The words of the block that was accessed last.
@@ -142,9 +142,11 @@ impl<'a> Window<'a> {
         out: &mut [&mut Row; N],
     ) -> bool {
         let Some(words) = self.words(addr, count * N) else { return false };
-        if count < LANES {
+        if count < LANES && N == 1 {
+            load_few(self.level, words, &mut out[0][lane..lane + count]);
+        } else if count < LANES {
             let mut values = [[0; N]; SEGMENT];
-            load_each(words, values.as_flattened_mut());
+            load_few(self.level, words, values.as_flattened_mut());
             for (n, row) in out.iter_mut().enumerate() {
                 for (value, words) in row[lane..lane + count].iter_mut().zip(&values) {
                     *value = words[n];
