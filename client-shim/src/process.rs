@@ -35,6 +35,7 @@ static DESCRIPTORS: [AtomicI32; 2] = [const { AtomicI32::new(-1) }; 2];
 /// Whether the process has run its destructors.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
+#[inline]
 fn cell() -> &'static Cell_ {
     let mut cell = SESSION.load(Ordering::Acquire);
     if cell.is_null() {
@@ -57,18 +58,20 @@ fn cell() -> &'static Cell_ {
 /// # Errors
 /// `hipErrorNoDevice` when the worker cannot be reached, from then on for every call, as on a machine without a
 /// GPU; `hipErrorDeinitialized` when the process has ended the session.
+#[inline(always)]
 pub fn session() -> HipResult<&'static Session> {
     if ENDED.load(Ordering::Relaxed) {
         return Err(HipError::DEINITIALIZED);
     }
-    let session = cell().get_or_init(|| {
-        let session = Session::open()?;
-        for (place, descriptor) in DESCRIPTORS.iter().zip(session.worker().connection().raw_fds()) {
-            place.store(descriptor, Ordering::Relaxed);
-        }
-        Ok(session)
-    });
-    session.as_ref().map_err(|error| *error)
+    cell().get_or_init(open).as_ref().map_err(|error| *error)
+}
+
+fn open() -> HipResult<Session> {
+    let session = Session::open()?;
+    for (place, descriptor) in DESCRIPTORS.iter().zip(session.worker().connection().raw_fds()) {
+        place.store(descriptor, Ordering::Relaxed);
+    }
+    Ok(session)
 }
 
 /// Returns the session if it is open.
@@ -82,6 +85,7 @@ pub fn session_if_open() -> Option<&'static Session> {
 }
 
 /// Initialises the log and counts the call; every C function calls it first.
+#[inline]
 pub(crate) fn enter(name: &'static str) {
     static LOG: Once = Once::new();
     LOG.call_once(crate::log::init);

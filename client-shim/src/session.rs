@@ -69,6 +69,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`handle`](Self::handle).
+    #[inline(always)]
     pub(crate) fn stream(&self, stream: Stream) -> HipResult<u64> {
         let stream = self.handle(stream)?;
         self.streams.put(stream);
@@ -79,6 +80,7 @@ impl Session {
     ///
     /// # Errors
     /// `hipErrorContextIsDestroyed` for what is no stream, as HIP has it.
+    #[inline(always)]
     pub(crate) fn handle(&self, stream: Stream) -> HipResult<u64> {
         match stream.0 {
             0 if thread::is_stream_per_thread() => Ok(PER_THREAD),

@@ -13,6 +13,7 @@
 //! * [`order`] is the rule of the legacy null stream.
 //! * [`graphs`] has captures and graphs, [`host_functions`] has the commands that are queued behind functions of the program.
 //! * [`mirror`] keeps memory that exists on both sides in agreement.
+//! * `at_once` sends the most frequent commands in one phase where the phases before sending have nothing to do.
 //! * `settled` knows which work counts as finished by HIP's documentation, although nobody has waited for it.
 
 pub mod call;
@@ -23,6 +24,7 @@ pub mod mirror;
 pub mod order;
 pub mod wait;
 
+mod at_once;
 mod place;
 mod settled;
 
@@ -33,7 +35,7 @@ pub use wait::WaitCall;
 
 use crate::convert::Event;
 use crate::worker::Port;
-use events::Events;
+use events::{EventInfo, Events};
 use graphs::SessionGraphs;
 use host_functions::{HostFunctions, Threads};
 use mirror::Mirrors;
@@ -75,6 +77,7 @@ pub struct Streams {
 
 impl Streams {
     /// Notes that work is put on a stream.
+    #[inline]
     pub fn put(&self, stream: u64) {
         self.settled.put(stream);
     }
@@ -96,7 +99,7 @@ impl Streams {
 
     /// Returns whether a synchronous call followed the last recording of an event. What another process records is not known
     /// here.
-    pub fn is_event_settled(&self, info: &events::EventInfo) -> bool {
+    pub fn is_event_settled(&self, info: &EventInfo) -> bool {
         let covers = |stream| self.settled.covers(&self.order, stream, info.number);
         !info.is_shared() && info.recorded.is_some_and(covers)
     }
@@ -108,13 +111,13 @@ impl Streams {
         self.settled.forget(stream);
     }
 
-    /// Notes that an event is recorded behind the present work of a stream.
+    /// Notes that an event is recorded behind the present work of a stream; returns its new state.
     ///
     /// # Errors
     /// `hipErrorInvalidHandle`: there is no such event.
-    fn note_recorded(&self, event: Event, stream: u64) -> HipResult<()> {
-        self.events.record(event, stream, self.settled.now())?;
+    fn note_recorded(&self, event: Event, stream: u64) -> HipResult<EventInfo> {
+        let info = self.events.record(event, stream, self.settled.now())?;
         self.mirrors.event_recorded(&self.order, event, stream);
-        Ok(())
+        Ok(info)
     }
 }

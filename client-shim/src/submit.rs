@@ -1,24 +1,18 @@
 //! Executes the calls of the stream layer with a real worker and real threads: **the** way from a HIP function to the worker
 //! for all work that has an order.
 
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hipr_proto::{HipError, HipResult};
 
-use crate::command::{Command, HostFunction};
+use crate::command::{Command, HostFunction, KernelLaunch, MemoryCopy, MemoryFill};
 use crate::convert::Ptr;
 use crate::process;
 use crate::session::Session;
 use crate::stream::host_functions::{QueuedCommand, Threads};
-use crate::stream::{Call, Caller, Next, WaitCall};
+use crate::stream::{Call, Caller, Next, Streams, WaitCall};
 use crate::thread;
 use crate::worker::{Port, Wait};
-
-thread_local! {
-    /// Whether this thread executes queued steps, and so must not wait for them.
-    static IS_HOST_THREAD: Cell<bool> = const { Cell::new(false) };
-}
 
 /// The threads that call functions of the program.
 struct HostThreads;
@@ -28,7 +22,7 @@ impl Threads for HostThreads {
         let session = process::session()?;
         let thread = std::thread::Builder::new().name("hipr-host-func".to_owned());
         let started = thread.spawn(move || {
-            IS_HOST_THREAD.set(true);
+            thread::become_host_thread();
             while let Some(step) = session.streams().host_functions.wait_for_next(queue) {
                 session.carry_out(step);
             }
@@ -42,14 +36,13 @@ impl Threads for HostThreads {
 
 /// A state machine of the stream layer.
 trait Phases {
-    fn next(&mut self, session: &Session) -> Next;
+    fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next;
     fn resume(&mut self, result: HipResult<()>);
 }
 
 impl Phases for Call {
-    #[inline]
-    fn next(&mut self, session: &Session) -> Next {
-        Self::next(self, session.streams(), &session.caller())
+    fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
+        Self::next(self, streams, caller)
     }
 
     fn resume(&mut self, result: HipResult<()>) {
@@ -58,8 +51,8 @@ impl Phases for Call {
 }
 
 impl Phases for WaitCall {
-    fn next(&mut self, session: &Session) -> Next {
-        Self::next(self, session.streams(), &session.caller())
+    fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
+        Self::next(self, streams, caller)
     }
 
     fn resume(&mut self, result: HipResult<()>) {
@@ -70,13 +63,14 @@ impl Phases for WaitCall {
 impl Session {
     /// Returns the calling thread as the stream layer sees it.
     pub(crate) fn caller(&self) -> Caller<'_> {
+        let thread::Identity { number, device, capture_mode, is_host_thread } = thread::identity();
         Caller {
             port: self.worker(),
             threads: &HostThreads,
-            thread: thread::number(),
-            device: thread::device(),
-            capture_mode: thread::capture_mode(),
-            is_host_thread: IS_HOST_THREAD.get(),
+            thread: number,
+            device,
+            capture_mode,
+            is_host_thread,
         }
     }
 
@@ -88,12 +82,43 @@ impl Session {
         self.drive(&mut Call::new(command, stream, false))
     }
 
-    /// Puts a command on a stream, and returns when it has finished.
+    /// Launches a kernel on a stream.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
-    pub(crate) fn submit_blocking(&self, stream: u64, command: Command) -> HipResult<()> {
-        self.drive(&mut Call::new(command, stream, true))
+    #[inline]
+    pub(crate) fn submit_launch(&self, stream: u64, kernel: KernelLaunch) -> HipResult<()> {
+        match self.streams().launch_at_once(self.worker(), &kernel, stream) {
+            Some(result) => result,
+            None => self.submit(stream, Command::Kernel(kernel)),
+        }
+    }
+
+    /// Notes that a copy is put on a stream, and puts it there; if it `is_blocking`, returns when it has finished.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    #[inline]
+    pub(crate) fn submit_copy(&self, stream: u64, copy: &MemoryCopy, is_blocking: bool) -> HipResult<()> {
+        match self.streams().copy_at_once(self.worker(), copy, stream, is_blocking) {
+            Some(result) => result,
+            None => {
+                self.streams().put(stream);
+                self.drive(&mut Call::new(Command::Copy(*copy), stream, is_blocking))
+            }
+        }
+    }
+
+    /// Puts a fill on a stream.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    #[inline]
+    pub(crate) fn submit_fill(&self, stream: u64, fill: &MemoryFill) -> HipResult<()> {
+        match self.streams().fill_at_once(self.worker(), fill, stream) {
+            Some(result) => result,
+            None => self.submit(stream, Command::Fill(*fill)),
+        }
     }
 
     /// Makes calls one after the other, up to the first error.
@@ -126,18 +151,18 @@ impl Session {
     /// What such work failed with.
     pub(crate) fn wait_for_host_functions(&self) -> HipResult<()> {
         let functions = &self.streams().host_functions;
-        if !functions.is_idle() && !IS_HOST_THREAD.get() {
+        if !functions.is_idle() && !thread::identity().is_host_thread {
             functions.wait_for(&functions.all());
         }
         functions.take_error()
     }
 
-    #[inline]
     fn drive(&self, call: &mut impl Phases) -> HipResult<()> {
+        let (streams, caller) = (self.streams(), self.caller());
         loop {
-            match call.next(self) {
+            match call.next(streams, &caller) {
                 Next::Continue => {}
-                Next::WaitForSteps(steps) => self.streams().host_functions.wait_for(&steps),
+                Next::WaitForSteps(steps) => streams.host_functions.wait_for(&steps),
                 Next::Wait(wait) => call.resume(self.worker().wait(wait)),
                 Next::Receive(transfer) => call.resume(self.worker().receive(&transfer)),
                 Next::CallHost(function, result) => call.resume(call_host(function, result)),

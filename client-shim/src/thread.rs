@@ -20,12 +20,39 @@ pub struct Configuration {
     pub stream: Stream,
 }
 
+/// What the stream layer has to know of the calling thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Number of the thread, which no other thread of the process has.
+    pub number: u64,
+    /// The thread's current device.
+    pub device: i32,
+    /// The thread's capture mode (HIP API: hipStreamCaptureMode).
+    pub capture_mode: i32,
+    /// Whether the thread executes queued steps, and so must not wait for them.
+    pub is_host_thread: bool,
+}
+
+/// The state that every call uses. It is one variable, as a library has to look up the address of each.
+struct State {
+    last_error: Cell<i32>,
+    last_result: Cell<i32>,
+    /// The number is 0 until it is asked for.
+    identity: Cell<Identity>,
+    is_stream_per_thread: Cell<bool>,
+}
+
+const NEW: Identity = Identity { number: 0, device: 0, capture_mode: 0, is_host_thread: false };
+
 thread_local! {
-    static LAST_ERROR: Cell<i32> = const { Cell::new(0) };
-    static LAST_RESULT: Cell<i32> = const { Cell::new(0) };
-    static DEVICE: Cell<i32> = const { Cell::new(0) };
-    static CAPTURE_MODE: Cell<i32> = const { Cell::new(0) };
-    static STREAM_PER_THREAD: Cell<bool> = const { Cell::new(false) };
+    static STATE: State = const {
+        State {
+            last_error: Cell::new(0),
+            last_result: Cell::new(0),
+            identity: Cell::new(NEW),
+            is_stream_per_thread: Cell::new(false),
+        }
+    };
     static DEVICES: RefCell<Vec<i32>> = const { RefCell::new(Vec::new()) };
     static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
 }
@@ -33,57 +60,68 @@ thread_local! {
 /// Stores the result of a call for [`last_error`]: in HIP 6.4, whose version this library has, the last error is the result of
 /// the last call, success included (HIP API: hipGetLastError).
 pub fn record(code: i32) {
-    LAST_ERROR.set(code);
-    LAST_RESULT.set(code);
+    STATE.with(|state| {
+        state.last_error.set(code);
+        state.last_result.set(code);
+    });
 }
 
 /// Returns the thread's last error without clearing it; 0 if there is none.
 pub fn last_error() -> i32 {
-    LAST_ERROR.get()
+    STATE.with(|state| state.last_error.get())
 }
 
 /// Returns the thread's last error and clears it.
 pub fn take_last_error() -> i32 {
-    LAST_ERROR.replace(0)
+    STATE.with(|state| state.last_error.replace(0))
 }
 
 /// Returns the result of the thread's last call, success included, and clears it.
 pub fn take_last_result() -> i32 {
-    LAST_RESULT.replace(0)
+    STATE.with(|state| state.last_result.replace(0))
 }
 
 /// Returns the thread's current device.
 pub fn device() -> i32 {
-    DEVICE.get()
+    STATE.with(|state| state.identity.get().device)
 }
 
 /// Makes `device` the thread's current one. Whether it exists is for the caller to find out.
 pub fn set_device(device: i32) {
-    DEVICE.set(device);
-}
-
-/// Returns the thread's capture mode (HIP API: hipStreamCaptureMode).
-pub fn capture_mode() -> i32 {
-    CAPTURE_MODE.get()
+    change(|identity| identity.device = device);
 }
 
 /// Sets the thread's capture mode to `mode` and returns the old one.
 pub fn exchange_capture_mode(mode: i32) -> i32 {
-    CAPTURE_MODE.replace(mode)
+    change(|identity| core::mem::replace(&mut identity.capture_mode, mode))
+}
+
+/// Notes that the thread executes queued steps.
+pub fn become_host_thread() {
+    change(|identity| identity.is_host_thread = true);
+}
+
+fn change<T>(change: impl FnOnce(&mut Identity) -> T) -> T {
+    STATE.with(|state| {
+        let mut identity = state.identity.get();
+        let result = change(&mut identity);
+        state.identity.set(identity);
+        result
+    })
 }
 
 /// Makes `device` current until [`pop_device`].
 pub fn push_device(device: i32) {
     // The list is gone only at the end of the thread.
-    let _ = DEVICES.try_with(|all| all.borrow_mut().push(DEVICE.get()));
-    DEVICE.set(device);
+    let _ = DEVICES.try_with(|all| all.borrow_mut().push(self::device()));
+    set_device(device);
 }
 
 /// Restores the device that was current before [`push_device`]; returns false if there was none.
 pub fn pop_device() -> bool {
     let before = DEVICES.try_with(|all| all.borrow_mut().pop()).ok().flatten();
     if let Some(device) = before {
-        DEVICE.set(device);
+        set_device(device);
     }
     before.is_some()
 }
@@ -93,16 +131,16 @@ pub fn with_stream_per_thread<R>(body: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
-            STREAM_PER_THREAD.set(self.0);
+            STATE.with(|state| state.is_stream_per_thread.set(self.0));
         }
     }
-    let _restore = Restore(STREAM_PER_THREAD.replace(true));
+    let _restore = Restore(STATE.with(|state| state.is_stream_per_thread.replace(true)));
     body()
 }
 
 /// Returns whether the null stream means the calling thread's own now.
 pub fn is_stream_per_thread() -> bool {
-    STREAM_PER_THREAD.get()
+    STATE.with(|state| state.is_stream_per_thread.get())
 }
 
 /// Pushes a launch configuration.
@@ -116,16 +154,25 @@ pub fn pop_configuration() -> Option<Configuration> {
     CONFIGURATIONS.try_with(|all| all.borrow_mut().pop()).ok().flatten()
 }
 
+/// Returns what the stream layer has to know of the calling thread.
+pub fn identity() -> Identity {
+    STATE.with(|state| match state.identity.get() {
+        Identity { number: 0, .. } => numbered(state),
+        identity => identity,
+    })
+}
+
 /// Returns the calling thread's number, which no other thread of the process has.
 pub fn number() -> u64 {
+    identity().number
+}
+
+#[cold]
+fn numbered(state: &State) -> Identity {
     static LAST: AtomicU64 = AtomicU64::new(0);
-    thread_local! {
-        static NUMBER: Cell<u64> = const { Cell::new(0) };
-    }
-    if NUMBER.get() == 0 {
-        NUMBER.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
-    }
-    NUMBER.get()
+    let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+    state.identity.set(Identity { number, ..state.identity.get() });
+    state.identity.get()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! the waiting caller gave.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -64,14 +65,35 @@ pub(crate) struct Whole {
     pub(crate) tail: Vec<u8>,
 }
 
+/// Values by the ids of calls, which this end has counted: nobody can choose them so that their hashes collide.
+type ById<T> = HashMap<u32, T, BuildHasherDefault<IdHasher>>;
+
+/// Hashes the id of a call with one multiplication, which is enough for numbers that follow on each other.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    fn write_u32(&mut self, id: u32) {
+        self.0 = (self.0 ^ u64::from(id)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     /// Calls that have not yet been announced to the proto-core client, in the order of their requests.
     expected: VecDeque<Call>,
     /// Destination of the inline bytes of each reply that has not begun to arrive.
-    waiting: HashMap<u32, Bulk>,
+    waiting: ById<Bulk>,
     /// Replies that have arrived and that no caller has taken yet.
-    arrived: HashMap<u32, Whole>,
+    arrived: ById<Whole>,
     /// Whether a thread reads from the connection now.
     reading: bool,
     /// Whether the receiving side is closed.

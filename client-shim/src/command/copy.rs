@@ -60,7 +60,11 @@ impl MemoryBox {
     }
 
     /// Returns the distance from the first to the last byte of a box that is not empty, in bytes.
+    #[inline]
     pub fn span(&self, size: Size) -> Option<usize> {
+        if (size.height, size.depth) == (1, 1) {
+            return Some(size.width);
+        }
         let slices = self.slice()?.checked_mul(size.depth - 1)?;
         let rows = self.pitch.checked_mul(size.height - 1)?;
         slices.checked_add(rows)?.checked_add(size.width)
@@ -161,7 +165,8 @@ impl MemoryCopy {
     ///
     /// # Errors
     /// `hipErrorInvalidValue` for null pointers and what no memory can hold, `hipErrorInvalidPitchValue`.
-    pub fn check_shape(self) -> HipResult<usize> {
+    #[inline]
+    pub fn check_shape(&self) -> HipResult<usize> {
         let Self { dst, src, size } = self;
         let bytes = size.bytes().ok_or(HipError::INVALID_VALUE)?;
         if bytes > 0 {

@@ -31,12 +31,7 @@ pub(crate) enum Waits {
 
 /// Puts a copy on a stream; all copy functions end here.
 fn copy(session: &Session, copy: MemoryCopy, stream: Stream, waits: Waits) -> HipResult<()> {
-    let stream = session.stream(stream)?;
-    copy.check_shape()?;
-    match waits {
-        Waits::Yes => session.submit_blocking(stream, Command::Copy(copy)),
-        Waits::No => session.submit(stream, Command::Copy(copy)),
-    }
+    session.submit_copy(session.handle(stream)?, &copy, waits == Waits::Yes)
 }
 
 /// Copies `len` consecutive bytes.

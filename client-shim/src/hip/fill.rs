@@ -4,7 +4,7 @@ use hipr_abi::{hipExtent, hipPitchedPtr};
 use hipr_graph::Status;
 use hipr_proto::{HipError, HipResult};
 
-use crate::command::{Command, MemoryFill, Pattern};
+use crate::command::{MemoryFill, Pattern};
 use crate::convert::{Ptr, Stream};
 use crate::session::Session;
 use crate::stream::mirror::Place;
@@ -16,7 +16,7 @@ fn fill(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: Str
         dst.check()?;
     }
     let fill = MemoryFill { dst, pitch: 0, pattern, width: count, height: 1 };
-    session.submit(stream, Command::Fill(fill))
+    session.submit_fill(stream, &fill)
 }
 
 /// Ends a synchronous fill of memory from `dst` on, waiting if necessary. HIP API: one of device memory is not waited for, one

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
-use crate::command::{self, Command, KernelLaunch, LaunchConfiguration, PassedArguments};
+use crate::command::{self, KernelLaunch, LaunchConfiguration, PassedArguments};
 use crate::convert::{Event, Function, In, Ptr, Stream, cooperative};
 use crate::session::Session;
 use crate::thread;
@@ -114,7 +114,7 @@ fn launch(
     params.check(session, &function)?;
     let arguments = arguments.encode(&function)?;
     let kernel = KernelLaunch::new(function, params.config()?, arguments);
-    session.submit(stream, Command::Kernel(kernel))
+    session.submit_launch(stream, kernel)
 }
 
 /// `hipLaunchKernel`: also what `<<<>>>` becomes.

@@ -70,9 +70,7 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
     if event.is_null() {
         return Err(HipError::INVALID_HANDLE);
     }
-    let stream = session.stream(stream)?;
-    session.streams().events.info(event)?;
-    session.submit(stream, Command::Wait(event, flags))
+    session.submit(session.stream(stream)?, Command::Wait(event, flags))
 }
 
 /// `hipStreamGetFlags`.

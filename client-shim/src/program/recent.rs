@@ -35,7 +35,7 @@ struct Recent {
 thread_local! {
     static KERNELS: RefCell<Recent> = RefCell::default();
     /// Handles of streams that exist, with the epoch in which each was seen.
-    static STREAMS: Cell<[(usize, u64); PLACES]> = const { Cell::new([(0, 0); PLACES]) };
+    static STREAMS: [Cell<(usize, u64)>; PLACES] = const { [const { Cell::new((0, 0)) }; PLACES] };
 }
 
 /// Invalidates the caches of all threads, because a kernel or stream was removed.
@@ -86,18 +86,17 @@ pub(crate) fn kernel(
 pub(crate) fn stream(stream: usize, find: impl FnOnce() -> bool) -> bool {
     // 0 is in no place.
     let epoch = EPOCH.load(Ordering::Acquire) + 1;
-    let at = place(stream);
-    let mut known = STREAMS.get();
-    let Some(entry) = known.get_mut(at) else { return find() };
-    if *entry == (stream, epoch) {
-        return true;
-    }
-    let exists = find();
-    if exists {
-        *entry = (stream, epoch);
-        STREAMS.set(known);
-    }
-    exists
+    STREAMS.with(|known| {
+        let Some(entry) = known.get(place(stream)) else { return find() };
+        if entry.get() == (stream, epoch) {
+            return true;
+        }
+        let exists = find();
+        if exists {
+            entry.set((stream, epoch));
+        }
+        exists
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! A call that puts a command on a stream: **the** only way to the worker for all work that has an order.
-
-use std::collections::VecDeque;
+//! A call that puts a command on a stream: with what it has in common with `at_once`, **the** only way to the worker for all work
+//! that has an order.
 
 use hipr_abi::hipEventWaitExternal;
 use hipr_proto::op::kind;
 use hipr_proto::{HipError, HipResult};
 use smallvec::SmallVec;
 
+use super::at_once::{send_copy, send_fill, settles};
 use super::mirror::{Place, Target, Waited};
 use super::{Caller, Streams};
 use crate::command::{Arguments, Command, HostFunction, MemoryCopy, Node, Pattern, Transfer};
@@ -77,7 +77,7 @@ enum Phase {
     /// The steps for which the command waits have finished.
     Gated,
     Prepare,
-    Send(Prepared),
+    Send(Box<Prepared>),
     /// The uses of mirrored memory have been sent.
     Sent,
     /// The command has been sent, and the call has to wait for it; a host function is called afterwards.
@@ -93,10 +93,8 @@ enum Phase {
 enum Prepared {
     /// A launch; with new arguments if host addresses had to be replaced by device addresses.
     Kernel(Option<Box<Arguments>>),
-    /// A copy to or within the device.
-    Copy(Box<Transfer>),
-    /// A copy to the host.
-    Receive(Box<Transfer>),
+    /// A copy from, to or within the device.
+    Copy(Transfer),
     /// A fill of device memory from this address on.
     Fill(u64),
     /// A part of a graph, by its handle on the worker.
@@ -116,15 +114,16 @@ pub struct Call {
     is_mirrored: bool,
     /// Whether, as HIP documents, the stream has finished when the call returns.
     settles: bool,
-    /// Nodes to execute after this command: the rest of a part of a graph whose copy on the worker is outdated.
-    rest: VecDeque<Node>,
+    /// Nodes to execute after this command, the next one last: the rest of a part of a graph whose copy on the worker is
+    /// outdated.
+    rest: Vec<Node>,
     answer: Option<HipResult<()>>,
 }
 
 impl Call {
     #[inline]
     fn with(work: Work, stream: u64, origin: Origin, is_blocking: bool, phase: Phase) -> Self {
-        let (is_mirrored, settles, rest, answer) = (false, false, VecDeque::new(), None);
+        let (is_mirrored, settles, rest, answer) = (false, false, Vec::new(), None);
         Self { work, stream, origin, is_blocking, phase, is_mirrored, settles, rest, answer }
     }
 
@@ -157,7 +156,42 @@ impl Call {
 
     /// Executes the next phase.
     pub fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
-        self.step(streams, caller).unwrap_or_else(|error| Next::Done(Err(error)))
+        let next = if matches!(self.phase, Phase::Capture) && streams.are_unhindered() {
+            self.at_once(streams, caller)
+        } else {
+            self.step(streams, caller)
+        };
+        next.unwrap_or_else(|error| Next::Done(Err(error)))
+    }
+
+    /// Does all phases up to the first wait, as those before sending have nothing to do.
+    fn at_once(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
+        let Self { stream, is_blocking, .. } = *self;
+        let sent = match self.work.command() {
+            Command::Kernel(kernel) => streams.launch_at_once(caller.port, kernel, stream),
+            Command::Copy(copy) => streams.copy_at_once(caller.port, copy, stream, is_blocking),
+            Command::Fill(fill) => streams.fill_at_once(caller.port, fill, stream),
+            _ => None,
+        };
+        match sent {
+            Some(result) => result.map(|()| Next::Done(Ok(()))),
+            None => self.prepare_and_send(streams, caller),
+        }
+    }
+
+    /// Does the phases up to the first wait one after the other.
+    fn prepare_and_send(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
+        match self.work.command() {
+            Command::Host(_) => return self.hold(streams, caller),
+            // Events that are recorded are looked up once.
+            Command::Record(_) => {}
+            _ if self.check(streams)? => return Ok(Next::Done(Ok(()))),
+            _ => {}
+        }
+        match self.prepare(streams, caller.port)? {
+            Some(prepared) => self.send(streams, caller.port, prepared),
+            None => self.end(streams),
+        }
     }
 
     fn then(&mut self, phase: Phase) -> HipResult<Next> {
@@ -178,8 +212,12 @@ impl Call {
                 streams.host_functions.take_error()?;
                 self.then(Phase::Prepare)
             }
-            Phase::Prepare => self.prepare(streams, caller.port),
-            Phase::Send(prepared) => self.send(streams, caller.port, prepared),
+            Phase::Prepare if matches!(self.work.command(), Command::Host(_)) => self.then(Phase::BeforeWait),
+            Phase::Prepare => match self.prepare(streams, caller.port)? {
+                Some(prepared) => self.then(Phase::Send(Box::new(prepared))),
+                None => self.end(streams),
+            },
+            Phase::Send(prepared) => self.send(streams, caller.port, *prepared),
             Phase::Sent => {
                 streams.mirrors.sent(self.stream);
                 if self.is_blocking && self.is_mirrored {
@@ -211,7 +249,7 @@ impl Call {
 
     /// Ends the call: the command is finished.
     fn end(&mut self, streams: &Streams) -> HipResult<Next> {
-        if let Some(next) = self.rest.pop_front() {
+        if let Some(next) = self.rest.pop() {
             self.work = Work::Node(next);
             (self.is_mirrored, self.settles) = (false, false);
             return self.then(Phase::Prepare);
@@ -225,14 +263,35 @@ impl Call {
     /// Records the command if the stream captures.
     fn capture(&self, streams: &Streams) -> HipResult<bool> {
         let (graphs, stream) = (&streams.graphs, self.stream);
+        if !graphs.has_captures() {
+            return Ok(false);
+        }
         let record = || graphs.record(stream, || self.work.node());
         match self.work.command() {
             _ if self.origin == Origin::Graph => record(),
-            Command::Kernel(_) | Command::Copy(_) | Command::Fill(_) => record(),
+            Command::Copy(copy) => copy.check_shape().and_then(|_| record()),
+            Command::Kernel(_) | Command::Fill(_) => record(),
             Command::Host(HostFunction::Plain(..)) => record(),
             Command::Host(HostFunction::Callback(..)) => graphs.check_stream(stream).map(|()| false),
-            Command::Record(event) => graphs.record_event(*event, stream),
-            Command::Wait(event, _) => graphs.wait_event(stream, *event, streams.order.is_blocking(stream)),
+            Command::Record(event) => {
+                streams.events.info(*event)?;
+                graphs.record_event(*event, stream)
+            }
+            Command::Wait(event, _) => {
+                streams.events.info(*event)?;
+                graphs.wait_event(stream, *event, streams.order.is_blocking(stream))
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Checks the event of the command; returns whether there is nothing to do.
+    fn check(&self, streams: &Streams) -> HipResult<bool> {
+        match self.work.command() {
+            // HIP API: one that was never recorded is no reason to wait.
+            Command::Wait(event, _) if streams.events.info(*event)?.recorded.is_none() => Ok(true),
+            Command::Wait(_, flags) if *flags > hipEventWaitExternal => Err(HipError::INVALID_VALUE),
+            Command::Record(event) => streams.events.info(*event).map(|_| false),
             _ => Ok(false),
         }
     }
@@ -241,22 +300,12 @@ impl Call {
     fn hold(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
         let (queue, order, stream) = (&streams.host_functions, &streams.order, self.stream);
         let command = self.work.command();
-        match command {
-            Command::Host(_) => {
-                queue.add(order, caller, stream, command.clone())?;
-                return Ok(Next::Done(Ok(())));
-            }
-            Command::Wait(event, flags) => {
-                // One that was never recorded is no reason to wait.
-                if streams.events.info(*event)?.recorded.is_none() {
-                    return Ok(Next::Done(Ok(())));
-                }
-                if *flags > hipEventWaitExternal {
-                    return Err(HipError::INVALID_VALUE);
-                }
-            }
-            Command::Record(event) => drop(streams.events.info(*event)?),
-            _ => {}
+        if let Command::Host(_) = command {
+            queue.add(order, caller, stream, command.clone())?;
+            return Ok(Next::Done(Ok(())));
+        }
+        if self.check(streams)? {
+            return Ok(Next::Done(Ok(())));
         }
         if queue.is_idle() {
             return self.then(Phase::Prepare);
@@ -268,7 +317,7 @@ impl Call {
         }
         let records: SmallVec<[Event; 2]> = command.records().collect();
         if matches!(command, Command::Kernel(_)) && queue.is_busy(order, stream) {
-            records.iter().try_for_each(|event| streams.note_recorded(*event, stream))?;
+            records.iter().try_for_each(|event| streams.note_recorded(*event, stream).map(drop))?;
         }
         let mut awaits = records.clone();
         awaits.extend(command.awaits());
@@ -294,14 +343,18 @@ impl Call {
         }
         match self.work.command() {
             Command::Copy(_) if self.origin == Origin::Graph => Ok(true),
-            Command::Copy(copy) => Ok(!self.is_blocking && streams.may_come_later(port, copy)?),
+            Command::Copy(copy) => {
+                copy.check_shape()?;
+                Ok(!self.is_blocking && streams.may_come_later(port, copy)?)
+            }
             Command::Fill(fill) => Ok(fill.is_aligned() && streams.is_fill_on_device(port, fill)?),
             _ => Ok(true),
         }
     }
 
-    /// Prepares the command for sending: first sends what the program wrote to memory that it uses.
-    fn prepare(&mut self, streams: &Streams, port: &dyn Port) -> HipResult<Next> {
+    /// Prepares the command for sending: first sends what the program wrote to memory that it uses. Returns None if the command
+    /// needs no more than that, and has been sent or carried out here.
+    fn prepare(&mut self, streams: &Streams, port: &dyn Port) -> HipResult<Option<Prepared>> {
         let (mirrors, stream) = (&streams.mirrors, self.stream);
         match self.work.command() {
             Command::Kernel(kernel) => {
@@ -311,99 +364,81 @@ impl Call {
                     self.is_mirrored = true;
                     Some(Box::new(streams.device_arguments(port, kernel, stream)?))
                 };
-                self.then(Phase::Send(Prepared::Kernel(arguments)))
+                return Ok(Some(Prepared::Kernel(arguments)));
             }
             Command::Graph(part) => {
                 if let Some(remote) = part.on_worker()
                     && streams.is_current(port, part, stream)?
                 {
-                    let exec = remote.exec;
                     self.is_mirrored = !mirrors.is_empty();
-                    return self.then(Phase::Send(Prepared::Graph(exec)));
+                    return Ok(Some(Prepared::Graph(remote.exec)));
                 }
                 self.rest = part.nodes().cloned().collect();
-                self.end(streams)
+                self.rest.reverse();
             }
             Command::Copy(copy) => {
                 let copy = *copy;
-                self.prepare_copy(streams, port, &copy)
+                return self.prepare_copy(streams, port, &copy);
             }
-            Command::Fill(fill) => {
-                if fill.width == 0 || fill.height == 0 {
-                    return self.end(streams);
+            Command::Fill(fill) => match streams.place_of_fill(port, fill)? {
+                Some(Place::Device(address)) => return Ok(Some(Prepared::Fill(address))),
+                Some(Place::Mirrored(address)) => {
+                    mirrors.before_use(port, stream)?;
+                    self.is_mirrored = true;
+                    return Ok(Some(Prepared::Fill(address)));
                 }
-                let len = fill.span()?;
-                if !fill.is_aligned() {
-                    return Err(HipError::INVALID_VALUE);
+                Some(Place::Host) => {
+                    // Pinned or managed memory that no kernel has seen: the host's bytes are the only ones.
+                    let bytes = match fill.pattern {
+                        Pattern::Byte(value) => vec![value; fill.width],
+                        Pattern::Half(value) => value.to_ne_bytes().repeat(fill.width),
+                        Pattern::Word(value) => value.to_ne_bytes().repeat(fill.width),
+                    };
+                    (0..fill.height).for_each(|y| port.write_host(fill.row(y), &bytes));
                 }
-                match mirrors.place(port, fill.dst.check()?, len, Some(true))? {
-                    Place::Device(address) => self.then(Phase::Send(Prepared::Fill(address))),
-                    Place::Mirrored(address) => {
-                        mirrors.before_use(port, stream)?;
-                        self.is_mirrored = true;
-                        self.then(Phase::Send(Prepared::Fill(address)))
-                    }
-                    Place::Host => {
-                        // Pinned or managed memory that no kernel has seen: the host's bytes are the only ones.
-                        let bytes = match fill.pattern {
-                            Pattern::Byte(value) => vec![value; fill.width],
-                            Pattern::Half(value) => value.to_ne_bytes().repeat(fill.width),
-                            Pattern::Word(value) => value.to_ne_bytes().repeat(fill.width),
-                        };
-                        (0..fill.height).for_each(|y| port.write_host(fill.row(y), &bytes));
-                        self.end(streams)
-                    }
-                    Place::Unknown => Err(HipError::INVALID_VALUE),
-                }
-            }
-            Command::Host(_) => self.then(Phase::BeforeWait),
+                Some(Place::Unknown) | None => {}
+            },
             Command::Record(event) => {
-                let is_shared = streams.events.info(*event)?.is_shared();
-                streams.note_recorded(*event, stream)?;
+                let is_shared = streams.note_recorded(*event, stream)?.is_shared();
                 port.record(*event, stream, is_shared)?;
-                self.end(streams)
             }
             Command::Wait(event, flags) => {
                 mirrors.event_awaited(stream, *event);
                 port.await_event(*event, stream, *flags)?;
-                self.end(streams)
             }
-            Command::PeerCopy(copy) => {
-                port.copy_peer(copy)?;
-                self.end(streams)
-            }
+            Command::PeerCopy(copy) => port.copy_peer(copy)?,
             Command::Free(ptr) => {
                 port.forget_allocation(*ptr);
                 port.free_async(*ptr, stream)?;
-                self.end(streams)
             }
             Command::DestroyStream => {
                 mirrors.forget_stream(port, stream)?;
                 port.destroy_stream(stream)?;
-                self.end(streams)
             }
             Command::DestroyEvent(event) => {
                 streams.events.remove(*event);
                 mirrors.forget_event(*event);
                 port.destroy_event(*event)?;
-                self.end(streams)
             }
-            Command::DestroyGraph(exec) => {
-                port.destroy_exec(*exec)?;
-                self.end(streams)
-            }
+            Command::DestroyGraph(exec) => port.destroy_exec(*exec)?,
+            // It is not sent but waits for what its stream has.
+            Command::Host(_) => {}
         }
+        Ok(None)
     }
 
-    fn prepare_copy(&mut self, streams: &Streams, port: &dyn Port, copy: &MemoryCopy) -> HipResult<Next> {
+    fn prepare_copy(
+        &mut self,
+        streams: &Streams,
+        port: &dyn Port,
+        copy: &MemoryCopy,
+    ) -> HipResult<Option<Prepared>> {
         let (mirrors, stream, is_blocking) = (&streams.mirrors, self.stream, self.is_blocking);
         if copy.check_shape()? == 0 {
-            return self.end(streams);
+            return Ok(None);
         }
         let [to, from] = streams.places(port, copy)?;
-        // HIP API: copies within the device are not waited for, those within the host always are.
-        let on_device = [to, from].map(|place| matches!(place, Place::Device(_)));
-        self.settles = if is_blocking { on_device != [true, true] } else { on_device == [false, false] };
+        self.settles = settles([to, from], is_blocking);
         self.is_mirrored = matches!(to, Place::Mirrored(_));
         if self.is_mirrored {
             mirrors.before_use(port, stream)?;
@@ -414,25 +449,16 @@ impl Call {
             Place::Device(address) | Place::Mirrored(address) => Some(address),
             Place::Host | Place::Unknown => None,
         };
-        let transfer =
-            |kind, to, from| Box::new(Transfer { kind, to, from, copy: *copy, stream, is_blocking });
-        match (address(to), address(from)) {
+        let (kind, to, from) = match (address(to), address(from)) {
             (None, None) => {
                 port.copy_host(copy);
-                self.end(streams)
+                return Ok(None);
             }
-            (Some(to), None) => {
-                let transfer = transfer(kind::HOST_TO_DEVICE, to, copy.src.at.wire());
-                self.then(Phase::Send(Prepared::Copy(transfer)))
-            }
-            (Some(to), Some(from)) => {
-                self.then(Phase::Send(Prepared::Copy(transfer(kind::DEVICE_TO_DEVICE, to, from))))
-            }
-            (None, Some(from)) => {
-                let transfer = transfer(kind::DEVICE_TO_HOST, copy.dst.at.wire(), from);
-                self.then(Phase::Send(Prepared::Receive(transfer)))
-            }
-        }
+            (Some(to), None) => (kind::HOST_TO_DEVICE, to, copy.src.at.wire()),
+            (Some(to), Some(from)) => (kind::DEVICE_TO_DEVICE, to, from),
+            (None, Some(from)) => (kind::DEVICE_TO_HOST, copy.dst.at.wire(), from),
+        };
+        Ok(Some(Prepared::Copy(Transfer { kind, to, from, copy: *copy, stream, is_blocking })))
     }
 
     /// Sends the command.
@@ -447,52 +473,27 @@ impl Call {
                 }
                 port.launch(kernel, arguments.as_deref().unwrap_or(&kernel.arguments), stream)?;
             }
-            (Command::Fill(fill), Prepared::Fill(address)) => {
-                (0..fill.height).try_for_each(|y| {
-                    port.fill(address + (y * fill.pitch) as u64, fill.pattern, fill.width, stream)
-                })?;
-            }
-            (_, Prepared::Copy(transfer)) if transfer.kind == kind::HOST_TO_DEVICE => {
-                let MemoryCopy { src, size, .. } = transfer.copy;
-                if src.is_packed(size) {
-                    let bytes = port.host_bytes(src.at, size.bytes().ok_or(HipError::INVALID_VALUE)?);
-                    streams.mirrors.note_pointers(port, stream, &bytes)?;
-                    port.copy(&transfer, &bytes)?;
-                } else {
-                    let bytes = packed(port, &transfer.copy)?;
-                    streams.mirrors.note_pointers(port, stream, &bytes)?;
-                    port.copy(&transfer, &bytes)?;
-                }
-            }
-            (_, Prepared::Copy(transfer)) => port.copy(&transfer, &[])?,
-            (_, Prepared::Graph(exec)) => port.launch_graph(exec, stream)?,
-            (_, Prepared::Receive(transfer)) => {
+            (Command::Fill(fill), Prepared::Fill(address)) => send_fill(port, fill, address, stream)?,
+            (_, Prepared::Copy(transfer)) if transfer.kind == kind::DEVICE_TO_HOST => {
                 self.phase = if self.is_blocking {
                     Phase::Waited(streams.mirrors.before_wait(&streams.order, Target::Stream(stream)))
                 } else {
                     Phase::Returned
                 };
-                return Ok(Next::Receive(transfer));
+                return Ok(Next::Receive(Box::new(transfer)));
             }
+            (_, Prepared::Copy(transfer)) => send_copy(streams, port, &transfer)?,
+            (_, Prepared::Graph(exec)) => port.launch_graph(exec, stream)?,
             // Made for another command.
             _ => return Err(HipError::UNKNOWN),
         }
-        if self.is_mirrored || matches!(self.work.command(), Command::Kernel(_) | Command::Graph(_)) {
+        if self.is_mirrored {
             return self.then(Phase::Sent);
+        }
+        if matches!(self.work.command(), Command::Kernel(_) | Command::Graph(_)) {
+            // Memory that is mirrored since may be reached through other memory.
+            streams.mirrors.sent(stream);
         }
         self.end(streams)
     }
-}
-
-/// Returns the bytes of a copy's source, without the gaps between rows.
-fn packed(port: &dyn Port, copy: &MemoryCopy) -> HipResult<Vec<u8>> {
-    let MemoryCopy { src, size, .. } = *copy;
-    let mut rows = Vec::with_capacity(size.bytes().ok_or(HipError::INVALID_VALUE)?);
-    let slice = src.slice().ok_or(HipError::INVALID_VALUE)?;
-    for z in 0..size.depth {
-        for y in 0..size.height {
-            rows.extend_from_slice(&port.host_bytes(src.at.offset(z * slice + y * src.pitch), size.width));
-        }
-    }
-    Ok(rows)
 }

@@ -59,14 +59,14 @@ impl Events {
         lock(&self.table).get(&event).copied().ok_or(HipError::INVALID_HANDLE)
     }
 
-    /// Notes that an event is recorded.
+    /// Notes that an event is recorded; returns its new state.
     ///
     /// # Errors
     /// `hipErrorInvalidHandle`: there is none of this handle.
-    pub(super) fn record(&self, event: Event, stream: u64, number: u64) -> HipResult<()> {
+    pub(super) fn record(&self, event: Event, stream: u64, number: u64) -> HipResult<EventInfo> {
         let mut table = lock(&self.table);
         let info = table.get_mut(&event).ok_or(HipError::INVALID_HANDLE)?;
         (info.recorded, info.number) = (Some(stream), number);
-        Ok(())
+        Ok(*info)
     }
 }

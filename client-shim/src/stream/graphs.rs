@@ -81,7 +81,7 @@ impl SessionGraphs {
     }
 
     /// Returns whether any stream is capturing.
-    fn has_captures(&self) -> bool {
+    pub(super) fn has_captures(&self) -> bool {
         self.has_captures.load(Ordering::Acquire)
     }
 

@@ -4,10 +4,9 @@
 //! with `hipStreamNonBlocking` wait for no other stream, nor does the legacy stream wait for them. Everything else in this crate that has
 //! to know asks here.
 
-use std::collections::HashSet;
-use std::sync::Mutex;
-
-use crate::worker::lock;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 /// The legacy null stream's handle on the wire.
 pub const LEGACY: u64 = 0;
@@ -17,30 +16,39 @@ pub const PER_THREAD: u64 = hipr_abi::hipStreamPerThread as u64;
 /// The streams that do not wait for the legacy stream.
 #[derive(Debug, Default)]
 pub struct Order {
-    non_blocking: Mutex<HashSet<u64>>,
+    non_blocking: RwLock<BTreeSet<u64>>,
+    /// Number of such streams, so that nothing is locked while there are none.
+    count: AtomicUsize,
 }
 
 impl Order {
     /// Adds a stream.
     pub fn add(&self, stream: u64, is_blocking: bool) {
         if !is_blocking {
-            lock(&self.non_blocking).insert(stream);
+            self.change(|non_blocking| non_blocking.insert(stream));
         }
     }
 
     /// Removes a stream.
     pub fn remove(&self, stream: u64) {
-        lock(&self.non_blocking).remove(&stream);
+        self.change(|non_blocking| non_blocking.remove(&stream));
     }
 
     /// Removes the streams for which `keep` returns false.
     pub fn retain(&self, keep: impl Fn(u64) -> bool) {
-        lock(&self.non_blocking).retain(|stream| keep(*stream));
+        self.change(|non_blocking| non_blocking.retain(|stream| keep(*stream)));
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeSet<u64>) -> T) {
+        let mut non_blocking = self.non_blocking.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut non_blocking);
+        self.count.store(non_blocking.len(), Ordering::Release);
     }
 
     /// Returns whether a stream is blocking: it and the legacy stream wait for each other. Streams that are not known do.
     pub fn is_blocking(&self, stream: u64) -> bool {
-        !lock(&self.non_blocking).contains(&stream)
+        self.count.load(Ordering::Acquire) == 0
+            || !self.non_blocking.read().unwrap_or_else(PoisonError::into_inner).contains(&stream)
     }
 
     /// Returns whether new work on `stream` has to follow the work of `other`.

@@ -12,6 +12,7 @@ impl Streams {
     ///
     /// # Errors
     /// `hipErrorInvalidValue`: an end goes beyond the memory it begins in, or is said to be device memory and is not.
+    #[inline]
     pub(super) fn places(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<[Place; 2]> {
         let find = |place: MemoryBox| -> HipResult<Place> {
             let span = place.span(copy.size).ok_or(HipError::INVALID_VALUE)?;
@@ -50,6 +51,25 @@ impl Streams {
             Ok(matches!(place, Place::Device(_)))
         };
         Ok(copy.size.bytes().is_some_and(|bytes| bytes > 0) && is_device(copy.dst)? && is_device(copy.src)?)
+    }
+
+    /// Returns the memory that a fill writes to; None if there is nothing to fill.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: it is not aligned, or not memory that can be filled.
+    #[inline]
+    pub(super) fn place_of_fill(&self, port: &dyn Port, fill: &MemoryFill) -> HipResult<Option<Place>> {
+        if fill.width == 0 || fill.height == 0 {
+            return Ok(None);
+        }
+        let len = fill.span()?;
+        if !fill.is_aligned() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        match self.mirrors.place(port, fill.dst.check()?, len, Some(true))? {
+            Place::Unknown => Err(HipError::INVALID_VALUE),
+            place => Ok(Some(place)),
+        }
     }
 
     /// Returns whether a fill writes to device memory only.

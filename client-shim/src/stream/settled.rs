@@ -4,7 +4,6 @@
 //! is over, and with it all that its stream had before it. Until something else is put on the stream, a query waits for it instead of
 //! asking whether it is done: whoever never asks pays nothing.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,12 +23,21 @@ pub(super) struct Settled {
     table: Mutex<Table>,
 }
 
+/// Sequence numbers of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// That of the last work; None if there has been none.
+    put: Option<u64>,
+    /// That which the last synchronous call waited for; 0 if there was none.
+    settled: u64,
+}
+
 #[derive(Debug, Default)]
 struct Table {
-    /// Sequence number of the last work on each stream.
-    put: HashMap<u64, u64>,
-    /// Sequence number that the last synchronous call on each stream waited for.
-    settled: HashMap<u64, u64>,
+    /// In the order of the handles.
+    streams: Vec<(u64, Marks)>,
+    /// Index of the stream that was used last.
+    recent: usize,
     /// Number of the last call that waited for all streams.
     all: u64,
 }
@@ -42,12 +50,17 @@ impl Default for Settled {
 
 impl Settled {
     /// Notes that work is put on a stream.
+    #[inline]
     pub(super) fn put(&self, stream: u64) {
-        if self.calls.load(Ordering::Relaxed) == 0 || self.last.load(Ordering::Relaxed) == stream {
-            return;
+        if self.calls.load(Ordering::Relaxed) != 0 && self.last.load(Ordering::Relaxed) != stream {
+            self.put_after_call(stream);
         }
+    }
+
+    /// Notes that work is put on a stream as the first after a synchronous call, or after work on another stream.
+    fn put_after_call(&self, stream: u64) {
         let mut table = lock(&self.table);
-        table.put.insert(stream, self.calls.load(Ordering::Relaxed));
+        table.marks(stream).put = Some(self.calls.load(Ordering::Relaxed));
         self.last.store(stream, Ordering::Relaxed);
     }
 
@@ -55,7 +68,7 @@ impl Settled {
     pub(super) fn settle(&self, stream: u64) {
         let mut table = lock(&self.table);
         let number = self.count();
-        table.settled.insert(stream, number);
+        table.marks(stream).settled = number;
     }
 
     /// Notes that a call that waits for all streams has returned.
@@ -81,29 +94,52 @@ impl Settled {
             return false;
         }
         let table = lock(&self.table);
-        let put = |stream| table.put.get(&stream).copied().unwrap_or(0);
-        let covered = |stream| table.last_call(order, stream) > put(stream);
-        covered(stream) && table.put.keys().all(|other| !order.includes(stream, *other) || covered(*other))
+        let covered = |stream, put| table.last_call(order, stream) > put;
+        let own = table.find(stream).and_then(|marks| marks.put);
+        covered(stream, own.unwrap_or(0))
+            && table.streams.iter().all(|(other, marks)| {
+                marks.put.is_none_or(|put| !order.includes(stream, *other) || covered(*other, put))
+            })
     }
 
     /// Returns whether a synchronous call followed the work with this number on `stream`.
     pub(super) fn covers(&self, order: &Order, stream: u64, number: u64) -> bool {
-        lock(&self.table).last_call(order, stream) > number
+        self.now() > number && lock(&self.table).last_call(order, stream) > number
     }
 
     /// Removes a destroyed stream.
     pub(super) fn forget(&self, stream: u64) {
         let mut table = lock(&self.table);
-        table.put.remove(&stream);
-        table.settled.remove(&stream);
+        table.streams.retain(|(other, _)| *other != stream);
         let _ = self.last.compare_exchange(stream, NONE, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
 impl Table {
+    fn find(&self, stream: u64) -> Option<&Marks> {
+        let found = self.streams.binary_search_by_key(&stream, |(other, _)| *other).ok()?;
+        self.streams.get(found).map(|(_, marks)| marks)
+    }
+
+    /// Returns the numbers of a stream, for changing.
+    fn marks(&mut self, stream: u64) -> &mut Marks {
+        if self.streams.get(self.recent).is_none_or(|(other, _)| *other != stream) {
+            self.recent = self.place(stream);
+        }
+        &mut self.streams[self.recent].1
+    }
+
+    /// Returns the index of a stream, which is added if it is new.
+    fn place(&mut self, stream: u64) -> usize {
+        self.streams.binary_search_by_key(&stream, |(other, _)| *other).unwrap_or_else(|place| {
+            self.streams.insert(place, (stream, Marks::default()));
+            place
+        })
+    }
+
     /// Returns the number of the last synchronous call after which `stream` counts as finished.
     fn last_call(&self, order: &Order, stream: u64) -> u64 {
-        let on = |stream| self.settled.get(&stream).copied().unwrap_or(0);
+        let on = |stream| self.find(stream).map_or(0, |marks| marks.settled);
         let legacy = if order.includes(LEGACY, stream) { on(LEGACY) } else { 0 };
         on(stream).max(legacy).max(self.all)
     }

@@ -54,7 +54,34 @@ impl WaitCall {
 
     /// Executes the next phase.
     pub fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
-        self.step(streams, caller).unwrap_or_else(|error| Next::Done(Err(error)))
+        let next =
+            if self.is_first(streams) { self.ask_at_once(streams) } else { self.step(streams, caller) };
+        next.unwrap_or_else(|error| Next::Done(Err(error)))
+    }
+
+    /// Returns whether the phases before the wait have nothing to do, as with most calls.
+    fn is_first(&self, streams: &Streams) -> bool {
+        matches!(self.phase, Phase::Check | Phase::Gate) && streams.are_unhindered()
+    }
+
+    /// Does all phases before the wait, if [`is_first`](Self::is_first).
+    fn ask_at_once(&mut self, streams: &Streams) -> HipResult<Next> {
+        let wait = match self.wait() {
+            wait @ (Wait::Device | Wait::Stream(_)) => {
+                streams.host_functions.take_error()?;
+                wait
+            }
+            wait @ (Wait::Event(event) | Wait::QueryEvent(event)) => {
+                let info = streams.events.info(event)?;
+                if info.recorded.is_none() {
+                    return Ok(Next::Done(Ok(())));
+                }
+                if streams.is_event_settled(&info) { Wait::Event(event) } else { wait }
+            }
+            wait @ Wait::QueryStream(_) => settled(streams, wait),
+        };
+        self.phase = Phase::Waited(Waited::default());
+        Ok(Next::Wait(wait))
     }
 
     fn wait(&self) -> Wait {

@@ -37,6 +37,7 @@ pub struct Allocation {
 
 impl Allocation {
     /// Returns the number of bytes from `address` to the end.
+    #[inline]
     pub fn bytes_from(&self, address: Ptr) -> usize {
         (self.base.0 + self.size_bytes).saturating_sub(address.0)
     }
@@ -69,6 +70,7 @@ impl Memory {
     }
 
     /// Returns the allocation that contains `address`.
+    #[inline(always)]
     pub fn find(&self, address: Ptr) -> Option<Allocation> {
         let (_, allocation) = self.by_base.range(..=address.0).next_back()?;
         (allocation.bytes_from(address) > 0).then_some(*allocation)

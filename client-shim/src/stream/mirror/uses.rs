@@ -8,10 +8,10 @@
 //! is sent, so that nobody takes the memory for idle, and once more when it was sent, as the clocks that others read in between
 //! are of requests that may have left before it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// For each stream, the number of the last use that is included.
-pub(super) type Clock = HashMap<u64, u64>;
+pub(super) type Clock = BTreeMap<u64, u64>;
 
 /// The uses of mirrored memory since the last synchronisation with all of them.
 #[derive(Debug, Default)]

@@ -1,0 +1,144 @@
+//! The most frequent commands, in one phase instead of many.
+//!
+//! Most programs capture nothing, have no host functions, and share no memory with their kernels. Then the phases of a
+//! [`Call`](super::Call) before sending have nothing to do, and launches, copies to or within the device, and fills are sent without
+//! them; a call that is driven phase by phase does the same in its first. What is asked and what is sent is the same either way.
+
+use std::borrow::Cow;
+
+use hipr_proto::op::kind;
+use hipr_proto::{HipError, HipResult};
+
+use super::Streams;
+use super::mirror::Place;
+use crate::command::{KernelLaunch, MemoryCopy, MemoryFill, Transfer};
+use crate::worker::Port;
+
+impl Streams {
+    /// Returns whether the phases of a call before sending have nothing to do: no stream captures, no host function is unfinished,
+    /// and no memory is mirrored.
+    #[inline]
+    pub(super) fn are_unhindered(&self) -> bool {
+        !self.graphs.has_captures() && self.host_functions.is_idle() && self.mirrors.is_empty()
+    }
+
+    /// Launches a kernel; returns None and does nothing if that needs a call with all its phases.
+    #[inline]
+    pub(crate) fn launch_at_once(
+        &self,
+        port: &dyn Port,
+        kernel: &KernelLaunch,
+        stream: u64,
+    ) -> Option<HipResult<()>> {
+        let is_simple = self.are_unhindered() && !kernel.is_timed();
+        is_simple.then(|| port.launch(kernel, &kernel.arguments, stream))
+    }
+
+    /// Copies to or within the device, and notes that the stream has this work; returns None and does nothing if that needs a call with all its phases.
+    #[inline]
+    pub(crate) fn copy_at_once(
+        &self,
+        port: &dyn Port,
+        copy: &MemoryCopy,
+        stream: u64,
+        is_blocking: bool,
+    ) -> Option<HipResult<()>> {
+        // Where the kind does not say that the destination is the device, its place would be looked up twice.
+        if !self.are_unhindered() || copy.dst.is_device != Some(true) {
+            return None;
+        }
+        self.try_copy(port, copy, stream, is_blocking).transpose()
+    }
+
+    /// Fills device memory; returns None and does nothing if that needs a call with all its phases.
+    #[inline]
+    pub(crate) fn fill_at_once(
+        &self,
+        port: &dyn Port,
+        fill: &MemoryFill,
+        stream: u64,
+    ) -> Option<HipResult<()>> {
+        if !self.are_unhindered() {
+            return None;
+        }
+        match self.place_of_fill(port, fill) {
+            Ok(Some(Place::Device(address))) => Some(send_fill(port, fill, address, stream)),
+            Ok(Some(_)) => None,
+            Ok(None) => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// Copies; returns None if memory of the process takes part that HIP knows.
+    fn try_copy(
+        &self,
+        port: &dyn Port,
+        copy: &MemoryCopy,
+        stream: u64,
+        is_blocking: bool,
+    ) -> HipResult<Option<()>> {
+        if copy.check_shape()? == 0 {
+            return Ok(Some(()));
+        }
+        let places = self.places(port, copy)?;
+        let (kind, to, from) = match places {
+            [Place::Device(to), Place::Device(from)] => (kind::DEVICE_TO_DEVICE, to, from),
+            [Place::Device(to), Place::Unknown] => (kind::HOST_TO_DEVICE, to, copy.src.at.wire()),
+            _ => return Ok(None),
+        };
+        let transfer = Transfer { kind, to, from, copy: *copy, stream, is_blocking };
+        if settles(places, is_blocking) {
+            // When it returns the stream counts as finished: work that it has in between need not be noted.
+            send_copy(self, port, &transfer)?;
+            self.settle(stream);
+        } else {
+            self.put(stream);
+            send_copy(self, port, &transfer)?;
+        }
+        Ok(Some(()))
+    }
+}
+
+/// Sends a fill of memory that the device has at `address`.
+#[inline]
+pub(super) fn send_fill(port: &dyn Port, fill: &MemoryFill, address: u64, stream: u64) -> HipResult<()> {
+    let row = |y| port.fill(address + (y * fill.pitch) as u64, fill.pattern, fill.width, stream);
+    (0..fill.height).try_for_each(row)
+}
+
+/// Returns whether, as HIP documents, the stream has finished when a copy between these places returns: copies within the device are
+/// not waited for, those within the host always are.
+#[inline]
+pub(super) fn settles(places: [Place; 2], is_blocking: bool) -> bool {
+    let on_device = places.map(|place| matches!(place, Place::Device(_)));
+    if is_blocking { on_device != [true, true] } else { on_device == [false, false] }
+}
+
+/// Sends a copy to or within the device.
+#[inline]
+pub(super) fn send_copy(streams: &Streams, port: &dyn Port, transfer: &Transfer) -> HipResult<()> {
+    if transfer.kind != kind::HOST_TO_DEVICE {
+        return port.copy(transfer, &[]);
+    }
+    let MemoryCopy { src, size, .. } = &transfer.copy;
+    let bytes = if src.is_packed(*size) {
+        port.host_bytes(src.at, size.bytes().ok_or(HipError::INVALID_VALUE)?)
+    } else {
+        Cow::Owned(packed(port, &transfer.copy)?)
+    };
+    streams.mirrors.note_pointers(port, transfer.stream, &bytes)?;
+    port.copy(transfer, &bytes)
+}
+
+/// Returns the bytes of a copy's source, without the gaps between rows.
+fn packed(port: &dyn Port, copy: &MemoryCopy) -> HipResult<Vec<u8>> {
+    let MemoryCopy { src, size, .. } = *copy;
+    let mut rows = Vec::with_capacity(size.bytes().ok_or(HipError::INVALID_VALUE)?);
+    let slice = src.slice().ok_or(HipError::INVALID_VALUE)?;
+    for z in 0..size.depth {
+        for y in 0..size.height {
+            rows.extend_from_slice(&port.host_bytes(src.at.offset(z * slice + y * src.pitch), size.width));
+        }
+    }
+    Ok(rows)
+}

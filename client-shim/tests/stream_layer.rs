@@ -1,0 +1,495 @@
+//! The phases of the stream layer's calls, driven one by one through its public door with a worker that only writes down what it is
+//! asked for.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use amdhip64::command::{
+    Arguments, Command, Function, HostFunction, KernelLaunch, LaunchConfiguration, MemoryCopy,
+    PassedArguments, Pattern, Transfer,
+};
+use amdhip64::convert::{Event, In, Module, Ptr};
+use amdhip64::stream::host_functions::{Next as Step, Threads};
+use amdhip64::stream::mirror::{Origin, RegionInfo};
+use amdhip64::stream::{Call, Caller, Next, Streams, WaitCall};
+use amdhip64::worker::memory::Allocation;
+use amdhip64::worker::{HostMemory, Port, Wait};
+use hipr_abi::{hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed};
+use hipr_proto::op::{MemcpyPeer, Param};
+use hipr_proto::{HipError, HipResult};
+
+/// A blocking stream, one that is not, and the legacy null stream.
+const STREAM: u64 = 0x5000;
+const NON_BLOCKING: u64 = 0x7000;
+const LEGACY: u64 = 0;
+/// An event of the program.
+const EVENT: Event = Event(0xe000);
+/// Address of the program's memory that is mirrored, its size, and its address on the worker.
+const HOST: usize = 0x10_0000;
+const LEN: usize = 64;
+const REMOTE: u64 = 0xd_0000;
+
+/// Writes down what is asked of the worker and of threads; has 64 bytes of host memory.
+#[derive(Default)]
+struct Script {
+    log: RefCell<Vec<String>>,
+    host: RefCell<BTreeMap<usize, u8>>,
+    /// What the device has in the mirrored memory when it is fetched.
+    device_byte: u8,
+    /// The error of the next launch.
+    refuses: Option<HipError>,
+}
+
+impl Script {
+    fn note(&self, line: String) -> HipResult<()> {
+        self.log.borrow_mut().push(line);
+        Ok(())
+    }
+
+    fn taken(&self) -> Vec<String> {
+        self.log.take()
+    }
+}
+
+impl HostMemory for Script {
+    fn read_host(&self, at: Ptr, into: &mut [u8]) {
+        let host = self.host.borrow();
+        let byte = |(index, byte): (usize, &mut u8)| *byte = host.get(&(at.0 + index)).copied().unwrap_or(0);
+        into.iter_mut().enumerate().for_each(byte);
+    }
+
+    fn write_host(&self, at: Ptr, bytes: &[u8]) {
+        self.host.borrow_mut().extend(bytes.iter().enumerate().map(|(index, byte)| (at.0 + index, *byte)));
+    }
+}
+
+impl Port for Script {
+    fn allocation(&self, _: Ptr) -> Option<Allocation> {
+        None
+    }
+
+    fn forget_allocation(&self, ptr: Ptr) {
+        let _ = self.note(format!("forget {ptr:?}"));
+    }
+
+    fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]> {
+        let mut bytes = vec![0; len];
+        self.read_host(at, &mut bytes);
+        Cow::Owned(bytes)
+    }
+
+    fn copy_host(&self, copy: &MemoryCopy) {
+        let _ = self.note(format!("copy {:?} to {:?} here", copy.src.at, copy.dst.at));
+    }
+
+    fn allocate(&self, len: usize) -> HipResult<u64> {
+        self.note(format!("allocate {len}")).map(|()| REMOTE)
+    }
+
+    fn create_event(&self) -> HipResult<Event> {
+        self.note("create an event".to_owned()).map(|()| Event(0xe111))
+    }
+
+    fn create_stream(&self) -> HipResult<u64> {
+        self.note("create a stream".to_owned()).map(|()| 0x9000)
+    }
+
+    fn fetch(&self, ranges: &[(u64, usize)], _: u64) -> HipResult<Vec<Vec<u8>>> {
+        self.note("fetch".to_owned())?;
+        Ok(ranges.iter().map(|(_, len)| vec![self.device_byte; *len]).collect())
+    }
+
+    fn begin_capture(&self, stream: u64) -> HipResult<()> {
+        self.note(format!("begin a capture on {stream:#x}"))
+    }
+
+    fn end_capture(&self, stream: u64) -> HipResult<u64> {
+        self.note(format!("end the capture on {stream:#x}")).map(|()| 1)
+    }
+
+    fn instantiate(&self, graph: u64) -> HipResult<u64> {
+        self.note(format!("instantiate {graph}")).map(|()| 1)
+    }
+
+    fn wait(&self, wait: Wait) -> HipResult<()> {
+        self.note(format!("{wait:?}"))
+    }
+
+    fn receive(&self, transfer: &Transfer) -> HipResult<()> {
+        self.note(format!("receive on {:#x}", transfer.stream))
+    }
+
+    fn launch(&self, kernel: &KernelLaunch, arguments: &Arguments, stream: u64) -> HipResult<()> {
+        let words: Vec<String> =
+            arguments.tail.chunks(8).skip(1).map(|word| format!("{word:02x?}")).collect();
+        self.note(format!("launch {} {} on {stream:#x}", kernel.function.name, words.concat()))?;
+        self.refuses.map_or(Ok(()), Err)
+    }
+
+    fn copy(&self, transfer: &Transfer, inline: &[u8]) -> HipResult<()> {
+        self.note(format!("copy {} bytes on {:#x}", inline.len(), transfer.stream))
+    }
+
+    fn copy_peer(&self, _: &MemcpyPeer) -> HipResult<()> {
+        self.note("copy between devices".to_owned())
+    }
+
+    fn write(&self, to: u64, _: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
+        self.note(format!("write {} bytes to {to:#x} on {stream:#x}", bytes.len()))
+    }
+
+    fn fill(&self, to: u64, _: Pattern, count: usize, stream: u64) -> HipResult<()> {
+        self.note(format!("fill {count} at {to:#x} on {stream:#x}"))
+    }
+
+    fn record(&self, event: Event, stream: u64, _: bool) -> HipResult<()> {
+        self.note(format!("record {:#x} on {stream:#x}", event.0))
+    }
+
+    fn await_event(&self, event: Event, stream: u64, _: u32) -> HipResult<()> {
+        self.note(format!("wait for {:#x} on {stream:#x}", event.0))
+    }
+
+    fn launch_graph(&self, exec: u64, stream: u64) -> HipResult<()> {
+        self.note(format!("launch graph {exec} on {stream:#x}"))
+    }
+
+    fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()> {
+        self.note(format!("free {ptr:?} on {stream:#x}"))
+    }
+
+    fn destroy_stream(&self, stream: u64) -> HipResult<()> {
+        self.note(format!("destroy stream {stream:#x}"))
+    }
+
+    fn destroy_event(&self, event: Event) -> HipResult<()> {
+        self.note(format!("destroy event {:#x}", event.0))
+    }
+
+    fn destroy_graph(&self, graph: u64) -> HipResult<()> {
+        self.note(format!("destroy graph {graph}"))
+    }
+
+    fn destroy_exec(&self, exec: u64) -> HipResult<()> {
+        self.note(format!("destroy exec {exec}"))
+    }
+}
+
+impl Threads for Script {
+    fn start(&self, queue: u64) -> HipResult<()> {
+        self.note(format!("start a thread for {queue:#x}"))
+    }
+}
+
+/// A process with the three streams and one event.
+struct Process {
+    script: Script,
+    streams: Streams,
+}
+
+impl Process {
+    fn new() -> Self {
+        let streams = Streams::default();
+        streams.order.add(STREAM, true);
+        streams.order.add(NON_BLOCKING, false);
+        streams.events.add(EVENT, 0);
+        Self { script: Script::default(), streams }
+    }
+
+    fn caller(&self) -> Caller<'_> {
+        Caller {
+            port: &self.script,
+            threads: &self.script,
+            thread: 1,
+            device: 0,
+            capture_mode: 0,
+            is_host_thread: false,
+        }
+    }
+
+    fn next(&self, call: &mut Call) -> Next {
+        call.next(&self.streams, &self.caller())
+    }
+
+    /// Makes a call; answers its waits with success. Returns what its phases asked for and how it ended.
+    fn make(&self, call: &mut Call) -> (Vec<String>, HipResult<()>) {
+        let mut asked = Vec::new();
+        loop {
+            let next = self.next(call);
+            asked.push(format!("{next:?}"));
+            match next {
+                Next::Done(result) => return (asked, result),
+                Next::CallHost(_, result) => call.resume(result),
+                Next::Continue => {}
+                _ => call.resume(Ok(())),
+            }
+        }
+    }
+
+    /// Makes a call that has to succeed; returns what was asked of the worker.
+    fn log(&self, call: &mut Call) -> Vec<String> {
+        assert_eq!(self.make(call).1, Ok(()));
+        self.script.taken()
+    }
+
+    /// Executes the next step of a stream's queue; returns what was asked of the worker, or None if no step can be executed.
+    fn step(&self, queue: u64) -> Option<Vec<String>> {
+        let Step::Run(step) = self.streams.host_functions.next(queue) else { return None };
+        let (_, result) = self.make(&mut Call::held(step.command, step.stream));
+        self.streams.host_functions.finished(step.number, result);
+        Some(self.script.taken())
+    }
+}
+
+/// A launch of the kernel `k` with one argument.
+fn kernel(argument: u64, start: Event) -> Command {
+    let params = vec![Param { offset: 0, size: 8 }];
+    let function =
+        Arc::new(Function { handle: 1, name: "k".to_owned(), params, max_threads: None, module: Module(1) });
+    let pointers = [Ptr::from((&raw const argument).cast::<()>())];
+    let passed = PassedArguments::of(In::from_slice(&pointers), In::NULL).expect("arguments");
+    let arguments = passed.encode(&function).expect("one argument");
+    let config = LaunchConfiguration {
+        grid: [1; 3],
+        block: [64, 1, 1],
+        shared_mem_bytes: 0,
+        start,
+        stop: Event::NULL,
+        ext_flags: 0,
+        is_cooperative: false,
+    };
+    Command::Kernel(KernelLaunch::new(function, config, arguments))
+}
+
+fn launch(stream: u64) -> Call {
+    Call::new(kernel(7, Event::NULL), stream, false)
+}
+
+fn host_function() -> Command {
+    Command::Host(HostFunction::Plain(None, Ptr::NULL))
+}
+
+fn launched(stream: u64) -> String {
+    format!("launch k [07, 00, 00, 00, 00, 00, 00, 00] on {stream:#x}")
+}
+
+#[test]
+fn the_common_launch_has_one_phase() {
+    let process = Process::new();
+    for stream in [LEGACY, STREAM, NON_BLOCKING] {
+        let mut call = launch(stream);
+        assert!(matches!(process.next(&mut call), Next::Done(Ok(()))), "nothing stands before it");
+        assert_eq!(process.script.taken(), [launched(stream)]);
+    }
+}
+
+#[test]
+fn a_launch_that_the_connection_refuses_fails_in_its_phase() {
+    let mut process = Process::new();
+    process.script.refuses = Some(HipError::CONTEXT_IS_DESTROYED);
+    assert!(matches!(process.next(&mut launch(STREAM)), Next::Done(Err(HipError::CONTEXT_IS_DESTROYED))));
+}
+
+/// What stands before a launch on [`STREAM`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Before {
+    Nothing,
+    /// A capture of this stream, or of the other.
+    Capture(u64),
+    /// An unfinished host function on this stream.
+    Function(u64),
+    Mirror,
+}
+
+/// Every pair of what can stand before a launch has the outcome of the rules: a capture records, else a function holds, and what is
+/// sent at last is sent behind the changes of mirrored memory.
+#[test]
+fn capture_hold_and_mirror_are_asked_in_this_order_when_they_matter() {
+    use Before::{Capture, Function, Mirror, Nothing};
+    let first = [Nothing, Capture(STREAM), Capture(NON_BLOCKING)];
+    let second = [Nothing, Function(STREAM), Function(LEGACY), Function(NON_BLOCKING)];
+    let third = [Nothing, Mirror];
+    for (capture, function, mirror) in
+        first.iter().flat_map(|a| second.iter().flat_map(move |b| third.map(|c| (*a, *b, c))))
+    {
+        let case = format!("{capture:?}, {function:?}, {mirror:?}");
+        let process = Process::new();
+        let streams = &process.streams;
+        if let Function(stream) = function {
+            assert_eq!(process.log(&mut Call::new(host_function(), stream, false)).len(), 1, "{case}");
+        }
+        if let Capture(stream) = capture {
+            let is_blocking = stream == STREAM;
+            streams
+                .graphs
+                .begin(1, stream, is_blocking, hipStreamCaptureModeGlobal, None)
+                .expect("a capture");
+        }
+        if mirror == Mirror {
+            let (origin, host) = (Origin::Managed, Ptr(HOST));
+            let info = RegionInfo { origin, host, len: LEN, flags: 0, device: 0 };
+            streams.mirrors.add(info, REMOTE, None);
+            process.script.write_host(host, &[3]);
+        }
+
+        let mut call = launch(STREAM);
+        let phases = process.make(&mut call);
+        assert_eq!(phases.1, Ok(()), "{case}");
+        let log = process.script.taken();
+        let is_recorded = capture == Capture(STREAM);
+        let is_held = !is_recorded && matches!(function, Function(STREAM | LEGACY));
+        let mut sent = Vec::new();
+        if mirror == Mirror {
+            sent.push(format!("fill 64 at {REMOTE:#x} on {STREAM:#x}"));
+            sent.push(format!("write 64 bytes to {REMOTE:#x} on {STREAM:#x}"));
+        }
+        sent.push(launched(STREAM));
+        let expected = match function {
+            _ if is_recorded => Vec::new(),
+            Function(LEGACY) if is_held => vec![format!("start a thread for {STREAM:#x}")],
+            _ if is_held => Vec::new(),
+            _ => sent.clone(),
+        };
+        assert_eq!(log, expected, "{case}");
+        let is_common = (capture, function, mirror) == (Nothing, Nothing, Nothing);
+        assert_eq!(phases.0.len() == 1, is_common || is_recorded, "{case}: {phases:?}");
+
+        if let Capture(stream) = capture {
+            let graph = streams.graphs.end(1, stream).expect("a graph");
+            let nodes = streams.graphs.with(|tables| tables.graphs.node_count(graph));
+            assert_eq!(nodes, Ok(usize::from(is_recorded)), "{case}");
+        }
+        if let Function(stream) = function {
+            // A function that is queued alone is behind what its stream has.
+            let waited = process.step(stream).expect("the function is the first step");
+            let is_used = mirror == Mirror && !is_recorded && !is_held;
+            let fetched = if is_used { vec!["create a stream", "fetch"] } else { Vec::new() };
+            assert_eq!(waited, fetched, "{case}: it waits, and fetches what a launch may have written");
+            assert_eq!(process.step(STREAM), is_held.then_some(sent), "{case}");
+        }
+    }
+}
+
+/// The phases of a host function, and of the launch behind it.
+#[test]
+fn a_step_waits_for_its_stream_before_its_function_is_called() {
+    let process = Process::new();
+    let log = process.log(&mut Call::new(host_function(), STREAM, false));
+    assert_eq!(log, [format!("start a thread for {STREAM:#x}")]);
+    assert_eq!(process.log(&mut launch(STREAM)), Vec::<String>::new());
+    assert_eq!(process.log(&mut launch(NON_BLOCKING)), [launched(NON_BLOCKING)]);
+
+    let functions = &process.streams.host_functions;
+    let Step::Run(step) = functions.next(STREAM) else { panic!("the function is ready") };
+    let mut call = Call::held(step.command, step.stream);
+    assert!(matches!(process.next(&mut call), Next::Continue));
+    assert!(matches!(process.next(&mut call), Next::Wait(Wait::Stream(STREAM))));
+    call.resume(Err(HipError::LAUNCH_FAILURE));
+    let called = process.next(&mut call);
+    let Next::CallHost(_, before) = called else { panic!("{called:?}") };
+    assert_eq!(before, Err(HipError::LAUNCH_FAILURE), "the function runs all the same");
+    assert!(matches!(functions.next(STREAM), Step::Wait), "the launch waits for the function to return");
+    call.resume(before);
+    assert!(matches!(process.next(&mut call), Next::Done(Err(HipError::LAUNCH_FAILURE))));
+    functions.finished(step.number, Err(HipError::LAUNCH_FAILURE));
+
+    assert_eq!(process.step(STREAM), Some(vec![launched(STREAM)]));
+    assert!(matches!(functions.next(STREAM), Step::End));
+    let mut wait = WaitCall::new(Wait::Stream(STREAM));
+    let ended = drive(&process, &mut wait, Ok(()));
+    assert_eq!(ended, (vec![], Err(HipError::LAUNCH_FAILURE)), "it is reported to who waits");
+}
+
+/// Drives a wait to its end; returns what it waited for and the result.
+fn drive(process: &Process, call: &mut WaitCall, answer: HipResult<()>) -> (Vec<Wait>, HipResult<()>) {
+    let mut waits = Vec::new();
+    loop {
+        match call.next(&process.streams, &process.caller()) {
+            Next::Continue => {}
+            Next::Wait(wait) => {
+                waits.push(wait);
+                call.resume(answer);
+            }
+            Next::Done(result) => return (waits, result),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_timed_launch_records_its_events() {
+    let process = Process::new();
+    assert_eq!(process.streams.events.info(EVENT).map(|info| info.recorded), Ok(None));
+    let log = process.log(&mut Call::new(kernel(7, EVENT), STREAM, false));
+    assert_eq!(log, [launched(STREAM)]);
+    assert_eq!(process.streams.events.info(EVENT).map(|info| info.recorded), Ok(Some(STREAM)));
+    let unknown = process.make(&mut Call::new(kernel(7, Event(1)), STREAM, false));
+    assert_eq!(unknown.1, Err(HipError::INVALID_HANDLE), "there is no such event");
+    assert_eq!(process.script.taken(), Vec::<String>::new());
+}
+
+#[test]
+fn a_launch_with_mirrored_memory_sends_it_and_a_wait_fetches_it() {
+    let mut process = Process::new();
+    process.script.device_byte = 9;
+    let info = RegionInfo { origin: Origin::Pinned, host: Ptr(HOST), len: LEN, flags: 0, device: 0 };
+    process.streams.mirrors.add(info, REMOTE, None);
+    process.script.write_host(Ptr(HOST), &[1]);
+    let call = |argument| Call::new(kernel(argument, Event::NULL), STREAM, false);
+
+    assert_eq!(
+        process.log(&mut call(5)),
+        [launched(STREAM).replace("07", "05")],
+        "no kernel knows of the memory"
+    );
+    let told = process.log(&mut call(HOST as u64));
+    let address: Vec<String> = REMOTE.to_le_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told[0].starts_with("fill 64") && told[1].starts_with("write"), "{told:?}");
+    assert_eq!(
+        told[2],
+        format!("launch k [{}] on {STREAM:#x}", address.join(", ")),
+        "with the device's address"
+    );
+
+    let waits = drive(&process, &mut WaitCall::new(Wait::Stream(STREAM)), Ok(()));
+    assert_eq!(waits, (vec![Wait::Stream(STREAM)], Ok(())));
+    assert_eq!(process.script.taken(), ["create a stream", "fetch"]);
+    assert_eq!(process.script.host_bytes(Ptr(HOST), LEN), vec![9; LEN]);
+}
+
+#[test]
+fn a_wait_passes_on_what_the_worker_answers() {
+    let process = Process::new();
+    let cases = [Wait::Device, Wait::Stream(STREAM), Wait::QueryStream(STREAM)];
+    for (wait, answer) in
+        cases.into_iter().flat_map(|wait| [(wait, Ok(())), (wait, Err(HipError::NOT_READY))])
+    {
+        assert_eq!(drive(&process, &mut WaitCall::new(wait), answer), (vec![wait], answer));
+    }
+    for wait in [Wait::Event(EVENT), Wait::QueryEvent(EVENT)] {
+        let ended = drive(&process, &mut WaitCall::new(wait), Err(HipError::NOT_READY));
+        assert_eq!(ended, (vec![], Ok(())), "an event that was never recorded has happened");
+    }
+    assert_eq!(
+        process.log(&mut Call::new(Command::Record(EVENT), STREAM, false)),
+        ["record 0xe000 on 0x5000"]
+    );
+    for wait in [Wait::Event(EVENT), Wait::QueryEvent(EVENT)] {
+        let ended = drive(&process, &mut WaitCall::new(wait), Err(HipError::NOT_READY));
+        assert_eq!(ended, (vec![wait], Err(HipError::NOT_READY)));
+    }
+}
+
+/// HIP API: a wait for a stream that captures is refused, and spoils the capture.
+#[test]
+fn a_wait_in_a_capture_does_not_reach_the_worker() {
+    let process = Process::new();
+    process.streams.graphs.begin(1, STREAM, true, hipStreamCaptureModeRelaxed, None).expect("a capture");
+    let ended = drive(&process, &mut WaitCall::new(Wait::Stream(STREAM)), Ok(()));
+    assert_eq!(ended, (vec![], Err(HipError::STREAM_CAPTURE_UNSUPPORTED)));
+    let ended = drive(&process, &mut WaitCall::end_of_call(NON_BLOCKING), Ok(()));
+    assert_eq!(ended, (vec![Wait::Stream(NON_BLOCKING)], Ok(())));
+}
