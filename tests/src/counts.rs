@@ -3,14 +3,23 @@
 //!
 //! Each path is a [`Benchmark`] that does the same operation again and again. It runs under valgrind twice, with 500 and with
 //! 2,500 operations; the difference is what the operations cost, without start and end of the process.
+//!
+//! A function of the client library is called by a program that has loaded `libamdhip64.so`, with a worker in this process, which is
+//! not counted. Only the instructions of that function count, with all that it calls: a thread that sends what nobody waits for does
+//! so when it is time, and that is not the same in each run.
 
+mod client;
 mod interpreter;
 mod protocol;
 mod worker;
 
 use std::fmt::Write as _;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use hipr_worker::device::null::Null;
+use hipr_worker::{Config, Handle, Worker};
 
 /// Number of operations of the shorter run.
 const FEWER: u64 = 500;
@@ -26,31 +35,61 @@ pub struct Benchmark {
     pub name: &'static str,
     /// Description of one operation.
     pub operation: &'static str,
+    /// The exported function whose instructions count, with all that it calls; None if those of the whole process do.
+    pub function: Option<&'static str>,
     /// Executes this many operations.
     pub run: fn(u64),
 }
 
 /// All benchmarks.
-pub const BENCHMARKS: [Benchmark; 4] = [
+pub const BENCHMARKS: [Benchmark; 8] = [
     Benchmark {
         name: "encode",
         operation: "a launch with six arguments, into the client's buffer",
+        function: None,
         run: protocol::encode,
     },
     Benchmark {
         name: "decode",
         operation: "a launch with six arguments, out of received bytes",
+        function: None,
         run: protocol::decode,
     },
     Benchmark {
         name: "worker-launch",
         operation: "a launch through connection, dispatch and session to the null device",
+        function: None,
         run: worker::launch,
     },
     Benchmark {
         name: "interpreter-step",
         operation: "an instruction of a loop with scalar and vector arithmetic, 64 lanes",
+        function: None,
         run: interpreter::step,
+    },
+    Benchmark {
+        name: "client-launch",
+        operation: "hipModuleLaunchKernel with six arguments, in the client library",
+        function: Some("hipModuleLaunchKernel"),
+        run: client::launch,
+    },
+    Benchmark {
+        name: "client-copy",
+        operation: "hipMemcpyAsync of 64 bytes to the device, in the client library",
+        function: Some("hipMemcpyAsync"),
+        run: client::copy,
+    },
+    Benchmark {
+        name: "client-query",
+        operation: "hipStreamQuery, in the client library",
+        function: Some("hipStreamQuery"),
+        run: client::query,
+    },
+    Benchmark {
+        name: "client-sync",
+        operation: "hipStreamSynchronize, in the client library",
+        function: Some("hipStreamSynchronize"),
+        run: client::synchronize,
     },
 ];
 
@@ -121,36 +160,76 @@ pub fn compare(committed: &Figures, measured: &Figures) -> (String, bool) {
     (lines, is_right)
 }
 
+/// Runs benchmarks in processes of their own, with a worker for those that need one.
+#[derive(Debug)]
+pub struct Runner {
+    program: PathBuf,
+    worker: Handle,
+}
+
+impl Runner {
+    /// Starts the worker; `program` is hipr-tests.
+    ///
+    /// # Errors
+    /// There can be no worker.
+    pub fn new(program: &Path) -> Result<Self, String> {
+        let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(Arc::new(Null)) };
+        let worker = Worker::bind(config).and_then(Worker::spawn);
+        let worker = worker.map_err(|why| format!("cannot start a worker: {why}"))?;
+        Ok(Self { program: program.to_owned(), worker })
+    }
+
+    /// Executes operations of a benchmark.
+    ///
+    /// # Errors
+    /// They fail.
+    pub fn run(&self, benchmark: &Benchmark, operations: u64) -> Result<(), String> {
+        self.output(Command::new(&self.program), benchmark, operations).map(drop)
+    }
+
+    /// Runs `program count NAME OPERATIONS` behind what `command` has already.
+    fn output(&self, mut command: Command, benchmark: &Benchmark, operations: u64) -> Result<Output, String> {
+        command
+            .args(["count", benchmark.name, &operations.to_string()])
+            // The same code on every machine: what was compiled for all processors.
+            .env("HIPR_SIM_SIMD", "base")
+            .env("HIPR_WORKER", self.worker.local_addr().to_string())
+            .env_remove("HIPR_LOG");
+        let output = command.output().map_err(|why| format!("cannot run {command:?}: {why}"))?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        Err(format!("{} fails:\n{}", benchmark.name, String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// Counts the instructions of operations with valgrind.
+    fn instructions(&self, benchmark: &Benchmark, operations: u64) -> Result<u64, String> {
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        if let Some(function) = benchmark.function {
+            command.arg(format!("--toggle-collect={function}"));
+        }
+        command.arg(&self.program);
+        let output = self.output(command, benchmark, operations)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+        collected.ok_or_else(|| format!("valgrind does not say how many instructions it counted:\n{said}"))
+    }
+}
+
 /// Counts all benchmarks by running `program count NAME OPERATIONS` under valgrind.
 ///
 /// # Errors
 /// There is no valgrind, or a run fails.
 pub fn measure(program: &Path) -> Result<Figures, String> {
+    let runner = Runner::new(program)?;
     let mut figures = Figures::new();
     for benchmark in &BENCHMARKS {
-        let [fewer, more] = [FEWER, MORE].map(|operations| instructions(program, benchmark.name, operations));
+        let [fewer, more] = [FEWER, MORE].map(|operations| runner.instructions(benchmark, operations));
         let (fewer, more) = (fewer?, more?);
-        let total = more
-            .checked_sub(fewer)
-            .ok_or_else(|| format!("{}: more operations cost less", benchmark.name))?;
+        let total = more.checked_sub(fewer).filter(|total| *total > 0);
+        let total = total.ok_or_else(|| format!("{}: more operations cost no more", benchmark.name))?;
         figures.push((benchmark.name.to_owned(), total as f64 / (MORE - FEWER) as f64));
     }
     Ok(figures)
-}
-
-fn instructions(program: &Path, name: &str, operations: u64) -> Result<u64, String> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args(["count", name, &operations.to_string()])
-        // The same code on every machine: what was compiled for all processors.
-        .env("HIPR_SIM_SIMD", "base")
-        .output()
-        .map_err(|why| format!("cannot run valgrind: {why}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() {
-        return Err(format!("{name} fails under valgrind:\n{said}"));
-    }
-    let collected = said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
-    collected.ok_or_else(|| format!("valgrind does not say how many instructions it counted:\n{said}"))
 }

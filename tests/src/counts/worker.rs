@@ -11,7 +11,7 @@ use hipr_worker::{Dispatch, SessionLimits, Stats};
 use super::protocol::launch_of;
 
 /// A kernel with six arguments.
-static KERNEL: &[u8] = include_bytes!("../../../cli/bench/six.co");
+pub(super) static KERNEL: &[u8] = include_bytes!("../../../cli/bench/six.co");
 /// Number of launches that are sent together.
 const LAUNCHES: u64 = 100;
 
