@@ -8,6 +8,8 @@
 
 use crate::convert::{Chars, Context, Event, Function, In, Module, Out, Ptr, Str, Stream};
 use crate::export::exports;
+use crate::hip::graph::{NewNode, NodeOf};
+use crate::hip::launch::LaunchParams;
 use crate::hip::{
     capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch, memory, misc,
     module, occupancy, pointer, pool, properties, register, stream, symbol,
@@ -87,10 +89,10 @@ exports! {
         fn hipEventRecord(event: Event, stream: Stream) = body event::record;
         fn hipEventSynchronize(event: Event) = body event::synchronize;
         fn hipExtGetLinkTypeAndHopCount(device1: i32, device2: i32, linktype: Out<u32>, hopcount: Out<u32>) = unsupported;
-        fn hipExtLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream, startEvent: Event, stopEvent: Event, flags: i32) = body launch::ext_kernel;
+        fn hipExtLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream, startEvent: Event, stopEvent: Event, flags: i32) = body launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream).with_events(startEvent, stopEvent, flags.cast_unsigned()), args };
         fn hipExtLaunchMultiKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
         fn hipExtMallocWithFlags(ptr: Out<Ptr>, sizeBytes: usize, flags: u32) = body memory::malloc_with_flags;
-        fn hipExtModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::ext_module;
+        fn hipExtModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::function { f, LaunchParams::threads([globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ], [localWorkSizeX, localWorkSizeY, localWorkSizeZ], sharedMemBytes, hStream).with_events(startEvent, stopEvent, flags), kernelParams, extra };
         fn hipExtStreamCreateWithCUMask(stream: Out<Stream>, cuMaskSize: u32, cuMask: In<u32>) = body stream::create_with_cu_mask;
         fn hipExtStreamGetCUMask(stream: Stream, cuMaskSize: u32, cuMask: Out<u32>) = unsupported;
         fn hipFree(ptr: Ptr) = body memory::free;
@@ -122,7 +124,7 @@ exports! {
         fn hipGetTextureObjectResourceViewDesc(pResViewDesc: Ptr, textureObject: Ptr) = unsupported;
         fn hipGetTextureObjectTextureDesc(pTexDesc: Ptr, textureObject: Ptr) = unsupported;
         fn hipGetTextureReference(texref: Out<Ptr>, symbol: Ptr) = unsupported;
-        fn hipHccModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event) = body launch::hcc_module;
+        fn hipHccModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event) = body launch::function { f, LaunchParams::threads([globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ], [localWorkSizeX, localWorkSizeY, localWorkSizeZ], sharedMemBytes, hStream).with_events(startEvent, stopEvent, 0), kernelParams, extra };
         fn hipHostAlloc(ptr: Out<Ptr>, size: usize, flags: u32) = body host::malloc;
         fn hipHostFree(ptr: Ptr) = body host::free;
         fn hipHostGetDevicePointer(devPtr: Out<Ptr>, hstPtr: Ptr, flags: u32) = body host::device_pointer;
@@ -139,9 +141,9 @@ exports! {
         fn hipKernelNameRef(f: Function) -> Str = local misc::kernel_name;
         fn hipKernelNameRefByPtr(hostFunction: Ptr, stream: Stream) -> Str = local misc::kernel_name_by_ptr;
         fn hipLaunchByPtr(func: Ptr) = unsupported;
-        fn hipLaunchCooperativeKernel(f: Ptr, gridDim: dim3, blockDimX: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, stream: Stream) = body launch::cooperative_kernel;
+        fn hipLaunchCooperativeKernel(f: Ptr, gridDim: dim3, blockDimX: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, stream: Stream) = body launch::kernel { f, LaunchParams::runtime(gridDim, blockDimX, sharedMemBytes as usize, stream).cooperative(true), kernelParams };
         fn hipLaunchCooperativeKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
-        fn hipLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = body launch::kernel;
+        fn hipLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = body launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream), args };
         fn hipMalloc(ptr: Out<Ptr>, size: usize) = body memory::malloc;
         fn hipMalloc3D(pitchedDevPtr: Out<hipPitchedPtr>, extent: hipExtent) = body memory::malloc_3d;
         fn hipMalloc3DArray(array: Out<Ptr>, desc: In<hipChannelFormatDesc>, extent: hipExtent, flags: u32) = unsupported;
@@ -205,7 +207,7 @@ exports! {
         fn hipModuleGetFunction(function: Out<Function>, module: Module, kname: Str) = body module::function;
         fn hipModuleGetGlobal(dptr: Out<Ptr>, bytes: Out<usize>, hmod: Module, name: Str) = body module::global;
         fn hipModuleGetTexRef(texRef: Out<Ptr>, hmod: Module, name: Str) = unsupported;
-        fn hipModuleLaunchKernel(f: Function, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>) = body launch::module_kernel;
+        fn hipModuleLaunchKernel(f: Function, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>) = body launch::module_kernel { f, LaunchParams::module([gridDimX, gridDimY, gridDimZ], [blockDimX, blockDimY, blockDimZ], sharedMemBytes as usize, stream), kernelParams, extra };
         fn hipModuleLoad(module: Out<Module>, fname: Str) = body module::load;
         fn hipModuleLoadData(module: Out<Module>, image: Ptr) = body module::load_data;
         fn hipModuleLoadDataEx(module: Out<Module>, image: Ptr, numOptions: u32, options: Ptr, optionValues: In<Ptr>) = body module::load_data_ex;
@@ -294,8 +296,8 @@ exports! {
         fn hipTexRefSetMipmappedArray(texRef: Ptr, mipmappedArray: Ptr, Flags: u32) = unsupported;
         fn hipUnbindTexture(tex: Ptr) = unsupported;
         fn __hipUnregisterFatBinary(modules: Ptr) -> () = local register::unregister;
-        fn _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::ext_module;
-        fn _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event) = body launch::hcc_module;
+        fn _Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::function { f, LaunchParams::threads([globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ], [localWorkSizeX, localWorkSizeY, localWorkSizeZ], sharedMemBytes, hStream).with_events(startEvent, stopEvent, flags), kernelParams, extra };
+        fn _Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event) = body launch::function { f, LaunchParams::threads([globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ], [localWorkSizeX, localWorkSizeY, localWorkSizeZ], sharedMemBytes, hStream).with_events(startEvent, stopEvent, 0), kernelParams, extra };
     }
     "hip_4.3" {
         fn hipArrayDestroy(array: Ptr) = unsupported;
@@ -304,10 +306,10 @@ exports! {
         fn hipDrvMemcpy2DUnaligned(pCopy: In<hip_Memcpy2D>) = body copy::param_2d;
         fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported;
         fn hipGLGetDevices(pHipDeviceCount: Out<u32>, pHipDevices: Out<i32>, hipDeviceCount: u32, deviceList: i32) = unsupported;
-        fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_kernel;
-        fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<hipMemcpy3DParms>) = body graph::add_memcpy;
-        fn hipGraphAddMemcpyNode1D(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::add_memcpy_1d;
-        fn hipGraphAddMemsetNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pMemsetParams: Ptr) = body graph::add_memset;
+        fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_kernel { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pNodeParams };
+        fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<hipMemcpy3DParms>) = body graph::add_memcpy { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pCopyParams };
+        fn hipGraphAddMemcpyNode1D(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::add_memcpy_1d { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), dst, src, count, kind };
+        fn hipGraphAddMemsetNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pMemsetParams: Ptr) = body graph::add_memset { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pMemsetParams };
         fn hipGraphCreate(pGraph: Out<Ptr>, flags: u32) = body graph::create;
         fn hipGraphDestroy(graph: Ptr) = body graph::destroy;
         fn hipGraphExecDestroy(graphExec: Ptr) = body graph::exec_destroy;
@@ -329,16 +331,16 @@ exports! {
     }
     "hip_4.4" {
         fn hipGraphAddDependencies(graph: Ptr, from: In<Ptr>, to: In<Ptr>, numDependencies: usize) = body graph::add_dependencies;
-        fn hipGraphAddEmptyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize) = body graph::add_empty;
-        fn hipGraphExecKernelNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_kernel;
+        fn hipGraphAddEmptyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize) = body graph::add_empty { NewNode::new(pGraphNode, graph, pDependencies, numDependencies) };
+        fn hipGraphExecKernelNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::set_kernel { NodeOf::Exec(hGraphExec, node), pNodeParams };
         fn hipGraphGetNodes(graph: Ptr, nodes: Out<Ptr>, numNodes: Out<usize>) = body graph::nodes;
         fn hipGraphGetRootNodes(graph: Ptr, pRootNodes: Out<Ptr>, pNumRootNodes: Out<usize>) = body graph::roots;
         fn hipGraphKernelNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::kernel_params;
-        fn hipGraphKernelNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_kernel;
+        fn hipGraphKernelNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_kernel { NodeOf::Graph(node), pNodeParams };
         fn hipGraphMemcpyNodeGetParams(node: Ptr, pNodeParams: Out<hipMemcpy3DParms>) = body graph::memcpy_params;
-        fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<hipMemcpy3DParms>) = body graph::set_memcpy;
+        fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<hipMemcpy3DParms>) = body graph::set_memcpy { NodeOf::Graph(node), pNodeParams };
         fn hipGraphMemsetNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::memset_params;
-        fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_memset;
+        fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_memset { NodeOf::Graph(node), pNodeParams };
         fn hipStreamWaitValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32, mask: u32) = unsupported;
         fn hipStreamWaitValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32, mask: u64) = unsupported;
         fn hipStreamWriteValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32) = body fill::write_value_32;
@@ -351,36 +353,36 @@ exports! {
         fn hipDeviceGetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = unsupported;
         fn hipDeviceGraphMemTrim(device: i32) = unsupported;
         fn hipDeviceSetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = unsupported;
-        fn hipGraphAddChildGraphNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, childGraph: Ptr) = body graph::add_child;
-        fn hipGraphAddEventRecordNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_record;
-        fn hipGraphAddEventWaitNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_wait;
-        fn hipGraphAddHostNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_host;
+        fn hipGraphAddChildGraphNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, childGraph: Ptr) = body graph::add_child { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), childGraph };
+        fn hipGraphAddEventRecordNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_record { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), event };
+        fn hipGraphAddEventWaitNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_wait { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), event };
+        fn hipGraphAddHostNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_host { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pNodeParams };
         fn hipGraphAddMemcpyNodeFromSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphAddMemcpyNodeToSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphChildGraphNodeGetGraph(node: Ptr, pGraph: Out<Ptr>) = body graph::child;
         fn hipGraphClone(pGraphClone: Out<Ptr>, originalGraph: Ptr) = body graph::clone;
         fn hipGraphDestroyNode(node: Ptr) = body graph::destroy_node;
         fn hipGraphEventRecordNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::recorded_event;
-        fn hipGraphEventRecordNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_record;
+        fn hipGraphEventRecordNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_record { NodeOf::Graph(node), event };
         fn hipGraphEventWaitNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::awaited_event;
-        fn hipGraphEventWaitNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_wait;
+        fn hipGraphEventWaitNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_wait { NodeOf::Graph(node), event };
         fn hipGraphExecChildGraphNodeSetParams(hGraphExec: Ptr, node: Ptr, childGraph: Ptr) = unsupported;
-        fn hipGraphExecEventRecordNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::exec_set_event_record;
-        fn hipGraphExecEventWaitNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::exec_set_event_wait;
-        fn hipGraphExecHostNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_host;
-        fn hipGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Out<hipMemcpy3DParms>) = body graph::exec_set_memcpy;
-        fn hipGraphExecMemcpyNodeSetParams1D(hGraphExec: Ptr, node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::exec_set_memcpy_1d;
+        fn hipGraphExecEventRecordNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::set_event_record { NodeOf::Exec(hGraphExec, hNode), event };
+        fn hipGraphExecEventWaitNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::set_event_wait { NodeOf::Exec(hGraphExec, hNode), event };
+        fn hipGraphExecHostNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::set_host { NodeOf::Exec(hGraphExec, node), pNodeParams };
+        fn hipGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Out<hipMemcpy3DParms>) = body graph::set_memcpy { NodeOf::Exec(hGraphExec, node), In::at_address(pNodeParams.address()) };
+        fn hipGraphExecMemcpyNodeSetParams1D(hGraphExec: Ptr, node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::set_memcpy_1d { NodeOf::Exec(hGraphExec, node), dst, src, count, kind };
         fn hipGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: Ptr, node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: Ptr, node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
-        fn hipGraphExecMemsetNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::exec_set_memset;
+        fn hipGraphExecMemsetNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::set_memset { NodeOf::Exec(hGraphExec, node), pNodeParams };
         fn hipGraphExecUpdate(hGraphExec: Ptr, hGraph: Ptr, hErrorNode_out: Out<Ptr>, updateResult_out: Out<i32>) = body graph::exec_update;
         fn hipGraphGetEdges(graph: Ptr, from: Out<Ptr>, to: Out<Ptr>, numEdges: Out<usize>) = body graph::edges;
         fn hipGraphHostNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::host_params;
-        fn hipGraphHostNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_host;
+        fn hipGraphHostNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_host { NodeOf::Graph(node), pNodeParams };
         fn hipGraphicsGLRegisterImage(resource: Out<Ptr>, image: u32, target: u32, flags: u32) = unsupported;
         fn hipGraphicsSubResourceGetMappedArray(array: Out<Ptr>, resource: Ptr, arrayIndex: u32, mipLevel: u32) = unsupported;
         fn hipGraphInstantiateWithFlags(pGraphExec: Out<Ptr>, graph: Ptr, flags: u64) = body graph::instantiate_with_flags;
-        fn hipGraphMemcpyNodeSetParams1D(node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::set_memcpy_1d;
+        fn hipGraphMemcpyNodeSetParams1D(node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::set_memcpy_1d { NodeOf::Graph(node), dst, src, count, kind };
         fn hipGraphMemcpyNodeSetParamsFromSymbol(node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphMemcpyNodeSetParamsToSymbol(node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
         fn hipGraphNodeFindInClone(pNode: Out<Ptr>, originalNode: Ptr, clonedGraph: Ptr) = body graph::find_in_clone;
@@ -435,8 +437,8 @@ exports! {
     }
     "hip_5.2" {
         fn hipEventRecord_spt(event: Event, stream: Stream) = spt event::record;
-        fn hipLaunchCooperativeKernel_spt(f: Ptr, gridDim: dim3, blockDim: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, hStream: Stream) = spt launch::cooperative_kernel;
-        fn hipLaunchKernel_spt(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = spt launch::kernel;
+        fn hipLaunchCooperativeKernel_spt(f: Ptr, gridDim: dim3, blockDim: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, hStream: Stream) = spt launch::kernel { f, LaunchParams::runtime(gridDim, blockDim, sharedMemBytes as usize, hStream).cooperative(true), kernelParams };
+        fn hipLaunchKernel_spt(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = spt launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream), args };
         fn hipMemcpy2D_spt(dst: Ptr, dpitch: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32) = spt copy::memcpy_2d;
         fn hipMemcpy2DFromArray_spt(dst: Ptr, dpitch: usize, src: Ptr, wOffset: usize, hOffset: usize, width: usize, height: usize, kind: i32) = unsupported;
         fn hipMemcpy2DToArray_spt(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32) = unsupported;
@@ -502,17 +504,17 @@ exports! {
     "hip_5.5" {
         fn hipGraphAddMemAllocNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = unsupported;
         fn hipGraphAddMemFreeNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dev_ptr: Ptr) = unsupported;
-        fn hipGraphAddNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = body graph::add_node;
+        fn hipGraphAddNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = body graph::add_node { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), nodeParams };
         fn hipGraphMemAllocNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
         fn hipGraphMemFreeNodeGetParams(node: Ptr, dev_ptr: Ptr) = unsupported;
-        fn hipModuleLaunchCooperativeKernel(f: Function, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: Stream, kernelParams: In<Ptr>) = body launch::module_cooperative;
+        fn hipModuleLaunchCooperativeKernel(f: Function, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: Stream, kernelParams: In<Ptr>) = body launch::function { f, LaunchParams::module([gridDimX, gridDimY, gridDimZ], [blockDimX, blockDimY, blockDimZ], sharedMemBytes as usize, stream).cooperative(true), kernelParams, In::NULL };
         fn hipModuleLaunchCooperativeKernelMultiDevice(launchParamsList: Ptr, numDevices: u32, flags: u32) = unsupported;
     }
     "hip_5.6" {
         fn hipArray3DGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = unsupported;
         fn hipArrayGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = unsupported;
         fn hipArrayGetInfo(desc: Out<hipChannelFormatDesc>, extent: Out<hipExtent>, flags: Out<u32>, array: Ptr) = unsupported;
-        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = body graph::add_drv_memcpy;
+        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = body graph::add_drv_memcpy { NewNode::new(phGraphNode, hGraph, dependencies, numDependencies), copyParams, ctx };
         fn hipDrvGraphAddMemsetNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, memsetParams: Ptr, ctx: Context) = unsupported;
     }
     "hip_6.0" {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `send { Op { … } }` | one operation of the protocol, and nothing else |
 //! | `body path` | a function in `hip/` that is given the session and the parameters |
+//! | `body path { … }` | the same with other arguments than the parameters: those in braces |
 //! | `spt path` | the same, with the null stream meaning the calling thread's own stream |
 //! | `local path` | a function that needs no session: no worker, no connection |
 //! | `rtc` | the function of AMD's runtime compiler that has this name, see `rtc.rs` |
@@ -133,10 +134,18 @@ macro_rules! row {
             $crate::export::call(stringify!($name), |session| $target(session, $($arg),*))
         } }
     };
+    (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
+            $crate::export::call(stringify!($name), |session| $target(session, $($values)+))
+        } }
+    };
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
+        $crate::export::row! { spt $node $name ($($arg: $ty),*) () ($target) ($($arg),*) }
+    };
+    (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
             $crate::export::call(stringify!($name), |session| {
-                $crate::thread::with_stream_per_thread(|| $target(session, $($arg),*))
+                $crate::thread::with_stream_per_thread(|| $target(session, $($values)+))
             })
         } }
     };

@@ -156,6 +156,25 @@ static void launches() {
     void* arguments[] = {&pointer};
     ERROR_IS(hipLaunchKernel(&not_a_kernel, dim3(1), dim3(1), arguments, 0, nullptr), hipErrorInvalidDeviceFunction);
 
+    // The first rule that is broken gives the error: the device's limit of threads, its shared memory, the kernel's own bound.
+    DeviceArray<int> written(1024);
+    int* target = written.get();
+    void* target_argument[] = {&target};
+    const void* any = reinterpret_cast<const void*>(set_one);
+    const void* bounded = reinterpret_cast<const void*>(at_most_64);
+    for (unsigned threads : {1u, 64u, 65u, 1024u, 1025u}) {
+        for (unsigned shared : {0u, 65536u, 65537u}) {
+            for (const void* kernel : {any, bounded}) {
+                hipError_t wanted = hipSuccess;
+                if (kernel == bounded && threads > 64) wanted = hipErrorLaunchFailure;
+                if (shared > 65536) wanted = hipErrorInvalidValue;
+                if (threads > 1024) wanted = hipErrorInvalidConfiguration;
+                EXPECT_ERROR(hipLaunchKernel(kernel, dim3(1), dim3(threads), target_argument, shared, nullptr), wanted);
+                EXPECT_ERROR(hipGetLastError(), wanted);
+            }
+        }
+    }
+
     // None of them did anything, and none of them is in the way.
     check::equal("untouched", out.download(), std::vector<int>(256, 0));
     set_one<<<2, 128>>>(out.get());

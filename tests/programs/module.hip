@@ -199,6 +199,13 @@ int main(int argc, char** argv) {
     EXPECT_ERROR(hipModuleLaunchKernel(count_blocks, 1, 1, many, 1, 1, 1, 0, nullptr, nullptr, nullptr), hipErrorInvalidValue);
     HIP_CHECK(hipExtModuleLaunchKernel(count_blocks, 1, many, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0));
     HIP_CHECK(hipExtModuleLaunchKernel(count_blocks, 1, 1, many, 1, 1, 1, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0));
+    // A grid that is counted in threads is judged like any other; only then it matters that hipr launches whole blocks.
+    for (unsigned threads : {0u, 1u, 1024u, 1025u, 2000u}) {
+        for (unsigned block : {0u, 1000u, 1024u, 1025u}) {
+            if (threads > 0 && block > 0 && block <= 1024) continue; // what a block that is not complete does is not asked here
+            EXPECT_ERROR(hipExtModuleLaunchKernel(count_blocks, threads, 1, 1, block, 1, 1, 0, nullptr, nullptr, nullptr, nullptr, nullptr, 0), hipErrorInvalidValue);
+        }
+    }
     HIP_CHECK(hipMemcpyDtoH(&after, counter, sizeof after));
     EXPECT(after - before == 2 * static_cast<int>(many));
 

@@ -65,19 +65,56 @@ pub(super) fn handles(session: &Session, graph: u64, list: In<Ptr>, count: usize
     read_handles(list, count)
 }
 
-fn add(
-    session: &Session,
+/// A node that is to be added to a graph: the parameters that begin every `hipGraphAdd…Node`.
+#[derive(Clone, Copy)]
+pub(crate) struct NewNode {
     node: Out<Ptr>,
     graph: Ptr,
-    (dependencies, count): (In<Ptr>, usize),
-    task: Option<Node>,
-) -> HipResult<()> {
-    let out = node.check()?;
-    let dependencies = handles(session, graph.wire(), dependencies, count)?;
-    let node =
-        session.streams().graphs.with(|tables| tables.graphs.add(graph.wire(), &dependencies, task))?;
-    out.set(Ptr::from_wire(node));
-    Ok(())
+    dependencies: In<Ptr>,
+    count: usize,
+}
+
+impl NewNode {
+    /// Describes the node that `node` receives. It will run after the `count` nodes in `dependencies`.
+    pub(crate) fn new(node: Out<Ptr>, graph: Ptr, dependencies: In<Ptr>, count: usize) -> Self {
+        Self { node, graph, dependencies, count }
+    }
+
+    /// Adds the node by `add`, which is given the graphs and the dependencies.
+    fn add_by(
+        self,
+        session: &Session,
+        add: impl FnOnce(&mut Tables, &[u64]) -> HipResult<u64>,
+    ) -> HipResult<()> {
+        let out = self.node.check()?;
+        let dependencies = handles(session, self.graph.wire(), self.dependencies, self.count)?;
+        out.set(Ptr::from_wire(session.streams().graphs.with(|tables| add(tables, &dependencies))?));
+        Ok(())
+    }
+
+    fn add(self, session: &Session, work: Option<Node>) -> HipResult<()> {
+        self.add_by(session, |tables, dependencies| tables.graphs.add(self.graph.wire(), dependencies, work))
+    }
+}
+
+/// A node whose parameters are to be changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NodeOf {
+    /// A node of a graph.
+    Graph(Ptr),
+    /// A node of an instantiated graph: the graph and the node.
+    Exec(Ptr, Ptr),
+}
+
+impl NodeOf {
+    fn set(self, session: &Session, work: Node) -> HipResult<()> {
+        match self {
+            Self::Graph(node) => {
+                session.streams().graphs.with(|tables| tables.graphs.set_work(node.wire(), work))
+            }
+            Self::Exec(exec, node) => exec::change(session, exec, |exec| exec.set_work(node.wire(), work)),
+        }
+    }
 }
 
 fn kernel(session: &Session, params: Ptr) -> HipResult<Node> {
@@ -119,145 +156,76 @@ fn check_event(session: &Session, event: Event) -> HipResult<Event> {
     session.streams().events.info(event).map(|_| event).map_err(|_| HipError::INVALID_VALUE)
 }
 
+fn event_record(session: &Session, event: Event) -> HipResult<Node> {
+    Ok(Node::new(Command::Record(check_event(session, event)?)))
+}
+
+fn event_wait(session: &Session, event: Event) -> HipResult<Node> {
+    Ok(Node::new(Command::Wait(check_event(session, event)?, 0)))
+}
+
 /// `hipGraphAddKernelNode`: the arguments are read now.
-pub(crate) fn add_kernel(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    params: Ptr,
-) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(kernel(session, params)?))
+pub(crate) fn add_kernel(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
+    node.add(session, Some(kernel(session, params)?))
 }
 
 /// `hipGraphAddMemcpyNode`: the bytes are read when the graph is launched.
-pub(crate) fn add_memcpy(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    params: In<hipMemcpy3DParms>,
-) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(memcpy(session, params)?))
+pub(crate) fn add_memcpy(session: &Session, node: NewNode, params: In<hipMemcpy3DParms>) -> HipResult<()> {
+    node.add(session, Some(memcpy(session, params)?))
 }
 
 /// `hipDrvGraphAddMemcpyNode`: ignores the context, because the addresses determine the device.
-#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
 pub(crate) fn add_drv_memcpy(
     session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
+    node: NewNode,
     params: In<HIP_MEMCPY3D>,
     _context: Context,
 ) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(checked(session, of_driver(params)?)?))
+    node.add(session, Some(checked(session, of_driver(params)?)?))
 }
 
 /// `hipGraphAddMemcpyNode1D`.
-#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
 pub(crate) fn add_memcpy_1d(
     session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
+    node: NewNode,
     dst: Ptr,
     src: Ptr,
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(memcpy_1d(session, dst, src, len, kind)?))
+    node.add(session, Some(memcpy_1d(session, dst, src, len, kind)?))
 }
 
 /// `hipGraphAddMemsetNode`.
-pub(crate) fn add_memset(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    params: Ptr,
-) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(memset(session, params)?))
+pub(crate) fn add_memset(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
+    node.add(session, Some(memset(session, params)?))
 }
 
 /// `hipGraphAddHostNode`.
-pub(crate) fn add_host(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    params: Ptr,
-) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), Some(host(params)?))
+pub(crate) fn add_host(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
+    node.add(session, Some(host(params)?))
 }
 
 /// `hipGraphAddEmptyNode`.
-pub(crate) fn add_empty(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-) -> HipResult<()> {
-    add(session, node, graph, (dependencies, count), None)
+pub(crate) fn add_empty(session: &Session, node: NewNode) -> HipResult<()> {
+    node.add(session, None)
 }
 
 /// `hipGraphAddEventRecordNode`.
-pub(crate) fn add_event_record(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    event: Event,
-) -> HipResult<()> {
-    add(
-        session,
-        node,
-        graph,
-        (dependencies, count),
-        Some(Node::new(Command::Record(check_event(session, event)?))),
-    )
+pub(crate) fn add_event_record(session: &Session, node: NewNode, event: Event) -> HipResult<()> {
+    node.add(session, Some(event_record(session, event)?))
 }
 
 /// `hipGraphAddEventWaitNode`.
-pub(crate) fn add_event_wait(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    event: Event,
-) -> HipResult<()> {
-    add(
-        session,
-        node,
-        graph,
-        (dependencies, count),
-        Some(Node::new(Command::Wait(check_event(session, event)?, 0))),
-    )
+pub(crate) fn add_event_wait(session: &Session, node: NewNode, event: Event) -> HipResult<()> {
+    node.add(session, Some(event_wait(session, event)?))
 }
 
 /// `hipGraphAddChildGraphNode`: the child is copied now.
-pub(crate) fn add_child(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    child: Ptr,
-) -> HipResult<()> {
-    let out = node.check()?;
-    let dependencies = handles(session, graph.wire(), dependencies, count)?;
-    let add = |tables: &mut Tables| tables.graphs.add_child(graph.wire(), &dependencies, child.wire());
-    out.set(Ptr::from_wire(session.streams().graphs.with(add)?));
-    Ok(())
+pub(crate) fn add_child(session: &Session, node: NewNode, child: Ptr) -> HipResult<()> {
+    node.add_by(session, |tables, dependencies| {
+        tables.graphs.add_child(node.graph.wire(), dependencies, child.wire())
+    })
 }
 
 /// `hipGraphChildGraphNodeGetGraph`.
@@ -428,100 +396,44 @@ pub(crate) fn awaited_event(session: &Session, node: Ptr, event: Out<Event>) -> 
 
 // ---- other parameters ------------------------------------------------------------------------------------------------
 
-fn set(session: &Session, node: Ptr, task: Node) -> HipResult<()> {
-    session.streams().graphs.with(|tables| tables.graphs.set_work(node.wire(), task))
+/// `hipGraphKernelNodeSetParams`, `hipGraphExecKernelNodeSetParams`.
+pub(crate) fn set_kernel(session: &Session, node: NodeOf, params: Ptr) -> HipResult<()> {
+    node.set(session, kernel(session, params)?)
 }
 
-fn exec_set(session: &Session, exec: Ptr, node: Ptr, task: Node) -> HipResult<()> {
-    exec::change(session, exec, |exec| exec.set_work(node.wire(), task))
+/// `hipGraphMemsetNodeSetParams`, `hipGraphExecMemsetNodeSetParams`.
+pub(crate) fn set_memset(session: &Session, node: NodeOf, params: Ptr) -> HipResult<()> {
+    node.set(session, memset(session, params)?)
 }
 
-/// `hipGraphKernelNodeSetParams`.
-pub(crate) fn set_kernel(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
-    set(session, node, kernel(session, params)?)
+/// `hipGraphMemcpyNodeSetParams`, `hipGraphExecMemcpyNodeSetParams`.
+pub(crate) fn set_memcpy(session: &Session, node: NodeOf, params: In<hipMemcpy3DParms>) -> HipResult<()> {
+    node.set(session, memcpy(session, params)?)
 }
 
-/// `hipGraphExecKernelNodeSetParams`.
-pub(crate) fn exec_set_kernel(session: &Session, exec: Ptr, node: Ptr, params: Ptr) -> HipResult<()> {
-    exec_set(session, exec, node, kernel(session, params)?)
-}
-
-/// `hipGraphMemsetNodeSetParams`.
-pub(crate) fn set_memset(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
-    set(session, node, memset(session, params)?)
-}
-
-/// `hipGraphExecMemsetNodeSetParams`.
-pub(crate) fn exec_set_memset(session: &Session, exec: Ptr, node: Ptr, params: Ptr) -> HipResult<()> {
-    exec_set(session, exec, node, memset(session, params)?)
-}
-
-/// `hipGraphMemcpyNodeSetParams`.
-pub(crate) fn set_memcpy(session: &Session, node: Ptr, params: In<hipMemcpy3DParms>) -> HipResult<()> {
-    set(session, node, memcpy(session, params)?)
-}
-
-/// `hipGraphExecMemcpyNodeSetParams`.
-pub(crate) fn exec_set_memcpy(
-    session: &Session,
-    exec: Ptr,
-    node: Ptr,
-    params: Out<hipMemcpy3DParms>,
-) -> HipResult<()> {
-    exec_set(session, exec, node, memcpy(session, In::at_address(params.address()))?)
-}
-
-/// `hipGraphMemcpyNodeSetParams1D`.
+/// `hipGraphMemcpyNodeSetParams1D`, `hipGraphExecMemcpyNodeSetParams1D`.
 pub(crate) fn set_memcpy_1d(
     session: &Session,
-    node: Ptr,
+    node: NodeOf,
     dst: Ptr,
     src: Ptr,
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
-    set(session, node, memcpy_1d(session, dst, src, len, kind)?)
+    node.set(session, memcpy_1d(session, dst, src, len, kind)?)
 }
 
-/// `hipGraphExecMemcpyNodeSetParams1D`.
-pub(crate) fn exec_set_memcpy_1d(
-    session: &Session,
-    exec: Ptr,
-    node: Ptr,
-    dst: Ptr,
-    src: Ptr,
-    len: usize,
-    kind: i32,
-) -> HipResult<()> {
-    exec_set(session, exec, node, memcpy_1d(session, dst, src, len, kind)?)
+/// `hipGraphHostNodeSetParams`, `hipGraphExecHostNodeSetParams`.
+pub(crate) fn set_host(session: &Session, node: NodeOf, params: Ptr) -> HipResult<()> {
+    node.set(session, host(params)?)
 }
 
-/// `hipGraphHostNodeSetParams`.
-pub(crate) fn set_host(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
-    set(session, node, host(params)?)
+/// `hipGraphEventRecordNodeSetEvent`, `hipGraphExecEventRecordNodeSetEvent`.
+pub(crate) fn set_event_record(session: &Session, node: NodeOf, event: Event) -> HipResult<()> {
+    node.set(session, event_record(session, event)?)
 }
 
-/// `hipGraphExecHostNodeSetParams`.
-pub(crate) fn exec_set_host(session: &Session, exec: Ptr, node: Ptr, params: Ptr) -> HipResult<()> {
-    exec_set(session, exec, node, host(params)?)
-}
-
-/// `hipGraphEventRecordNodeSetEvent`.
-pub(crate) fn set_event_record(session: &Session, node: Ptr, event: Event) -> HipResult<()> {
-    set(session, node, Node::new(Command::Record(check_event(session, event)?)))
-}
-
-/// `hipGraphEventWaitNodeSetEvent`.
-pub(crate) fn set_event_wait(session: &Session, node: Ptr, event: Event) -> HipResult<()> {
-    set(session, node, Node::new(Command::Wait(check_event(session, event)?, 0)))
-}
-
-/// `hipGraphExecEventRecordNodeSetEvent`.
-pub(crate) fn exec_set_event_record(session: &Session, exec: Ptr, node: Ptr, event: Event) -> HipResult<()> {
-    exec_set(session, exec, node, Node::new(Command::Record(check_event(session, event)?)))
-}
-
-/// `hipGraphExecEventWaitNodeSetEvent`.
-pub(crate) fn exec_set_event_wait(session: &Session, exec: Ptr, node: Ptr, event: Event) -> HipResult<()> {
-    exec_set(session, exec, node, Node::new(Command::Wait(check_event(session, event)?, 0)))
+/// `hipGraphEventWaitNodeSetEvent`, `hipGraphExecEventWaitNodeSetEvent`.
+pub(crate) fn set_event_wait(session: &Session, node: NodeOf, event: Event) -> HipResult<()> {
+    node.set(session, event_wait(session, event)?)
 }

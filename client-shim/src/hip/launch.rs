@@ -18,11 +18,13 @@ const MODULE_GRID_MAX: [u32; 3] = [i32::MAX.cast_unsigned(), 65_536, 65_536];
 
 /// Parameters of a launch besides kernel and arguments.
 #[derive(Clone, Copy, Debug)]
-struct LaunchParams {
+pub(crate) struct LaunchParams {
     /// Number of blocks in each dimension.
     grid: [u32; 3],
     /// Number of threads of a block in each dimension.
     block: [u32; 3],
+    /// Whether the grid was counted in threads and ends with incomplete blocks.
+    has_partial_blocks: bool,
     /// Size of dynamic shared memory (LDS) in bytes.
     shared_mem: usize,
     stream: Stream,
@@ -35,40 +37,61 @@ struct LaunchParams {
 }
 
 impl LaunchParams {
-    fn runtime(grid: dim3, block: dim3, shared_mem: usize, stream: Stream) -> Self {
+    /// Returns the parameters of a runtime function's launch.
+    pub(crate) fn runtime(grid: dim3, block: dim3, shared_mem: usize, stream: Stream) -> Self {
+        let (grid, block) = ([grid.x, grid.y, grid.z], [block.x, block.y, block.z]);
+        Self { family: LaunchFamily::Runtime, ..Self::module(grid, block, shared_mem, stream) }
+    }
+
+    /// Returns the parameters of a module function's launch.
+    pub(crate) fn module(grid: [u32; 3], block: [u32; 3], shared_mem: usize, stream: Stream) -> Self {
         Self {
-            grid: [grid.x, grid.y, grid.z],
-            block: [block.x, block.y, block.z],
+            grid,
+            block,
+            has_partial_blocks: false,
             shared_mem,
             stream,
             start: Event::NULL,
             stop: Event::NULL,
             ext_flags: 0,
             is_cooperative: false,
-            family: LaunchFamily::Runtime,
+            family: LaunchFamily::Module,
         }
     }
 
-    fn module(grid: [u32; 3], block: [u32; 3], shared_mem: usize, stream: Stream) -> Self {
-        let any = Self::runtime(dim3::default(), dim3::default(), shared_mem, stream);
-        Self { grid, block, family: LaunchFamily::Module, ..any }
+    /// Returns the parameters of a module function's launch whose grid is counted in threads.
+    pub(crate) fn threads(threads: [u32; 3], block: [u32; 3], shared_mem: usize, stream: Stream) -> Self {
+        let (grid, is_exact) = blocks_of_threads(threads, block);
+        Self { has_partial_blocks: !is_exact, ..Self::module(grid, block, shared_mem, stream) }
+    }
+
+    /// Sets the events that record when the kernel starts and ends, and the flags of `hipExt` functions.
+    pub(crate) fn with_events(self, start: Event, stop: Event, ext_flags: u32) -> Self {
+        Self { start, stop, ext_flags, ..self }
+    }
+
+    /// Sets whether all blocks have to run at the same time.
+    pub(crate) fn cooperative(self, is_cooperative: bool) -> Self {
+        Self { is_cooperative, ..self }
     }
 
     fn check(&self, session: &Session, function: &command::Function) -> HipResult<()> {
-        let wrong_size = HipError(self.family.size_error());
-        let threads = threads_of_block(self.grid, self.block).ok_or(wrong_size)?;
         // A device that does not tell its limits, with 0, judges for itself.
+        let known = |limit: &u64| *limit > 0;
         let properties = session.worker().properties(thread::device())?;
-        let most = u64::try_from(properties.max_threads_per_block).unwrap_or(0);
-        if most > 0 && threads > most {
-            return Err(wrong_size);
-        }
-        // HIP API: a block larger than the kernel was compiled for.
-        if function.max_threads.is_some_and(|most| most > 0 && threads > u64::from(most)) {
-            return Err(HipError::LAUNCH_FAILURE);
-        }
-        if properties.shared_mem_per_block > 0 && self.shared_mem as u64 > properties.shared_mem_per_block {
-            return Err(HipError::INVALID_VALUE);
+        let limits = LaunchLimits {
+            device_threads: u64::try_from(properties.max_threads_per_block).ok().filter(known),
+            kernel_threads: function.max_threads.map(u64::from).filter(known),
+            shared_mem_bytes: Some(properties.shared_mem_per_block).filter(known),
+        };
+        let (grid, block, shared_mem_bytes) = (self.grid, self.block, self.shared_mem as u64);
+        LaunchSize { grid, block, shared_mem_bytes }.check(self.family, &limits).map_err(HipError)?;
+        if self.has_partial_blocks {
+            tracing::warn!(
+                "kernel {}: a grid that ends with incomplete blocks cannot be launched: the protocol counts whole blocks",
+                function.name
+            );
+            return Err(HipError::NOT_SUPPORTED);
         }
         Ok(())
     }
@@ -117,65 +140,9 @@ fn launch(
     session.submit_launch(stream, kernel)
 }
 
-/// `hipLaunchKernel`: also what `<<<>>>` becomes.
-pub(crate) fn kernel(
-    session: &Session,
-    function: Ptr,
-    grid: dim3,
-    block: dim3,
-    args: In<Ptr>,
-    shared_mem: usize,
-    stream: Stream,
-) -> HipResult<()> {
-    let function = session.find_function(function)?;
-    launch(
-        session,
-        function,
-        LaunchParams::runtime(grid, block, shared_mem, stream),
-        PassedArguments::Each(args),
-    )
-}
-
-/// `hipExtLaunchKernel`.
-#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
-pub(crate) fn ext_kernel(
-    session: &Session,
-    function: Ptr,
-    grid: dim3,
-    block: dim3,
-    args: In<Ptr>,
-    shared_mem: usize,
-    stream: Stream,
-    start: Event,
-    stop: Event,
-    flags: i32,
-) -> HipResult<()> {
-    let function = session.find_function(function)?;
-    let config = LaunchParams {
-        start,
-        stop,
-        ext_flags: flags.cast_unsigned(),
-        ..LaunchParams::runtime(grid, block, shared_mem, stream)
-    };
-    launch(session, function, config, PassedArguments::Each(args))
-}
-
-/// `hipLaunchCooperativeKernel`.
-pub(crate) fn cooperative_kernel(
-    session: &Session,
-    function: Ptr,
-    grid: dim3,
-    block: dim3,
-    args: In<Ptr>,
-    shared_mem: u32,
-    stream: Stream,
-) -> HipResult<()> {
-    let function = session.find_function(function)?;
-    let config = LaunchParams {
-        is_cooperative: true,
-        ..LaunchParams::runtime(grid, block, shared_mem as usize, stream)
-    };
-    launch(session, function, config, PassedArguments::Each(args))
+/// `hipLaunchKernel`, which is also what `<<<>>>` becomes, and the runtime functions with more parameters.
+pub(crate) fn kernel(session: &Session, function: Ptr, params: LaunchParams, args: In<Ptr>) -> HipResult<()> {
+    launch(session, session.find_function(function)?, params, PassedArguments::Each(args))
 }
 
 /// Returns whether launch attributes ask for a cooperative launch; other attributes are only hints.
@@ -196,7 +163,7 @@ pub(crate) fn kernel_ex(
     let c = config.check()?;
     let function = session.find_function(function)?;
     let config = LaunchParams::runtime(c.gridDim, c.blockDim, c.dynamicSmemBytes, c.stream.into());
-    let config = LaunchParams { is_cooperative: is_cooperative(c.attrs, c.numAttrs), ..config };
+    let config = config.cooperative(is_cooperative(c.attrs, c.numAttrs));
     launch(session, function, config, PassedArguments::Each(args))
 }
 
@@ -213,130 +180,34 @@ pub(crate) fn drv_kernel_ex(
     let grid = [c.gridDimX, c.gridDimY, c.gridDimZ];
     let block = [c.blockDimX, c.blockDimY, c.blockDimZ];
     let config = LaunchParams::module(grid, block, c.sharedMemBytes as usize, c.hStream.into());
-    let config = LaunchParams { is_cooperative: is_cooperative(c.attrs, c.numAttrs), ..config };
+    let config = config.cooperative(is_cooperative(c.attrs, c.numAttrs));
     launch(session, function, config, PassedArguments::of(params, extra)?)
 }
 
 /// `hipModuleLaunchKernel`.
-#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
 pub(crate) fn module_kernel(
     session: &Session,
     function: Function,
-    grid_x: u32,
-    grid_y: u32,
-    grid_z: u32,
-    block_x: u32,
-    block_y: u32,
-    block_z: u32,
-    shared_mem: u32,
-    stream: Stream,
+    launch: LaunchParams,
     params: In<Ptr>,
     extra: In<Ptr>,
 ) -> HipResult<()> {
-    let function = session.program().function(function)?;
+    let known = session.program().function(function)?;
     // HIP API: only this function has limits for the blocks of a grid; all others count its threads, which have 32 bits.
-    if grid_x > MODULE_GRID_MAX[0] || grid_y > MODULE_GRID_MAX[1] || grid_z > MODULE_GRID_MAX[2] {
+    if launch.grid.iter().zip(MODULE_GRID_MAX).any(|(blocks, most)| *blocks > most) {
         return Err(HipError::INVALID_VALUE);
     }
-    let config = LaunchParams::module(
-        [grid_x, grid_y, grid_z],
-        [block_x, block_y, block_z],
-        shared_mem as usize,
-        stream,
-    );
-    launch(session, function, config, PassedArguments::of(params, extra)?)
+    self::launch(session, known, launch, PassedArguments::of(params, extra)?)
 }
 
-/// `hipModuleLaunchCooperativeKernel`.
-#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
-pub(crate) fn module_cooperative(
+/// `hipExtModuleLaunchKernel`, `hipHccModuleLaunchKernel` and `hipModuleLaunchCooperativeKernel`.
+pub(crate) fn function(
     session: &Session,
     function: Function,
-    grid_x: u32,
-    grid_y: u32,
-    grid_z: u32,
-    block_x: u32,
-    block_y: u32,
-    block_z: u32,
-    shared_mem: u32,
-    stream: Stream,
-    params: In<Ptr>,
-) -> HipResult<()> {
-    let function = session.program().function(function)?;
-    let config = LaunchParams::module(
-        [grid_x, grid_y, grid_z],
-        [block_x, block_y, block_z],
-        shared_mem as usize,
-        stream,
-    );
-    launch(session, function, LaunchParams { is_cooperative: true, ..config }, PassedArguments::Each(params))
-}
-
-/// `hipExtModuleLaunchKernel`: the grid is counted in threads.
-#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
-pub(crate) fn ext_module(
-    session: &Session,
-    function: Function,
-    global_x: u32,
-    global_y: u32,
-    global_z: u32,
-    block_x: u32,
-    block_y: u32,
-    block_z: u32,
-    shared_mem: usize,
-    stream: Stream,
+    launch: LaunchParams,
     params: In<Ptr>,
     extra: In<Ptr>,
-    start: Event,
-    stop: Event,
-    flags: u32,
 ) -> HipResult<()> {
     let function = session.program().function(function)?;
-    let (global, block) = ([global_x, global_y, global_z], [block_x, block_y, block_z]);
-    if block.contains(&0) {
-        return Err(HipError::INVALID_VALUE);
-    }
-    let mut grid = [0; 3];
-    for ((grid, global), block) in grid.iter_mut().zip(global).zip(block) {
-        if global % block != 0 {
-            tracing::warn!(
-                "kernel {}: a grid of {global} threads in blocks of {block} cannot be launched: the protocol counts \
-                 whole blocks",
-                function.name
-            );
-            return Err(HipError::NOT_SUPPORTED);
-        }
-        *grid = global / block;
-    }
-    let config = LaunchParams {
-        start,
-        stop,
-        ext_flags: flags,
-        ..LaunchParams::module(grid, block, shared_mem, stream)
-    };
-    launch(session, function, config, PassedArguments::of(params, extra)?)
-}
-
-/// `hipHccModuleLaunchKernel`: `hipExtModuleLaunchKernel` without flags.
-#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
-pub(crate) fn hcc_module(
-    session: &Session,
-    function: Function,
-    global_x: u32,
-    global_y: u32,
-    global_z: u32,
-    block_x: u32,
-    block_y: u32,
-    block_z: u32,
-    shared_mem: usize,
-    stream: Stream,
-    params: In<Ptr>,
-    extra: In<Ptr>,
-    start: Event,
-    stop: Event,
-) -> HipResult<()> {
-    ext_module(
-        session, function, global_x, global_y, global_z, block_x, block_y, block_z, shared_mem, stream,
-        params, extra, start, stop, 0,
-    )
+    self::launch(session, function, launch, PassedArguments::of(params, extra)?)
 }

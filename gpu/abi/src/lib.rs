@@ -19,6 +19,6 @@ mod types;
 mod zero;
 
 pub use constants::*;
-pub use launch::{LaunchFamily, threads_of_block};
+pub use launch::{LaunchFamily, LaunchLimits, LaunchSize, blocks_of_threads};
 pub use properties::{bytes_of, chars_of};
 pub use types::*;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hipr_abi::{LaunchFamily, threads_of_block};
+use hipr_abi::{LaunchFamily, LaunchLimits, LaunchSize};
 use hipr_code_object::{KernelDescriptor, LaunchFacts};
 use hipr_device::{Args, Launch, Param};
 use hipr_proto::{HipError, HipResult};
@@ -55,20 +55,18 @@ impl Setup {
     /// Checks a launch of `function` and lays out what it needs. `stack_bytes` is hipLimitStackSize.
     ///
     /// # Errors
-    /// As hipModuleLaunchKernel: `INVALID_VALUE` for an empty grid or workgroup, for a workgroup larger than the device runs, for
-    /// more than 2^32 - 1 work-items in a dimension, for more dynamic LDS than there is, and for arguments that do not fit the
-    /// kernel's parameters; `LAUNCH_FAILURE` for a workgroup that is larger than the kernel's launch bounds; `LAUNCH_OUT_OF_RESOURCES` for static and dynamic LDS or scratch beyond the device's;
+    /// As hipModuleLaunchKernel: those of [`LaunchSize::check`]; `INVALID_VALUE` for arguments that do not fit the kernel's parameters;
+    /// `LAUNCH_OUT_OF_RESOURCES` for static and dynamic LDS or scratch beyond the device's;
     /// `COOPERATIVE_LAUNCH_TOO_LARGE` for a cooperative grid that is not resident at once.
     pub(crate) fn new(function: Arc<Function>, launch: &Launch<'_>, stack_bytes: u64) -> HipResult<Self> {
         let Launch { grid, block, shared_mem_bytes, .. } = *launch;
-        let threads = threads_of_block(grid, block).filter(|threads| *threads <= p::THREADS_PER_GROUP.into());
-        let threads = threads.ok_or(HipError(LaunchFamily::Module.size_error()))? as u32;
-        if shared_mem_bytes > p::LDS_BYTES {
-            return Err(HipError::INVALID_VALUE);
-        }
-        if threads > function.kernel.max_flat_workgroup_size {
-            return Err(HipError::LAUNCH_FAILURE);
-        }
+        let limits = LaunchLimits {
+            device_threads: Some(p::THREADS_PER_GROUP.into()),
+            kernel_threads: Some(function.kernel.max_flat_workgroup_size.into()),
+            shared_mem_bytes: Some(p::LDS_BYTES.into()),
+        };
+        let size = LaunchSize { grid, block, shared_mem_bytes: shared_mem_bytes.into() };
+        let threads = size.check(LaunchFamily::Module, &limits).map_err(HipError)? as u32;
         if function.kernel.descriptor.wave32() {
             tracing::error!(kernel = %function.name, "cannot launch a kernel for waves of 32 lanes on this GPU");
             return Err(HipError::INVALID_DEVICE_FUNCTION);

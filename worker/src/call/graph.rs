@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use hipr_abi::{
     LaunchFamily, hipGraphInstantiateFlagAutoFreeOnLaunch, hipGraphInstantiateFlagDeviceLaunch,
-    hipGraphInstantiateFlagUpload, hipGraphInstantiateFlagUseNodePriority, threads_of_block,
+    hipGraphInstantiateFlagUpload, hipGraphInstantiateFlagUseNodePriority,
 };
 use hipr_graph::{Exec, UpdateResult, Work};
 use hipr_proto::op::*;
 use hipr_proto::{Array, HipError, HipResult, Wire};
 
-use super::launch::{check_flat, check_table};
+use super::launch::{check_flat, check_size, check_table};
 use super::{Call, Continuation};
 use crate::owned::{KernelNode, NodeWork, Owned};
 use hipr_device::{Args, FunctionInfo, Launch, Region};
@@ -141,7 +141,7 @@ fn kernel(
     num_slots: u32,
     mut slots: &[u8],
 ) -> HipResult<NodeWork> {
-    threads_of_block(grid, block).ok_or(HipError(LaunchFamily::Runtime.size_error()))?;
+    check_size(grid, block, LaunchFamily::Runtime)?;
     let info = &call.owned.function(function)?.info;
     let table = slot_table(info, num_slots)?;
     let data = Array::<u64>::take(&mut slots, num_slots.into())?.iter().flat_map(u64::to_le_bytes).collect();

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use hipr_abi::{LaunchFamily, threads_of_block};
+use hipr_abi::{LaunchFamily, LaunchLimits, LaunchSize};
 use hipr_proto::op::{LaunchArgs, LaunchKernel, LaunchMode, Param};
 use hipr_proto::{HipError, HipResult, Wire};
 
@@ -13,6 +13,12 @@ use hipr_device::{Args, FunctionInfo, Launch};
 
 /// Number of arguments of a launch that are checked without allocating.
 const TABLE_LEN: usize = 16;
+
+/// Checks the size of a launch by the rules that hold on every device; the device has limits of its own.
+pub(super) fn check_size(grid: [u32; 3], block: [u32; 3], family: LaunchFamily) -> HipResult<()> {
+    let size = LaunchSize { grid, block, shared_mem_bytes: 0 };
+    size.check(family, &LaunchLimits::default()).map(drop).map_err(HipError)
+}
 
 /// Launches a kernel (HIP API: hipModuleLaunchKernel, hipModuleLaunchCooperativeKernel, hipExtModuleLaunchKernel).
 pub(super) fn launch(
@@ -28,7 +34,7 @@ pub(super) fn launch(
     let (start_event, stop_event) = (event(r.start_event)?, event(r.stop_event)?);
     let grid = [r.grid_dim_x, r.grid_dim_y, r.grid_dim_z];
     let block = [r.block_dim_x, r.block_dim_y, r.block_dim_z];
-    threads_of_block(grid, block).ok_or(HipError(LaunchFamily::Module.size_error()))?;
+    check_size(grid, block, LaunchFamily::Module)?;
     let args = LaunchArgs::parse(r, tail)?;
     let mut table = [Param::ZERO; TABLE_LEN];
     let longer: Vec<Param>;

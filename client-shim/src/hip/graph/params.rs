@@ -10,7 +10,8 @@ use hipr_graph::{Content, node_type};
 use hipr_proto::{HipError, HipResult};
 
 use super::{
-    add_child, add_empty, add_event_record, add_event_wait, add_host, add_kernel, add_memcpy, add_memset,
+    NewNode, add_child, add_empty, add_event_record, add_event_wait, add_host, add_kernel, add_memcpy,
+    add_memset,
 };
 use crate::command::{Command, HostFunction};
 use crate::convert::{In, Out, Ptr};
@@ -82,34 +83,18 @@ pub(crate) fn host_params(session: &Session, node: Ptr, params: Ptr) -> HipResul
 }
 
 /// `hipGraphAddNode`: nodes for allocations and semaphores are not supported.
-pub(crate) fn add_node(
-    session: &Session,
-    node: Out<Ptr>,
-    graph: Ptr,
-    dependencies: In<Ptr>,
-    count: usize,
-    params: Ptr,
-) -> HipResult<()> {
+pub(crate) fn add_node(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
     let kind = In::<i32>::at_address(params).check()?;
     let own = params.offset(OWN_AT);
     match kind {
-        node_type::KERNEL => add_kernel(session, node, graph, dependencies, count, own),
-        node_type::MEMCPY => {
-            let copy = In::at_address(own.offset(COPY_AT));
-            add_memcpy(session, node, graph, dependencies, count, copy)
-        }
-        node_type::MEMSET => add_memset(session, node, graph, dependencies, count, own),
-        node_type::HOST => add_host(session, node, graph, dependencies, count, own),
-        node_type::GRAPH => {
-            add_child(session, node, graph, dependencies, count, In::at_address(own).check()?)
-        }
-        node_type::EMPTY => add_empty(session, node, graph, dependencies, count),
-        node_type::WAIT_EVENT => {
-            add_event_wait(session, node, graph, dependencies, count, In::at_address(own).check()?)
-        }
-        node_type::EVENT_RECORD => {
-            add_event_record(session, node, graph, dependencies, count, In::at_address(own).check()?)
-        }
+        node_type::KERNEL => add_kernel(session, node, own),
+        node_type::MEMCPY => add_memcpy(session, node, In::at_address(own.offset(COPY_AT))),
+        node_type::MEMSET => add_memset(session, node, own),
+        node_type::HOST => add_host(session, node, own),
+        node_type::GRAPH => add_child(session, node, In::at_address(own).check()?),
+        node_type::EMPTY => add_empty(session, node),
+        node_type::WAIT_EVENT => add_event_wait(session, node, In::at_address(own).check()?),
+        node_type::EVENT_RECORD => add_event_record(session, node, In::at_address(own).check()?),
         hipGraphNodeTypeExtSemaphoreSignal..=hipGraphNodeTypeMemFree => Err(HipError::NOT_SUPPORTED),
         _ => Err(HipError::INVALID_VALUE),
     }
