@@ -1,39 +1,77 @@
 use std::mem;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use bytes::Bytes;
+
 /// The bulk bytes of a reply. They are owned, so that they are neither copied nor borrowed on their way to the socket;
 /// dropping the body returns its buffer to its pool.
-#[derive(Debug, Default)]
-pub struct Body {
+///
+/// [`Bytes`] become a body without being copied, and a body becomes [`Bytes`].
+#[derive(Debug)]
+pub struct Body(Memory);
+
+#[derive(Debug)]
+enum Memory {
+    Owned(Vec<u8>),
+    Pooled(PooledBuffer),
+    Shared(Bytes),
+}
+
+/// Buffers that a pool keeps for later bodies.
+type Free = Mutex<Vec<Vec<u8>>>;
+
+/// A buffer that returns to its pool when dropped. [`Bytes`] could own it, for an allocation each.
+#[derive(Debug)]
+struct PooledBuffer {
     bytes: Vec<u8>,
-    home: Option<Arc<Mutex<Vec<Vec<u8>>>>>,
-    /// Shared bytes that are sent instead of `bytes`, and how many of them.
-    shared: Option<(Arc<[u8]>, usize)>,
+    home: Arc<Free>,
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Vec::new().into()
+    }
 }
 
 impl AsRef<[u8]> for Body {
     fn as_ref(&self) -> &[u8] {
-        match &self.shared {
-            Some((bytes, len)) => bytes.get(..*len).unwrap_or(bytes),
-            None => &self.bytes,
+        match &self.0 {
+            Memory::Owned(bytes) => bytes,
+            Memory::Pooled(buffer) => &buffer.bytes,
+            Memory::Shared(bytes) => bytes,
         }
     }
 }
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { bytes, home: None, shared: None }
+        Self(Memory::Owned(bytes))
     }
 }
 
-impl Drop for Body {
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self(Memory::Shared(bytes))
+    }
+}
+
+impl From<Body> for Bytes {
+    /// Returns the body's bytes, not copied. A pool's buffer returns to it when the last owner is dropped.
+    fn from(body: Body) -> Self {
+        match body.0 {
+            Memory::Owned(bytes) => bytes.into(),
+            Memory::Pooled(_) => Self::from_owner(body),
+            Memory::Shared(bytes) => bytes,
+        }
+    }
+}
+
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
-        if let Some(home) = &self.home {
-            // A vector of buffers is whole whenever the lock is free, so poison says nothing.
-            let mut free = home.lock().unwrap_or_else(PoisonError::into_inner);
-            if free.len() < BodyPool::KEEP {
-                free.push(mem::take(&mut self.bytes));
-            }
+        // A vector of buffers is whole whenever the lock is free, so poison says nothing.
+        let mut free = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() < BodyPool::KEEP {
+            free.push(mem::take(&mut self.bytes));
         }
     }
 }
@@ -43,8 +81,8 @@ impl Drop for Body {
 #[derive(Debug)]
 pub struct BodyPool {
     len_bytes: usize,
-    free: Arc<Mutex<Vec<Vec<u8>>>>,
-    zeros: OnceLock<Arc<[u8]>>,
+    free: Arc<Free>,
+    zeros: OnceLock<Bytes>,
 }
 
 impl BodyPool {
@@ -62,8 +100,7 @@ impl BodyPool {
         if len > self.len_bytes {
             return vec![0; len].into();
         }
-        let zeros = self.zeros.get_or_init(|| vec![0; self.len_bytes].into());
-        Body { bytes: Vec::new(), home: None, shared: Some((zeros.clone(), len)) }
+        self.zeros.get_or_init(|| vec![0; self.len_bytes].into()).slice(..len).into()
     }
 
     /// Returns a body of `len` bytes, filled by `fill`. If `len` exceeds the size of the pool's buffers, its buffer is not
@@ -78,7 +115,7 @@ impl BodyPool {
         let mut bytes = free.unwrap_or_else(|| Vec::with_capacity(self.len_bytes));
         bytes.resize(len, 0);
         fill(&mut bytes);
-        Body { bytes, home: Some(self.free.clone()), shared: None }
+        Body(Memory::Pooled(PooledBuffer { bytes, home: self.free.clone() }))
     }
 }
 
@@ -111,5 +148,34 @@ mod tests {
         assert_eq!(pool.zeros(9).as_ref(), [0; 9]);
         drop((some, all));
         assert_eq!(pool.free.lock().unwrap().len(), 0, "no buffer of the pool's was taken");
+    }
+
+    #[test]
+    fn bytes_come_in_and_go_out_without_a_copy() {
+        let pool = BodyPool::new(8);
+        let shared = Bytes::from(vec![1, 2, 3, 4]);
+        for body in [
+            Body::from(vec![5; 6]),
+            Body::from(shared.slice(1..)),
+            pool.body(8, |bytes| bytes.fill(2)),
+            pool.zeros(8),
+        ] {
+            let (expected, at) = (body.as_ref().to_vec(), body.as_ref().as_ptr());
+            let bytes = Bytes::from(body);
+            assert_eq!((&*bytes, bytes.as_ptr()), (&*expected, at));
+        }
+        assert_eq!(Body::from(shared.clone()).as_ref().as_ptr(), shared.as_ptr());
+    }
+
+    #[test]
+    fn a_pools_buffer_returns_when_the_last_of_its_bytes_is_dropped() {
+        let pool = BodyPool::new(8);
+        let free = || pool.free.lock().unwrap().len();
+        let bytes = Bytes::from(pool.body(8, |bytes| bytes.fill(2)));
+        let half = bytes.slice(..4);
+        drop(bytes);
+        assert_eq!((&*half, free()), (&[2; 4][..], 0));
+        drop(half);
+        assert_eq!(free(), 1);
     }
 }

@@ -42,7 +42,7 @@ pub struct Benchmark {
 }
 
 /// All benchmarks.
-pub const BENCHMARKS: [Benchmark; 8] = [
+pub const BENCHMARKS: [Benchmark; 10] = [
     Benchmark {
         name: "encode",
         operation: "a launch with six arguments, into the client's buffer",
@@ -60,6 +60,18 @@ pub const BENCHMARKS: [Benchmark; 8] = [
         operation: "a launch through connection, dispatch and session to the null device",
         function: None,
         run: worker::launch,
+    },
+    Benchmark {
+        name: "worker-read",
+        operation: "64 bytes of device memory, through connection, dispatch and session",
+        function: None,
+        run: worker::read,
+    },
+    Benchmark {
+        name: "worker-copy",
+        operation: "20 KiB to device memory and back, through connection, dispatch and session",
+        function: None,
+        run: worker::copy,
     },
     Benchmark {
         name: "interpreter-step",

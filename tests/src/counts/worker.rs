@@ -1,11 +1,14 @@
-//! Counts the instructions of launches in the worker: connection, dispatch and session in memory, and the null device.
+//! Counts the instructions of launches and copies in the worker: connection, dispatch and session in memory. Launches end at the
+//! null device, copies at the scripted device, which has memory.
 
 use std::sync::Arc;
 
+use hipr_device::Device;
 use hipr_io::{Config, Event, Link, Mailbox, Peer, Pool, Slots};
-use hipr_proto::op::{Init, ModuleGetFunction, ModuleLoadData, StreamSynchronize};
-use hipr_proto::{Answer, Client, Limits, Op, Outbox};
+use hipr_proto::op::{Init, Malloc, Memcpy, ModuleGetFunction, ModuleLoadData, StreamSynchronize, kind};
+use hipr_proto::{Answer, Client, Limits, Op, Outbox, ReplyMode};
 use hipr_worker::device::null::Null;
+use hipr_worker::device::script::Script;
 use hipr_worker::{Dispatch, SessionLimits, Stats};
 
 use super::protocol::launch_of;
@@ -17,7 +20,7 @@ const LAUNCHES: u64 = 100;
 
 /// Makes `operations` launches in groups of 100, each followed by a synchronization.
 pub(super) fn launch(operations: u64) {
-    let mut worker = Memory::new();
+    let mut worker = Memory::new(Arc::new(Null));
     worker.call(&Init {}, None);
     let module =
         worker.call(&ModuleLoadData { data_size: KERNEL.len() as u64 }, Some(KERNEL.to_vec())).module;
@@ -32,6 +35,33 @@ pub(super) fn launch(operations: u64) {
     }
 }
 
+/// Copies 20 KiB to the device and back, `operations` times. That is more than a small read, so that the buffer read into is passed on.
+pub(super) fn copy(operations: u64) {
+    const LEN_BYTES: usize = 20 << 10;
+    let bytes: Vec<u8> = (0..LEN_BYTES).map(|index| index as u8).collect();
+    let mut worker = Memory::new(Arc::new(Script::new()));
+    worker.call(&Init {}, None);
+    let ptr = worker.call(&Malloc { size: LEN_BYTES as u64, flags: 0 }, None).device_ptr;
+    for _ in 0..operations {
+        let write =
+            Memcpy { dst: ptr, src: 0, size: LEN_BYTES as u64, kind: kind::HOST_TO_DEVICE, stream: 0 };
+        worker.call(&write, Some(bytes.clone()));
+        worker.read_back(ptr, LEN_BYTES);
+    }
+    assert_eq!(worker.inline, bytes, "what was written is read");
+}
+
+/// Copies 64 bytes from the device, `operations` times.
+pub(super) fn read(operations: u64) {
+    let mut worker = Memory::new(Arc::new(Script::new()));
+    worker.call(&Init {}, None);
+    let ptr = worker.call(&Malloc { size: 64, flags: 0 }, None).device_ptr;
+    for _ in 0..operations {
+        worker.read_back(ptr, 64);
+    }
+    assert_eq!(worker.inline.len(), 64, "all bytes are read");
+}
+
 /// A client and a worker that exchange bytes in memory.
 struct Memory {
     client: Client<Vec<u8>>,
@@ -42,15 +72,17 @@ struct Memory {
     mailbox: Arc<Mailbox>,
     stats: Stats,
     dispatch: Dispatch,
+    /// The inline bytes of the last reply.
+    inline: Vec<u8>,
 }
 
 impl Memory {
-    fn new() -> Self {
+    fn new(device: Arc<dyn Device>) -> Self {
         let mailbox = Arc::new(Mailbox::new(|| ()));
         let stats = Stats::default();
         let limits = SessionLimits::default();
-        // The null device never makes anybody wait, so nobody has to be woken.
-        let dispatch = Dispatch::new(Arc::new(Null), limits, mailbox.clone(), |_| (), &stats);
+        // Neither device makes anybody wait, so nobody has to be woken.
+        let dispatch = Dispatch::new(device, limits, mailbox.clone(), |_| (), &stats);
         let conn = Slots::default().insert(|_| ()).expect("an empty table has room");
         let mut pool = Pool::default();
         Self {
@@ -62,14 +94,21 @@ impl Memory {
             mailbox,
             stats,
             dispatch,
+            inline: Vec::new(),
         }
     }
 
-    /// Makes a call that is answered and returns its reply.
+    /// Reads `len` bytes of device memory into `inline`.
+    fn read_back(&mut self, src: u64, len: usize) {
+        self.call(&Memcpy { dst: 0, src, size: len as u64, kind: kind::DEVICE_TO_HOST, stream: 0 }, None);
+    }
+
+    /// Makes a call and returns its reply.
     fn call<O: Op>(&mut self, op: &O, inline: Option<Vec<u8>>) -> O::Reply {
-        let call = self.client.request(op, &[], inline).expect("there is room").expect("an answer");
+        let call = self.client.request_with(op, &[], inline, ReplyMode::Always).expect("there is room");
+        let call = call.expect("a call that is answered");
         self.client.poll_transmit(&mut self.outbox);
-        let sent: Vec<u8> = self.outbox.slices().flatten().copied().collect();
+        let sent = self.outbox.slices().collect::<Vec<_>>().concat();
         self.outbox.advance(sent.len());
         let io = self.stats.io_counters();
         for piece in sent.chunks(Config::READ_BYTES) {
@@ -84,15 +123,35 @@ impl Memory {
                 .expect("a client's bytes");
             self.carry_out(events);
         }
-        let answers: Vec<u8> = self.link.slices().flatten().copied().collect();
-        self.link.handle_written(answers.len(), 0, &io);
-        match self.client.handle_input(&mut answers.as_slice()).expect("a worker's bytes") {
-            Answer::Reply(reply) => {
-                assert_eq!(reply.call, call, "the answer to this call");
-                let result = reply.read::<O>().expect("a reply of this operation");
-                result.expect("the null device refuses nothing")
+        self.inline.clear();
+        let (mut result, mut left) = (None, 0);
+        loop {
+            let answers = self.link.slices().collect::<Vec<_>>().concat();
+            assert!(!answers.is_empty(), "no answer");
+            self.link.handle_written(answers.len(), 0, &io);
+            let mut rest = answers.as_slice();
+            loop {
+                match self.client.handle_input(&mut rest).expect("a worker's bytes") {
+                    Answer::Reply(reply) => {
+                        assert_eq!(reply.call, call, "the answer to this call");
+                        left = reply.inline;
+                        let reply = reply.read::<O>().expect("a reply of this operation");
+                        result = Some(reply.expect("the device refuses nothing"));
+                    }
+                    Answer::Data { bytes, last } => {
+                        self.inline.extend_from_slice(bytes);
+                        left = if last { 0 } else { left };
+                    }
+                    Answer::NeedMore => break,
+                }
             }
-            _ => panic!("no answer"),
+            match result {
+                Some(reply) if left == 0 => return reply,
+                found => result = found,
+            }
+            let mut events = Vec::new();
+            self.link.report_drain(&mut |event| events.push(event));
+            self.carry_out(events);
         }
     }
 
