@@ -28,13 +28,15 @@ mod at_once;
 mod place;
 mod settled;
 
+use std::sync::Mutex;
+
 use hipr_proto::HipResult;
 
 pub use call::{Call, Next};
 pub use wait::WaitCall;
 
 use crate::convert::Event;
-use crate::worker::Port;
+use crate::worker::{Port, lock};
 use events::{EventInfo, Events};
 use graphs::SessionGraphs;
 use host_functions::{HostFunctions, Threads};
@@ -73,6 +75,8 @@ pub struct Streams {
     /// Host functions, and the commands queued behind them.
     pub host_functions: HostFunctions,
     settled: Settled,
+    /// Event that is put on streams for their order; created when first needed.
+    join_event: Mutex<Option<Event>>,
 }
 
 impl Streams {
@@ -104,11 +108,25 @@ impl Streams {
         !info.is_shared() && info.recorded.is_some_and(covers)
     }
 
-    /// Removes a stream that the program destroys. The work that it still has is known to the mirrors until it is over.
+    /// Removes a stream that the program destroys from the captures. Everything else about it is known until
+    /// [`Command::DestroyStream`](crate::command::Command::DestroyStream) is executed, behind the work that it still has.
     pub fn forget_stream(&self, stream: u64) {
-        self.order.remove(stream);
         self.graphs.forget_stream(stream);
-        self.settled.forget(stream);
+    }
+
+    /// Makes the worker's work on a stream follow that of the streams which it and the legacy null stream wait for, although nothing else
+    /// is put on it: a host function comes behind that work, and the worker does not know of the function.
+    fn join_legacy(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        if !self.order.is_blocking(stream) {
+            return Ok(());
+        }
+        let mut event = lock(&self.join_event);
+        let event = match *event {
+            Some(event) => event,
+            None => *event.insert(port.create_event()?),
+        };
+        // Whoever records it: nobody waits for the event, but for the stream.
+        port.record(event, stream, false)
     }
 
     /// Notes that an event is recorded behind the present work of a stream; returns its new state.

@@ -145,6 +145,14 @@ impl Session {
         self.drive(&mut WaitCall::end_of_call(stream))
     }
 
+    /// Waits for the host functions of a stream, and the commands behind them, at the end of a synchronous call.
+    ///
+    /// # Errors
+    /// What a host function failed with.
+    pub(crate) fn wait_for_functions(&self, stream: u64) -> HipResult<()> {
+        self.drive(&mut WaitCall::functions(stream))
+    }
+
     /// Waits for all host functions and the commands queued behind them.
     ///
     /// # Errors

@@ -26,12 +26,14 @@ fn finish(session: &Session, dst: Ptr) -> HipResult<()> {
     if session.streams().graphs.status(stream) != Status::None {
         return Ok(());
     }
-    match session.streams().mirrors.place(session.worker(), dst, 0, Some(true))? {
-        Place::Mirrored(_) => {
-            session.end_call(stream)?;
-        }
-        Place::Host => {}
-        Place::Device(_) | Place::Unknown => return Ok(()),
+    let place = || session.streams().mirrors.place(session.worker(), dst, 0, Some(true));
+    if matches!(place()?, Place::Device(_) | Place::Unknown) {
+        return Ok(());
+    }
+    // What is before the fill may make the memory available to kernels, so that the worker fills it.
+    session.wait_for_functions(stream)?;
+    if let Place::Mirrored(_) = place()? {
+        session.end_call(stream)?;
     }
     session.streams().settle(stream);
     Ok(())

@@ -112,6 +112,10 @@ pub struct Call {
     phase: Phase,
     /// Whether the command writes to mirrored memory.
     is_mirrored: bool,
+    /// Whether such a write is announced, so that other threads do not take mirrored memory for idle.
+    is_announced: bool,
+    /// Whether the program may change the mirrored memory that the command reads when the call returns.
+    is_read_at_once: bool,
     /// Whether, as HIP documents, the stream has finished when the call returns.
     settles: bool,
     /// Nodes to execute after this command, the next one last: the rest of a part of a graph whose copy on the worker is
@@ -123,8 +127,19 @@ pub struct Call {
 impl Call {
     #[inline]
     fn with(work: Work, stream: u64, origin: Origin, is_blocking: bool, phase: Phase) -> Self {
-        let (is_mirrored, settles, rest, answer) = (false, false, Vec::new(), None);
-        Self { work, stream, origin, is_blocking, phase, is_mirrored, settles, rest, answer }
+        Self {
+            work,
+            stream,
+            origin,
+            is_blocking,
+            phase,
+            is_mirrored: false,
+            is_announced: false,
+            is_read_at_once: false,
+            settles: false,
+            rest: Vec::new(),
+            answer: None,
+        }
     }
 
     /// Creates the call for a command of the program. `is_blocking` says whether the program relies on the command being over
@@ -161,7 +176,12 @@ impl Call {
         } else {
             self.step(streams, caller)
         };
-        next.unwrap_or_else(|error| Next::Done(Err(error)))
+        let next = next.unwrap_or_else(|error| Next::Done(Err(error)));
+        if self.is_announced && matches!(next, Next::Done(_)) {
+            self.is_announced = false;
+            streams.mirrors.retract();
+        }
+        next
     }
 
     /// Does all phases up to the first wait, as those before sending have nothing to do.
@@ -194,6 +214,15 @@ impl Call {
         }
     }
 
+    /// Announces a write to mirrored memory, until it has been sent or the call ends.
+    fn announce(&mut self, streams: &Streams) {
+        self.is_mirrored = true;
+        if !self.is_announced {
+            self.is_announced = true;
+            streams.mirrors.announce();
+        }
+    }
+
     fn then(&mut self, phase: Phase) -> HipResult<Next> {
         self.phase = phase;
         Ok(Next::Continue)
@@ -212,14 +241,19 @@ impl Call {
                 streams.host_functions.take_error()?;
                 self.then(Phase::Prepare)
             }
-            Phase::Prepare if matches!(self.work.command(), Command::Host(_)) => self.then(Phase::BeforeWait),
+            Phase::Prepare if matches!(self.work.command(), Command::Host(_)) => {
+                streams.join_legacy(caller.port, self.stream)?;
+                self.then(Phase::BeforeWait)
+            }
             Phase::Prepare => match self.prepare(streams, caller.port)? {
                 Some(prepared) => self.then(Phase::Send(Box::new(prepared))),
                 None => self.end(streams),
             },
             Phase::Send(prepared) => self.send(streams, caller.port, *prepared),
             Phase::Sent => {
-                streams.mirrors.sent(self.stream);
+                if std::mem::take(&mut self.is_announced) {
+                    streams.mirrors.sent(self.stream);
+                }
                 if self.is_blocking && self.is_mirrored {
                     // The program may look at the destination when the call returns.
                     return self.then(Phase::BeforeWait);
@@ -345,9 +379,13 @@ impl Call {
             Command::Copy(_) if self.origin == Origin::Graph => Ok(true),
             Command::Copy(copy) => {
                 copy.check_shape()?;
-                Ok(!self.is_blocking && streams.may_come_later(port, copy)?)
+                if self.is_blocking {
+                    // HIP API: copies within the device are not waited for.
+                    return streams.is_copy_on_device(port, copy);
+                }
+                streams.may_come_later(port, copy)
             }
-            Command::Fill(fill) => Ok(fill.is_aligned() && streams.is_fill_on_device(port, fill)?),
+            Command::Fill(fill) => Ok(fill.is_aligned() && streams.may_fill_later(port, fill)?),
             _ => Ok(true),
         }
     }
@@ -356,21 +394,24 @@ impl Call {
     /// needs no more than that, and has been sent or carried out here.
     fn prepare(&mut self, streams: &Streams, port: &dyn Port) -> HipResult<Option<Prepared>> {
         let (mirrors, stream) = (&streams.mirrors, self.stream);
+        // What kernels write is known when they are over.
+        if matches!(self.work.command(), Command::Kernel(_) | Command::Graph(_)) && !mirrors.is_empty() {
+            self.announce(streams);
+        }
         match self.work.command() {
             Command::Kernel(kernel) => {
-                let arguments = if mirrors.is_empty() {
+                let arguments = if !self.is_announced {
                     None
                 } else {
-                    self.is_mirrored = true;
                     Some(Box::new(streams.device_arguments(port, kernel, stream)?))
                 };
                 return Ok(Some(Prepared::Kernel(arguments)));
             }
             Command::Graph(part) => {
+                mirrors.before_other(port, stream)?;
                 if let Some(remote) = part.on_worker()
                     && streams.is_current(port, part, stream)?
                 {
-                    self.is_mirrored = !mirrors.is_empty();
                     return Ok(Some(Prepared::Graph(remote.exec)));
                 }
                 self.rest = part.nodes().cloned().collect();
@@ -381,10 +422,13 @@ impl Call {
                 return self.prepare_copy(streams, port, &copy);
             }
             Command::Fill(fill) => match streams.place_of_fill(port, fill)? {
-                Some(Place::Device(address)) => return Ok(Some(Prepared::Fill(address))),
+                Some(Place::Device(address)) => {
+                    mirrors.before_other(port, stream)?;
+                    return Ok(Some(Prepared::Fill(address)));
+                }
                 Some(Place::Mirrored(address)) => {
+                    self.announce(streams);
                     mirrors.before_use(port, stream)?;
-                    self.is_mirrored = true;
                     return Ok(Some(Prepared::Fill(address)));
                 }
                 Some(Place::Host) => {
@@ -412,7 +456,10 @@ impl Call {
                 port.free_async(*ptr, stream)?;
             }
             Command::DestroyStream => {
-                mirrors.forget_stream(port, stream)?;
+                mirrors.forget_stream(port, &streams.order, stream)?;
+                // Only now: what it had is over here, and its handle is not given anew before the worker has destroyed it.
+                streams.order.remove(stream);
+                streams.settled.forget(stream);
                 port.destroy_stream(stream)?;
             }
             Command::DestroyEvent(event) => {
@@ -438,12 +485,16 @@ impl Call {
             return Ok(None);
         }
         let [to, from] = streams.places(port, copy)?;
+        let on_device = [to, from].map(|place| matches!(place, Place::Device(_)));
         self.settles = settles([to, from], is_blocking);
-        self.is_mirrored = matches!(to, Place::Mirrored(_));
-        if self.is_mirrored {
+        if matches!(to, Place::Mirrored(_)) {
+            self.announce(streams);
             mirrors.before_use(port, stream)?;
         } else if matches!(from, Place::Mirrored(_)) {
             mirrors.before_read(port, stream)?;
+            self.is_read_at_once = is_blocking;
+        } else if on_device.contains(&true) {
+            mirrors.before_other(port, stream)?;
         }
         let address = |place: Place| match place {
             Place::Device(address) | Place::Mirrored(address) => Some(address),
@@ -486,6 +537,9 @@ impl Call {
             (_, Prepared::Graph(exec)) => port.launch_graph(exec, stream)?,
             // Made for another command.
             _ => return Err(HipError::UNKNOWN),
+        }
+        if self.is_read_at_once {
+            streams.mirrors.has_been_read(stream);
         }
         if self.is_mirrored {
             return self.then(Phase::Sent);

@@ -272,7 +272,10 @@ impl Streams {
             entry.launches = entry.launches.saturating_add(1);
             HipResult::Ok(entry.clone())
         })?;
+        // Once for all nodes: a capture that begins meanwhile takes none of them.
         let is_captured = self.graphs.status(stream) != Status::None;
+        self.graphs.check_legacy(stream)?;
+        let call = if is_captured { Call::captured_node } else { Call::node };
         let (remote, mut calls) = if entry.launches > 1 && !is_captured {
             self.upload_graph(caller.port, exec, stream)?
         } else {
@@ -280,7 +283,7 @@ impl Streams {
         };
         let Some(remote) = remote else {
             let work = entry.exec.steps().iter().filter_map(|step| step.work());
-            calls.extend(work.map(|node| Call::captured_node(node.clone(), stream)));
+            calls.extend(work.map(|node| call(node.clone(), stream)));
             return Ok(calls);
         };
         for (index, (steps, part)) in remote.parts.iter().enumerate() {

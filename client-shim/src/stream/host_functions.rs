@@ -94,11 +94,21 @@ pub struct HostFunctions {
 }
 
 impl State {
+    /// Returns the last steps of the streams for which `is_meant`, unless they have finished.
+    fn last_of(&self, is_meant: impl Fn(u64) -> bool) -> Vec<u64> {
+        let queues = self.queues.iter().filter(|(other, _)| **other != NO_STREAM && is_meant(**other));
+        queues.map(|(_, queue)| queue.last).filter(|last| self.unfinished.contains(last)).collect()
+    }
+
     /// Returns the steps that new work on `stream` has to follow.
     fn behind(&self, order: &Order, stream: u64) -> Vec<u64> {
-        let queues =
-            self.queues.iter().filter(|(other, _)| **other != NO_STREAM && order.is_behind(stream, **other));
-        queues.map(|(_, queue)| queue.last).collect()
+        self.last_of(|other| order.is_behind(stream, other))
+    }
+
+    /// Returns the steps that a wait for `stream` includes. Steps of the legacy stream do not count for another one, unless that has
+    /// work behind them, which is a step of its own then.
+    fn included(&self, order: &Order, stream: u64) -> Vec<u64> {
+        self.last_of(|other| order.includes(stream, other))
     }
 
     fn are_over(&self, steps: &[u64]) -> bool {
@@ -270,9 +280,14 @@ impl HostFunctions {
         self.state().are_over(steps)
     }
 
-    /// Returns the steps that a call which waits for `stream` has to wait for; steps queued later do not count.
+    /// Returns the steps that a call has to wait for whose work follows them on `stream`; steps queued later do not count.
     pub(super) fn behind(&self, order: &Order, stream: u64) -> Vec<u64> {
         if self.is_idle() { Vec::new() } else { self.state().behind(order, stream) }
+    }
+
+    /// Returns the steps that a call has to wait for which waits for the work of `stream`; steps queued later do not count.
+    pub(super) fn included(&self, order: &Order, stream: u64) -> Vec<u64> {
+        if self.is_idle() { Vec::new() } else { self.state().included(order, stream) }
     }
 
     /// Returns the last steps of all queues.
@@ -294,8 +309,7 @@ impl HostFunctions {
 
     /// Returns whether a stream has steps that new work has to follow.
     pub(super) fn is_busy(&self, order: &Order, stream: u64) -> bool {
-        !self.is_idle()
-            && self.state().queues.keys().any(|other| *other != NO_STREAM && order.is_behind(stream, *other))
+        !self.behind(order, stream).is_empty()
     }
 
     /// Returns whether an unfinished step records an event.

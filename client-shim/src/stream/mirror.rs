@@ -38,7 +38,7 @@ use hipr_proto::{HipError, HipResult};
 
 use self::region::{Region, Regions};
 use self::uses::Clock;
-use super::order::Order;
+use super::order::{LEGACY, Order};
 use crate::convert::{Event, Ptr};
 use crate::thread;
 use crate::worker::{Port, Release, lock};
@@ -103,6 +103,9 @@ pub(super) enum Target {
     /// An event.
     Event(Event),
 }
+
+/// The stream of work whose own stream is gone and that the legacy stream does not wait for.
+const GONE: u64 = u64::MAX;
 
 /// State noted when a wait began.
 #[derive(Debug, Default)]
@@ -307,7 +310,18 @@ impl Mirrors {
         self.count.store(regions.by_host.len(), Ordering::Release);
     }
 
-    /// Prepares a launch with these arguments: sends what the program wrote, and replaces host addresses by device
+    /// Announces work that may write to mirrored memory, before [`before_launch`](Self::before_launch) or
+    /// [`before_use`](Self::before_use). It has to be followed by [`sent`](Self::sent) or [`retract`](Self::retract).
+    pub(super) fn announce(&self) {
+        self.regions().uses.announce();
+    }
+
+    /// Notes that announced work will not be sent.
+    pub(super) fn retract(&self) {
+        self.regions().uses.retract();
+    }
+
+    /// Prepares an announced launch with these arguments: sends what the program wrote, and replaces host addresses by device
     /// addresses where they differ.
     ///
     /// # Errors
@@ -325,15 +339,15 @@ impl Mirrors {
             }
         }
         regions.expose_known(port, stream)?;
-        regions.use_on(port, stream)
+        regions.bring(port, stream, 1)
     }
 
-    /// Prepares a write to mirrored memory by something other than a kernel.
+    /// Prepares an announced write to mirrored memory by something other than a kernel.
     ///
     /// # Errors
     /// What the worker says.
     pub(super) fn before_use(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        self.regions().use_on(port, stream)
+        self.regions().bring(port, stream, 1)
     }
 
     /// Prepares a read of mirrored memory by something other than a kernel.
@@ -341,15 +355,31 @@ impl Mirrors {
     /// # Errors
     /// What the worker says.
     pub(super) fn before_read(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        self.regions().bring(port, stream)
+        self.regions().bring(port, stream, 0)
     }
 
-    /// Notes that the work announced by [`before_launch`](Self::before_launch) or [`before_use`](Self::before_use) has been
-    /// sent.
-    pub(super) fn sent(&self, stream: u64) {
+    /// Prepares work that uses no mirrored memory: what a synchronous copy from mirrored memory brings to the device is there when
+    /// anything comes after it, on whatever stream.
+    ///
+    /// # Errors
+    /// What the worker says.
+    pub(super) fn before_other(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        if self.is_empty() { Ok(()) } else { self.regions().order(port, stream) }
+    }
+
+    /// Notes that a synchronous copy from mirrored memory has been sent. When it returns the program may change that memory, which the
+    /// worker may not have read: what is sent from now on has to come behind it.
+    pub(super) fn has_been_read(&self, stream: u64) {
         if !self.is_empty() {
-            self.regions().uses.begin(stream);
+            self.regions().pushed(stream);
         }
+    }
+
+    /// Notes that announced work has been sent.
+    pub(super) fn sent(&self, stream: u64) {
+        let mut regions = self.regions();
+        regions.uses.begin(stream);
+        regions.uses.retract();
     }
 
     /// Notes that an event is about to be recorded behind the work that `stream` has. Every way to record one goes through here.
@@ -384,7 +414,11 @@ impl Mirrors {
             Target::Device => Waited { clock: regions.uses.before_now(), pushes: Some(regions.pushes) },
             Target::Stream(stream) => {
                 let includes = |other| order.includes(stream, other);
-                Waited { clock: regions.uses.before(stream, includes), pushes: None }
+                let has_all = regions.pushed_on.is_some_and(includes);
+                Waited {
+                    clock: regions.uses.before(stream, includes),
+                    pushes: has_all.then_some(regions.pushes),
+                }
             }
             Target::Event(event) => Waited { clock: regions.uses.before_event(event.wire()), pushes: None },
         }
@@ -399,13 +433,13 @@ impl Mirrors {
             return Ok(());
         }
         let mut regions = self.regions();
-        if !regions.uses.are_over() {
-            regions.pull(port)?;
-            regions.uses.finish(&waited.clock);
-        }
         if waited.pushes == Some(regions.pushes) {
             // What was sent has arrived, whatever comes next.
             regions.pushed_on = None;
+        }
+        if !regions.uses.are_over() {
+            regions.pull(port)?;
+            regions.uses.finish(&waited.clock);
         }
         Ok(())
     }
@@ -414,7 +448,7 @@ impl Mirrors {
     ///
     /// # Errors
     /// What the worker says.
-    pub(super) fn forget_stream(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
+    pub(super) fn forget_stream(&self, port: &dyn Port, order: &Order, stream: u64) -> HipResult<()> {
         if self.is_empty() {
             return Ok(());
         }
@@ -425,8 +459,8 @@ impl Mirrors {
             regions.pushed_on = Some(0);
         }
         regions.ordered.remove(&stream);
-        // Its work may still be under way: it is done when the device is.
-        regions.uses.bequeath(stream, 0);
+        // Its work may still be under way: it is done when that of the legacy stream is, if that waits for it, or when the device is.
+        regions.uses.bequeath(stream, if order.is_blocking(stream) { LEGACY } else { GONE });
         Ok(())
     }
 }

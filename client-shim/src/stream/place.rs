@@ -44,7 +44,10 @@ impl Streams {
     }
 
     /// Returns whether both ends of a copy are device memory only.
-    fn is_copy_on_device(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<bool> {
+    ///
+    /// # Errors
+    /// Those of [`check_copy`](Self::check_copy).
+    pub(super) fn is_copy_on_device(&self, port: &dyn Port, copy: &MemoryCopy) -> HipResult<bool> {
         let is_device = |place: MemoryBox| -> HipResult<bool> {
             let span = place.span(copy.size).ok_or(HipError::INVALID_VALUE)?;
             let place = self.mirrors.place(port, place.at, span, place.is_device)?;
@@ -70,6 +73,15 @@ impl Streams {
             Place::Unknown => Err(HipError::INVALID_VALUE),
             place => Ok(Some(place)),
         }
+    }
+
+    /// Returns whether a fill may be executed after its call has returned: if there is such memory.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: it goes beyond the memory it begins in.
+    pub(super) fn may_fill_later(&self, port: &dyn Port, fill: &MemoryFill) -> HipResult<bool> {
+        let len = fill.span()?;
+        Ok(len > 0 && !matches!(self.mirrors.place(port, fill.dst, len, Some(true))?, Place::Unknown))
     }
 
     /// Returns whether a fill writes to device memory only.

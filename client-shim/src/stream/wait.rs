@@ -14,6 +14,8 @@ enum Kind {
     Program(Wait),
     /// A wait for a stream at the end of another call.
     Stream(u64),
+    /// A wait for the host functions of a stream, and the commands behind them, at the end of another call.
+    Functions(u64),
 }
 
 #[derive(Debug)]
@@ -45,6 +47,11 @@ impl WaitCall {
     /// Creates the wait for a stream at the end of a synchronous call.
     pub fn end_of_call(stream: u64) -> Self {
         Self { kind: Kind::Stream(stream), phase: Phase::Before, answer: None }
+    }
+
+    /// Creates the wait for the host functions of a stream, and the commands behind them, at the end of a synchronous call.
+    pub fn functions(stream: u64) -> Self {
+        Self { kind: Kind::Functions(stream), phase: Phase::Gate, answer: None }
     }
 
     /// Passes the result of the action that [`Next`] asked for.
@@ -87,7 +94,7 @@ impl WaitCall {
     fn wait(&self) -> Wait {
         match self.kind {
             Kind::Program(wait) => wait,
-            Kind::Stream(stream) => Wait::Stream(stream),
+            Kind::Stream(stream) | Kind::Functions(stream) => Wait::Stream(stream),
         }
     }
 
@@ -104,7 +111,7 @@ impl WaitCall {
                 let steps = match self.wait() {
                     _ if caller.is_host_thread => Vec::new(),
                     Wait::Device => functions.all(),
-                    Wait::Stream(stream) => functions.behind(&streams.order, stream),
+                    Wait::Stream(stream) => functions.included(&streams.order, stream),
                     Wait::Event(event) => functions.recording(event),
                     Wait::QueryStream(_) | Wait::QueryEvent(_) => Vec::new(),
                 };
@@ -115,8 +122,10 @@ impl WaitCall {
                 if matches!(self.wait(), Wait::Device | Wait::Stream(_)) {
                     streams.host_functions.take_error()?;
                 }
-                if let Wait::Stream(stream) = self.wait() {
-                    streams.graphs.check_stream(stream)?;
+                match self.kind {
+                    Kind::Functions(_) => return Ok(Next::Done(Ok(()))),
+                    Kind::Program(Wait::Stream(stream)) => streams.graphs.check_stream(stream)?,
+                    _ => {}
                 }
                 self.then(Phase::Before)
             }
@@ -145,7 +154,7 @@ impl WaitCall {
             Wait::Stream(stream) => graphs.check_stream(stream)?,
             Wait::QueryStream(stream) => {
                 graphs.check_stream(stream)?;
-                if functions.is_busy(&streams.order, stream) {
+                if !functions.included(&streams.order, stream).is_empty() {
                     return Err(HipError::NOT_READY);
                 }
             }

@@ -77,7 +77,13 @@ impl Streams {
         recorder: u64,
         stream: u64,
     ) -> HipResult<RemotePart> {
-        let arguments = self.arguments(port, nodes(exec, steps.clone()), stream)?;
+        let arguments = {
+            // As for a launch, so that what is sent of the memory fits the work that may be under way.
+            self.mirrors.announce();
+            let arguments = self.arguments(port, nodes(exec, steps.clone()), stream);
+            self.mirrors.retract();
+            arguments?
+        };
         port.begin_capture(recorder)?;
         let mut left = arguments.iter();
         let recorded = nodes(exec, steps.clone()).try_for_each(|node| match &**node {

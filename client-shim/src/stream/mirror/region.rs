@@ -143,18 +143,11 @@ impl Regions {
         Some((start, end))
     }
 
-    /// Prepares work on a stream that may write to all regions available to the device.
-    pub(super) fn use_on(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        self.bring(port, stream)?;
-        self.uses.begin(stream);
-        Ok(())
-    }
-
-    /// Sends what the program wrote to the regions, before the next work on a stream.
-    pub(super) fn bring(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
+    /// Sends what the program wrote to the regions, before the next work on a stream. So many of the announced uses are the caller's own.
+    pub(super) fn bring(&mut self, port: &dyn Port, stream: u64, own: usize) -> HipResult<()> {
         // First, because changes that leave on this stream may be of what another one still has to zero or to receive.
         self.order(port, stream)?;
-        self.push(port, stream)
+        self.push(port, stream, own)
     }
 
     /// Forgets all uses and pushes, because the memory or the streams no longer exist.
@@ -164,8 +157,9 @@ impl Regions {
         self.ordered.clear();
     }
 
-    /// Notes that changes were sent on `stream`, behind all earlier ones: see [`order`](Self::order).
-    fn pushed(&mut self, stream: u64) {
+    /// Notes that changes were sent on `stream`, behind all earlier ones, or that something there has to come before all later ones: see
+    /// [`order`](Self::order).
+    pub(super) fn pushed(&mut self, stream: u64) {
         self.pushed_on = Some(stream);
         self.pushes += 1;
         self.ordered.clear();
@@ -174,21 +168,20 @@ impl Regions {
 
     /// Makes `stream` wait for changes that were sent on another stream.
     pub(super) fn order(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        let Some(other) = self.pushed_on else { return Ok(()) };
-        if !self.ordered.insert(stream) {
-            return Ok(());
-        }
+        let Some(other) = self.pushed_on.filter(|_| !self.ordered.contains(&stream)) else { return Ok(()) };
         let event = match self.event {
             Some(event) => event,
             None => *self.event.insert(port.create_event()?),
         };
         port.record(event, other, false)?;
-        port.await_event(event, stream, 0)
+        port.await_event(event, stream, 0)?;
+        self.ordered.insert(stream);
+        Ok(())
     }
 
     /// Sends what the program wrote to the regions.
-    fn push(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        let is_idle = self.uses.are_over();
+    fn push(&mut self, port: &dyn Port, stream: u64, own: usize) -> HipResult<()> {
+        let is_idle = self.uses.are_over_but_for(own);
         let mut sent = false;
         for region in self.by_host.values_mut() {
             let (Some(twin), Some(remote)) = (&mut region.twin, region.remote) else { continue };
@@ -219,9 +212,11 @@ impl Regions {
         }
         let stream = match self.pull_stream {
             Some(stream) => stream,
-            // Of its own and not blocking, so that it waits for nothing: what matters is done.
+            // Of its own and not blocking, so that it waits for nothing but what was sent: the rest of what matters is done.
             None => *self.pull_stream.insert(port.create_stream()?),
         };
+        // What the twins have and the device does not would be taken for changes that the device made.
+        self.order(port, stream)?;
         let copies = port.fetch(&exposed, stream)?;
         let regions = self.by_host.values_mut().filter(|region| region.twin.is_some());
         for (region, copy) in regions.zip(&copies) {

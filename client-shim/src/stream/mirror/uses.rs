@@ -4,9 +4,9 @@
 //! clock: for each stream, the number of the last use that is over when the stream gets there or the event has happened. What
 //! nothing is known of counts as being under way, which costs one fetch too many and nothing else.
 //!
-//! Threads may launch while others wait. So a clock is read before the worker is asked to wait, and a use begins twice: before it
-//! is sent, so that nobody takes the memory for idle, and once more when it was sent, as the clocks that others read in between
-//! are of requests that may have left before it.
+//! Threads may launch while others wait. So a clock is read before the worker is asked to wait, and a use is announced before it is sent,
+//! so that nobody takes the memory for idle, and begins when it was sent: the clocks that others read in between are of requests that
+//! may have left before it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,6 +18,8 @@ pub(super) type Clock = BTreeMap<u64, u64>;
 pub(super) struct Uses {
     /// The number of the last use.
     count: u64,
+    /// Number of uses that are announced and have not begun.
+    announced: usize,
     /// For each stream with uses that may be in progress, the last of them.
     open: Clock,
     /// Uses that each stream follows because it waited for events.
@@ -27,9 +29,24 @@ pub(super) struct Uses {
 }
 
 impl Uses {
-    /// Returns whether all uses have finished.
+    /// Returns whether all uses have finished, and none is announced.
     pub(super) fn are_over(&self) -> bool {
-        self.open.is_empty()
+        self.are_over_but_for(0)
+    }
+
+    /// Returns whether all uses have finished, and none is announced but so many, which are the caller's own.
+    pub(super) fn are_over_but_for(&self, own: usize) -> bool {
+        self.open.is_empty() && self.announced <= own
+    }
+
+    /// Notes that a use is about to be sent.
+    pub(super) fn announce(&mut self) {
+        self.announced += 1;
+    }
+
+    /// Notes that an announced use has begun, or will not be sent.
+    pub(super) fn retract(&mut self) {
+        self.announced = self.announced.saturating_sub(1);
     }
 
     /// Notes a use on `stream`.
@@ -83,7 +100,7 @@ impl Uses {
         }
     }
 
-    /// Forgets all uses.
+    /// Forgets all uses that have begun.
     pub(super) fn clear(&mut self) {
         self.open.clear();
         self.streams.clear();
@@ -142,6 +159,21 @@ mod tests {
         uses.finish(&clock);
         assert!(!uses.are_over());
         uses.finish(&uses.before_now());
+        assert!(uses.are_over());
+    }
+
+    #[test]
+    fn an_announced_use_is_over_for_no_wait() {
+        let mut uses = Uses::default();
+        uses.announce();
+        uses.finish(&uses.before_now());
+        assert!(!uses.are_over() && uses.are_over_but_for(1));
+        uses.clear();
+        assert!(!uses.are_over(), "it is still to be sent");
+        uses.begin(5);
+        uses.retract();
+        assert!(!uses.are_over());
+        uses.finish(&uses.before(5, none));
         assert!(uses.are_over());
     }
 
