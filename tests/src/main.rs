@@ -9,7 +9,7 @@ use std::time::Instant;
 use std::{env, fmt, fs, io};
 
 use clap::{Parser, Subcommand, ValueEnum};
-use hipr_testkit::{core_world, simulate, worker_world};
+use hipr_testkit::{core_world, shim_world, simulate, worker_world};
 use hipr_tests::{circles, counts, items};
 
 /// Test tools of hipr.
@@ -161,6 +161,8 @@ enum World {
     Core,
     /// The client against the worker: links, dispatch, sessions, the device trait.
     Worker,
+    /// The client library's stream layer: threads, streams, mirrored memory, host functions, a worker.
+    Shim,
 }
 
 impl fmt::Display for World {
@@ -168,6 +170,7 @@ impl fmt::Display for World {
         f.write_str(match self {
             Self::Core => "core",
             Self::Worker => "worker",
+            Self::Shim => "shim",
         })
     }
 }
@@ -244,6 +247,12 @@ impl Simulate {
                 };
                 let (seed, failure) = simulate::first_failure(seeds, jobs, check, progress)?;
                 Some((seed, format!("seed {seed} fails:\n{failure}")))
+            }
+            World::Shim => {
+                simulate::silence_panics();
+                let (seed, failure) = simulate::first_failure(seeds, jobs, shim_world::check_seed, progress)?;
+                let found = shim_world::shrink(shim_world::Case::from_seed(seed), failure);
+                Some((seed, format!("seed {seed} fails:\n{found}")))
             }
         }
     }

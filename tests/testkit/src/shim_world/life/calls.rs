@@ -1,0 +1,191 @@
+//! The threads of a shim world inside calls: they do one phase after the other, wait for functions and the worker, and execute the
+//! steps of host functions.
+
+use std::collections::VecDeque;
+
+use amdhip64::command::HostFunction;
+use amdhip64::stream::host_functions::Next as QueueNext;
+use amdhip64::stream::mirror::Place as MemoryPlace;
+use amdhip64::stream::order::LEGACY;
+use amdhip64::stream::{Call, Next, WaitCall};
+use amdhip64::worker::Wait;
+use hipr_proto::{HipError, HipResult};
+
+use super::{Doing, Life, Part, Runner, Running, Thread};
+use crate::shim_world::script::Deed;
+use crate::shim_world::trace::{Event, Who};
+
+impl Life<'_> {
+    pub(super) fn step_queue(&mut self, index: usize) -> bool {
+        let Some((runner, running)) = self.queues.get_mut(index) else { return false };
+        let who = runner.who;
+        let Thread::Queue(queue) = who else { return false };
+        let Some(Running { number, item }) = running else {
+            return match self.streams.host_functions.next(queue) {
+                QueueNext::Run(step) => {
+                    *running = Some(Running { number: step.number, item: None });
+                    (runner.stream, runner.doing) = (step.stream, Doing::Phase);
+                    runner.parts =
+                        VecDeque::from([Part::Call(Box::new(Call::held(step.command, step.stream)))]);
+                    true
+                }
+                QueueNext::Wait => false,
+                QueueNext::End => {
+                    self.queues.remove(index);
+                    true
+                }
+            };
+        };
+        let (number, mut item) = (*number, *item);
+        let mut taken = std::mem::replace(runner, Runner::new(who));
+        let (moved, ended) = self.drive(&mut taken);
+        if let Doing::Deeds(function, ..) = &taken.doing {
+            item = Some(*function);
+        }
+        let is_over = ended.is_some();
+        if let Some(result) = ended {
+            if let Some(item) = item {
+                self.note(Event::FunctionEnded { item });
+            }
+            self.streams.host_functions.finished(number, result);
+        }
+        if let Some((runner, running)) = self.queues.get_mut(index) {
+            *runner = taken;
+            *running = (!is_over).then_some(Running { number, item });
+        }
+        moved
+    }
+
+    /// Lets a thread do its next step inside a call. Returns whether it did, and the call's result if it has ended.
+    pub(super) fn drive(&mut self, runner: &mut Runner) -> (bool, Option<HipResult<()>>) {
+        self.machine.0.borrow_mut().haste =
+            if self.choices.is_exhausted() { 0 } else { self.choices.below(16) };
+        match std::mem::replace(&mut runner.doing, Doing::Phase) {
+            Doing::Phase => (true, self.phase(runner)),
+            Doing::Steps(steps) => {
+                let are_over = self.streams.host_functions.are_over(&steps);
+                if !are_over {
+                    runner.doing = Doing::Steps(steps);
+                }
+                (are_over, None)
+            }
+            Doing::Ask(wait) => {
+                let state = self.machine.0.borrow();
+                let commands = state.awaited(wait);
+                runner.doing = match wait {
+                    Wait::QueryStream(_) | Wait::QueryEvent(_) => {
+                        let result = if commands.is_empty() { Ok(()) } else { Err(HipError::NOT_READY) };
+                        Doing::Answer(Vec::new(), result)
+                    }
+                    _ => Doing::Answer(commands, Ok(())),
+                };
+                (true, None)
+            }
+            Doing::AskBytes(transfer) => {
+                let command = self.machine.0.borrow_mut().receive(&transfer);
+                runner.doing = Doing::Answer(command.into_iter().collect(), Ok(()));
+                (true, None)
+            }
+            Doing::Answer(commands, result) => {
+                if !self.machine.0.borrow().are_done(&commands) {
+                    runner.doing = Doing::Answer(commands, result);
+                    return (false, None);
+                }
+                match runner.parts.front_mut() {
+                    Some(Part::Call(call)) => call.resume(result),
+                    Some(Part::Wait(call)) => call.resume(result),
+                    _ => {}
+                }
+                (true, None)
+            }
+            Doing::Deeds(item, mut deeds, result) => {
+                let who = Who::Function(item);
+                match deeds.front().copied() {
+                    Some(Deed::Pass(gate)) => {
+                        if !self.gates.get(gate).copied().unwrap_or(true) {
+                            runner.doing = Doing::Deeds(item, deeds, result);
+                            return (false, None);
+                        }
+                        self.note(Event::Passed { item, gate });
+                    }
+                    Some(Deed::Read(place)) => self.read(who, place),
+                    Some(Deed::Write(place)) => self.write(who, place),
+                    Some(Deed::Open(gate)) => self.open(Some(who), gate),
+                    None => {
+                        if let Some(Part::Call(call)) = runner.parts.front_mut() {
+                            call.resume(result);
+                        }
+                        return (true, None);
+                    }
+                }
+                deeds.pop_front();
+                runner.doing = Doing::Deeds(item, deeds, result);
+                (true, None)
+            }
+        }
+    }
+
+    /// Executes the next phase of a call; returns the result if the call has ended.
+    pub(super) fn phase(&mut self, runner: &mut Runner) -> Option<HipResult<()>> {
+        self.machine.0.borrow_mut().next_step(runner.stream);
+        let caller = self.caller(runner.who);
+        let next = match runner.parts.front_mut() {
+            None => return Some(Ok(())),
+            Some(Part::Call(call)) => call.next(&self.streams, &caller),
+            Some(Part::Wait(call)) => call.next(&self.streams, &caller),
+            Some(Part::Finish(dst, has_waited)) => {
+                let (dst, has_waited) = (*dst, *has_waited);
+                runner.parts.pop_front();
+                match self.streams.mirrors.place(caller.port, dst, 0, Some(true)) {
+                    Ok(MemoryPlace::Mirrored(_) | MemoryPlace::Host) if !has_waited => {
+                        runner.parts.push_front(Part::Finish(dst, true));
+                        runner.parts.push_front(Part::Wait(WaitCall::functions(LEGACY)));
+                    }
+                    Ok(MemoryPlace::Mirrored(_)) => {
+                        runner.parts.push_front(Part::Wait(WaitCall::end_of_call(LEGACY)));
+                    }
+                    _ => {}
+                }
+                return None;
+            }
+        };
+        match next {
+            Next::Continue => {}
+            Next::WaitForSteps(steps) => {
+                if !self.streams.host_functions.are_over(&steps) {
+                    if let Thread::Program(thread) = runner.who {
+                        self.note(Event::Waits { thread });
+                    }
+                    runner.doing = Doing::Steps(steps);
+                }
+            }
+            Next::Wait(wait) => runner.doing = Doing::Ask(wait),
+            Next::Receive(transfer) => runner.doing = Doing::AskBytes(transfer),
+            Next::CallHost(function, result) => {
+                let (id, result) = match function {
+                    HostFunction::Plain(_, data) => (data.0, result),
+                    HostFunction::Callback(_, _, data) => (data.0, Ok(())),
+                };
+                let mut state = self.machine.0.borrow_mut();
+                let expected =
+                    state.expected.iter().position(|(of, on, _)| (*of, *on) == (id, runner.stream));
+                match expected {
+                    Some(at) => {
+                        let item = state.expected.remove(at).2;
+                        state.note(Event::FunctionBegan { item });
+                        let deeds = self.functions.iter().find(|(of, _)| *of == id);
+                        let deeds = deeds.map(|(_, deeds)| deeds.iter().copied().collect());
+                        runner.doing = Doing::Deeds(item, deeds.unwrap_or_default(), result);
+                    }
+                    None => state.note(Event::Unasked { what: format!("the host function {id}") }),
+                }
+            }
+            Next::Done(Ok(())) => {
+                runner.parts.pop_front();
+                return runner.parts.is_empty().then_some(Ok(()));
+            }
+            Next::Done(Err(error)) => return Some(Err(error)),
+        }
+        None
+    }
+}

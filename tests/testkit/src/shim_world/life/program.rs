@@ -1,0 +1,445 @@
+//! The program of a shim world: its acts become calls of the stream layer, as the functions of HIP make them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use amdhip64::command::{
+    Command, Function, HostFunction, KernelLaunch, LaunchConfiguration, MemoryBox, MemoryCopy, MemoryFill,
+    PassedArguments, Pattern, Size,
+};
+use amdhip64::convert::{Event as EventHandle, Module, Ptr};
+use amdhip64::stream::graphs::released;
+use amdhip64::stream::order::{LEGACY, PER_THREAD};
+use amdhip64::stream::{Call, WaitCall};
+use amdhip64::worker::Wait;
+use hipr_proto::HipError;
+
+use super::{Doing, ITEMS_MAX, Life, Part, RELAXED, Runner, Running, Slot, Thread};
+use crate::shim_world::machine::{FILLS, Sheet, WORD, value_of};
+use crate::shim_world::script::{Act, MemoryKind, Place, Target};
+use crate::shim_world::trace::{Ask, Event, ItemKind, Outcome, Shows, Who};
+
+impl Life<'_> {
+    pub(super) fn step_program(&mut self, thread: usize) -> bool {
+        let Some((runner, progress)) = self.programs.get_mut(thread) else { return false };
+        if runner.is_in_call {
+            let mut runner = std::mem::replace(runner, Runner::new(Thread::Program(thread)));
+            let (moved, ended) = self.drive(&mut runner);
+            if let Some(result) = ended {
+                runner.is_in_call = false;
+                runner.parts.clear();
+                runner.doing = Doing::Phase;
+                let outcome = match result {
+                    Ok(()) => Outcome::Ok,
+                    Err(HipError::NOT_READY) => Outcome::NotReady,
+                    Err(error) => Outcome::Error(error.0),
+                };
+                if outcome != Outcome::Ok {
+                    self.forget_expected(thread);
+                }
+                let is_idle = runner.commands == self.machine.0.borrow().count();
+                self.note(Event::Ended { thread, outcome, is_idle });
+            }
+            if let Some((place, progress)) = self.programs.get_mut(thread) {
+                *place = runner;
+                if ended.is_some() {
+                    progress.uses = (None, None);
+                    progress.items.clear();
+                }
+            }
+            return moved;
+        }
+        let index = progress.next;
+        let Some(act) = self.case.script.0.get(thread).and_then(|acts| acts.get(index)) else { return false };
+        progress.next += 1;
+        progress.uses = (act.stream(), act.event());
+        let id = thread * 64 + index + 1;
+        if !self.begin(thread, id, act)
+            && let Some((_, progress)) = self.programs.get_mut(thread)
+        {
+            progress.uses = (None, None);
+        }
+        true
+    }
+
+    /// A call that failed puts no work on its stream.
+    fn forget_expected(&mut self, thread: usize) {
+        let items = self.programs.get(thread).map(|(_, progress)| progress.items.as_slice());
+        let items = items.unwrap_or_default();
+        self.machine.0.borrow_mut().expected.retain(|(_, _, item)| !items.contains(item));
+    }
+
+    fn slot(&self, stream: usize) -> Slot {
+        self.stream_slots.get(stream).copied().flatten()
+    }
+
+    fn event(&self, event: usize) -> Slot {
+        self.event_slots.get(event).copied().flatten()
+    }
+
+    fn address(&self, place: Place) -> Ptr {
+        Ptr(self.bases.get(place.memory).copied().unwrap_or(0) + place.word * WORD)
+    }
+
+    fn kind(&self, place: Place) -> MemoryKind {
+        self.case.options.memory.get(place.memory).copied().unwrap_or(MemoryKind::Pageable)
+    }
+
+    /// Begins an act; returns whether a call goes on.
+    fn begin(&mut self, thread: usize, id: usize, act: &Act) -> bool {
+        match act {
+            Act::Read(place) => self.read(Who::Thread(thread), *place),
+            Act::Write(place) => self.write(Who::Thread(thread), *place),
+            Act::Open(gate) => self.open(Some(Who::Thread(thread)), *gate),
+            Act::Launch { stream, .. }
+            | Act::Fill { stream, .. }
+            | Act::Copy { stream, .. }
+            | Act::Function { stream, .. } => return self.begin_work(thread, id, act, *stream).is_some(),
+            Act::Wait(target) | Act::Query(target) => {
+                let is_query = matches!(act, Act::Query(_));
+                return self.begin_wait(thread, *target, is_query).is_some();
+            }
+            Act::Record { event, stream } => {
+                return self.begin_event(thread, *event, *stream, true).is_some();
+            }
+            Act::Await { event, stream } => {
+                return self.begin_event(thread, *event, *stream, false).is_some();
+            }
+            Act::DestroyStream(stream) => return self.begin_destroy_stream(thread, *stream).is_some(),
+            Act::CreateStream(stream) => {
+                if self.slot(*stream).is_none() {
+                    self.create_stream(*stream);
+                }
+            }
+            Act::DestroyEvent(event) => return self.begin_destroy_event(thread, *event).is_some(),
+            Act::CreateEvent(event) => {
+                if self.event(*event).is_none() {
+                    self.create_event(*event);
+                }
+            }
+            Act::BeginCapture(stream) => drop(self.begin_capture(thread, *stream)),
+            Act::EndCapture(graph) => drop(self.end_capture(thread, *graph)),
+            Act::LaunchGraph { graph, stream } => {
+                return self.begin_graph(thread, *graph, *stream).is_some();
+            }
+            Act::DestroyGraph(graph) => return self.begin_destroy_graph(thread, *graph).is_some(),
+        }
+        false
+    }
+
+    fn call(&mut self, thread: usize, stream: u64, ask: Ask, parts: VecDeque<Part>) -> Option<()> {
+        let is_at_rest =
+            |running: &Option<Running>, doing: &Doing| running.is_none() || matches!(doing, Doing::Deeds(..));
+        let is_idle = self.machine.0.borrow().is_idle()
+            && self.queues.iter().all(|(runner, running)| is_at_rest(running, &runner.doing));
+        self.note(Event::Began { thread, ask, is_idle });
+        let commands = self.machine.0.borrow().count();
+        let (runner, _) = self.programs.get_mut(thread)?;
+        runner.commands = commands;
+        (runner.parts, runner.stream, runner.is_in_call) = (parts, stream, true);
+        runner.doing = Doing::Phase;
+        Some(())
+    }
+
+    pub(super) fn read(&mut self, who: Who, place: Place) {
+        let at = self.address(place);
+        let mut state = self.machine.0.borrow_mut();
+        let bytes = state.read_host_bytes(at.0, WORD);
+        let value = bytes.as_slice().try_into().map_or(0, u32::from_le_bytes);
+        state.note(Event::Read { who, place, value });
+    }
+
+    pub(super) fn write(&mut self, who: Who, place: Place) {
+        let at = self.address(place);
+        let Some(item) = self.new_item(ItemKind::Write, format!("a write to {place}"), vec![place]) else {
+            return;
+        };
+        let mut state = self.machine.0.borrow_mut();
+        let value = value_of(item);
+        state.write_host_bytes(at.0, &value.to_le_bytes());
+        state.note(Event::Wrote { who, item, place, value });
+    }
+
+    /// Returns the command of an act, and notes what it means.
+    fn command(&mut self, id: usize, act: &Act) -> Command {
+        let sheet = |to, from, words, known| Sheet { to, from, words, known };
+        let (command, sheet) = match act {
+            Act::Launch { to, from, named, .. } => {
+                let address = |life: &Self, place| life.address(place).wire();
+                let addresses = [address(self, *to), address(self, *from)];
+                let words: Vec<u8> = if *named {
+                    addresses.iter().flat_map(|word| word.to_le_bytes()).collect()
+                } else {
+                    vec![0; 16]
+                };
+                let function = Function {
+                    handle: id as u64,
+                    name: String::new(),
+                    params: Vec::new(),
+                    max_threads: None,
+                    module: Module(0),
+                };
+                let passed = PassedArguments::Buffer(Ptr::from(words.as_ptr()), words.len());
+                let arguments = passed.encode(&function).expect("a buffer with a size");
+                let config = LaunchConfiguration {
+                    grid: [1; 3],
+                    block: [1; 3],
+                    shared_mem_bytes: 0,
+                    start: EventHandle::NULL,
+                    stop: EventHandle::NULL,
+                    ext_flags: 0,
+                    is_cooperative: false,
+                };
+                let known = (!named).then_some((addresses[0], addresses[1]));
+                let kernel = KernelLaunch::new(Arc::new(function), config, arguments);
+                (Command::Kernel(kernel), sheet(*to, Some(*from), 1, known))
+            }
+            Act::Fill { to, words, .. } => {
+                let pattern = Pattern::Word(FILLS + id as u32);
+                let dst = self.address(*to);
+                let fill = MemoryFill { dst, pitch: 0, pattern, width: *words, height: 1 };
+                (Command::Fill(fill), sheet(*to, None, *words, None))
+            }
+            Act::Copy { to, from, words, .. } => {
+                let len = words * WORD;
+                // The number of rows means nothing where there is one; here it is the number of the command.
+                let side = |at, rows| MemoryBox { at, pitch: len, rows, is_device: None };
+                let (dst, src) = (side(self.address(*to), id), side(self.address(*from), 1));
+                let copy = MemoryCopy { dst, src, size: Size { width: len, height: 1, depth: 1 } };
+                (Command::Copy(copy), sheet(*to, Some(*from), *words, None))
+            }
+            Act::Function { is_callback, deeds, .. } => {
+                self.functions.push((id, deeds.clone()));
+                let function = if *is_callback {
+                    HostFunction::Callback(None, amdhip64::convert::Stream(0), Ptr(id))
+                } else {
+                    HostFunction::Plain(None, Ptr(id))
+                };
+                let nowhere = Place { memory: usize::MAX, word: 0 };
+                (Command::Host(function), sheet(nowhere, None, 0, None))
+            }
+            _ => unreachable!("only work has commands"),
+        };
+        self.machine.0.borrow_mut().sheets.insert(id, sheet);
+        command
+    }
+
+    /// Creates an item for a command that will be executed on a stream.
+    fn expect(&mut self, id: usize, stream: u64) -> Option<usize> {
+        let is_function = self.functions.iter().any(|(function, _)| *function == id);
+        let kind = if is_function { ItemKind::Function } else { ItemKind::Work };
+        let sheet = self.machine.0.borrow().sheets.get(&id).cloned()?;
+        let writes = (0..sheet.words).map(|at| Place { word: sheet.to.word + at, ..sheet.to }).collect();
+        let item = self.new_item(kind, format!("command {id} on the stream {stream:#x}"), writes)?;
+        self.machine.0.borrow_mut().expected.push((id, stream, item));
+        Some(item)
+    }
+
+    fn begin_work(&mut self, thread: usize, id: usize, act: &Act, stream: usize) -> Option<()> {
+        let (handle, number) = self.slot(stream)?;
+        let waits = matches!(act, Act::Fill { waits: true, .. } | Act::Copy { waits: true, .. });
+        if self.is_captured(stream, Some(thread)) {
+            return None;
+        }
+        let capture = self.programs.get(thread).and_then(|(_, progress)| progress.capture.as_ref());
+        let is_captured = capture.is_some_and(|(captures, _)| *captures == stream);
+        let kinds = match act {
+            Act::Copy { to, from, .. } => Some((self.kind(*to), self.kind(*from))),
+            _ => None,
+        };
+        if is_captured
+            && (waits || kinds.is_some_and(|(to, from)| !to.is_of_kernels() || !from.is_of_kernels()))
+        {
+            return None;
+        }
+        if self.machine.0.borrow().trace.items.len() >= ITEMS_MAX {
+            return None;
+        }
+        let command = self.command(id, act);
+        self.streams.put(handle);
+        let ask = if is_captured {
+            let (_, progress) = self.programs.get_mut(thread)?;
+            progress.capture.as_mut()?.1.push(id);
+            Ask::Nothing
+        } else {
+            let item = self.expect(id, handle)?;
+            self.programs.get_mut(thread)?.1.items = vec![item];
+            let on_device = |kind| kind == MemoryKind::Device;
+            let shows = match (act, kinds) {
+                (Act::Copy { waits: true, .. }, Some((to, from))) => match (on_device(to), on_device(from)) {
+                    (true, true) => Shows::Nothing,
+                    (true, false) => Shows::Later,
+                    (false, true) => Shows::All,
+                    // Where no kernel has seen the memory, the bytes never leave the process.
+                    (false, false) => Shows::Own,
+                },
+                (Act::Fill { to, waits: true, .. }, _) if !on_device(self.kind(*to)) => Shows::Own,
+                _ => Shows::Nothing,
+            };
+            // HIP API: asynchronous copies with memory that HIP does not know may wait.
+            let may_wait = match (act, kinds) {
+                (Act::Copy { .. }, Some((to, from))) => {
+                    shows != Shows::Nothing || to == MemoryKind::Pageable || from == MemoryKind::Pageable
+                }
+                _ => shows != Shows::Nothing,
+            };
+            Ask::Work { stream: number, items: vec![item], shows, may_wait }
+        };
+        let mut parts = VecDeque::new();
+        let is_blocking = waits && matches!(act, Act::Copy { .. });
+        if let (Act::Fill { .. }, Command::Fill(fill), true) = (act, &command, waits) {
+            parts.push_back(Part::Finish(fill.dst, false));
+        }
+        parts.push_front(Part::Call(Box::new(Call::new(command, handle, is_blocking))));
+        self.call(thread, handle, ask, parts)
+    }
+
+    fn begin_wait(&mut self, thread: usize, target: Target, is_query: bool) -> Option<()> {
+        let (wait, target) = match target {
+            Target::Device => (Wait::Device, target),
+            Target::Stream(stream) => {
+                let (handle, number) = self.slot(stream)?;
+                let wait = if is_query { Wait::QueryStream(handle) } else { Wait::Stream(handle) };
+                (wait, Target::Stream(number))
+            }
+            Target::Event(event) => {
+                let (handle, number) = self.event(event)?;
+                let handle = EventHandle::from_wire(handle);
+                let wait = if is_query { Wait::QueryEvent(handle) } else { Wait::Event(handle) };
+                (wait, Target::Event(number))
+            }
+        };
+        let ask = if is_query { Ask::Query(target) } else { Ask::Wait(target) };
+        self.call(thread, LEGACY, ask, VecDeque::from([Part::Wait(WaitCall::new(wait))]))
+    }
+
+    fn begin_event(&mut self, thread: usize, event: usize, stream: usize, records: bool) -> Option<()> {
+        let (handle, number) = self.slot(stream)?;
+        if self.is_captured(stream, None) {
+            return None;
+        }
+        let (event_handle, event) = self.event(event)?;
+        let event_handle = EventHandle::from_wire(event_handle);
+        self.streams.put(handle);
+        let (command, ask) = if records {
+            (Command::Record(event_handle), Ask::Record { event, stream: number })
+        } else {
+            (Command::Wait(event_handle, 0), Ask::Await { event, stream: number })
+        };
+        let parts = VecDeque::from([Part::Call(Box::new(Call::new(command, handle, false)))]);
+        self.call(thread, handle, ask, parts)
+    }
+
+    /// Returns whether another thread is in a call with this stream or event, which a program must not destroy then.
+    fn is_used(&self, thread: usize, stream: Option<usize>, event: Option<usize>) -> bool {
+        self.programs.iter().enumerate().any(|(other, (_, progress))| {
+            let captures = progress.capture.as_ref().map(|(captures, _)| *captures);
+            let (of_stream, of_event) = progress.uses;
+            let in_call = other != thread && (of_stream == stream || of_event == event);
+            (stream.is_some() && (captures == stream || in_call && of_stream == stream))
+                || (event.is_some() && in_call && of_event == event)
+        })
+    }
+
+    /// Returns whether a thread captures a stream, apart from one thread.
+    fn is_captured(&self, stream: usize, but: Option<usize>) -> bool {
+        self.programs.iter().enumerate().any(|(thread, (_, progress))| {
+            Some(thread) != but && progress.capture.as_ref().is_some_and(|(captures, _)| *captures == stream)
+        })
+    }
+
+    pub(super) fn begin_destroy_stream(&mut self, thread: usize, stream: usize) -> Option<()> {
+        let (handle, _) = self.slot(stream)?;
+        if handle == LEGACY || handle == PER_THREAD || self.is_used(thread, Some(stream), None) {
+            return None;
+        }
+        *self.stream_slots.get_mut(stream)? = None;
+        self.streams.forget_stream(handle);
+        let call = Call::new(Command::DestroyStream, handle, false);
+        self.call(thread, handle, Ask::End, VecDeque::from([Part::Call(Box::new(call))]))
+    }
+
+    pub(super) fn begin_destroy_event(&mut self, thread: usize, event: usize) -> Option<()> {
+        let (handle, _) = self.event(event)?;
+        if self.is_used(thread, None, Some(event)) {
+            return None;
+        }
+        *self.event_slots.get_mut(event)? = None;
+        let handle = EventHandle::from_wire(handle);
+        self.streams.graphs.forget_event(handle);
+        let call = Call::new(Command::DestroyEvent(handle), LEGACY, false);
+        self.call(thread, LEGACY, Ask::End, VecDeque::from([Part::Call(Box::new(call))]))
+    }
+
+    fn begin_capture(&mut self, thread: usize, stream: usize) -> Option<()> {
+        let (handle, _) = self.slot(stream)?;
+        // A program whose threads use a stream that captures cannot tell what is captured.
+        if handle == LEGACY || self.is_used(thread, Some(stream), None) {
+            return None;
+        }
+        self.streams.put(handle);
+        let is_blocking = self.streams.order.is_blocking(handle);
+        self.streams.graphs.begin(thread as u64 + 1, handle, is_blocking, RELAXED, None).ok()?;
+        let (_, progress) = self.programs.get_mut(thread)?;
+        progress.capture = Some((stream, Vec::new()));
+        Some(())
+    }
+
+    pub(super) fn end_capture(&mut self, thread: usize, graph: usize) -> Option<()> {
+        let (stream, commands) = self.programs.get_mut(thread)?.1.capture.take()?;
+        let (handle, _) = self.slot(stream)?;
+        self.streams.put(handle);
+        let captured = self.streams.graphs.end(thread as u64 + 1, handle).ok()?;
+        let exec = self.streams.graphs.with(|tables| {
+            let exec = tables.graphs.instantiate(captured)?;
+            let exec = tables.add_exec(exec);
+            tables.graphs.destroy(captured).map(|()| exec)
+        });
+        let graphs = &mut self.programs.get_mut(thread)?.1.graphs;
+        graphs.resize(graphs.len().max(graph + 1), None);
+        *graphs.get_mut(graph)? = Some((exec.ok()?, commands));
+        Some(())
+    }
+
+    fn begin_graph(&mut self, thread: usize, graph: usize, stream: usize) -> Option<()> {
+        let (handle, number) = self.slot(stream)?;
+        if self.is_captured(stream, None) {
+            return None;
+        }
+        let (exec, commands) = self.programs.get(thread)?.1.graphs.get(graph)?.clone()?;
+        if self.machine.0.borrow().trace.items.len() + commands.len() > ITEMS_MAX {
+            return None;
+        }
+        self.streams.put(handle);
+        let items: Vec<usize> = commands.iter().filter_map(|id| self.expect(*id, handle)).collect();
+        self.programs.get_mut(thread)?.1.items.clone_from(&items);
+        let ask = if items.is_empty() {
+            Ask::Nothing
+        } else {
+            Ask::Work { stream: number, items, shows: Shows::Nothing, may_wait: false }
+        };
+        self.note(Event::Began { thread, ask, is_idle: false });
+        self.machine.0.borrow_mut().next_step(handle);
+        let launched = self.streams.launch_graph(&self.caller(Thread::Program(thread)), exec, handle);
+        let (runner, _) = self.programs.get_mut(thread)?;
+        match launched {
+            Ok(calls) => {
+                runner.parts = calls.into_iter().map(|call| Part::Call(Box::new(call))).collect();
+                (runner.stream, runner.is_in_call, runner.doing) = (handle, true, Doing::Phase);
+            }
+            Err(error) => {
+                self.note(Event::Ended { thread, outcome: Outcome::Error(error.0), is_idle: false });
+                self.forget_expected(thread);
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn begin_destroy_graph(&mut self, thread: usize, graph: usize) -> Option<()> {
+        let (exec, _) = self.programs.get_mut(thread)?.1.graphs.get_mut(graph)?.take()?;
+        let remote = self.streams.graphs.destroy_exec(exec).ok()?;
+        let parts = released(remote).into_iter().map(|call| Part::Call(Box::new(call))).collect();
+        self.call(thread, LEGACY, Ask::End, parts)
+    }
+}

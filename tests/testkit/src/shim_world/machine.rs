@@ -1,0 +1,632 @@
+//! The worker and the process's memory of a shim world, behind the stream layer's [`Port`].
+//!
+//! The worker takes commands and executes them later, one at a time, in any order that HIP allows: each behind what its stream has, behind
+//! the legacy stream where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
+//! is synchronous holds up all that comes later, as the worker's dispatch does.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use amdhip64::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
+use amdhip64::convert::{Event as EventHandle, Ptr};
+use amdhip64::stream::order::LEGACY;
+use amdhip64::worker::memory::{Allocation, Kind};
+use amdhip64::worker::{HostMemory, Port, Wait};
+use hipr_proto::op::{MemcpyPeer, kind};
+use hipr_proto::{HipError, HipResult};
+
+use super::script::Place;
+use super::trace::{Event, Trace};
+
+/// Number of bytes of a word.
+pub(super) const WORD: usize = 4;
+/// What device memory has before anything is written to it.
+const GARBAGE: u8 = 0xee;
+/// The value of the first fill; that of a fill tells the number of its command.
+pub(super) const FILLS: u32 = 0x4000_0000;
+
+/// What is known of a command of the script by its number.
+#[derive(Debug, Clone)]
+pub(super) struct Sheet {
+    pub(super) to: Place,
+    pub(super) from: Option<Place>,
+    pub(super) words: usize,
+    /// Device addresses that a kernel knows without arguments: of the word that it writes, and of the one that it reads.
+    pub(super) known: Option<(u64, u64)>,
+}
+
+/// What the worker does for a command.
+#[derive(Debug, Clone)]
+enum Work {
+    Kernel { to: u64, from: u64 },
+    Fill { to: u64, bytes: Vec<u8> },
+    Copy { to: u64, from: u64, len: usize },
+    Write { to: u64, bytes: Vec<u8> },
+    Receive { to: Ptr, from: u64, len: usize },
+    Nothing,
+}
+
+#[derive(Debug)]
+struct Command {
+    after: Vec<usize>,
+    work: Work,
+    /// The number of the script's command, and its item.
+    of: Option<(usize, usize)>,
+    is_done: bool,
+}
+
+/// Where a queue of commands ends.
+#[derive(Debug, Default)]
+struct Tail {
+    last: Option<usize>,
+    is_non_blocking: bool,
+    is_destroyed: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) trace: Trace,
+    /// Memory of the process, by address.
+    pub(super) host: BTreeMap<usize, Vec<u8>>,
+    /// Memory of the device, by address.
+    pub(super) device: BTreeMap<u64, Vec<u8>>,
+    /// Allocations that the program knows as device memory.
+    pub(super) allocations: Vec<(usize, usize)>,
+    /// What commands of the script mean, by number.
+    pub(super) sheets: BTreeMap<usize, Sheet>,
+    /// Items that wait for being executed, by command and stream, in order.
+    pub(super) expected: Vec<(usize, u64, usize)>,
+    commands: Vec<Command>,
+    open: Vec<usize>,
+    streams: BTreeMap<u64, Tail>,
+    free_streams: Vec<u64>,
+    events: BTreeMap<u64, Option<usize>>,
+    free_events: Vec<u64>,
+    /// The last command that holds up all later ones.
+    barrier: Option<usize>,
+    recording: Option<(u64, Vec<(usize, Work)>)>,
+    graphs: BTreeMap<u64, Vec<(usize, Work)>>,
+    execs: BTreeMap<u64, Vec<(usize, Work)>>,
+    handles: u64,
+    /// Whether what is written to the process's memory is what was fetched.
+    is_fetching: bool,
+    /// The wire stream of the call that is being executed.
+    pub(super) stream: u64,
+    /// Bytes that decide which commands are executed before one is fetched.
+    pub(super) haste: u64,
+}
+
+/// The worker and the process's memory.
+#[derive(Debug, Default)]
+pub(super) struct Machine(pub(super) RefCell<State>);
+
+/// Begin of the addresses that device memory is given.
+const DEVICE_START: u64 = 0x9000_0000;
+/// Distance between two pieces of memory.
+pub(super) const STEP: u64 = 0x1_0000;
+
+impl State {
+    pub(super) fn note(&mut self, event: Event) {
+        self.trace.events.push(event);
+    }
+
+    /// Adds a stream that is always there.
+    pub(super) fn open_stream(&mut self, handle: u64) {
+        self.streams.insert(handle, Tail::default());
+    }
+
+    fn handle(&mut self) -> u64 {
+        self.handles += 1;
+        0x100 + self.handles
+    }
+
+    /// Allocates device memory.
+    pub(super) fn allocate(&mut self, len: usize) -> u64 {
+        let at = DEVICE_START + STEP * self.handle();
+        self.device.insert(at, vec![GARBAGE; len]);
+        at
+    }
+
+    /// Creates a stream. Handles of destroyed streams are used again.
+    pub(super) fn create_stream(&mut self, is_non_blocking: bool) -> u64 {
+        let reused = self.free_streams.iter().position(|stream| {
+            let last = self.streams.get(stream).and_then(|tail| tail.last);
+            last.is_none_or(|last| self.is_done(last))
+        });
+        let handle = match reused {
+            Some(at) => self.free_streams.swap_remove(at),
+            None => self.handle(),
+        };
+        self.streams.insert(handle, Tail { last: None, is_non_blocking, is_destroyed: false });
+        handle
+    }
+
+    /// Creates an event. Handles of destroyed events are used again.
+    pub(super) fn create_event(&mut self) -> u64 {
+        let handle = self.free_events.pop().unwrap_or_else(|| self.handle());
+        self.events.insert(handle, None);
+        handle
+    }
+
+    fn is_done(&self, command: usize) -> bool {
+        self.commands.get(command).is_none_or(|command| command.is_done)
+    }
+
+    fn is_blocking(&self, stream: u64) -> bool {
+        !self.streams.get(&stream).is_some_and(|tail| tail.is_non_blocking)
+    }
+
+    /// Returns the last commands of a stream and of those that it waits for.
+    fn tails(&self, stream: u64, joins_legacy: bool) -> Vec<usize> {
+        let is_blocking = self.is_blocking(stream);
+        let joined = self.streams.iter().filter(|(other, tail)| {
+            **other == stream
+                || (stream == LEGACY && !tail.is_non_blocking)
+                || (joins_legacy && **other == LEGACY && is_blocking)
+        });
+        joined.filter_map(|(_, tail)| tail.last).filter(|last| !self.is_done(*last)).collect()
+    }
+
+    /// Puts a command on a stream.
+    fn put(&mut self, stream: u64, work: Work, of: Option<(usize, usize)>, also: Option<usize>) -> usize {
+        if self.streams.get(&stream).is_none_or(|tail| tail.is_destroyed) {
+            self.note(Event::Unasked {
+                what: format!("{work:?} on the stream {stream:#x}, which is no more"),
+            });
+        }
+        let mut after = self.tails(stream, true);
+        after.extend(also.into_iter().chain(self.barrier).filter(|other| !self.is_done(*other)));
+        let number = self.commands.len();
+        self.commands.push(Command { after, work, of, is_done: false });
+        self.open.push(number);
+        self.streams.entry(stream).or_default().last = Some(number);
+        number
+    }
+
+    /// Puts a command of the script on a stream, or records it.
+    fn put_of(&mut self, stream: u64, id: usize, work: Work) -> Option<usize> {
+        if let Some((recorder, works)) = &mut self.recording
+            && *recorder == stream
+        {
+            works.push((id, work));
+            return None;
+        }
+        let of = self.take_expected(id, stream, &work)?;
+        Some(self.put(stream, work, Some((id, of)), None))
+    }
+
+    fn take_expected(&mut self, id: usize, stream: u64, work: &Work) -> Option<usize> {
+        let at = self.expected.iter().position(|(of, on, _)| (*of, *on) == (id, stream));
+        if at.is_none() {
+            self.note(Event::Unasked { what: format!("{work:?}, command {id}, on the stream {stream:#x}") });
+        }
+        at.map(|at| self.expected.remove(at).2)
+    }
+
+    /// Returns how many commands can be executed now.
+    pub(super) fn ready(&self) -> Vec<usize> {
+        let is_ready = |command: &usize| {
+            let after = self.commands.get(*command).map(|command| command.after.as_slice());
+            after.unwrap_or_default().iter().all(|other| self.is_done(*other))
+        };
+        self.open.iter().copied().filter(is_ready).collect()
+    }
+
+    /// Returns the number of commands that the worker was ever given.
+    pub(super) fn count(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Returns whether all commands are done.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Returns the commands of a wait that are not done.
+    pub(super) fn awaited(&self, wait: Wait) -> Vec<usize> {
+        match wait {
+            Wait::Device => self.open.clone(),
+            Wait::Stream(stream) | Wait::QueryStream(stream) => {
+                let mut all = self.tails(stream, false);
+                all.extend(self.barrier.filter(|barrier| !self.is_done(*barrier)));
+                all
+            }
+            Wait::Event(event) | Wait::QueryEvent(event) => {
+                let recorded = self.events.get(&event.wire()).copied().flatten();
+                recorded.filter(|command| !self.is_done(*command)).into_iter().collect()
+            }
+        }
+    }
+
+    pub(super) fn are_done(&self, commands: &[usize]) -> bool {
+        commands.iter().all(|command| self.is_done(*command))
+    }
+
+    /// Executes a command, and before it those that it comes after.
+    fn execute_with_all_before(&mut self, command: usize) {
+        let after = self.commands.get(command).map(|command| command.after.clone()).unwrap_or_default();
+        for other in after {
+            if !self.is_done(other) {
+                self.execute_with_all_before(other);
+            }
+        }
+        self.execute(command);
+    }
+
+    /// Executes a command.
+    pub(super) fn execute(&mut self, number: usize) {
+        let Some(command) = self.commands.get_mut(number) else { return };
+        command.is_done = true;
+        let (work, of) = (std::mem::replace(&mut command.work, Work::Nothing), command.of);
+        self.open.retain(|other| *other != number);
+        let sheet = of.and_then(|(id, _)| self.sheets.get(&id).cloned());
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let words = |place: Place, bytes: &[u8]| -> Vec<(Place, u32)> {
+            let word = |(at, word): (usize, &[u8])| {
+                let place = Place { word: place.word + at, ..place };
+                (place, word.try_into().map_or(0, u32::from_le_bytes))
+            };
+            bytes.chunks(WORD).enumerate().map(word).collect()
+        };
+        match work {
+            Work::Kernel { to, from } => {
+                let value = of.map_or(0, |(_, item)| value_of(item)).to_le_bytes();
+                let seen = self.read_device(from, WORD);
+                self.write_device(to, &value);
+                if let Some(Sheet { to, from, .. }) = sheet {
+                    reads.extend(from.iter().flat_map(|from| words(*from, &seen)));
+                    writes = words(to, &value);
+                }
+            }
+            Work::Fill { to, bytes } => {
+                self.write_device(to, &bytes);
+                writes = sheet.map(|sheet| words(sheet.to, &bytes)).unwrap_or_default();
+            }
+            Work::Copy { to, from, len } => {
+                let bytes = self.read_device(from, len);
+                self.write_device(to, &bytes);
+                if let Some(Sheet { to, from, .. }) = sheet {
+                    reads.extend(from.iter().flat_map(|from| words(*from, &bytes)));
+                    writes = words(to, &bytes);
+                }
+            }
+            Work::Write { to, bytes } => {
+                self.write_device(to, &bytes);
+                if let Some(Sheet { to, from, .. }) = sheet {
+                    reads.extend(from.iter().flat_map(|from| words(*from, &bytes)));
+                    writes = words(to, &bytes);
+                }
+            }
+            Work::Receive { to, from, len } => {
+                let bytes = self.read_device(from, len);
+                self.write_host_bytes(to.0, &bytes);
+                if let Some(Sheet { to, from, .. }) = sheet {
+                    reads.extend(from.iter().flat_map(|from| words(*from, &bytes)));
+                    writes = words(to, &bytes);
+                }
+            }
+            Work::Nothing => {}
+        }
+        if let Some((_, item)) = of {
+            self.note(Event::Executed { item, reads, writes, is_local: false });
+        }
+    }
+
+    fn read_device(&mut self, at: u64, len: usize) -> Vec<u8> {
+        let found = self.device.range(..=at).next_back().and_then(|(base, bytes)| {
+            let offset = (at - base) as usize;
+            bytes.get(offset..offset + len).map(<[u8]>::to_vec)
+        });
+        found.unwrap_or_else(|| {
+            self.note(Event::Unasked { what: format!("a read of {len} bytes at {at:#x}, where nothing is") });
+            vec![0; len]
+        })
+    }
+
+    fn write_device(&mut self, at: u64, bytes: &[u8]) {
+        let found = self.device.range_mut(..=at).next_back();
+        let place = found.and_then(|(base, all)| {
+            let offset = (at - base) as usize;
+            all.get_mut(offset..offset + bytes.len())
+        });
+        match place {
+            Some(place) => place.copy_from_slice(bytes),
+            None => {
+                let what = format!("a write of {} bytes at {at:#x}, where nothing is", bytes.len());
+                self.note(Event::Unasked { what });
+            }
+        }
+    }
+
+    pub(super) fn read_host_bytes(&mut self, at: usize, len: usize) -> Vec<u8> {
+        let found = self.host.range(..=at).next_back();
+        let bytes = found.and_then(|(base, bytes)| bytes.get(at - base..at - base + len).map(<[u8]>::to_vec));
+        bytes.unwrap_or_else(|| {
+            self.note(Event::Unasked { what: format!("a read of {len} bytes of the process at {at:#x}") });
+            vec![0; len]
+        })
+    }
+
+    pub(super) fn write_host_bytes(&mut self, at: usize, bytes: &[u8]) {
+        let found = self.host.range_mut(..=at).next_back();
+        match found.and_then(|(base, all)| all.get_mut(at - base..at - base + bytes.len())) {
+            Some(place) => place.copy_from_slice(bytes),
+            None => {
+                let what = format!("a write of {} bytes of the process at {at:#x}", bytes.len());
+                self.note(Event::Unasked { what });
+            }
+        }
+    }
+
+    /// Notes that a call or the worker's answer comes next.
+    pub(super) fn next_step(&mut self, stream: u64) {
+        self.is_fetching = false;
+        self.stream = stream;
+    }
+
+    /// Begins to copy to the process's memory; returns the command to wait for.
+    pub(super) fn receive(&mut self, transfer: &Transfer) -> Option<usize> {
+        let len = transfer.copy.size.width;
+        let work = Work::Receive { to: transfer.copy.dst.at, from: transfer.from, len };
+        self.put_of(transfer.stream, transfer.copy.dst.rows, work)
+    }
+
+    /// Returns what exists on the worker besides what the program has: streams, events, graphs.
+    pub(super) fn leftovers(&self) -> (usize, usize, usize) {
+        let streams = self.streams.values().filter(|tail| !tail.is_destroyed).count();
+        (streams, self.events.len(), self.graphs.len() + self.execs.len())
+    }
+}
+
+/// Returns what a kernel, or the program, writes in an item.
+pub(super) fn value_of(item: usize) -> u32 {
+    0x0101_0101_u32.wrapping_mul(item as u32 + 1) ^ 0x8000_0000
+}
+
+impl HostMemory for Machine {
+    fn read_host(&self, at: Ptr, into: &mut [u8]) {
+        let bytes = self.0.borrow_mut().read_host_bytes(at.0, into.len());
+        into.copy_from_slice(&bytes);
+    }
+
+    fn write_host(&self, at: Ptr, bytes: &[u8]) {
+        let mut state = self.0.borrow_mut();
+        state.write_host_bytes(at.0, bytes);
+        if state.is_fetching {
+            return;
+        }
+        // A fill of memory that only the process has.
+        let value = bytes.get(..WORD).and_then(|word| word.try_into().ok()).map_or(0, u32::from_le_bytes);
+        let (id, stream) = (value.wrapping_sub(FILLS) as usize, state.stream);
+        let Some(item) = state.take_expected(id, stream, &Work::Nothing) else { return };
+        let Some(Sheet { to, words, .. }) = state.sheets.get(&id).cloned() else { return };
+        let writes = (0..words).map(|at| (Place { word: to.word + at, ..to }, value)).collect();
+        state.note(Event::Executed { item, reads: Vec::new(), writes, is_local: true });
+    }
+}
+
+impl Port for Machine {
+    fn allocation(&self, ptr: Ptr) -> Option<Allocation> {
+        let state = self.0.borrow();
+        let found = state.allocations.iter().find(|(base, len)| (*base..base + len).contains(&ptr.0));
+        found.map(|(base, len)| Allocation {
+            base: Ptr(*base),
+            size_bytes: *len,
+            kind: Kind::Device,
+            device: 0,
+            flags: 0,
+            is_ambiguous: false,
+        })
+    }
+
+    fn forget_allocation(&self, ptr: Ptr) {
+        self.0.borrow_mut().allocations.retain(|(base, _)| *base != ptr.0);
+    }
+
+    fn host_bytes(&self, at: Ptr, len: usize) -> Cow<'_, [u8]> {
+        Cow::Owned(self.0.borrow_mut().read_host_bytes(at.0, len))
+    }
+
+    fn copy_host(&self, copy: &MemoryCopy) {
+        let mut state = self.0.borrow_mut();
+        let bytes = state.read_host_bytes(copy.src.at.0, copy.size.width);
+        state.write_host_bytes(copy.dst.at.0, &bytes);
+        let (id, stream) = (copy.dst.rows, state.stream);
+        let Some(item) = state.take_expected(id, stream, &Work::Nothing) else { return };
+        let Some(Sheet { to, from: Some(from), words, .. }) = state.sheets.get(&id).cloned() else { return };
+        let value = |at: usize| bytes.get(at * WORD..at * WORD + WORD).and_then(|word| word.try_into().ok());
+        let list = |place: Place| {
+            let word =
+                |at| (Place { word: place.word + at, ..place }, value(at).map_or(0, u32::from_le_bytes));
+            (0..words).map(word).collect()
+        };
+        let (reads, writes) = (list(from), list(to));
+        state.note(Event::Executed { item, reads, writes, is_local: true });
+    }
+
+    fn allocate(&self, len: usize) -> HipResult<u64> {
+        Ok(self.0.borrow_mut().allocate(len))
+    }
+
+    fn create_event(&self) -> HipResult<EventHandle> {
+        Ok(EventHandle::from_wire(self.0.borrow_mut().create_event()))
+    }
+
+    fn create_stream(&self) -> HipResult<u64> {
+        Ok(self.0.borrow_mut().create_stream(true))
+    }
+
+    fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>> {
+        let mut state = self.0.borrow_mut();
+        let read = state.put(stream, Work::Nothing, None, None);
+        // Others may have got on meanwhile.
+        let mut haste = state.haste;
+        while haste & 1 == 1 {
+            haste >>= 1;
+            if let Some(next) = state.ready().first().copied() {
+                state.execute(next);
+            }
+        }
+        if !state.is_done(read) {
+            state.execute_with_all_before(read);
+        }
+        state.is_fetching = true;
+        Ok(ranges.iter().map(|(at, len)| state.read_device(*at, *len)).collect())
+    }
+
+    fn begin_capture(&self, stream: u64) -> HipResult<()> {
+        self.0.borrow_mut().recording = Some((stream, Vec::new()));
+        Ok(())
+    }
+
+    fn end_capture(&self, stream: u64) -> HipResult<u64> {
+        let mut state = self.0.borrow_mut();
+        let Some((_, works)) = state.recording.take().filter(|(recorder, _)| *recorder == stream) else {
+            return Err(HipError::ILLEGAL_STATE);
+        };
+        let graph = state.handle();
+        state.graphs.insert(graph, works);
+        Ok(graph)
+    }
+
+    fn instantiate(&self, graph: u64) -> HipResult<u64> {
+        let mut state = self.0.borrow_mut();
+        let works = state.graphs.get(&graph).cloned().ok_or(HipError::INVALID_VALUE)?;
+        let exec = state.handle();
+        state.execs.insert(exec, works);
+        Ok(exec)
+    }
+
+    fn wait(&self, _wait: Wait) -> HipResult<()> {
+        // The stream layer asks its caller to wait.
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    fn receive(&self, _transfer: &Transfer) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    fn launch(&self, kernel: &KernelLaunch, arguments: &Arguments, stream: u64) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        let id = kernel.function.handle as usize;
+        // Behind the one descriptor.
+        let word =
+            |at: usize| arguments.tail.get(8 + 8 * at..16 + 8 * at).and_then(|word| word.try_into().ok());
+        let named = [word(0), word(1)].map(|word| word.map_or(0, u64::from_le_bytes));
+        let known = state.sheets.get(&id).and_then(|sheet| sheet.known);
+        let (to, from) = known.unwrap_or((named[0], named[1]));
+        state.put_of(stream, id, Work::Kernel { to, from });
+        Ok(())
+    }
+
+    fn copy(&self, transfer: &Transfer, inline: &[u8]) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        let Transfer { to, from, copy, stream, is_blocking, .. } = *transfer;
+        let is_write = transfer.kind == kind::HOST_TO_DEVICE;
+        let work = if is_write {
+            Work::Write { to, bytes: inline.to_vec() }
+        } else {
+            Work::Copy { to, from, len: copy.size.width }
+        };
+        let command = state.put_of(stream, copy.dst.rows, work);
+        if is_write && is_blocking {
+            state.barrier = command;
+        }
+        Ok(())
+    }
+
+    fn copy_peer(&self, _copy: &MemcpyPeer) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    fn write(&self, to: u64, _from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
+        self.0.borrow_mut().put(stream, Work::Write { to, bytes: bytes.to_vec() }, None, None);
+        Ok(())
+    }
+
+    fn fill(&self, to: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        match pattern {
+            Pattern::Word(value) => {
+                let bytes = value.to_le_bytes().repeat(count);
+                state.put_of(stream, value.wrapping_sub(FILLS) as usize, Work::Fill { to, bytes });
+            }
+            // Memory that kernels can reach from now on is zeroed.
+            Pattern::Byte(value) => {
+                state.put(stream, Work::Fill { to, bytes: vec![value; count] }, None, None);
+            }
+            Pattern::Half(_) => return Err(HipError::NOT_SUPPORTED),
+        }
+        Ok(())
+    }
+
+    fn record(&self, event: EventHandle, stream: u64, _is_shared: bool) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        let command = state.put(stream, Work::Nothing, None, None);
+        match state.events.get_mut(&event.wire()) {
+            Some(recorded) => *recorded = Some(command),
+            None => state.note(Event::Unasked { what: format!("a record of {event:?}, which is no more") }),
+        }
+        Ok(())
+    }
+
+    fn await_event(&self, event: EventHandle, stream: u64, _flags: u32) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        match state.events.get(&event.wire()).copied() {
+            Some(recorded) => drop(state.put(stream, Work::Nothing, None, recorded)),
+            None => state.note(Event::Unasked { what: format!("a wait for {event:?}, which is no more") }),
+        }
+        Ok(())
+    }
+
+    fn launch_graph(&self, exec: u64, stream: u64) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        let works = state.execs.get(&exec).cloned();
+        if works.is_none() {
+            state.note(Event::Unasked { what: format!("the graph {exec:#x}, which is no more") });
+        }
+        for (id, work) in works.unwrap_or_default() {
+            state.put_of(stream, id, work);
+        }
+        Ok(())
+    }
+
+    fn free_async(&self, _ptr: Ptr, _stream: u64) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    fn destroy_stream(&self, stream: u64) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        match state.streams.get_mut(&stream).filter(|tail| !tail.is_destroyed) {
+            Some(tail) => {
+                tail.is_destroyed = true;
+                state.free_streams.push(stream);
+            }
+            None => state.note(Event::Unasked { what: format!("the end of the stream {stream:#x}, again") }),
+        }
+        Ok(())
+    }
+
+    fn destroy_event(&self, event: EventHandle) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        match state.events.remove(&event.wire()) {
+            Some(_) => state.free_events.push(event.wire()),
+            None => state.note(Event::Unasked { what: format!("the end of {event:?}, again") }),
+        }
+        Ok(())
+    }
+
+    fn destroy_graph(&self, graph: u64) -> HipResult<()> {
+        self.0.borrow_mut().graphs.remove(&graph);
+        Ok(())
+    }
+
+    fn destroy_exec(&self, exec: u64) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        if state.execs.remove(&exec).is_none() {
+            state.note(Event::Unasked { what: format!("the end of the graph {exec:#x}, again") });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Runs seeds of the shim world, and checks what they cover.
+
+use std::collections::BTreeSet;
+
+use hipr_testkit::shim_world::script::{Act, Deed, Target};
+use hipr_testkit::shim_world::trace::{Ask, Event, ItemKind, Outcome, Shows};
+use hipr_testkit::shim_world::{self, Case};
+use hipr_testkit::simulate;
+
+const SEEDS: u64 = 3000;
+/// Everything that is counted below.
+const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Legacy PerThread Blocking NonBlocking launch hidden-launch \
+    fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
+    create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \
+    waits-for-functions not-ready refused captured executed executed-in-the-process function-began function-ended passed at-a-gate \
+    shows-own shows-later shows-all graph-again";
+
+#[test]
+fn the_first_seeds_pass() {
+    if let Some((seed, failure)) = simulate::first_failure(0..SEEDS, 2, shim_world::check_seed, |_| {}) {
+        panic!("seed {seed}: {}", shim_world::shrink(Case::from_seed(seed), failure));
+    }
+}
+
+#[test]
+fn the_first_seeds_meet_everything_there_is() {
+    let mut met = BTreeSet::new();
+    let mut meet = |what: &str| {
+        met.insert(what.to_owned());
+    };
+    for seed in 0..SEEDS {
+        let case = Case::from_seed(seed);
+        case.options.memory.iter().for_each(|kind| meet(&format!("{kind:?}")));
+        case.options.streams.iter().for_each(|kind| meet(&format!("{kind:?}")));
+        for acts in &case.script.0 {
+            acts.iter().for_each(|act| meet_act(act, &mut meet));
+            let launches = acts.iter().filter(|act| matches!(act, Act::LaunchGraph { graph: 0, .. })).count();
+            if launches > 1 {
+                meet("graph-again");
+            }
+        }
+        let trace = shim_world::run(&case);
+        for event in &trace.events {
+            match event {
+                Event::Began { ask: Ask::Nothing, .. } => meet("captured"),
+                Event::Began { ask: Ask::Work { shows, .. }, .. } => match shows {
+                    Shows::Nothing => {}
+                    Shows::Own => meet("shows-own"),
+                    Shows::Later => meet("shows-later"),
+                    Shows::All => meet("shows-all"),
+                },
+                Event::Waits { .. } => meet("waits-for-functions"),
+                Event::Ended { outcome: Outcome::NotReady, .. } => meet("not-ready"),
+                Event::Ended { outcome: Outcome::Error(_), .. } => meet("refused"),
+                Event::Executed { is_local, item, .. } => {
+                    assert_eq!(trace.items[*item].kind, ItemKind::Work);
+                    meet(if *is_local { "executed-in-the-process" } else { "executed" });
+                }
+                Event::FunctionBegan { .. } => meet("function-began"),
+                Event::FunctionEnded { .. } => meet("function-ended"),
+                Event::Passed { .. } => meet("passed"),
+                Event::Still { at_gate: true, .. } => meet("at-a-gate"),
+                _ => {}
+            }
+        }
+    }
+    let all: BTreeSet<String> = MET.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(all.difference(&met).collect::<Vec<_>>(), [""; 0], "never met");
+    assert_eq!(met.difference(&all).collect::<Vec<_>>(), [""; 0], "met, and not in the list");
+}
+
+fn meet_act(act: &Act, meet: &mut impl FnMut(&str)) {
+    match act {
+        Act::Launch { named: true, .. } => meet("launch"),
+        Act::Launch { .. } => meet("hidden-launch"),
+        Act::Fill { waits: false, .. } => meet("fill"),
+        Act::Fill { .. } => meet("set"),
+        Act::Copy { waits: false, .. } => meet("copy"),
+        Act::Copy { .. } => meet("synchronous-copy"),
+        Act::Read(_) => meet("read"),
+        Act::Write(_) => meet("write"),
+        Act::Wait(target) | Act::Query(target) => {
+            meet(if matches!(act, Act::Wait(_)) { "wait" } else { "query" });
+            meet(match target {
+                Target::Device => "device",
+                Target::Stream(_) => "stream",
+                Target::Event(_) => "event",
+            });
+        }
+        Act::Record { .. } => meet("record"),
+        Act::Await { .. } => meet("await"),
+        Act::Function { is_callback, deeds, .. } => {
+            meet(if *is_callback { "callback" } else { "function" });
+            for deed in deeds {
+                meet(match deed {
+                    Deed::Read(_) => "deed-read",
+                    Deed::Write(_) => "deed-write",
+                    Deed::Open(_) => "deed-open",
+                    Deed::Pass(_) => "deed-pass",
+                });
+            }
+        }
+        Act::Open(_) => meet("open"),
+        Act::DestroyStream(_) => meet("destroy-stream"),
+        Act::CreateStream(_) => meet("create-stream"),
+        Act::DestroyEvent(_) => meet("destroy-event"),
+        Act::CreateEvent(_) => meet("create-event"),
+        Act::BeginCapture(_) => meet("begin-capture"),
+        Act::EndCapture(_) => meet("end-capture"),
+        Act::LaunchGraph { .. } => meet("launch-graph"),
+        Act::DestroyGraph(_) => meet("destroy-graph"),
+    }
+}
