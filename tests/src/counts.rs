@@ -81,7 +81,7 @@ pub const BENCHMARKS: [Benchmark; 10] = [
     },
     Benchmark {
         name: "client-launch",
-        operation: "hipModuleLaunchKernel with six arguments, in the client library",
+        operation: "hipModuleLaunchKernel of a kernel without arguments, in the client library",
         function: Some("hipModuleLaunchKernel"),
         run: client::launch,
     },

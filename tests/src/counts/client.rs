@@ -24,7 +24,7 @@ fn groups(hip: &Hip, operations: u64, mut call: impl FnMut()) {
     }
 }
 
-/// Launches a kernel with six arguments of 8 bytes.
+/// Launches a kernel. The null device says of none that it has parameters, so that no arguments are read.
 pub(super) fn launch(operations: u64) {
     let hip = load();
     let module = hip.module(KERNEL).expect("a kernel for the null device");
@@ -33,7 +33,7 @@ pub(super) fn launch(operations: u64) {
     let mut values = [sum.pointer().expose_provenance(), 1, 2, 3, 4, 5];
     let mut args = values.each_mut().map(|value| from_mut(value).cast::<c_void>());
     groups(&hip, operations, || {
-        // SAFETY: the kernel has six parameters of 8 bytes, and writes one number to the buffer.
+        // SAFETY: the kernel has six parameters of 8 bytes, and would write one number to the buffer.
         unsafe { function.launch([1, 1, 1], [64, 1, 1], 0, &mut args) }.expect("a launch");
     });
 }
