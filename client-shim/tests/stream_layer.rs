@@ -365,16 +365,21 @@ fn capture_hold_and_mirror_are_asked_in_this_order_when_they_matter() {
             // A function that is queued alone is behind what its stream has.
             let waited = process.step(stream).expect("the function is the first step");
             let is_used = mirror == Mirror && !is_recorded && !is_held;
-            let verbs: Vec<&str> = waited.iter().filter_map(|line| line.split(' ').next()).collect();
-            let expected: &[&str] = match stream {
+            let fetched: &[&str] = match stream {
                 // Its stream is put behind what the legacy stream has.
-                STREAM | LEGACY => &["create", "record"],
+                STREAM | LEGACY => &["create an event", "record 0xe111 on"],
                 // What is fetched comes behind what was sent on another stream.
-                _ if is_used => &["create", "create", "record", "await", "fetch"],
+                _ if is_used => {
+                    &["create a stream", "create an event", "record 0xe111 on", "wait for 0xe111 on", "fetch"]
+                }
                 _ => &[],
             };
-            let is_same = verbs.len() == expected.len();
-            assert!(is_same, "{case}: it waits, and fetches what a launch may have written: {waited:?}");
+            let is_right =
+                waited.iter().map(String::as_str).zip(fetched).all(|(line, begin)| line.starts_with(begin));
+            assert!(
+                is_right && waited.len() == fetched.len(),
+                "{case}: it waits, and fetches what a launch may have written: {waited:?}"
+            );
             assert_eq!(process.step(STREAM), is_held.then_some(sent), "{case}");
         }
     }
@@ -393,6 +398,8 @@ fn a_step_waits_for_its_stream_before_its_function_is_called() {
     let Step::Run(step) = functions.next(STREAM) else { panic!("the function is ready") };
     let mut call = Call::held(step.command, step.stream);
     assert!(matches!(process.next(&mut call), Next::Continue));
+    let joined = ["create an event".to_owned(), format!("record 0xe111 on {STREAM:#x}")];
+    assert_eq!(process.script.taken(), joined, "the stream is put behind what the legacy stream has");
     assert!(matches!(process.next(&mut call), Next::Wait(Wait::Stream(STREAM))));
     call.resume(Err(HipError::LAUNCH_FAILURE));
     let called = process.next(&mut call);
