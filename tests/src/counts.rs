@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use hipr_worker::device::null::Null;
+use hipr_sim::Gpu;
 use hipr_worker::{Config, Handle, Worker};
 
 /// Number of operations of the shorter run.
@@ -81,7 +81,7 @@ pub const BENCHMARKS: [Benchmark; 10] = [
     },
     Benchmark {
         name: "client-launch",
-        operation: "hipModuleLaunchKernel of a kernel without arguments, in the client library",
+        operation: "hipModuleLaunchKernel with six arguments, in the client library",
         function: Some("hipModuleLaunchKernel"),
         run: client::launch,
     },
@@ -185,7 +185,10 @@ impl Runner {
     /// # Errors
     /// There can be no worker.
     pub fn new(program: &Path) -> Result<Self, String> {
-        let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(Arc::new(Null)) };
+        // A device that knows which parameters a kernel has: the library reads and sends as many arguments.
+        let device = Gpu::new(hipr_sim::Config::default());
+        let device = device.map_err(|why| format!("cannot emulate a GPU: {why}"))?;
+        let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(Arc::new(device)) };
         let worker = Worker::bind(config).and_then(Worker::spawn);
         let worker = worker.map_err(|why| format!("cannot start a worker: {why}"))?;
         Ok(Self { program: program.to_owned(), worker })

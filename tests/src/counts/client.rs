@@ -20,20 +20,20 @@ fn load() -> Hip {
 fn groups(hip: &Hip, operations: u64, mut call: impl FnMut()) {
     for _ in 0..operations / CALLS {
         (0..CALLS).for_each(|_| call());
-        hip.synchronize().expect("the null device refuses nothing");
+        hip.synchronize().expect("the work succeeds");
     }
 }
 
-/// Launches a kernel. The null device says of none that it has parameters, so that no arguments are read.
+/// Launches a kernel with six arguments of 8 bytes.
 pub(super) fn launch(operations: u64) {
     let hip = load();
-    let module = hip.module(KERNEL).expect("a kernel for the null device");
+    let module = hip.module(KERNEL).expect("a kernel for gfx942");
     let function = module.function("six").expect("the kernel");
     let sum = hip.zeroed::<u64>(1).expect("8 bytes");
     let mut values = [sum.pointer().expose_provenance(), 1, 2, 3, 4, 5];
     let mut args = values.each_mut().map(|value| from_mut(value).cast::<c_void>());
     groups(&hip, operations, || {
-        // SAFETY: the kernel has six parameters of 8 bytes, and would write one number to the buffer.
+        // SAFETY: the kernel has six parameters of 8 bytes, and writes one number to the buffer.
         unsafe { function.launch([1, 1, 1], [64, 1, 1], 0, &mut args) }.expect("a launch");
     });
 }
