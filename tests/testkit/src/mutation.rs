@@ -1,17 +1,20 @@
-//! Bugs that the invariants have to catch. `tests/mutants.rs` copies the protocol crate, applies one patch, and expects the
-//! simulator to detect it.
+//! Bugs that the invariants have to catch. `tests/mutants.rs` copies the protocol crate, or the client library's stream layer, applies one
+//! patch, and expects the simulator to detect it.
 
-/// Number of seeds within which a bug has to be caught.
+/// Number of seeds within which a bug of the protocol crate has to be caught.
 pub const SEEDS: u64 = 1000;
 
-/// A bug, as a patch of the protocol crate.
+/// Number of seeds within which a bug of the client library has to be caught.
+pub const SHIM_SEEDS: u64 = 10_000;
+
+/// A bug, as a patch of the protocol crate or of the client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mutation {
     /// Description of the bug.
     pub name: &'static str,
     /// The invariant that has to catch it.
     pub invariant: &'static str,
-    /// File in the protocol crate's `src` folder.
+    /// File in the crate's `src` folder.
     pub file: &'static str,
     /// Text that occurs exactly once in the file.
     pub text: &'static str,
@@ -20,9 +23,10 @@ pub struct Mutation {
 }
 
 macro_rules! mutations {
-    ($($invariant:ident: $name:literal, $file:literal, $text:literal => $replacement:literal;)*) => {
-        /// All bugs, at least one for each invariant.
-        pub static MUTATIONS: &[Mutation] = &[$(Mutation {
+    ($(#[$doc:meta])* $table:ident;
+     $($invariant:ident: $name:literal, $file:literal, $text:literal => $replacement:literal;)*) => {
+        $(#[$doc])*
+        pub static $table: &[Mutation] = &[$(Mutation {
             name: $name,
             invariant: stringify!($invariant),
             file: $file,
@@ -33,6 +37,9 @@ macro_rules! mutations {
 }
 
 mutations! {
+    /// Bugs of the protocol crate, at least one for each invariant of the core world.
+    MUTATIONS;
+
     nothing_panics: "more bytes are taken than there are", "partial.rs",
         "let n = usize::try_from(n).map_or(input.len(), |n| n.min(input.len()));"
         => "let n = usize::try_from(n).unwrap_or(input.len());";
@@ -157,4 +164,71 @@ mutations! {
     chunking_is_invisible: "what is to be skipped ends with the piece", "partial.rs",
         "if self.skip > 0 { Piece::NeedMore } else { Piece::Done }"
         => "Piece::Done";
+}
+
+mutations! {
+    /// Bugs of the client library, at least one for each invariant of the shim world.
+    SHIM_MUTATIONS;
+
+    work_sees_what_the_program_wrote: "no event orders another stream behind what was sent", "stream/mirror/region.rs",
+        "self.pushed_on.filter(|_| !self.ordered.contains(&stream))"
+        => "self.pushed_on.filter(|_| false && !self.ordered.contains(&stream))";
+    waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror.rs",
+        "regions.uses.finish(&waited.clock);"
+        => "let now = regions.uses.before_now(); regions.uses.finish(&now);";
+    waits_bring_what_work_wrote: "a query that says done fetches nothing", "stream/wait.rs",
+        "streams.mirrors.after_wait(caller.port, &waited)?;"
+        => "if !matches!(self.wait(), Wait::QueryStream(_)) { streams.mirrors.after_wait(caller.port, &waited)?; }";
+    no_write_of_the_program_is_lost: "what was sent and has not arrived is fetched as a change", "stream/mirror/region.rs",
+        "self.order(port, stream)?;
+        let copies"
+        => "let copies";
+
+    work_is_done_in_order: "a change overtakes the synchronous copy that reads what was there", "stream/call.rs",
+        "self.is_read_at_once = is_blocking;"
+        => "self.is_read_at_once = false;";
+    work_is_done_once: "captured work is executed as well", "stream/call.rs",
+        "if self.capture(streams)? {"
+        => "if self.capture(streams)? && false {";
+
+    functions_run_once_and_in_order: "a function does not wait for the null stream's earlier work", "stream.rs",
+        "if !self.order.is_blocking(stream) {"
+        => "if stream != u64::MAX {";
+    functions_run_once_and_in_order: "a wait for an event does not follow the function before its record", "stream/host_functions.rs",
+        "after.extend(events.iter().filter_map(|event| state.records.get(event)));"
+        => "";
+
+    waits_end_when_work_is_over: "a wait for an event does not wait for the function before its record", "stream/wait.rs",
+        "Wait::Event(event) => functions.recording(event),"
+        => "Wait::Event(_) => Vec::new(),";
+    queries_do_not_say_not_ready_for_ever: "a query asks for the null stream's functions", "stream/wait.rs",
+        "if !functions.included(&streams.order, stream).is_empty() {"
+        => "if functions.is_busy(&streams.order, stream) {";
+    no_call_waits_for_what_hip_does_not: "a wait waits for the null stream's functions", "stream/wait.rs",
+        "Wait::Stream(stream) => functions.included(&streams.order, stream),"
+        => "Wait::Stream(stream) => functions.behind(&streams.order, stream),";
+    no_call_waits_for_what_hip_does_not: "a fill of mirrored memory waits for functions", "stream/call.rs",
+        "streams.may_fill_later(port, fill)?"
+        => "streams.is_fill_on_device(port, fill)?";
+    nothing_hangs: "no thread is started for a queue while there is another", "stream/host_functions.rs",
+        "caller.threads.start(queue)?;"
+        => "if state.queues.is_empty() { caller.threads.start(queue)?; }";
+    nothing_hangs: "a function waits for those of all streams", "stream/host_functions.rs",
+        "let after = state.behind(order, stream);
+        self.push("
+        => "let after = state.last_of(|_| true);
+        self.push(";
+    no_call_waits_for_what_hip_does_not: "a stream that does not block counts as blocking once it is destroyed", "stream.rs",
+        "self.graphs.forget_stream(stream);"
+        => "self.order.remove(stream); self.graphs.forget_stream(stream);";
+
+    what_ended_is_forgotten: "a destroyed event is remembered", "stream/call.rs",
+        "streams.events.remove(*event);"
+        => "";
+    what_ended_is_forgotten: "a destroyed stream is remembered", "stream/call.rs",
+        "streams.order.remove(stream);"
+        => "";
+    nothing_panics: "a byte too many is merged", "stream/mirror/diff.rs",
+        "new.get(at + same..at + same + run).unwrap_or_default(),"
+        => "&new[at + same..at + same + run + 1],";
 }

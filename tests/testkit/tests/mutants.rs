@@ -1,8 +1,8 @@
 //! Checks that the simulator finds each of the bugs in [`hipr_testkit::mutation`] by the invariant that is meant to find
 //! it.
 //!
-//! A bug is a patch of a copy of the protocol crate, built with a copy of the simulator in a folder of cargo's own for such things;
-//! the product has no trace of it.
+//! A bug is a patch of a copy of the protocol crate, or of the client library's stream layer with what that needs, built with a copy of
+//! the simulator in a folder of cargo's own for such things; the product has no trace of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,44 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hipr_testkit::invariants::INVARIANTS;
-use hipr_testkit::mutation::{MUTATIONS, Mutation, SEEDS};
+use hipr_testkit::mutation::{MUTATIONS, Mutation, SEEDS, SHIM_MUTATIONS, SHIM_SEEDS};
+use hipr_testkit::shim_world;
 
 /// Maximum time of a mutant's run: an endless loop is not how a bug should be found.
 const RUN_MAX: Duration = Duration::from_secs(120);
 
 #[test]
 fn every_invariant_has_a_bug_that_it_catches() {
-    let names = INVARIANTS.iter().map(|(name, _)| *name).chain(["chunking_is_invisible"]);
-    let missing: Vec<_> =
-        names.filter(|name| !MUTATIONS.iter().any(|mutation| mutation.invariant == *name)).collect();
-    assert_eq!(missing, [""; 0]);
+    let core = INVARIANTS.iter().map(|(name, _)| *name).chain(["chunking_is_invisible"]);
+    let shim = shim_world::invariants::INVARIANTS.iter().map(|(name, _)| *name);
+    assert_eq!(uncaught(core, MUTATIONS), [""; 0]);
+    assert_eq!(uncaught(shim, SHIM_MUTATIONS), [""; 0]);
+}
+
+fn uncaught(names: impl Iterator<Item = &'static str>, mutations: &[Mutation]) -> Vec<&'static str> {
+    names.filter(|name| !mutations.iter().any(|mutation| mutation.invariant == *name)).collect()
 }
 
 #[test]
 fn every_bug_is_caught() {
+    check(&CORE);
+}
+
+#[test]
+fn every_bug_of_the_client_library_is_caught() {
+    check(&SHIM);
+}
+
+/// Builds each bug of a subject and expects its invariant to notice it.
+fn check(subject: &'static Subject) {
     let next = AtomicUsize::new(0);
     // The first build is the control: without a bug, nothing is found.
-    let work: Vec<Option<&Mutation>> = std::iter::once(None).chain(MUTATIONS.iter().map(Some)).collect();
+    let work: Vec<Option<&Mutation>> =
+        std::iter::once(None).chain(subject.mutations.iter().map(Some)).collect();
     let lanes = thread::available_parallelism().map_or(1, usize::from).min(4);
     let run_lane = |lane: usize| {
         let mut lines = Vec::new();
-        let bench = Bench::new(lane);
+        let bench = Bench::new(subject, lane);
         while let Some(mutation) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
             lines.push(bench.judge(*mutation));
         }
@@ -49,55 +65,108 @@ fn every_bug_is_caught() {
     assert!(verdicts.iter().all(|verdict| verdict.is_right), "\n{}", report.join("\n"));
 }
 
+/// The crate that is changed, and how it is built and run.
+struct Subject {
+    /// Name of the folders of its copies.
+    name: &'static str,
+    /// The crate's folder.
+    folder: &'static str,
+    mutations: &'static [Mutation],
+    seeds: u64,
+    /// The manifests of the copies: the originals' content without the workspace. `ROOT` is this repository.
+    manifests: &'static [(&'static str, &'static str)],
+    /// The content of the crate's `lib.rs`, if it is not the original's.
+    library: Option<&'static str>,
+    /// A program that prints each failing seed with the violated invariants, until the wanted one is among them.
+    run: &'static str,
+}
+
+static CORE: Subject = Subject {
+    name: "mutants",
+    folder: "proto-core",
+    mutations: MUTATIONS,
+    seeds: SEEDS,
+    manifests: &[
+        ("Cargo.toml", WORKSPACE),
+        ("proto-core/Cargo.toml", PROTO_MANIFEST),
+        ("testkit/Cargo.toml", TESTKIT_MANIFEST),
+        ("run/Cargo.toml", RUN_MANIFEST),
+    ],
+    library: None,
+    run: RUN,
+};
+
+static SHIM: Subject = Subject {
+    name: "shim-mutants",
+    folder: "client-shim",
+    mutations: SHIM_MUTATIONS,
+    seeds: SHIM_SEEDS,
+    manifests: &[
+        ("Cargo.toml", WORKSPACE),
+        ("client-shim/Cargo.toml", SHIM_MANIFEST),
+        ("testkit/Cargo.toml", SHIM_TESTKIT_MANIFEST),
+        ("run/Cargo.toml", RUN_MANIFEST),
+    ],
+    library: Some(SHIM_LIBRARY),
+    run: SHIM_RUN,
+};
+
 struct Verdict {
     is_right: bool,
     line: String,
 }
 
-/// A copy of the protocol crate and of the simulator.
+/// A copy of the changed crate and of the simulator.
 struct Bench {
+    subject: &'static Subject,
     folder: PathBuf,
 }
 
-/// The manifests of the copies: the originals' content without the workspace.
-const MANIFESTS: [(&str, &str); 3] = [
-    (
-        "Cargo.toml",
-        r#"[workspace]
+const WORKSPACE: &str = r#"[workspace]
 resolver = "3"
-members = ["proto-core", "testkit", "run"]
+members = ["FOLDER", "testkit", "run"]
 [profile.dev]
 opt-level = 0
 debug = false
 debug-assertions = false
 overflow-checks = false
-"#,
-    ),
-    (
-        "testkit/Cargo.toml",
-        r#"[package]
+"#;
+
+const TESTKIT_MANIFEST: &str = r#"[package]
 name = "hipr-testkit"
 version = "0.1.0"
 edition = "2024"
 [features]
 worker = []
 gpu = []
+shim = []
 [dependencies]
 arbitrary = "1"
 hipr-proto = { path = "../proto-core" }
-"#,
-    ),
-    (
-        "run/Cargo.toml",
-        r#"[package]
+"#;
+
+const SHIM_TESTKIT_MANIFEST: &str = r#"[package]
+name = "hipr-testkit"
+version = "0.1.0"
+edition = "2024"
+[features]
+default = ["shim"]
+worker = []
+gpu = []
+shim = []
+[dependencies]
+arbitrary = "1"
+hipr-proto = { path = "ROOT/proto-core" }
+hipr-shim = { path = "../client-shim" }
+"#;
+
+const RUN_MANIFEST: &str = r#"[package]
 name = "run"
 version = "0.1.0"
 edition = "2024"
 [dependencies]
 hipr-testkit = { path = "../testkit" }
-"#,
-    ),
-];
+"#;
 
 const PROTO_MANIFEST: &str = r#"[package]
 name = "hipr-proto"
@@ -107,7 +176,31 @@ edition = "2024"
 smallvec = "1"
 "#;
 
-/// A program that prints each failing seed with the violated invariants, until the wanted one is among them.
+const SHIM_MANIFEST: &str = r#"[package]
+name = "hipr-shim"
+version = "0.1.0"
+edition = "2024"
+[lib]
+name = "amdhip64"
+[dependencies]
+hipr-proto = { path = "ROOT/proto-core" }
+hipr-abi = { path = "ROOT/gpu/abi" }
+hipr-graph = { path = "ROOT/graph" }
+hipr-client = { path = "ROOT/client" }
+libc = "0.2"
+smallvec = "1"
+tracing = "0.1"
+"#;
+
+/// The stream layer and what it needs: everything else would be most of what is built.
+const SHIM_LIBRARY: &str = r#"#![allow(non_upper_case_globals)]
+pub mod command;
+pub mod convert;
+pub mod stream;
+pub mod thread;
+pub mod worker;
+"#;
+
 const RUN: &str = r#"
 use hipr_testkit::{Case, core_world, mutation::SEEDS, simulate::silence_panics};
 fn main() {
@@ -125,24 +218,52 @@ fn main() {
 }
 "#;
 
-impl Bench {
-    fn new(lane: usize) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutants-{lane}"));
-        let bench = Self { folder };
-        for (name, text) in MANIFESTS {
-            bench.write(name, text);
+const SHIM_RUN: &str = r#"
+use hipr_testkit::{mutation::SHIM_SEEDS, shim_world, simulate::silence_panics};
+fn main() {
+    silence_panics();
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    for seed in 0..SHIM_SEEDS {
+        if let Err(failure) = shim_world::check_seed(seed) {
+            let names: Vec<_> = failure.violations.iter().map(|violation| violation.invariant).collect();
+            println!("{seed} {}", names.join(" "));
+            if failure.names(&wanted) {
+                return;
+            }
         }
-        bench.write("proto-core/Cargo.toml", PROTO_MANIFEST);
-        bench.write("run/src/main.rs", RUN);
+    }
+}
+"#;
+
+impl Bench {
+    fn new(subject: &'static Subject, lane: usize) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{lane}", subject.name));
+        let bench = Self { subject, folder };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let root = root.canonicalize().expect("this repository has a folder");
+        for (name, text) in subject.manifests {
+            let text = text.replace("ROOT", &root.to_string_lossy());
+            bench.write(name, &text.replace("FOLDER", subject.folder));
+        }
+        bench.write("run/src/main.rs", subject.run);
         bench.write("Cargo.lock", &read(&root.join("Cargo.lock")));
-        bench.copy(&root.join("proto-core/src"), Path::new("proto-core/src"));
-        bench.copy(&root.join("tests/testkit/src"), Path::new("testkit/src"));
         // The fuzz targets are code for every operation: they would be most of what is built.
         let library = read(&root.join("tests/testkit/src/lib.rs"));
         let simulator: Vec<&str> = library.lines().filter(|line| *line != "pub mod fuzz;").collect();
+        let sources = Path::new(subject.folder).join("src");
         bench.write("testkit/src/lib.rs", &simulator.join("\n"));
+        if let Some(library) = subject.library {
+            bench.write(sources.join("lib.rs"), library);
+        }
+        bench.copy(&root.join(&sources), &sources);
+        bench.copy(&root.join("tests/testkit/src"), Path::new("testkit/src"));
         bench
+    }
+
+    /// Returns whether a copied file has its content from somewhere else.
+    fn is_own(&self, name: &Path) -> bool {
+        let library = Path::new(self.subject.folder).join("src/lib.rs");
+        name == Path::new("testkit/src/lib.rs") || (self.subject.library.is_some() && name == library)
     }
 
     fn copy(&self, from: &Path, to: &Path) {
@@ -151,7 +272,7 @@ impl Bench {
             let to = to.join(path.file_name().expect("an entry has a name"));
             if path.is_dir() {
                 self.copy(&path, &to);
-            } else if to != Path::new("testkit/src/lib.rs") {
+            } else if !self.is_own(&to) {
                 self.write(to, &read(&path));
             }
         }
@@ -172,7 +293,7 @@ impl Bench {
             let found = self.build_and_run("");
             return Verdict { is_right: found == Ok(String::new()), line: format!("no bug: {found:?}") };
         };
-        let name = Path::new("proto-core/src").join(mutation.file);
+        let name = Path::new(self.subject.folder).join("src").join(mutation.file);
         let right = read(&self.folder.join(&name));
         assert_eq!(right.matches(mutation.text).count(), 1, "{}: the patch does not fit", mutation.name);
         self.write(&name, &right.replace(mutation.text, mutation.replacement));
@@ -188,7 +309,8 @@ impl Bench {
         match seed {
             Some(seed) => Verdict { is_right: true, line: format!("seed {seed:>3}: {invariant}: {name}") },
             None => {
-                let line = format!("NOT CAUGHT in {SEEDS} seeds: {invariant}: {name}: {found:?}");
+                let seeds = self.subject.seeds;
+                let line = format!("NOT CAUGHT in {seeds} seeds: {invariant}: {name}: {found:?}");
                 Verdict { is_right: false, line }
             }
         }

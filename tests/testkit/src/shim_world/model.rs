@@ -20,6 +20,12 @@ impl Items {
         }
     }
 
+    fn remove(&mut self, item: usize) {
+        if let Some(word) = self.0.get_mut(item / 64) {
+            *word &= !(1 << (item % 64));
+        }
+    }
+
     pub(super) fn has(&self, item: usize) -> bool {
         self.0.get(item / 64).is_some_and(|word| word >> (item % 64) & 1 == 1)
     }
@@ -432,7 +438,8 @@ impl<'t> Model<'t> {
         match ask {
             Ask::Work { stream, items, shows, .. } => {
                 // Calls that began meanwhile may have come first.
-                let maybe = self.behind(*stream).max;
+                let mut maybe = self.behind(*stream).max;
+                items.iter().for_each(|item| maybe.remove(*item));
                 for item in items {
                     if let Some(state) = self.items.get_mut(*item) {
                         state.before.max.join(&maybe);
@@ -453,8 +460,8 @@ impl<'t> Model<'t> {
                 if let Some(own) = self.threads.get_mut(thread) {
                     match shows {
                         Shows::All => own.join(before),
-                        Shows::Own => items.iter().for_each(|item| own.add(*item)),
-                        Shows::Nothing | Shows::Later => {}
+                        Shows::Own | Shows::Later => items.iter().for_each(|item| own.add(*item)),
+                        Shows::Nothing => {}
                     }
                 }
             }
