@@ -35,7 +35,7 @@ pub struct Sockets {
     /// Memory that the kernel may read or write; dropped only when no request is in flight.
     lent: ManuallyDrop<LentMemory>,
     enabled: bool,
-    /// Number of requests in flight that belong to no port.
+    /// Number of requests in flight that belong to no connection: the accepts, the wake-up and cancellations.
     in_flight: u32,
     completions: Vec<Completion>,
     accepting: Option<Accepting>,
