@@ -318,6 +318,9 @@ fn host_functions_run_between_the_work_before_and_behind_them() {
             Opcode::STREAM_CREATE,
             Opcode::MALLOC,
             Opcode::MEMSET_ASYNC,
+            // The event puts the stream behind the legacy null stream, whose work the function has to follow.
+            Opcode::EVENT_CREATE,
+            Opcode::EVENT_RECORD,
             Opcode::STREAM_SYNCHRONIZE,
             Opcode::MEMSET_ASYNC,
             Opcode::STREAM_SYNCHRONIZE,
