@@ -62,7 +62,7 @@ pub(crate) fn memory(workers: &[(String, Process)], goal: Goal) -> Result<Vec<Fi
 pub(crate) struct Scene {
     /// A worker for each event loop, with the loop's name.
     pub(crate) workers: Vec<(String, Process)>,
-    /// The processes that they are compared with.
+    /// The processes that the workers are compared with.
     pub(crate) peers: Peers,
     /// The core of all of them; `None` for any.
     pub(crate) core: Option<Core>,

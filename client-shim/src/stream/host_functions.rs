@@ -1,8 +1,8 @@
 //! Host functions in stream order (`hipLaunchHostFunc`, `hipStreamAddCallback`), and the commands queued behind them.
 //!
 //! The worker cannot call the program, and the protocol has no way to let it wait for one. So a stream that has a function to call
-//! goes on here until the function has returned: commands that are put on it meanwhile become steps of a queue, and a thread for this
-//! stream carries out the steps one after the other; it ends with the last of them. The call that puts a step there returns at once, as a
+//! goes on here until the function has returned: the function and the commands that are put on it meanwhile become the steps of a queue,
+//! and a thread for this stream executes the steps one after the other; it ends with the last of them. The call that puts a step there returns at once, as a
 //! function may wait for what the program does next. Only calls that wait for the stream in any case wait for its steps.
 //!
 //! Steps of other streams come before a step as well: where the legacy stream and blocking streams wait for each other, and where a stream
@@ -23,7 +23,7 @@ use crate::command::Command;
 use crate::convert::Event;
 use crate::worker::lock;
 
-/// The queue of commands that belong to no stream and follow everything queued, such as destroying what steps use.
+/// The queue of commands that belong to no stream and follow everything queued, such as destroying what they use.
 pub const NO_STREAM: u64 = u64::MAX;
 
 /// A step of a queue: the command that calls a host function, or one behind it.
@@ -307,7 +307,7 @@ impl HostFunctions {
         self.state().records.get(&event).copied().into_iter().collect()
     }
 
-    /// Returns whether a stream has steps that new work has to follow.
+    /// Returns whether new work on a stream has to follow queued commands.
     pub(super) fn is_busy(&self, order: &Order, stream: u64) -> bool {
         !self.behind(order, stream).is_empty()
     }

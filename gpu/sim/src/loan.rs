@@ -63,7 +63,7 @@ fn random() -> HipResult<LoanHandle> {
 }
 
 impl Loans {
-    /// Returns the handle of memory.
+    /// Returns a handle with which another session can open the memory.
     ///
     /// # Errors
     /// `OPERATING_SYSTEM`: there are no random numbers; as below.

@@ -197,8 +197,8 @@ impl Streams {
         Ok(others.filter_map(|(_, queue)| queue.pending()))
     }
 
-    /// Starts what can start. Commands that take no time happen at once through `instantly`; the others are returned with their
-    /// stream, and [`finish`](Self::finish) is owed for each. Sets `watched` if a completion should wake the owner.
+    /// Starts the commands that wait for no other. Those that take no time are executed by `instantly`; the others are returned with
+    /// their stream, and [`finish`](Self::finish) has to be called for each. Sets `watched` if a completion should wake the owner.
     pub(crate) fn start(&mut self, mut instantly: impl FnMut(&Work), watched: &mut bool) -> Vec<(u64, Task)> {
         let mut tasks = Vec::new();
         let mut progress = true;

@@ -8,7 +8,7 @@ use hipr_testkit::shim_world::{self, Case};
 use hipr_testkit::simulate;
 
 const SEEDS: u64 = 3000;
-/// Everything that is counted below.
+/// Kinds of memory, of streams, of acts and of outcomes that the first seeds have to contain.
 const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Legacy PerThread Blocking NonBlocking launch hidden-launch \
     fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
     create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \

@@ -98,7 +98,7 @@ pub(crate) fn math_f32(gpu: &mut Gpu) {
     equal("rounding to integers", &got, &whole);
 }
 
-/// Computes the results of `functions_f64` for x and y.
+/// Returns the names and results of the functions that the kernel `functions_f64` computes of x and y.
 fn functions_f64(x: f64, y: f64) -> [(&'static str, f64); 28] {
     let a = x.abs();
     let u = x / (1.0 + a);

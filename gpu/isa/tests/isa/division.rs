@@ -2,7 +2,7 @@
 
 use crate::bench::{Bench, Random};
 
-/// v3 = v1 / v2
+/// Instructions for v3 = v1 / v2 in 32 bits.
 const DIVIDE_F32: &[u32] = &[
     0xd1e0000a, 0x04060502, // v_div_scale_f32 v10, s[0:1], v2, v2, v1
     0x7e16450a, // v_rcp_f32_e32 v11, v10
@@ -17,7 +17,7 @@ const DIVIDE_F32: &[u32] = &[
     0xd1de0003, 0x0406050a, // v_div_fixup_f32 v3, v10, v2, v1
 ];
 
-/// v[6:7] = v[2:3] / v[4:5]
+/// Instructions for v[6:7] = v[2:3] / v[4:5] in 64 bits.
 const DIVIDE_F64: &[u32] = &[
     0xd1e1000a, 0x040a0904, // v_div_scale_f64 v[10:11], s[0:1], v[4:5], v[4:5], v[2:3]
     0x7e184b0a, // v_rcp_f64_e32 v[12:13], v[10:11]

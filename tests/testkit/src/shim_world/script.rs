@@ -45,12 +45,12 @@ impl MemoryKind {
         self != Self::Device
     }
 
-    /// Returns whether kernels can be given it.
+    /// Returns whether a kernel can have a pointer to such memory as an argument.
     pub fn is_of_kernels(self) -> bool {
         self != Self::Pageable
     }
 
-    /// Returns whether kernels can use it although no argument names it.
+    /// Returns whether kernels can use such memory although no argument names it.
     pub fn is_known(self) -> bool {
         matches!(self, Self::Mapped | Self::Managed)
     }
@@ -305,7 +305,7 @@ impl Draw<'_, '_, '_> {
         if self.options.shares_words { self.choices.index(WORDS) } else { self.thread.min(WORDS - 1) }
     }
 
-    /// Draws a word of memory for which `is_fit`.
+    /// Draws a word of memory of a kind for which `is_fit` returns true.
     fn place(&mut self, is_fit: impl Fn(MemoryKind) -> bool) -> Option<Place> {
         let fit: Vec<usize> = self
             .options

@@ -38,7 +38,7 @@ pub(super) struct Slack {
     pub(super) reply_bytes: usize,
 }
 
-/// The event loop.
+/// An event loop over connections in memory.
 pub(super) struct EventLoop {
     config: Config,
     mailbox: Arc<Mailbox>,

@@ -14,7 +14,7 @@ const CLOCK_MAX: usize = 64;
 /// Maximum number of events, and of streams, whose clocks are kept.
 const EVENTS_MAX: usize = 1024;
 
-/// For each stream, the number of its last free that comes before.
+/// For each stream, the sequence number of the last free on it that comes before something.
 type Clock = BTreeMap<u64, u64>;
 
 /// Handle of the legacy null stream.

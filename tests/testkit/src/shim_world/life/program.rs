@@ -85,7 +85,7 @@ impl Life<'_> {
         self.case.options.memory.get(place.memory).copied().unwrap_or(MemoryKind::Pageable)
     }
 
-    /// Begins an act; returns whether a call goes on.
+    /// Begins an act of a thread; returns whether the call that it makes has more phases.
     fn begin(&mut self, thread: usize, id: usize, act: &Act) -> bool {
         match act {
             Act::Read(place) => self.read(Who::Thread(thread), *place),
