@@ -167,32 +167,6 @@ fn fill_rows(
     (0..height).try_for_each(|y| fill(session, dst.offset(y * pitch), pattern, width, stream))
 }
 
-/// `hipMemset2D`.
-pub(crate) fn memset_2d(
-    session: &Session,
-    dst: Ptr,
-    pitch: usize,
-    value: i32,
-    width: usize,
-    height: usize,
-) -> HipResult<()> {
-    memset_2d_async(session, dst, pitch, value, width, height, Stream::NULL)?;
-    finish(session, dst)
-}
-
-/// `hipMemset2DAsync`.
-pub(crate) fn memset_2d_async(
-    session: &Session,
-    dst: Ptr,
-    pitch: usize,
-    value: i32,
-    width: usize,
-    height: usize,
-    stream: Stream,
-) -> HipResult<()> {
-    fill_rows(session, dst, pitch, Pattern::Byte(value as u8), (width, height), stream)
-}
-
 macro_rules! fill_2d {
     ($($(#[$doc:meta])* $sync:ident $name:ident $value:ident: $ty:ty => $pattern:expr;)*) => {$(
         $(#[$doc])*
@@ -224,6 +198,8 @@ macro_rules! fill_2d {
 }
 
 fill_2d! {
+    /// `hipMemset2D`, `hipMemset2DAsync`: the low byte of `value`.
+    memset_2d memset_2d_async value: i32 => Pattern::Byte(value as u8);
     /// `hipMemsetD2D8`, `hipMemsetD2D8Async`.
     memset_d2d8 memset_d2d8_async value: u8 => Pattern::Byte(value);
     /// `hipMemsetD2D16`, `hipMemsetD2D16Async`.

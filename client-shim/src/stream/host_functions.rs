@@ -2,8 +2,9 @@
 //!
 //! The worker cannot call the program, and the protocol has no way to let it wait for one. So a stream that has a function to call
 //! goes on here until the function has returned: the function and the commands that are put on it meanwhile become the steps of a queue,
-//! and a thread for this stream executes the steps one after the other; it ends with the last of them. The call that puts a step there returns at once, as a
-//! function may wait for what the program does next. Only calls that wait for the stream in any case wait for its steps.
+//! and a thread for this stream executes the steps one after the other; it ends with the last of them. The call that puts a step there
+//! returns at once, as a function may wait for what the program does next. Only calls that wait for the stream in any case wait for its
+//! steps.
 //!
 //! Steps of other streams come before a step as well: where the legacy stream and blocking streams wait for each other, and where a stream
 //! waits for an event that is recorded by a step.
@@ -139,17 +140,10 @@ impl HostFunctions {
     ) -> HipResult<()> {
         let mut state = self.state();
         let after = state.behind(order, stream);
-        self.push(
-            &mut state,
-            caller,
-            stream,
-            QueuedCommand { number: 0, device: caller.device, command, stream, after },
-        )
-        .map(drop)
+        self.push(&mut state, caller, stream, stream, command, after).map(drop)
     }
 
-    /// Queues a command if it has to follow unfinished host functions; otherwise returns it, so that the caller executes it
-    /// now.
+    /// Queues a command if it has to follow unfinished host functions; otherwise returns false, and the caller executes it now.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -171,13 +165,13 @@ impl HostFunctions {
         if state.are_over(&after) {
             return Ok(false);
         }
-        let step = QueuedCommand { number: 0, device: caller.device, command: command(), stream, after };
-        let number = self.push(&mut state, caller, stream, step)?;
+        let number = self.push(&mut state, caller, stream, stream, command(), after)?;
         state.records.extend(records.iter().map(|event| (*event, number)));
         Ok(true)
     }
 
-    /// Queues a command behind everything queued, such as one that destroys what queued work may use; does nothing if nothing is queued.
+    /// Queues a command behind everything queued, such as one that destroys what queued work may use; returns false if nothing is
+    /// queued.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -195,20 +189,21 @@ impl HostFunctions {
         if after.is_empty() {
             return Ok(false);
         }
-        let step = QueuedCommand { number: 0, device: caller.device, command: command(), stream, after };
-        self.push(&mut state, caller, NO_STREAM, step).map(|_| true)
+        self.push(&mut state, caller, NO_STREAM, stream, command(), after).map(|_| true)
     }
 
-    /// Appends a step to a queue; returns its number.
+    /// Appends a command that takes effect on `stream` to a queue, behind the steps `after`; returns its number.
     fn push(
         &self,
         state: &mut State,
         caller: &Caller<'_>,
         queue: u64,
-        step: QueuedCommand,
+        stream: u64,
+        command: Command,
+        after: Vec<u64>,
     ) -> HipResult<u64> {
         let number = state.count;
-        let step = QueuedCommand { number, ..step };
+        let step = QueuedCommand { number, device: caller.device, command, stream, after };
         match state.queues.get_mut(&queue) {
             Some(queue) => {
                 queue.steps.push_back(step);
