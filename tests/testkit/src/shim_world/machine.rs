@@ -261,7 +261,6 @@ impl State {
         let (work, of) = (std::mem::replace(&mut command.work, Work::Nothing), command.of);
         self.open.retain(|other| *other != number);
         let sheet = of.and_then(|(id, _)| self.sheets.get(&id).cloned());
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
         let words = |place: Place, bytes: &[u8]| -> Vec<(Place, u32)> {
             let word = |(at, word): (usize, &[u8])| {
                 let place = Place { word: place.word + at, ..place };
@@ -269,45 +268,40 @@ impl State {
             };
             bytes.chunks(WORD).enumerate().map(word).collect()
         };
-        match work {
+        // What it reads, and what it writes.
+        let (seen, written) = match work {
             Work::Kernel { to, from } => {
                 let value = of.map_or(0, |(_, item)| value_of(item)).to_le_bytes();
                 let seen = self.read_device(from, WORD);
                 self.write_device(to, &value);
-                if let Some(Sheet { to, from, .. }) = sheet {
-                    reads.extend(from.iter().flat_map(|from| words(*from, &seen)));
-                    writes = words(to, &value);
-                }
+                (seen, value.to_vec())
             }
             Work::Fill { to, bytes } => {
                 self.write_device(to, &bytes);
-                writes = sheet.map(|sheet| words(sheet.to, &bytes)).unwrap_or_default();
+                (Vec::new(), bytes)
             }
             Work::Copy { to, from, len } => {
                 let bytes = self.read_device(from, len);
                 self.write_device(to, &bytes);
-                if let Some(Sheet { to, from, .. }) = sheet {
-                    reads.extend(from.iter().flat_map(|from| words(*from, &bytes)));
-                    writes = words(to, &bytes);
-                }
+                (bytes.clone(), bytes)
             }
             Work::Write { to, bytes } => {
                 self.write_device(to, &bytes);
-                if let Some(Sheet { to, from, .. }) = sheet {
-                    reads.extend(from.iter().flat_map(|from| words(*from, &bytes)));
-                    writes = words(to, &bytes);
-                }
+                (bytes.clone(), bytes)
             }
             Work::Receive { to, from, len } => {
                 let bytes = self.read_device(from, len);
                 self.write_host_bytes(to.0, &bytes);
-                if let Some(Sheet { to, from, .. }) = sheet {
-                    reads.extend(from.iter().flat_map(|from| words(*from, &bytes)));
-                    writes = words(to, &bytes);
-                }
+                (bytes.clone(), bytes)
             }
-            Work::Nothing => {}
-        }
+            Work::Nothing => (Vec::new(), Vec::new()),
+        };
+        let (reads, writes) = match sheet {
+            Some(Sheet { to, from, .. }) => {
+                (from.map(|from| words(from, &seen)).unwrap_or_default(), words(to, &written))
+            }
+            None => Default::default(),
+        };
         if let Some((_, item)) = of {
             self.note(Event::Executed { item, reads, writes, is_local: false });
         }
