@@ -15,7 +15,7 @@ fields! {
         op 24:18 "opcode";
         vaddr 39:32 "address VGPR";
         vdata 47:40 "data VGPR";
-        srsrc 52:48 "resource, in fours of registers";
+        srsrc 52:48 "number of the first SGPR of the buffer resource, divided by 4";
         acc 55:55 "data are AccVGPRs";
         soffset 63:56 "scalar offset operand";
     }

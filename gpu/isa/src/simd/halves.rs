@@ -12,9 +12,10 @@ use super::{Level, Task};
 use crate::sem::half::F16;
 use crate::wave::{Aligned, LANES, Row};
 
-/// Number of lanes in an AVX vector and in an AVX-512 vector.
+/// Number of 32-bit values in a vector of AVX.
 #[cfg(target_arch = "x86_64")]
 const YMM: usize = 8;
+/// Number of 32-bit values in a vector of AVX-512.
 #[cfg(target_arch = "x86_64")]
 const ZMM: usize = 16;
 

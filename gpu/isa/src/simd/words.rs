@@ -15,7 +15,7 @@ pub(crate) fn of_pairs(pairs: &[AtomicU64]) -> &[AtomicU32] {
     unsafe { std::slice::from_raw_parts(pairs.as_ptr().cast(), pairs.len() * 2) }
 }
 
-/// Converts between the value of a pair and a number with the word of the lower address in its low half.
+/// Converts what a 64-bit access of two words reads, or is to write, to a number whose low half is the word at the lower address, and back.
 #[inline(always)]
 pub(crate) fn in_order(value: u64) -> u64 {
     if cfg!(target_endian = "little") { value } else { value.rotate_left(32) }
