@@ -321,6 +321,8 @@ impl Bench {
             .args(["build", "--offline", "--quiet", "--package", "run", "--target-dir", "target"])
             .current_dir(&self.folder)
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            // Whatever the tests themselves are built with: one line differs from the build before.
+            .env("CARGO_INCREMENTAL", "1")
             .env("RUSTFLAGS", "--cap-lints allow")
             .stdin(Stdio::null())
             .output()
