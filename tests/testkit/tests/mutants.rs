@@ -7,7 +7,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -40,28 +39,24 @@ fn every_bug_of_the_client_library_is_caught() {
     check(&SHIM);
 }
 
-/// Builds each bug of a subject and expects its invariant to notice it.
+/// Builds each bug of a subject, one after the other in one folder, and expects its invariant to notice it. While the next one is built,
+/// those that are there run.
 fn check(subject: &'static Subject) {
-    let next = AtomicUsize::new(0);
+    let bench = Bench::new(subject);
     // The first build is the control: without a bug, nothing is found.
-    let work: Vec<Option<&Mutation>> =
-        std::iter::once(None).chain(subject.mutations.iter().map(Some)).collect();
-    let lanes = thread::available_parallelism().map_or(1, usize::from).min(4);
-    let run_lane = |lane: usize| {
-        let mut lines = Vec::new();
-        let bench = Bench::new(subject, lane);
-        while let Some(mutation) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            lines.push(bench.judge(*mutation));
-        }
-        lines
-    };
+    let work = std::iter::once(None).chain(subject.mutations.iter().map(Some));
     let verdicts: Vec<Verdict> = thread::scope(|scope| {
-        let lanes: Vec<_> = (0..lanes).map(|lane| scope.spawn(move || run_lane(lane))).collect();
-        lanes.into_iter().flat_map(|lane| lane.join().expect("a lane reports what went wrong")).collect()
+        let runs: Vec<_> = work
+            .enumerate()
+            .map(|(number, mutation)| {
+                let built = bench.build(mutation, number);
+                scope.spawn(move || subject.judge(mutation, built))
+            })
+            .collect();
+        runs.into_iter().map(|run| run.join().expect("a run reports what went wrong")).collect()
     });
     let report: Vec<&str> = verdicts.iter().map(|verdict| verdict.line.as_str()).collect();
     println!("{}", report.join("\n"));
-    assert_eq!(verdicts.len(), work.len());
     assert!(verdicts.iter().all(|verdict| verdict.is_right), "\n{}", report.join("\n"));
 }
 
@@ -236,8 +231,8 @@ fn main() {
 "#;
 
 impl Bench {
-    fn new(subject: &'static Subject, lane: usize) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{lane}", subject.name));
+    fn new(subject: &'static Subject) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(subject.name);
         let bench = Self { subject, folder };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let root = root.canonicalize().expect("this repository has a folder");
@@ -288,35 +283,32 @@ impl Bench {
         fs::write(&path, text).expect("cargo's folder is ours");
     }
 
-    fn judge(&self, mutation: Option<&Mutation>) -> Verdict {
-        let Some(mutation) = mutation else {
-            let found = self.build_and_run("");
-            return Verdict { is_right: found == Ok(String::new()), line: format!("no bug: {found:?}") };
-        };
-        let name = Path::new(self.subject.folder).join("src").join(mutation.file);
-        let right = read(&self.folder.join(&name));
-        assert_eq!(right.matches(mutation.text).count(), 1, "{}: the patch does not fit", mutation.name);
-        self.write(&name, &right.replace(mutation.text, mutation.replacement));
-        let found = self.build_and_run(mutation.invariant);
-        self.write(&name, &right);
-        let seed = found.as_ref().ok().and_then(|found| {
-            let line = found.lines().last()?;
-            let mut words = line.split(' ');
-            let seed = words.next()?;
-            words.any(|word| word == mutation.invariant).then(|| seed.to_owned())
-        });
-        let (name, invariant) = (mutation.name, mutation.invariant);
-        match seed {
-            Some(seed) => Verdict { is_right: true, line: format!("seed {seed:>3}: {invariant}: {name}") },
-            None => {
-                let seeds = self.subject.seeds;
-                let line = format!("NOT CAUGHT in {seeds} seeds: {invariant}: {name}: {found:?}");
-                Verdict { is_right: false, line }
+    /// Builds the crate with a bug, and returns the program, which is named by a number.
+    fn build(&self, mutation: Option<&Mutation>, number: usize) -> Result<PathBuf, String> {
+        let built = match mutation {
+            None => self.cargo_build(),
+            Some(mutation) => {
+                let name = Path::new(self.subject.folder).join("src").join(mutation.file);
+                let right = read(&self.folder.join(&name));
+                assert_eq!(
+                    right.matches(mutation.text).count(),
+                    1,
+                    "{}: the patch does not fit",
+                    mutation.name
+                );
+                self.write(&name, &right.replace(mutation.text, mutation.replacement));
+                let built = self.cargo_build();
+                self.write(&name, &right);
+                built
             }
-        }
+        };
+        built?;
+        let program = self.folder.join(format!("run-{number}"));
+        fs::copy(self.folder.join("target/debug/run"), &program).map_err(|why| why.to_string())?;
+        Ok(program)
     }
 
-    fn build_and_run(&self, invariant: &str) -> Result<String, String> {
+    fn cargo_build(&self) -> Result<(), String> {
         let build = Command::new(env!("CARGO"))
             .args(["build", "--offline", "--quiet", "--package", "run", "--target-dir", "target"])
             .current_dir(&self.folder)
@@ -327,27 +319,59 @@ impl Bench {
             .stdin(Stdio::null())
             .output()
             .map_err(|why| why.to_string())?;
-        if !build.status.success() {
-            return Err(String::from_utf8_lossy(&build.stderr).into_owned());
-        }
-        let mut run = Command::new(self.folder.join("target/debug/run"))
-            .arg(invariant)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|why| why.to_string())?;
-        let start = Instant::now();
-        while run.try_wait().map_err(|why| why.to_string())?.is_none() {
-            if start.elapsed() > RUN_MAX {
-                run.kill().map_err(|why| why.to_string())?;
-                run.wait().map_err(|why| why.to_string())?;
-                return Err(format!("it runs for more than {RUN_MAX:?}"));
-            }
-            thread::sleep(Duration::from_millis(5));
-        }
-        let output = run.wait_with_output().map_err(|why| why.to_string())?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        let is_built = build.status.success();
+        if is_built { Ok(()) } else { Err(String::from_utf8_lossy(&build.stderr).into_owned()) }
     }
+}
+
+impl Subject {
+    /// Runs what was built and says whether it noticed the bug.
+    fn judge(&self, mutation: Option<&Mutation>, built: Result<PathBuf, String>) -> Verdict {
+        let run = |invariant| built.and_then(|program| run(&program, invariant));
+        let Some(mutation) = mutation else {
+            let found = run("");
+            return Verdict { is_right: found == Ok(String::new()), line: format!("no bug: {found:?}") };
+        };
+        let found = run(mutation.invariant);
+        let seed = found.as_ref().ok().and_then(|found| {
+            let line = found.lines().last()?;
+            let mut words = line.split(' ');
+            let seed = words.next()?;
+            words.any(|word| word == mutation.invariant).then(|| seed.to_owned())
+        });
+        let (name, invariant) = (mutation.name, mutation.invariant);
+        match seed {
+            Some(seed) => Verdict { is_right: true, line: format!("seed {seed:>3}: {invariant}: {name}") },
+            None => {
+                let seeds = self.seeds;
+                let line = format!("NOT CAUGHT in {seeds} seeds: {invariant}: {name}: {found:?}");
+                Verdict { is_right: false, line }
+            }
+        }
+    }
+}
+
+/// Runs a program until it has found what violates an invariant, or has tried all seeds; returns what it prints.
+fn run(program: &Path, invariant: &str) -> Result<String, String> {
+    let mut run = Command::new(program)
+        .arg(invariant)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|why| why.to_string())?;
+    let start = Instant::now();
+    while run.try_wait().map_err(|why| why.to_string())?.is_none() {
+        if start.elapsed() > RUN_MAX {
+            run.kill().map_err(|why| why.to_string())?;
+            run.wait().map_err(|why| why.to_string())?;
+            return Err(format!("it runs for more than {RUN_MAX:?}"));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    let output = run.wait_with_output().map_err(|why| why.to_string())?;
+    // Each is as large as the simulator.
+    fs::remove_file(program).map_err(|why| why.to_string())?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 fn read(path: &Path) -> String {
