@@ -2,7 +2,7 @@
 
 use crate::output::say;
 use clap::Args;
-use hipr_client::{CallError, Connection, WorkerAddress};
+use hipr_client::{CallError, Connection, WorkerAddress, offer_from_env};
 use hipr_proto::{HipError, op};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -54,7 +54,8 @@ struct Device {
 /// Queries the worker and prints the report.
 pub(crate) fn run(options: Info) -> Result<ExitCode, String> {
     let address = options.worker.as_deref().map_or_else(WorkerAddress::from_env, WorkerAddress::new);
-    let connection = Connection::connect(&address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
+    let connection = Connection::connect_offering(&address, CONNECT_TIMEOUT, offer_from_env())
+        .map_err(|why| why.to_string())?;
     let report = collect(&connection).map_err(|why| format!("worker {address}: {why}"))?;
     if options.json {
         say!("{}", serde_json::to_string_pretty(&report).map_err(|why| why.to_string())?);

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use hipr_client::{Connection, Extra, WorkerAddress};
+use hipr_client::{Connection, Extra, WorkerAddress, offer_from_env};
 use hipr_proto::op::{self, GetDevicePropertiesReply};
-use hipr_proto::{HipError, HipResult, Op};
+use hipr_proto::{Features, HipError, HipResult, Op};
 
 use crate::convert::{Ptr, Stream};
 use crate::thread;
@@ -56,7 +56,8 @@ impl Worker {
         let timeout_ms = std::env::var("HIPR_CONNECT_TIMEOUT_MS").ok();
         let timeout_ms = timeout_ms.and_then(|text| text.trim().parse().ok()).unwrap_or(CONNECT_TIMEOUT_MS);
         let address = WorkerAddress::from_env();
-        match Connection::connect(&address, Duration::from_millis(timeout_ms)) {
+        let timeout = Duration::from_millis(timeout_ms);
+        match Connection::connect_offering(&address, timeout, offer_from_env()) {
             Ok(connection) => {
                 tracing::info!("connected to the worker at {address}");
                 Ok(Self {
@@ -81,6 +82,11 @@ impl Worker {
     /// Returns the connection.
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Returns the features of the extension that the worker has accepted.
+    pub fn features(&self) -> Features {
+        self.connection.features()
     }
 
     /// Sends a request on behalf of the calling thread and its current device; waits if the protocol's table says so.

@@ -13,10 +13,13 @@ use support::{
     FakeWorker, Reaction, easy, finish, is_program, log_lines, program, run, run_counted, tell_test,
 };
 
+/// The operations that open a session, in their order.
+const OPENING: [Opcode; 2] = [Opcode::INIT, Opcode::OFFER];
+
 /// Returns the operations without those that open and close a session.
 fn between(asked: &[support::Asked]) -> Vec<Opcode> {
     let all = asked.iter().map(|asked| asked.op);
-    all.filter(|op| ![Opcode::INIT, Opcode::SHUTDOWN].contains(op)).collect()
+    all.filter(|op| !OPENING.contains(op) && *op != Opcode::SHUTDOWN).collect()
 }
 
 #[test]
@@ -42,21 +45,32 @@ fn a_program_that_ends_has_said_everything() {
     assert_eq!(log_lines(&stderr), Vec::<&str>::new());
 
     let asked = worker.until(Opcode::SHUTDOWN);
-    assert_eq!(asked[0].op, Opcode::INIT);
+    assert_eq!([asked[0].op, asked[1].op], OPENING);
     let ops = between(&asked);
     assert_eq!(ops[0], Opcode::MALLOC);
     assert_eq!(ops[1..], [Opcode::MEMSET_ASYNC; 100]);
-    for (value, asked) in (0..).zip(&asked[2..102]) {
+    for (value, asked) in (0..).zip(&asked[OPENING.len() + 1..][..100]) {
         let set = asked.as_op::<op::MemsetAsync>().0;
         assert_eq!((set.dst, set.value, set.size), (0x1000_0000, value, 4096), "in the order of the calls");
     }
 
     assert_eq!(number("calls"), 101);
-    assert_eq!(number("frames_sent"), 103, "INIT, MALLOC, 100 MEMSET, SHUTDOWN");
-    assert_eq!(number("frames_received"), 3);
+    assert_eq!(number("frames_sent"), 104, "INIT, OFFER, MALLOC, 100 MEMSET, SHUTDOWN");
+    assert_eq!(number("frames_received"), 4);
     assert_eq!(number("round_trips"), 3);
-    assert_eq!(number("bytes_sent"), 3 * 24 + 12 + 100 * (24 + 28));
-    assert_eq!(number("bytes_received"), 3 * (24 + 4) + 8);
+    assert_eq!(number("bytes_sent"), 4 * 24 + 16 + 12 + 100 * (24 + 28));
+    assert_eq!(number("bytes_received"), 4 * (24 + 4) + 8 + 8);
+}
+
+#[test]
+fn the_environment_turns_the_extension_off() {
+    let worker = FakeWorker::start(easy);
+    let mut command = program("program_that_waits_for_nothing", worker.address);
+    command.env("HIPR_EXTENSION", "off");
+    let (_, number) = run_counted(command);
+    let asked = worker.until(Opcode::SHUTDOWN);
+    assert_eq!([asked[0].op, asked[1].op], [Opcode::INIT, Opcode::MALLOC], "as a client of HIPR 1.0");
+    assert_eq!((number("frames_sent"), number("round_trips")), (103, 3));
 }
 
 /// Frees memory as programs do in destructors, which run when the main thread's thread-local data is gone.

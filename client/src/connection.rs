@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hipr_io::gather;
-use hipr_proto::{HipError, Limits, Misuse, Op, Outbox, ReplyMode, Sender, Wire, op};
+use hipr_proto::{Call, Features, HipError, Limits, Misuse, Op, Outbox, ReplyMode, Sender, Wire, op};
 
 use crate::flusher::{Buffered, Flusher};
 use crate::replies::{Bulk, Replies, Rows, Whole};
@@ -45,6 +45,7 @@ impl AsRef<[u8]> for Borrowed {
 #[derive(Debug)]
 pub struct Connection {
     inner: Arc<Inner>,
+    features: Features,
 }
 
 #[derive(Debug)]
@@ -70,11 +71,24 @@ struct Writer {
 }
 
 impl Connection {
-    /// Connects to a worker and opens a session, all within `timeout`.
+    /// Connects to a worker and opens a session, all within `timeout`; offers all [`FEATURES`](crate::FEATURES).
     ///
     /// # Errors
     /// The worker cannot be reached, does not speak the protocol, does not answer in time, or refuses the session.
     pub fn connect(address: &WorkerAddress, timeout: Duration) -> Result<Self, ConnectError> {
+        Self::connect_offering(address, timeout, Some(crate::FEATURES))
+    }
+
+    /// Does what [`connect`](Self::connect) does, and offers the worker these features of the extension; none at all, as a client
+    /// of HIPR 1.0, with `None`. The offer costs no round trip of its own.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_offering(
+        address: &WorkerAddress,
+        timeout: Duration,
+        offer: Option<Features>,
+    ) -> Result<Self, ConnectError> {
         let end = Instant::now() + timeout;
         let failed = |reason: String| ConnectError { address: address.clone(), reason };
         let no_answer = |error: io::Error| match error.kind() {
@@ -98,8 +112,8 @@ impl Connection {
             flusher: Flusher::default(),
             counters: Counters::default(),
         });
-        match inner.open_session() {
-            Ok(()) => {}
+        let features = match inner.open_session(offer) {
+            Ok(features) => features,
             Err(Opening::Refused(error)) => {
                 return Err(failed(format!("the worker refuses the session: {error}")));
             }
@@ -111,14 +125,19 @@ impl Connection {
                     reason
                 }));
             }
-        }
+        };
         inner.transport.set_timeout(None).map_err(no_answer)?;
-        Ok(Self { inner })
+        Ok(Self { inner, features })
     }
 
     /// Returns the worker's address.
     pub fn address(&self) -> &WorkerAddress {
         &self.inner.address
+    }
+
+    /// Returns the features of the extension that the worker has accepted.
+    pub fn features(&self) -> Features {
+        self.features
     }
 
     /// Returns the connection's counters.
@@ -302,22 +321,46 @@ impl Inner {
         if writer.closed || self.lost.get().is_some() { Err(CallError::Lost) } else { Ok(writer) }
     }
 
-    fn open_session(&self) -> Result<(), Opening> {
+    /// Opens the session and offers features, in one flight; returns the features that the worker accepts.
+    fn open_session(&self, offer: Option<Features>) -> Result<Features, Opening> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let call = writer.sender.request(&op::Init {}, &[], None);
-        let call = call.map_err(|misuse| Opening::Failed(misuse.to_string()))?;
-        let Some(call) = call else { return Ok(()) };
-        self.counters.add_locked(|c| &c.frames_sent, 1);
-        self.replies.expect(call, Bulk::Collect(Vec::new()));
+        let init = self.opening(&mut writer, &op::Init {})?;
+        let offered = match offer {
+            Some(features) => {
+                let request = op::Offer { features: features.bits(), reserved: 0 };
+                Some((features, self.opening(&mut writer, &request)?))
+            }
+            None => None,
+        };
         self.transmit(&mut writer).map_err(|error| Opening::Failed(error.to_string()))?;
         drop(writer);
         self.counters.add(|c| &c.round_trips, 1);
-        let whole = self.replies.wait(call.id(), &self.counters);
-        match whole {
-            Ok(Whole { error: None, .. }) => Ok(()),
-            Ok(Whole { error: Some(error), .. }) => Err(Opening::Refused(error)),
-            Err(reason) => Err(Opening::Failed(reason.unwrap_or_default())),
+        if let Some(error) = self.opened(init)?.error {
+            return Err(Opening::Refused(error));
         }
+        let Some((features, call)) = offered else { return Ok(Features::NONE) };
+        // A worker that does not have the operation, or refuses it, is used without the extension.
+        let accepted = decode::<op::Offer>(&self.opened(call)?).map_or(0, |reply| reply.features);
+        let accepted = Features::from_bits(accepted).intersection(features);
+        tracing::debug!("features of the extension: {accepted}");
+        Ok(accepted)
+    }
+
+    /// Queues a request of the first flight.
+    fn opening<O: Op>(&self, writer: &mut Writer, op: &O) -> Result<Call, Opening> {
+        let call = writer.sender.request_with(op, &[], None, ReplyMode::Always);
+        let call = call.map_err(|misuse| Opening::Failed(misuse.to_string()))?;
+        let call = call.ok_or_else(|| Opening::Failed(format!("{} is not answered", O::OPCODE)))?;
+        self.counters.add_locked(|c| &c.frames_sent, 1);
+        self.replies.expect(call, Bulk::Collect(Vec::new()));
+        Ok(call)
+    }
+
+    /// Waits for a reply of the first flight.
+    fn opened(&self, call: Call) -> Result<Whole, Opening> {
+        self.replies
+            .wait(call.id(), &self.counters)
+            .map_err(|reason| Opening::Failed(reason.unwrap_or_default()))
     }
 
     fn ask<O: Op>(&self, op: &O, extra: Extra<'_>, bulk: Bulk) -> Result<Whole, CallError> {

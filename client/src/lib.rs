@@ -26,13 +26,23 @@ use std::env;
 use std::fmt;
 
 use hipr_io::Address;
-use hipr_proto::HipError;
+use hipr_proto::{Features, HipError};
 
 pub use connection::{Connection, Extra};
 pub use replies::Rows;
 pub use stats::Stats;
 
 pub use hipr_proto::DEFAULT_PORT;
+
+/// The features of the extension that this client can use.
+pub const FEATURES: Features = Features::NONE;
+
+/// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
+/// uses any worker as one of HIPR 1.0.
+pub fn offer_from_env() -> Option<Features> {
+    let off = env::var("HIPR_EXTENSION").is_ok_and(|value| value.trim().eq_ignore_ascii_case("off"));
+    (!off).then_some(FEATURES)
+}
 
 /// Address of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -89,6 +89,7 @@ pub mod transport {}
 
 mod client;
 mod error;
+mod features;
 mod header;
 mod hip_error;
 mod outbox;
@@ -102,6 +103,7 @@ mod wire;
 
 pub use client::Client;
 pub use error::{Fatal, Misuse};
+pub use features::Features;
 pub use header::{FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header, MAGIC, VERSION};
 pub use hip_error::{HipError, HipResult, error_message, error_name};
 pub use op::{Class, Info, OPS, Op, Opcode, Source, Tail, TailLen, Visit, visit};

@@ -56,6 +56,12 @@ operations! {
     0x0003 PING ping "" Hipr10 sync Exempt:
         Ping {} => ();
 
+    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES), right behind `INIT` and without waiting for its reply.
+    /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
+    /// features once; without this operation, or if it fails, it has none.
+    0x0004 OFFER offer "" Extension sync Exempt:
+        Offer { features: u64, reserved: u64 } => OfferReply { features: u64 };
+
     /// Returns the number of devices.
     0x0100 GET_DEVICE_COUNT get_device_count "hipGetDeviceCount" Hipr10 sync Plain:
         GetDeviceCount {} => GetDeviceCountReply { count: i32 };

@@ -172,6 +172,7 @@ impl Suite<'_> {
 
     fn every_operation(&mut self) -> Result<(), Lost> {
         self.request(&op::Init {}, &[], None, nothing)?;
+        self.ask(&op::Offer { features: 0, reserved: 0 })?;
         self.ask(&op::Ping {})?;
         self.devices()?;
         let stream = self.make(&op::StreamCreate { flags: 0, priority: 0 }, |reply| reply.stream)?;

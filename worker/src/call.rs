@@ -1,6 +1,6 @@
 //! Executes requests: a method for each operation.
 //!
-//! A row names the function that carries an operation out; the functions are in the rooms `device`, `memory`, `pool`,
+//! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
 //! `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here does not compile
 //! ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one answer,
 //! `NOT_SUPPORTED`, with the operations that nobody knows.
@@ -8,6 +8,7 @@
 mod capture;
 mod copy;
 mod device;
+mod extension;
 mod graph;
 mod ipc;
 mod launch;
@@ -223,6 +224,7 @@ impl Visit for Call<'_> {
         init(Init) = nothing;
         shutdown(Shutdown) = |_: &mut Self, _| Ok(Continuation::Shutdown);
         ping(Ping) = nothing;
+        offer(Offer) = extension::offer;
 
         get_device_count(GetDeviceCount) = device::count;
         set_device(SetDevice) = device::set;

@@ -3,6 +3,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use hipr_io::Address;
+use hipr_proto::Features;
 
 use hipr_device::Device;
 
@@ -131,7 +132,7 @@ impl fmt::Debug for Config {
     }
 }
 
-/// Limits of the resources that a session may use in the worker. What would exceed `handles_max`, `memory_max_bytes` or a limit
+/// Limits of what a session may use in the worker. What would exceed `handles_max`, `memory_max_bytes` or a limit
 /// of code objects fails with `hipErrorOutOfMemory`; the log names the limit once per session.
 #[derive(Clone, Debug)]
 pub struct SessionLimits {
@@ -160,7 +161,13 @@ pub struct SessionLimits {
     /// Maximum bytes that a session may have allocated: device, managed and pinned host memory, and code objects. The free
     /// and total memory that the session is told is limited to it.
     pub memory_max_bytes: u64,
+    /// Features of the extension that a session may use. With `None` the offer of features fails with `hipErrorNotSupported`, as
+    /// by a worker that does not have the operation.
+    pub features: Option<Features>,
 }
+
+/// The features of the extension that this worker has.
+pub const FEATURES: Features = Features::NONE;
 
 impl Default for SessionLimits {
     fn default() -> Self {
@@ -175,6 +182,7 @@ impl Default for SessionLimits {
             collect_total_max_bytes: 4 << 30,
             handles_max: 1 << 20,
             memory_max_bytes: u64::MAX,
+            features: Some(FEATURES),
         }
     }
 }

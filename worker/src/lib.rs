@@ -47,7 +47,7 @@ mod session;
 mod stats;
 mod worker;
 
-pub use config::{Config, DispatchOn, Io, SessionLimits};
+pub use config::{Config, DispatchOn, FEATURES, Io, SessionLimits};
 pub use dispatch::Dispatch;
 pub use hipr_io::{Address, Config as IoConfig, StatsSnapshot as IoStats};
 pub use hipr_proto::DEFAULT_PORT;

@@ -11,7 +11,7 @@ mod settings;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hipr_io::ConnId;
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
 
@@ -87,6 +87,8 @@ pub(crate) struct Owned {
     pub(crate) graphs: GraphTables,
     /// The settings of the device.
     pub(crate) settings: Settings,
+    /// The features of the extension that the session has; `None` until the client offers some.
+    pub(crate) features: Option<Features>,
 }
 
 impl Owned {
@@ -114,7 +116,7 @@ impl Owned {
     /// Removes all handles and addresses, which the context has released.
     pub(crate) fn clear(&mut self) {
         let (context, refused) = (self.context.take(), std::mem::take(&mut self.refused));
-        *self = Self { context, refused, ..Self::default() };
+        *self = Self { context, refused, features: self.features, ..Self::default() };
     }
 
     // ---- limits ------------------------------------------------------------------------------------------------------

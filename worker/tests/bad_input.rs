@@ -187,7 +187,7 @@ fn requests_that_are_too_short_get_an_answer_and_the_connection_goes_on() {
 fn unknown_operations_are_not_supported_and_their_payload_is_skipped() {
     let (worker, _) = scripted(|_| {});
     let mut peer = Peer::hello(worker.local_addr());
-    for (op, len) in [(0x0000, 0), (0x0004, 5), (0x7777, 300_000), (0xffff, 70_000)] {
+    for (op, len) in [(0x0000, 0), (0x00ff, 5), (0x7777, 300_000), (0xffff, 70_000)] {
         let mut stream = &peer.stream;
         stream.write_all(&message(Opcode(op), 7, 0, &pattern(len, 3))).unwrap();
         let mut reply = [0; 28];

@@ -168,6 +168,7 @@ pub(crate) fn program(name: &str, worker: impl ToString) -> Command {
         .env_remove("HIPR_LOG")
         .env_remove("HIPR_STATS_FILE")
         .env_remove("HIPR_CONNECT_TIMEOUT_MS")
+        .env_remove("HIPR_EXTENSION")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());

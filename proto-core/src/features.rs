@@ -1,0 +1,110 @@
+//! The features of the extension: what a client offers with `OFFER`, and what the worker accepts of it.
+
+use core::fmt;
+
+/// A set of features of the extension, as bits of `OFFER`.
+///
+/// A feature changes what a session may be asked for, never what an operation of HIPR 1.0 means. The client offers those that
+/// it can use; the worker accepts those of them that it has, which is the intersection of both sets. A bit that one side does not
+/// know is therefore never accepted, and needs no further rule.
+///
+/// ```
+/// use hipr_proto::Features;
+///
+/// let offered = Features::from_bits(u64::MAX);
+/// let accepted = offered.intersection(Features::STATIC.union(Features::NAMES));
+/// assert!(accepted.contains(Features::NAMES) && !accepted.contains(Features::PAGES));
+/// assert_eq!(accepted.to_string(), "STATIC NAMES");
+/// ```
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Features(u64);
+
+impl Features {
+    /// No feature.
+    pub const NONE: Self = Self(0);
+    /// One reply holds the replies to all questions whose answers do not change in a session.
+    pub const STATIC: Self = Self(1 << 0);
+    /// The client names what it creates, and does not wait for it.
+    pub const NAMES: Self = Self(1 << 1);
+    /// The client gets the changed pages of memory that both sides share instead of all of it.
+    pub const PAGES: Self = Self(1 << 2);
+
+    /// The names of the bits that have one.
+    const NAMED: [(Self, &str); 3] =
+        [(Self::STATIC, "STATIC"), (Self::NAMES, "NAMES"), (Self::PAGES, "PAGES")];
+
+    /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the bits.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns whether all features of `other` are in this set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Returns the features that are in this set or in `other`.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the features that are in both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+impl fmt::Display for Features {
+    /// Writes the names, separated by spaces, and bits without a name as a number; `none` for the empty set.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = self.0;
+        let mut space = "";
+        for (feature, name) in Self::NAMED.into_iter().filter(|(feature, _)| self.contains(*feature)) {
+            write!(f, "{space}{name}")?;
+            left &= !feature.0;
+            space = " ";
+        }
+        match (left, self.0) {
+            (_, 0) => f.write_str("none"),
+            (0, _) => Ok(()),
+            _ => write!(f, "{space}{left:#x}"),
+        }
+    }
+}
+
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Features({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn sets_are_joined_and_cut() {
+        let both = Features::STATIC.union(Features::PAGES);
+        assert_eq!(both.bits(), 0b101);
+        assert_eq!(both.intersection(Features::NAMES.union(Features::PAGES)), Features::PAGES);
+        assert!(both.contains(Features::NONE) && both.contains(both) && !Features::PAGES.contains(both));
+        assert_eq!(Features::default(), Features::NONE);
+    }
+
+    #[test]
+    fn sets_are_written_by_name() {
+        assert_eq!(Features::NONE.to_string(), "none");
+        assert_eq!(Features::from_bits(0b111).to_string(), "STATIC NAMES PAGES");
+        assert_eq!(Features::from_bits(1 << 63 | 2).to_string(), "NAMES 0x8000000000000000");
+        assert_eq!(alloc::format!("{:?}", Features::from_bits(8)), "Features(0x8)");
+    }
+}
