@@ -43,7 +43,7 @@ fn clients_are_told_that_there_is_no_device() {
         assert_eq!(client.call(&op::DeviceSynchronize {}).err(), none, "{name}");
         assert_eq!(client.call(&op::Ping {}), Ok(()), "{name}");
         let version = client.call(&op::RuntimeGetVersion {}).expect("a version").version;
-        assert_eq!(version / 10_000_000, name[..1].parse().expect("a release"), "{name}");
+        assert_eq!(version / 10_000_000, name[..1].parse::<i32>().expect("a release"), "{name}");
     }
 }
 

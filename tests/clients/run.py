@@ -5,6 +5,7 @@ and with one in a process of its own. Prints a line for each run, then those tha
     run.py --hipr target/release/hipr                    everything, one after another
     run.py --hipr target/release/hipr --jobs 2 --quick   what CI runs: embedded workers run each program in one mode only
     run.py … --doc docs/clients.md                       writes the page with the results of this very run
+    run.py … --proxy target/release/hipr-tests           counts round trips and bytes of the programs of ../distance.tsv
 """
 
 import argparse
@@ -29,7 +30,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("--json", help="a file for all results")
     parser.add_argument("--doc", help="a file for the page with the results")
+    parser.add_argument("--proxy", help="the hipr-tests program: a proxy of it counts what programs of ../distance.tsv cost, with the "
+                                        "worker in a process of its own; --json has the figures")
+    parser.add_argument("--delay-ms", default="0", help="the proxy's delay in each direction")
+    parser.add_argument("--mbit-per-s", help="the proxy's bandwidth in each direction")
+    parser.add_argument("--counted", nargs="+", help="only these, behind the proxy, each as 'CLIENT PROGRAM (MODE)'")
     options = parser.parse_args()
+    if options.counted:
+        options.client = [client for client in options.client if any(name.lower().startswith(client) for name in options.counted)]
     clients = Path(installed())
     python = clients / "iree/bin/python"
     if Path(sys.prefix) != clients / "iree":
@@ -67,15 +75,16 @@ def run(options, clients):
     with (ExitStack() as stack, worker.scratch() as folder, worker.Worker(hipr) as separate,
           ThreadPoolExecutor(options.jobs) as pool):
         places = [("embedded", None), ("separate", separate)]
+        counted = Counted(options, separate)
         work = []
         if "tinygrad" in options.client:
             import tinygrad_client
             system = stack.enter_context(tinygrad_client.System(clients, hipr))
-            work += tinygrad_runs(options, system, places)
+            work += tinygrad_runs(options, system, places, counted)
         if "iree" in options.client:
             import iree_client
             programs = iree_client.programs(clients, Path(folder))
-            work += iree_runs(options, programs, hipr, places, pool)
+            work += iree_runs(options, programs, hipr, places, counted, pool)
         results = []
         for some in pool.map(lambda one: one(), work):
             results += some
@@ -87,24 +96,57 @@ def run(options, clients):
     return results
 
 
-def iree_runs(options, programs, hipr, places, pool):
-    programs = [program for program in programs if options.only in program.name]
-    # Compiling takes longer than running: all of it first, in parallel.
-    list(pool.map(lambda program: program.prepare(), programs))
-    work = []
-    for i, program in enumerate(programs):
+class Counted:
+    """The runs whose round trips and bytes a proxy between program and worker counts."""
+
+    def __init__(self, options, separate):
+        self.separate, self.only = separate, options.counted
+        self.command = None
+        if options.proxy:
+            self.command = [options.proxy, "proxy", "--worker", separate.address, "--json", "--delay-ms", options.delay_ms]
+            self.command += ["--mbit-per-s", options.mbit_per_s] if options.mbit_per_s else []
+        lines = (HERE.parent / "distance.tsv").read_text().splitlines()
+        rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+        self.names = options.counted or [f"{program} ({mode})" for program, mode, *_ in rows]
+
+    def includes(self, name, place):
+        """Whether there is such a run: only some may be wanted."""
+        return not self.only or (name in self.only and place[1] is self.separate)
+
+    def run(self, name, place, program):
+        """Runs `program`, which takes a place and gives results, the last of them that of the process; behind a proxy if the
+        run is one of those that are counted."""
+        if self.command is None or place[1] is not self.separate or name not in self.names:
+            return program(place)
+        import worker
+        with worker.Proxy(self.command) as proxy:
+            results = program((place[0], proxy))
+            results[-1].update(proxy.counts())
+        return results
+
+
+def iree_runs(options, programs, hipr, places, counted, pool):
+    wanted = []
+    for i, program in enumerate(program for program in programs if options.only in program.name):
         for place in places:
             modes = program.modes
             chosen = [modes[i % len(modes)]] if options.quick and place[0] == "embedded" else modes
-            work += [lambda program=program, place=place, mode=mode: [program.run(hipr, place, mode)] for mode in chosen]
-    return work
+            runs = [(program, place, mode, f"IREE {program.name} ({mode})") for mode in chosen]
+            wanted += [run for run in runs if counted.includes(run[3], place)]
+    # Compiling takes longer than running: all of it first, in parallel.
+    list(pool.map(lambda program: program.prepare(), dict.fromkeys(program for program, *_ in wanted)))
+    return [lambda program=program, place=place, mode=mode, name=name:
+            counted.run(name, place, lambda place: [program.run(hipr, place, mode)])
+            for program, place, mode, name in wanted]
 
 
-def tinygrad_runs(options, system, places):
+def tinygrad_runs(options, system, places, counted):
     if options.quick:
         places = places[1:]
-    return [lambda place=place, program=program: system.run(place, program, options.only)
-            for program in system.PROGRAMS for place in places]
+    wanted = [(program, place, f"tinygrad {program}.py (process)") for program in system.PROGRAMS for place in places]
+    return [lambda program=program, place=place, name=name:
+            counted.run(name, place, lambda place: system.run(place, program, options.only))
+            for program, place, name in wanted if counted.includes(name, place)]
 
 
 if __name__ == "__main__":

@@ -32,6 +32,29 @@ class Worker:
         return self.process.poll() is None
 
 
+class Proxy:
+    """A proxy in front of a worker that counts what passes, for as long as the `with` block lasts."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        if not line.startswith("listening on "):
+            raise RuntimeError(f"no proxy: {line!r}")
+        self.address = line.removeprefix("listening on ").strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def counts(self):
+        """Ends the proxy. Gives flights, messages and bytes."""
+        output, _ = self.process.communicate()
+        return json.loads(output)
+
+
 def run(hipr, worker, program, environment, prefix=()):
     """Runs a program under `hipr run`: with an embedded worker where `worker` is None. `prefix` is what starts `hipr` itself.
     Gives (None or what went wrong, standard output, what the program did: calls, round trips …)."""

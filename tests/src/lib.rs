@@ -4,6 +4,7 @@
 mod chain;
 pub mod circles;
 pub mod counts;
+pub mod distance;
 pub mod faults;
 mod gpu;
 pub mod items;
@@ -17,6 +18,6 @@ mod worker;
 pub use chain::Chain;
 pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::{WorkerProcess, eventually, process_lives};
-pub use proxy::{Proxy, Traffic};
+pub use proxy::{Conversation, Direction, Flight, Link, Proxy, Share, Traffic};
 pub use wire_client::{Replied, WireClient};
 pub use worker::{TestWorker, built_library, library, library_folder, start_worker};

@@ -1,4 +1,6 @@
-//! hipr's test tools: the simulator, checks of the sources, instruction counts.
+//! hipr's test tools: the simulator, checks of the sources, instruction counts, and what programs cost on a network.
+
+mod network;
 
 use std::ops::Range;
 use std::panic::catch_unwind;
@@ -30,6 +32,10 @@ enum Command {
     Items(Items),
     /// Counts the instructions of the paths that have to be short, with valgrind, and compares them with committed figures.
     Counts(Counts),
+    /// Runs a HIP program behind a network with a delay and a bandwidth, and prints what it waited for and what moved.
+    Proxy(network::Behind),
+    /// Counts the round trips and bytes of known programs behind such a network, and compares them with committed bounds.
+    Distance(network::Distance),
     /// Does operations of one such path; `counts` runs this under valgrind.
     #[command(hide = true)]
     Count(Count),
@@ -182,6 +188,8 @@ fn main() -> ExitCode {
         Command::Items(items) => exit("items", items.run()),
         Command::Counts(counts) => exit("counts", counts.run()),
         Command::Count(count) => exit("count", count.run()),
+        Command::Proxy(proxy) => exit("proxy", proxy.run()),
+        Command::Distance(distance) => exit("distance", distance.run()),
     }
 }
 

@@ -1,77 +1,97 @@
-//! A TCP proxy that adds delay and counts how often the conversation changes direction.
+//! A TCP proxy between client and worker: delays, limits the bandwidth, and counts what passes.
 
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+mod carrier;
+mod link;
+mod traffic;
 
-/// The traffic through a [`Proxy`].
-#[derive(Debug, Default)]
-pub struct Traffic {
-    to_worker_bytes: AtomicU64,
-    to_client_bytes: AtomicU64,
-    turns: AtomicU64,
-    /// Whether the last bytes went to the worker.
-    asking: Mutex<bool>,
-}
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-impl Traffic {
-    /// Returns the number of bytes from the client to the worker.
-    pub fn to_worker_bytes(&self) -> u64 {
-        self.to_worker_bytes.load(Ordering::Relaxed)
-    }
+pub use link::{Direction, Link};
+pub use traffic::{Conversation, Flight, Share, Traffic};
 
-    /// Returns the number of bytes from the worker to the client.
-    pub fn to_client_bytes(&self) -> u64 {
-        self.to_client_bytes.load(Ordering::Relaxed)
-    }
+/// What is called with each flight that lands.
+type Told = Box<dyn Fn(&Flight) + Send + Sync>;
 
-    /// Returns how often an answer of the worker followed something that the client had sent: the round trips of a client
-    /// that waits for each answer.
-    pub fn round_trips(&self) -> u64 {
-        self.turns.load(Ordering::Relaxed)
-    }
-
-    fn note(&self, to_worker: bool, len: usize) {
-        let counter = if to_worker { &self.to_worker_bytes } else { &self.to_client_bytes };
-        counter.fetch_add(len as u64, Ordering::Relaxed);
-        let mut asking = self.asking.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if *asking && !to_worker {
-            self.turns.fetch_add(1, Ordering::Relaxed);
-        }
-        *asking = to_worker;
-    }
-}
-
-/// A proxy on the loopback interface. Lives as long as the process.
-#[derive(Debug)]
+/// A proxy on the loopback interface; it takes no more connections once it is dropped.
 pub struct Proxy {
     address: SocketAddr,
-    traffic: Arc<Traffic>,
+    shared: Arc<Shared>,
+    accepts: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+struct Shared {
+    counts: Mutex<Counts>,
+    one_has_ended: Condvar,
+    ends: AtomicBool,
+    told: Option<Told>,
+}
+
+#[derive(Default)]
+struct Counts {
+    traffic: Traffic,
+    /// Connections that are being carried.
+    open: usize,
+}
+
+impl Shared {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Proxy {
-    /// Starts a proxy that forwards connections to `worker`, with each byte delayed by `delay` in each direction.
-    pub fn start(worker: SocketAddr, delay: Duration) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+    /// Starts a proxy that carries connections to `worker` over a link each.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn start(worker: SocketAddr, link: Link) -> io::Result<Self> {
+        Self::listen(SocketAddr::from(([127, 0, 0, 1], 0)), worker, link, None)
+    }
+
+    /// Starts a proxy that listens at `address` and calls `told` with each flight that lands.
+    ///
+    /// # Errors
+    /// It cannot listen there.
+    pub fn listen(
+        address: SocketAddr,
+        worker: SocketAddr,
+        link: Link,
+        told: Option<Told>,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
-        let traffic = Arc::new(Traffic::default());
-        let counted = traffic.clone();
-        thread::spawn(move || {
+        let shared = Arc::new(Shared {
+            counts: Mutex::default(),
+            one_has_ended: Condvar::new(),
+            ends: AtomicBool::new(false),
+            told,
+        });
+        let accepting = Arc::clone(&shared);
+        let accepts = thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let Ok(upstream) = TcpStream::connect(worker) else { continue };
-                let _ = (client.set_nodelay(true), upstream.set_nodelay(true));
-                for (from, to, to_worker) in [(&client, &upstream, true), (&upstream, &client, false)] {
-                    if let (Ok(from), Ok(to)) = (from.try_clone(), to.try_clone()) {
-                        carry(from, to, delay, to_worker, counted.clone());
-                    }
+                if accepting.ends.load(Ordering::Relaxed) {
+                    return;
                 }
+                // A client whose worker is gone is dropped, as by the worker's machine.
+                let Ok(worker) = TcpStream::connect(worker) else { continue };
+                accepting.counts().open += 1;
+                let shared = Arc::clone(&accepting);
+                thread::spawn(move || carry(&client, &worker, link, &shared));
             }
         });
-        Ok(Self { address, traffic })
+        Ok(Self { address, shared, accepts: Some(accepts) })
     }
 
     /// Returns the address to which clients connect.
@@ -79,34 +99,70 @@ impl Proxy {
         self.address
     }
 
-    /// Returns the traffic so far.
-    pub fn traffic(&self) -> &Traffic {
-        &self.traffic
+    /// Returns the traffic so far. What a client has received is counted in it.
+    pub fn traffic(&self) -> Traffic {
+        self.shared.counts().traffic.clone()
+    }
+
+    /// Waits until no connection is open and returns all traffic; returns None if some is still open after `timeout`.
+    pub fn settled(&self, timeout: Duration) -> Option<Traffic> {
+        let waited = self
+            .shared
+            .one_has_ended
+            .wait_timeout_while(self.shared.counts(), timeout, |counts| counts.open > 0);
+        let (counts, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        (!waited.timed_out()).then(|| counts.traffic.clone())
     }
 }
 
-/// Forwards bytes with a delay: one thread reads and notes the time, another writes when the delay is over, so that the delay
-/// does not throttle.
-fn carry(mut from: TcpStream, to: TcpStream, delay: Duration, to_worker: bool, traffic: Arc<Traffic>) {
-    let (sender, receiver): (Sender<(Instant, Vec<u8>)>, _) = channel();
-    thread::spawn(move || {
-        let mut buffer = vec![0; 256 * 1024];
-        while let Ok(len @ 1..) = from.read(&mut buffer) {
-            traffic.note(to_worker, len);
-            if sender.send((Instant::now() + delay, buffer[..len].to_vec())).is_err() {
-                return;
-            }
-        }
-    });
-    thread::spawn(move || deliver(to, &receiver));
-}
-
-fn deliver(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>) {
-    for (due, bytes) in receiver {
-        thread::sleep(due.saturating_duration_since(Instant::now()));
-        if to.write_all(&bytes).is_err() {
-            return;
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::Relaxed);
+        // Wakes the thread that accepts; if nobody can connect, nobody will.
+        if TcpStream::connect(self.address).is_ok()
+            && let Some(accepts) = self.accepts.take()
+        {
+            let _ = accepts.join();
         }
     }
-    let _ = to.shutdown(Shutdown::Write);
+}
+
+fn carry(client: &TcpStream, worker: &TcpStream, link: Link, shared: &Shared) {
+    let mut counted = Counted { conversation: Conversation::default(), shared };
+    // A broken connection ends as it does without a proxy: both sides see that it is closed.
+    let _ = carrier::carry(client, worker, link, &mut counted);
+    shared.counts().open -= 1;
+    shared.one_has_ended.notify_all();
+}
+
+/// A connection whose traffic is added to that of the proxy.
+struct Counted<'a> {
+    conversation: Conversation,
+    shared: &'a Shared,
+}
+
+impl carrier::Watch for Counted<'_> {
+    fn sent(&mut self, bytes: &[u8]) {
+        self.conversation.sent(bytes, &mut self.shared.counts().traffic);
+    }
+
+    fn client_ended(&mut self) {
+        self.conversation.client_ended();
+    }
+
+    fn deliver(
+        &mut self,
+        bytes: &[u8],
+        write: &mut dyn FnMut(&[u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        // Locked before the bytes can be seen: who has received them finds them counted.
+        let mut counts = self.shared.counts();
+        let len = write(bytes)?;
+        let landed = self.conversation.delivered(&bytes[..len], &mut counts.traffic);
+        drop(counts);
+        if let (Some(flight), Some(told)) = (landed, &self.shared.told) {
+            told(&flight);
+        }
+        Ok(len)
+    }
 }
