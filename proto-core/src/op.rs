@@ -24,6 +24,7 @@
 //! Codes are part of the protocol and never change; rows are sorted by code. A row that is no longer used stays.
 
 mod define;
+mod handle;
 mod info;
 mod tail;
 
@@ -35,6 +36,7 @@ use TailLen::{AtLeast, AtMost, Exact};
 use define::operations;
 use tail::{d2h, h2d, is_d2h, items};
 
+pub use handle::{ClientName, Handle, Handles};
 pub(crate) use info::max_size;
 pub use info::{Class, ForOp, Info, Op, Part, ReplyRule, Source, Tail, TailLen};
 pub use tail::{
@@ -61,6 +63,11 @@ operations! {
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
         Offer { features: u64, reserved: u64 } => OfferReply { features: u64 };
+
+    /// Names what the next request makes: it is used by `name` instead of a handle that the worker chooses. The next request makes
+    /// one stream, event, memory pool, module, function, graph or instantiated graph. Rule 9 says which names there are.
+    0x0010 NAME name "" Extension forget Exempt:
+        Name { name: u64 } => ();
 
     /// Returns the number of devices.
     0x0100 GET_DEVICE_COUNT get_device_count "hipGetDeviceCount" Hipr10 sync Plain:

@@ -8,7 +8,7 @@ mod sharing;
 
 use crate::WireClient;
 use hipr_proto::op::{self, Param, kind};
-use hipr_proto::{HipError, Op, Opcode, ReplyMode, Text, Wire};
+use hipr_proto::{Features, HipError, Op, Opcode, ReplyMode, Text, Wire};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 
@@ -172,7 +172,7 @@ impl Suite<'_> {
 
     fn every_operation(&mut self) -> Result<(), Lost> {
         self.request(&op::Init {}, &[], None, nothing)?;
-        self.ask(&op::Offer { features: 0, reserved: 0 })?;
+        self.ask(&op::Offer { features: Features::NAMES.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
         self.devices()?;
         let stream = self.make(&op::StreamCreate { flags: 0, priority: 0 }, |reply| reply.stream)?;
@@ -403,6 +403,8 @@ impl Suite<'_> {
 
     /// Records two events and returns them.
     fn events(&mut self, stream: u64) -> Result<(u64, u64), Lost> {
+        let name = op::ClientName::new(0, 0).map_or(0, op::ClientName::number);
+        self.ask(&op::Name { name })?;
         let start = self.make(&op::EventCreate { flags: 0 }, |reply| reply.event)?;
         let stop = self.make(&op::EventCreateWithFlags { flags: 0 }, |reply| reply.event)?;
         self.both(&op::EventRecord { event: start, stream }, &[], None)?;

@@ -107,6 +107,12 @@ impl Call<'_> {
         visit(op, fixed, tail, self).unwrap_or_else(|short| Err(short.into()))
     }
 
+    /// Puts the device's handles in place of those by which the client knows its objects, names above all.
+    #[inline(always)]
+    fn resolve(&self, request: &mut impl Handles) {
+        request.handles(|kind, handle| *handle = self.owned.names.resolve(kind, *handle));
+    }
+
     fn context(&mut self) -> HipResult<&mut dyn Context> {
         self.owned.context()
     }
@@ -171,12 +177,14 @@ macro_rules! routes {
         not_supported { $($missing:ident($Missing:ty),)* }
     ) => {
         $(
-            fn $method(&mut self, request: $Request, _tail: &[u8]) -> Self::Out {
+            fn $method(&mut self, mut request: $Request, _tail: &[u8]) -> Self::Out {
+                self.resolve(&mut request);
                 $body(self, request)
             }
         )*
         $(
-            fn $tail_method(&mut self, request: $TailRequest, tail: &[u8]) -> Self::Out {
+            fn $tail_method(&mut self, mut request: $TailRequest, tail: &[u8]) -> Self::Out {
+                self.resolve(&mut request);
                 $tail_body(self, request, tail)
             }
         )*
@@ -225,6 +233,7 @@ impl Visit for Call<'_> {
         shutdown(Shutdown) = |_: &mut Self, _| Ok(Continuation::Shutdown);
         ping(Ping) = nothing;
         offer(Offer) = extension::offer;
+        name(Name) = extension::name;
 
         get_device_count(GetDeviceCount) = device::count;
         set_device(SetDevice) = device::set;

@@ -167,7 +167,7 @@ pub struct SessionLimits {
 }
 
 /// The features of the extension that this worker has.
-pub const FEATURES: Features = Features::NONE;
+pub const FEATURES: Features = Features::NAMES;
 
 impl Default for SessionLimits {
     fn default() -> Self {

@@ -5,18 +5,22 @@
 
 mod graphs;
 mod handles;
+mod names;
 mod pools;
 mod settings;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hipr_io::ConnId;
+use hipr_proto::op::Handle;
 use hipr_proto::{Features, HipError, HipResult};
 
 use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
 
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
+use self::names::Names;
+pub(crate) use self::names::Unfit;
 use self::pools::Pools;
 use self::settings::Settings;
 
@@ -89,6 +93,8 @@ pub(crate) struct Owned {
     pub(crate) settings: Settings,
     /// The features of the extension that the session has; `None` until the client offers some.
     pub(crate) features: Option<Features>,
+    /// The numbers that stand for objects in place of the device's handles.
+    pub(crate) names: Names,
 }
 
 impl Owned {
@@ -116,7 +122,9 @@ impl Owned {
     /// Removes all handles and addresses, which the context has released.
     pub(crate) fn clear(&mut self) {
         let (context, refused) = (self.context.take(), std::mem::take(&mut self.refused));
-        *self = Self { context, refused, features: self.features, ..Self::default() };
+        let mut names = std::mem::take(&mut self.names);
+        names.clear();
+        *self = Self { context, refused, names, features: self.features, ..Self::default() };
     }
 
     // ---- limits ------------------------------------------------------------------------------------------------------
@@ -220,9 +228,9 @@ impl Owned {
         pools.synchronized(context)
     }
 
-    /// Returns the pool of an allocation; 0 for none.
-    pub(crate) fn pool_of(&self, base: u64) -> u64 {
-        self.pools.pool_of(base).unwrap_or(0)
+    /// Returns the pool of an allocation, as the client knows it; 0 for none.
+    pub(crate) fn pool_of(&mut self, base: u64) -> u64 {
+        self.pools.pool_of(base).map_or(0, |pool| self.names.number_of(Handle::Pool, pool))
     }
 
     /// Returns the address here of the byte at `host_ptr` in the client's process, if that is registered.
@@ -279,14 +287,16 @@ impl Owned {
         if self.streams.contains(&stream) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
     }
 
-    /// Adds a stream.
-    pub(crate) fn add_stream(&mut self, stream: u64) {
+    /// Adds a stream; returns the number by which the client knows it.
+    pub(crate) fn add_stream(&mut self, stream: u64) -> u64 {
         self.streams.insert(stream);
+        self.names.made(Handle::Stream, stream)
     }
 
     /// Removes a stream.
     pub(crate) fn remove_stream(&mut self, stream: u64) {
         self.streams.remove(&stream);
+        self.names.forget(Handle::Stream, stream);
         self.unstage(Some(stream));
     }
 
@@ -295,14 +305,16 @@ impl Owned {
         if self.events.contains(&event) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
     }
 
-    /// Adds an event.
-    pub(crate) fn add_event(&mut self, event: u64) {
+    /// Adds an event; returns the number by which the client knows it.
+    pub(crate) fn add_event(&mut self, event: u64) -> u64 {
         self.events.insert(event);
+        self.names.made(Handle::Event, event)
     }
 
     /// Removes an event.
     pub(crate) fn remove_event(&mut self, event: u64) {
         self.events.remove(&event);
+        self.names.forget(Handle::Event, event);
         self.pools.forget_event(event);
     }
 
@@ -316,23 +328,31 @@ impl Owned {
         if self.modules.contains_key(&module) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
     }
 
-    /// Adds a module whose code object has `size_bytes` bytes.
-    pub(crate) fn add_module(&mut self, module: u64, size_bytes: u64) {
+    /// Adds a module whose code object has `size_bytes` bytes; returns the number by which the client knows it.
+    pub(crate) fn add_module(&mut self, module: u64, size_bytes: u64) -> u64 {
         self.memory_bytes = self.memory_bytes.saturating_add(size_bytes);
         self.modules.insert(module, size_bytes);
+        self.names.made(Handle::Module, module)
     }
 
     /// Removes a module with its functions and variables.
     pub(crate) fn remove_module(&mut self, module: u64) {
         let size_bytes = self.modules.remove(&module).unwrap_or(0);
         self.memory_bytes = self.memory_bytes.saturating_sub(size_bytes);
+        self.names.forget(Handle::Module, module);
+        let (names, functions) = (&mut self.names, &self.functions);
+        names.forget_all(Handle::Function, |handle| {
+            functions.get(handle).is_some_and(|function| function.module == module)
+        });
         self.functions.retain(|function| function.module != module);
         self.allocations.retain(|_, allocation| allocation.origin != Origin::Module(module));
     }
 
-    /// Adds a function of a module.
-    pub(crate) fn add_function(&mut self, module: u64, info: FunctionInfo) {
-        self.functions.insert(info.handle, Function { module, info });
+    /// Adds a function of a module; returns the number by which the client knows it.
+    pub(crate) fn add_function(&mut self, module: u64, info: FunctionInfo) -> u64 {
+        let handle = info.handle;
+        self.functions.insert(handle, Function { module, info });
+        self.names.made(Handle::Function, handle)
     }
 
     /// Returns the function with this handle.

@@ -18,7 +18,7 @@ use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, R
 
 use crate::call::{Call, Continuation, enqueue};
 use crate::env::Env;
-use crate::owned::{NodeWork, Owned};
+use crate::owned::{NodeWork, Owned, Unfit};
 use crate::stats::Tally;
 
 use state::{Collected, State, Wait, Write};
@@ -289,7 +289,8 @@ impl Session {
 
     /// Starts a request with `follows` bytes of its tail to come; returns false if the session has ended.
     fn begin(&mut self, env: &Env<'_>, ticket: Ticket, fixed: Span, tail: Span, follows: u64) -> bool {
-        if let Some(error) = self.responder.admit(&ticket) {
+        let unfit = if self.owned.names.is_idle() { None } else { self.begin_named(ticket.op()) };
+        if let Some(error) = self.responder.admit(&ticket).or(unfit) {
             self.fail(ticket, error, follows > 0);
             return true;
         }
@@ -318,6 +319,19 @@ impl Session {
             copy_into(&mut self.fixed, fixed);
         }
         self.go_on(env, ticket, continuation, follows)
+    }
+
+    /// Gives the name of the `NAME` before it to what the next request makes; returns the error of a request that cannot have it.
+    #[inline(never)]
+    fn begin_named(&mut self, op: Opcode) -> Option<HipError> {
+        match self.owned.names.begin(op) {
+            Ok(()) => None,
+            Err(Unfit::OfRequest(error)) => Some(error),
+            Err(Unfit::OfName(error)) => {
+                self.responder.keep(error);
+                None
+            }
+        }
     }
 
     /// Executes the request whose fixed part is in `self.fixed`.

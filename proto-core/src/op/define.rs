@@ -37,6 +37,20 @@ macro_rules! layout {
                 Ok(Self { $($field: $crate::wire::Wire::take(&mut _fields)?),* })
             }
         }
+
+        impl $crate::op::Handles for $Ty {
+            // Where no field is a handle nothing is left of it.
+            #[inline(always)]
+            fn handles(&mut self, mut _each: impl FnMut($crate::op::Handle, &mut u64)) {
+                $(
+                    if let Some(kind) = const { $crate::op::Handle::of_field(stringify!($field)) }
+                        && let Some(handle) = $crate::op::handle::FieldType::number(&mut self.$field)
+                    {
+                        _each(kind, handle);
+                    }
+                )*
+            }
+        }
     };
 }
 
@@ -66,6 +80,12 @@ macro_rules! request {
 
             fn take(input: &mut &[u8]) -> Result<Self, $crate::wire::WireError> {
                 Ok(Self($crate::wire::Wire::take(input)?))
+            }
+        }
+
+        impl $crate::op::Handles for $Ty {
+            fn handles(&mut self, each: impl FnMut($crate::op::Handle, &mut u64)) {
+                self.0.handles(each);
             }
         }
     };

@@ -2,16 +2,16 @@
 
 use core::fmt;
 
-use super::Opcode;
+use super::{Handles, Opcode};
 use crate::wire::{Field, Wire, WireError};
 
 /// A request type. Every row of the table defines one.
-pub trait Op: Wire + fmt::Debug + PartialEq {
+pub trait Op: Wire + Handles + fmt::Debug + PartialEq {
     /// The operation's code.
     const OPCODE: Opcode;
 
     /// The fixed part of the reply, after `error_code`.
-    type Reply: Wire + fmt::Debug + PartialEq;
+    type Reply: Wire + Handles + fmt::Debug + PartialEq;
 
     /// Returns whether a client waits for the reply by default.
     fn wants_reply(&self) -> bool;

@@ -98,6 +98,7 @@ pub(super) fn end(call: &mut Call<'_>, r: StreamEndCapture) -> HipResult<Continu
     call.owned.check_stream(r.stream)?;
     let graphs = &mut call.owned.graphs;
     let graph = graphs.captures.end(&mut graphs.graphs, r.stream, THREAD)?;
+    let graph = call.owned.names.made(Handle::Graph, graph);
     call.reply(StreamEndCaptureReply { graph })
 }
 
@@ -105,6 +106,7 @@ pub(super) fn info(call: &mut Call<'_>, r: StreamGetCaptureInfo) -> HipResult<Co
     call.owned.check_stream(r.stream)?;
     let info = call.owned.graphs.captures.info(r.stream);
     let (capture_status, graph) = info.map_or((0, 0), |info| (info.status as i32, info.graph));
+    let graph = call.owned.names.number_of(Handle::Graph, graph);
     call.reply(StreamGetCaptureInfoReply { capture_status, graph, reserved: 0 })
 }
 

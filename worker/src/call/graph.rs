@@ -34,18 +34,21 @@ pub(super) fn create(call: &mut Call<'_>, r: GraphCreate) -> HipResult<Continuat
     }
     call.check_room(1)?;
     let graph = call.owned.graphs.graphs.create();
+    let graph = call.owned.names.made(Handle::Graph, graph);
     call.reply(GraphCreateReply { graph })
 }
 
 pub(super) fn destroy(call: &mut Call<'_>, r: GraphDestroy) -> HipResult<Continuation> {
     call.owned.graphs.graphs.destroy(r.graph)?;
+    call.owned.names.forget(Handle::Graph, r.graph);
     call.done()
 }
 
 pub(super) fn clone(call: &mut Call<'_>, r: GraphClone) -> HipResult<Continuation> {
     let weight = call.owned.graphs.graphs.weight_of(r.original_graph)?;
     call.check_room(weight)?;
-    let cloned_graph = call.owned.graphs.graphs.copy(r.original_graph)?;
+    let copy = call.owned.graphs.graphs.copy(r.original_graph)?;
+    let cloned_graph = call.owned.names.made(Handle::Graph, copy);
     call.reply(GraphCloneReply { cloned_graph })
 }
 
@@ -290,7 +293,8 @@ pub(super) fn instantiate(call: &mut Call<'_>, r: GraphInstantiate) -> HipResult
         return Err(HipError::NOT_SUPPORTED);
     }
     let exec = make_ready(call, r.graph)?;
-    let graph_exec = call.owned.graphs.add_exec(exec);
+    let exec = call.owned.graphs.add_exec(exec);
+    let graph_exec = call.owned.names.made(Handle::Exec, exec);
     call.reply(GraphInstantiateReply { graph_exec })
 }
 
@@ -302,6 +306,7 @@ fn make_ready(call: &mut Call<'_>, graph: u64) -> HipResult<Exec<NodeWork>> {
 
 pub(super) fn exec_destroy(call: &mut Call<'_>, r: GraphExecDestroy) -> HipResult<Continuation> {
     call.owned.graphs.remove_exec(r.graph_exec)?;
+    call.owned.names.forget(Handle::Exec, r.graph_exec);
     call.done()
 }
 

@@ -60,6 +60,6 @@ pub(super) fn open_event(call: &mut Call<'_>, r: IpcOpenEventHandle) -> HipResul
     let (pools, context) = call.owned.pools()?;
     let event = context.open_event(&r.handle)?;
     pools.event_shared(event);
-    call.owned.add_event(event);
+    let event = call.owned.add_event(event);
     call.reply(IpcOpenEventHandleReply { event })
 }

@@ -175,11 +175,11 @@ pub(super) fn pointer_attributes(call: &mut Call<'_>, r: PointerGetAttributes) -
 }
 
 pub(super) fn pointer_attribute(call: &mut Call<'_>, r: PointerGetAttribute) -> HipResult<Continuation> {
-    let allocation = call.owned.allocation_at(r.ptr)?;
+    let allocation = *call.owned.allocation_at(r.ptr)?;
     let data = match r.attribute {
         HIP_POINTER_ATTRIBUTE_MEMORY_TYPE => u64::from(memory_type(allocation.kind).unsigned_abs()),
         HIP_POINTER_ATTRIBUTE_DEVICE_POINTER => r.ptr,
-        HIP_POINTER_ATTRIBUTE_HOST_POINTER => host_pointer(allocation, r.ptr),
+        HIP_POINTER_ATTRIBUTE_HOST_POINTER => host_pointer(&allocation, r.ptr),
         HIP_POINTER_ATTRIBUTE_BUFFER_ID => allocation.base,
         HIP_POINTER_ATTRIBUTE_IS_MANAGED => u64::from(allocation.kind == MemoryKind::Managed),
         HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL => u64::try_from(allocation.device).unwrap_or(0),

@@ -7,12 +7,13 @@ use super::device::check_cache_config;
 use super::{Call, Continuation};
 use hipr_device::FunctionInfo;
 
-fn load_image(call: &mut Call<'_>, image: Vec<u8>) -> HipResult<u64> {
+/// Loads a module; returns its handle and the number by which the client knows it.
+fn load_image(call: &mut Call<'_>, image: Vec<u8>) -> HipResult<(u64, u64)> {
     let size_bytes = memory_bytes(call, &image);
     call.check_memory(size_bytes)?;
     let module = call.context()?.module_load(image)?;
-    call.owned.add_module(module, size_bytes);
-    Ok(module)
+    let number = call.owned.add_module(module, size_bytes);
+    Ok((module, number))
 }
 
 /// Returns how much device memory an image needs. Zero-initialized variables can make it much more than its length, so the
@@ -37,11 +38,12 @@ fn unload_one(call: &mut Call<'_>, module: u64) -> HipResult<()> {
     call.context()?.module_unload(module)
 }
 
+/// Finds a kernel; the handle that is returned is the number by which the client knows it.
 fn find(call: &mut Call<'_>, module: u64, name: &str) -> HipResult<FunctionInfo> {
     call.check_room(1)?;
     let info = call.context()?.function(module, name)?;
-    call.owned.add_function(module, info.clone());
-    Ok(info)
+    let handle = call.owned.add_function(module, info.clone());
+    Ok(FunctionInfo { handle, ..info })
 }
 
 /// Returns a function's parameters as replies contain them: their number, and the first 64.
@@ -54,7 +56,7 @@ fn params(info: &FunctionInfo) -> (u32, [Param; 64]) {
 
 pub(super) fn load(call: &mut Call<'_>, _: ModuleLoadData) -> HipResult<Continuation> {
     let Some(image) = call.collected.take() else { return Ok(Continuation::Collect) };
-    let module = load_image(call, image)?;
+    let (_, module) = load_image(call, image)?;
     call.reply(ModuleLoadDataReply { module })
 }
 
@@ -67,15 +69,15 @@ pub(super) fn load_and_find(call: &mut Call<'_>, r: ModuleLoadAndGetFunction) ->
     }
     let image = name.split_off(name_len);
     let name = name_of(&name)?;
-    let module = load_image(call, image)?;
-    match find(call, module, name) {
+    let (loaded, module) = load_image(call, image)?;
+    match find(call, loaded, name) {
         Ok(info) => {
             let (num_params, params) = params(&info);
             let (function, num_args) = (info.handle, info.kernarg_size_bytes);
             call.reply(ModuleLoadAndGetFunctionReply { module, function, num_args, num_params, params })
         }
         Err(why) => {
-            unload_one(call, module)?;
+            unload_one(call, loaded)?;
             Err(why)
         }
     }

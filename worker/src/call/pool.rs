@@ -1,6 +1,5 @@
 //! Operations on memory pools.
 
-use hipr_abi::{hipMemAllocationTypePinned, hipMemHandleTypeNone, hipMemLocationTypeDevice};
 use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult};
 
@@ -10,25 +9,21 @@ use super::{Call, Continuation};
 use crate::owned::{Allocation, Origin};
 use hipr_device::MemoryKind;
 
-/// Creates a pool. Pools shared between processes are refused: those would be processes beside the worker, not beside the
-/// client.
+/// Creates a pool.
 pub(super) fn create(call: &mut Call<'_>, r: MemPoolCreate) -> HipResult<Continuation> {
-    if r.alloc_type != hipMemAllocationTypePinned || r.location_type != hipMemLocationTypeDevice {
-        return Err(HipError::INVALID_VALUE);
-    }
-    if r.handle_types != hipMemHandleTypeNone {
-        return Err(HipError::NOT_SUPPORTED);
-    }
+    hipr_abi::check_pool(r.alloc_type, r.handle_types, r.location_type).map_err(HipError)?;
     let device = check_device(call, r.location_id).map_err(|_| HipError::INVALID_VALUE)?;
     call.check_room(1)?;
     let (pools, context) = call.owned.pools()?;
-    let mem_pool = pools.create(context, device, r.max_size)?;
+    let pool = pools.create(context, device, r.max_size)?;
+    let mem_pool = call.owned.names.made(Handle::Pool, pool);
     call.reply(MemPoolCreateReply { mem_pool })
 }
 
 pub(super) fn destroy(call: &mut Call<'_>, r: MemPoolDestroy) -> HipResult<Continuation> {
     let (pools, context) = call.owned.pools()?;
     pools.destroy(context, r.mem_pool)?;
+    call.owned.names.forget(Handle::Pool, r.mem_pool);
     call.done()
 }
 
@@ -53,14 +48,16 @@ pub(super) fn trim(call: &mut Call<'_>, r: MemPoolTrimTo) -> HipResult<Continuat
 pub(super) fn default_of(call: &mut Call<'_>, r: DeviceGetDefaultMemPool) -> HipResult<Continuation> {
     let device = check_device(call, r.device)?;
     let (pools, context) = call.owned.pools()?;
-    let mem_pool = pools.default_of(context, device)?;
+    let pool = pools.default_of(context, device)?;
+    let mem_pool = call.owned.names.number_of(Handle::Pool, pool);
     call.reply(DeviceGetDefaultMemPoolReply { mem_pool })
 }
 
 pub(super) fn current_of(call: &mut Call<'_>, r: DeviceGetMemPool) -> HipResult<Continuation> {
     let device = check_device(call, r.device)?;
     let (pools, context) = call.owned.pools()?;
-    let mem_pool = pools.current_of(context, device)?;
+    let pool = pools.current_of(context, device)?;
+    let mem_pool = call.owned.names.number_of(Handle::Pool, pool);
     call.reply(DeviceGetMemPoolReply { mem_pool })
 }
 

@@ -13,8 +13,7 @@ fn create_one(call: &mut Call<'_>, flags: u32, priority: i32) -> HipResult<u64> 
     }
     call.check_room(1)?;
     let stream = call.context()?.stream_create(flags, priority)?;
-    call.owned.add_stream(stream);
-    Ok(stream)
+    Ok(call.owned.add_stream(stream))
 }
 
 fn destroy_one(call: &mut Call<'_>, stream: u64) -> HipResult<()> {
@@ -35,6 +34,7 @@ pub(super) fn create(call: &mut Call<'_>, r: StreamCreate) -> HipResult<Continua
 /// Calls `make` for the first `count` handles; if one fails, calls `undo` for those before it.
 fn batch<const N: usize>(
     call: &mut Call<'_>,
+    kind: Handle,
     count: u32,
     make: impl Fn(&mut Call<'_>) -> HipResult<u64>,
     undo: impl Fn(&mut Call<'_>, u64) -> HipResult<()>,
@@ -48,6 +48,7 @@ fn batch<const N: usize>(
             (Ok(handle), Some(place)) => *place = handle,
             (result, _) => {
                 for &handle in places.iter().take(i) {
+                    let handle = call.owned.names.resolve(kind, handle);
                     undo(call, handle)?;
                 }
                 return Err(result.err().unwrap_or(HipError::INVALID_VALUE));
@@ -58,7 +59,7 @@ fn batch<const N: usize>(
 }
 
 pub(super) fn create_batch(call: &mut Call<'_>, r: StreamCreateBatch) -> HipResult<Continuation> {
-    let handles = batch(call, r.count, |call| create_one(call, r.flags, 0), destroy_one)?;
+    let handles = batch(call, Handle::Stream, r.count, |call| create_one(call, r.flags, 0), destroy_one)?;
     call.reply(StreamCreateBatchReply { count: r.count, pad: 0, handles })
 }
 
@@ -108,8 +109,7 @@ pub(super) fn priority(call: &mut Call<'_>, r: StreamGetPriority) -> HipResult<C
 fn event_create_one(call: &mut Call<'_>, flags: u32) -> HipResult<u64> {
     call.check_room(1)?;
     let event = call.context()?.event_create(flags)?;
-    call.owned.add_event(event);
-    Ok(event)
+    Ok(call.owned.add_event(event))
 }
 
 fn event_destroy_one(call: &mut Call<'_>, event: u64) -> HipResult<()> {
@@ -125,7 +125,8 @@ pub(super) fn event_create(call: &mut Call<'_>, r: EventCreate) -> HipResult<Con
 }
 
 pub(super) fn event_create_batch(call: &mut Call<'_>, r: EventCreateBatch) -> HipResult<Continuation> {
-    let handles = batch(call, r.count, |call| event_create_one(call, r.flags), event_destroy_one)?;
+    let make = |call: &mut Call<'_>| event_create_one(call, r.flags);
+    let handles = batch(call, Handle::Event, r.count, make, event_destroy_one)?;
     call.reply(EventCreateBatchReply { count: r.count, pad: 0, handles })
 }
 
