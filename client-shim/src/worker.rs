@@ -28,6 +28,8 @@ const CONNECT_TIMEOUT_MS: u64 = 5000;
 pub struct StreamInfo {
     /// Flags of the stream: 1 is `hipStreamNonBlocking`.
     pub flags: u32,
+    /// The priority that the program asked for.
+    pub priority: i32,
     /// The device that has the stream.
     pub device: i32,
 }
@@ -103,6 +105,36 @@ impl Worker {
     /// What the worker answers, or a lost connection.
     pub fn ask<O: Op>(&self, op: &O) -> HipResult<O::Reply> {
         Ok(self.connection.ask_with(op, self.extra())?)
+    }
+
+    /// Makes an object of the worker and returns its handle: without waiting, where the worker lets the client name what it makes.
+    ///
+    /// # Errors
+    /// `hipErrorNoDevice` and similar: there is no device; without names also what the worker answers. A lost connection.
+    pub fn create<O: Op>(&self, op: &O) -> HipResult<u64> {
+        if self.features().contains(Features::NAMES) {
+            // Where there is no device HIP says so at once.
+            self.check_device(thread::device())?;
+        }
+        Ok(self.connection.create(op, self.extra())?)
+    }
+
+    /// Sends the request that destroys the object with this handle, without waiting for a reply.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub fn destroy<O: Op>(&self, op: &O, handle: u64) -> HipResult<()> {
+        self.tell(op)?;
+        self.connection.free_name(handle);
+        Ok(())
+    }
+
+    /// Sends a request that destroys all objects of the session, and waits for the reply.
+    ///
+    /// # Errors
+    /// What the worker answers, or a lost connection.
+    pub fn destroy_all<O: Op>(&self, op: &O) -> HipResult<O::Reply> {
+        Ok(self.connection.destroy_all(op, self.extra())?)
     }
 
     /// Sends a request without waiting for a reply.

@@ -4,13 +4,15 @@ mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::ptr::null_mut;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use hipr_proto::{HipError, Opcode, op};
+use hipr_proto::{Features, HipError, Opcode, op};
 use support::hip::*;
 use support::{
-    FakeWorker, Reaction, easy, finish, is_program, log_lines, program, run, run_counted, tell_test,
+    Asked, FakeWorker, Reaction, bytes, easy, finish, is_program, log_lines, program, run, run_counted,
+    scripted, tell_test,
 };
 
 /// The operations that open a session, in their order.
@@ -79,6 +81,121 @@ extern "C" fn at_the_end() {
     // SAFETY: C calls with good pointers.
     let results = unsafe { [hipMalloc(&mut ptr, 1), hipFree(ptr), hipDeviceSynchronize()] };
     assert_eq!(results, [0; 3]);
+}
+
+const STREAMS: usize = 3;
+const EVENTS: usize = 33;
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_makes_streams_and_events() {
+    if !is_program() {
+        return;
+    }
+    let (mut streams, mut events) = ([null_mut(); STREAMS], [null_mut(); EVENTS]);
+    let (mut flags, mut priority) = (7, 7);
+    const INVALID_VALUE: i32 = 1;
+    // SAFETY: C calls with good pointers, or null where that is refused.
+    unsafe {
+        for stream in &mut streams {
+            assert_eq!(hipStreamCreateWithFlags(stream, 1), 0);
+        }
+        for event in &mut events {
+            assert_eq!(hipEventCreate(event), 0);
+            assert_eq!(hipEventRecord(*event, streams[0]), 0);
+        }
+        // What is wrong is refused at once.
+        assert_eq!(hipStreamCreate(null_mut()), INVALID_VALUE);
+        assert_eq!(hipStreamCreateWithFlags(&mut streams[0], 2), INVALID_VALUE);
+        assert_eq!(hipEventCreate(null_mut()), INVALID_VALUE);
+        assert_eq!(hipEventCreateWithFlags(&mut events[0], 1 << 20), INVALID_VALUE);
+        for stream in streams {
+            assert_eq!((hipStreamGetFlags(stream, &mut flags), flags), (0, 1));
+            assert_eq!((hipStreamGetPriority(stream, &mut priority), priority), (0, 0));
+        }
+        events.iter().for_each(|event| assert_eq!(hipEventDestroy(*event), 0));
+        assert_eq!(hipEventCreate(&mut events[0]), 0);
+    }
+}
+
+#[test]
+fn streams_and_events_are_not_waited_for_where_the_client_names_them() {
+    let last = Arc::new(AtomicU64::new(0x1000));
+    let accepted = |features: Features| {
+        let last = Arc::clone(&last);
+        let next = move || last.fetch_add(1, Ordering::Relaxed);
+        move |asked: &Asked| match asked.op {
+            Opcode::OFFER => Reaction::Good(bytes(&op::OfferReply { features: features.bits() })),
+            // Handles that differ.
+            Opcode::STREAM_CREATE => Reaction::Good(bytes(&op::StreamCreateReply { stream: next() })),
+            Opcode::EVENT_CREATE => Reaction::Good(bytes(&op::EventCreateReply { event: next() })),
+            _ => easy(asked),
+        }
+    };
+    let run = |features| {
+        let worker = FakeWorker::start(accepted(features));
+        let command = program("program_that_makes_streams_and_events", worker.address);
+        let (stderr, number) = run_counted(command);
+        assert_eq!(log_lines(&stderr), Vec::<&str>::new());
+        (worker.until(Opcode::SHUTDOWN), number("round_trips"))
+    };
+    let (asked, round_trips) = run(Features::NAMES);
+    assert_eq!(round_trips, 3, "INIT, GET_DEVICE_COUNT, SHUTDOWN");
+    let made = |op: &Opcode| op.makes().is_some();
+    let mut names = Vec::new();
+    for pair in asked.windows(2).filter(|pair| made(&pair[1].op)) {
+        names.push(pair[0].as_op::<op::Name>().name);
+    }
+    assert_eq!(names.len(), STREAMS + EVENTS + 1, "each has a name");
+    let places: Vec<_> =
+        names.iter().map(|name| op::ClientName::of(*name).expect("a name").place()).collect();
+    assert_eq!(places[..STREAMS + EVENTS], (0..STREAMS + EVENTS).collect::<Vec<_>>());
+    assert!(places[STREAMS + EVENTS] >= STREAMS, "the place of an event that is gone");
+    assert!(names.is_sorted(), "names rise");
+    let recorded = asked.iter().filter(|asked| asked.op == Opcode::EVENT_RECORD);
+    let recorded: Vec<_> = recorded.map(|asked| asked.as_op::<op::EventRecord>().event).collect();
+    assert_eq!(recorded, names[STREAMS..STREAMS + EVENTS], "they are used by name");
+
+    let (asked, round_trips) = run(Features::NONE);
+    assert!(asked.iter().all(|asked| asked.op != Opcode::NAME), "a worker without the feature gets no names");
+    assert_eq!(round_trips, 2 + (STREAMS + EVENTS + 1) as u64);
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_whose_events_cannot_be_made() {
+    if !is_program() {
+        return;
+    }
+    let mut event = null_mut();
+    const OUT_OF_MEMORY: i32 = 2;
+    const INVALID_HANDLE: i32 = 400;
+    // SAFETY: C calls with good pointers.
+    unsafe {
+        assert_eq!(hipEventCreate(&mut event), 0, "nothing is known of it yet");
+        assert_eq!(hipEventRecord(event, null_mut()), 0);
+        assert_eq!(hipDeviceSynchronize(), OUT_OF_MEMORY, "the error of its creation, and not of its use");
+        assert_eq!(hipDeviceSynchronize(), 0, "once");
+        assert_eq!(hipEventRecord(event, null_mut()), 0);
+        assert_eq!(hipDeviceSynchronize(), INVALID_HANDLE, "it does not exist");
+        assert_eq!(hipEventDestroy(event), 0);
+        assert_eq!(hipDeviceSynchronize(), INVALID_HANDLE);
+        // The next one has its place.
+        assert_eq!(hipEventCreate(&mut event), 0);
+        assert_eq!(hipEventRecord(event, null_mut()), 0);
+        assert_eq!(hipEventSynchronize(event), 0);
+        assert_eq!(hipDeviceReset(), 0);
+        let mut stream = null_mut();
+        assert_eq!(hipStreamCreate(&mut stream), 0);
+        assert_eq!(hipStreamSynchronize(stream), 0);
+    }
+}
+
+#[test]
+fn the_error_of_an_event_that_cannot_be_made_comes_with_the_next_answer() {
+    let (worker, script) = scripted();
+    script.fail_next("event_create", HipError::OUT_OF_MEMORY);
+    run(program("program_whose_events_cannot_be_made", worker.local_addr()));
 }
 
 #[test]

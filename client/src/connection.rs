@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hipr_io::gather;
+use hipr_proto::op::Handles;
 use hipr_proto::{Call, Features, HipError, Limits, Misuse, Op, Outbox, ReplyMode, Sender, Wire, op};
 
 use crate::flusher::{Buffered, Flusher};
+use crate::names::Names;
 use crate::replies::{Bulk, Replies, Rows, Whole};
 use crate::stats::{Counters, Stats};
 use crate::transport::Transport;
@@ -66,6 +68,8 @@ struct Writer {
     outbox: Outbox<Borrowed>,
     /// The device that is current in the worker's session.
     device: i32,
+    /// The names of what this side has made.
+    names: Names,
     /// Whether SHUTDOWN has been sent.
     closed: bool,
 }
@@ -101,7 +105,13 @@ impl Connection {
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         transport.set_timeout(Some(left)).map_err(no_answer)?;
         let transport = Arc::new(transport);
-        let writer = Writer { sender: Sender::new(), outbox: Outbox::new(), device: 0, closed: false };
+        let writer = Writer {
+            sender: Sender::new(),
+            outbox: Outbox::new(),
+            device: 0,
+            names: Names::default(),
+            closed: false,
+        };
         let inner = Arc::new_cyclic(|this| Inner {
             this: this.clone(),
             address: address.clone(),
@@ -273,6 +283,48 @@ impl Connection {
         } else {
             self.tell_with(op, extra).map(|()| None)
         }
+    }
+
+    /// Makes an object and returns its handle. If the worker has accepted [`Features::NAMES`], that is a name which is chosen here, and
+    /// nothing is waited for: an error of the request comes with a later reply, and the name then stands for nothing. Otherwise
+    /// waits for the worker's handle. A name is [freed](Self::free_name) when its object is destroyed.
+    ///
+    /// # Errors
+    /// The connection is lost; without names, what the worker says.
+    pub fn create<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<u64, CallError> {
+        debug_assert!(O::OPCODE.makes().is_some(), "{} makes nothing that has a name", O::OPCODE);
+        if self.features().contains(Features::NAMES) {
+            let mut writer = self.inner.writer()?;
+            if let Some(name) = writer.names.choose() {
+                let name = name.number();
+                // Nothing may come between the two: the device is set before the name is told.
+                let device = Extra { device: extra.device, ..Extra::default() };
+                self.inner.queue(&mut writer, &op::Name { name }, device, None)?;
+                self.inner.queue(&mut writer, op, extra, None)?;
+                self.inner.send_if_wanted(&mut writer)?;
+                return Ok(name);
+            }
+        }
+        self.ask_with(op, extra).map(Handles::first_handle)
+    }
+
+    /// Allows a name to be chosen anew, after the request that destroys its object was sent; does nothing for other handles.
+    pub fn free_name(&self, handle: u64) {
+        if let Ok(mut writer) = self.inner.writer() {
+            writer.names.free(handle);
+        }
+    }
+
+    /// Sends a request that destroys all objects of the session, and waits for its answer; their names may be chosen anew.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn destroy_all<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<O::Reply, CallError> {
+        // What another thread makes meanwhile may come behind the request.
+        let turn = self.inner.writer()?.names.turn();
+        let reply = self.ask_with(op, extra)?;
+        self.inner.writer()?.names.free_before(turn);
+        Ok(reply)
     }
 
     /// Sends all buffered requests.

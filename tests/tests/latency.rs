@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 #[test]
-fn three_hundred_launches_cost_at_most_three_round_trips() {
+fn streams_events_and_launches_cost_at_most_three_round_trips() {
     let worker = start_worker();
     let proxy = Proxy::start(worker.address(), Link::default()).expect("a proxy");
     let folder = library_folder();

@@ -30,7 +30,7 @@ pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32
     if flags & !ALL_FLAGS != 0 || between_processes {
         return Err(HipError::INVALID_VALUE);
     }
-    let event = Event::from_wire(session.worker().ask(&op::EventCreate { flags })?.event);
+    let event = Event::from_wire(session.worker().create(&op::EventCreate { flags })?);
     session.streams().events.add(event, flags);
     out.set(event);
     Ok(())

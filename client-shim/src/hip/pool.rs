@@ -27,7 +27,9 @@ fn device_of(session: &Session, pool: Ptr) -> HipResult<i32> {
 pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoolProps>) -> HipResult<()> {
     let out = pool.check()?;
     let p = properties.check()?;
-    let reply = session.worker().ask(&op::MemPoolCreate {
+    check_pool(p.allocType, p.handleTypes, p.location.r#type).map_err(HipError)?;
+    session.worker().check_device(p.location.id).map_err(|_| HipError::INVALID_VALUE)?;
+    let pool = session.worker().create(&op::MemPoolCreate {
         alloc_type: p.allocType,
         handle_types: p.handleTypes,
         location_type: p.location.r#type,
@@ -35,7 +37,7 @@ pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoo
         max_size: p.maxSize as u64,
         reserved: [0; 32],
     })?;
-    out.set(note(session, reply.mem_pool, p.location.id));
+    out.set(note(session, pool, p.location.id));
     Ok(())
 }
 
@@ -44,6 +46,7 @@ pub(crate) fn destroy(session: &Session, pool: Ptr) -> HipResult<()> {
     device_of(session, pool)?;
     // One that may not be destroyed is known to the worker.
     session.worker().ask(&op::MemPoolDestroy { mem_pool: pool.wire() })?;
+    session.worker().connection().free_name(pool.wire());
     session.worker().pools().remove(&pool);
     Ok(())
 }

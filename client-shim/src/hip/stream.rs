@@ -32,13 +32,14 @@ pub(crate) fn create_with_priority(
     if flags > hipStreamNonBlocking {
         return Err(HipError::INVALID_VALUE);
     }
+    let request = op::StreamCreate { flags, priority };
     let handle = if priority == 0 {
-        session.worker().ask(&op::StreamCreate { flags, priority })?.stream
+        session.worker().create(&request)?
     } else {
-        session.worker().ask(&op::StreamCreateWithPriority(op::StreamCreate { flags, priority }))?.stream
+        session.worker().create(&op::StreamCreateWithPriority(request))?
     };
     let stream = Stream::from_wire(handle);
-    session.worker().stream_table().insert(stream, StreamInfo { flags, device: thread::device() });
+    session.worker().stream_table().insert(stream, StreamInfo { flags, priority, device: thread::device() });
     session.streams().order.add(handle, flags & hipStreamNonBlocking == 0);
     out.set(stream);
     Ok(())
@@ -85,10 +86,11 @@ pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipRe
 pub(crate) fn priority(session: &Session, stream: Stream, priority: Out<i32>) -> HipResult<()> {
     let out = priority.check()?;
     let handle = session.handle(stream)?;
-    let priority = if session.worker().stream_table().contains_key(&stream) {
-        session.worker().ask(&op::StreamGetPriority { stream: handle })?.priority
-    } else {
-        0
+    let wanted = session.worker().stream_table().get(&stream).map_or(0, |info| info.priority);
+    // Every range has 0; any other may have been clamped.
+    let priority = match wanted {
+        0 => 0,
+        _ => session.worker().ask(&op::StreamGetPriority { stream: handle })?.priority,
     };
     out.set(priority);
     Ok(())

@@ -43,8 +43,8 @@ pub trait HostMemory {
 
 /// The worker and the process's memory. [`Worker`](super::Worker) is the real one; a simulation has its own.
 ///
-/// Methods that return a value wait for an answer. All others send a request and return; an error of such a request comes with a later
-/// answer. Requests take effect in the order in which these methods are called, each in the order of its stream.
+/// Methods that return a value wait for an answer, except those that make something where the client chooses the handles. All others
+/// send a request and return; an error of such a request comes with a later answer. Requests take effect in the order in which these methods are called, each in the order of its stream.
 pub trait Port: HostMemory {
     /// Returns the device allocation that contains an address.
     fn allocation(&self, ptr: Ptr) -> Option<Allocation>;

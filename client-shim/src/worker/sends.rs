@@ -137,11 +137,11 @@ impl Port for Worker {
     }
 
     fn create_event(&self) -> HipResult<Event> {
-        Ok(Event::from_wire(self.ask(&op::EventCreate { flags: hipEventDisableTiming })?.event))
+        Ok(Event::from_wire(self.create(&op::EventCreate { flags: hipEventDisableTiming })?))
     }
 
     fn create_stream(&self) -> HipResult<u64> {
-        Ok(self.ask(&op::StreamCreate { flags: hipStreamNonBlocking, priority: 0 })?.stream)
+        self.create(&op::StreamCreate { flags: hipStreamNonBlocking, priority: 0 })
     }
 
     fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>> {
@@ -169,7 +169,7 @@ impl Port for Worker {
     }
 
     fn instantiate(&self, graph: u64) -> HipResult<u64> {
-        Ok(self.ask(&op::GraphInstantiate { graph, flags: 0 })?.graph_exec)
+        self.create(&op::GraphInstantiate { graph, flags: 0 })
     }
 
     fn wait(&self, wait: Wait) -> HipResult<()> {
@@ -272,18 +272,18 @@ impl Port for Worker {
     }
 
     fn destroy_stream(&self, stream: u64) -> HipResult<()> {
-        self.tell(&op::StreamDestroy { stream })
+        self.destroy(&op::StreamDestroy { stream }, stream)
     }
 
     fn destroy_event(&self, event: Event) -> HipResult<()> {
-        self.tell(&op::EventDestroy { event: event.wire() })
+        self.destroy(&op::EventDestroy { event: event.wire() }, event.wire())
     }
 
     fn destroy_graph(&self, graph: u64) -> HipResult<()> {
-        self.tell(&op::GraphDestroy { graph })
+        self.destroy(&op::GraphDestroy { graph }, graph)
     }
 
     fn destroy_exec(&self, graph_exec: u64) -> HipResult<()> {
-        self.tell(&op::GraphExecDestroy { graph_exec })
+        self.destroy(&op::GraphExecDestroy { graph_exec }, graph_exec)
     }
 }

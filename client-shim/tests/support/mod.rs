@@ -87,9 +87,16 @@ pub(crate) mod hip {
         pub(crate) fn hipMemsetD16(dst: Ptr, value: u16, count: usize) -> i32;
         pub(crate) fn hipPointerGetAttributes(attributes: *mut PointerAttribute, ptr: *const c_void) -> i32;
         pub(crate) fn hipEventCreate(event: *mut Ptr) -> i32;
+        pub(crate) fn hipEventCreateWithFlags(event: *mut Ptr, flags: u32) -> i32;
+        pub(crate) fn hipEventDestroy(event: Ptr) -> i32;
         pub(crate) fn hipEventRecord(event: Ptr, stream: Ptr) -> i32;
         pub(crate) fn hipEventSynchronize(event: Ptr) -> i32;
         pub(crate) fn hipStreamCreate(stream: *mut Ptr) -> i32;
+        pub(crate) fn hipStreamCreateWithFlags(stream: *mut Ptr, flags: u32) -> i32;
+        pub(crate) fn hipStreamCreateWithPriority(stream: *mut Ptr, flags: u32, priority: i32) -> i32;
+        pub(crate) fn hipStreamGetFlags(stream: Ptr, flags: *mut u32) -> i32;
+        pub(crate) fn hipStreamGetPriority(stream: Ptr, priority: *mut i32) -> i32;
+        pub(crate) fn hipDeviceReset() -> i32;
         pub(crate) fn hipStreamQuery(stream: Ptr) -> i32;
         pub(crate) fn hipStreamSynchronize(stream: Ptr) -> i32;
         pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;

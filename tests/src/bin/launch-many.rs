@@ -1,15 +1,17 @@
-//! A HIP program for the latency test: sets up, prints `ready`, waits for a line, then launches 300 kernels, sets and
-//! copies memory, and checks one result. Exits with 0 if the result is right.
+//! A HIP program for the latency test: sets up, prints `ready`, waits for a line, then makes streams and events, launches 300 kernels,
+//! sets and copies memory, and checks one result. Exits with 0 if the result is right.
 
 use hip_sys::{Function, Hip};
 use std::ffi::{c_int, c_void};
 use std::io::BufRead;
 use std::process::ExitCode;
-use std::ptr::from_mut;
+use std::ptr::{from_mut, null_mut};
 
 static KERNELS: &[u8] = include_bytes!("../../../cli/demo/kernels.co");
 const LEN: usize = 1024;
 const LAUNCHES: usize = 300;
+const STREAMS: usize = 3;
+const EVENTS: usize = 33;
 const HOST_TO_DEVICE: c_int = 1;
 const DEVICE_TO_DEVICE: c_int = 3;
 
@@ -42,13 +44,30 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
             (hip.hipMemcpy)(x.pointer(), ones.as_ptr().cast(), len_bytes, HOST_TO_DEVICE),
         ]
     };
+    let mut streams = [null_mut(); STREAMS];
+    let mut made = true;
+    for stream in &mut streams {
+        // SAFETY: the handle is written to `stream`.
+        made &= unsafe { (hip.hipStreamCreateWithFlags)(stream, 0) } == 0;
+    }
+    for index in 0..EVENTS {
+        let mut event = null_mut();
+        // SAFETY: the handle is written to `event`, and is one then.
+        let codes = unsafe {
+            [
+                (hip.hipEventCreateWithFlags)(&mut event, 0),
+                (hip.hipEventRecord)(event, streams[index % STREAMS]),
+            ]
+        };
+        made &= codes == [0, 0];
+    }
     for _ in 0..LAUNCHES {
         launch(&saxpy, x.pointer(), y.pointer())?;
     }
     // SAFETY: both buffers have `len_bytes` bytes.
     let copied = unsafe { (hip.hipMemcpy)(x.pointer(), y.pointer(), len_bytes, DEVICE_TO_DEVICE) };
     let result = x.download()?;
-    Ok(codes == [0, 0] && copied == 0 && result.iter().all(|value| *value == LAUNCHES as f32))
+    Ok(made && codes == [0, 0] && copied == 0 && result.iter().all(|value| *value == LAUNCHES as f32))
 }
 
 fn launch(saxpy: &Function<'_>, mut x: *mut c_void, mut y: *mut c_void) -> Result<(), hip_sys::Error> {
