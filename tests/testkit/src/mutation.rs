@@ -1,13 +1,16 @@
-//! Bugs that the invariants have to catch. `tests/mutants.rs` copies the protocol crate, or the client library's stream layer, applies one
-//! patch, and expects the simulator to detect it.
+//! Bugs that the invariants have to catch. `tests/mutants.rs` copies the protocol crate, the worker, or the client library's stream layer,
+//! applies one patch, and expects the simulator to detect it.
 
 /// Number of seeds within which a bug of the protocol crate has to be caught.
 pub const SEEDS: u64 = 1000;
 
+/// Number of seeds within which a bug of the worker has to be caught.
+pub const WORKER_SEEDS: u64 = 1000;
+
 /// Number of seeds within which a bug of the client library has to be caught.
 pub const SHIM_SEEDS: u64 = 10_000;
 
-/// A bug, as a patch of the protocol crate or of the client library.
+/// A bug, as a patch of the protocol crate, of the worker or of the client library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mutation {
     /// Description of the bug.
@@ -164,6 +167,37 @@ mutations! {
     chunking_is_invisible: "what is to be skipped ends with the piece", "partial.rs",
         "if self.skip > 0 { Piece::NeedMore } else { Piece::Done }"
         => "Piece::Done";
+}
+
+mutations! {
+    /// Bugs of the worker in what it does with names.
+    WORKER_MUTATIONS;
+
+    transcript_is_the_models: "a name stands for what has its place", "owned/names.rs",
+        "Some(slot) if slot.number == number && slot.kind == kind => slot.handle,"
+        => "Some(slot) if slot.kind == kind => slot.handle,";
+    transcript_is_the_models: "a name stands for an object of any kind", "owned/names.rs",
+        "Some(slot) if slot.number == number && slot.kind == kind => slot.handle,"
+        => "Some(slot) if slot.number == number => slot.handle,";
+    transcript_is_the_models: "a name is accepted twice", "owned/names.rs",
+        "Some(slot) if slot.handle == NOTHING && slot.number < number => slot.number = number,"
+        => "Some(slot) if slot.handle == NOTHING => slot.number = number,";
+    transcript_is_the_models: "a name is accepted while its place has an object", "owned/names.rs",
+        "Some(slot) if slot.handle == NOTHING && slot.number < number => slot.number = number,"
+        => "Some(slot) if slot.number < number => *slot = Slot { number, handle: NOTHING, ..*slot },";
+    transcript_is_the_models: "a name waits for a request that makes something", "owned/names.rs",
+        "(Next::Announced(_), None) => Err(Unfit::OfName(HipError::INVALID_VALUE)),"
+        => "(Next::Announced(name), None) => { self.next = Next::Announced(name); Ok(()) }";
+    transcript_is_the_models: "what was to have a wrong name is made without one", "owned/names.rs",
+        "(Next::Refused(error), Some(_)) => Err(Unfit::OfRequest(error)),"
+        => "(Next::Refused(_), Some(_)) => Ok(()),";
+    transcript_is_the_models: "a name that was not used is left to the next request", "owned/names.rs",
+        "(Next::Unnamed | Next::Makes(..) | Next::Refused(_), _) => Ok(()),"
+        => "(Next::Makes(kind, name), _) => { self.next = Next::Makes(kind, name); Ok(()) }
+            (Next::Unnamed | Next::Refused(_), _) => Ok(()),";
+    transcript_is_the_models: "the name of an unloaded module stays", "owned.rs",
+        "self.names.forget(Handle::Module, module);"
+        => "";
 }
 
 mutations! {

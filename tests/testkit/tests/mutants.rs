@@ -1,8 +1,8 @@
 //! Checks that the simulator finds each of the bugs in [`hipr_testkit::mutation`] by the invariant that is meant to find
 //! it.
 //!
-//! A bug is a patch of a copy of the protocol crate, or of the client library's stream layer with what that needs, built with a copy of
-//! the simulator in a folder of cargo's own for such things; the product has no trace of it.
+//! A bug is a patch of a copy of the protocol crate, of the worker without its event loops, or of the client library's stream layer with
+//! what that needs, built with a copy of the simulator in a folder of cargo's own for such things; the product has no trace of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hipr_testkit::invariants::INVARIANTS;
-use hipr_testkit::mutation::{MUTATIONS, Mutation, SEEDS, SHIM_MUTATIONS, SHIM_SEEDS};
+use hipr_testkit::mutation::{
+    MUTATIONS, Mutation, SEEDS, SHIM_MUTATIONS, SHIM_SEEDS, WORKER_MUTATIONS, WORKER_SEEDS,
+};
 use hipr_testkit::shim_world;
 
 /// Maximum time of a mutant's run: an endless loop is not how a bug should be found.
@@ -37,6 +39,11 @@ fn every_bug_is_caught() {
 #[test]
 fn every_bug_of_the_client_library_is_caught() {
     check(&SHIM);
+}
+
+#[test]
+fn every_bug_of_the_worker_is_caught() {
+    check(&WORKER);
 }
 
 /// Builds each bug of a subject, one after the other in one folder, and expects its invariant to notice it. While the next one is built,
@@ -106,6 +113,21 @@ static SHIM: Subject = Subject {
     run: SHIM_RUN,
 };
 
+static WORKER: Subject = Subject {
+    name: "worker-mutants",
+    folder: "worker",
+    mutations: WORKER_MUTATIONS,
+    seeds: WORKER_SEEDS,
+    manifests: &[
+        ("Cargo.toml", WORKSPACE),
+        ("worker/Cargo.toml", WORKER_MANIFEST),
+        ("testkit/Cargo.toml", WORKER_TESTKIT_MANIFEST),
+        ("run/Cargo.toml", RUN_MANIFEST),
+    ],
+    library: Some(WORKER_LIBRARY),
+    run: WORKER_RUN,
+};
+
 struct Verdict {
     is_right: bool,
     line: String,
@@ -155,6 +177,22 @@ hipr-proto = { path = "ROOT/proto-core" }
 hipr-shim = { path = "../client-shim" }
 "#;
 
+const WORKER_TESTKIT_MANIFEST: &str = r#"[package]
+name = "hipr-testkit"
+version = "0.1.0"
+edition = "2024"
+[features]
+default = ["worker"]
+worker = []
+gpu = []
+shim = []
+[dependencies]
+arbitrary = "1"
+hipr-io = { path = "ROOT/io-core" }
+hipr-proto = { path = "ROOT/proto-core" }
+hipr-worker = { path = "../worker" }
+"#;
+
 const RUN_MANIFEST: &str = r#"[package]
 name = "run"
 version = "0.1.0"
@@ -185,6 +223,35 @@ hipr-client = { path = "ROOT/client" }
 libc = "0.2"
 smallvec = "1"
 tracing = "0.1"
+"#;
+
+const WORKER_MANIFEST: &str = r#"[package]
+name = "hipr-worker"
+version = "0.1.0"
+edition = "2024"
+[dependencies]
+hipr-abi = { path = "ROOT/gpu/abi" }
+hipr-code-object = { path = "ROOT/gpu/code-object" }
+hipr-device = { path = "ROOT/gpu/device" }
+hipr-graph = { path = "ROOT/graph" }
+hipr-io = { path = "ROOT/io-core" }
+hipr-proto = { path = "ROOT/proto-core" }
+tracing = "0.1"
+"#;
+
+/// The dispatch, its sessions and the devices without a GPU: the simulator has a loop of its own.
+const WORKER_LIBRARY: &str = r#"#![allow(non_upper_case_globals)]
+mod call;
+mod config;
+pub mod device;
+mod dispatch;
+mod env;
+mod owned;
+mod session;
+mod stats;
+pub use config::{Config, DispatchOn, FEATURES, Io, SessionLimits};
+pub use dispatch::Dispatch;
+pub use stats::Stats;
 "#;
 
 /// The stream layer and what it needs: everything else would be most of what is built.
@@ -223,6 +290,22 @@ fn main() {
             let names: Vec<_> = failure.violations.iter().map(|violation| violation.invariant).collect();
             println!("{seed} {}", names.join(" "));
             if failure.names(&wanted) {
+                return;
+            }
+        }
+    }
+}
+"#;
+
+const WORKER_RUN: &str = r#"
+use hipr_testkit::{mutation::WORKER_SEEDS, simulate::silence_panics, worker_world};
+fn main() {
+    silence_panics();
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    for seed in 0..WORKER_SEEDS {
+        if let Err(failure) = worker_world::check_seed(seed) {
+            println!("{seed} {}", failure.violation.invariant);
+            if failure.violation.invariant == wanted {
                 return;
             }
         }

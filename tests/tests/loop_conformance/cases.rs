@@ -35,6 +35,7 @@ pub(crate) fn all() -> Vec<(&'static str, Plan)> {
 /// Adds calls of every kind, answered and unanswered.
 fn work(client: &mut Client, rounds: u8) {
     let base = client.model.base();
+    client.tell(Request::Offer);
     for round in 0..rounds {
         client.tell(Request::Fill(base, 1000, round));
         client.tell(Request::Up(base + 100, 300 + usize::from(round)));
@@ -42,7 +43,9 @@ fn work(client: &mut Client, rounds: u8) {
         client.ask(Request::Down(base, 1000));
         client.ask(Request::Malloc(64));
         client.tell(Request::Unknown(5));
-        client.ask(Request::StreamCreate);
+        client.tell(Request::Name(1 << 62 | u64::from(round)));
+        client.tell(Request::StreamCreate(1));
+        client.ask(Request::StreamFlags(1 << 62 | u64::from(round)));
         client.ask(Request::Synchronize);
     }
 }

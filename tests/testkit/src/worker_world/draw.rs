@@ -1,6 +1,7 @@
 //! Draws a plan of a world (its clients and what they do) from random choices.
 
 use hipr_io::Config;
+use hipr_proto::op::{ClientName, Handle};
 use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
 use hipr_worker::SessionLimits;
 use hipr_worker::device::script::Fault;
@@ -94,8 +95,11 @@ impl Plan {
             };
             plan.client(|client| {
                 let half_bytes = tail_max_bytes.next_power_of_two();
+                if !choices.one_in(4) {
+                    client.call(Call { request: Request::Offer, loud: choices.one_in(2), fault: None });
+                }
                 for _ in 0..choices.between(1, sizes.calls_max) {
-                    client.call(draw_call(client, choices, &sizes, half_bytes));
+                    draw_calls(client, choices, &sizes, half_bytes);
                     if choices.one_in(16) {
                         let acts = [Act::Await, Act::ReadLate, Act::Read];
                         client.act(choices.pick(&acts).cloned().unwrap_or(Act::Await));
@@ -106,6 +110,59 @@ impl Plan {
         }
         plan
     }
+}
+
+/// Draws a call, or a name and the request that makes what has it.
+fn draw_calls(client: &mut Client, choices: &mut Choices<'_>, sizes: &Sizes, half_bytes: u64) {
+    if choices.one_in(3) {
+        let name = draw_name(choices, client);
+        // Mostly not answered, as clients do.
+        client.call(Call { request: Request::Name(name), loud: choices.one_in(8), fault: None });
+        if !choices.one_in(6) {
+            let request = draw_creation(choices, client);
+            let fault =
+                if choices.percent(sizes.fault_percent) { draw_fault(choices, &request) } else { None };
+            client.call(Call { request, loud: choices.one_in(3), fault });
+            return;
+        }
+    }
+    client.call(draw_call(client, choices, sizes, half_bytes));
+}
+
+/// Draws a name: mostly the next one of a place, or one that may not be given.
+fn draw_name(choices: &mut Choices<'_>, client: &Client) -> u64 {
+    let places = client.model.places();
+    let place = choices.index(places.len() + 1);
+    let last = places.get(place).and_then(|last| ClientName::of(*last)).map_or(0, ClientName::turn);
+    let name = |turn, place| ClientName::new(turn, place).map_or(0, ClientName::number);
+    match choices.below(12) {
+        0 => 1 << 63,
+        1 => name(last, place),
+        2 => name(last + 1, places.len() + 1),
+        3 => client.model.module(),
+        _ => name(last + 1 + choices.below(3), place),
+    }
+}
+
+/// Draws a request that makes something that can have a name.
+fn draw_creation(choices: &mut Choices<'_>, client: &Client) -> Request {
+    match choices.below(5) {
+        0 | 1 => Request::StreamCreate(choices.below(2) as u32),
+        2 => Request::Load(choices.below(40) as usize),
+        3 => Request::Function(draw_object(choices, client, Handle::Module), "missing".into()),
+        _ => Request::Function(draw_object(choices, client, Handle::Module), KERNEL.into()),
+    }
+}
+
+/// Draws the handle or name of an object, or sometimes one that stands for nothing of this kind.
+fn draw_object(choices: &mut Choices<'_>, client: &Client, kind: Handle) -> u64 {
+    if choices.one_in(5) {
+        // The last name of a place, or an earlier one.
+        let last = choices.pick(client.model.places()).copied().unwrap_or(ClientName::FIRST);
+        return last - (choices.below(2) << ClientName::PLACE_BITS).min(last - ClientName::FIRST);
+    }
+    let all: Vec<u64> = client.model.objects(kind).collect();
+    choices.pick(&all).copied().unwrap_or(0xbad)
 }
 
 fn draw_call(client: &Client, choices: &mut Choices<'_>, sizes: &Sizes, half_bytes: u64) -> Call {
@@ -126,16 +183,20 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
     };
     let spoiled = if choices.one_in(10) { half_bytes } else { 0 };
     let ptr = client.model.base() + choices.below(half_bytes - len.min(half_bytes) + 1) + spoiled;
-    match choices.below(14) {
+    match choices.below(17) {
         0 => Request::Ping,
         1 | 2 => Request::Up(ptr, len as usize),
         3 | 4 => Request::Down(ptr, len),
         5 | 6 => Request::Fill(ptr, len, choices.below(256) as u8),
         7 => Request::Malloc(choices.below(1000)),
         8 => Request::Free(draw_allocation(choices, client)),
-        9 => Request::StreamCreate,
+        9 => Request::StreamCreate(choices.below(2) as u32),
         10 => Request::Function(client.model.module(), KERNEL.into()),
-        11 | 12 => Request::Launch(client.model.function(), choices.below(u64::MAX)),
+        11 => Request::Launch(client.model.function(), choices.below(u64::MAX)),
+        12 => Request::Launch(draw_object(choices, client, Handle::Function), choices.below(u64::MAX)),
+        13 => Request::StreamFlags(draw_object(choices, client, Handle::Stream)),
+        14 => Request::StreamDestroy(draw_object(choices, client, Handle::Stream)),
+        15 => Request::Unload(draw_object(choices, client, Handle::Module)),
         _ => Request::Synchronize,
     }
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use hipr_proto::{Class, HipError, Wire, op};
+use hipr_proto::op::{ClientName, Handle};
+use hipr_proto::{Class, Features, HipError, Wire, op};
 use hipr_worker::device::script::{Fault, Script};
 
 use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, Request};
@@ -63,10 +64,35 @@ pub struct Model {
     dead: Option<HipError>,
     counts: BTreeMap<&'static str, u64>,
     next: u64,
-    modules: Vec<u64>,
-    functions: Vec<u64>,
+    /// What was made and is there, in order.
+    objects: Vec<Object>,
+    has_names: bool,
+    next_name: NextName,
+    /// The last name of each place.
+    places: Vec<u64>,
     base: u64,
     memory: Vec<u8>,
+}
+
+/// A stream, module or function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Object {
+    kind: Handle,
+    /// The number by which the client knows it: its name, or the device's handle.
+    number: u64,
+    /// The flags of a stream, the module of a function.
+    of: u64,
+}
+
+/// What is known of the next request's name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum NextName {
+    /// It has none.
+    Nothing,
+    /// It has this one.
+    Is(u64),
+    /// It has none because that was refused, and may not make anything.
+    Refused(HipError),
 }
 
 /// A reply's fixed part and the bytes after it.
@@ -78,7 +104,7 @@ impl Model {
     pub fn new(context: usize, half_bytes: u64, spoiled_error: HipError, small_tail_max: u64) -> Self {
         let base = Script::first_address(context);
         let (learned, journal, launches, plans, live) = Default::default();
-        let (surfacing, counts, modules, functions) = Default::default();
+        let (surfacing, counts, objects, places) = Default::default();
         Self {
             learned,
             journal,
@@ -94,8 +120,10 @@ impl Model {
             dead: None,
             counts,
             next: base,
-            modules,
-            functions,
+            objects,
+            has_names: false,
+            next_name: NextName::Nothing,
+            places,
             base,
             memory: vec![0; half_bytes as usize],
         }
@@ -111,14 +139,24 @@ impl Model {
         self.small_tail_max
     }
 
-    /// Returns the handle of the last loaded module, or an invalid one.
+    /// Returns the number of the last loaded module, or an invalid one.
     pub fn module(&self) -> u64 {
-        self.modules.last().copied().unwrap_or(0xbad)
+        self.objects(Handle::Module).last().unwrap_or(0xbad)
     }
 
-    /// Returns the handle of the last function, or an invalid one.
+    /// Returns the number of the last function, or an invalid one.
     pub fn function(&self) -> u64 {
-        self.functions.last().copied().unwrap_or(0xbad)
+        self.objects(Handle::Function).last().unwrap_or(0xbad)
+    }
+
+    /// Returns the numbers by which the client knows its objects of a kind, in the order in which they were made.
+    pub fn objects(&self, kind: Handle) -> impl Iterator<Item = u64> {
+        self.objects.iter().filter(move |object| object.kind == kind).map(|object| object.number)
+    }
+
+    /// Returns the last name of each place, whatever became of it.
+    pub fn places(&self) -> &[u64] {
+        &self.places
     }
 
     /// Applies the next call.
@@ -126,13 +164,22 @@ impl Model {
         let op = call.request.op();
         let class = op.info().map_or(Class::Plain, |info| info.class);
         let reports = call.loud && class != Class::Exempt;
-        let (was_over, kept) = (self.over, self.kept);
-        let own = match self.refusal(&call.request) {
+        let was_over = self.over;
+        let next = std::mem::replace(&mut self.next_name, NextName::Nothing);
+        let (mut name, mut unfit) = (None, None);
+        match (next, op.makes()) {
+            (NextName::Is(next), Some(_)) => name = Some(next),
+            (NextName::Is(_), None) if !was_over => self.kept = self.kept.or(Some(HipError::INVALID_VALUE)),
+            (NextName::Refused(error), Some(_)) => unfit = Some(error),
+            _ => {}
+        }
+        let kept = self.kept;
+        let own = match self.refusal(&call.request).or(unfit) {
             Some(error) => Err(error),
             None if was_over || (reports && class == Class::Creates && kept.is_some()) => {
                 Ok(Reply::default())
             }
-            None => self.carry_out(call),
+            None => self.carry_out(call, name),
         };
         if was_over || (self.over && call.request != Request::Shutdown) {
             self.learned.extend(call.loud.then_some(Learned::Closed));
@@ -170,14 +217,37 @@ impl Model {
         }
     }
 
-    fn carry_out(&mut self, call: &Call) -> Result<Reply, HipError> {
+    fn carry_out(&mut self, call: &Call, name: Option<u64>) -> Result<Reply, HipError> {
         let fault = call.fault;
         match &call.request {
+            Request::Offer if self.has_names => return Err(HipError::INVALID_VALUE),
+            Request::Offer => {
+                self.has_names = true;
+                return Ok(reply(Features::NAMES.bits()));
+            }
+            Request::Name(name) => {
+                let checked = self.check_name(*name);
+                self.next_name = checked.map_or_else(NextName::Refused, |()| NextName::Is(*name));
+                checked?;
+            }
             Request::Init | Request::Ping | Request::Free(0) | Request::Malloc(0) => {}
             Request::Shutdown => self.over = true,
             Request::Synchronize => self.wait(fault)?,
             Request::ForeignStream | Request::LongName(_) => return Err(HipError::INVALID_HANDLE),
-            Request::StreamCreate => return self.create("stream_create", 0, fault).map(reply),
+            Request::StreamCreate(flags) => {
+                let handle = self.create("stream_create", 0, fault)?;
+                return Ok(reply(self.made(Handle::Stream, handle, name, (*flags).into())));
+            }
+            Request::StreamFlags(stream) => {
+                let flags = self.object(Handle::Stream, *stream)?.of as u32;
+                self.device("stream_flags", fault)?;
+                return Ok((flags.to_le_bytes().to_vec(), Vec::new()));
+            }
+            Request::StreamDestroy(stream) => {
+                self.object(Handle::Stream, *stream)?;
+                self.remove(|object| object.kind == Handle::Stream && object.number == *stream);
+                self.device("stream_destroy", fault)?;
+            }
             Request::Malloc(size) => {
                 let ptr = self.create("malloc", *size, fault)?;
                 self.live.insert(ptr, *size);
@@ -219,20 +289,27 @@ impl Model {
             }
             Request::Load(_) => {
                 let module = self.create("module_load", 0, fault)?;
-                self.modules.push(module);
-                return Ok(reply(module));
+                return Ok(reply(self.made(Handle::Module, module, name, 0)));
             }
-            Request::Function(module, name) => {
-                self.modules.iter().find(|known| *known == module).ok_or(HipError::INVALID_HANDLE)?;
+            Request::Unload(module) => {
+                self.object(Handle::Module, *module)?;
+                self.remove(|object| match object.kind {
+                    Handle::Function => object.of == *module,
+                    kind => kind == Handle::Module && object.number == *module,
+                });
+                self.device("module_unload", fault)?;
+            }
+            Request::Function(module, kernel) => {
+                self.object(Handle::Module, *module)?;
                 let function = self.create("function", 0, fault)?;
-                if name != KERNEL {
+                if kernel != KERNEL {
                     return Err(HipError::NOT_FOUND);
                 }
-                self.functions.push(function);
+                let function = self.made(Handle::Function, function, name, *module);
                 return Ok((function_reply(function), Vec::new()));
             }
             Request::Launch(function, argument) => {
-                self.functions.iter().find(|known| *known == function).ok_or(HipError::INVALID_HANDLE)?;
+                self.object(Handle::Function, *function)?;
                 self.device("launch", fault)?;
                 self.device("launch_work", None)?;
                 self.launches.push(*argument);
@@ -241,6 +318,41 @@ impl Model {
         }
         let size = if matches!(call.request, Request::Malloc(_)) { u64::SIZE } else { 0 };
         Ok((vec![0; size], Vec::new()))
+    }
+
+    /// Applies `NAME`.
+    fn check_name(&mut self, name: u64) -> Result<(), HipError> {
+        if !self.has_names {
+            return Err(HipError::NOT_SUPPORTED);
+        }
+        let place = ClientName::of(name).ok_or(HipError::INVALID_VALUE)?.place();
+        let is_used =
+            |object: &Object| ClientName::of(object.number).is_some_and(|other| other.place() == place);
+        if self.objects.iter().any(is_used) || place > self.places.len() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        match self.places.get_mut(place) {
+            Some(last) if *last >= name => return Err(HipError::INVALID_VALUE),
+            Some(last) => *last = name,
+            None => self.places.push(name),
+        }
+        Ok(())
+    }
+
+    /// Adds what was made; returns the number by which the client knows it.
+    fn made(&mut self, kind: Handle, handle: u64, name: Option<u64>, of: u64) -> u64 {
+        let number = name.unwrap_or(handle);
+        self.objects.push(Object { kind, number, of });
+        number
+    }
+
+    fn object(&self, kind: Handle, number: u64) -> Result<Object, HipError> {
+        let found = self.objects.iter().find(|object| object.kind == kind && object.number == number);
+        found.copied().ok_or(HipError::INVALID_HANDLE)
+    }
+
+    fn remove(&mut self, is_gone: impl Fn(&Object) -> bool) {
+        self.objects.retain(|object| !is_gone(object));
     }
 
     /// Checks that the client may use a range: it lies in its buffer, possibly in the failing half.

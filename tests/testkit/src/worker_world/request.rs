@@ -3,7 +3,7 @@
 use std::fmt;
 
 use hipr_proto::op::{self, LaunchArgs, Param, kind};
-use hipr_proto::{Op, Opcode, Wire};
+use hipr_proto::{Features, Op, Opcode, Wire};
 use hipr_worker::device::script::Fault;
 
 use crate::choices::noise;
@@ -39,8 +39,16 @@ pub enum Request {
     Synchronize,
     /// `STREAM_SYNCHRONIZE` of a stream that does not belong to the client.
     ForeignStream,
-    /// `STREAM_CREATE`.
-    StreamCreate,
+    /// `OFFER` of the feature NAMES.
+    Offer,
+    /// `NAME`.
+    Name(u64),
+    /// `STREAM_CREATE` with these flags.
+    StreamCreate(u32),
+    /// `STREAM_GET_FLAGS` of a stream.
+    StreamFlags(u64),
+    /// `STREAM_DESTROY` of a stream.
+    StreamDestroy(u64),
     /// `MALLOC` of this many bytes.
     Malloc(u64),
     /// `FREE` of an address.
@@ -53,6 +61,8 @@ pub enum Request {
     Down(u64, u64),
     /// `MODULE_LOAD_DATA` of this many bytes.
     Load(usize),
+    /// `MODULE_UNLOAD` of a module.
+    Unload(u64),
     /// `MODULE_GET_FUNCTION`: module and name.
     Function(u64, String),
     /// `LAUNCH_KERNEL`: function and argument.
@@ -85,12 +95,17 @@ impl Request {
             Self::Shutdown => Opcode::SHUTDOWN,
             Self::Synchronize => Opcode::DEVICE_SYNCHRONIZE,
             Self::ForeignStream => Opcode::STREAM_SYNCHRONIZE,
-            Self::StreamCreate => Opcode::STREAM_CREATE,
+            Self::Offer => Opcode::OFFER,
+            Self::Name(_) => Opcode::NAME,
+            Self::StreamCreate(_) => Opcode::STREAM_CREATE,
+            Self::StreamFlags(_) => Opcode::STREAM_GET_FLAGS,
+            Self::StreamDestroy(_) => Opcode::STREAM_DESTROY,
             Self::Malloc(_) | Self::Short => Opcode::MALLOC,
             Self::Free(_) => Opcode::FREE,
             Self::Fill(..) => Opcode::MEMSET,
             Self::Up(..) | Self::Down(..) => Opcode::MEMCPY,
             Self::Load(_) => Opcode::MODULE_LOAD_DATA,
+            Self::Unload(_) => Opcode::MODULE_UNLOAD,
             Self::Function(..) | Self::LongName(_) => Opcode::MODULE_GET_FUNCTION,
             Self::Launch(..) => Opcode::LAUNCH_KERNEL,
             Self::Unknown(_) => Opcode(0x0fff),
@@ -122,7 +137,11 @@ impl Request {
             Self::Shutdown => fixed(&op::Shutdown {}),
             Self::Synchronize => fixed(&op::DeviceSynchronize {}),
             Self::ForeignStream => fixed(&op::StreamSynchronize { stream: 0xdead }),
-            Self::StreamCreate => fixed(&op::StreamCreate { flags: 0, priority: 0 }),
+            Self::Offer => fixed(&op::Offer { features: Features::NAMES.bits(), reserved: 0 }),
+            Self::Name(name) => fixed(&op::Name { name: *name }),
+            Self::StreamCreate(flags) => fixed(&op::StreamCreate { flags: *flags, priority: 0 }),
+            Self::StreamFlags(stream) => fixed(&op::StreamGetFlags { stream: *stream }),
+            Self::StreamDestroy(stream) => fixed(&op::StreamDestroy { stream: *stream }),
             Self::Malloc(size) => fixed(&op::Malloc { size: *size, flags: 0 }),
             Self::Free(device_ptr) => fixed(&op::Free { device_ptr: *device_ptr }),
             Self::Fill(dst, size, value) => {
@@ -137,6 +156,7 @@ impl Request {
                 fixed(&op::Memcpy { src: *src, size: *size, kind: kind::DEVICE_TO_HOST, ..Wire::ZERO })
             }
             Self::Load(len) => bulk(&op::ModuleLoadData { data_size: *len as u64 }, noise(*len)),
+            Self::Unload(module) => fixed(&op::ModuleUnload { module: *module }),
             Self::Function(module, name) => {
                 let mut tail = name.as_bytes().to_vec();
                 tail.push(0);
