@@ -1,5 +1,6 @@
 //! The two traits that a GPU implements, and the types of their parameters.
 
+use std::ops::Range;
 use std::task::Poll;
 
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
@@ -262,6 +263,21 @@ pub trait Context: Send {
     /// Reads packed bytes from `offset` on into `out`, which is not longer than [`poll_fetched`](Self::poll_fetched)
     /// allowed.
     fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()>;
+
+    // Which memory has changed. A device that does not know is compared with a copy.
+
+    /// Begins to note which pages of the `len_bytes` bytes at `ptr`, in one allocation, are written by whatever it is; returns whether
+    /// the device can. It ends with the allocation. The default is false.
+    fn watch(&mut self, _ptr: u64, _len_bytes: u64) -> HipResult<bool> {
+        Ok(false)
+    }
+
+    /// Takes the notes about watched bytes: returns ranges of addresses that contain all bytes written since the last time, sorted and
+    /// apart, and forgets them. A page that lies only in part within the bytes is not forgotten. Bytes that are
+    /// read afterwards are as new as the notes; a write that comes between is noted for the next time.
+    fn take_changes(&mut self, _ptr: u64, _len_bytes: u64) -> HipResult<Vec<Range<u64>>> {
+        Err(HipError::NOT_SUPPORTED)
+    }
 
     /// Enqueues a copy between regions of equal width, height and depth.
     fn copy(&mut self, dst: Region, src: Region, stream: u64) -> HipResult<()>;

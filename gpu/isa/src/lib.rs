@@ -29,6 +29,7 @@ pub mod isa;
 pub mod lds;
 mod machine;
 pub mod map;
+pub mod marks;
 pub mod mem;
 pub mod sem;
 mod shape;

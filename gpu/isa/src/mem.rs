@@ -5,15 +5,20 @@
 //! bytes at a multiple of their size are one access, also as a part of a wider one: no thread sees a half of what another one
 //! stored. Plain loads and stores are relaxed; what orders threads are the atomics and the fences that a kernel itself executes.
 //!
+//! A block may keep [marks](crate::marks) of the pages that are written: every store to it then sets the marks of its bytes, after it has
+//! stored them. Stores to a block without marks pay one test for an instruction, not one for a lane.
+//!
 //! [`Space`] is a snapshot of the address space that stays as it is for one time slice of a kernel. [`Cursor`] is the fast
 //! way through it: it remembers the block that the last lane hit.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub use crate::fault::BadAddress;
 use crate::machine::Program;
 use crate::map::Map;
+use crate::marks::Marks;
 use crate::simd::words::{self, load_each, store_each};
 
 /// Kernels may access a block beyond its exact length up to a multiple of this: compilers widen loads of the last element
@@ -26,6 +31,7 @@ pub struct Block {
     len_bytes: u64,
     pairs: Box<[AtomicU64]>,
     code: OnceLock<Box<[Arc<Program>]>>,
+    marks: OnceLock<Marks>,
 }
 
 impl Block {
@@ -36,7 +42,34 @@ impl Block {
         let capacity = usize::try_from(len_bytes).ok()?.checked_next_multiple_of(SLACK_BYTES)?;
         base.checked_add(capacity as u64).filter(|_| base.is_multiple_of(8))?;
         let pairs = bytemuck::try_zeroed_slice_box(capacity / 8).ok()?;
-        Some(Self { base, len_bytes, pairs, code: OnceLock::new() })
+        Some(Self { base, len_bytes, pairs, code: OnceLock::new(), marks: OnceLock::new() })
+    }
+
+    /// Begins to mark the pages that are written; only the first call has an effect. A kernel that is running may store by one more
+    /// instruction without marking.
+    pub fn keep_marks(&self) {
+        self.marks.get_or_init(|| Marks::new(self.pairs.len() * 8));
+    }
+
+    /// Takes the marks of the pages that the `len_bytes` bytes at `offset` touch: returns the offsets of the marked ones, in runs that do
+    /// not touch each other, and clears the marks of those that lie wholly within these bytes or end with the block. What
+    /// is read afterwards has what was stored before. Returns `None` if no marks are kept.
+    pub fn take_marks(&self, offset: usize, len_bytes: usize) -> Option<Vec<Range<usize>>> {
+        self.marks.get().map(|marks| marks.take(offset, len_bytes, self.len_bytes as usize))
+    }
+
+    /// Returns whether stores have to mark what they write.
+    #[inline(always)]
+    pub(crate) fn keeps_marks(&self) -> bool {
+        self.marks.get().is_some()
+    }
+
+    /// Marks the pages of `len_bytes` bytes at `offset`, which were stored before, if marks are kept.
+    #[inline(always)]
+    pub(crate) fn mark(&self, offset: usize, len_bytes: usize) {
+        if let Some(marks) = self.marks.get() {
+            marks.set(offset, len_bytes);
+        }
     }
 
     /// Sets the code that is executed in the block; only the first call has an effect.
@@ -60,7 +93,7 @@ impl Block {
         self.len_bytes
     }
 
-    /// Returns the words, for a caller with an [`offset`](Self::offset).
+    /// Returns the words, for a caller with an [`offset`](Self::offset). Stores through them set no marks.
     #[inline(always)]
     pub fn words(&self) -> &[AtomicU32] {
         words::of_pairs(&self.pairs)
@@ -111,6 +144,12 @@ impl Block {
     /// Stores the 32-bit value at byte `offset`, aligned or not. Neighbouring bytes keep what others store at the same time.
     #[inline(always)]
     pub fn store_u32(&self, offset: usize, value: u32) {
+        self.put_u32(offset, value);
+        self.mark(offset, 4);
+    }
+
+    #[inline(always)]
+    fn put_u32(&self, offset: usize, value: u32) {
         let shift = offset % 4 * 8;
         if shift == 0 {
             self.set_word(offset, value);
@@ -130,11 +169,11 @@ impl Block {
     }
 
     #[inline(always)]
-    fn store_u16(&self, offset: usize, value: u16) {
+    fn put_u16(&self, offset: usize, value: u16) {
         if offset % 4 == 3 {
             let [low, high] = value.to_le_bytes();
-            self.store_u8(offset, low);
-            self.store_u8(offset + 1, high);
+            self.put_u8(offset, low);
+            self.put_u8(offset + 1, high);
         } else {
             let shift = offset % 4 * 8;
             self.set_bits(offset, 0xffff << shift, u32::from(value) << shift);
@@ -147,7 +186,7 @@ impl Block {
     }
 
     #[inline(always)]
-    fn store_u8(&self, offset: usize, value: u8) {
+    fn put_u8(&self, offset: usize, value: u8) {
         let shift = offset % 4 * 8;
         self.set_bits(offset, 0xff << shift, u32::from(value) << shift);
     }
@@ -166,17 +205,18 @@ impl Block {
     pub fn store_u64(&self, offset: usize, value: u64) {
         match self.pairs.get(offset / 8).filter(|_| offset.is_multiple_of(8)) {
             Some(pair) => pair.store(words::in_order(value), Ordering::Relaxed),
-            None => self.store_pair(offset, value),
+            None => self.put_pair(offset, value),
         }
+        self.mark(offset, 8);
     }
 
     fn load_pair(&self, offset: usize) -> u64 {
         u64::from(self.load_u32(offset)) | u64::from(self.load_u32(offset + 4)) << 32
     }
 
-    fn store_pair(&self, offset: usize, value: u64) {
-        self.store_u32(offset, value as u32);
-        self.store_u32(offset + 4, (value >> 32) as u32);
+    fn put_pair(&self, offset: usize, value: u64) {
+        self.put_u32(offset, value as u32);
+        self.put_u32(offset + 4, (value >> 32) as u32);
     }
 
     /// Loads consecutive 32-bit words from byte `offset` on, aligned or not.
@@ -194,11 +234,13 @@ impl Block {
     #[inline(always)]
     pub fn store_words(&self, offset: usize, values: &[u32]) {
         if offset.is_multiple_of(4) {
-            return store_each(self.words().get(offset / 4..).unwrap_or_default(), values);
+            store_each(self.words().get(offset / 4..).unwrap_or_default(), values);
+        } else {
+            for (index, &value) in values.iter().enumerate() {
+                self.put_u32(offset + index * 4, value);
+            }
         }
-        for (index, &value) in values.iter().enumerate() {
-            self.store_u32(offset + index * 4, value);
-        }
+        self.mark(offset, values.len() * 4);
     }
 
     /// Copies bytes from `offset` on into `out`. The caller has checked the range.
@@ -227,7 +269,12 @@ impl Block {
     }
 
     /// Copies `bytes` to `offset` on. The caller has checked the range.
-    pub fn write(&self, mut offset: usize, mut bytes: &[u8]) {
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        self.put(offset, bytes);
+        self.mark(offset, bytes.len());
+    }
+
+    fn put(&self, mut offset: usize, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if offset.is_multiple_of(8) && bytes.len() >= 8 {
                 let (chunks, rest) = bytes.as_chunks::<8>();
@@ -240,9 +287,9 @@ impl Block {
             }
             let len = piece(offset, bytes.len());
             match *bytes {
-                [a, b, c, d, ..] if len == 4 => self.store_u32(offset, u32::from_le_bytes([a, b, c, d])),
-                [a, b, ..] if len == 2 => self.store_u16(offset, u16::from_le_bytes([a, b])),
-                [byte, ..] => self.store_u8(offset, byte),
+                [a, b, c, d, ..] if len == 4 => self.put_u32(offset, u32::from_le_bytes([a, b, c, d])),
+                [a, b, ..] if len == 2 => self.put_u16(offset, u16::from_le_bytes([a, b])),
+                [byte, ..] => self.put_u8(offset, byte),
                 [] => {}
             }
             offset += len;
@@ -383,9 +430,17 @@ accesses! {
     /// Loads 64 bits, aligned or not; atomically if aligned.
     fn load_u64(addr) -> u64, 8, |block, offset| Ok(block.load_u64(offset));
     /// Stores a byte without changing its neighbours, which other threads may store at the same time.
-    fn store_u8(addr, value: u8) -> (), 1, |block, offset| { block.store_u8(offset, value); Ok(()) };
+    fn store_u8(addr, value: u8) -> (), 1, |block, offset| {
+        block.put_u8(offset, value);
+        block.mark(offset, 1);
+        Ok(())
+    };
     /// Stores 16 bits, aligned or not.
-    fn store_u16(addr, value: u16) -> (), 2, |block, offset| { block.store_u16(offset, value); Ok(()) };
+    fn store_u16(addr, value: u16) -> (), 2, |block, offset| {
+        block.put_u16(offset, value);
+        block.mark(offset, 2);
+        Ok(())
+    };
     /// Stores 32 bits, aligned or not.
     fn store_u32(addr, value: u32) -> (), 4, |block, offset| { block.store_u32(offset, value); Ok(()) };
     /// Stores 64 bits, aligned or not; atomically if aligned.
@@ -399,9 +454,9 @@ accesses! {
     fn fetch_update_u32<F: UpdateU32>(addr, update: F) -> u32, 4, |block, offset| {
         let word = block.words().get(offset / 4).filter(|_| offset % 4 == 0);
         let word = word.ok_or(BadAddress { addr, len_bytes: 4 })?;
-        match word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(update(old))) {
-            Ok(old) | Err(old) => Ok(old),
-        }
+        let (Ok(old) | Err(old)) = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(update(old)));
+        block.mark(offset, 4);
+        Ok(old)
     };
     /// Replaces the 64-bit value at an aligned address by the result of `update`, atomically, and returns the old value.
     /// `update` may run more than once. A misaligned address faults.
@@ -409,9 +464,9 @@ accesses! {
         let pair = block.pairs.get(offset / 8).filter(|_| offset % 8 == 0);
         let pair = pair.ok_or(BadAddress { addr, len_bytes: 8 })?;
         let update = |old| Some(words::in_order(update(words::in_order(old))));
-        match pair.fetch_update(Ordering::AcqRel, Ordering::Acquire, update) {
-            Ok(old) | Err(old) => Ok(words::in_order(old)),
-        }
+        let (Ok(old) | Err(old)) = pair.fetch_update(Ordering::AcqRel, Ordering::Acquire, update);
+        block.mark(offset, 8);
+        Ok(words::in_order(old))
     };
 }
 

@@ -2,10 +2,12 @@
 //! an unknown handle, and with `INVALID_VALUE` for a range that is not in one allocation.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::task::Poll;
 
 use hipr_device::{BlockSize, Context, FunctionInfo, Launch, MemoryKind, Param, Region, WaitFor, Waker};
+use hipr_isa::mem::Block;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
@@ -73,6 +75,10 @@ impl SimContext {
     fn span(&self, region: Region) -> HipResult<Span> {
         let state = lock(&self.shared.state);
         Span::new(region, |ptr, len_bytes| state.allocator.block(ptr, len_bytes))
+    }
+
+    fn block(&self, ptr: u64, len_bytes: u64) -> HipResult<Arc<Block>> {
+        lock(&self.shared.state).allocator.block(ptr, len_bytes).ok_or(HipError::INVALID_VALUE)
     }
 
     fn transfer(&self, transfer: Transfer, stream: u64) -> HipResult<()> {
@@ -250,6 +256,19 @@ impl Context for SimContext {
 
     fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()> {
         self.span(*src)?.read(offset, out)
+    }
+
+    fn watch(&mut self, ptr: u64, len_bytes: u64) -> HipResult<bool> {
+        self.block(ptr, len_bytes)?.keep_marks();
+        Ok(true)
+    }
+
+    fn take_changes(&mut self, ptr: u64, len_bytes: u64) -> HipResult<Vec<Range<u64>>> {
+        let block = self.block(ptr, len_bytes)?;
+        let offset = block.exact_offset(ptr, len_bytes).ok_or(HipError::INVALID_VALUE)?;
+        let runs = block.take_marks(offset, len_bytes as usize).ok_or(HipError::INVALID_VALUE)?;
+        let base = block.base();
+        Ok(runs.into_iter().map(|run| base + run.start as u64..base + run.end as u64).collect())
     }
 
     // ---- waits ----

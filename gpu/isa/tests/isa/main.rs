@@ -21,6 +21,7 @@ mod gws;
 mod lane;
 mod lds;
 mod levels;
+mod marks;
 mod mfma;
 mod mubuf;
 mod rest;

@@ -5,15 +5,20 @@ use std::sync::atomic::AtomicU32;
 use super::unit::index;
 use super::{Bits, SEGMENT, Unit, illegal};
 use crate::fault::Cause;
-use crate::mem::{BadAddress, Cursor, Space};
+use crate::mem::{BadAddress, Block, Cursor, Space};
 use crate::simd::Level;
 use crate::simd::words::{load_few, load_words, store_words};
 use crate::wave::{Aligned, LANES, Row};
 
-/// The words of the block that was accessed last.
+/// The words of the blocks that were accessed last. An instruction loads or stores; what it does not do costs it nothing.
 pub(super) struct Window<'a> {
+    /// The block that was loaded from.
     base: u64,
     words: &'a [AtomicU32],
+    /// The block that was stored to: its words, or, if stores to it have to set marks, itself.
+    target_base: u64,
+    target: &'a [AtomicU32],
+    marked: Option<&'a Block>,
     cursor: Cursor<'a>,
     level: Level,
 }
@@ -21,16 +26,28 @@ pub(super) struct Window<'a> {
 impl<'a> Window<'a> {
     #[inline(always)]
     pub(super) fn new(space: &'a Space, level: Level) -> Self {
-        Self { base: 0, words: &[], cursor: space.cursor(), level }
+        let (words, target): (&[_], &[_]) = (&[], &[]);
+        Self { base: 0, words, target_base: 0, target, marked: None, cursor: space.cursor(), level }
     }
 
-    /// Switches to the block that contains `addr`; fails if there is none.
+    /// Switches to the block that contains `addr` for loads; fails if there is none.
     #[inline(always)]
     fn go(&mut self, addr: u64, len_bytes: usize) -> Result<(), BadAddress> {
         let (block, _) = self.cursor.locate(addr, len_bytes)?;
         self.base = block.base();
         self.words = block.words();
         Ok(())
+    }
+
+    /// Switches to the block that contains `addr` for stores; fails if there is none. Stores to a block with marks find no words there, so
+    /// that each comes to a place that sets them.
+    #[inline(always)]
+    fn aim(&mut self, addr: u64, len_bytes: usize) -> Result<&'a Block, BadAddress> {
+        let (block, _) = self.cursor.locate(addr, len_bytes)?;
+        self.target_base = block.base();
+        (self.target, self.marked) =
+            if block.keeps_marks() { (&[][..], Some(block)) } else { (block.words(), None) };
+        Ok(block)
     }
 
     /// Loads from the block that was accessed last, if the value lies inside and is aligned; else returns `None`.
@@ -57,7 +74,7 @@ impl<'a> Window<'a> {
 
     #[inline(always)]
     pub(super) fn store<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause> {
-        match value.store_words(self.words, addr.wrapping_sub(self.base)) {
+        match value.store_words(self.target, addr.wrapping_sub(self.target_base)) {
             Some(()) => Ok(()),
             None => self.store_elsewhere(lane, addr, value),
         }
@@ -67,7 +84,7 @@ impl<'a> Window<'a> {
     #[inline(never)]
     fn store_elsewhere<U: Unit>(&mut self, lane: usize, addr: u64, value: U) -> Result<(), Cause> {
         let stored = value.store_device(&mut self.cursor, addr);
-        let moved = self.go(addr, U::BYTES as usize);
+        let moved = self.aim(addr, U::BYTES as usize);
         moved.and(stored).map_err(|access| illegal(lane, access, true))
     }
 
@@ -103,7 +120,7 @@ impl<'a> Window<'a> {
         B::update_device(&mut self.cursor, addr, f).map_err(|access| illegal(lane, access, true))
     }
 
-    /// Returns the `len` words at `addr`, if they are in one block and aligned.
+    /// Returns the `len` words at `addr` for loads, if they are in one block and aligned.
     #[inline(always)]
     fn words(&mut self, addr: u64, len: usize) -> Option<&'a [AtomicU32]> {
         let rest = self.words.get(index(addr.wrapping_sub(self.base))..);
@@ -114,6 +131,24 @@ impl<'a> Window<'a> {
     fn words_elsewhere(&mut self, addr: u64, len: usize) -> Option<&'a [AtomicU32]> {
         self.go(addr, len * 4).ok()?;
         self.words.get(index(addr.wrapping_sub(self.base))..)?.get(..len)
+    }
+
+    /// Stores consecutive words to `addr` on and sets marks; returns false if they are not in one block and aligned.
+    #[inline(always)]
+    fn put(&mut self, addr: u64, values: &[u32]) -> bool {
+        let Some(words) = self.place(addr, values.len()) else { return false };
+        store_words(self.level, words, values);
+        if let Some(block) = self.marked {
+            mark(block, addr, values.len() * 4);
+        }
+        true
+    }
+
+    /// Returns the `len` words at `addr` for stores, if they are in one block and aligned.
+    #[inline(never)]
+    fn place(&mut self, addr: u64, len: usize) -> Option<&'a [AtomicU32]> {
+        let block = self.aim(addr, len * 4).ok()?;
+        block.words().get(index(addr.wrapping_sub(block.base()))..)?.get(..len)
     }
 
     /// Loads consecutive words from `addr` on; returns false if they are not in one block and aligned.
@@ -127,9 +162,7 @@ impl<'a> Window<'a> {
     /// Stores consecutive words from `addr` on; returns false if they are not in one block and aligned.
     #[inline(always)]
     pub(super) fn store_span(&mut self, addr: u64, values: &[u32]) -> bool {
-        let Some(words) = self.words(addr, values.len()) else { return false };
-        store_words(self.level, words, values);
-        true
+        self.put(addr, values)
     }
 
     /// Loads `N` words for each of `count` lanes from `lane` on, the first one's at `addr`: for all lanes or a segment.
@@ -169,10 +202,8 @@ impl<'a> Window<'a> {
     /// Stores `N` words for each lane to `addr` on.
     #[inline(always)]
     pub(super) fn store_rows<const N: usize>(&mut self, addr: u64, rows: [&Row; N]) -> bool {
-        let Some(words) = self.words(addr, LANES * N) else { return false };
         if N == 1 {
-            store_words(self.level, words, rows[0]);
-            return true;
+            return self.put(addr, rows[0]);
         }
         let mut values = Aligned([[0; N]; LANES]);
         for (lane, values) in values.0.iter_mut().enumerate() {
@@ -180,9 +211,15 @@ impl<'a> Window<'a> {
                 *value = row[lane];
             }
         }
-        store_words(self.level, words, values.0.as_flattened());
-        true
+        self.put(addr, values.0.as_flattened())
     }
+}
+
+/// Marks what was stored to a block with marks.
+#[cold]
+#[inline(never)]
+fn mark(block: &Block, addr: u64, len_bytes: usize) {
+    block.mark(addr.wrapping_sub(block.base()) as usize, len_bytes);
 }
 
 /// Returns a fault if an atomic's address is not a multiple of its size.
