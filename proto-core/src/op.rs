@@ -26,6 +26,7 @@
 mod define;
 mod handle;
 mod info;
+mod pages;
 mod tail;
 
 #[cfg(test)]
@@ -34,11 +35,13 @@ use core::fmt;
 
 use TailLen::{AtLeast, AtMost, Exact};
 use define::operations;
+use pages::changes_max;
 use tail::{d2h, h2d, is_d2h, items};
 
 pub use handle::{ClientName, Handle, Handles};
 pub(crate) use info::max_size;
 pub use info::{Class, ForOp, Info, Op, Part, ReplyRule, Source, Tail, TailLen};
+pub use pages::{Changes, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
 pub use tail::{
     Edge, LaunchArgs, LaunchMode, NAME_FIELD_BYTES, NAME_MAX_BYTES, Param, kind, name_of, put_name,
 };
@@ -460,6 +463,29 @@ operations! {
     /// Moves `count` bytes of managed memory to a device in the order of a stream.
     0x0271 MEM_PREFETCH_ASYNC mem_prefetch_async "hipMemPrefetchAsync" Extension forget Plain:
         MemPrefetchAsync { dev_ptr: u64, count: u64, device: i32, reserved: u32, stream: u64 } => ();
+
+    /// Begins to tell which of the `length` bytes at `address` change. From now on the client is taken to know that all of them are
+    /// zeros, so that anything else is a change. They lie in one allocation, of which one range is watched: another one replaces it.
+    /// It ends with the allocation. A session needs the feature PAGES for this, and for the next two.
+    0x0280 MEM_WATCH mem_watch "" Extension forget Plain:
+        MemWatch { address: u64, length: u64 } => ();
+
+    /// Copies what the client changed in watched memory, in the order of a stream. As `MEMCPY_HTOD_ASYNC`, but the client is taken to
+    /// know these bytes.
+    0x0281 MEM_PUSH mem_push "hipMemcpyHtoDAsync" Extension forget Plain:
+        MemPush { address: u64, length: u64, stream: u64 }
+            + Bulk("[inline bytes of length length, flag HAS_INLINE_DATA]", |r| Exact(r.length))
+        => ();
+
+    /// Returns what has changed in watched memory and the client does not know, when the work that `stream` has is done, as
+    /// `MEMCPY_DTOH_ASYNC` does: pages of 4096 bytes, counted from `address`, where a page of the watched range begins. They are in
+    /// runs; then come the bytes of those whose `kind` is 0 (1 stands for zeros), the last page cut off where the range ends. The
+    /// client is taken to know them. `covered` says how many bytes were looked at, in whole pages or all; the others have to be asked
+    /// for again. With `is_known` 0 the worker does not know what the client knows, and the bytes have to be copied.
+    0x0282 MEM_CHANGES mem_changes "" Extension sync Synchronizes:
+        MemChanges { address: u64, length: u64, stream: u64 }
+        => MemChangesReply { covered: u64, num_runs: u32, is_known: u32 }
+            + Bulk("runs:{first:u32 count:u32 kind:u32}[num_runs] pages:bytes", |r| AtMost(changes_max(r.length)));
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

@@ -172,7 +172,8 @@ impl Suite<'_> {
 
     fn every_operation(&mut self) -> Result<(), Lost> {
         self.request(&op::Init {}, &[], None, nothing)?;
-        self.ask(&op::Offer { features: Features::NAMES.bits(), reserved: 0 })?;
+        let features = Features::NAMES.union(Features::PAGES);
+        self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
         self.devices()?;
         let stream = self.make(&op::StreamCreate { flags: 0, priority: 0 }, |reply| reply.stream)?;
@@ -190,6 +191,7 @@ impl Suite<'_> {
         self.pools(stream)?;
         self.registered_memory()?;
         self.sharing(buffer, stream)?;
+        self.changes(stream)?;
         self.what_no_worker_has()?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;
         self.request(&op::EventDestroy { event: stop }, &[], None, nothing)?;
@@ -276,6 +278,27 @@ impl Suite<'_> {
         self.request(&op::MemGetInfo {}, &[], None, |reply| format!("total {}", reply.total_bytes))?;
         self.ask(&op::Malloc { size: 1 << 60, flags: 0 })?;
         self.ask(&op::Free { device_ptr: NOWHERE })?;
+        Ok(())
+    }
+
+    fn changes(&mut self, stream: u64) -> Result<(), Lost> {
+        const PAGE: u64 = op::PAGE_BYTES;
+        let address = self.make(&op::MallocHost { size: 3 * PAGE, flags: 0 }, |reply| reply.device_ptr)?;
+        let set = |at, value, size| op::MemsetAsync(op::Memset { dst: address + at, value, size, stream });
+        let changes = |at, length| op::MemChanges { address: address + at, length, stream };
+        self.ask(&changes(0, PAGE))?;
+        self.both(&op::MemWatch { address, length: 3 * PAGE }, &[], None)?;
+        self.both(&op::MemWatch { address, length: 3 * PAGE + 1 }, &[], None)?;
+        self.both(&set(0, 0, 3 * PAGE), &[], None)?;
+        self.both(&set(PAGE - 1, 7, 2), &[], None)?;
+        let push = op::MemPush { address: address + 2 * PAGE, length: 5, stream };
+        self.both(&push, &[], Some(vec![1, 2, 3, 4, 5]))?;
+        for request in
+            [changes(0, 3 * PAGE), changes(0, 3 * PAGE), changes(PAGE, 2 * PAGE + 1), changes(1, 1)]
+        {
+            self.ask(&request)?;
+        }
+        self.request(&op::FreeHost { device_ptr: address }, &[], None, nothing)?;
         Ok(())
     }
 

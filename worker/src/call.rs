@@ -1,11 +1,12 @@
 //! Executes requests: a method for each operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
-//! `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here does not compile
-//! ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one answer,
-//! `NOT_SUPPORTED`, with the operations that nobody knows.
+//! `changes`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
+//! does not compile ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one
+//! answer, `NOT_SUPPORTED`, with the operations that nobody knows.
 
 mod capture;
+mod changes;
 mod copy;
 mod device;
 mod extension;
@@ -52,10 +53,21 @@ pub(crate) enum Continuation {
         stream: u64,
         /// Whether the bytes must have arrived before the next request begins.
         waits: bool,
+        /// Whether the client is taken to know the bytes, in memory that is watched.
+        is_push: bool,
     },
     /// Wait for the stream, then reply with a region's bytes.
     Read {
         /// The source.
+        src: Region,
+        /// The stream.
+        stream: u64,
+    },
+    /// Wait for the stream, then reply with what has changed in a watched range.
+    Changes {
+        /// The address of the allocation.
+        base: u64,
+        /// The range.
         src: Region,
         /// The stream.
         stream: u64,
@@ -144,7 +156,9 @@ impl Call<'_> {
         let max = self.limits.memory_max_bytes;
         self.check_limit("memory_max_bytes", max, |owned| {
             owned.memory_bytes().saturating_add(size_bytes) <= max
-        })
+        })?;
+        self.owned.make_room(size_bytes, self.limits);
+        Ok(())
     }
 
     /// Checks a limit; releases idle memory of pools if it is exceeded.
@@ -298,6 +312,9 @@ impl Visit for Call<'_> {
         host_unregister(HostUnregister) = memory::unregister;
         mem_advise(MemAdvise) = memory::advise;
         mem_prefetch_async(MemPrefetchAsync) = memory::prefetch;
+        mem_watch(MemWatch) = changes::watch;
+        mem_push(MemPush) = changes::push;
+        mem_changes(MemChanges) = changes::changes;
 
         ipc_get_mem_handle(IpcGetMemHandle) = ipc::memory_handle;
         ipc_open_mem_handle(IpcOpenMemHandle) = ipc::open_memory;

@@ -161,13 +161,16 @@ pub struct SessionLimits {
     /// Maximum bytes that a session may have allocated: device, managed and pinned host memory, and code objects. The free
     /// and total memory that the session is told is limited to it.
     pub memory_max_bytes: u64,
+    /// Maximum bytes of copies that are kept of what the client knows of watched memory; they have what the session's memory leaves of
+    /// its maximum, too. Without them the client copies such memory whole.
+    pub twin_max_bytes: u64,
     /// Features of the extension that a session may use. With `None` the offer of features fails with `hipErrorNotSupported`, as
     /// by a worker that does not have the operation.
     pub features: Option<Features>,
 }
 
 /// The features of the extension that this worker has.
-pub const FEATURES: Features = Features::NAMES;
+pub const FEATURES: Features = Features::NAMES.union(Features::PAGES);
 
 impl Default for SessionLimits {
     fn default() -> Self {
@@ -182,6 +185,7 @@ impl Default for SessionLimits {
             collect_total_max_bytes: 4 << 30,
             handles_max: 1 << 20,
             memory_max_bytes: u64::MAX,
+            twin_max_bytes: 4 << 30,
             features: Some(FEATURES),
         }
     }

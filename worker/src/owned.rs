@@ -8,6 +8,7 @@ mod handles;
 mod names;
 mod pools;
 mod settings;
+mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,8 @@ use self::names::Names;
 pub(crate) use self::names::Unfit;
 use self::pools::Pools;
 use self::settings::Settings;
+pub(crate) use self::watches::{Difference, Watch, Watches};
+use crate::SessionLimits;
 
 /// The last stream handle that exists without being created: two of the null stream and one of the per-thread stream.
 const STREAM_PREDEFINED_MAX: u64 = hipr_abi::hipStreamPerThread as u64;
@@ -89,6 +92,8 @@ pub(crate) struct Owned {
     replayed: BTreeMap<u64, usize>,
     /// The graphs and captures.
     pub(crate) graphs: GraphTables,
+    /// What the client knows of memory on both sides.
+    pub(crate) watches: Watches,
     /// The settings of the device.
     pub(crate) settings: Settings,
     /// The features of the extension that the session has; `None` until the client offers some.
@@ -134,6 +139,25 @@ impl Owned {
         self.memory_bytes.saturating_add(self.pools.spare_bytes())
     }
 
+    /// Returns how many bytes the copies of what the client knows may have.
+    pub(crate) fn twin_room(&self, limits: &SessionLimits) -> u64 {
+        limits.memory_max_bytes.saturating_sub(self.memory_bytes()).min(limits.twin_max_bytes)
+    }
+
+    /// Gives up the copies of what the client knows if they take the place of `size_bytes` that will be allocated.
+    pub(crate) fn make_room(&mut self, size_bytes: u64, limits: &SessionLimits) {
+        let left = limits.memory_max_bytes.saturating_sub(self.memory_bytes()).saturating_sub(size_bytes);
+        self.watches.limit(left.min(limits.twin_max_bytes));
+    }
+
+    /// Notes bytes that the client has sent for an address of watched memory.
+    pub(crate) fn learn(&mut self, address: u64, bytes: &[u8], limits: &SessionLimits) {
+        if let Ok(base) = self.allocation_at(address).map(|allocation| allocation.base) {
+            let room = self.twin_room(limits);
+            self.watches.learn(base, address, bytes, room);
+        }
+    }
+
     /// Returns the error for exceeding `limit`, and logs it once per session.
     pub(crate) fn refuse(&mut self, conn: ConnId, limit: &'static str, max: u64) -> HipError {
         if self.refused.insert(limit) {
@@ -148,6 +172,9 @@ impl Owned {
     pub(crate) fn add_allocation(&mut self, allocation: Allocation) {
         self.memory_bytes = self.memory_bytes.saturating_add(allocation.counted_bytes());
         let replaced = self.allocations.insert(allocation.base, allocation);
+        if replaced.is_none() {
+            self.watches.remove(allocation.base);
+        }
         self.uncount(replaced);
     }
 
@@ -181,6 +208,7 @@ impl Owned {
 
     /// Removes an allocation that the device has freed.
     pub(crate) fn remove_allocation(&mut self, ptr: u64) {
+        self.watches.remove(ptr);
         let gone = self.allocations.remove(&ptr);
         if gone.is_some_and(|gone| gone.origin == Origin::Registered) {
             self.registered.retain(|_, (_, base)| *base != ptr);
@@ -201,6 +229,7 @@ impl Owned {
     pub(crate) fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
         let (pools, context) = self.pools()?;
         pools.free(context, ptr, stream)?;
+        self.watches.remove(ptr);
         let gone = self.allocations.remove(&ptr);
         self.uncount(gone);
         Ok(())
@@ -345,7 +374,14 @@ impl Owned {
             functions.get(handle).is_some_and(|function| function.module == module)
         });
         self.functions.retain(|function| function.module != module);
-        self.allocations.retain(|_, allocation| allocation.origin != Origin::Module(module));
+        let Self { allocations, watches, .. } = self;
+        allocations.retain(|base, allocation| {
+            let stays = allocation.origin != Origin::Module(module);
+            if !stays {
+                watches.remove(*base);
+            }
+            stays
+        });
     }
 
     /// Adds a function of a module; returns the number by which the client knows it.

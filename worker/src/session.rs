@@ -4,6 +4,7 @@
 //! take what it was sent) stands still with its queue, and gives the thread back for the others; see
 //! [`Session::turn`].
 
+mod changes;
 mod state;
 mod wait;
 
@@ -219,6 +220,8 @@ impl Session {
             State::Read { src, stream, offset } => {
                 return self.read_chunk(env, src, stream, offset).map(|()| true);
             }
+            State::Look { ticket, look } => return self.look(env, ticket, look).map(|()| true),
+            State::Tell(telling) => self.tell_more(env, telling),
             State::Write { write, ready: false } => {
                 let stream = write.stream;
                 let ready = match self.owned.context() {
@@ -232,11 +235,11 @@ impl Session {
                 self.owned.unstage(Some(stream));
             }
             State::Held { write, span, from, last } => {
-                return self.write_bytes(write, span, from, last).map(|()| true);
+                return self.write_bytes(env, write, span, from, last).map(|()| true);
             }
             State::Write { write, ready: true } => match self.next_item() {
                 Some(Item::Data { span, last }) => {
-                    return self.write_bytes(write, span, 0, last).map(|()| true);
+                    return self.write_bytes(env, write, span, 0, last).map(|()| true);
                 }
                 Some(Item::Request { .. }) => return Poll::Ready(false),
                 None => return self.starved(State::Write { write, ready: true }),
@@ -371,8 +374,8 @@ impl Session {
                 }
                 return true;
             }
-            Continuation::Write { dst, stream, waits } => {
-                let write = Write { ticket, dst, stream, offset: 0, waits };
+            Continuation::Write { dst, stream, waits, is_push } => {
+                let write = Write { ticket, dst, stream, offset: 0, waits, is_push };
                 return self.begin_write(env, write, tail);
             }
             Continuation::Collect if tail > 0 => {
@@ -399,6 +402,9 @@ impl Session {
             Continuation::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
             Continuation::Reset => State::Wait { ticket, wait: Wait::Reset },
             Continuation::Read { src, stream } => State::Wait { ticket, wait: Wait::Read { src, stream } },
+            Continuation::Changes { base, src, stream } => {
+                State::Wait { ticket, wait: Wait::Changes { base, src, stream } }
+            }
             Continuation::Replay { exec, stream } => State::Replay { ticket, exec, stream, next: 0 },
             Continuation::Shutdown => {
                 self.owned = Owned::default();
@@ -453,26 +459,34 @@ impl Session {
         let room =
             limits.staged_max_bytes.saturating_sub(self.owned.staged_bytes()).min(limits.stage_max_bytes);
         self.state = match usize::try_from(tail) {
-            Ok(len) if !ready && len <= room => {
-                let Write { ticket, dst, stream, .. } = write;
-                State::Stage { ticket, dst, stream, bytes: Vec::with_capacity(len) }
-            }
+            Ok(len) if !ready && len <= room => State::Stage { write, bytes: Vec::with_capacity(len) },
             _ => State::Write { write, ready },
         };
         true
     }
 
     /// Writes the bytes of `span`, in the first batch, from `from` on.
-    fn write_bytes(&mut self, mut write: Write, span: Span, mut from: usize, last: bool) -> Poll<()> {
+    fn write_bytes(
+        &mut self,
+        env: &Env<'_>,
+        mut write: Write,
+        span: Span,
+        mut from: usize,
+        last: bool,
+    ) -> Poll<()> {
         let bytes = self.queue.front().map_or(&[][..], |batch| batch.bytes(span));
         while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
-            let Write { dst, offset, stream, .. } = write;
+            let Write { dst, offset, stream, is_push, .. } = write;
             let taken = match self.owned.context() {
                 Ok(context) => context.poll_write(&dst, offset, rest, stream),
                 Err(error) => Poll::Ready(Err(error)),
             };
             match taken {
                 Poll::Ready(Ok(len)) => {
+                    if is_push {
+                        let taken = rest.get(..len).unwrap_or_default();
+                        self.owned.learn(dst.ptr.saturating_add(offset), taken, env.limits);
+                    }
                     from += len;
                     write.offset += len as u64;
                     self.turn_bytes += len;
@@ -527,13 +541,17 @@ impl Session {
                     continuation => drop(self.go_on(env, ticket, continuation, 0)),
                 }
             }
-            State::Stage { ticket, dst, stream, bytes: mut staged } => {
+            State::Stage { write, bytes: mut staged } => {
                 staged.extend_from_slice(bytes);
                 if !last {
-                    self.state = State::Stage { ticket, dst, stream, bytes: staged };
+                    self.state = State::Stage { write, bytes: staged };
                     return;
                 }
+                let Write { ticket, dst, stream, is_push, .. } = write;
                 let len = staged.len();
+                if is_push {
+                    self.owned.learn(dst.ptr, &staged, env.limits);
+                }
                 let result = self
                     .owned
                     .context()

@@ -58,7 +58,9 @@ pub(super) fn peer(call: &mut Call<'_>, r: MemcpyPeer) -> HipResult<Continuation
 /// Turns a copy into an asynchronous one: later requests do not wait for its bytes to arrive.
 pub(super) fn unawaited(step: HipResult<Continuation>) -> HipResult<Continuation> {
     step.map(|step| match step {
-        Continuation::Write { dst, stream, .. } => Continuation::Write { dst, stream, waits: false },
+        Continuation::Write { dst, stream, is_push, .. } => {
+            Continuation::Write { dst, stream, waits: false, is_push }
+        }
         step => step,
     })
 }
@@ -77,7 +79,7 @@ fn copy(
             let dst = dst()?;
             call.owned.check_region(&dst)?;
             call.check_uncaptured_stream(stream)?;
-            Ok(Continuation::Write { dst, stream, waits: true })
+            Ok(Continuation::Write { dst, stream, waits: true, is_push: false })
         }
         kind::DEVICE_TO_HOST => {
             let src = src()?;

@@ -27,3 +27,11 @@ pub(super) fn name(call: &mut Call<'_>, r: Name) -> HipResult<Continuation> {
     })?;
     call.done()
 }
+
+impl Call<'_> {
+    /// Checks that the session has a feature of the extension. Without it the feature's operations fail as those that nobody knows.
+    pub(super) fn check_feature(&self, feature: Features) -> HipResult<()> {
+        let has = self.owned.features.is_some_and(|features| features.contains(feature));
+        if has { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
+    }
+}

@@ -34,6 +34,7 @@ pub(super) fn open_memory(call: &mut Call<'_>, r: IpcOpenMemHandle) -> HipResult
     let (kind, origin, flags) = (MemoryKind::Device, Origin::Opened, r.flags);
     let allocation = Allocation { base, size_bytes, kind, flags, device: 0, origin };
     let device_ptr = super::memory::add(call, allocation)?;
+    call.owned.make_room(0, call.limits);
     call.reply(IpcOpenMemHandleReply { device_ptr })
 }
 

@@ -7,6 +7,7 @@ use hipr_graph::Exec;
 use hipr_io::Span;
 use hipr_proto::{HipError, Ticket};
 
+use super::changes::{Look, Telling};
 use crate::SessionLimits;
 use crate::owned::NodeWork;
 use hipr_device::{Region, WaitFor};
@@ -21,7 +22,7 @@ pub(super) enum State {
     /// A bulk tail is being collected.
     Collect { ticket: Ticket, collected: Collected },
     /// Bytes are being collected to be enqueued in stream order.
-    Stage { ticket: Ticket, dst: Region, stream: u64, bytes: Vec<u8> },
+    Stage { write: Write, bytes: Vec<u8> },
     /// Bytes are written to the device as they arrive, once it is ready for them.
     Write { write: Write, ready: bool },
     /// The device cannot take the remaining bytes of `span`, from `from` on, yet.
@@ -34,6 +35,10 @@ pub(super) enum State {
     Wait { ticket: Ticket, wait: Wait },
     /// A reply's bytes are read from the device, as fast as the peer receives them.
     Read { src: Region, stream: u64, offset: u64 },
+    /// The session looks for what has changed in watched memory.
+    Look { ticket: Ticket, look: Box<Look> },
+    /// The changes are sent, as fast as the peer receives them.
+    Tell(Box<Telling>),
 }
 
 /// A copy to the device whose bytes are arriving.
@@ -46,6 +51,8 @@ pub(super) struct Write {
     pub(super) offset: u64,
     /// Whether the bytes must have arrived when the copy is completed.
     pub(super) waits: bool,
+    /// Whether the client is taken to know the bytes, in memory that is watched.
+    pub(super) is_push: bool,
 }
 
 /// Work that a session waits for, with the action that follows.
@@ -57,6 +64,8 @@ pub(super) enum Wait {
     Written(u64),
     /// The work of a stream; then memory is read.
     Read { src: Region, stream: u64 },
+    /// The work of a stream; then the session looks for what has changed in the allocation at `base`.
+    Changes { base: u64, src: Region, stream: u64 },
     /// The first bytes of a read; then they are sent.
     Fetch { src: Region, stream: u64 },
     /// The work that uses an allocation; then it is freed.

@@ -5,6 +5,7 @@ use std::task::Poll;
 use hipr_proto::{HipResult, Inline, Outcome, Ticket};
 
 use super::Session;
+use super::changes::Look;
 use super::state::{State, Wait};
 use crate::env::Env;
 use hipr_device::{Region, WaitFor};
@@ -19,7 +20,7 @@ impl Session {
         match *wait {
             Wait::Sync(what) => context.poll_sync(what),
             Wait::Written(stream) => context.poll_written(stream),
-            Wait::Read { stream, .. } => context.poll_readable(stream),
+            Wait::Read { stream, .. } | Wait::Changes { stream, .. } => context.poll_readable(stream),
             Wait::Fetch { src, stream } => {
                 let len = usize::try_from(src.len_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
                 match len.min(env.limits.chunk_bytes) {
@@ -59,6 +60,12 @@ impl Session {
                 if result.is_ok() {
                     self.state = State::Wait { ticket, wait: Wait::Fetch { src, stream } };
                     return;
+                }
+            }
+            Wait::Changes { base, src, stream } => {
+                self.owned.unstage(Some(stream));
+                if result.is_ok() {
+                    return self.begin_look(ticket, Look::new(base, src, stream));
                 }
             }
             Wait::Fetch { src, stream } => {

@@ -1,0 +1,240 @@
+//! Finding what has changed in watched memory, and telling the client.
+//!
+//! A session looks at a range in steps: it takes the device's notes about a part of it (or all of the part, if the device takes none),
+//! reads these pages and compares them with what the client knows. What differs is in the reply, from the twin and not read again, so
+//! that the client is told exactly what it is taken to know.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::task::Poll;
+
+use hipr_proto::op::{MemChangesReply, PAGE_BYTES, PAGE_RUNS_MAX, PageRun};
+use hipr_proto::{HipError, HipResult, Inline, Outcome, Ticket, Wire};
+
+use super::Session;
+use super::state::State;
+use crate::env::Env;
+use crate::owned::{Difference, Watches};
+use hipr_device::Region;
+
+/// Number of pages of which the device's notes are taken at once. What was taken is told, so that this many runs need room in the reply.
+const PART_PAGES: u32 = 1024;
+
+/// A range that is being looked at.
+#[derive(Debug)]
+pub(super) struct Look {
+    /// The address of the allocation.
+    base: u64,
+    src: Region,
+    stream: u64,
+    /// Number of bytes whose notes have been taken.
+    taken: u64,
+    /// Pages that may have changed and have not been compared, as offsets in the range.
+    open: VecDeque<Range<u64>>,
+    /// The bytes of the first of them, as far as they have been read.
+    piece: Vec<u8>,
+    have: usize,
+    runs: Vec<PageRun>,
+}
+
+impl Look {
+    /// Begins to look at a range of the allocation at `base`.
+    pub(super) fn new(base: u64, src: Region, stream: u64) -> Self {
+        let (open, piece, runs) = (VecDeque::new(), Vec::new(), Vec::new());
+        Self { base, src, stream, taken: 0, open, piece, have: 0, runs }
+    }
+
+    /// Adds a changed page at an offset.
+    fn add(&mut self, offset: u64, kind: u32) {
+        let page = u32::try_from(offset / PAGE_BYTES).unwrap_or(u32::MAX);
+        match self.runs.last_mut().filter(|run| run.kind == kind && run.end() == u64::from(page)) {
+            Some(run) => run.count += 1,
+            None => self.runs.push(PageRun { first: page, count: 1, kind }),
+        }
+    }
+
+    /// Adds pages that may have changed: whole ones of the range, within what was taken.
+    fn open(&mut self, part: &Range<u64>, changed: Range<u64>) {
+        let whole = changed.start / PAGE_BYTES * PAGE_BYTES..changed.end.next_multiple_of(PAGE_BYTES);
+        let pages = whole.start.max(part.start)..whole.end.min(part.end);
+        match self.open.back_mut().filter(|last| last.end >= pages.start) {
+            Some(last) => last.end = last.end.max(pages.end),
+            None if pages.is_empty() => {}
+            None => self.open.push_back(pages),
+        }
+    }
+}
+
+/// The bytes of a reply that the client has not been sent.
+#[derive(Debug)]
+pub(super) struct Telling {
+    base: u64,
+    src: Region,
+    runs: Vec<PageRun>,
+    table: Vec<u8>,
+    /// Number of bytes of the table that were sent, of runs that were sent, and of bytes of the run that comes next.
+    sent: (usize, usize, u64),
+}
+
+impl Telling {
+    /// Copies the next bytes to `out`.
+    fn fill(&mut self, watches: &Watches, mut out: &mut [u8]) {
+        let (table, run, at) = &mut self.sent;
+        let rest = self.table.get(*table..).unwrap_or_default();
+        let len = rest.len().min(out.len());
+        out[..len].copy_from_slice(&rest[..len]);
+        *table += len;
+        out = &mut out[len..];
+        while let Some(next) = self.runs.get(*run).filter(|_| !out.is_empty()) {
+            let (start, len) = next.bytes(self.src.width);
+            let left = if next.kind == PageRun::BYTES { len - *at } else { 0 };
+            let (now, later) = out.split_at_mut(usize::try_from(left).unwrap_or(usize::MAX).min(out.len()));
+            watches.known(self.base, self.src.ptr + start + *at, now);
+            *at += now.len() as u64;
+            if now.len() as u64 == left {
+                (*run, *at) = (*run + 1, 0);
+            }
+            out = later;
+        }
+    }
+}
+
+impl Session {
+    /// Begins to look at a range when the work before it is done. If the reply cannot tell anything, nothing is taken.
+    pub(super) fn begin_look(&mut self, ticket: Ticket, look: Look) {
+        if ticket.wants_reply() && self.responder.kept().is_none() {
+            self.state = State::Look { ticket, look: Box::new(look) };
+        } else {
+            self.say_unknown(ticket);
+        }
+    }
+
+    /// Takes the notes about the next part of a range, or compares the next pages.
+    pub(super) fn look(&mut self, env: &Env<'_>, ticket: Ticket, mut look: Box<Look>) -> Poll<()> {
+        if !self.owned.watches.is_known(look.base) {
+            self.say_unknown(ticket);
+            return Poll::Ready(());
+        }
+        let looked = match look.open.front().cloned() {
+            Some(pages) => self.compare(env, &mut look, pages),
+            None => {
+                let is_full = look.runs.len() as u64 + u64::from(PART_PAGES) > u64::from(PAGE_RUNS_MAX);
+                if look.taken == look.src.width || is_full {
+                    self.tell(ticket, *look);
+                    return Poll::Ready(());
+                }
+                Poll::Ready(self.take_part(&mut look))
+            }
+        };
+        match looked {
+            Poll::Ready(Err(error)) => {
+                // What was taken is lost.
+                self.owned.watches.give_up(look.base);
+                self.complete(ticket, Outcome::error(error));
+                Poll::Ready(())
+            }
+            looked => {
+                self.state = State::Look { ticket, look };
+                looked.map(drop)
+            }
+        }
+    }
+
+    /// Takes the device's notes about the next part of the range.
+    fn take_part(&mut self, look: &mut Look) -> HipResult<()> {
+        let Region { ptr, width, .. } = look.src;
+        let end = width.min(look.taken + u64::from(PART_PAGES) * PAGE_BYTES);
+        let part = look.taken..end;
+        look.taken = end;
+        if !self.owned.watches.is_noted(look.base) {
+            look.open(&part, part.clone());
+            return Ok(());
+        }
+        let changed = self.owned.context()?.take_changes(ptr + part.start, end - part.start)?;
+        for addresses in changed {
+            // A page that the device names may begin before the range.
+            look.open(&part, addresses.start.saturating_sub(ptr)..addresses.end.saturating_sub(ptr));
+        }
+        Ok(())
+    }
+
+    /// Reads some of the pages that may have changed, and compares them.
+    fn compare(&mut self, env: &Env<'_>, look: &mut Look, pages: Range<u64>) -> Poll<HipResult<()>> {
+        let piece_max = (env.limits.chunk_bytes as u64).next_multiple_of(PAGE_BYTES).max(PAGE_BYTES);
+        let len = (pages.end - pages.start).min(piece_max) as usize;
+        look.piece.resize(len, 0);
+        let context = self.owned.context()?;
+        let from = pages.start + look.have as u64;
+        let read = match context.poll_fetched(&look.src, from, len - look.have, look.stream) {
+            Poll::Ready(fetched) => fetched?.clamp(1, len - look.have),
+            Poll::Pending => return Poll::Pending,
+        };
+        let place = look.piece.get_mut(look.have..look.have + read).ok_or(HipError::INVALID_VALUE)?;
+        if context.reads_zeros() {
+            place.fill(0);
+        } else {
+            context.read(&look.src, from, place)?;
+        }
+        look.have += read;
+        self.turn_bytes += read;
+        if look.have < len {
+            return Poll::Ready(Ok(()));
+        }
+        look.have = 0;
+        let room = self.owned.twin_room(env.limits);
+        let piece = std::mem::take(&mut look.piece);
+        for (index, page) in (0..).zip(piece.chunks(PAGE_BYTES as usize)) {
+            let offset = pages.start + index * PAGE_BYTES;
+            match self.owned.watches.compare(look.base, look.src.ptr + offset, page, room) {
+                Difference::None => {}
+                Difference::Bytes => look.add(offset, PageRun::BYTES),
+                Difference::Zeros => look.add(offset, PageRun::ZEROS),
+            }
+        }
+        look.piece = piece;
+        let end = pages.start + len as u64;
+        match look.open.front_mut().filter(|first| end < first.end) {
+            Some(first) => first.start = end,
+            None => drop(look.open.pop_front()),
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Replies that the client has to copy the range.
+    fn say_unknown(&mut self, ticket: Ticket) {
+        self.complete(ticket, Outcome::ok(&MemChangesReply { covered: 0, num_runs: 0, is_known: 0 }));
+    }
+
+    /// Replies with what has been found.
+    fn tell(&mut self, ticket: Ticket, look: Look) {
+        let Look { base, src, taken, runs, .. } = look;
+        let reply = MemChangesReply { covered: taken, num_runs: runs.len() as u32, is_known: 1 };
+        let mut table = Vec::with_capacity(runs.len() * PageRun::SIZE);
+        runs.iter().for_each(|run| run.put(&mut table));
+        let with_bytes = runs.iter().filter(|run| run.kind == PageRun::BYTES);
+        let len = table.len() as u64 + with_bytes.map(|run| run.bytes(src.width).1).sum::<u64>();
+        let inline = if len > 0 { Inline::Stream(len) } else { Inline::None };
+        self.complete(ticket, Outcome::ok(&reply).with_inline(inline));
+        if len == 0 {
+            return;
+        }
+        if self.responder.stream_left() == 0 {
+            // The reply has become an error.
+            return self.owned.watches.give_up(base);
+        }
+        self.state = State::Tell(Box::new(Telling { base, src, runs, table, sent: (0, 0, 0) }));
+    }
+
+    /// Sends the next bytes of a reply.
+    pub(super) fn tell_more(&mut self, env: &Env<'_>, mut telling: Box<Telling>) {
+        let left = usize::try_from(self.responder.stream_left()).unwrap_or(usize::MAX);
+        let len = left.min(env.limits.chunk_bytes);
+        let watches = &self.owned.watches;
+        let chunk = env.bodies.body(len, |bytes| telling.fill(watches, bytes));
+        self.turn_bytes += len;
+        self.broken = self.broken.or(self.responder.push_data(chunk).err());
+        if self.responder.stream_left() > 0 {
+            self.state = State::Tell(telling);
+        }
+    }
+}
