@@ -18,7 +18,7 @@ use crate::convert::{Ptr, Stream};
 use crate::thread;
 use memory::Memory;
 
-pub use port::{HostMemory, Port, Release, Wait};
+pub use port::{ChangesAnswer, HostMemory, Port, Release, Wait};
 
 /// Default time limit for connecting; `HIPR_CONNECT_TIMEOUT_MS` changes it.
 const CONNECT_TIMEOUT_MS: u64 = 5000;

@@ -236,9 +236,60 @@ fn program_waits_more_often_than_it_works() {
 fn what_the_device_wrote_is_fetched_once() {
     let (worker, _script) = scripted();
     let name = "program_waits_more_often_than_it_works";
+    let mut whole = program(name, worker.local_addr());
+    whole.env("HIPR_EXTENSION", "off");
+    let (_, number) = run_counted(whole);
+    let received = SHARED_BYTES as u64..2 * SHARED_BYTES as u64;
+    assert!(received.contains(&number("bytes_received")), "{} bytes", number("bytes_received"));
     let (_, number) = run_counted(program(name, worker.local_addr()));
-    let whole = SHARED_BYTES as u64..2 * SHARED_BYTES as u64;
-    assert!(whole.contains(&number("bytes_received")), "{} bytes", number("bytes_received"));
+    let page = 4096..3 * 4096;
+    assert!(page.contains(&number("bytes_received")), "{} bytes for one page", number("bytes_received"));
+}
+
+/// Size of memory that is much larger than what changes in it.
+const LARGE_BYTES: usize = 64 << 20;
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_writes_five_bytes_of_large_memory() {
+    if !is_program() {
+        return;
+    }
+    let (mut shared, mut device) = (null_mut(), null_mut());
+    // SAFETY: C calls with good pointers; what they give is used within its size.
+    unsafe {
+        good(hipHostMalloc(&mut shared, LARGE_BYTES, 0));
+        good(hipHostGetDevicePointer(&mut device, shared, 0));
+        let host = std::slice::from_raw_parts_mut(shared.cast::<u8>(), LARGE_BYTES);
+        let places = [3, LARGE_BYTES / 2 + 4095, LARGE_BYTES - 1];
+        for round in 1..=10u8 {
+            for at in places {
+                good(hipMemsetAsync(device.add(at), i32::from(round), 1, null_mut()));
+            }
+            // In two of the same pages.
+            host[5] = round + 100;
+            host[LARGE_BYTES - 2] = round + 101;
+            good(hipDeviceSynchronize());
+            assert!(places.iter().all(|at| host[*at] == round), "round {round}: what the device wrote");
+            assert_eq!(
+                (host[5], host[LARGE_BYTES - 2]),
+                (round + 100, round + 101),
+                "what the program wrote"
+            );
+        }
+        let (sum, others) = (host.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 3 * 10 + 110 + 111);
+        assert_eq!(sum, others, "and nothing else");
+        good(hipHostFree(shared));
+    }
+}
+
+#[test]
+fn only_changed_pages_travel() {
+    let (worker, _script) = scripted();
+    let (_, number) = run_counted(program("program_writes_five_bytes_of_large_memory", worker.local_addr()));
+    // Each of ten rounds: three pages here, two there, and the calls.
+    assert!(number("bytes_received") < 10 * (3 * 4096 + 1000), "{} bytes here", number("bytes_received"));
+    assert!(number("bytes_sent") < 10 * (2 * 4096 + 1000), "{} bytes there", number("bytes_sent"));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use amdhip64::command::{
@@ -15,10 +15,10 @@ use amdhip64::stream::host_functions::{Next as Step, Threads};
 use amdhip64::stream::mirror::{Origin, RegionInfo};
 use amdhip64::stream::{Call, Caller, Next, Streams, WaitCall};
 use amdhip64::worker::memory::Allocation;
-use amdhip64::worker::{HostMemory, Port, Wait};
+use amdhip64::worker::{ChangesAnswer, HostMemory, Port, Wait};
 use hipr_abi::{hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed};
-use hipr_proto::op::{MemcpyPeer, Param};
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::op::{MemChanges, MemChangesReply, MemcpyPeer, PageRun, Param};
+use hipr_proto::{HipError, HipResult, Wire};
 
 /// A blocking stream, one that is not, and the legacy null stream.
 const STREAM: u64 = 0x5000;
@@ -38,6 +38,8 @@ struct Script {
     host: RefCell<BTreeMap<usize, u8>>,
     /// What the device has in the mirrored memory when it is fetched.
     device_byte: u8,
+    /// The worker's answers to the questions what has changed, if it is one that has such.
+    answers: Option<RefCell<VecDeque<ChangesAnswer>>>,
     /// The error of the next launch.
     refuses: Option<HipError>,
 }
@@ -99,6 +101,22 @@ impl Port for Script {
     fn fetch(&self, ranges: &[(u64, usize)], _: u64) -> HipResult<Vec<Vec<u8>>> {
         self.note("fetch".to_owned())?;
         Ok(ranges.iter().map(|(_, len)| vec![self.device_byte; *len]).collect())
+    }
+
+    fn tells_changes(&self) -> bool {
+        self.answers.is_some()
+    }
+
+    fn changes(&self, ranges: &[MemChanges]) -> HipResult<Vec<ChangesAnswer>> {
+        for MemChanges { address, length, stream } in ranges {
+            self.note(format!("changes of {length} bytes at {address:#x} on {stream:#x}"))?;
+        }
+        let answer = || self.answers.as_ref().and_then(|answers| answers.borrow_mut().pop_front());
+        Ok(ranges.iter().map(|_| answer().unwrap_or(Err(HipError::UNKNOWN))).collect())
+    }
+
+    fn watch(&self, at: u64, len: usize) -> HipResult<()> {
+        self.note(format!("watch {len} bytes at {at:#x}"))
     }
 
     fn begin_capture(&self, stream: u64) -> HipResult<()> {
@@ -473,6 +491,71 @@ fn a_launch_with_mirrored_memory_sends_it_and_a_wait_fetches_it() {
     assert_eq!(waits, (vec![Wait::Stream(STREAM)], Ok(())));
     assert_eq!(process.script.taken(), ["create a stream", "fetch"]);
     assert_eq!(process.script.host_bytes(Ptr(HOST), LEN), vec![9; LEN]);
+}
+
+/// An answer that covers so many bytes, with one page of these bytes unless it is none.
+fn told(covered: u64, page: Option<(u32, u8)>) -> ChangesAnswer {
+    let mut tail = Vec::new();
+    if let Some((first, byte)) = page {
+        PageRun { first, count: 1, kind: PageRun::BYTES }.put(&mut tail);
+        tail.extend([byte; 4096]);
+    }
+    Ok((MemChangesReply { covered, num_runs: page.iter().len() as u32, is_known: 1 }, tail))
+}
+
+#[test]
+fn a_wait_asks_until_all_of_a_region_is_told() {
+    const PAGES: usize = 3 * 4096;
+    let mut process = Process::new();
+    let unknown = Ok((MemChangesReply { covered: 0, num_runs: 0, is_known: 0 }, Vec::new()));
+    let other = REMOTE + 0x10_0000;
+    // In the first wait: a part of the first region and none of the second; the rest of the first. In the second wait: an error for one,
+    // a page of the other. In the third one nonsense for one, and the
+    // other is not known any more; in the last one nothing.
+    process.script.answers = Some(RefCell::new(VecDeque::from([
+        told(4096, Some((0, 1))),
+        told(PAGES as u64, None),
+        told(8192, Some((1, 2))),
+        Err(HipError::LAUNCH_FAILURE),
+        told(PAGES as u64, Some((1, 3))),
+        told(PAGES as u64, Some((3, 9))),
+        unknown,
+        told(PAGES as u64, None),
+    ])));
+    process.script.device_byte = 7;
+    for (at, remote) in [(HOST, REMOTE), (HOST + PAGES, other)] {
+        let info = RegionInfo { origin: Origin::Managed, host: Ptr(at), len: PAGES, flags: 0, device: 0 };
+        process.streams.mirrors.add(info, remote, None);
+    }
+    let launched = process.log(&mut launch(STREAM));
+    let expected = [
+        format!("watch {PAGES} bytes at {REMOTE:#x}"),
+        format!("fill {PAGES} at {REMOTE:#x} on {STREAM:#x}"),
+        format!("watch {PAGES} bytes at {other:#x}"),
+        format!("fill {PAGES} at {other:#x} on {STREAM:#x}"),
+    ];
+    assert_eq!(launched[..4], expected, "what is watched becomes zeros then");
+    let wait = || drive(&process, &mut WaitCall::new(Wait::Stream(STREAM)), Ok(())).1;
+    let host = |at: usize| process.script.host_bytes(Ptr(HOST + at), 1)[0];
+    let asked = |address: u64, length: usize| format!("changes of {length} bytes at {address:#x} on 0x9000");
+    let both = [asked(REMOTE, PAGES), asked(other, PAGES)];
+
+    assert_eq!(wait(), Ok(()));
+    let log = process.script.taken();
+    let asked_first: Vec<&String> = log.iter().filter(|line| line.starts_with("changes")).collect();
+    assert_eq!(asked_first, [&both[0], &both[1], &asked(REMOTE + 4096, 8192)]);
+    assert_eq!([host(0), host(4096), host(8192), host(PAGES)], [1, 0, 2, 0]);
+
+    process.log(&mut launch(STREAM));
+    assert_eq!(wait(), Err(HipError::LAUNCH_FAILURE));
+    assert_eq!(process.script.taken(), both);
+    assert_eq!(host(PAGES + 4096), 3, "what was told of the other is told once");
+
+    assert_eq!(wait(), Err(HipError::INVALID_VALUE), "no region has a fourth page");
+    assert_eq!(process.script.taken(), both);
+    assert_eq!(wait(), Ok(()));
+    assert_eq!(process.script.taken(), [both[0].clone(), "fetch".to_owned()], "what is not known is fetched");
+    assert_eq!([host(0), host(PAGES), host(2 * PAGES - 1)], [1, 7, 7]);
 }
 
 #[test]

@@ -16,6 +16,9 @@ use crate::stats::{Counters, Stats};
 use crate::transport::Transport;
 use crate::{CallError, ConnectError, WorkerAddress};
 
+/// The answer to a request: the reply with the bytes behind its fixed part, or the worker's error.
+pub type AnswerWithTail<O> = Result<(<O as Op>::Reply, Vec<u8>), HipError>;
+
 /// The parts of a request behind its fixed part.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extra<'a> {
@@ -201,16 +204,27 @@ impl Connection {
         ops: &[O],
         device: Option<i32>,
     ) -> Result<Vec<Result<O::Reply, HipError>>, CallError> {
+        let answers = self.ask_all_tails(ops, device)?;
+        Ok(answers.into_iter().map(|answer| answer.map(|(reply, _)| reply)).collect())
+    }
+
+    /// Does what [`ask_all`](Self::ask_all) does and returns the bytes behind the replies' fixed parts, too.
+    ///
+    /// # Errors
+    /// As [`ask_all`](Self::ask_all).
+    pub fn ask_all_tails<O: Op>(
+        &self,
+        ops: &[O],
+        device: Option<i32>,
+    ) -> Result<Vec<AnswerWithTail<O>>, CallError> {
         let requests = ops.iter().map(|op| (op, Bulk::Collect(Vec::new()))).collect();
         let wholes = self.inner.ask_all(requests, device)?;
-        wholes
-            .iter()
-            .map(|whole| match decode::<O>(whole) {
-                Ok(reply) => Ok(Ok(reply)),
-                Err(CallError::Hip(error)) => Ok(Err(error)),
-                Err(CallError::Lost) => Err(CallError::Lost),
-            })
-            .collect()
+        let answer = |whole: Whole| match decode::<O>(&whole) {
+            Ok(reply) => Ok(Ok((reply, whole.tail))),
+            Err(CallError::Hip(error)) => Ok(Err(error)),
+            Err(CallError::Lost) => Err(CallError::Lost),
+        };
+        wholes.into_iter().map(answer).collect()
     }
 
     /// Sends a request whose reply has inline bytes and receives them into `into`, whose length `op` names.

@@ -29,14 +29,14 @@ use std::fmt;
 use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
-pub use connection::{Connection, Extra};
+pub use connection::{AnswerWithTail, Connection, Extra};
 pub use replies::Rows;
 pub use stats::Stats;
 
 pub use hipr_proto::DEFAULT_PORT;
 
 /// The features of the extension that this client can use.
-pub const FEATURES: Features = Features::NAMES;
+pub const FEATURES: Features = Features::NAMES.union(Features::PAGES);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

@@ -28,3 +28,33 @@ fn streams_events_and_launches_cost_at_most_three_round_trips() {
     let flights = traffic.flights - before;
     assert!((1..=3).contains(&flights), "{flights} round trips\n{traffic}");
 }
+
+#[test]
+fn memory_on_both_sides_moves_by_the_pages_that_changed() {
+    const ROUNDS: u64 = 10;
+    let worker = start_worker();
+    let folder = library_folder();
+    let stats = folder.path().join("stats.json");
+    let received = |extension: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_few-bytes"))
+            .env("LD_LIBRARY_PATH", folder.path())
+            .env("HIPR_WORKER", worker.address().to_string())
+            .env("HIPR_STATS_FILE", &stats)
+            .env("HIPR_EXTENSION", extension)
+            .output()
+            .expect("the program starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let line = std::fs::read_to_string(&stats).expect("the file was written");
+        std::fs::remove_file(&stats).expect("a file");
+        ["bytes_received", "bytes_sent"].map(|name| {
+            let (_, rest) = line.split_once(&format!("\"{name}\":")).expect("the counter");
+            rest.split([',', '}']).next().and_then(|n| n.parse::<u64>().ok()).expect("a number")
+        })
+    };
+    let [here, there] = received("on");
+    // In each round three pages come here, and two go there with three launches; before that a module.
+    assert!((ROUNDS * 3 * 4096..ROUNDS * (3 * 4096 + 2000) + 4096).contains(&here), "{here} bytes here");
+    assert!(there < ROUNDS * (2 * 4096 + 2000) + (256 << 10), "{there} bytes there");
+    let [whole, _] = received("off");
+    assert!(whole > ROUNDS * (64 << 20), "{whole} bytes: without the extension all of it is fetched");
+}

@@ -7,7 +7,7 @@
 //!   goes to the worker, ahead of the launch and without waiting;
 //! * **after a synchronization** (of the device, a stream or an event, a query that says "done", or a blocking copy),
 //!   if work was started that is not known to have been over by the last time, what the device wrote comes here: one more
-//!   round trip.
+//!   round trip. A worker that tells which pages have changed is asked for those; from another one, everything is fetched.
 //!
 //! What changed on either side is told by comparing with a third copy, the *twin*: the bytes that both sides last agreed
 //! on. Host and device may write different bytes of the same page; both survive.
@@ -27,6 +27,7 @@
 //! bytes that are copied to the device.
 
 mod allocate;
+mod changes;
 mod diff;
 mod region;
 mod uses;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hipr_proto::HipResult;
-use hipr_proto::op::MemcpyPeer;
+use hipr_proto::op::{MemChanges, MemChangesReply, MemcpyPeer};
 
 use super::memory::Allocation;
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
@@ -32,6 +32,9 @@ pub enum Wait {
     /// A query whether an event has happened: `hipErrorNotReady` if it has not.
     QueryEvent(Event),
 }
+
+/// The worker's answer to the question what has changed.
+pub type ChangesAnswer = HipResult<(MemChangesReply, Vec<u8>)>;
 
 /// The host side of mirrored memory, which the program may use at any time.
 pub trait HostMemory {
@@ -76,6 +79,14 @@ pub trait Port: HostMemory {
     /// # Errors
     /// What the worker answers.
     fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>>;
+    /// Returns whether the worker tells what has changed in memory on both sides.
+    fn tells_changes(&self) -> bool;
+    /// Asks what has changed in ranges of device memory, in one flight; returns the answer to each: its fixed part, and the bytes behind
+    /// that.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn changes(&self, ranges: &[MemChanges]) -> HipResult<Vec<ChangesAnswer>>;
     /// Starts recording a stream into a graph of the worker.
     ///
     /// # Errors
@@ -123,6 +134,11 @@ pub trait Port: HostMemory {
     /// # Errors
     /// A lost connection.
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()>;
+    /// Begins to ask what changes in a range of device memory, of which all bytes are zeros or become so.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn watch(&self, at: u64, len: usize) -> HipResult<()>;
     /// Fills device memory with `count` elements.
     ///
     /// # Errors

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use hipr_abi::{hipEventDisableTiming, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
 use hipr_client::{Extra, Rows};
 use hipr_proto::op::{self, LaunchKernel, kind};
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use super::Worker;
 use super::memory::Allocation;
-use super::port::{HostMemory, Port, Release, Wait};
+use super::port::{ChangesAnswer, HostMemory, Port, Release, Wait};
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use crate::convert::{Event, Ptr};
 
@@ -160,6 +160,14 @@ impl Port for Worker {
         Ok(copies)
     }
 
+    fn tells_changes(&self) -> bool {
+        self.features().contains(Features::PAGES)
+    }
+
+    fn changes(&self, ranges: &[op::MemChanges]) -> HipResult<Vec<ChangesAnswer>> {
+        Ok(self.connection().ask_all_tails(ranges, None)?)
+    }
+
     fn begin_capture(&self, stream: u64) -> HipResult<()> {
         self.ask(&op::StreamBeginCapture { stream, mode: hipStreamCaptureModeRelaxed })
     }
@@ -240,9 +248,17 @@ impl Port for Worker {
 
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let (size, kind) = (bytes.len() as u64, kind::HOST_TO_DEVICE);
-        let request = op::MemcpyAsync(op::Memcpy { dst: to, src: from.wire(), size, kind, stream });
         let extra = Extra { inline: bytes, ..self.extra() };
+        if self.tells_changes() {
+            let request = op::MemPush { address: to, length: size, stream };
+            return Ok(self.connection().tell_with(&request, extra)?);
+        }
+        let request = op::MemcpyAsync(op::Memcpy { dst: to, src: from.wire(), size, kind, stream });
         Ok(self.connection().tell_with(&request, extra)?)
+    }
+
+    fn watch(&self, at: u64, len: usize) -> HipResult<()> {
+        self.tell(&op::MemWatch { address: at, length: len as u64 })
     }
 
     fn fill(&self, to: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {

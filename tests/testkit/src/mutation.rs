@@ -212,8 +212,13 @@ mutations! {
         => "if !matches!(self.wait(), Wait::QueryStream(_)) { streams.mirrors.after_wait(caller.port, &waited)?; }";
     no_write_of_the_program_is_lost: "what was sent and has not arrived is fetched as a change", "stream/mirror/region.rs",
         "self.order(port, stream)?;
-        let copies"
-        => "let copies";
+        self.pull_changes(port, stream)?;"
+        => "self.pull_changes(port, stream)?;";
+    waits_bring_what_work_wrote: "what the worker knows nothing of is fetched the next time only", "stream/mirror/region.rs",
+        "self.pull_changes(port, stream)?;
+        let mut regions"
+        => "if self.by_host.values().any(|region| region.is_watched) { return self.pull_changes(port, stream); }
+        let mut regions";
 
     work_is_done_in_order: "a change overtakes the synchronous copy that reads what was there", "stream/call.rs",
         "self.is_read_at_once = is_blocking;"

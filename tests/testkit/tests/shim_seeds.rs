@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use hipr_testkit::shim_world::script::{Act, Deed, Target};
+use hipr_testkit::mutation::SHIM_SEEDS;
+use hipr_testkit::shim_world::script::{Act, Deed, Target, Tells};
 use hipr_testkit::shim_world::trace::{Ask, Event, ItemKind, Outcome, Shows};
 use hipr_testkit::shim_world::{self, Case};
 use hipr_testkit::simulate;
@@ -13,7 +14,7 @@ const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Le
     fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
     create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \
     waits-for-functions not-ready refused captured executed executed-in-the-process function-began function-ended passed at-a-gate \
-    shows-own shows-later shows-all graph-again";
+    shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile";
 
 #[test]
 fn the_first_seeds_pass() {
@@ -31,6 +32,7 @@ fn the_first_seeds_meet_everything_there_is() {
     for seed in 0..SEEDS {
         let case = Case::from_seed(seed);
         case.options.memory.iter().for_each(|kind| meet(&format!("{kind:?}")));
+        meet(&format!("{:?}", case.options.tells));
         case.options.streams.iter().for_each(|kind| meet(&format!("{kind:?}")));
         for acts in &case.script.0 {
             acts.iter().for_each(|act| meet_act(act, &mut meet));
@@ -67,6 +69,19 @@ fn the_first_seeds_meet_everything_there_is() {
     let all: BTreeSet<String> = MET.split_whitespace().map(str::to_owned).collect();
     assert_eq!(all.difference(&met).collect::<Vec<_>>(), [""; 0], "never met");
     assert_eq!(met.difference(&all).collect::<Vec<_>>(), [""; 0], "met, and not in the list");
+}
+
+#[test]
+fn a_worker_that_clears_a_mark_after_it_has_read_the_page_is_caught() {
+    let with_bug = |seed: u64| {
+        let mut case = Case::from_seed(seed);
+        case.options.tells = Tells::ChangesClearedLate;
+        shim_world::check(&case)
+    };
+    let Some((_, failure)) = simulate::first_failure(0..SHIM_SEEDS, 2, with_bug, |_| {}) else {
+        panic!("a store between reading and clearing is lost, and nothing notices");
+    };
+    assert!(failure.names("waits_bring_what_work_wrote"), "{failure}");
 }
 
 fn meet_act(act: &Act, meet: &mut impl FnMut(&str)) {

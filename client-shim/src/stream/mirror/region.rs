@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use hipr_abi::{hipHostMallocMapped, hipHostRegisterMapped};
+use hipr_proto::op::MemChanges;
 use hipr_proto::{HipError, HipResult};
 
+use super::changes::apply;
 use super::diff::{PAGE, WORD, changes, merge};
 use super::uses::Uses;
 use super::{Origin, RegionInfo};
@@ -28,12 +30,14 @@ pub(super) struct Region {
     pub(super) twin: Option<Vec<u8>>,
     /// Whether the device cannot have written to the region yet.
     pub(super) is_fresh: bool,
+    /// Whether the worker tells what changes in the region; without that, all of it is fetched.
+    is_watched: bool,
 }
 
 impl Region {
     /// Creates a region that only the host uses so far.
     pub(super) fn new(info: RegionInfo, remote: Option<u64>, release: Option<Release>, mapped: bool) -> Self {
-        Self { info, remote, release, mapped, twin: None, is_fresh: false }
+        Self { info, remote, release, mapped, twin: None, is_fresh: false, is_watched: false }
     }
 
     /// Returns whether kernels can reach the region although no argument names it.
@@ -107,6 +111,11 @@ impl Regions {
         let len = region.info.len;
         region.twin = Some(vec![0; len]);
         region.is_fresh = true;
+        region.is_watched = port.tells_changes();
+        if region.is_watched {
+            // Before the zeros, so that whatever is there once they are is told.
+            port.watch(remote, len)?;
+        }
         self.order(port, stream)?;
         port.fill(remote, Pattern::Byte(0), len, stream)?;
         self.pushed(stream);
@@ -199,15 +208,9 @@ impl Regions {
         Ok(())
     }
 
-    /// Fetches what the device wrote to the regions.
+    /// Fetches what the device wrote to the regions: what has changed in those where the worker tells it, all of the others.
     pub(super) fn pull(&mut self, port: &dyn Port) -> HipResult<()> {
-        let exposed: Vec<(u64, usize)> = self
-            .by_host
-            .values()
-            .filter(|region| region.twin.is_some())
-            .filter_map(|region| Some((region.remote?, region.info.len)))
-            .collect();
-        if exposed.is_empty() {
+        if self.by_host.values().all(|region| region.twin.is_none()) {
             return Ok(());
         }
         let stream = match self.pull_stream {
@@ -217,12 +220,56 @@ impl Regions {
         };
         // What the twins have and the device does not would be taken for changes that the device made.
         self.order(port, stream)?;
-        let copies = port.fetch(&exposed, stream)?;
-        let regions = self.by_host.values_mut().filter(|region| region.twin.is_some());
-        for (region, copy) in regions.zip(&copies) {
+        self.pull_changes(port, stream)?;
+        let mut regions: Vec<_> = self.by_host.values_mut().filter(|region| !region.is_watched).collect();
+        regions.retain(|region| region.twin.is_some());
+        let ranges: Vec<_> =
+            regions.iter().filter_map(|region| Some((region.remote?, region.info.len))).collect();
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        let copies = port.fetch(&ranges, stream)?;
+        for (region, copy) in regions.into_iter().zip(&copies) {
             let Some(twin) = &mut region.twin else { continue };
             merge(port, region.info.host, twin, copy);
         }
         Ok(())
+    }
+
+    /// Fetches the changed pages of the regions of which the worker tells them. Those of which it can tell nothing any more are
+    /// not watched afterwards.
+    ///
+    /// # Errors
+    /// The first of what the worker answers. What it has told of other regions it does not tell again, so that is there nevertheless.
+    fn pull_changes(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        let watched = |region: &Region| region.is_watched && region.twin.is_some();
+        // The begins of regions on both sides, and how much of each has been told.
+        let mut open: Vec<(usize, MemChanges)> = Vec::new();
+        for region in self.by_host.values().filter(|region| watched(region)) {
+            let Some(address) = region.remote else { continue };
+            open.push((region.info.host.0, MemChanges { address, length: region.info.len as u64, stream }));
+        }
+        let mut result = Ok(());
+        while !open.is_empty() {
+            let requests: Vec<MemChanges> = open.iter().map(|(_, request)| *request).collect();
+            let answers = port.changes(&requests)?;
+            let mut left = Vec::new();
+            for ((base, request), answer) in open.into_iter().zip(answers) {
+                let Some(region) = self.by_host.get_mut(&base) else { continue };
+                let told = region.info.len - request.length as usize;
+                let Some(twin) = region.twin.as_mut().and_then(|twin| twin.get_mut(told..)) else { continue };
+                match apply(port, region.info.host.offset(told), twin, &request, answer) {
+                    Ok(Some(more)) if more as u64 == request.length => {}
+                    Ok(Some(more)) => {
+                        let (address, length) = (request.address + more as u64, request.length - more as u64);
+                        left.push((base, MemChanges { address, length, stream }));
+                    }
+                    Ok(None) => region.is_watched = false,
+                    Err(error) => result = result.and(Err(error)),
+                }
+            }
+            open = left;
+        }
+        result
     }
 }

@@ -162,6 +162,7 @@ impl<'c> Life<'c> {
             bases: Vec::new(),
             functions: Vec::new(),
         };
+        machine.0.borrow_mut().changes.tells = Some(case.options.tells);
         (0..case.options.streams.len()).for_each(|index| life.create_stream(index));
         (0..case.options.events).for_each(|index| life.create_event(index));
         (0..case.options.memory.len()).for_each(|index| life.create_memory(index));

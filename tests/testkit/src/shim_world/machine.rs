@@ -2,7 +2,9 @@
 //!
 //! The worker takes commands and executes them later, one at a time, in any order that HIP allows: each behind what its stream has, behind
 //! the legacy stream where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
-//! is synchronous holds up all that comes later, as the worker's dispatch does.
+//! is synchronous holds up all that comes later, as the worker's dispatch does. What it tells of memory on both sides is in [`changes`].
+
+mod changes;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,8 +14,8 @@ use amdhip64::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use amdhip64::convert::{Event as EventHandle, Ptr};
 use amdhip64::stream::order::LEGACY;
 use amdhip64::worker::memory::{Allocation, Kind};
-use amdhip64::worker::{HostMemory, Port, Wait};
-use hipr_proto::op::{MemcpyPeer, kind};
+use amdhip64::worker::{ChangesAnswer, HostMemory, Port, Wait};
+use hipr_proto::op::{MemChanges, MemcpyPeer, kind};
 use hipr_proto::{HipError, HipResult};
 
 use super::script::Place;
@@ -93,8 +95,10 @@ pub(super) struct State {
     is_fetching: bool,
     /// The wire stream of the call that is being executed.
     pub(super) stream: u64,
-    /// Bytes that decide which commands are executed before one is fetched.
+    /// Bits that decide which commands are executed before bytes are fetched (the low four), and while they are.
     pub(super) haste: u64,
+    /// What the worker knows of memory on both sides.
+    pub(super) changes: changes::Changes,
 }
 
 /// The worker and the process's memory.
@@ -307,6 +311,24 @@ impl State {
         }
     }
 
+    /// Waits until the worker has come to the end of a stream. Others may get on meanwhile, as these bits say.
+    fn reach(&mut self, stream: u64, haste: u64) {
+        let end = self.put(stream, Work::Nothing, None, None);
+        self.get_on(haste);
+        if !self.is_done(end) {
+            self.execute_with_all_before(end);
+        }
+    }
+
+    /// Executes a command that is ready for each of the low bits that are set, up to the first that is not.
+    fn get_on(&mut self, haste: u64) {
+        for _ in 0..haste.trailing_ones() {
+            if let Some(next) = self.ready().first().copied() {
+                self.execute(next);
+            }
+        }
+    }
+
     fn read_device(&mut self, at: u64, len: usize) -> Vec<u8> {
         let found = self.device.range(..=at).next_back().and_then(|(base, bytes)| {
             let offset = (at - base) as usize;
@@ -325,7 +347,10 @@ impl State {
             all.get_mut(offset..offset + bytes.len())
         });
         match place {
-            Some(place) => place.copy_from_slice(bytes),
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.changes.mark(at);
+            }
             None => {
                 let what = format!("a write of {} bytes at {at:#x}, where nothing is", bytes.len());
                 self.note(Event::Unasked { what });
@@ -453,20 +478,26 @@ impl Port for Machine {
 
     fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>> {
         let mut state = self.0.borrow_mut();
-        let read = state.put(stream, Work::Nothing, None, None);
-        // Others may have got on meanwhile.
-        let mut haste = state.haste;
-        while haste & 1 == 1 {
-            haste >>= 1;
-            if let Some(next) = state.ready().first().copied() {
-                state.execute(next);
-            }
-        }
-        if !state.is_done(read) {
-            state.execute_with_all_before(read);
-        }
+        let haste = state.haste & 15;
+        state.reach(stream, haste);
         state.is_fetching = true;
         Ok(ranges.iter().map(|(at, len)| state.read_device(*at, *len)).collect())
+    }
+
+    fn tells_changes(&self) -> bool {
+        self.0.borrow().changes.is_told()
+    }
+
+    fn changes(&self, ranges: &[MemChanges]) -> HipResult<Vec<ChangesAnswer>> {
+        let mut state = self.0.borrow_mut();
+        let answers = ranges.iter().map(|range| Ok(state.tell_changes(range))).collect();
+        state.is_fetching = true;
+        Ok(answers)
+    }
+
+    fn watch(&self, at: u64, len: usize) -> HipResult<()> {
+        self.0.borrow_mut().changes.watch(at, len);
+        Ok(())
     }
 
     fn begin_capture(&self, stream: u64) -> HipResult<()> {
@@ -535,7 +566,9 @@ impl Port for Machine {
     }
 
     fn write(&self, to: u64, _from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
-        self.0.borrow_mut().put(stream, Work::Write { to, bytes: bytes.to_vec() }, None, None);
+        let mut state = self.0.borrow_mut();
+        state.changes.learn(to, bytes);
+        state.put(stream, Work::Write { to, bytes: bytes.to_vec() }, None, None);
         Ok(())
     }
 

@@ -56,6 +56,19 @@ impl MemoryKind {
     }
 }
 
+/// What a worker tells of memory on both sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tells {
+    /// Which pages have changed.
+    Changes,
+    /// Nothing: it does not have the feature.
+    Nothing,
+    /// Which pages have changed, until it has no memory to know it.
+    ChangesForAWhile,
+    /// Which pages have changed, with a bug: it clears a page's mark after it has read the page. No case has it unless a test sets it.
+    ChangesClearedLate,
+}
+
 /// A word of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -190,6 +203,8 @@ pub struct Options {
     pub shares_words: bool,
     /// How often each group of acts is drawn: work, program, waits, events, functions, graphs, ends.
     pub weights: [u64; 7],
+    /// What the worker tells of memory on both sides.
+    pub tells: Tells,
 }
 
 impl Options {
@@ -227,6 +242,7 @@ impl Options {
             acts_max: choices.pick(&[8, 4, 14, 20]).copied().unwrap_or(8),
             shares_words: choices.one_in(3),
             weights,
+            tells: Tells::Changes,
         }
     }
 }
@@ -252,7 +268,12 @@ impl Case {
         // The script comes from the first part, so that it does not take all bytes from the schedule.
         let (first, schedule) = bytes.split_at(bytes.len() / 2);
         let mut choices = Choices::new(first);
-        let options = Options::draw(&mut choices);
+        let mut options = Options::draw(&mut choices);
+        options.tells = match schedule.last().map_or(0, |byte| byte % 4) {
+            0 | 1 => Tells::Changes,
+            2 => Tells::Nothing,
+            _ => Tells::ChangesForAWhile,
+        };
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
         Self { options, script: Script(script), schedule: schedule.to_vec() }
@@ -450,8 +471,9 @@ impl Draw<'_, '_, '_> {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { streams, memory, acts_max, shares_words, weights, .. } = &self.options;
+        let Options { streams, memory, acts_max, shares_words, weights, tells, .. } = &self.options;
         writeln!(f, "options:")?;
+        writeln!(f, "  the worker      tells {tells:?} of memory on both sides")?;
         writeln!(f, "  streams         {streams:?}")?;
         writeln!(f, "  memory          {memory:?}")?;
         writeln!(

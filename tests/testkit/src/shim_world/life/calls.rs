@@ -59,7 +59,7 @@ impl Life<'_> {
     /// Lets a thread do its next step inside a call. Returns whether it did, and the call's result if it has ended.
     pub(super) fn drive(&mut self, runner: &mut Runner) -> (bool, Option<HipResult<()>>) {
         self.machine.0.borrow_mut().haste =
-            if self.choices.is_exhausted() { 0 } else { self.choices.below(16) };
+            if self.choices.is_exhausted() { 0 } else { self.choices.below(256) };
         match std::mem::replace(&mut runner.doing, Doing::Phase) {
             Doing::Phase => (true, self.phase(runner)),
             Doing::Steps(steps) => {

@@ -1,0 +1,79 @@
+//! A HIP program for the traffic test: a kernel writes a few words of a large piece of memory that host and device share, the program
+//! others in the same pages, and each sees what the other wrote. Exits with 0 if that is so.
+
+use hip_sys::{Function, Hip};
+use std::ffi::{c_int, c_uint, c_void};
+use std::process::ExitCode;
+use std::ptr::{from_mut, null_mut};
+
+static KERNELS: &[u8] = include_bytes!("../../../cli/demo/kernels.co");
+const LEN_BYTES: usize = 64 << 20;
+const ROUNDS: usize = 10;
+const HOST_TO_DEVICE: c_int = 1;
+const MAPPED: c_uint = 2;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("few-bytes: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let hip = Hip::load()?;
+    let module = hip.module(KERNELS)?;
+    let saxpy = module.function("saxpy")?;
+    let one = hip.zeroed::<f32>(1)?;
+    let mut shared: *mut c_void = null_mut();
+    // SAFETY: the pointers are good, and the buffer has four bytes.
+    let codes = unsafe {
+        [
+            (hip.hipHostMalloc)(&mut shared, LEN_BYTES, MAPPED),
+            (hip.hipMemcpy)(one.pointer(), 1.0f32.to_le_bytes().as_ptr().cast(), 4, HOST_TO_DEVICE),
+        ]
+    };
+    if codes != [0, 0] {
+        return Err(format!("set-up: {codes:?}").into());
+    }
+    // SAFETY: the memory has `LEN_BYTES` bytes and is zeroed. The library writes it during calls, which is why it is volatile.
+    let get = |at: usize| unsafe { shared.cast::<u8>().wrapping_add(at).read_volatile() };
+    // SAFETY: the same.
+    let put = |at: usize, byte: u8| unsafe { shared.cast::<u8>().wrapping_add(at).write_volatile(byte) };
+    // The first, a middle and the last page; the program's bytes are in two of them.
+    let words = [4, LEN_BYTES / 2 + 4092, LEN_BYTES - 8];
+    let bytes = [9, LEN_BYTES - 1];
+    for round in 1..=ROUNDS {
+        for at in words {
+            // One is added to the word.
+            launch(&saxpy, one.pointer(), shared.wrapping_byte_add(at))?;
+        }
+        bytes.iter().for_each(|at| put(*at, round as u8));
+        hip.synchronize()?;
+        let word = |at: usize| f32::from_le_bytes([get(at), get(at + 1), get(at + 2), get(at + 3)]);
+        if words.map(word) != [round as f32; 3] || bytes.map(get) != [round as u8; 2] {
+            return Err(format!("round {round}: {:?} {:?}", words.map(word), bytes.map(get)).into());
+        }
+    }
+    let others = (0..LEN_BYTES).filter(|at| get(*at) != 0).count();
+    // 10.0 has two bytes that are not zero.
+    if others != 2 * words.len() + bytes.len() {
+        return Err(format!("{others} bytes are not zero").into());
+    }
+    Ok(())
+}
+
+/// Adds the float at `x` to that at `y`.
+fn launch(saxpy: &Function<'_>, mut x: *mut c_void, mut y: *mut c_void) -> Result<(), hip_sys::Error> {
+    let (mut a, mut len) = (1.0f32, 1u32);
+    let args = &mut [
+        from_mut(&mut a).cast(),
+        from_mut(&mut x).cast(),
+        from_mut(&mut y).cast(),
+        from_mut(&mut len).cast(),
+    ];
+    // SAFETY: saxpy takes a float, two pointers to `len` floats and `len`.
+    unsafe { saxpy.launch([1, 1, 1], [256, 1, 1], 0, args) }
+}

@@ -1,0 +1,112 @@
+//! What the worker of a shim world knows of memory on both sides: which pieces were written since it told of them, and what the client
+//! knows of each. A piece is smaller than a page, so a page is all of it.
+
+use std::collections::BTreeMap;
+
+use hipr_proto::Wire;
+use hipr_proto::op::{MemChanges, MemChangesReply, PageRun};
+
+use super::super::script::Tells;
+use super::State;
+
+/// Watched memory.
+#[derive(Debug)]
+struct Watch {
+    /// What the client knows; `None` if that is not known any more.
+    twin: Option<Vec<u8>>,
+    is_marked: bool,
+    /// How often it has been told.
+    told: usize,
+}
+
+/// What the worker knows of memory on both sides.
+#[derive(Debug, Default)]
+pub(in super::super) struct Changes {
+    /// What it tells; `None` before the world begins.
+    pub(in super::super) tells: Option<Tells>,
+    watched: BTreeMap<u64, Watch>,
+}
+
+impl Changes {
+    /// Number of times that a worker can tell of a piece before it has no memory for that, if it can for a while.
+    const WHILE: usize = 2;
+
+    /// Returns whether the worker tells changes.
+    pub(super) fn is_told(&self) -> bool {
+        self.tells != Some(Tells::Nothing)
+    }
+
+    /// Begins to watch memory, of which the client knows that all of it are zeros.
+    pub(super) fn watch(&mut self, at: u64, len: usize) {
+        self.watched.insert(at, Watch { twin: Some(vec![0; len]), is_marked: false, told: 0 });
+    }
+
+    fn at(&mut self, at: u64) -> Option<(usize, &mut Watch)> {
+        let (base, watch) = self.watched.range_mut(..=at).next_back()?;
+        let offset = (at - base) as usize;
+        watch.twin.as_ref().is_some_and(|twin| offset < twin.len()).then_some((offset, watch))
+    }
+
+    /// Notes that memory was written.
+    pub(super) fn mark(&mut self, at: u64) {
+        if let Some((_, watch)) = self.at(at) {
+            watch.is_marked = true;
+        }
+    }
+
+    /// Notes bytes that the client has sent.
+    pub(super) fn learn(&mut self, at: u64, bytes: &[u8]) {
+        if let Some((offset, watch)) = self.at(at)
+            && let Some(twin) = &mut watch.twin
+            && let Some(place) = twin.get_mut(offset..offset + bytes.len())
+        {
+            place.copy_from_slice(bytes);
+        }
+    }
+}
+
+impl State {
+    /// Tells what has changed in a piece of memory, when the stream's work is done. Others get on between the two steps of it.
+    pub(super) fn tell_changes(&mut self, range: &MemChanges) -> (MemChangesReply, Vec<u8>) {
+        let clears_late = self.changes.tells == Some(Tells::ChangesClearedLate);
+        let for_a_while = self.changes.tells == Some(Tells::ChangesForAWhile);
+        // With the bug, whoever gets on does so where it does harm.
+        let (before, between) =
+            if clears_late { (0, self.haste) } else { (self.haste & 15, self.haste >> 4) };
+        self.reach(range.stream, before);
+        let read = |state: &mut Self| state.read_device(range.address, range.length as usize);
+        let take = |state: &mut Self| match state.changes.at(range.address) {
+            Some((_, watch)) => std::mem::take(&mut watch.is_marked),
+            None => false,
+        };
+        let (is_marked, now) = if clears_late {
+            let now = read(self);
+            self.get_on(between);
+            (take(self), now)
+        } else {
+            let is_marked = take(self);
+            self.get_on(between);
+            (is_marked, read(self))
+        };
+        let unknown = (MemChangesReply { covered: 0, num_runs: 0, is_known: 0 }, Vec::new());
+        let Some((_, watch)) = self.changes.at(range.address) else { return unknown };
+        watch.told += 1;
+        if for_a_while && watch.told > Changes::WHILE {
+            watch.twin = None;
+            return unknown;
+        }
+        let mut reply = MemChangesReply { covered: range.length, num_runs: 0, is_known: 1 };
+        let mut tail = Vec::new();
+        if is_marked && watch.twin.as_ref() != Some(&now) {
+            let is_zero = now.iter().all(|byte| *byte == 0);
+            reply.num_runs = 1;
+            let kind = if is_zero { PageRun::ZEROS } else { PageRun::BYTES };
+            PageRun { first: 0, count: 1, kind }.put(&mut tail);
+            if !is_zero {
+                tail.extend_from_slice(&now);
+            }
+            watch.twin = Some(now);
+        }
+        (reply, tail)
+    }
+}
