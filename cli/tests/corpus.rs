@@ -1,7 +1,10 @@
 //! Tests 1,073 code objects that five compilers generated for real programs: all can be loaded, and the emulator has every
 //! instruction of each kernel for a GPU that it emulates.
 
-use hipr_code_object::CodeObject;
+use hipr_code_object::{CodeObject, Loadable, Target, Unloadable, loadable};
+use hipr_device::{Context, Param, Waker};
+use hipr_proto::HipError;
+use hipr_sim::{Arch, Config, Gpu};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -104,5 +107,61 @@ fn every_object_is_loaded_wherever_it_is_put() {
         });
         assert_eq!(low != high, addresses, "{}", path.display());
         assert!(!code.kernels().is_empty(), "{}", path.display());
+    }
+}
+
+/// What a client knows of an object by itself is what the emulated GPU answers: whether it can be loaded, and of each kernel the
+/// parameters and attributes.
+#[test]
+fn a_client_knows_what_the_worker_answers() {
+    let folder = unpacked();
+    for arch in Arch::ALL {
+        let config = Config { arch, memory_bytes: Some(1 << 30), ..Config::default() };
+        let mut context = Gpu::new(config).expect("the emulated GPU").context(Waker::new(|| {}));
+        let properties = context.properties(0).expect("properties");
+        let device: Target = properties.gcn_arch_name.as_str().parse().expect("a target");
+        let (mut loaded, mut kernels) = (0, 0);
+        for path in objects(folder.path()) {
+            let (elf, name) = (fs::read(&path).expect("a file"), path.display());
+            let answer = context.module_load(elf.clone());
+            let code = match loadable(&elf, &device) {
+                Ok(Loadable { code, .. }) => code,
+                Err(why) => {
+                    assert!(matches!(why, Unloadable::Select(_)), "{name}: {why}");
+                    assert_eq!(answer, Err(HipError(why.hip_error())), "{name}");
+                    continue;
+                }
+            };
+            let module = answer.unwrap_or_else(|why| panic!("{name}: {why}"));
+            loaded += 1;
+            for kernel in code.kernels() {
+                let found = context.function(module, &kernel.name);
+                assert_eq!(found.is_ok(), code.launchable(&kernel.name).is_some(), "{name}: {}", kernel.name);
+                let Ok(found) = found else { continue };
+                let params = kernel.param_layout().into_iter();
+                let params = params.map(|(offset, size)| Param { offset, size }).collect();
+                assert_eq!(found.params, Some(params), "{name}: {}", kernel.name);
+                let told = context.function_attributes(found.handle).expect("attributes");
+                let known = kernel.needs(&device.processor).attributes([properties.major, properties.minor]);
+                let (told, known) = (
+                    (
+                        told.num_regs,
+                        told.shared_size_bytes,
+                        told.local_size_bytes,
+                        told.max_threads_per_block,
+                    ),
+                    (
+                        known.numRegs,
+                        known.sharedSizeBytes as i32,
+                        known.localSizeBytes as i32,
+                        known.maxThreadsPerBlock,
+                    ),
+                );
+                assert_eq!(told, known, "{name}: {}", kernel.name);
+                kernels += 1;
+            }
+            context.module_unload(module).expect("unloaded");
+        }
+        assert!(loaded >= 100 && kernels >= loaded, "{arch}: {loaded} objects with {kernels} kernels");
     }
 }

@@ -16,7 +16,7 @@ use crate::convert::{Event, Ptr, Stream};
 pub use arguments::{Arguments, PassedArguments};
 pub use copy::{MemoryBox, MemoryCopy, Size, Transfer, hints};
 pub use fill::{MemoryFill, Pattern};
-pub use function::Function;
+pub use function::{Function, KernelFacts};
 pub use graph::{GraphPart, Node, RemoteGraph, RemotePart, nodes};
 pub use kernel::{KernelLaunch, LaunchConfiguration};
 

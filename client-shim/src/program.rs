@@ -1,5 +1,6 @@
 //! The program's code: registered fat binaries, loaded modules, and a cache of recently used kernels.
 
+pub(crate) mod code;
 pub mod module;
 pub(crate) mod recent;
 pub(crate) mod register;
@@ -13,6 +14,7 @@ use crate::command;
 use crate::convert::{Function, Module, Ptr};
 use crate::stream::mirror::Mirrors;
 use crate::worker::{Worker, lock};
+use code::{CodeImage, Known};
 use module::LoadedModule;
 use recent::Kernel;
 
@@ -22,6 +24,7 @@ pub struct Program {
     modules: Mutex<HashMap<Module, Arc<LoadedModule>>>,
     functions: Mutex<HashMap<Function, Arc<command::Function>>>,
     registered: Mutex<Registered>,
+    known_code: Mutex<Known>,
 }
 
 /// Code that the compiler registered and that this session has loaded, by device.
@@ -39,6 +42,17 @@ pub(crate) struct Loader<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) mirrors: &'a Mirrors,
     pub(crate) program: &'a Program,
+}
+
+impl Loader<'_> {
+    /// Returns the code object for a device from an image.
+    ///
+    /// # Errors
+    /// `hipErrorNoBinaryForGpu` when there is none, `hipErrorInvalidImage` when the image is damaged.
+    pub(crate) fn code<'a>(&self, device: i32, image: &'a [u8]) -> HipResult<CodeImage<'a>> {
+        let architecture = self.worker.properties(device)?.gcn_arch_name;
+        CodeImage::find(image, architecture.as_str(), &self.program.known_code)
+    }
 }
 
 impl Program {

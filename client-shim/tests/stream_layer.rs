@@ -264,8 +264,7 @@ impl Process {
 /// A launch of the kernel `k` with one argument.
 fn kernel(argument: u64, start: Event) -> Command {
     let params = vec![Param { offset: 0, size: 8 }];
-    let function =
-        Arc::new(Function { handle: 1, name: "k".to_owned(), params, max_threads: None, module: Module(1) });
+    let function = Arc::new(Function::new(1, "k".to_owned(), Module(1), Some(params), None));
     let pointers = [Ptr::from((&raw const argument).cast::<()>())];
     let passed = PassedArguments::of(In::from_slice(&pointers), In::NULL).expect("arguments");
     let arguments = passed.encode(&function).expect("one argument");

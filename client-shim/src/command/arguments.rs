@@ -56,12 +56,14 @@ impl PassedArguments {
     /// Reads the arguments of a kernel in the layout that its metadata describes.
     ///
     /// # Errors
-    /// `hipErrorInvalidValue`: an argument is missing, or there are too many bytes.
+    /// `hipErrorInvalidValue`: an argument is missing, or there are too many bytes; `hipErrorInvalidImage`: the layout is unknown.
     pub fn encode(self, function: &Function) -> HipResult<Arguments> {
-        let params = function.params.as_slice();
         match self {
-            Self::Each(_) if params.is_empty() => Arguments::new(params, 0, 0),
             Self::Each(pointers) => {
+                let params = function.params()?;
+                if params.is_empty() {
+                    return Arguments::new(params, 0, 0);
+                }
                 let end = |param: &Param| param.offset as usize + param.size as usize;
                 let mut encoded = Arguments::new(params, params.iter().map(end).max().unwrap_or(0), 0)?;
                 let data = encoded.data();
@@ -192,7 +194,7 @@ mod tests {
 
     fn function(params: &[(u32, u32)]) -> Function {
         let params = params.iter().map(|(offset, size)| Param { offset: *offset, size: *size }).collect();
-        Function { handle: 1, name: "k".to_owned(), params, max_threads: None, module: Module(1) }
+        Function::new(1, "k".to_owned(), Module(1), Some(params), None)
     }
 
     fn ptr<T>(value: &T) -> Ptr {
@@ -239,5 +241,16 @@ mod tests {
         let none = PassedArguments::of(In::NULL, In::NULL).expect("no arguments");
         assert_eq!(none.encode(&function(&[(0, 4)])).err(), Some(HipError::INVALID_VALUE));
         assert!(none.encode(&function(&[])).is_ok());
+    }
+
+    #[test]
+    fn without_a_layout_only_a_buffer_is_read() {
+        let unknown = Function::new(1, "k".to_owned(), Module(1), None, None);
+        let one = [Ptr(1)];
+        let each = PassedArguments::of(In::from_slice(&one), In::NULL).expect("arguments");
+        assert_eq!(each.encode(&unknown).err(), Some(HipError::INVALID_IMAGE));
+        let buffer = [1u8, 2];
+        let mut encoded = PassedArguments::Buffer(ptr(&buffer), 2).encode(&unknown).expect("encoded");
+        assert_eq!(encoded.data(), [1, 2]);
     }
 }

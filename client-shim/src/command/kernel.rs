@@ -49,7 +49,7 @@ impl KernelLaunch {
     /// Returns the parameters of a graph node for this launch; `func` is the address by which the program launches the kernel.
     /// The arguments are good as long as there is such a node.
     pub(crate) fn node_params(&self, func: Ptr) -> hipKernelNodeParams {
-        let kept = || Arc::new(self.arguments.for_node(&self.function.params));
+        let kept = || Arc::new(self.arguments.for_node(self.function.params.as_deref().unwrap_or_default()));
         let arguments = self.node_arguments.get_or_init(kept);
         let dim = |[x, y, z]: [u32; 3]| dim3 { x, y, z };
         hipKernelNodeParams {

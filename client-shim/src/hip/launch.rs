@@ -81,7 +81,7 @@ impl LaunchParams {
         let properties = session.worker().properties(thread::device())?;
         let limits = LaunchLimits {
             device_threads: u64::try_from(properties.max_threads_per_block).ok().filter(known),
-            kernel_threads: function.max_threads.map(u64::from).filter(known),
+            kernel_threads: function.max_threads().map(u64::from).filter(known),
             shared_mem_bytes: Some(properties.shared_mem_per_block).filter(known),
         };
         let (grid, block, shared_mem_bytes) = (self.grid, self.block, self.shared_mem as u64);

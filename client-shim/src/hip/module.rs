@@ -8,17 +8,18 @@ use std::sync::Arc;
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult, op};
 
-use crate::command;
+use crate::command::Function as Kernel;
 use crate::convert::{Function, In, Module, Out, Ptr, Str};
-use crate::program::module::{LoadedModule, code_for, image_at};
+use crate::program::code::image_at;
+use crate::program::module::LoadedModule;
 use crate::program::recent;
 use crate::session::Session;
 use crate::thread;
 
 fn load_image(session: &Session, out: Out<Module>, image: &[u8]) -> HipResult<()> {
     let device = thread::device();
-    let code = code_for(session.worker(), device, image)?;
-    let mut module = LoadedModule::load(session.worker(), device, &code)?;
+    let code = session.loader().code(device, image)?;
+    let mut module = LoadedModule::load(session.worker(), device, code)?;
     if let Err(error) = module.allocate_managed(session.loader()) {
         module.unload(session.loader())?;
         return Err(error);
@@ -90,14 +91,14 @@ pub(crate) fn function(
     let out = function.check()?;
     let name = text(name)?;
     let module = find(session, module)?;
-    let function = module.function(session.worker(), name)?;
-    out.set(note(session, function));
+    out.set(note(session, module.function(session.worker(), name)?));
     Ok(())
 }
 
-fn note(session: &Session, function: command::Function) -> Function {
+/// Adds a kernel to those that have handles; returns its handle.
+fn note(session: &Session, function: Arc<Kernel>) -> Function {
     let handle = Function::from_wire(function.handle);
-    session.program().functions().insert(handle, Arc::new(function));
+    session.program().functions().insert(handle, function);
     handle
 }
 
@@ -122,13 +123,19 @@ pub(crate) fn global(
 pub(crate) fn by_symbol(session: &Session, function: Out<Function>, symbol: Ptr) -> HipResult<()> {
     let out = function.check()?;
     let found = session.find_function(symbol.check()?)?;
-    let handle = Function::from_wire(found.handle);
-    session.program().functions().insert(handle, found);
-    out.set(handle);
+    out.set(note(session, found));
     Ok(())
 }
 
-fn attributes_of(session: &Session, function: u64) -> HipResult<hipFuncAttributes> {
+/// Returns the attributes of a kernel; asks the worker only the first time.
+///
+/// # Errors
+/// What the worker answers.
+pub(super) fn attributes_of(session: &Session, function: &Kernel) -> HipResult<hipFuncAttributes> {
+    function.attributes(|| ask_attributes(session, function.handle))
+}
+
+fn ask_attributes(session: &Session, function: u64) -> HipResult<hipFuncAttributes> {
     let reply = session.worker().ask(&op::FuncGetAttributes { function })?;
     let size = |bytes: i32| usize::try_from(bytes).unwrap_or(0);
     Ok(hipFuncAttributes {
@@ -153,7 +160,7 @@ pub(crate) fn attributes(
 ) -> HipResult<()> {
     let out = attributes.check()?;
     let function = session.find_function(function)?;
-    out.set(attributes_of(session, function.handle)?);
+    out.set(attributes_of(session, &function)?);
     Ok(())
 }
 
@@ -166,7 +173,7 @@ pub(crate) fn attribute(
 ) -> HipResult<()> {
     let out = value.check()?;
     let function = session.program().function(function)?;
-    let all = attributes_of(session, function.handle)?;
+    let all = attributes_of(session, &function)?;
     let size = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
     out.set(match attribute {
         HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK => all.maxThreadsPerBlock,
@@ -193,11 +200,13 @@ pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, va
         return Err(HipError::INVALID_VALUE);
     }
     // Programs pass a kernel's handle as well as its address (hipFunction_t is a pointer to them).
-    let handle = match session.program().functions().get(&Function(function.0)).cloned() {
-        Some(known) => known.handle,
-        None => session.find_function(function)?.handle,
+    let known = session.program().functions().get(&Function(function.0)).cloned();
+    let function = match known {
+        Some(known) => known,
+        None => session.find_function(function)?,
     };
-    session.worker().ask(&op::FuncSetAttribute { function: handle, attribute, value })
+    function.forget_attributes();
+    session.worker().ask(&op::FuncSetAttribute { function: function.handle, attribute, value })
 }
 
 /// `hipFuncSetCacheConfig`: a hint without effect on AMD's devices.

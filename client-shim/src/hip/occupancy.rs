@@ -2,6 +2,7 @@
 
 use hipr_proto::{HipError, HipResult, op};
 
+use super::module::attributes_of;
 use crate::convert::{Function, Out, Ptr};
 use crate::session::Session;
 use crate::thread;
@@ -148,10 +149,9 @@ pub(crate) fn available_shared_mem(
         return Err(HipError::INVALID_VALUE);
     }
     let function = session.find_function(function)?;
-    let declared =
-        session.worker().ask(&op::FuncGetAttributes { function: function.handle })?.shared_size_bytes;
+    let declared = attributes_of(session, &function)?.sharedSizeBytes as u64;
     let all = session.worker().properties(thread::device())?.shared_mem_per_block;
     let each = all / u64::try_from(blocks).unwrap_or(1);
-    out.set(each.saturating_sub(u64::try_from(declared).unwrap_or(0)) as usize);
+    out.set(each.saturating_sub(declared) as usize);
     Ok(())
 }

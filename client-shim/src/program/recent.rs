@@ -108,7 +108,7 @@ mod tests {
 
     fn function(handle: u64) -> HipResult<Arc<Function>> {
         let (name, module) = (format!("k{handle}"), Module(1));
-        Ok(Arc::new(Function { handle, name, params: Vec::new(), max_threads: None, module }))
+        Ok(Arc::new(Function::new(handle, name, module, None, None)))
     }
 
     /// A cached entry is used without a search, until something is removed.

@@ -12,7 +12,8 @@ use hipr_abi::dim3;
 use hipr_proto::{HipError, HipResult};
 
 use super::Loader;
-use super::module::{LoadedModule, code_for, image_at};
+use super::code::{CodeImage, image_at};
+use super::module::LoadedModule;
 use crate::command::Function;
 use crate::convert::{In, Out, Ptr, Str, Stream};
 use crate::program::recent::{self, Kernel};
@@ -258,7 +259,7 @@ fn find_on(loader: Loader<'_>, host_function: Ptr, device: i32) -> HipResult<Arc
         Some(module) => module.function(loader.worker, &name),
         None => {
             let code = code_of(loader, device, binary)?;
-            let loaded = LoadedModule::load_with_function(loader.worker, device, &code, &name);
+            let loaded = LoadedModule::load_with_function(loader.worker, device, code, &name);
             loaded.and_then(|(module, function)| {
                 attach_managed(loader, binary, &module)?;
                 registered.modules.insert((device, binary), Arc::new(module));
@@ -266,10 +267,10 @@ fn find_on(loader: Loader<'_>, host_function: Ptr, device: i32) -> HipResult<Arc
             })
         }
     };
-    let function = Arc::new(function.map_err(|error| match error {
+    let function = function.map_err(|error| match error {
         HipError::NOT_FOUND => HipError::INVALID_DEVICE_FUNCTION,
         other => other,
-    })?);
+    })?;
     registered.functions.insert((device, host_function), Arc::clone(&function));
     Ok(function)
 }
@@ -296,7 +297,7 @@ pub(crate) fn find_variable(loader: Loader<'_>, shadow: Ptr) -> HipResult<(Ptr, 
             Some(module) => Arc::clone(module),
             None => {
                 let code = code_of(loader, device, variable.binary)?;
-                let module = Arc::new(LoadedModule::load(loader.worker, device, &code)?);
+                let module = Arc::new(LoadedModule::load(loader.worker, device, code)?);
                 attach_managed(loader, variable.binary, &module)?;
                 registered.modules.insert((device, variable.binary), Arc::clone(&module));
                 module
@@ -315,10 +316,10 @@ pub(crate) fn find_variable(loader: Loader<'_>, shadow: Ptr) -> HipResult<(Ptr, 
 }
 
 /// Returns the code object of a fat binary for a device.
-fn code_of(loader: Loader<'_>, device: i32, binary: usize) -> HipResult<std::borrow::Cow<'static, [u8]>> {
+fn code_of(loader: Loader<'_>, device: i32, binary: usize) -> HipResult<CodeImage<'static>> {
     let image = with(|registry| registry.binaries.get(binary).copied().flatten());
     // Images are part of the program or of a library it has not unloaded: unloading unregisters them.
-    code_for(loader.worker, device, image_at(image.ok_or(HipError::INVALID_DEVICE_FUNCTION)?)?)
+    loader.code(device, image_at(image.ok_or(HipError::INVALID_DEVICE_FUNCTION)?)?)
 }
 
 /// Sets a module's pointers to its managed variables.

@@ -102,6 +102,43 @@ pub(crate) mod hip {
         pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;
         pub(crate) fn hipLaunchHostFunc(stream: Ptr, function: Option<extern "C" fn(Ptr)>, data: Ptr) -> i32;
         pub(crate) fn hipModuleLoadData(module: *mut Ptr, image: *const c_void) -> i32;
+        pub(crate) fn hipModuleLoad(module: *mut Ptr, path: *const c_char) -> i32;
+        pub(crate) fn hipModuleUnload(module: Ptr) -> i32;
+        pub(crate) fn hipModuleGetFunction(function: *mut Ptr, module: Ptr, name: *const c_char) -> i32;
+        pub(crate) fn hipModuleGetGlobal(
+            address: *mut Ptr,
+            bytes: *mut usize,
+            module: Ptr,
+            name: *const c_char,
+        ) -> i32;
+        pub(crate) fn hipFuncGetAttribute(value: *mut i32, attribute: i32, function: Ptr) -> i32;
+        pub(crate) fn hipFuncSetAttribute(function: *const c_void, attribute: i32, value: i32) -> i32;
+        pub(crate) fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+            blocks: *mut i32,
+            function: Ptr,
+            block_size: i32,
+            lds: usize,
+        ) -> i32;
+        pub(crate) fn hipModuleOccupancyMaxPotentialBlockSize(
+            grid: *mut i32,
+            block: *mut i32,
+            function: Ptr,
+            lds: usize,
+            limit: i32,
+        ) -> i32;
+        pub(crate) fn hipModuleLaunchKernel(
+            function: Ptr,
+            grid_x: u32,
+            grid_y: u32,
+            grid_z: u32,
+            block_x: u32,
+            block_y: u32,
+            block_z: u32,
+            lds: u32,
+            stream: Ptr,
+            params: *mut Ptr,
+            extra: *mut Ptr,
+        ) -> i32;
         pub(crate) fn hipGraphCreate(graph: *mut Ptr, flags: u32) -> i32;
         pub(crate) fn hipGraphAddMemsetNode(
             node: *mut Ptr,

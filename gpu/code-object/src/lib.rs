@@ -8,6 +8,8 @@
 //!                 ──► Kernel                 parameters, kernarg layout, hidden arguments, descriptor
 //! ```
 //!
+//! [`loadable`] does both and says with which error a device refuses an image; [`rules`] has what the emulated GPUs say of a kernel.
+//!
 //! Everything here is pure parsing of untrusted bytes: no input makes it panic, and what it allocates is bounded
 //! by the input's length or, for compressed bundles, by [`Limits`].
 
@@ -23,11 +25,13 @@ mod image;
 mod kernarg;
 mod layout;
 mod load;
+mod loadable;
 mod machine;
 mod metadata;
 mod msgpack;
 mod need;
 mod relocation;
+pub mod rules;
 mod select;
 mod target;
 
@@ -39,6 +43,7 @@ pub use error::{ImageError, MetadataError, ParseError};
 pub use image::{Format, Measure, image_len, needed_len};
 pub use kernarg::{KernargError, LaunchFacts};
 pub use layout::Segment;
+pub use loadable::{Loadable, Unloadable, loadable};
 pub use metadata::{Arg, KERNARG_MAX_BYTES, Kernel, ValueKind};
 pub use need::{IMAGE_MAX_BYTES, Need};
 pub use relocation::{LoadError, Relocation, RelocationKind, RelocationTarget};

@@ -18,7 +18,6 @@ use crate::event::{Event, Record};
 use crate::executor::lock;
 use crate::launch::Setup;
 use crate::module::{Function, Module};
-use crate::occupancy::Demand;
 use crate::property::{self, Model};
 use crate::shared::Shared;
 use crate::stream::{Task, Wait, Work};
@@ -31,10 +30,6 @@ const STACK_MAX_BYTES: u64 = 128 << 10;
 const MALLOC_HEAP_BYTES: u64 = 8 << 20;
 /// The first handle, above those that HIP reserves.
 const FIRST_HANDLE: u64 = 0x1000;
-
-const FUNC_MAX_DYNAMIC_SHARED: i32 = hipr_abi::hipFuncAttributeMaxDynamicSharedMemorySize;
-const FUNC_CARVEOUT: i32 = hipr_abi::hipFuncAttributePreferredSharedMemoryCarveout;
-const FUNC_MAX: i32 = hipr_abi::hipFuncAttributeMax;
 
 /// One client's emulated GPU: its own address space, handles and errors. Nothing blocks; dropping it stops its work.
 pub struct SimContext {
@@ -103,13 +98,6 @@ impl SimContext {
 
     fn loaded(&self, function: u64) -> HipResult<&Arc<Function>> {
         self.functions.get(&function).ok_or(HipError::INVALID_HANDLE)
-    }
-
-    fn demand(&self, function: u64, shared_mem_bytes: u64) -> HipResult<Demand> {
-        let function = self.loaded(function)?;
-        let lds_bytes = u64::from(function.static_lds_bytes()).saturating_add(shared_mem_bytes.min(1 << 32));
-        let max_block_size = function.kernel.max_flat_workgroup_size;
-        Ok(Demand { vgprs: function.vgprs(), lds_bytes, max_block_size })
     }
 }
 
@@ -452,39 +440,32 @@ impl Context for SimContext {
 
     fn function_attributes(&self, function: u64) -> HipResult<FuncGetAttributesReply> {
         let function = self.loaded(function)?;
-        let int = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
-        let [major, minor] = Model::of(function.arch).capability;
-        let static_lds_bytes = function.static_lds_bytes();
+        let attributes = function.needs().attributes(Model::of(function.arch).capability);
+        let size = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX);
         Ok(FuncGetAttributesReply {
-            shared_size_bytes: int(static_lds_bytes),
-            const_size_bytes: 0,
-            local_size_bytes: int(function.kernel.descriptor.private_segment_bytes),
-            num_regs: int(function.kernel.vgpr_count),
-            max_threads_per_block: int(function.kernel.max_flat_workgroup_size),
-            ptx_version: major * 10 + minor,
-            binary_version: major * 10 + minor,
-            cache_mode_ca: 0,
-            max_dynamic_shared_size_bytes: int(property::LDS_BYTES.saturating_sub(static_lds_bytes)),
-            preferred_shared_memory_carveout: 0,
+            shared_size_bytes: size(attributes.sharedSizeBytes),
+            const_size_bytes: size(attributes.constSizeBytes),
+            local_size_bytes: size(attributes.localSizeBytes),
+            num_regs: attributes.numRegs,
+            max_threads_per_block: attributes.maxThreadsPerBlock,
+            ptx_version: attributes.ptxVersion,
+            binary_version: attributes.binaryVersion,
+            cache_mode_ca: attributes.cacheModeCA,
+            max_dynamic_shared_size_bytes: attributes.maxDynamicSharedSizeBytes,
+            preferred_shared_memory_carveout: attributes.preferredShmemCarveout,
         })
     }
 
-    /// Accepts an attribute without effect, because every kernel can use all LDS.
     fn set_function_attribute(&mut self, function: u64, attribute: i32, value: i32) -> HipResult<()> {
-        let free_lds_bytes = property::LDS_BYTES.saturating_sub(self.loaded(function)?.static_lds_bytes());
-        let valid = match attribute {
-            FUNC_MAX_DYNAMIC_SHARED => u32::try_from(value).is_ok_and(|value| value <= free_lds_bytes),
-            FUNC_CARVEOUT => (-1..=100).contains(&value),
-            _ => (0..=FUNC_MAX).contains(&attribute),
-        };
-        if valid { Ok(()) } else { Err(HipError::INVALID_VALUE) }
+        let is_valid = self.loaded(function)?.needs().accepts(attribute, value);
+        if is_valid { Ok(()) } else { Err(HipError::INVALID_VALUE) }
     }
 
     fn max_active_blocks(&self, function: u64, block_size: i32, shared_mem_bytes: u64) -> HipResult<i32> {
-        let demand = self.demand(function, shared_mem_bytes)?;
+        let needs = self.loaded(function)?.needs();
         let block_size =
             u32::try_from(block_size).ok().filter(|&size| size > 0).ok_or(HipError::INVALID_VALUE)?;
-        Ok(demand.groups_per_cu(block_size) as i32)
+        Ok(needs.groups_per_cu(block_size, shared_mem_bytes) as i32)
     }
 
     fn max_potential_block_size(
@@ -494,10 +475,11 @@ impl Context for SimContext {
         limit: i32,
     ) -> HipResult<BlockSize> {
         let compute_units = Model::of(self.gpu.arch).compute_units;
-        let demand = self.demand(function, shared_mem_bytes)?;
-        let block_size = demand.best_block_size(u32::try_from(limit).map_err(|_| HipError::INVALID_VALUE)?);
+        let needs = self.loaded(function)?.needs();
+        let limit = u32::try_from(limit).map_err(|_| HipError::INVALID_VALUE)?;
+        let block_size = needs.best_block_size(shared_mem_bytes, limit);
         Ok(BlockSize {
-            min_grid_size: demand.groups(block_size, compute_units) as i32,
+            min_grid_size: needs.groups(block_size, shared_mem_bytes, compute_units) as i32,
             block_size: block_size as i32,
         })
     }

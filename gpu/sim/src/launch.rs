@@ -8,7 +8,6 @@ use hipr_device::{Args, Launch, Param};
 use hipr_proto::{HipError, HipResult};
 
 use crate::module::Function;
-use crate::occupancy::Demand;
 use crate::property as p;
 use hipr_isa::aperture::{PRIVATE_BUFFER, PRIVATE_HIGH, SHARED_HIGH};
 use hipr_isa::gws::WaveSync;
@@ -71,19 +70,16 @@ impl Setup {
             tracing::error!(kernel = %function.name, "cannot launch a kernel for waves of 32 lanes on this GPU");
             return Err(HipError::INVALID_DEVICE_FUNCTION);
         }
-        let static_lds_bytes = function.static_lds_bytes();
-        let lds_bytes = static_lds_bytes
+        let needs = function.needs();
+        let lds_bytes = needs
+            .lds_bytes
             .checked_add(shared_mem_bytes)
             .filter(|&bytes| bytes <= p::LDS_BYTES)
             .ok_or(HipError::LAUNCH_OUT_OF_RESOURCES)?;
         let scratch_bytes = scratch_bytes(&function, stack_bytes).ok_or(HipError::LAUNCH_OUT_OF_RESOURCES)?;
-        let demand = Demand {
-            vgprs: function.vgprs(),
-            lds_bytes: u64::from(lds_bytes),
-            max_block_size: function.kernel.max_flat_workgroup_size,
-        };
         // A kernel whose metadata asks for the impossible still runs, a group at a time.
-        let resident_groups = demand.groups(threads, p::Model::of(function.arch).compute_units).max(1);
+        let compute_units = p::Model::of(function.arch).compute_units;
+        let resident_groups = needs.groups(threads, shared_mem_bytes.into(), compute_units).max(1);
         if launch.cooperative && volume(grid).is_none_or(|groups| groups > u64::from(resident_groups)) {
             return Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE);
         }

@@ -52,7 +52,6 @@ mod launch;
 mod loan;
 mod module;
 mod name;
-pub mod occupancy;
 pub mod property;
 mod shared;
 pub mod stream;

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hipr_code_object::{
-    CodeObject, Kernel, LoadError, ParseError, RelocationTarget, SelectError, Target, select,
-};
+use hipr_code_object::rules::KernelNeeds;
+use hipr_code_object::{CodeObject, Kernel, LoadError, Loadable, Target, Unloadable, loadable};
 use hipr_isa::Arch;
 use hipr_isa::mem::Block;
 use hipr_isa::simd::Level;
@@ -48,12 +47,12 @@ pub(crate) struct Function {
 impl Function {
     /// Returns the number of vector registers of a lane.
     pub(crate) fn vgprs(&self) -> u32 {
-        self.kernel.descriptor.vgprs(self.arch.processor())
+        self.needs().vgprs
     }
 
-    /// Returns the size of LDS that the kernel itself declares, in bytes.
-    pub(crate) fn static_lds_bytes(&self) -> u32 {
-        self.kernel.descriptor.group_segment_bytes.max(self.kernel.group_segment_bytes)
+    /// Returns what the kernel needs of a compute unit.
+    pub(crate) fn needs(&self) -> KernelNeeds {
+        self.kernel.needs(self.arch.processor())
     }
 }
 
@@ -77,17 +76,13 @@ impl Module {
     ) -> HipResult<Self> {
         let device: Target =
             Model::of(arch).arch_name.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
-        let elf = select(image, &device).map_err(|error| match error {
-            SelectError::NoMatch { .. } => unusable(error, HipError::NO_BINARY_FOR_GPU),
-            SelectError::Image(_) => unusable(error, HipError::INVALID_IMAGE),
-        })?;
-        let code =
-            CodeObject::parse(&elf).map_err(|error: ParseError| unusable(error, HipError::INVALID_IMAGE))?;
+        let refused = |why: Unloadable| {
+            let error = HipError(why.hip_error());
+            unusable(why, error)
+        };
+        let Loadable { elf, code } = loadable(image, &device).map_err(refused)?;
         let block = allocate(code.image_bytes().max(1))?;
-        place(&code, &elf, &block).map_err(|error| match error {
-            LoadError::Undefined(_) => unusable(error, HipError::SHARED_OBJECT_SYMBOL_NOT_FOUND),
-            _ => unusable(error, HipError::INVALID_IMAGE),
-        })?;
+        place(&code, &elf, &block).map_err(|why| refused(why.into()))?;
         let executable = code.segments().iter().filter(|segment| segment.executable);
         let programs = executable.filter_map(|segment| {
             let bytes = elf.get(segment.file.clone())?;
@@ -114,7 +109,7 @@ impl Module {
 
     /// Returns the kernel `name`; `None` if the module has none with that name in an executable segment.
     pub(crate) fn function(&self, name: &str, module: u64) -> Option<Function> {
-        let kernel = self.code.kernel(name)?;
+        let kernel = self.code.launchable(name)?;
         let entry = self.block.base().checked_add(kernel.entry_vaddr)?;
         let inside = |program: &&Arc<Program>| entry.wrapping_sub(program.base()) < program.len_bytes();
         let program = Arc::clone(self.programs.iter().find(inside)?);
@@ -142,11 +137,7 @@ fn place(code: &CodeObject, elf: &[u8], block: &Block) -> Result<(), LoadError> 
         let offset = block.exact_offset(addr, bytes.len() as u64).ok_or_else(|| outside.clone())?;
         block.write(offset, bytes);
     }
-    for relocation in code.relocations() {
-        // Objects of assembler kernels carry a symbol of this very name that nothing uses.
-        if matches!(&relocation.target, RelocationTarget::Undefined(name) if name == "UNDEF") {
-            continue;
-        }
+    for relocation in code.applied_relocations() {
         let (value, len) = relocation.bytes(block.base())?;
         let addr = block.base().wrapping_add(relocation.vaddr);
         let offset = block.exact_offset(addr, len as u64).ok_or(LoadError::Place(relocation.vaddr))?;

@@ -4,9 +4,10 @@
 use hipr_proto::Text;
 use hipr_proto::op::GetDevicePropertiesReply;
 
+pub use hipr_code_object::rules::{
+    GROUPS_PER_CU, LDS_BYTES, SIMDS_PER_CU, THREADS_PER_GROUP, VGPRS_PER_SIMD, WAVE_LANES, WAVES_PER_SIMD,
+};
 use hipr_isa::Arch;
-pub use hipr_isa::lds::LDS_BYTES;
-use hipr_isa::wave::LANES;
 
 /// The properties in which the emulated GPUs differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,24 +69,10 @@ impl Model {
 /// hipDriverGetVersion, hipRuntimeGetVersion: HIP 6.4.43484.
 pub const VERSION: i32 = hipr_abi::HIP_VERSION;
 
-/// Work-items of a wave.
-pub const WAVE_LANES: u32 = LANES as u32;
-/// SIMDs of a compute unit.
-pub const SIMDS_PER_CU: u32 = 4;
-/// Waves that a SIMD holds.
-pub const WAVES_PER_SIMD: u32 = 8;
-/// Vector registers of a SIMD's lane, architected and accumulation together.
-pub const VGPRS_PER_SIMD: u32 = 512;
-/// A wave's vector registers are allocated in multiples of this.
-pub const VGPR_GRANULE: u32 = 8;
 /// Work-items that a compute unit holds.
 pub const THREADS_PER_CU: u32 = WAVE_LANES * SIMDS_PER_CU * WAVES_PER_SIMD;
-/// Workgroups that a compute unit holds.
-pub const GROUPS_PER_CU: u32 = SIMDS_PER_CU * WAVES_PER_SIMD;
-/// LDS is allocated in multiples of this many bytes.
-pub const LDS_GRANULE_BYTES: u32 = 512;
-/// Work-items of a workgroup.
-pub const THREADS_PER_GROUP: u32 = 1024;
+/// What a kernel needs is judged by the numbers of the interpreter.
+const _: () = assert!(LDS_BYTES == hipr_isa::lds::LDS_BYTES && WAVE_LANES as usize == hipr_isa::wave::LANES);
 /// Largest workgroup in x, y, z.
 pub const GROUP_MAX: [u32; 3] = [1024, 1024, 1024];
 /// Largest grid in x, y, z, in workgroups, as the attributes have it. HIP API: hipModuleLaunchKernel alone refuses larger ones, which is

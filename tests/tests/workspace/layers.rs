@@ -10,8 +10,8 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("hipr-ctype", &[]),
     // The interpreter knows neither HIP nor the protocol.
     ("hipr-isa", &[]),
-    ("hipr-code-object", &[]),
     ("hipr-abi", &["hipr-ctype"]),
+    ("hipr-code-object", &["hipr-abi", "hipr-ctype"]),
     ("hipr-dynlib", &["hipr-ctype"]),
     ("hipr-graph", &["hipr-abi", "hipr-ctype", "hipr-proto"]),
     // The contract for GPUs knows no GPU.

@@ -172,13 +172,7 @@ impl Life<'_> {
                 } else {
                     vec![0; 16]
                 };
-                let function = Function {
-                    handle: id as u64,
-                    name: String::new(),
-                    params: Vec::new(),
-                    max_threads: None,
-                    module: Module(0),
-                };
+                let function = Function::new(id as u64, String::new(), Module(0), None, None);
                 let passed = PassedArguments::Buffer(Ptr::from(words.as_ptr()), words.len());
                 let arguments = passed.encode(&function).expect("a buffer with a size");
                 let config = LaunchConfiguration {
