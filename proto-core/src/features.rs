@@ -28,10 +28,17 @@ impl Features {
     pub const NAMES: Self = Self(1 << 1);
     /// The client gets the changed pages of memory that both sides share instead of all of it.
     pub const PAGES: Self = Self(1 << 2);
+    /// The devices are emulated GPUs: attributes and occupancy of a kernel follow from its code object and its device's properties, by
+    /// the rules that client and worker share.
+    pub const KERNEL_RULES: Self = Self(1 << 3);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 3] =
-        [(Self::STATIC, "STATIC"), (Self::NAMES, "NAMES"), (Self::PAGES, "PAGES")];
+    const NAMED: [(Self, &str); 4] = [
+        (Self::STATIC, "STATIC"),
+        (Self::NAMES, "NAMES"),
+        (Self::PAGES, "PAGES"),
+        (Self::KERNEL_RULES, "KERNEL_RULES"),
+    ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
     pub const fn from_bits(bits: u64) -> Self {
@@ -52,6 +59,12 @@ impl Features {
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Returns the features of this set that are not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
     }
 
     /// Returns the features that are in both sets.
@@ -96,6 +109,7 @@ mod tests {
         let both = Features::STATIC.union(Features::PAGES);
         assert_eq!(both.bits(), 0b101);
         assert_eq!(both.intersection(Features::NAMES.union(Features::PAGES)), Features::PAGES);
+        assert_eq!(both.without(Features::PAGES), Features::STATIC);
         assert!(both.contains(Features::NONE) && both.contains(both) && !Features::PAGES.contains(both));
         assert_eq!(Features::default(), Features::NONE);
     }
@@ -105,6 +119,6 @@ mod tests {
         assert_eq!(Features::NONE.to_string(), "none");
         assert_eq!(Features::from_bits(0b111).to_string(), "STATIC NAMES PAGES");
         assert_eq!(Features::from_bits(1 << 63 | 2).to_string(), "NAMES 0x8000000000000000");
-        assert_eq!(alloc::format!("{:?}", Features::from_bits(8)), "Features(0x8)");
+        assert_eq!(alloc::format!("{:?}", Features::from_bits(1 << 60)), "Features(0x1000000000000000)");
     }
 }

@@ -169,8 +169,8 @@ pub struct SessionLimits {
     pub features: Option<Features>,
 }
 
-/// The features of the extension that this worker has.
-pub const FEATURES: Features = Features::NAMES.union(Features::PAGES);
+/// The features of the extension that this worker has, with a device that has them.
+pub const FEATURES: Features = Features::NAMES.union(Features::PAGES).union(Features::KERNEL_RULES);
 
 impl Default for SessionLimits {
     fn default() -> Self {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
+use hipr_proto::Features;
 use tracing::{debug, error};
 
 use crate::env::Env;
@@ -94,11 +95,14 @@ impl Dispatch {
     /// to be passed to [`handle_wake`](Self::handle_wake). Requests are counted in `stats`.
     pub fn new(
         device: Arc<dyn Device>,
-        limits: SessionLimits,
+        mut limits: SessionLimits,
         mailbox: Arc<Mailbox>,
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
+        if !device.has_kernel_rules() {
+            limits.features = limits.features.map(|features| features.without(Features::KERNEL_RULES));
+        }
         let (seats, line, last, last_repeated, collected_bytes) = Default::default();
         let (wake, requests) = (Arc::new(wake), stats.requests_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);

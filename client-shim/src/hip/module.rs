@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hipr_abi::*;
-use hipr_proto::{HipError, HipResult, op};
+use hipr_code_object::rules::KernelNeeds;
+use hipr_proto::op::GetDevicePropertiesReply;
+use hipr_proto::{Features, HipError, HipResult, op};
 
 use crate::command::Function as Kernel;
 use crate::convert::{Function, In, Module, Out, Ptr, Str};
@@ -127,12 +129,31 @@ pub(crate) fn by_symbol(session: &Session, function: Out<Function>, symbol: Ptr)
     Ok(())
 }
 
-/// Returns the attributes of a kernel; asks the worker only the first time.
+/// Returns what the current device says of a kernel, if it follows from the code object.
+///
+/// # Errors
+/// What the worker answers when it is asked for the device's properties.
+pub(super) fn rules_of<'a>(
+    session: &'a Session,
+    function: &Kernel,
+) -> HipResult<Option<(KernelNeeds, &'a GetDevicePropertiesReply)>> {
+    match function.needs {
+        Some(needs) if session.worker().features().contains(Features::KERNEL_RULES) => {
+            Ok(Some((needs, session.worker().properties(thread::device())?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Returns the attributes of a kernel; asks the worker only the first time, and not where they follow from the code object.
 ///
 /// # Errors
 /// What the worker answers.
 pub(super) fn attributes_of(session: &Session, function: &Kernel) -> HipResult<hipFuncAttributes> {
-    function.attributes(|| ask_attributes(session, function.handle))
+    match rules_of(session, function)? {
+        Some((needs, device)) => Ok(needs.attributes([device.major, device.minor])),
+        None => function.attributes(|| ask_attributes(session, function.handle)),
+    }
 }
 
 fn ask_attributes(session: &Session, function: u64) -> HipResult<hipFuncAttributes> {
@@ -205,6 +226,10 @@ pub(crate) fn set_attribute(session: &Session, function: Ptr, attribute: i32, va
         Some(known) => known,
         None => session.find_function(function)?,
     };
+    if let Some((needs, _)) = rules_of(session, &function)? {
+        // It has no effect.
+        return if needs.accepts(attribute, value) { Ok(()) } else { Err(HipError::INVALID_VALUE) };
+    }
     function.forget_attributes();
     session.worker().ask(&op::FuncSetAttribute { function: function.handle, attribute, value })
 }

@@ -1,8 +1,11 @@
 //! Functions about occupancy: how many blocks of a kernel fit on a compute unit.
 
+use std::sync::Arc;
+
 use hipr_proto::{HipError, HipResult, op};
 
-use super::module::attributes_of;
+use super::module::{attributes_of, rules_of};
+use crate::command::Function as Kernel;
 use crate::convert::{Function, Out, Ptr};
 use crate::session::Session;
 use crate::thread;
@@ -10,14 +13,18 @@ use crate::thread;
 fn active_blocks(
     session: &Session,
     out: Out<i32>,
-    function: u64,
+    function: &Arc<Kernel>,
     block_size: i32,
     shared: usize,
 ) -> HipResult<()> {
     let out = out.check()?;
-    if block_size <= 0 {
-        return Err(HipError::INVALID_VALUE);
+    let threads = u32::try_from(block_size).ok().filter(|threads| *threads > 0);
+    let threads = threads.ok_or(HipError::INVALID_VALUE)?;
+    if let Some((needs, _)) = rules_of(session, function)? {
+        out.set(needs.groups_per_cu(threads, shared as u64).cast_signed());
+        return Ok(());
     }
+    let function = function.handle;
     let request = op::OccupancyMaxActiveBlocksPerSm { function, block_size, dyn_shared_mem: shared as u64 };
     out.set(session.worker().ask(&request)?.num_blocks);
     Ok(())
@@ -31,7 +38,7 @@ pub(crate) fn module_active_blocks(
     block: i32,
     shared: usize,
 ) -> HipResult<()> {
-    active_blocks(s, out, s.program().function(f)?.handle, block, shared)
+    active_blocks(s, out, &s.program().function(f)?, block, shared)
 }
 
 /// `hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`: the flags concern caches that AMD's devices do not
@@ -56,7 +63,7 @@ pub(crate) fn kernel_active_blocks(
     block: i32,
     shared: usize,
 ) -> HipResult<()> {
-    active_blocks(s, out, s.find_function(f)?.handle, block, shared)
+    active_blocks(s, out, &s.find_function(f)?, block, shared)
 }
 
 /// `hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags`.
@@ -79,12 +86,21 @@ fn check_flags(flags: u32) -> HipResult<()> {
 fn block_size(
     session: &Session,
     (grid, block): (Out<i32>, Out<i32>),
-    function: u64,
+    function: &Arc<Kernel>,
     shared: usize,
     limit: i32,
     flags: u32,
 ) -> HipResult<()> {
     let (grid, block) = (grid.check()?, block.check()?);
+    if let Some((needs, device)) = rules_of(session, function)? {
+        let limit = u32::try_from(limit).map_err(|_| HipError::INVALID_VALUE)?;
+        let compute_units = u32::try_from(device.multi_processor_count).unwrap_or(0);
+        let threads = needs.best_block_size(shared as u64, limit);
+        grid.set(needs.groups(threads, shared as u64, compute_units).cast_signed());
+        block.set(threads.cast_signed());
+        return Ok(());
+    }
+    let function = function.handle;
     let request = op::OccupancyMaxPotentialBlockSize {
         function,
         dyn_shared_mem: shared as u64,
@@ -106,7 +122,7 @@ pub(crate) fn module_block_size(
     shared: usize,
     limit: i32,
 ) -> HipResult<()> {
-    block_size(session, (grid, block), session.program().function(function)?.handle, shared, limit, 0)
+    block_size(session, (grid, block), &session.program().function(function)?, shared, limit, 0)
 }
 
 /// `hipModuleOccupancyMaxPotentialBlockSizeWithFlags`.
@@ -120,7 +136,7 @@ pub(crate) fn module_block_size_flags(
     flags: u32,
 ) -> HipResult<()> {
     check_flags(flags)?;
-    block_size(session, (grid, block), session.program().function(function)?.handle, shared, limit, flags)
+    block_size(session, (grid, block), &session.program().function(function)?, shared, limit, flags)
 }
 
 /// `hipOccupancyMaxPotentialBlockSize`.
@@ -132,7 +148,7 @@ pub(crate) fn kernel_block_size(
     shared: usize,
     limit: i32,
 ) -> HipResult<()> {
-    block_size(session, (grid, block), session.find_function(function)?.handle, shared, limit, 0)
+    block_size(session, (grid, block), &session.find_function(function)?, shared, limit, 0)
 }
 
 /// `hipOccupancyAvailableDynamicSMemPerBlock` (HIP 7): the LDS that each of so many blocks of a compute unit can have

@@ -19,6 +19,12 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Returns whether contexts say of a kernel's attributes and occupancy what `hipr_code_object::rules` says, so that a client need not
+    /// ask. The default is false.
+    fn has_kernel_rules(&self) -> bool {
+        false
+    }
+
     /// Opens a context. It calls `waker`, on any thread, whenever a `poll_*` method that returned `Pending` may return
     /// something else.
     ///

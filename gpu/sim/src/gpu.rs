@@ -100,6 +100,10 @@ impl Device for Gpu {
         "sim"
     }
 
+    fn has_kernel_rules(&self) -> bool {
+        true
+    }
+
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {
         Ok(Box::new(self.context(waker)))
     }
