@@ -74,9 +74,9 @@ fn collect(connection: &Connection) -> Result<Report, CallError> {
     }
     round_trips_us.sort_by(f64::total_cmp);
     // A runtime without a GPU is something to report, and no failure.
-    let count = match connection.ask(&op::GetDeviceCount {}) {
+    let count = match connection.device_count() {
         Err(CallError::Hip(HipError::NO_DEVICE)) => 0,
-        answer => answer?.count,
+        count => count?,
     };
     let devices = (0..count).map(|device| self::device(connection, device)).collect::<Result<_, _>>()?;
     Ok(Report {

@@ -107,6 +107,8 @@ fn a_crash_is_to_a_program_what_a_lost_worker_is() {
     let worker = worker();
     let address = WorkerAddress::new(&worker.address().to_string());
     let connection = Connection::connect(&address, Duration::from_secs(60)).expect("a session");
+    assert_eq!(connection.device_count(), Ok(1));
+    assert_eq!(connection.stats().round_trips, 1, "the session's process lists what does not change");
     connection.ask(&op::Ping {}).expect("an answer");
     send(worker.children()[0], Signal::ABORT);
     let lost = connection.ask(&op::Ping {}).expect_err("the session is gone");

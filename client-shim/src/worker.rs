@@ -1,4 +1,4 @@
-//! The worker as the shim uses it: the connection, and a cache of the worker's answers.
+//! The worker as the shim uses it: the connection, and what is known of devices, memory, streams and pools.
 
 pub(crate) mod map;
 pub mod memory;
@@ -39,11 +39,8 @@ pub struct StreamInfo {
 pub struct Worker {
     connection: Connection,
     device_count: OnceLock<i32>,
-    versions: OnceLock<(i32, i32)>,
     /// Properties by device, once they have been requested.
     properties: OnceLock<Box<[OnceLock<GetDevicePropertiesReply>]>>,
-    attributes: Mutex<HashMap<(i32, i32), i32>>,
-    uuids: Mutex<HashMap<i32, [u8; 16]>>,
     memory: Mutex<Memory>,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     pools: Mutex<HashMap<Ptr, i32>>,
@@ -65,10 +62,7 @@ impl Worker {
                 Ok(Self {
                     connection,
                     device_count: OnceLock::new(),
-                    versions: OnceLock::new(),
                     properties: OnceLock::new(),
-                    attributes: Mutex::default(),
-                    uuids: Mutex::default(),
                     memory: Mutex::default(),
                     streams: Mutex::default(),
                     pools: Mutex::default(),
@@ -158,7 +152,7 @@ impl Worker {
         if let Some(count) = self.device_count.get() {
             return Ok(*count);
         }
-        let count = self.connection.ask(&op::GetDeviceCount {})?.count;
+        let count = self.connection.device_count()?;
         Ok(*self.device_count.get_or_init(|| count))
     }
 
@@ -191,72 +185,49 @@ impl Worker {
         Ok(place.get_or_init(|| properties))
     }
 
-    /// Returns an attribute of a device; asks the worker only the first time.
+    /// Returns an attribute of a device.
     ///
     /// # Errors
     /// `hipErrorInvalidDevice`, or what the worker answers.
     pub fn attribute(&self, device: i32, attribute: i32) -> HipResult<i32> {
-        if let Some(known) = lock(&self.attributes).get(&(device, attribute)) {
-            return Ok(*known);
-        }
         self.check_device(device)?;
-        let request = op::DeviceGetAttribute { device_id: device, attribute };
-        let value = self.connection.ask(&request)?.value;
-        lock(&self.attributes).insert((device, attribute), value);
-        Ok(value)
+        Ok(self.connection.ask(&op::DeviceGetAttribute { device_id: device, attribute })?.value)
     }
 
-    /// Requests many attributes of a device in one round trip; those that the worker does not know stay unknown.
+    /// Returns many attributes of a device, for at most one round trip, without those that the worker does not know.
     ///
     /// # Errors
     /// A lost connection.
-    pub fn learn_attributes(&self, device: i32, attributes: impl Iterator<Item = i32>) -> HipResult<()> {
-        let known = lock(&self.attributes).keys().copied().collect::<std::collections::HashSet<_>>();
-        let requests: Vec<_> = attributes
-            .filter(|attribute| !known.contains(&(device, *attribute)))
-            .map(|attribute| op::DeviceGetAttribute { device_id: device, attribute })
-            .collect();
+    pub fn attributes(
+        &self,
+        device: i32,
+        attributes: impl Iterator<Item = i32>,
+    ) -> HipResult<HashMap<i32, i32>> {
+        let requests: Vec<_> =
+            attributes.map(|attribute| op::DeviceGetAttribute { device_id: device, attribute }).collect();
         let answers = self.connection.ask_all(&requests, None)?;
-        let mut all = lock(&self.attributes);
-        for (request, answer) in requests.iter().zip(answers) {
-            if let Ok(reply) = answer {
-                all.insert((device, request.attribute), reply.value);
-            }
-        }
-        Ok(())
+        let known = requests.iter().zip(answers);
+        Ok(known.filter_map(|(request, answer)| Some((request.attribute, answer.ok()?.value))).collect())
     }
 
-    /// Returns an attribute if it is cached.
-    pub fn known_attribute(&self, device: i32, attribute: i32) -> Option<i32> {
-        lock(&self.attributes).get(&(device, attribute)).copied()
-    }
-
-    /// Returns a device's UUID; asks the worker only the first time.
+    /// Returns a device's UUID.
     ///
     /// # Errors
     /// `hipErrorInvalidDevice`, or what the worker answers.
     pub fn uuid(&self, device: i32) -> HipResult<[u8; 16]> {
-        if let Some(known) = lock(&self.uuids).get(&device) {
-            return Ok(*known);
-        }
         self.check_device(device)?;
         let handle = u64::try_from(device).map_err(|_| HipError::INVALID_DEVICE)?;
-        let uuid = self.connection.ask(&op::DeviceGetUuid { device: handle })?.uuid;
-        lock(&self.uuids).insert(device, uuid);
-        Ok(uuid)
+        Ok(self.connection.ask(&op::DeviceGetUuid { device: handle })?.uuid)
     }
 
-    /// Returns the versions of driver and runtime; asks the worker only the first time.
+    /// Returns the versions of driver and runtime.
     ///
     /// # Errors
     /// What the worker answers, or a lost connection.
     pub fn versions(&self) -> HipResult<(i32, i32)> {
-        if let Some(versions) = self.versions.get() {
-            return Ok(*versions);
-        }
         let driver = self.connection.ask(&op::DriverGetVersion {})?.version;
         let runtime = self.connection.ask(&op::RuntimeGetVersion {})?.version;
-        Ok(*self.versions.get_or_init(|| (driver, runtime)))
+        Ok((driver, runtime))
     }
 
     /// Locks the table of device allocations.

@@ -16,7 +16,7 @@ use support::{
 };
 
 /// The operations that open a session, in their order.
-const OPENING: [Opcode; 2] = [Opcode::INIT, Opcode::OFFER];
+const OPENING: [Opcode; 3] = [Opcode::INIT, Opcode::OFFER, Opcode::STATIC];
 
 /// Returns the operations without those that open and close a session.
 fn between(asked: &[support::Asked]) -> Vec<Opcode> {
@@ -47,7 +47,7 @@ fn a_program_that_ends_has_said_everything() {
     assert_eq!(log_lines(&stderr), Vec::<&str>::new());
 
     let asked = worker.until(Opcode::SHUTDOWN);
-    assert_eq!([asked[0].op, asked[1].op], OPENING);
+    assert_eq!([asked[0].op, asked[1].op, asked[2].op], OPENING);
     let ops = between(&asked);
     assert_eq!(ops[0], Opcode::MALLOC);
     assert_eq!(ops[1..], [Opcode::MEMSET_ASYNC; 100]);
@@ -57,11 +57,11 @@ fn a_program_that_ends_has_said_everything() {
     }
 
     assert_eq!(number("calls"), 101);
-    assert_eq!(number("frames_sent"), 104, "INIT, OFFER, MALLOC, 100 MEMSET, SHUTDOWN");
-    assert_eq!(number("frames_received"), 4);
+    assert_eq!(number("frames_sent"), 105, "INIT, OFFER, STATIC, MALLOC, 100 MEMSET, SHUTDOWN");
+    assert_eq!(number("frames_received"), 5);
     assert_eq!(number("round_trips"), 3);
-    assert_eq!(number("bytes_sent"), 4 * 24 + 16 + 12 + 100 * (24 + 28));
-    assert_eq!(number("bytes_received"), 4 * (24 + 4) + 8 + 8);
+    assert_eq!(number("bytes_sent"), 5 * 24 + 16 + 8 + 12 + 100 * (24 + 28));
+    assert_eq!(number("bytes_received"), 5 * (24 + 4) + 8 + 8 + 8);
 }
 
 #[test]
@@ -73,6 +73,33 @@ fn the_environment_turns_the_extension_off() {
     let asked = worker.until(Opcode::SHUTDOWN);
     assert_eq!([asked[0].op, asked[1].op], [Opcode::INIT, Opcode::MALLOC], "as a client of HIPR 1.0");
     assert_eq!((number("frames_sent"), number("round_trips")), (103, 3));
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_with_an_impossible_number_of_devices() {
+    if !is_program() {
+        return;
+    }
+    let mut count = 7;
+    // SAFETY: C calls with good pointers.
+    unsafe {
+        assert_eq!(hipGetDeviceCount(&mut count), HipError::UNKNOWN.0);
+        assert_eq!(hipSetDevice(0), HipError::UNKNOWN.0);
+    }
+    assert_eq!(count, 0);
+}
+
+#[test]
+fn a_number_of_devices_that_no_machine_has_is_an_error() {
+    for count in [-1, i32::MAX] {
+        let worker = FakeWorker::start(move |asked| match asked.op {
+            Opcode::GET_DEVICE_COUNT => Reaction::Good(support::bytes(&op::GetDeviceCountReply { count })),
+            _ => easy(asked),
+        });
+        let stderr = run(program("program_with_an_impossible_number_of_devices", worker.address));
+        assert!(stderr.contains(&format!("{count} devices")), "{stderr}");
+    }
 }
 
 /// Frees memory as programs do in destructors, which run when the main thread's thread-local data is gone.

@@ -1,5 +1,7 @@
 //! One connection and its session.
 
+mod opening;
+
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -12,9 +14,11 @@ use hipr_proto::{Call, Features, HipError, Limits, Misuse, Op, Outbox, ReplyMode
 use crate::flusher::{Buffered, Flusher};
 use crate::names::Names;
 use crate::replies::{Bulk, Replies, Rows, Whole};
+use crate::statics::{Question, Statics, check_device_count};
 use crate::stats::{Counters, Stats};
 use crate::transport::Transport;
 use crate::{CallError, ConnectError, WorkerAddress};
+use opening::Opening;
 
 /// The answer to a request: the reply with the bytes behind its fixed part, or the worker's error.
 pub type AnswerWithTail<O> = Result<(<O as Op>::Reply, Vec<u8>), HipError>;
@@ -63,6 +67,9 @@ pub(crate) struct Inner {
     lost: OnceLock<()>,
     flusher: Flusher,
     counters: Counters,
+    statics: Statics,
+    /// The request for the list of static replies, until somebody has waited for its reply.
+    listing: Mutex<Option<Call>>,
 }
 
 #[derive(Debug)]
@@ -124,6 +131,8 @@ impl Connection {
             lost: OnceLock::new(),
             flusher: Flusher::default(),
             counters: Counters::default(),
+            statics: Statics::default(),
+            listing: Mutex::default(),
         });
         let features = match inner.open_session(offer) {
             Ok(features) => features,
@@ -168,7 +177,20 @@ impl Connection {
         self.inner.transport.raw_fds()
     }
 
-    /// Sends a request and waits for its answer.
+    /// Returns the number of the worker's devices.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask); `hipErrorUnknown` for a number that no machine has.
+    pub fn device_count(&self) -> Result<i32, CallError> {
+        let count = self.ask(&op::GetDeviceCount {})?.count;
+        check_device_count(count).map_err(|error| {
+            tracing::error!("the worker at {} says that it has {count} devices", self.inner.address);
+            CallError::Hip(error)
+        })
+    }
+
+    /// Sends a request and waits for its answer. That of a static operation ([`Op::STATICS`]) is asked for only once, and not at all
+    /// if the worker has listed it.
     ///
     /// # Errors
     /// What the worker says: this request's own error, or one of an unanswered request before it (HIPR 1.0,
@@ -190,7 +212,17 @@ impl Connection {
     /// # Errors
     /// As [`ask`](Self::ask).
     pub fn ask_tail<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<(O::Reply, Vec<u8>), CallError> {
-        let whole = self.inner.ask(op, extra, Bulk::Collect(Vec::new()))?;
+        let question = Question::of(op, extra.device);
+        let whole = match self.inner.known(question.as_ref()) {
+            Some(whole) => whole,
+            None => {
+                let whole = self.inner.ask(op, extra, Bulk::Collect(Vec::new()))?;
+                if let Some(question) = question {
+                    self.inner.statics.remember(question, &whole);
+                }
+                whole
+            }
+        };
         let reply = decode::<O>(&whole)?;
         Ok((reply, whole.tail))
     }
@@ -217,14 +249,25 @@ impl Connection {
         ops: &[O],
         device: Option<i32>,
     ) -> Result<Vec<AnswerWithTail<O>>, CallError> {
-        let requests = ops.iter().map(|op| (op, Bulk::Collect(Vec::new()))).collect();
-        let wholes = self.inner.ask_all(requests, device)?;
+        let questions: Vec<_> = ops.iter().map(|op| Question::of(op, device)).collect();
+        let mut answers: Vec<_> =
+            questions.iter().map(|question| self.inner.known(question.as_ref())).collect();
+        let unknown = ops.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
+        let requests = unknown.map(|(op, _)| (op, Bulk::Collect(Vec::new()))).collect();
+        let asked = self.inner.ask_all(requests, device)?;
+        let open = questions.iter().zip(&mut answers).filter(|(_, answer)| answer.is_none());
+        for ((question, answer), whole) in open.zip(asked) {
+            if let Some(question) = question {
+                self.inner.statics.remember(*question, &whole);
+            }
+            *answer = Some(whole);
+        }
         let answer = |whole: Whole| match decode::<O>(&whole) {
             Ok(reply) => Ok(Ok((reply, whole.tail))),
             Err(CallError::Hip(error)) => Ok(Err(error)),
             Err(CallError::Lost) => Err(CallError::Lost),
         };
-        wholes.into_iter().map(answer).collect()
+        answers.into_iter().flatten().map(answer).collect()
     }
 
     /// Sends a request whose reply has inline bytes and receives them into `into`, whose length `op` names.
@@ -360,12 +403,6 @@ impl Drop for Connection {
     }
 }
 
-/// The reason why a session could not be opened.
-enum Opening {
-    Refused(HipError),
-    Failed(String),
-}
-
 impl Buffered for Inner {
     fn flusher(&self) -> &Flusher {
         &self.flusher
@@ -385,48 +422,6 @@ impl Inner {
     fn writer(&self) -> Result<MutexGuard<'_, Writer>, CallError> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.closed || self.lost.get().is_some() { Err(CallError::Lost) } else { Ok(writer) }
-    }
-
-    /// Opens the session and offers features, in one flight; returns the features that the worker accepts.
-    fn open_session(&self, offer: Option<Features>) -> Result<Features, Opening> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let init = self.opening(&mut writer, &op::Init {})?;
-        let offered = match offer {
-            Some(features) => {
-                let request = op::Offer { features: features.bits(), reserved: 0 };
-                Some((features, self.opening(&mut writer, &request)?))
-            }
-            None => None,
-        };
-        self.transmit(&mut writer).map_err(|error| Opening::Failed(error.to_string()))?;
-        drop(writer);
-        self.counters.add(|c| &c.round_trips, 1);
-        if let Some(error) = self.opened(init)?.error {
-            return Err(Opening::Refused(error));
-        }
-        let Some((features, call)) = offered else { return Ok(Features::NONE) };
-        // A worker that does not have the operation, or refuses it, is used without the extension.
-        let accepted = decode::<op::Offer>(&self.opened(call)?).map_or(0, |reply| reply.features);
-        let accepted = Features::from_bits(accepted).intersection(features);
-        tracing::debug!("features of the extension: {accepted}");
-        Ok(accepted)
-    }
-
-    /// Queues a request of the first flight.
-    fn opening<O: Op>(&self, writer: &mut Writer, op: &O) -> Result<Call, Opening> {
-        let call = writer.sender.request_with(op, &[], None, ReplyMode::Always);
-        let call = call.map_err(|misuse| Opening::Failed(misuse.to_string()))?;
-        let call = call.ok_or_else(|| Opening::Failed(format!("{} is not answered", O::OPCODE)))?;
-        self.counters.add_locked(|c| &c.frames_sent, 1);
-        self.replies.expect(call, Bulk::Collect(Vec::new()));
-        Ok(call)
-    }
-
-    /// Waits for a reply of the first flight.
-    fn opened(&self, call: Call) -> Result<Whole, Opening> {
-        self.replies
-            .wait(call.id(), &self.counters)
-            .map_err(|reason| Opening::Failed(reason.unwrap_or_default()))
     }
 
     fn ask<O: Op>(&self, op: &O, extra: Extra<'_>, bulk: Bulk) -> Result<Whole, CallError> {
@@ -599,6 +594,9 @@ impl Inner {
             return;
         }
         writer.closed = true;
+        if let Ok(Some(call)) = self.listing.try_lock().map(|mut listing| listing.take()) {
+            self.replies.abandon(call.id());
+        }
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let _ = self.transport.set_timeout(Some(left));
         let call = writer.sender.request(&op::Shutdown {}, &[], None);
@@ -619,6 +617,10 @@ impl Inner {
         let _ = self.lost.set(());
         self.replies.close();
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn decode<O: Op>(whole: &Whole) -> Result<O::Reply, CallError> {

@@ -20,6 +20,7 @@ mod connection;
 mod flusher;
 mod names;
 mod replies;
+mod statics;
 mod stats;
 mod transport;
 
@@ -36,7 +37,8 @@ pub use stats::Stats;
 pub use hipr_proto::DEFAULT_PORT;
 
 /// The features of the extension that this client can use.
-pub const FEATURES: Features = Features::NAMES.union(Features::PAGES).union(Features::KERNEL_RULES);
+pub const FEATURES: Features =
+    Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::KERNEL_RULES);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

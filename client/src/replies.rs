@@ -332,6 +332,11 @@ impl Current {
 }
 
 impl Replies {
+    /// Notes that nobody will wait for the reply to call `id`.
+    pub(crate) fn abandon(&self, id: u32) {
+        self.state().waiting.remove(&id);
+    }
+
     /// Returns the number of replies that threads wait for.
     pub(crate) fn waiting(&self) -> usize {
         self.state().waiting.len()

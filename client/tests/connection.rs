@@ -153,5 +153,5 @@ fn a_dropped_connection_says_good_bye() {
     connection.tell(&op::Memset { dst: 1, value: 0, size: 1, stream: 0 }).expect("sent");
     drop(connection);
     let ops: Vec<_> = worker.until(Opcode::SHUTDOWN).into_iter().map(|asked| asked.op).collect();
-    assert_eq!(ops, [Opcode::INIT, Opcode::OFFER, Opcode::MEMSET, Opcode::SHUTDOWN]);
+    assert_eq!(ops, [Opcode::INIT, Opcode::OFFER, Opcode::STATIC, Opcode::MEMSET, Opcode::SHUTDOWN]);
 }

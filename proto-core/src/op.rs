@@ -18,6 +18,7 @@
 //! * Reply rule: with `sync` the client waits, with `forget` it sets `NO_REPLY`, with `when("…", condition)` it depends on
 //!   the request. A worker obeys the header's flag, whatever the rule says.
 //! * [`Class`] says how the operation treats a kept error ([`deferred`](crate::deferred)).
+//! * `static [domain, …]` behind the class marks an operation whose reply never changes in a session ([`StaticInfo`]).
 //! * A tail is what follows the fixed part: `Small` (collected before the request is executed) or `Bulk` (streamed, or
 //!   collected under the worker's own limit), its layout, and its length in bytes as far as the fixed part determines it.
 //!
@@ -27,6 +28,7 @@ mod define;
 mod handle;
 mod info;
 mod pages;
+mod statics;
 mod tail;
 
 #[cfg(test)]
@@ -42,6 +44,10 @@ pub use handle::{ClientName, Handle, Handles};
 pub(crate) use info::max_size;
 pub use info::{Class, ForOp, Info, Op, Part, ReplyRule, Source, Tail, TailLen};
 pub use pages::{Changes, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
+pub use statics::{
+    DEVICES_MAX, Domain, STATIC_DEVICES_MAX, STATIC_LIST_MAX_BYTES, STATIC_REQUEST_MAX_BYTES, StaticEntry,
+    StaticHead, StaticInfo, is_lasting,
+};
 pub use tail::{
     Edge, LaunchArgs, LaunchMode, NAME_FIELD_BYTES, NAME_MAX_BYTES, Param, kind, name_of, put_name,
 };
@@ -67,13 +73,23 @@ operations! {
     0x0004 OFFER offer "" Extension sync Exempt:
         Offer { features: u64, reserved: u64 } => OfferReply { features: u64 };
 
+    /// Returns the replies to the requests of static operations (marked below), as far as `max_bytes` and the worker's own limit
+    /// allow: each with the current device to which it belongs (-1: to any), an error instead of a reply where that is the lasting
+    /// answer, and in any order. A client skips entries of operations that it does not know. A session that has the feature
+    /// STATIC may ask once.
+    0x0005 STATIC static_replies "" Extension sync Plain:
+        Static { max_bytes: u32, reserved: u32 }
+        => StaticReply { count: u32, reserved: u32 }
+            + Small("entries:{op:u16 request_length:u16 device:i32 error_code:i32 reply_length:u32 request:bytes[request_length] \
+                reply:bytes[reply_length]}[count]", |r| AtMost(u64::from(r.max_bytes)));
+
     /// Names what the next request makes: it is used by `name` instead of a handle that the worker chooses. The next request makes
     /// one stream, event, memory pool, module, function, graph or instantiated graph. Rule 9 says which names there are.
     0x0010 NAME name "" Extension forget Exempt:
         Name { name: u64 } => ();
 
     /// Returns the number of devices.
-    0x0100 GET_DEVICE_COUNT get_device_count "hipGetDeviceCount" Hipr10 sync Plain:
+    0x0100 GET_DEVICE_COUNT get_device_count "hipGetDeviceCount" Hipr10 sync Plain static []:
         GetDeviceCount {} => GetDeviceCountReply { count: i32 };
 
     /// Makes `device_id` the connection's current device.
@@ -86,7 +102,7 @@ operations! {
 
     /// Returns the properties of device `device_id`. Memory sizes are in bytes, clock rates in kHz, the bus width in bits.
     0x0103 GET_DEVICE_PROPERTIES get_device_properties
-        "hipGetDeviceProperties" Hipr10Except("fields after total_global_mem") sync Plain:
+        "hipGetDeviceProperties" Hipr10Except("fields after total_global_mem") sync Plain static [Device]:
         GetDeviceProperties { device_id: i32 }
         => GetDevicePropertiesReply {
             name: Text<256>, total_global_mem: u64, shared_mem_per_block: u64, regs_per_block: i32,
@@ -106,7 +122,8 @@ operations! {
         DeviceReset {} => ();
 
     /// Returns one attribute (`hipDeviceAttribute_t`) of a device.
-    0x0106 DEVICE_GET_ATTRIBUTE device_get_attribute "hipDeviceGetAttribute" Hipr10 sync Plain:
+    0x0106 DEVICE_GET_ATTRIBUTE device_get_attribute
+        "hipDeviceGetAttribute" Hipr10 sync Plain static [Device, Attribute]:
         DeviceGetAttribute { device_id: i32, attribute: i32 } => DeviceGetAttributeReply { value: i32 };
 
     /// Returns a limit (`hipLimit_t`) of the current device. The request's `value` is ignored.
@@ -118,7 +135,8 @@ operations! {
         DeviceSetLimit { limit: i32, value: u64 } => ();
 
     /// Returns 1 if `device_id` can access the memory of `peer_device_id`, else 0.
-    0x0109 DEVICE_CAN_ACCESS_PEER device_can_access_peer "hipDeviceCanAccessPeer" Extension sync Plain:
+    0x0109 DEVICE_CAN_ACCESS_PEER device_can_access_peer
+        "hipDeviceCanAccessPeer" Extension sync Plain static [Device, Device]:
         DeviceCanAccessPeer { device_id: i32, peer_device_id: i32 }
         => DeviceCanAccessPeerReply { can_access_peer: i32 };
 
@@ -133,31 +151,34 @@ operations! {
         DeviceDisablePeerAccess { peer_device_id: i32, flags: u32 } => ();
 
     /// Returns the handle of the device with that ordinal.
-    0x010C DEVICE_GET device_get "hipDeviceGet" Extension sync Plain:
+    0x010C DEVICE_GET device_get "hipDeviceGet" Extension sync Plain static [Device]:
         DeviceGet { ordinal: i32 } => DeviceGetReply { device: u64 };
 
     /// Returns the name of a device, at most `len` bytes of it including the NUL.
-    0x010D DEVICE_GET_NAME device_get_name "hipDeviceGetName" Extension sync Plain:
+    0x010D DEVICE_GET_NAME device_get_name "hipDeviceGetName" Extension sync Plain static [Device, Asked]:
         DeviceGetName { device: u64, len: i32 } => DeviceGetNameReply { name: Text<256> };
 
     /// Returns the size of a device's memory in bytes.
-    0x010E DEVICE_TOTAL_MEM device_total_mem "hipDeviceTotalMem" Extension sync Plain:
+    0x010E DEVICE_TOTAL_MEM device_total_mem "hipDeviceTotalMem" Extension sync Plain static [Device]:
         DeviceTotalMem { device: u64 } => DeviceTotalMemReply { bytes: u64 };
 
     /// Returns the PCI address of a device as text (`0000:c1:00.0`), at most `len` bytes of it including the NUL.
-    0x010F DEVICE_GET_PCI_BUS_ID device_get_pci_bus_id "hipDeviceGetPCIBusId" Extension sync Plain:
+    0x010F DEVICE_GET_PCI_BUS_ID device_get_pci_bus_id
+        "hipDeviceGetPCIBusId" Extension sync Plain static [Device, Asked]:
         DeviceGetPciBusId { device: i32, len: i32 } => DeviceGetPciBusIdReply { pci_bus_id: Text<32> };
 
     /// Returns the device at a PCI address.
-    0x0110 DEVICE_GET_BY_PCI_BUS_ID device_get_by_pci_bus_id "hipDeviceGetByPCIBusId" Extension sync Plain:
+    0x0110 DEVICE_GET_BY_PCI_BUS_ID device_get_by_pci_bus_id
+        "hipDeviceGetByPCIBusId" Extension sync Plain static [Asked]:
         DeviceGetByPciBusId { pci_bus_id: Text<32> } => DeviceGetByPciBusIdReply { device: i32 };
 
     /// Returns the major and minor compute capability of a device.
-    0x0111 DEVICE_COMPUTE_CAPABILITY device_compute_capability "hipDeviceComputeCapability" Extension sync Plain:
+    0x0111 DEVICE_COMPUTE_CAPABILITY device_compute_capability
+        "hipDeviceComputeCapability" Extension sync Plain static [Device]:
         DeviceComputeCapability { device: u64 } => DeviceComputeCapabilityReply { major: i32, minor: i32 };
 
     /// Returns the UUID of a device, 16 bytes.
-    0x0112 DEVICE_GET_UUID device_get_uuid "hipDeviceGetUuid" Extension sync Plain:
+    0x0112 DEVICE_GET_UUID device_get_uuid "hipDeviceGetUuid" Extension sync Plain static [Device]:
         DeviceGetUuid { device: u64 } => DeviceGetUuidReply { uuid: [u8; 16] };
 
     /// Returns how the current device divides memory between cache and LDS (`hipFuncCache_t`).
@@ -187,7 +208,8 @@ operations! {
         GetDeviceFlags {} => GetDeviceFlagsReply { flags: u32 };
 
     /// Returns one attribute (`hipDeviceP2PAttr`) of the link between two devices.
-    0x0119 DEVICE_GET_P2P_ATTRIBUTE device_get_p2p_attribute "hipDeviceGetP2PAttribute" Extension sync Plain:
+    0x0119 DEVICE_GET_P2P_ATTRIBUTE device_get_p2p_attribute
+        "hipDeviceGetP2PAttribute" Extension sync Plain static [Asked, Device, Device]:
         DeviceGetP2pAttribute { attr: i32, src_device: i32, dst_device: i32 }
         => DeviceGetP2pAttributeReply { value: i32 };
 
@@ -198,7 +220,8 @@ operations! {
         => ();
 
     /// Returns the device that matches the requested properties best; 0 in a field requests nothing.
-    0x011B CHOOSE_DEVICE choose_device "hipChooseDevice" Extension sync Plain:
+    0x011B CHOOSE_DEVICE choose_device
+        "hipChooseDevice" Extension sync Plain static [Asked, Asked, Asked, Asked, Asked, Asked]:
         ChooseDevice {
             total_global_mem: u64, major: i32, minor: i32, multi_processor_count: i32, warp_size: i32,
             max_threads_per_block: i32,
@@ -207,7 +230,7 @@ operations! {
 
     /// Returns the least and the greatest stream priority; the greatest priority is the smallest number.
     0x011C DEVICE_GET_STREAM_PRIORITY_RANGE device_get_stream_priority_range
-        "hipDeviceGetStreamPriorityRange" Extension sync Plain:
+        "hipDeviceGetStreamPriorityRange" Extension sync Plain static (current) []:
         DeviceGetStreamPriorityRange {}
         => DeviceGetStreamPriorityRangeReply { least_priority: i32, greatest_priority: i32 };
 
@@ -754,11 +777,11 @@ operations! {
         => GraphAddEventWaitNodeReply { node: u64 };
 
     /// Returns the version of the runtime: major * 10^7 + minor * 10^5 + patch.
-    0x0700 RUNTIME_GET_VERSION runtime_get_version "hipRuntimeGetVersion" Hipr10 sync Plain:
+    0x0700 RUNTIME_GET_VERSION runtime_get_version "hipRuntimeGetVersion" Hipr10 sync Plain static []:
         RuntimeGetVersion {} => RuntimeGetVersionReply { version: i32 };
 
     /// Returns the version of the driver: major * 10^7 + minor * 10^5 + patch.
-    0x0701 DRIVER_GET_VERSION driver_get_version "hipDriverGetVersion" Hipr10 sync Plain:
+    0x0701 DRIVER_GET_VERSION driver_get_version "hipDriverGetVersion" Hipr10 sync Plain static []:
         DriverGetVersion {} => DriverGetVersionReply { version: i32 };
 
     /// Returns the block size at which a kernel uses the device best, and the number of blocks that this takes.
@@ -917,6 +940,8 @@ operations! {
 
 /// All operations, sorted by code.
 pub static OPS: &[Info] = TABLE;
+
+const _: () = statics::check_marks(TABLE);
 
 /// Index into [`OPS`] by operation code; `NO_ROW` where the table has no row.
 static INDEX: [u8; INDEX_LEN] = {

@@ -172,9 +172,11 @@ impl Suite<'_> {
 
     fn every_operation(&mut self) -> Result<(), Lost> {
         self.request(&op::Init {}, &[], None, nothing)?;
-        let features = Features::NAMES.union(Features::PAGES);
+        let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES);
         self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
+        // Some of each kind: who fails every call of the runtime fails each that the list needs.
+        self.ask(&op::Static { max_bytes: 1000, reserved: 0 })?;
         self.devices()?;
         let stream = self.make(&op::StreamCreate { flags: 0, priority: 0 }, |reply| reply.stream)?;
         let buffer = self.make(&op::Malloc { size: BUFFER_BYTES, flags: 0 }, |reply| reply.device_ptr)?;

@@ -247,6 +247,7 @@ impl Visit for Call<'_> {
         shutdown(Shutdown) = |_: &mut Self, _| Ok(Continuation::Shutdown);
         ping(Ping) = nothing;
         offer(Offer) = extension::offer;
+        static_replies(Static) = extension::static_replies;
         name(Name) = extension::name;
 
         get_device_count(GetDeviceCount) = device::count;

@@ -96,10 +96,12 @@ pub(crate) struct Owned {
     pub(crate) watches: Watches,
     /// The settings of the device.
     pub(crate) settings: Settings,
-    /// The features of the extension that the session has; `None` until the client offers some.
+    /// The features that the session has; `None` until the client offers some.
     pub(crate) features: Option<Features>,
     /// The numbers that stand for objects in place of the device's handles.
     pub(crate) names: Names,
+    /// Whether the client has asked for the list of static replies.
+    pub(crate) has_listed: bool,
 }
 
 impl Owned {
@@ -129,7 +131,14 @@ impl Owned {
         let (context, refused) = (self.context.take(), std::mem::take(&mut self.refused));
         let mut names = std::mem::take(&mut self.names);
         names.clear();
-        *self = Self { context, refused, names, features: self.features, ..Self::default() };
+        *self = Self {
+            context,
+            refused,
+            names,
+            features: self.features,
+            has_listed: self.has_listed,
+            ..Self::default()
+        };
     }
 
     // ---- limits ------------------------------------------------------------------------------------------------------

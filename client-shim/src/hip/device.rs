@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use hipr_abi::*;
-use hipr_proto::{HipError, HipResult, Text, op};
+use hipr_proto::op::{self, GetDevicePropertiesReply};
+use hipr_proto::{Features, HipError, HipResult, Text};
 
 use super::properties::own_attribute;
 use crate::convert::{Chars, Out, Str};
@@ -128,16 +129,29 @@ pub(crate) fn uuid(session: &Session, uuid: Out<hipUUID>, device: i32) -> HipRes
 /// `hipDeviceGetPCIBusId`: `domain:bus:device.function`.
 pub(crate) fn pci_bus_id(session: &Session, text: Chars, len: i32, device: i32) -> HipResult<()> {
     let size = buffer_size(text, len)?;
-    let p = session.worker().properties(device)?;
-    let id = format!("{:04x}:{:02x}:{:02x}.0", p.pci_domain_id, p.pci_bus_id, p.pci_device_id);
-    text.set(id.as_bytes(), size);
+    text.set(pci_address(session.worker().properties(device)?).as_bytes(), size);
     Ok(())
+}
+
+fn pci_address(p: &GetDevicePropertiesReply) -> String {
+    format!("{:04x}:{:02x}:{:02x}.0", p.pci_domain_id, p.pci_bus_id, p.pci_device_id)
 }
 
 /// `hipDeviceGetByPCIBusId`.
 pub(crate) fn by_pci_bus_id(session: &Session, device: Out<i32>, id: Str) -> HipResult<()> {
     let out = device.check()?;
     let id = id.bytes().and_then(|id| core::str::from_utf8(id).ok()).ok_or(HipError::INVALID_VALUE)?;
+    let worker = session.worker();
+    if worker.features().contains(Features::STATIC) {
+        // What the worker would compare, and it has listed that.
+        for device in 0..worker.device_count()? {
+            if pci_address(worker.properties(device)?).eq_ignore_ascii_case(id) {
+                out.set(device);
+                return Ok(());
+            }
+        }
+        return Err(HipError::INVALID_VALUE);
+    }
     out.set(session.worker().ask(&op::DeviceGetByPciBusId { pci_bus_id: Text::new(id) })?.device);
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! Device properties in the two layouts of `hipDeviceProp_t`: programs compiled before HIP 6.0 use the small one.
 //!
-//! The protocol carries the properties that most programs look at. The others are attributes of the device; they are asked
-//! for together, in one round trip, and remembered.
+//! The protocol carries the properties that most programs look at. The others are attributes of the device; those that the
+//! worker has not listed are asked for together, in one round trip.
+
+use std::collections::HashMap;
 
 use hipr_abi::*;
 use hipr_proto::op::{self, GetDevicePropertiesReply};
@@ -141,24 +143,25 @@ struct Facts<'a> {
     session: &'a Session,
     device: i32,
     reply: &'a GetDevicePropertiesReply,
+    attributes: HashMap<i32, i32>,
 }
 
 impl<'a> Facts<'a> {
     fn of(session: &'a Session, device: i32) -> HipResult<Self> {
         let reply = session.worker().properties(device)?;
-        session.worker().learn_attributes(device, IN_BOTH.iter().chain(IN_NEWER).copied())?;
-        Ok(Self { session, device, reply })
+        let attributes = session.worker().attributes(device, IN_BOTH.iter().chain(IN_NEWER).copied())?;
+        Ok(Self { session, device, reply, attributes })
     }
 
     /// Returns an attribute; 0 if the worker does not know it.
     fn attribute(&self, attribute: i32) -> i32 {
-        self.session.worker().known_attribute(self.device, attribute).unwrap_or(0)
+        self.attributes.get(&attribute).copied().unwrap_or(0)
     }
 
     /// Returns an attribute that is a size in bytes; the result of `usual` if the worker does not know it.
     fn size(&self, attribute: i32, usual: impl FnOnce(&GetDevicePropertiesReply) -> usize) -> usize {
-        let known = self.session.worker().known_attribute(self.device, attribute);
-        let known = known.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0);
+        let known = self.attributes.get(&attribute).and_then(|size| usize::try_from(*size).ok());
+        let known = known.filter(|size| *size > 0);
         known.unwrap_or_else(|| usual(self.reply))
     }
 

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use hipr_proto::{HipError, Limits, Opcode, Outbox, Outcome, Rx, Server, Wire, op};
+use hipr_proto::{HipError, Inline, Limits, Opcode, Outbox, Outcome, Rx, Server, Wire, op};
 use hipr_worker::device::script::Script;
 use hipr_worker::{Config, Handle, Worker};
 
@@ -49,6 +49,8 @@ impl Asked {
 pub(crate) enum Reaction {
     /// Replies with success, and with these bytes as the fixed part.
     Good(Vec<u8>),
+    /// Replies with success, with these bytes as the fixed part and those behind it.
+    GoodWith(Vec<u8>, Vec<u8>),
     /// Replies with an error.
     Bad(HipError),
     /// Closes the connection.
@@ -126,6 +128,10 @@ fn serve(
             let _ = sender.send(asked);
             match reaction {
                 Reaction::Good(fixed) => server.complete(ticket, Outcome::ok_raw(&fixed)).expect("in order"),
+                Reaction::GoodWith(fixed, tail) => {
+                    let outcome = Outcome::ok_raw(&fixed).with_inline(Inline::Whole(tail));
+                    server.complete(ticket, outcome).expect("in order");
+                }
                 Reaction::Bad(error) => server.complete(ticket, Outcome::error(error)).expect("in order"),
                 Reaction::Close => return,
             }

@@ -50,7 +50,12 @@ fn operation(out: &mut String, info: &Info) {
         Class::Synchronizes => "; synchronizes",
         Class::Exempt => "; reports only itself",
     };
-    let _ = writeln!(out, "- client: {waits}{class}");
+    let statics = match info.statics {
+        None => "",
+        Some(mark) if mark.of_current_device => "; static for each current device",
+        Some(_) => "; static",
+    };
+    let _ = writeln!(out, "- client: {waits}{class}{statics}");
     if !info.hip_function.is_empty() {
         let _ = writeln!(out, "- HIP: `{}`", info.hip_function);
     }

@@ -118,6 +118,25 @@ macro_rules! fields {
     };
 }
 
+/// Expands to what a row's `static` mark says.
+macro_rules! statics {
+    () => {
+        None
+    };
+    ([$($domain:ident),*]) => {
+        Some($crate::op::StaticInfo {
+            of_current_device: false,
+            fields: &[$($crate::op::Domain::$domain),*],
+        })
+    };
+    ((current) [$($domain:ident),*]) => {
+        Some($crate::op::StaticInfo {
+            of_current_device: true,
+            fields: &[$($crate::op::Domain::$domain),*],
+        })
+    };
+}
+
 macro_rules! rule {
     (sync) => {
         $crate::op::ReplyRule::Sync
@@ -174,7 +193,8 @@ macro_rules! operations {
     ($(
         $(#[doc = $doc:literal])+
         $code:literal $NAME:ident $method:ident $hip:literal $source:ident $(($except:literal))?
-            $rule:ident $(($rule_text:literal, $condition:expr))? $class:ident:
+            $rule:ident $(($rule_text:literal, $condition:expr))? $class:ident
+            $(static $(($of:ident))? [$($domain:ident),*])?:
             $Ty:ident $body:tt $(+ $tail:ident($tail_text:literal, $tail_len:expr))?
             => $Rep:tt $({$($rep_fields:tt)*})? $(+ $rep_tail:ident($rep_tail_text:literal, $rep_tail_len:expr))?;
     )*) => {
@@ -195,6 +215,7 @@ macro_rules! operations {
 
             impl Op for $Ty {
                 const OPCODE: Opcode = Opcode::$NAME;
+                const STATICS: Option<StaticInfo> = define::statics!($($(($of))? [$($domain),*])?);
                 type Reply = $Rep;
 
                 fn wants_reply(&self) -> bool {
@@ -261,6 +282,7 @@ macro_rules! operations {
                 source: $crate::op::Source::$source$(($except))?,
                 reply_rule: define::rule!($rule $($rule_text)?),
                 class: Class::$class,
+                statics: <$Ty as Op>::STATICS,
                 request: define::part!($Ty $(, $tail, $tail_text)?),
                 reply: define::part!($Rep $(, $rep_tail, $rep_tail_text)?),
                 tail_len: |fixed| {
@@ -298,5 +320,5 @@ macro_rules! request_tail_len {
 }
 
 pub(super) use {
-    fields, layout, operations, part, reply, request, request_tail_len, rule, tail_len, wants_reply,
+    fields, layout, operations, part, reply, request, request_tail_len, rule, statics, tail_len, wants_reply,
 };

@@ -100,6 +100,7 @@ impl FieldType for u64 {
     }
 }
 
+impl FieldType for u16 {}
 impl FieldType for u32 {}
 impl FieldType for i32 {}
 impl FieldType for f32 {}

@@ -2,13 +2,16 @@
 
 use core::fmt;
 
-use super::{Handles, Opcode};
+use super::{Handles, Opcode, StaticInfo};
 use crate::wire::{Field, Wire, WireError};
 
 /// A request type. Every row of the table defines one.
 pub trait Op: Wire + Handles + fmt::Debug + PartialEq {
     /// The operation's code.
     const OPCODE: Opcode;
+
+    /// What the reply depends on, if it never changes in a session.
+    const STATICS: Option<StaticInfo>;
 
     /// The fixed part of the reply, after `error_code`.
     type Reply: Wire + Handles + fmt::Debug + PartialEq;
@@ -168,6 +171,8 @@ pub struct Info {
     pub reply_rule: ReplyRule,
     /// How the operation treats kept errors.
     pub class: Class,
+    /// What the reply depends on, if it never changes in a session.
+    pub statics: Option<StaticInfo>,
     /// Layout of the request.
     pub request: Part,
     /// Layout of the reply.

@@ -43,6 +43,8 @@ pub enum Fault {
 #[derive(Default)]
 struct State {
     opened: usize,
+    /// Devices beside the first one.
+    more_devices: i32,
     acts: VecDeque<(&'static str, Fault)>,
     plans: BTreeMap<(usize, &'static str, u64), Fault>,
     spoiled: BTreeMap<usize, Vec<(Range<u64>, HipError)>>,
@@ -103,6 +105,11 @@ impl Script {
     /// Creates a device on which everything succeeds at once.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets the number of devices, at first 1, of contexts that are opened from now on.
+    pub fn set_devices(&self, count: i32) {
+        self.lock().more_devices = count - 1;
     }
 
     /// Makes the next call of [`Context`]'s method `call` fail; a wait fails when it is over.
@@ -294,7 +301,8 @@ impl Device for Script {
         let mut state = self.enter(id, "open")?;
         state.opened += 1;
         let spoiled = state.spoiled.get(&id).cloned().unwrap_or_default();
-        state.contexts.insert(id, ContextState::new(id, waker, spoiled));
+        let devices = state.more_devices + 1;
+        state.contexts.insert(id, ContextState::new(id, devices, waker, spoiled));
         drop(state);
         Ok(Box::new(ScriptContext::new(self.clone(), id)))
     }

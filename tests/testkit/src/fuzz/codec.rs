@@ -2,7 +2,9 @@
 
 use std::fmt::Debug;
 
-use hipr_proto::op::{Edge, ForOp, LaunchArgs, LaunchKernel, LaunchMode, Param, name_of, put_name, with_op};
+use hipr_proto::op::{
+    Edge, ForOp, LaunchArgs, LaunchKernel, LaunchMode, Param, StaticEntry, name_of, put_name, with_op,
+};
 use hipr_proto::{
     Answer, Array, Client, Header, Inline, Limits, Misuse, OPS, Op, Outbox, Outcome, ReplyMode, Rx, Server,
     TailLen, Text, Wire, WireError,
@@ -24,6 +26,7 @@ pub fn codec_roundtrip(data: &[u8]) {
         Some(1) => name(data),
         Some(2) => arrays(data),
         Some(3) => text(data),
+        Some(4) => static_list(data),
         Some(_) => launch(data),
     }
 }
@@ -215,6 +218,19 @@ fn text(data: &[u8]) {
     assert!(bytes.starts_with(said.as_bytes()), "{said:?} of {bytes:?}");
     if said.len() < 32 {
         assert_eq!(Text::<32>::new(said).as_str(), said);
+    }
+}
+
+/// Reads a tail as a list of static replies.
+fn static_list(tail: &[u8]) {
+    let mut rest = tail;
+    let mut again = Vec::new();
+    while let Ok(entry) = StaticEntry::take(&mut rest) {
+        let before = again.len();
+        entry.put(&mut again).expect("as short as it was");
+        assert_eq!(again.len() - before, entry.len_bytes());
+        assert_eq!(again, tail[..again.len()], "{entry:?}");
+        assert_eq!(again.len() + rest.len(), tail.len());
     }
 }
 

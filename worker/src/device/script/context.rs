@@ -27,6 +27,9 @@ enum Work {
 
 pub(super) struct ContextState {
     id: usize,
+    /// The number of devices, and the current one.
+    devices: i32,
+    device: i32,
     waker: Waker,
     /// The lowest address or handle that has not been used.
     next: u64,
@@ -51,11 +54,13 @@ pub(super) struct ContextState {
 }
 
 impl ContextState {
-    pub(super) fn new(id: usize, waker: Waker, spoiled: Vec<(Range<u64>, HipError)>) -> Self {
+    pub(super) fn new(id: usize, devices: i32, waker: Waker, spoiled: Vec<(Range<u64>, HipError)>) -> Self {
         let (memory, streams, events, modules, functions) = Default::default();
         let (held, queue, errors, limits, clock, counts) = Default::default();
         Self {
             id,
+            devices,
+            device: 0,
             waker,
             next: Script::first_address(id),
             counts,
@@ -90,7 +95,8 @@ impl ContextState {
     fn reset(&mut self) {
         let spoiled = std::mem::take(&mut self.spoiled);
         let (next, counts, dead) = (self.next, std::mem::take(&mut self.counts), self.dead);
-        *self = Self { next, counts, dead, ..Self::new(self.id, self.waker(), spoiled) };
+        let new = Self::new(self.id, self.devices, self.waker(), spoiled);
+        *self = Self { next, counts, dead, device: self.device, ..new };
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -307,15 +313,23 @@ fn known<T>(entry: Option<T>) -> HipResult<T> {
 
 impl Context for ScriptContext {
     fn device_count(&self) -> HipResult<i32> {
-        self.enter("device_count", |_| Ok(1))
+        self.enter("device_count", |context| Ok(context.devices))
     }
 
     fn device(&self) -> i32 {
-        0
+        self.script.lock().contexts.get(&self.id).map_or(0, |context| context.device)
     }
 
-    fn set_device(&mut self, _device: i32) -> HipResult<()> {
-        self.enter("set_device", |_| Ok(()))
+    fn set_device(&mut self, device: i32) -> HipResult<()> {
+        self.enter("set_device", |context| {
+            context.device = device;
+            Ok(())
+        })
+    }
+
+    /// Returns a range by which the current device can be told.
+    fn stream_priority_range(&self) -> HipResult<(i32, i32)> {
+        self.enter("stream_priority_range", |context| Ok((0, -context.device)))
     }
 
     fn properties(&self, _device: i32) -> HipResult<GetDevicePropertiesReply> {
