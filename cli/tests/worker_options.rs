@@ -244,6 +244,37 @@ fn without_the_runtime_a_worker_for_real_gpus_says_what_it_looked_for() {
     assert!(text.contains("libamdhip64.so.6") || text.contains("cannot listen on nowhere"), "{text}");
 }
 
+/// An error that no reply has reported when a session ends is in the log.
+#[test]
+fn an_error_that_nobody_asked_for_is_logged() {
+    for worker in workers(&[]) {
+        for says_good_bye in [true, false] {
+            let mut client = WireClient::open(worker.address());
+            client.forget(&op::Free { device_ptr: 0xdead_0000 });
+            if says_good_bye {
+                client.forget(&op::Shutdown {});
+                assert!(client.closed(), "nothing is answered");
+            }
+            drop(client);
+        }
+        let told = "its client was told of an error";
+        while worker.log().matches(told).count() < 2 {
+            std::thread::yield_now();
+        }
+        let mut client = WireClient::open(worker.address());
+        client.forget(&op::Free { device_ptr: 0xdead_0000 });
+        assert_eq!(client.call(&op::DeviceSynchronize {}), Err(HipError::INVALID_VALUE));
+        client.forget(&op::Shutdown {});
+        assert!(client.closed());
+        assert_eq!(
+            worker.log().matches(told).count(),
+            2,
+            "an error that was told is not logged:\n{}",
+            worker.log()
+        );
+    }
+}
+
 #[test]
 fn auto_takes_what_there_is_and_says_so() {
     let worker = WorkerProcess::start_logged(Path::new(HIPR), &[]);

@@ -385,20 +385,30 @@ impl Connection {
     }
 
     /// Sends all buffered requests.
-    pub fn flush(&self) {
-        self.inner.flush();
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn flush(&self) -> Result<(), CallError> {
+        let mut writer = self.inner.writer()?;
+        self.inner.send(&mut writer)
     }
 
     /// Sends all buffered requests and SHUTDOWN; waits at most `timeout` for the reply, after which the worker has executed
     /// everything. Every later call fails.
     pub fn close(&self, timeout: Duration) {
-        self.inner.close(timeout);
+        self.inner.close(timeout, ReplyMode::Always);
+    }
+
+    /// Sends all buffered requests and SHUTDOWN, to which it wants no reply; takes at most `timeout`. The worker executes everything
+    /// that it was sent. Every later call fails.
+    pub fn leave(&self, timeout: Duration) {
+        self.inner.close(timeout, ReplyMode::Never);
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.inner.close(Duration::from_secs(1));
+        self.inner.close(Duration::from_secs(1), ReplyMode::Always);
         self.inner.flusher.end();
     }
 }
@@ -579,7 +589,7 @@ impl Inner {
         self.replies.close();
     }
 
-    fn close(&self, timeout: Duration) {
+    fn close(&self, timeout: Duration, reply_mode: ReplyMode) {
         let end = Instant::now() + timeout;
         // At the end of a process other threads may hold the lock for ever.
         let mut writer = loop {
@@ -599,14 +609,19 @@ impl Inner {
         }
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let _ = self.transport.set_timeout(Some(left));
-        let call = writer.sender.request(&op::Shutdown {}, &[], None);
-        if let Ok(Some(call)) = call {
+        let call = writer.sender.request_with(&op::Shutdown {}, &[], None, reply_mode).ok();
+        if let Some(call) = call {
             self.counters.add_locked(|c| &c.frames_sent, 1);
-            self.replies.expect(call, Bulk::Collect(Vec::new()));
+            if let Some(call) = call {
+                self.replies.expect(call, Bulk::Collect(Vec::new()));
+            }
             let sent = self.transmit(&mut writer);
             drop(writer);
             // Another thread that waits for a reply reads instead of us, for as long as its reply takes.
-            if sent.is_ok() && self.replies.waiting() == 1 {
+            if let Some(call) = call
+                && sent.is_ok()
+                && self.replies.waiting() == 1
+            {
                 self.counters.add(|c| &c.round_trips, 1);
                 if let Err(Some(reason)) = self.replies.wait(call.id(), &self.counters) {
                     tracing::debug!("no reply to SHUTDOWN: {reason}");

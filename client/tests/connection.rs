@@ -96,6 +96,34 @@ fn unanswered_requests_leave_together() {
 }
 
 #[test]
+fn a_client_that_leaves_has_said_everything() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("worker");
+    for address in [Address::new("127.0.0.1:0"), Address::Unix(path.clone()), Address::Shm(path)] {
+        let (worker, script) = scripted_at(address);
+        let connection = connect(worker.local_addr());
+        let dst = connection.ask(&op::Malloc { size: 1 << 20, flags: 0 }).expect("memory").device_ptr;
+        let before = connection.stats();
+        let bytes = vec![7; 1 << 20];
+        for _ in 0..20 {
+            let copy = op::Memcpy { dst, src: 0, size: 1 << 20, kind: kind::HOST_TO_DEVICE, stream: 0 };
+            connection.tell_with(&copy, Extra { inline: &bytes, ..Extra::default() }).expect("sent");
+            connection.tell(&op::Memset { dst, value: 1, size: 1 << 20, stream: 0 }).expect("sent");
+        }
+        connection.leave(TIMEOUT);
+        assert_eq!(connection.stats().round_trips, before.round_trips, "nobody waits");
+        assert_eq!(connection.ask(&op::Ping {}), Err(CallError::Lost));
+        assert_eq!(connection.flush(), Err(CallError::Lost));
+        drop(connection);
+        // The worker has read everything when the session is over.
+        while script.live().contexts > 0 {
+            thread::yield_now();
+        }
+        assert_eq!(script.calls("fill"), 20);
+    }
+}
+
+#[test]
 fn threads_share_a_connection() {
     over_everything(eight_threads);
 }

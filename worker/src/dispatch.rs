@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
 use hipr_proto::Features;
-use tracing::{debug, error};
+use tracing::{debug, error, warn};
 
 use crate::env::Env;
 use crate::session::{Session, Turn};
@@ -222,6 +222,9 @@ impl Dispatch {
     /// Drops a session with everything it owns.
     fn remove(&mut self, conn: ConnId) {
         let Some(seat) = self.seats.remove(&conn) else { return };
+        if let Some(error) = seat.session.untold() {
+            warn!(%conn, %error, "the session ends before its client was told of an error");
+        }
         if catch_unwind(AssertUnwindSafe(|| drop(seat))).is_err() {
             error!(%conn, device = self.device.name(), "panic while releasing a session");
         }

@@ -118,6 +118,11 @@ impl Session {
         self.ended = true;
     }
 
+    /// Returns the error of an unanswered request that no reply has reported.
+    pub(crate) fn untold(&self) -> Option<HipError> {
+        self.responder.kept()
+    }
+
     /// Works on the queue until it is empty, something has to be waited for, or the turn is over.
     pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
         let turn = self.work(env);
