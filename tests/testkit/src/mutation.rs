@@ -176,6 +176,9 @@ mutations! {
     transcript_is_the_models: "a name stands for what has its place", "owned/names.rs",
         "Some(slot) if slot.number == number && slot.kind == kind => slot.handle,"
         => "Some(slot) if slot.kind == kind => slot.handle,";
+    transcript_is_the_models: "a name stands for an object of any kind", "owned/names.rs",
+        "Some(slot) if slot.number == number && slot.kind == kind => slot.handle,"
+        => "Some(slot) if slot.number == number => slot.handle,";
     transcript_is_the_models: "a name is accepted twice", "owned/names.rs",
         "Some(slot) if slot.handle == NOTHING && slot.number < number => slot.number = number,"
         => "Some(slot) if slot.handle == NOTHING => slot.number = number,";

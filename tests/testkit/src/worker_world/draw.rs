@@ -146,8 +146,9 @@ fn draw_name(choices: &mut Choices<'_>, client: &Client) -> u64 {
 
 /// Draws a request that makes something that can have a name.
 fn draw_creation(choices: &mut Choices<'_>, client: &Client) -> Request {
-    match choices.below(5) {
-        0 | 1 => Request::StreamCreate(choices.below(2) as u32),
+    match choices.below(6) {
+        0 => Request::GraphCreate,
+        1 | 5 => Request::StreamCreate(choices.below(2) as u32),
         2 => Request::Load(choices.below(40) as usize),
         3 => Request::Function(draw_object(choices, client, Handle::Module), "missing".into()),
         _ => Request::Function(draw_object(choices, client, Handle::Module), KERNEL.into()),

@@ -66,6 +66,8 @@ pub struct Model {
     next: u64,
     /// What was made and is there, in order.
     objects: Vec<Object>,
+    /// The number of graphs: a session gives them handles from 1 on, which streams have as well.
+    graphs: u64,
     has_names: bool,
     next_name: NextName,
     /// The last name of each place.
@@ -74,7 +76,7 @@ pub struct Model {
     memory: Vec<u8>,
 }
 
-/// A stream, module or function.
+/// A stream, module, function or graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Object {
     kind: Handle,
@@ -121,6 +123,7 @@ impl Model {
             counts,
             next: base,
             objects,
+            graphs: 0,
             has_names: false,
             next_name: NextName::Nothing,
             places,
@@ -237,6 +240,10 @@ impl Model {
             Request::StreamCreate(flags) => {
                 let handle = self.create("stream_create", 0, fault)?;
                 return Ok(reply(self.made(Handle::Stream, handle, name, (*flags).into())));
+            }
+            Request::GraphCreate => {
+                self.graphs += 1;
+                return Ok(reply(self.made(Handle::Graph, self.graphs, name, 0)));
             }
             Request::StreamFlags(stream) => {
                 let flags = self.object(Handle::Stream, *stream)?.of as u32;

@@ -49,6 +49,8 @@ pub enum Request {
     StreamFlags(u64),
     /// `STREAM_DESTROY` of a stream.
     StreamDestroy(u64),
+    /// `GRAPH_CREATE`.
+    GraphCreate,
     /// `MALLOC` of this many bytes.
     Malloc(u64),
     /// `FREE` of an address.
@@ -99,6 +101,7 @@ impl Request {
             Self::Name(_) => Opcode::NAME,
             Self::StreamCreate(_) => Opcode::STREAM_CREATE,
             Self::StreamFlags(_) => Opcode::STREAM_GET_FLAGS,
+            Self::GraphCreate => Opcode::GRAPH_CREATE,
             Self::StreamDestroy(_) => Opcode::STREAM_DESTROY,
             Self::Malloc(_) | Self::Short => Opcode::MALLOC,
             Self::Free(_) => Opcode::FREE,
@@ -140,6 +143,7 @@ impl Request {
             Self::Offer => fixed(&op::Offer { features: Features::NAMES.bits(), reserved: 0 }),
             Self::Name(name) => fixed(&op::Name { name: *name }),
             Self::StreamCreate(flags) => fixed(&op::StreamCreate { flags: *flags, priority: 0 }),
+            Self::GraphCreate => fixed(&op::GraphCreate { flags: 0 }),
             Self::StreamFlags(stream) => fixed(&op::StreamGetFlags { stream: *stream }),
             Self::StreamDestroy(stream) => fixed(&op::StreamDestroy { stream: *stream }),
             Self::Malloc(size) => fixed(&op::Malloc { size: *size, flags: 0 }),
