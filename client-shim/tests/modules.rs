@@ -439,9 +439,14 @@ fn program_that_launches_for_the_first_time() {
 
 /// Starts a worker with the emulated GPU.
 fn emulated() -> hipr_worker::Handle {
+    emulated_with(|_| {})
+}
+
+fn emulated_with(change: impl FnOnce(&mut Config)) -> hipr_worker::Handle {
     let gpu = hipr_sim::Gpu::new(hipr_sim::Config { memory_bytes: Some(256 << 20), ..Default::default() });
     let device = std::sync::Arc::new(gpu.expect("the emulated GPU"));
-    let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    let mut config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    change(&mut config);
     Worker::bind(config).and_then(Worker::spawn).expect("a worker")
 }
 
@@ -457,6 +462,59 @@ fn kernels_cost_few_round_trips() {
         round_trips("program_that_launches_for_the_first_time", extension)
             - round_trips("program_that_loads_nothing", extension)
     };
-    // The module and three kernels; without the extension also the attributes of one, and two questions about occupancy.
-    assert_eq!([of_modules("on"), of_modules("off")], [4, 7]);
+    // Without the extension: the module, three kernels, the attributes of one, and two questions about occupancy.
+    assert_eq!([of_modules("on"), of_modules("off")], [0, 7]);
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_with_more_kernels_than_the_worker_allows() {
+    if !is_program() {
+        return;
+    }
+    let (loaded, module) = load(&image("kernels-v6.elf"));
+    let (first, nothing) = function(module, c"nothing");
+    assert_eq!((loaded, first), (0, 0));
+    // SAFETY: C call.
+    let synchronize = || unsafe { hipDeviceSynchronize() };
+    assert_eq!((launch(nothing, null_mut()), synchronize()), (0, 0));
+    // There is such a kernel. That the worker has no room for its handle comes with a later answer, once.
+    let (found, globals) = function(module, c"globals");
+    let mut params = [argument_at_the_end_of_memory()];
+    assert_eq!((found, launch(globals, params.as_mut_ptr())), (0, 0));
+    assert_eq!((synchronize(), synchronize()), (HipError::OUT_OF_MEMORY.0, 0));
+    assert_eq!((launch(nothing, null_mut()), synchronize()), (0, 0));
+}
+
+#[test]
+fn what_only_the_worker_can_refuse_is_told_once_by_a_later_call() {
+    let worker = emulated_with(|config| config.session.handles_max = 2);
+    run(program("program_with_more_kernels_than_the_worker_allows", worker.local_addr()));
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_loads_a_huge_module() {
+    if !is_program() {
+        return;
+    }
+    let mut huge = fs::read(image("kernels-v6.elf")).expect("a file");
+    // The segment of the variables gets 1 GiB of memory.
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes")) as usize;
+    let (table, count) = (number(&huge[32..40]), usize::from(huge[56]));
+    let is_writable = |header: &&[u8]| header[..8] == [1, 0, 0, 0, 6, 0, 0, 0];
+    let headers: Vec<_> = huge[table..table + 56 * count].chunks(56).collect();
+    let writable = headers.iter().rposition(is_writable).expect("a segment of variables");
+    let at = table + 56 * writable + 40;
+    huge[at..at + 8].copy_from_slice(&(1u64 << 30).to_le_bytes());
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), huge).expect("written");
+    assert_eq!(load(file.path()).0, HipError::OUT_OF_MEMORY.0, "at once");
+    // SAFETY: C call.
+    assert_eq!(unsafe { hipDeviceSynchronize() }, 0);
+}
+
+#[test]
+fn that_there_is_no_memory_for_a_large_module_is_told_at_once() {
+    run(program("program_that_loads_a_huge_module", emulated().local_addr()));
 }

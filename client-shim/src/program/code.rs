@@ -19,6 +19,8 @@ pub(crate) const MANAGED_SUFFIX: &str = ".managed";
 /// The metadata of a code object that the client needs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Code {
+    /// The device memory that it needs, in bytes.
+    memory_bytes: u64,
     /// The kernels that can be launched, sorted by name.
     kernels: Box<[(Box<str>, KernelFacts)]>,
     /// The names of the variables, sorted.
@@ -59,6 +61,7 @@ impl Code {
         let mut managed: Vec<(Box<str>, Managed)> = managed.collect();
         managed.sort_by(|(a, _), (b, _)| a.cmp(b));
         Self {
+            memory_bytes: object.image_bytes(),
             kernels: kernels.collect(),
             globals: object.globals().iter().map(|global| global.name.as_str().into()).collect(),
             managed: managed.into(),
@@ -121,7 +124,16 @@ pub(crate) struct CodeImage<'a> {
     pub(crate) code: Option<Arc<Code>>,
 }
 
+/// The largest code object, in bytes of device memory, that is loaded without an answer: that there is no memory for a larger one is told
+/// at once.
+const UNANSWERED_MAX_BYTES: u64 = 64 << 20;
+
 impl<'a> CodeImage<'a> {
+    /// Returns whether the client knows enough of the code object to load it without waiting for an answer.
+    pub(crate) fn needs_no_answer(&self) -> bool {
+        self.code.as_ref().is_some_and(|code| code.memory_bytes <= UNANSWERED_MAX_BYTES)
+    }
+
     /// Returns the code object for a device of this architecture from an image; its metadata is one of `known`.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use hipr_proto::op::{self, kind, put_name};
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use super::Loader;
 use super::code::{Code, CodeImage, MANAGED_SUFFIX, Managed};
@@ -34,18 +34,23 @@ pub struct LoadedModule {
 }
 
 impl LoadedModule {
-    /// Loads a code object on a device; returns the module.
+    /// Loads a code object on a device; returns the module. Where the worker lets the client name what it makes, nothing is waited for if
+    /// the code object has been parsed and needs little memory.
     ///
     /// # Errors
     /// What the worker answers.
     pub(crate) fn load(worker: &Worker, device: i32, image: CodeImage<'_>) -> HipResult<Self> {
         let extra = Extra { inline: &image.bytes, ..worker.extra() };
         let request = op::ModuleLoadData { data_size: image.bytes.len() as u64 };
-        let reply = worker.connection().ask_with(&request, extra)?;
-        Ok(Self::of(reply.module, device, image.code))
+        let handle = if image.needs_no_answer() {
+            worker.connection().create(&request, extra)?
+        } else {
+            worker.connection().ask_with(&request, extra)?.module
+        };
+        Ok(Self::of(handle, device, image.code))
     }
 
-    /// Loads a code object and finds one of its kernels, in one round trip.
+    /// Loads a code object and finds one of its kernels, in at most one round trip.
     ///
     /// # Errors
     /// `hipErrorNotFound` if it has no kernel of that name, which is not asked; what the worker answers.
@@ -56,6 +61,11 @@ impl LoadedModule {
         name: &str,
     ) -> HipResult<(Self, Arc<Function>)> {
         check_kernel(image.code.as_deref(), name)?;
+        if image.needs_no_answer() && worker.features().contains(Features::NAMES) {
+            let module = Self::load(worker, device, image)?;
+            let function = module.function(worker, name)?;
+            return Ok((module, function));
+        }
         let name_length = u32::try_from(name.len()).map_err(|_| HipError::INVALID_VALUE)?;
         let request =
             op::ModuleLoadAndGetFunction { data_size: image.bytes.len() as u64, name_length, pad: 0 };
@@ -177,8 +187,12 @@ impl LoadedModule {
         put_name(name, &mut tail).map_err(|_| HipError::NOT_FOUND)?;
         let extra = Extra { tail: &tail, ..worker.extra() };
         let request = op::ModuleGetFunction { module: self.handle.wire() };
-        let reply = worker.connection().ask_with(&request, extra)?;
-        Ok(self.add_function(name, reply.function))
+        let handle = match &self.code {
+            // There is such a kernel.
+            Some(_) => worker.connection().create(&request, extra)?,
+            None => worker.connection().ask_with(&request, extra)?.function,
+        };
+        Ok(self.add_function(name, handle))
     }
 
     /// Returns address and size of a variable of the module; asks the worker only the first time, and not for what the code object does
@@ -226,7 +240,12 @@ impl LoadedModule {
         for (memory, _) in self.managed.values() {
             mirrors.free(worker, *memory, Origin::Managed)?;
         }
-        worker.tell(&op::ModuleUnload { module: self.handle.wire() })
+        let module = self.handle.wire();
+        worker.destroy(&op::ModuleUnload { module }, module)?;
+        for function in lock(&self.functions).values() {
+            worker.connection().free_name(function.handle);
+        }
+        Ok(())
     }
 }
 
