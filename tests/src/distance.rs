@@ -15,7 +15,7 @@ use crate::{Link, Proxy, Traffic, library_folder, start_worker};
 /// The committed bounds.
 static BOUNDS: &str = include_str!("../distance.tsv");
 /// What bounds of bytes are multiples of, so that a few bytes more in a reply need no new bound.
-const ROUND_BYTES: u64 = 4096;
+const ROUND_BYTES: u64 = 16_384;
 /// How long a connection may take to end after its program has.
 const SETTLES: Duration = Duration::from_secs(60);
 
@@ -61,20 +61,26 @@ impl Measured {
 }
 
 impl Bound {
-    /// Returns what is wrong with a program that costs this much: more than it may.
+    /// Returns what is wrong with a program that costs this much: more than it may, or so much less that the bound no longer
+    /// holds it to what it does: less than a third of the flights, or less than an eighth of the bytes.
     ///
     /// # Errors
-    /// What is wrong.
+    /// What is wrong, and what to do.
     pub fn check(&self, flights: u64, bytes_to_client: u64) -> Result<(), String> {
-        let compare = |what: &str, measured: u64, bound: u64| {
+        let compare = |what: &str, measured: u64, bound: u64, slack: u64| {
             if measured > bound {
                 Err(format!("TOO MANY {what}: {measured}, not {bound} at most"))
+            } else if measured + slack < bound {
+                Err(format!(
+                    "FEWER {what} than the bound: {measured}, not {bound}; lower it, so that it stays so"
+                ))
             } else {
                 Ok(())
             }
         };
-        compare("flights", flights, self.flights)?;
-        compare("bytes to the client", bytes_to_client, self.bytes_to_client)
+        compare("flights", flights, self.flights, self.flights - self.flights / 3)?;
+        let slack = self.bytes_to_client - self.bytes_to_client / 8;
+        compare("bytes to the client", bytes_to_client, self.bytes_to_client, slack)
     }
 }
 
@@ -196,6 +202,21 @@ pub fn report(bounds: &[Bound], measured: &[Measured]) -> (String, bool) {
     (table, is_right)
 }
 
+/// Replaces what was measured by the larger of it and another measurement of the same programs.
+pub fn keep_largest(measured: &mut [Measured], again: &[Measured]) {
+    for one in measured {
+        let other = again.iter().find(|other| other.program == one.program && other.mode == one.mode);
+        let Some(other) = other else { continue };
+        if other.flights > one.flights {
+            one.waits.clone_from(&other.waits);
+        }
+        one.flights = one.flights.max(other.flights);
+        one.bytes_to_worker = one.bytes_to_worker.max(other.bytes_to_worker);
+        one.bytes_to_client = one.bytes_to_client.max(other.bytes_to_client);
+        one.seconds = one.seconds.max(other.seconds);
+    }
+}
+
 /// Returns how often each operation was waited for, the most first.
 #[must_use]
 pub fn waits(traffic: &Traffic) -> Vec<(String, u64)> {
@@ -208,17 +229,20 @@ fn sorted(mut waits: Vec<(String, u64)>) -> Vec<(String, u64)> {
     waits
 }
 
-/// Returns the bounds with those of the measured programs replaced by what they cost, bytes rounded up to 4 KiB, in the order of
-/// [`PROGRAMS`].
+/// Returns the bounds with those of the measured programs replaced by what they cost, for programs of the clients a twentieth more,
+/// bytes rounded up to 16 KiB, in the order of [`PROGRAMS`].
 #[must_use]
 pub fn renewed(bounds: &[Bound], measured: &[Measured]) -> Vec<Bound> {
     let renew = |program: &Program| {
         let now = measured.iter().find(|measured| program.is(&measured.program, &measured.mode));
+        // The clients ask again and again whether something is done; how often depends on time.
+        let more =
+            |figure: u64| if program.runs == Runs::Client { figure + figure.div_ceil(20) } else { figure };
         let now = now.map(|measured| Bound {
             program: measured.program.clone(),
             mode: measured.mode.clone(),
-            flights: measured.flights,
-            bytes_to_client: measured.bytes_to_client.next_multiple_of(ROUND_BYTES),
+            flights: more(measured.flights),
+            bytes_to_client: more(measured.bytes_to_client).next_multiple_of(ROUND_BYTES),
         });
         now.or_else(|| bound_of(bounds, program.name, program.mode).cloned())
     };

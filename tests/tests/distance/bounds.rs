@@ -5,8 +5,8 @@ use std::process::Command;
 
 use hipr_tests::Link;
 use hipr_tests::distance::{
-    Bound, Measured, PROGRAMS, assert_bound, client_results, committed, parse, render, renewed, renewed_page,
-    report, run,
+    Bound, Measured, PROGRAMS, assert_bound, client_results, committed, keep_largest, parse, render, renewed,
+    renewed_page, report, run,
 };
 
 fn bound(flights: u64, bytes_to_client: u64) -> Bound {
@@ -48,17 +48,20 @@ fn the_page_has_the_committed_bounds() {
 }
 
 #[test]
-fn more_is_refused() {
+fn more_is_refused_and_so_is_much_less() {
     for (flights, bytes, says) in [
         (74, 536_905_316, ""),
-        (67, 178_968_438, ""),
+        (24, 67_113_164, ""),
         (75, 536_905_316, "TOO MANY flights"),
         (74, 536_905_317, "TOO MANY bytes"),
+        (23, 536_905_316, "FEWER flights"),
+        (74, 67_113_163, "FEWER bytes"),
     ] {
         let result = bound(74, 536_905_316).check(flights, bytes);
         assert_eq!(result.is_ok(), says.is_empty(), "{result:?}");
         assert!(result.err().unwrap_or_default().starts_with(says));
     }
+    assert!(bound(3, 1_500).check(0, 1_500).is_err(), "a third of three is one");
 }
 
 #[test]
@@ -68,11 +71,13 @@ fn a_report_fails_for_each_program_that_is_out_of_its_bound_or_has_none() {
     let (table, is_right) = report(&bounds, &all);
     assert!(is_right && table.lines().skip(1).all(|line| line.ends_with("ok")), "{table}");
     for i in 0..all.len() {
-        let mut changed = all.clone();
-        changed[i].flights *= 2;
-        let (table, is_right) = report(&bounds, &changed);
-        let wrong = table.lines().skip(1).filter(|line| !line.ends_with("ok"));
-        assert!(!is_right && wrong.count() == 2, "{table}");
+        for factor in [0, 2] {
+            let mut changed = all.clone();
+            changed[i].flights *= factor;
+            let (table, is_right) = report(&bounds, &changed);
+            let wrong = table.lines().skip(1).filter(|line| !line.ends_with("ok"));
+            assert!(!is_right && wrong.count() == 2, "{table}");
+        }
         let others: Vec<Bound> = bounds.iter().filter(|bound| **bound != bounds[i]).cloned().collect();
         assert!(!report(&others, &all).1, "{} without a bound", bounds[i].program);
     }
@@ -84,16 +89,34 @@ fn renewed_bounds_are_what_was_measured_and_keep_the_rest() {
     let mut one = measured(&before[1]);
     (one.flights, one.bytes_to_client) = (3, 4097);
     let after = renewed(&before, &[one]);
-    assert_eq!((after[1].flights, after[1].bytes_to_client), (3, 8192));
+    assert_eq!((after[1].flights, after[1].bytes_to_client), (3, 16_384));
     assert_eq!((&after[0], &after[2..]), (&before[0], &before[2..]));
+    let mut of_a_client = measured(&before[2]);
+    (of_a_client.flights, of_a_client.bytes_to_client) = (41, 100_000);
+    let [.., client, _, _, _] = &renewed(&before, &[of_a_client])[..] else { panic!("six programs") };
+    assert_eq!((client.flights, client.bytes_to_client), (44, 114_688), "a twentieth more");
     assert_eq!(parse(&render(&after)), Ok(after.clone()));
     let page = format!(
         "# Page\n\n| {} | {} | 9 | 9 | more |\n| other | - | 9 | 9 |\n",
         after[1].program, after[1].mode
     );
-    let renewed =
-        format!("# Page\n\n| {} | {} | 3 | 8192 |\n| other | - | 9 | 9 |\n", after[1].program, after[1].mode);
+    let renewed = format!(
+        "# Page\n\n| {} | {} | 3 | 16384 |\n| other | - | 9 | 9 |\n",
+        after[1].program, after[1].mode
+    );
     assert_eq!(renewed_page(&page, &after), renewed);
+}
+
+#[test]
+fn of_several_measurements_the_largest_figures_count() {
+    let bounds = committed();
+    let (mut one, mut other) = (measured(&bounds[0]), measured(&bounds[0]));
+    (one.flights, one.bytes_to_client, one.seconds) = (5, 900, 0.25);
+    (other.flights, other.bytes_to_client, other.waits) = (6, 800, vec![("INIT".to_owned(), 6)]);
+    let mut all = [one, measured(&bounds[1])];
+    keep_largest(&mut all, &[other]);
+    assert_eq!((all[0].flights, all[0].bytes_to_client, all[0].seconds), (6, 900, 0.5));
+    assert_eq!((all[0].waits(), &all[1]), ("INIT 6".to_owned(), &measured(&bounds[1])));
 }
 
 #[test]
