@@ -20,6 +20,9 @@ enum Change {
     Zeros(u64, u64),
 }
 
+/// A way to make the device write, with its name.
+type Way<'a> = (&'a str, &'a dyn Fn(&mut Peer));
+
 fn start(name: &str, configure: impl FnOnce(&mut Config)) -> Handle {
     let mut config = Config::new(device(name));
     config.listen = "127.0.0.1:0".into();
@@ -136,7 +139,7 @@ fn every_way_by_which_a_client_makes_the_device_write_is_told() {
             stream: 0,
         };
         let set = |size| Memset { dst: at, value: 0x0505_0505, size, stream: 0 };
-        let ways: [(&str, &dyn Fn(&mut Peer)); 9] = [
+        let ways: [Way<'_>; 9] = [
             ("MEMCPY H2D", &|peer| peer.forget(&copy(h2d), &[5; 4])),
             ("MEMCPY_ASYNC H2D", &|peer| peer.forget(&MemcpyAsync(copy(h2d)), &[5; 4])),
             ("MEMCPY D2D", &|peer| peer.forget(&copy(d2d), &[])),
