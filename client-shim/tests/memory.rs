@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::ptr::null_mut;
 
 use support::hip::*;
@@ -322,15 +323,10 @@ fn memory_that_the_program_registers() {
     assert_eq!(script.live().allocations, 0);
 }
 
-/// Returns a code object that the scripted device accepts: an ELF header for gfx942, and nothing else.
-fn code_object() -> Vec<u8> {
-    let mut elf = vec![0u8; 64];
-    elf[..9].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1, 64, 3]);
-    elf[16..20].copy_from_slice(&[3, 0, 224, 0]);
-    elf[20..24].copy_from_slice(&[1, 0, 0, 0]);
-    elf[48..52].copy_from_slice(&0x54cu32.to_le_bytes());
-    elf[52..54].copy_from_slice(&64u16.to_le_bytes());
-    elf
+/// Returns a bundle with the kernel `iota`, which takes a pointer and two numbers of 32 bits.
+fn bundle() -> Vec<u8> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs/prebuilt/async_memory.O0.co");
+    std::fs::read(file).expect("a committed file")
 }
 
 #[test]
@@ -341,7 +337,7 @@ fn program_launches() {
     }
     #[repr(C)]
     struct Wrapper(u32, u32, *const u8, *const u8);
-    let image = code_object();
+    let image = bundle();
     let wrapper = Wrapper(0x4849_5046, 1, image.as_ptr(), std::ptr::null());
     let key = 0u64;
     let key: *const std::ffi::c_void = (&raw const key).cast();
@@ -349,7 +345,7 @@ fn program_launches() {
     // SAFETY: C calls as a compiler emits them.
     unsafe {
         let modules = __hipRegisterFatBinary((&raw const wrapper).cast());
-        let (name, none) = (c"kernel".as_ptr(), null_mut());
+        let (name, none) = (c"iota".as_ptr(), null_mut());
         __hipRegisterFunction(modules, key, name, name, u32::MAX, none, none, none, none, null_mut());
 
         let mut pinned = null_mut();
@@ -361,14 +357,16 @@ fn program_launches() {
         let mut number = 42u32;
         // A pointer to memory that has another address on the device is replaced by that address.
         for mut pointer in [pinned, registered_ptr.wrapping_add(16)] {
-            let mut args: [Ptr; 2] = [(&raw mut pointer).cast(), (&raw mut number).cast()];
+            let number: Ptr = (&raw mut number).cast();
+            let mut args: [Ptr; 3] = [(&raw mut pointer).cast(), number, number];
             good(hipLaunchKernel(key, one(3), one(64), args.as_mut_ptr(), 128, null_mut()));
         }
         let mut device = null_mut();
         good(hipHostGetDevicePointer(&mut device, registered_ptr, 0));
         assert_ne!(device, registered_ptr);
         let mut pointer = device.wrapping_add(16);
-        let mut args: [Ptr; 2] = [(&raw mut pointer).cast(), (&raw mut number).cast()];
+        let number: Ptr = (&raw mut number).cast();
+        let mut args: [Ptr; 3] = [(&raw mut pointer).cast(), number, number];
         good(hipLaunchKernel(key, one(3), one(64), args.as_mut_ptr(), 128, null_mut()));
 
         let refused =
@@ -376,7 +374,7 @@ fn program_launches() {
         assert_eq!(refused(one(0), one(64), 0), 9, "hipErrorInvalidConfiguration: no blocks");
         assert_eq!(refused(one(1), one(0), 0), 9, "hipErrorInvalidConfiguration: no threads");
         assert_eq!(refused(one(1), one(1), 0), 1, "hipErrorInvalidValue: no arguments");
-        let unknown: *const std::ffi::c_void = (&raw const number).cast();
+        let unknown: *const std::ffi::c_void = number.cast_const();
         let code = hipLaunchKernel(unknown, one(1), one(1), args.as_mut_ptr(), 0, null_mut());
         assert_eq!(code, 98, "hipErrorInvalidDeviceFunction");
         good(unsafe_sync());
@@ -392,7 +390,7 @@ fn launches_arrive_as_they_were_made() {
     let launches = script.launches();
     assert_eq!(launches.len(), 3);
     for launch in &launches {
-        assert_eq!((launch.kernel.as_str(), launch.grid, launch.block), ("kernel", [3, 1, 1], [64, 1, 1]));
+        assert_eq!((launch.kernel.as_str(), launch.grid, launch.block), ("iota", [3, 1, 1], [64, 1, 1]));
         assert_eq!(launch.shared_mem_bytes, 128);
         assert_eq!(launch.args.get(1), Some(&42u32.to_le_bytes().to_vec()));
     }

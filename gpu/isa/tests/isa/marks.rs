@@ -175,7 +175,8 @@ fn every_store_marks_the_pages_that_it_touches_and_no_others() {
 
 #[test]
 fn every_way_to_write_from_outside_marks() {
-    let ways: [(usize, fn(&Block, usize)); 6] = [
+    type Write = fn(&Block, usize);
+    let ways: [(usize, Write); 6] = [
         (1, |block, at| block.write(at, &[9])),
         (7, |block, at| block.write(at, &[9; 7])),
         (8000, |block, at| block.write(at, &[9; 8000])),
@@ -199,9 +200,10 @@ fn marks_of_pages_that_are_only_partly_taken_stay() {
     let block = Block::new(MEMORY, 10_000).unwrap();
     block.keep_marks();
     block.write(0, &[1; 10_000]);
-    assert_eq!(block.take_marks(100, 5000), Some(vec![0..8192]), "both are touched, none is whole");
-    assert_eq!(block.take_marks(0, 8192), Some(vec![0..8192]), "they were kept");
-    assert_eq!(block.take_marks(8192, 1808), Some(vec![8192..12_288]), "the last page ends with the block");
+    let run = |start: usize, end: usize| Some(std::iter::once(start..end).collect());
+    assert_eq!(block.take_marks(100, 5000), run(0, 8192), "both are touched, none is whole");
+    assert_eq!(block.take_marks(0, 8192), run(0, 8192), "they were kept");
+    assert_eq!(block.take_marks(8192, 1808), run(8192, 12_288), "the last page ends with the block");
     assert_eq!(block.take_marks(0, 10_000), Some(Vec::new()));
     block.write(9999, &[1]);
     block.write(3, &[1]);
