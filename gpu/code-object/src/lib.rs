@@ -8,7 +8,7 @@
 //!                 ──► Kernel                 parameters, kernarg layout, hidden arguments, descriptor
 //! ```
 //!
-//! [`loadable`] does both and says with which error a device refuses an image; [`rules`] has what the emulated GPUs say of a kernel.
+//! [`loadable()`] does both and says with which error a device refuses an image; [`rules`] has what the emulated GPUs say of a kernel.
 //!
 //! Everything here is pure parsing of untrusted bytes: no input makes it panic, and what it allocates is bounded
 //! by the input's length or, for compressed bundles, by [`Limits`].
