@@ -11,7 +11,7 @@ use support::{is_program, log_lines, program, run, run_counted, scripted};
 /// Runs a program against a scripted device, and returns the device afterwards.
 fn on_a_device(name: &str) -> hipr_worker::device::script::Script {
     let (worker, script) = scripted();
-    script.define_kernel("kernel", 16, &[(0, 8), (8, 4)]);
+    script.define_kernel("iota", 16, &[(0, 8), (8, 4), (12, 4)]);
     let stderr = run(program(name, worker.local_addr()));
     assert_eq!(log_lines(&stderr), Vec::<&str>::new());
     script

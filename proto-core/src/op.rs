@@ -42,11 +42,11 @@ use tail::{d2h, h2d, is_d2h, items};
 
 pub use handle::{ClientName, Handle, Handles};
 pub(crate) use info::max_size;
-pub use info::{Class, ForOp, Info, Op, Part, ReplyRule, Source, Tail, TailLen};
+pub use info::{Class, Domain, ForOp, Info, Op, Part, ReplyRule, Source, StaticInfo, Tail, TailLen};
 pub use pages::{Changes, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
 pub use statics::{
-    DEVICES_MAX, Domain, STATIC_DEVICES_MAX, STATIC_LIST_MAX_BYTES, STATIC_REQUEST_MAX_BYTES, StaticEntry,
-    StaticHead, StaticInfo, is_lasting,
+    DEVICES_MAX, STATIC_DEVICES_MAX, STATIC_LIST_MAX_BYTES, STATIC_REQUEST_MAX_BYTES, StaticEntry,
+    StaticHead, is_lasting,
 };
 pub use tail::{
     Edge, LaunchArgs, LaunchMode, NAME_FIELD_BYTES, NAME_MAX_BYTES, Param, kind, name_of, put_name,

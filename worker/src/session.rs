@@ -5,6 +5,7 @@
 //! [`Session::turn`].
 
 mod changes;
+mod look;
 mod state;
 mod wait;
 

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{Handles, Opcode, StaticInfo};
+use super::{Handles, Opcode};
 use crate::wire::{Field, Wire, WireError};
 
 /// A request type. Every row of the table defines one.
@@ -24,6 +24,26 @@ pub trait Op: Wire + Handles + fmt::Debug + PartialEq {
 
     /// Returns how many bytes follow the fixed part of a successful reply.
     fn reply_tail_len(&self) -> TailLen;
+}
+
+/// What a static operation's reply depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StaticInfo {
+    /// Whether it depends on the current device, beside the request.
+    pub of_current_device: bool,
+    /// The values of each field of the request.
+    pub fields: &'static [Domain],
+}
+
+/// The values that a field of a static operation's request can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// The numbers of the devices.
+    Device,
+    /// The numbers of device attributes (`hipDeviceAttribute_t`).
+    Attribute,
+    /// Any: such requests are too many for the list, so the client remembers what it has asked.
+    Asked,
 }
 
 /// A function that is generic over the request type; [`with_op`](super::with_op) calls it for an operation code. Code that

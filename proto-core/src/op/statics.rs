@@ -9,29 +9,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::define::layout;
-use super::{Info, Opcode, Tail};
+use super::{Domain, Info, Opcode, Tail};
 use crate::hip_error::{HipError, HipResult};
 use crate::wire::{Layout, Sink, Wire, WireError, split};
-
-/// What a static operation's reply depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StaticInfo {
-    /// Whether it depends on the current device, beside the request.
-    pub of_current_device: bool,
-    /// The values of each field of the request.
-    pub fields: &'static [Domain],
-}
-
-/// The values that a field of a static operation's request can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Domain {
-    /// The numbers of the devices.
-    Device,
-    /// The numbers of device attributes (`hipDeviceAttribute_t`).
-    Attribute,
-    /// Any: such requests are too many for the list, so the client remembers what it has asked.
-    Asked,
-}
 
 /// Size in bytes of the largest request of a static operation.
 pub const STATIC_REQUEST_MAX_BYTES: usize = 32;

@@ -218,6 +218,7 @@ name = "amdhip64"
 [dependencies]
 hipr-proto = { path = "ROOT/proto-core" }
 hipr-abi = { path = "ROOT/gpu/abi" }
+hipr-code-object = { path = "ROOT/gpu/code-object" }
 hipr-graph = { path = "ROOT/graph" }
 hipr-client = { path = "ROOT/client" }
 libc = "0.2"

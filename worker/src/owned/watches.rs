@@ -116,7 +116,10 @@ impl Watches {
             // They begin before the range: it is for the client to copy.
             return self.give_up(base);
         };
-        while !bytes.is_empty() && offset < watch.len_bytes {
+        let len = watch.len_bytes.saturating_sub(offset).min(bytes.len() as u64);
+        // What lies behind the range is not watched.
+        bytes = bytes.get(..len as usize).unwrap_or_default();
+        while !bytes.is_empty() {
             let Some(twin) = &mut watch.twin else { return };
             let (number, at) = (offset / PAGE_BYTES, (offset % PAGE_BYTES) as usize);
             let (now, later) = bytes.split_at((PAGE - at).min(bytes.len()));

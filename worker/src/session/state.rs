@@ -7,7 +7,7 @@ use hipr_graph::Exec;
 use hipr_io::Span;
 use hipr_proto::{HipError, Ticket};
 
-use super::changes::{Look, Telling};
+use super::look::{Look, Telling};
 use crate::SessionLimits;
 use crate::owned::NodeWork;
 use hipr_device::{Region, WaitFor};

@@ -5,7 +5,7 @@ use std::task::Poll;
 use hipr_proto::{HipResult, Inline, Outcome, Ticket};
 
 use super::Session;
-use super::changes::Look;
+use super::look::Look;
 use super::state::{State, Wait};
 use crate::env::Env;
 use hipr_device::{Region, WaitFor};
