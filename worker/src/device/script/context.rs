@@ -335,7 +335,14 @@ impl Context for ScriptContext {
     fn properties(&self, _device: i32) -> HipResult<GetDevicePropertiesReply> {
         self.enter("properties", |_| {
             let (name, total_global_mem) = (Text::new("hipr script"), TOTAL_BYTES);
-            Ok(GetDevicePropertiesReply { name, total_global_mem, warp_size: 64, ..Wire::ZERO })
+            let gcn_arch_name = Text::new("gfx942");
+            Ok(GetDevicePropertiesReply {
+                name,
+                total_global_mem,
+                warp_size: 64,
+                gcn_arch_name,
+                ..Wire::ZERO
+            })
         })
     }
 
