@@ -211,7 +211,7 @@ impl Call {
         let mut call = Self::new(info.code, Kind::Good, fixed, tail_len);
         call.reply_len = match tails.reply {
             TailLen::Exact(len) | TailLen::AtLeast(len) => len,
-            TailLen::AtMost(max) => choices.below(max + 1),
+            TailLen::AtMost(max) => choices.below(max.min(options.size_max_bytes) + 1),
         };
         call.copied_len = match (info.request.tail, choices.below(4)) {
             (_, 0) => choices.below(tail_len + 1),
