@@ -10,15 +10,16 @@ HERE = Path(__file__).parent
 PAGE = """# Real clients
 
 Programs that others wrote, unmodified, over hipr: through its `libamdhip64.so`, the HIPR protocol, a worker, and the emulated
-MI300X that runs the machine code which the client's own compiler made.
+MI300X (for llama.cpp MI210) that runs the machine code which the client's own compiler made.
 
 | client | what it is | how it uses HIP |
 |---|---|---|
 | [IREE](https://iree.dev) {iree} | a compiler and runtime for machine-learning programs | its HIP driver: command buffers as streams or as graphs, allocations in stream order or not, events, host callbacks, modules |
 | [tinygrad](https://tinygrad.org) {tinygrad} | a deep-learning framework in Python | its HIP device, by ctypes: kernels that it writes and libamd_comgr compiles, the module API, events |
+| [llama.cpp](https://github.com/ggml-org/llama.cpp) {llama} (Debian) | runs language models | its HIP backend, with the kernels that Debian's package has: registered kernels, graphs, copies to and from pageable and pinned memory |
 
 ```sh
-tests/clients/setup.sh                                           # installs them from PyPI, once, into a folder of their own
+tests/clients/setup.sh                                           # installs them from PyPI and Debian, once, into a folder of their own
 cargo build --release
 tests/clients/run.py --hipr target/release/hipr                  # everything
 tests/clients/run.py --hipr target/release/hipr --quick --jobs 2 # what CI runs
@@ -45,9 +46,6 @@ own (second). Calls and round trips are those of the mode that is named first. T
 Programs that are not run as graphs are those whose command buffers IREE records while it runs them; as graphs it refuses them: "HIP
 graph command buffers capture device pointers during recording and cannot use uncommitted async transient buffers".
 
-IREE keeps a pinned buffer of 128 MiB that kernels may write, and synchronizes after each step; fetching it is most of the time of a
-small program ([host-memory.md](host-memory.md)).
-
 {iree_table}
 
 ### tinygrad: {tinygrad_programs} programs
@@ -61,6 +59,13 @@ matrix instructions for the name that HIP gives a real MI300X, `gfx942:sramecc+:
 The processes as a whole:
 
 {process_table}
+
+### llama.cpp
+
+`llama-completion -ngl 99 --temp 0` with a model of two layers in the shape of GPT-2 with random weights (`tests/clients/gguf.py`): its
+tokens are those of llama.cpp's own CPU backend. The GPU is the emulated MI210, gfx90a: Debian's packages have no code for gfx942.
+
+{llama_table}
 """
 
 
@@ -68,6 +73,12 @@ def versions():
     lines = [*HERE.joinpath("requirements.txt").read_text().splitlines(),
              *HERE.joinpath("requirements-tinygrad.txt").read_text().splitlines()]
     return dict(line.split("==") for line in lines if "==" in line)
+
+
+def llama_version(clients):
+    """The version of the package, without Debian's epoch and revision."""
+    of = dict(line.split() for line in (clients / "llama/versions").read_text().splitlines())
+    return of["llama.cpp-tools"].split(":")[-1].split("+")[0].split("-")[0]
 
 
 def table(head, rows):
@@ -104,21 +115,26 @@ def iree_table(results, modes):
     return table(["program", *modes, "calls", "round trips", "error"], rows)
 
 
-def write(file, results, how):
+def write(file, results, how, clients):
     iree = [result for result in results if result["client"] == "IREE"]
     modes = list(dict.fromkeys(result["mode"] for result in iree))
-    tiny = [result for result in results if result["client"] == "tinygrad" and result["mode"] != "process"]
-    processes = [result for result in results if result["client"] == "tinygrad" and result["mode"] == "process"]
+    tinygrad = [result for result in results if result["client"] == "tinygrad"]
+    processes = [result for result in tinygrad if result["program"].endswith(".py")]
+    tiny = [result for result in tinygrad if result not in processes]
+    llama_rows = [[result["mode"], result["worker"], f"{result['seconds']:.1f}", result["calls"], result["round_trips"]]
+                  for result in results if result["client"] == "llama.cpp"]
     process_rows = [[result["program"], result["worker"], f"{result['seconds']:.1f}", result["calls"], result["round_trips"]]
                     for result in processes]
     Path(file).write_text(PAGE.format(
-        how=how, iree=versions()["iree-base-runtime"], tinygrad=versions()["tinygrad"], date=date.today().isoformat(),
+        how=how, iree=versions()["iree-base-runtime"], tinygrad=versions()["tinygrad"],
+        llama=llama_version(clients), date=date.today().isoformat(),
         cores=os.cpu_count(), machine=processor(), total=len(results),
         passed=sum(not result["failure"] for result in results),
         iree_programs=len(by_program(iree)), iree_table=iree_table(iree, modes),
         tinygrad_programs=len(by_program(tiny)),
         tinygrad_table=table(["program", "seconds"], [[name, cell(some)] for name, some in by_program(tiny)]),
-        process_table=table(["process", "worker", "seconds", "calls", "round trips"], process_rows)))
+        process_table=table(["process", "worker", "seconds", "calls", "round trips"], process_rows),
+        llama_table=table(["run", "worker", "seconds", "calls", "round trips"], llama_rows)))
 
 
 def processor():

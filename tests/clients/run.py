@@ -10,6 +10,7 @@ and with one in a process of its own. Prints a line for each run, then those tha
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 HERE = Path(__file__).parent
-CLIENTS = ["tinygrad", "iree"]
+CLIENTS = ["tinygrad", "llama", "iree"]
 
 
 def main():
@@ -49,7 +50,7 @@ def main():
     if options.doc:
         import page
         how = f"by `run.py --jobs {options.jobs}{' --quick' if options.quick else ''} --doc {options.doc}`"
-        page.write(options.doc, results, how)
+        page.write(options.doc, results, how, clients)
     failed = [result for result in results if result["failure"]]
     for result in failed:
         print(line(result))
@@ -72,15 +73,21 @@ def installed():
 def run(options, clients):
     import worker
     hipr = str(Path(options.hipr).resolve())
-    with (ExitStack() as stack, worker.scratch() as folder, worker.Worker(hipr) as separate,
-          ThreadPoolExecutor(options.jobs) as pool):
+    with (ExitStack() as stack, worker.scratch() as folder, ThreadPoolExecutor(options.jobs) as pool):
+        separate = stack.enter_context(worker.Worker(hipr))
+        workers = [separate]
         places = [("embedded", None), ("separate", separate)]
-        counted = Counted(options, separate)
+        counted = Counted(options)
         work = []
+        if {"tinygrad", "llama"} & set(options.client):
+            import system
+            lab = stack.enter_context(system.System(hipr))
         if "tinygrad" in options.client:
-            import tinygrad_client
-            system = stack.enter_context(tinygrad_client.System(clients, hipr))
-            work += tinygrad_runs(options, system, places, counted)
+            work += tinygrad_runs(options, lab, clients, places, counted)
+        if "llama" in options.client:
+            import llama_client
+            workers.append(stack.enter_context(worker.Worker(hipr, *llama_client.OPTIONS)))
+            work += llama_runs(options, lab, clients, [("embedded", None), ("separate", workers[-1])], counted)
         if "iree" in options.client:
             import iree_client
             programs = iree_client.programs(clients, Path(folder))
@@ -90,7 +97,7 @@ def run(options, clients):
             results += some
             for result in some:
                 print(line(result), flush=True)
-        if not separate.lives():
+        if not all(worker.lives() for worker in workers):
             results.append({"client": "hipr", "program": "worker", "mode": "", "worker": "separate",
                             "failure": "the worker has ended", "seconds": 0})
     return results
@@ -99,30 +106,52 @@ def run(options, clients):
 class Counted:
     """The runs whose round trips and bytes a proxy between program and worker counts."""
 
-    def __init__(self, options, separate):
-        self.separate, self.only = separate, options.counted
-        self.command = None
-        if options.proxy:
-            self.command = [options.proxy, "proxy", "--worker", separate.address, "--json", "--delay-ms", options.delay_ms]
-            self.command += ["--mbit-per-s", options.mbit_per_s] if options.mbit_per_s else []
+    def __init__(self, options):
+        self.only, self.options = options.counted, options
         lines = (HERE.parent / "distance.tsv").read_text().splitlines()
         rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
         self.names = options.counted or [f"{program} ({mode})" for program, mode, *_ in rows]
 
     def includes(self, name, place):
         """Whether there is such a run: only some may be wanted."""
-        return not self.only or (name in self.only and place[1] is self.separate)
+        return not self.only or (name in self.only and place[1] is not None)
+
+    def is_counted(self, name, place):
+        return self.options.proxy is not None and place[1] is not None and name in self.names
+
+    def behind(self, place, program):
+        """Runs `program` at a place that is behind a proxy; gives its results, and what the proxy has counted."""
+        import worker
+        command = [self.options.proxy, "proxy", "--worker", place[1].address, "--json", "--delay-ms", self.options.delay_ms]
+        command += ["--mbit-per-s", self.options.mbit_per_s] if self.options.mbit_per_s else []
+        with worker.Proxy(command) as proxy:
+            results = program((place[0], proxy))
+            return results, proxy.counts()
 
     def run(self, name, place, program):
         """Runs `program`, which takes a place and gives results, the last of them that of the process; behind a proxy if the
         run is one of those that are counted."""
-        if self.command is None or place[1] is not self.separate or name not in self.names:
+        if not self.is_counted(name, place):
             return program(place)
-        import worker
-        with worker.Proxy(self.command) as proxy:
-            results = program((place[0], proxy))
-            results[-1].update(proxy.counts())
+        results, counts = self.behind(place, program)
+        results[-1].update(counts)
         return results
+
+    def run_each(self, name, place, program, few, many):
+        """Runs `program`, which takes a place and a number of tokens. If a token of it is counted, it runs for few tokens and for many,
+        and there is a result more: the difference, for each token."""
+        if not self.is_counted(name, place):
+            return program(place, many)
+        results_of_few, before = self.behind(place, lambda place: program(place, few))
+        results_of_many, after = self.behind(place, lambda place: program(place, many))
+        share = lambda after, before: math.ceil((after - before) / (many - few))
+        counts = {what: share(after[what], before[what]) for what in before if what != "waits"}
+        waits = {op: share(flights, before["waits"].get(op, 0)) for op, flights in after["waits"].items()}
+        whole = results_of_many[-1]
+        each = {**whole, "mode": whole["mode"].split(",")[0] + ", each token", **counts,
+                "failure": results_of_few[-1]["failure"] or whole["failure"],
+                "waits": {op: flights for op, flights in waits.items() if flights > 0}}
+        return [*results_of_few, *results_of_many, each]
 
 
 def iree_runs(options, programs, hipr, places, counted, pool):
@@ -140,13 +169,36 @@ def iree_runs(options, programs, hipr, places, counted, pool):
             for program, place, mode, name in wanted]
 
 
-def tinygrad_runs(options, system, places, counted):
+def tinygrad_runs(options, lab, clients, places, counted):
+    import tinygrad_client as tinygrad
+    tinygrad.install(lab, clients)
     if options.quick:
         places = places[1:]
-    wanted = [(program, place, f"tinygrad {program}.py (process)") for program in system.PROGRAMS for place in places]
-    return [lambda program=program, place=place, name=name:
-            counted.run(name, place, lambda place: system.run(place, program, options.only))
+    wanted = [(program, place, f"tinygrad {program}.py (process)") for program in tinygrad.PROGRAMS for place in places]
+    work = [lambda program=program, place=place, name=name:
+            counted.run(name, place, lambda place: tinygrad.run(lab, place, program, options.only))
             for program, place, name in wanted if counted.includes(name, place)]
+    each = "tinygrad gpt2.py (2 layers, each token)"
+    gpt2 = lambda place, tokens: tinygrad.run_gpt2(lab, place, "2 layers", tokens)
+    return work + [lambda place=place: counted.run_each(each, place, gpt2, tinygrad.FEW, tinygrad.MANY)
+                   for place in places if options.only in "gpt2" and counted.includes(each, place)]
+
+
+def llama_runs(options, lab, clients, places, counted):
+    import llama_client
+    name = lambda mode: f"{llama_client.CLIENT} {llama_client.PROGRAM} ({mode})"
+    one, each = name(llama_client.mode("2 layers", 1)), name("2 layers, each token")
+    wanted = [(name, place) for name in (one, each) for place in places
+              if options.only in llama_client.PROGRAM and counted.includes(name, place)]
+    if not wanted:
+        return []
+    llama = llama_client.Llama(lab, clients, ["2 layers"])
+    llama.compute("2 layers")
+    run = lambda place, tokens: llama.run(place, "2 layers", tokens)
+    return [lambda name=name, place=place:
+            counted.run(name, place, lambda place: run(place, 1)) if name == one
+            else counted.run_each(name, place, run, llama_client.FEW, llama_client.MANY)
+            for name, place in wanted]
 
 
 if __name__ == "__main__":

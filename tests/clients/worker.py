@@ -10,11 +10,11 @@ PROGRAM_SECONDS_MAX = 600
 
 
 class Worker:
-    """`hipr worker` with the emulated GPU, in a process of its own, for as long as the `with` block lasts."""
+    """`hipr worker` with an emulated GPU, in a process of its own, for as long as the `with` block lasts."""
 
-    def __init__(self, hipr):
+    def __init__(self, hipr, *options):
         self.process = subprocess.Popen(
-            [hipr, "worker", "--listen", "127.0.0.1:0", "--device", "sim"],
+            [hipr, "worker", "--listen", "127.0.0.1:0", "--device", "sim", *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):
@@ -55,10 +55,10 @@ class Proxy:
         return json.loads(output)
 
 
-def run(hipr, worker, program, environment, prefix=()):
-    """Runs a program under `hipr run`: with an embedded worker where `worker` is None. `prefix` is what starts `hipr` itself.
-    Gives (None or what went wrong, standard output, what the program did: calls, round trips …)."""
-    command = [*prefix, hipr, "run", *(["--worker", worker.address] if worker else []), "--", *program]
+def run(hipr, worker, program, environment, prefix=(), options=()):
+    """Runs a program under `hipr run`: with an embedded worker, for which the options are, where `worker` is None. `prefix` is what
+    starts `hipr` itself. Gives (None or what went wrong, standard output, standard error)."""
+    command = [*prefix, hipr, "run", *(["--worker", worker.address] if worker else options), "--", *program]
     try:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PROGRAM_SECONDS_MAX)
     except subprocess.TimeoutExpired:

@@ -16,6 +16,8 @@ use crate::{Link, Proxy, Traffic, library_folder, start_worker};
 static BOUNDS: &str = include_str!("../distance.tsv");
 /// What bounds of bytes are multiples of, so that a few bytes more in a reply need no new bound.
 const ROUND_BYTES: u64 = 16_384;
+/// What bounds below a quarter of [`ROUND_BYTES`] are multiples of: those of one token.
+const ROUND_FEW_BYTES: u64 = 256;
 /// How long a connection may take to end after its program has.
 const SETTLES: Duration = Duration::from_secs(60);
 
@@ -62,7 +64,7 @@ impl Measured {
 
 impl Bound {
     /// Returns what is wrong with a program that costs this much: more than it may, or so much less that the bound no longer
-    /// holds it to what it does: less than a third of the flights, or less than an eighth of the bytes.
+    /// holds it to what it does: less than a third of the flights, or none, or less than an eighth of the bytes.
     ///
     /// # Errors
     /// What is wrong, and what to do.
@@ -78,7 +80,7 @@ impl Bound {
                 Ok(())
             }
         };
-        compare("flights", flights, self.flights, self.flights - self.flights / 3)?;
+        compare("flights", flights, self.flights, self.flights - (self.flights / 3).max(1))?;
         let slack = self.bytes_to_client - self.bytes_to_client / 8;
         compare("bytes to the client", bytes_to_client, self.bytes_to_client, slack)
     }
@@ -176,7 +178,7 @@ pub fn report(bounds: &[Bound], measured: &[Measured]) -> (String, bool) {
     let (mut table, mut is_right) = (String::new(), true);
     let _ = writeln!(
         table,
-        "{:<18} {:<15} {:>7} {:>6} {:>13} {:>13} {:>13} {:>8}",
+        "{:<19} {:<20} {:>7} {:>6} {:>13} {:>13} {:>13} {:>8}",
         "program", "mode", "flights", "bound", "bytes sent", "received", "bound", "seconds"
     );
     for one in measured {
@@ -189,7 +191,7 @@ pub fn report(bounds: &[Bound], measured: &[Measured]) -> (String, bool) {
         let text = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         let _ = writeln!(
             table,
-            "{program:<18} {mode:<15} {flights:>7} {:>6} {bytes_to_worker:>13} {bytes_to_client:>13} {:>13} {seconds:>8.2}  {}",
+            "{program:<19} {mode:<20} {flights:>7} {:>6} {bytes_to_worker:>13} {bytes_to_client:>13} {:>13} {seconds:>8.2}  {}",
             text(bound.map(|bound| bound.flights)),
             text(bound.map(|bound| bound.bytes_to_client)),
             verdict.as_ref().map_or_else(String::as_str, |()| "ok"),
@@ -229,20 +231,23 @@ fn sorted(mut waits: Vec<(String, u64)>) -> Vec<(String, u64)> {
     waits
 }
 
-/// Returns the bounds with those of the measured programs replaced by what they cost, for programs of the clients a twentieth more,
-/// bytes rounded up to 16 KiB, in the order of [`PROGRAMS`].
+/// Returns the bounds with those of the measured programs replaced by what they cost, in the order of [`PROGRAMS`]: a twentieth more
+/// for programs that ask again and again, and bytes rounded up, to 16 KiB, or to 256 bytes if they are fewer than 4 KiB.
 #[must_use]
 pub fn renewed(bounds: &[Bound], measured: &[Measured]) -> Vec<Bound> {
     let renew = |program: &Program| {
         let now = measured.iter().find(|measured| program.is(&measured.program, &measured.mode));
-        // The clients ask again and again whether something is done; how often depends on time.
-        let more =
-            |figure: u64| if program.runs == Runs::Client { figure + figure.div_ceil(20) } else { figure };
+        let polls = program.runs == Runs::Client { polls: true };
+        let more = |figure: u64| if polls { figure + figure.div_ceil(20) } else { figure };
+        let rounded = |bytes: u64| {
+            let unit = if bytes < ROUND_BYTES / 4 { ROUND_FEW_BYTES } else { ROUND_BYTES };
+            bytes.next_multiple_of(unit)
+        };
         let now = now.map(|measured| Bound {
             program: measured.program.clone(),
             mode: measured.mode.clone(),
             flights: more(measured.flights),
-            bytes_to_client: more(measured.bytes_to_client).next_multiple_of(ROUND_BYTES),
+            bytes_to_client: rounded(more(measured.bytes_to_client)),
         });
         now.or_else(|| bound_of(bounds, program.name, program.mode).cloned())
     };

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 use std::{env, fs, io};
 
-use hipr_tests::distance::{self, Measured, PROGRAMS, Program, Runs};
+use hipr_tests::distance::{self, Measured, PROGRAMS, Program};
 use hipr_tests::{Flight, Link, Proxy, Traffic, library_folder, start_worker};
 
 /// How long connections may take to end after the program has.
@@ -177,15 +177,14 @@ impl Distance {
         for program in programs {
             measured.extend(distance::measure_here(program, folder, self.network.link())?);
         }
-        let clients: Vec<Program> =
-            programs.iter().filter(|program| program.runs == Runs::Client).copied().collect();
+        let clients: Vec<Program> = programs.iter().filter(|program| program.is_client()).copied().collect();
         if let Some(file) = &self.results {
             measured.extend(distance::client_results(&clients, file)?);
         } else if !clients.is_empty() {
             match distance::measure_clients(&clients, folder, self.network.link())? {
                 Some(results) => measured.extend(results),
                 None => println!(
-                    "not measured, as tests/clients/setup.sh has not installed IREE and tinygrad: {}",
+                    "not measured, as tests/clients/setup.sh has not installed them: {}",
                     names(&clients)
                 ),
             }

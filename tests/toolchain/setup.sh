@@ -17,30 +17,13 @@ lab=${HIPR_LAB:-${XDG_CACHE_HOME:-$HOME/.cache}/hipr/lab}
 note() { echo "toolchain: $*" >&2; }
 skip() { note "$*"; exit 77; }
 
-in_lab() { chroot "$lab" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
+. "$(dirname "$0")/debian.sh"
 
 # clang finds its own files through /proc/self/exe.
 mount_proc() { [ -e "$lab/proc/self" ] || mount -t proc proc "$lab/proc"; }
 
 ready() {
     [ -x "$lab/usr/bin/hipcc" ] && [ -e "$lab/usr/include/hip/hip_runtime.h" ] && mount_proc && in_lab hipcc --version >/dev/null 2>&1
-}
-
-mirror() {
-    local uri
-    uri=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
-    [ -n "$uri" ] || uri=$(awk '$1 == "deb" {for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) {print $i; exit}}' /etc/apt/sources.list 2>/dev/null || true)
-    printf %s "$uri"
-}
-hide_mirror() { sed -uE 's#https?://[^ ]+#<mirror>#g'; }
-
-reachable() {
-    local file
-    file=$(mktemp)
-    /usr/lib/apt/apt-helper -o Acquire::Retries=2 download-file "$(mirror)/dists/sid/Release" "$file" >/dev/null 2>&1
-    local result=$?
-    rm -f "$file" "$file".*
-    return $result
 }
 
 [ "$(id -u)" = 0 ] || skip "needs root (chroot and mount); run it as root, or let these tests be skipped"
@@ -81,7 +64,7 @@ cp -L /etc/resolv.conf /etc/hosts "$lab/etc/" 2>/dev/null || true
 printf '#!/bin/sh\nexit 101\n' > "$lab/usr/sbin/policy-rc.d" # start no services
 chmod +x "$lab/usr/sbin/policy-rc.d"
 rm -f "$lab/etc/apt/sources.list"
-printf 'Types: deb\nURIs: %s\nSuites: sid\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' "$(mirror)" > "$sources"
+sid_sources > "$sources"
 in_lab apt-get -q -o Acquire::Check-Valid-Until=false update 2>&1 | hide_mirror | tail -n 1 >&2
 in_lab apt-get -q -y -o Dpkg::Use-Pty=0 install --no-install-recommends hipcc libamdhip64-dev g++ 2>&1 | hide_mirror | tail -n 1 >&2
 ready || { note "hipcc does not run in $lab"; exit 1; }

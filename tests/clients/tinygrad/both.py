@@ -33,9 +33,9 @@ def difference(got, expected, tolerance=TOLERANCE):
     return None if (worst <= tolerance).all() else f"differs by up to {np.nanmax(worst):.3g}, more than {tolerance:g}"
 
 
-def report(program, work):
-    """Runs `work`, which gives None or what is wrong, and prints its line: an object of JSON. A part of a name on the command line
-    chooses the programs."""
+def report(program, work, more={}):
+    """Runs `work`, which gives None or what is wrong, and prints its line: an object of JSON, with what else `work` has measured. A
+    part of a name on the command line chooses the programs."""
     if any(part not in program for part in sys.argv[1:]):
         return
     started = time.monotonic()
@@ -43,7 +43,7 @@ def report(program, work):
         failure = work()
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"[:2000]
-    line = {"program": program, "failure": failure, "seconds": time.monotonic() - started}
+    line = {"program": program, "failure": failure, "seconds": time.monotonic() - started, **more}
     print(json.dumps(line), flush=True)
 
 

@@ -31,21 +31,31 @@ pub enum Runs {
     /// A program beside this one in cargo's folder, and its arguments.
     Beside(&'static str, &'static [&'static str]),
     /// A program of `tests/clients`, which `run.py` compiles and runs.
-    Client,
+    Client {
+        /// Whether it asks again and again whether something is done, so that what it costs depends on time.
+        polls: bool,
+    },
 }
 
 const fn client(name: &'static str, mode: &'static str) -> Program {
-    Program { name, mode, runs: Runs::Client }
+    Program { name, mode, runs: Runs::Client { polls: true } }
+}
+
+const fn steady_client(name: &'static str, mode: &'static str) -> Program {
+    Program { name, mode, runs: Runs::Client { polls: false } }
 }
 
 /// All programs, in the order of the table of bounds.
-pub const PROGRAMS: [Program; 6] = [
+pub const PROGRAMS: [Program; 9] = [
     Program { name: "twelve-calls", mode: "-", runs: Runs::Beside("twelve-calls", &[]) },
     Program { name: "hipr demo", mode: "-", runs: Runs::Beside("hipr", &["demo-program"]) },
     client("IREE matmul_f32", "streams, async"),
     client("IREE transformer", "streams, async"),
     client("IREE transformer", "graphs, async"),
     client("tinygrad gpt.py", "process"),
+    steady_client("llama.cpp gpt2.gguf", "2 layers, 1 token"),
+    steady_client("llama.cpp gpt2.gguf", "2 layers, each token"),
+    steady_client("tinygrad gpt2.py", "2 layers, each token"),
 ];
 
 impl Program {
@@ -53,6 +63,12 @@ impl Program {
     #[must_use]
     pub fn is(&self, name: &str, mode: &str) -> bool {
         self.name == name && self.mode == mode
+    }
+
+    /// Returns whether it is a program of `tests/clients`.
+    #[must_use]
+    pub fn is_client(&self) -> bool {
+        matches!(self.runs, Runs::Client { .. })
     }
 }
 
@@ -119,7 +135,7 @@ pub fn client_results(programs: &[Program], file: &Path) -> Result<Vec<Measured>
     let at = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
     let text = fs::read_to_string(file).map_err(|why| at(&why))?;
     let results: Vec<Value> = serde_json::from_str(&text).map_err(|why| at(&why))?;
-    let programs = programs.iter().filter(|program| program.runs == Runs::Client);
+    let programs = programs.iter().filter(|program| program.is_client());
     let measured = programs.map(|program| {
         let found = results.iter().find_map(|result| measured(program, result));
         found.ok_or_else(|| at(&format!("{} ({}) was not counted", program.name, program.mode)))

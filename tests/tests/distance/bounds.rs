@@ -61,7 +61,9 @@ fn more_is_refused_and_so_is_much_less() {
         assert_eq!(result.is_ok(), says.is_empty(), "{result:?}");
         assert!(result.err().unwrap_or_default().starts_with(says));
     }
-    assert!(bound(3, 1_500).check(0, 1_500).is_err(), "a third of three is one");
+    for flights in 1..=3 {
+        assert!(bound(flights, 1_500).check(0, 1_500).is_err(), "none, not {flights}");
+    }
 }
 
 #[test]
@@ -91,10 +93,19 @@ fn renewed_bounds_are_what_was_measured_and_keep_the_rest() {
     let after = renewed(&before, &[one]);
     assert_eq!((after[1].flights, after[1].bytes_to_client), (3, 16_384));
     assert_eq!((&after[0], &after[2..]), (&before[0], &before[2..]));
-    let mut of_a_client = measured(&before[2]);
-    (of_a_client.flights, of_a_client.bytes_to_client) = (41, 100_000);
-    let [.., client, _, _, _] = &renewed(&before, &[of_a_client])[..] else { panic!("six programs") };
-    assert_eq!((client.flights, client.bytes_to_client), (44, 114_688), "a twentieth more");
+    for (program, bytes, flights, rounded) in [
+        ("IREE matmul_f32", 100_000, 44, 114_688),
+        ("llama.cpp gpt2.gguf", 100_000, 41, 114_688),
+        ("llama.cpp gpt2.gguf", 4_096, 41, 16_384),
+        ("llama.cpp gpt2.gguf", 4_095, 41, 4_096),
+        ("tinygrad gpt2.py", 60, 41, 256),
+    ] {
+        let i = before.iter().position(|bound| bound.program == program).expect("a bound");
+        let mut of_a_client = measured(&before[i]);
+        (of_a_client.flights, of_a_client.bytes_to_client) = (41, bytes);
+        let client = &renewed(&before, &[of_a_client])[i];
+        assert_eq!((client.flights, client.bytes_to_client), (flights, rounded), "{program}");
+    }
     assert_eq!(parse(&render(&after)), Ok(after.clone()));
     let page = format!(
         "# Page\n\n| {} | {} | 9 | 9 | more |\n| other | - | 9 | 9 |\n",

@@ -1,0 +1,26 @@
+# What the scripts here have in common: the Debian mirror of this machine's apt configuration, and the system in the folder $lab.
+# To be sourced.
+
+in_lab() { chroot "$lab" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
+
+mirror() {
+    local uri
+    uri=$(awk '/^URIs:/ {print $2; exit}' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
+    [ -n "$uri" ] || uri=$(awk '$1 == "deb" {for (i = 2; i <= NF; i++) if ($i ~ /^https?:/) {print $i; exit}}' /etc/apt/sources.list 2>/dev/null || true)
+    printf %s "$uri"
+}
+hide_mirror() { sed -uE 's#https?://[^ ]+#<mirror>#g'; }
+
+reachable() {
+    local file
+    file=$(mktemp)
+    /usr/lib/apt/apt-helper -o Acquire::Retries=2 download-file "$(mirror)/dists/sid/Release" "$file" >/dev/null 2>&1
+    local result=$?
+    rm -f "$file" "$file".*
+    return $result
+}
+
+# The packages of sid, as a source of apt in the system.
+sid_sources() {
+    printf 'Types: deb\nURIs: %s\nSuites: sid\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' "$(mirror)"
+}
