@@ -19,7 +19,7 @@ pub use crate::session::Session;
 
 use crate::program::{recent, register};
 use crate::stats;
-use hipr_client::Stats;
+use hipr_client::{Failure, Stats};
 
 /// Longest time that the end of the process waits for the worker.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -71,7 +71,15 @@ fn open() -> HipResult<Session> {
     for (place, descriptor) in DESCRIPTORS.iter().zip(session.worker().connection().raw_fds()) {
         place.store(descriptor, Ordering::Relaxed);
     }
+    session.worker().connection().on_failure(log_failure);
     Ok(session)
+}
+
+/// Writes to the log which call it was whose error the next call that waits returns.
+fn log_failure(failure: &Failure) {
+    let kernel = session_if_open().and_then(|session| session.program().peek(failure.function));
+    let kernel = kernel.map_or(String::new(), |kernel| format!("kernel {}: ", kernel.name));
+    tracing::warn!("{kernel}{failure}; the next call that waits returns the error");
 }
 
 /// Returns the session if it is open.

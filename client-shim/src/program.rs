@@ -81,6 +81,14 @@ impl Program {
         })
     }
 
+    /// Returns the kernel with this handle on the wire, unless a thread is changing the tables: never waits.
+    pub(crate) fn peek(&self, handle: u64) -> Option<Arc<command::Function>> {
+        let is_it = |function: &&Arc<command::Function>| function.handle == handle;
+        let functions = self.functions.try_lock().ok();
+        let found = functions.and_then(|functions| functions.values().find(is_it).cloned());
+        found.or_else(|| self.registered.try_lock().ok()?.functions.values().find(is_it).cloned())
+    }
+
     /// Removes the code that was loaded for a device.
     pub(crate) fn clear(&self, device: i32) {
         self.modules().retain(|_, module| module.device != device);

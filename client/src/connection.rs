@@ -13,6 +13,7 @@ use hipr_proto::{Call, Features, HipError, Limits, Misuse, Op, Outbox, ReplyMode
 
 use crate::flusher::{Buffered, Flusher};
 use crate::names::Names;
+use crate::notifications::Failure;
 use crate::replies::{Bulk, Replies, Rows, Whole};
 use crate::statics::{Question, Statics, check_device_count};
 use crate::stats::{Counters, Stats};
@@ -382,6 +383,12 @@ impl Connection {
         let reply = self.ask_with(op, extra)?;
         self.inner.writer()?.names.free_before(turn);
         Ok(reply)
+    }
+
+    /// Passes what the worker tells of failed requests to `listener` instead of writing it to the log. It is called on a thread that
+    /// waits for a reply, and must not use the connection. Has no effect the second time.
+    pub fn on_failure(&self, listener: impl Fn(&Failure) + Send + Sync + 'static) {
+        self.inner.replies.listeners().on_failure(Box::new(listener));
     }
 
     /// Sends all buffered requests.

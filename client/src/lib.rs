@@ -19,6 +19,7 @@
 mod connection;
 mod flusher;
 mod names;
+mod notifications;
 mod replies;
 mod statics;
 mod stats;
@@ -31,14 +32,18 @@ use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
 pub use connection::{AnswerWithTail, Connection, Extra};
+pub use notifications::Failure;
 pub use replies::Rows;
 pub use stats::Stats;
 
 pub use hipr_proto::DEFAULT_PORT;
 
 /// The features of the extension that this client can use.
-pub const FEATURES: Features =
-    Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::KERNEL_RULES);
+pub const FEATURES: Features = Features::STATIC
+    .union(Features::NAMES)
+    .union(Features::PAGES)
+    .union(Features::KERNEL_RULES)
+    .union(Features::NOTIFICATIONS);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

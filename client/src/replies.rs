@@ -9,8 +9,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use hipr_proto::{Answer, Call, HipError, Limits, ReplyReceiver};
+use hipr_proto::{Answer, Call, HipError, Limits, Opcode, ReplyReceiver};
 
+use crate::notifications::Listeners;
 use crate::stats::Counters;
 use crate::transport::Transport;
 
@@ -110,6 +111,7 @@ pub(crate) struct Replies {
     changed: Condvar,
     /// The reading state, locked by the thread that reads.
     reader: Mutex<Reader>,
+    listeners: Listeners,
 }
 
 #[derive(Debug)]
@@ -119,13 +121,22 @@ struct Reader {
     buffer: Box<[u8]>,
     /// The last value passed to `Transport::set_wake_bytes`.
     wake_bytes: usize,
-    /// The reply whose inline bytes are arriving.
+    /// The reply or notification whose inline bytes are arriving.
     current: Option<Current>,
+}
+
+/// What a message from the worker is.
+#[derive(Debug)]
+enum Message {
+    /// The reply to the call with this id.
+    Reply(u32),
+    /// A notification.
+    Notification(Opcode),
 }
 
 #[derive(Debug)]
 struct Current {
-    id: u32,
+    message: Message,
     whole: Whole,
     bulk: Bulk,
     /// Bulk bytes that have arrived, and how many there will be.
@@ -144,7 +155,18 @@ impl Replies {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         let reader =
             Reader { transport, receiver: ReplyReceiver::new(limits), buffer, wake_bytes: 1, current: None };
-        Self { state: Mutex::default(), changed: Condvar::new(), reader: Mutex::new(reader) }
+        let (state, changed, reader) = (Mutex::default(), Condvar::new(), Mutex::new(reader));
+        Self { state, changed, reader, listeners: Listeners::default() }
+    }
+
+    /// Returns the functions that notifications are passed to.
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Accepts notifications, before they are offered to be taken.
+    pub(crate) fn accept_notifications(&self) {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).receiver.accept_notifications();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -275,10 +297,23 @@ impl Replies {
                     let id = reply.call.id();
                     let whole = Whole { error: reply.error, fixed: reply.fixed.to_vec(), tail: Vec::new() };
                     let bulk = self.state().waiting.remove(&id).unwrap_or(Bulk::Collect(Vec::new()));
-                    if reply.inline == 0 {
-                        self.arrive(id, whole);
+                    let (message, len) = (Message::Reply(id), reply.inline);
+                    if len == 0 {
+                        self.arrive(message, whole);
                     } else {
-                        reader.current = Some(Current { id, whole, bulk, have: 0, len: reply.inline });
+                        reader.current = Some(Current { message, whole, bulk, have: 0, len });
+                    }
+                }
+                Answer::Notification(notification) => {
+                    counters.add_locked(|c| &c.frames_received, 1);
+                    let fixed = notification.fixed.to_vec();
+                    let whole = Whole { error: None, fixed, tail: Vec::new() };
+                    let (message, len) = (Message::Notification(notification.op), notification.inline);
+                    if len == 0 {
+                        self.arrive(message, whole);
+                    } else {
+                        let bulk = Bulk::Collect(Vec::new());
+                        reader.current = Some(Current { message, whole, bulk, have: 0, len });
                     }
                 }
                 Answer::Data { bytes, last: done } => {
@@ -286,18 +321,23 @@ impl Replies {
                         return Err("bulk bytes without a reply".to_owned());
                     };
                     current.take(bytes);
-                    if done && let Some(Current { id, mut whole, bulk, .. }) = reader.current.take() {
+                    if done && let Some(Current { message, mut whole, bulk, .. }) = reader.current.take() {
                         if let Bulk::Collect(tail) = bulk {
                             whole.tail = tail;
                         }
-                        self.arrive(id, whole);
+                        self.arrive(message, whole);
                     }
                 }
             }
         }
     }
 
-    fn arrive(&self, id: u32, whole: Whole) {
+    /// Keeps a reply for the thread that waits for it; passes a notification on.
+    fn arrive(&self, message: Message, whole: Whole) {
+        let id = match message {
+            Message::Reply(id) => id,
+            Message::Notification(op) => return self.listeners.hear(op, &whole.fixed, &whole.tail),
+        };
         let mut state = self.state();
         state.arrived.insert(id, whole);
         self.wake(&state);
@@ -369,7 +409,8 @@ mod tests {
             let mut memory = [0u8; 24];
             let rows = Rows { start: memory.as_mut_ptr(), width: 3, height: 4, pitch: 6, slice: 24 };
             let whole = Whole { error: None, fixed: Vec::new(), tail: Vec::new() };
-            let mut current = Current { id: 1, whole, bulk: Bulk::Into(rows), have: 0, len: 12 };
+            let mut current =
+                Current { message: Message::Reply(1), whole, bulk: Bulk::Into(rows), have: 0, len: 12 };
             let sent: Vec<u8> = (1..=12).collect();
             sent.chunks(piece).for_each(|bytes| current.take(bytes));
             let row = |n: u8| [3 * n + 1, 3 * n + 2, 3 * n + 3, 0, 0, 0];

@@ -116,7 +116,8 @@ impl Connection {
                         is_whole = last;
                         data.extend_from_slice(bytes);
                     }
-                    Answer::NeedMore => break,
+                    // They come only to a client that accepts them.
+                    Answer::Notification(_) | Answer::NeedMore => break,
                 }
             }
         }

@@ -52,6 +52,11 @@ impl<B: AsRef<[u8]>> Client<B> {
         Self { sender: Sender::new(), receiver: ReplyReceiver::new(limits) }
     }
 
+    /// Accepts notifications from now on; see [`ReplyReceiver::accept_notifications`].
+    pub fn accept_notifications(&mut self) {
+        self.receiver.accept_notifications();
+    }
+
     /// Splits the client in two, for a thread that sends and a thread that receives. The sending thread has to pass each
     /// [`Call`] to [`ReplyReceiver::expect`].
     pub fn into_halves(self) -> (Sender<B>, ReplyReceiver) {

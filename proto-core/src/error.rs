@@ -34,10 +34,19 @@ pub enum Fatal {
         /// Operation of the response.
         op: Opcode,
     },
-    /// The client received a request.
+    /// The client received a request that is no notification, or a notification that it has not offered to take.
     NotAReply {
         /// Operation of the request.
         op: Opcode,
+    },
+    /// A notification is shorter than its layout.
+    ShortNotification {
+        /// Operation of the notification.
+        op: Opcode,
+        /// Payload bytes that the layout needs.
+        need: u64,
+        /// Payload bytes that the notification has.
+        have: u64,
     },
     /// The client received a response although no request waits for one.
     UnexpectedReply {
@@ -92,6 +101,9 @@ impl fmt::Display for Fatal {
             }
             Self::NotARequest { op } => write!(f, "received a response ({op}) instead of a request"),
             Self::NotAReply { op } => write!(f, "received a request ({op}) instead of a response"),
+            Self::ShortNotification { op, need, have } => {
+                write!(f, "the payload of a notification ({op}) has {have} bytes instead of {need}")
+            }
             Self::UnexpectedReply { id, op } => {
                 write!(f, "received a response ({op}, id {id}) that no request waits for")
             }

@@ -109,7 +109,7 @@ pub use hip_error::{HipError, HipResult, error_message, error_name};
 pub use op::{Class, Info, OPS, Op, Opcode, Source, Tail, TailLen, Visit, visit};
 pub use outbox::Outbox;
 pub use receiver::{Limits, Receiver, Rx, Ticket};
-pub use reply_receiver::{Answer, Reply, ReplyReceiver};
+pub use reply_receiver::{Answer, Notification, Reply, ReplyReceiver};
 pub use responder::{Inline, Outcome, Responder};
 pub use sender::{COALESCE_BYTES, COALESCE_INLINE_BYTES, Call, ReplyMode, Sender};
 pub use server::Server;

@@ -16,7 +16,7 @@
 //! * `Request(Other)` has the layout of another operation's request; the visitor's method is given that type.
 //! * `=> ()` replies with nothing but the `error_code` that every response starts with.
 //! * Reply rule: with `sync` the client waits, with `forget` it sets `NO_REPLY`, with `when("…", condition)` it depends on
-//!   the request. A worker obeys the header's flag, whatever the rule says.
+//!   the request. A worker obeys the header's flag, whatever the rule says. With `notify` the row is no request: the worker sends it.
 //! * [`Class`] says how the operation treats a kept error ([`deferred`](crate::deferred)).
 //! * `static [domain, …]` behind the class marks an operation whose reply never changes in a session ([`StaticInfo`]).
 //! * A tail is what follows the fixed part: `Small` (collected before the request is executed) or `Bulk` (streamed, or
@@ -41,8 +41,8 @@ use pages::changes_max;
 use tail::{d2h, h2d, is_d2h, items};
 
 pub use handle::{ClientName, Handle, Handles};
-pub(crate) use info::max_size;
 pub use info::{Class, Domain, ForOp, Info, Op, Part, ReplyRule, Source, StaticInfo, Tail, TailLen};
+pub(crate) use info::{Sizes, max_size};
 pub use pages::{Changes, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
 pub use statics::{
     DEVICES_MAX, STATIC_DEVICES_MAX, STATIC_LIST_MAX_BYTES, STATIC_REQUEST_MAX_BYTES, StaticEntry,
@@ -67,7 +67,8 @@ operations! {
     0x0003 PING ping "" Hipr10 sync Exempt:
         Ping {} => ();
 
-    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES), right behind `INIT` and without waiting for its reply.
+    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 32
+    /// NOTIFICATIONS), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -82,6 +83,16 @@ operations! {
         => StaticReply { count: u32, reserved: u32 }
             + Small("entries:{op:u16 request_length:u16 device:i32 error_code:i32 reply_length:u32 request:bytes[request_length] \
                 reply:bytes[reply_length]}[count]", |r| AtMost(u64::from(r.max_bytes)));
+
+    /// Tells at once that a request which is not answered has failed, where its error is kept for the next answered request.
+    /// `request` and `operation` are those of its header, `function` and `stream` the handles that it names (0: none); the text, UTF-8,
+    /// has its fields.
+    0x0008 REQUEST_FAILED request_failed "" Extension notify Exempt:
+        RequestFailed {
+            request: u32, operation: u32, error_code: i32, text_length: u32, function: u64, stream: u64,
+        }
+            + Small("text:bytes[text_length]", |r| Exact(u64::from(r.text_length)))
+        => ();
 
     /// Names what the next request makes: it is used by `name` instead of a handle that the worker chooses. The next request makes
     /// one stream, event, memory pool, module, function, graph or instantiated graph. Rule 9 says which names there are.

@@ -3,7 +3,7 @@
 use crate::error::Fatal;
 use crate::header::{FLAG_NO_REPLY, FLAG_RESPONSE, Header};
 use crate::hip_error::HipError;
-use crate::op::{Opcode, TABLE, Tail, max_size};
+use crate::op::{Opcode, Sizes, TABLE, Tail, max_size};
 use crate::partial::{Partial, Piece, Remainder};
 
 /// Limits on the memory and the input that a peer can make this end of a connection use.
@@ -101,7 +101,7 @@ impl Ticket {
 
 /// Size in bytes of the largest header or fixed part of a request.
 const FIXED_MAX: usize = {
-    let size = max_size(TABLE, false);
+    let size = max_size(TABLE, Sizes::Requests);
     if size > Header::SIZE { size } else { Header::SIZE }
 };
 

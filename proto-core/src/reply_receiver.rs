@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use crate::error::{Fatal, Misuse};
 use crate::header::{FLAG_RESPONSE, Header};
 use crate::hip_error::{HipError, HipResult};
-use crate::op::{Op, TABLE, max_size};
+use crate::op::{Info, Op, Opcode, ReplyRule, Sizes, TABLE, Tail, max_size};
 use crate::partial::{Partial, Piece, Remainder};
 use crate::receiver::Limits;
 use crate::sender::Call;
@@ -16,11 +16,13 @@ use crate::wire::{Wire, WireError};
 pub enum Answer<'a> {
     /// The reply to the oldest call that waits.
     Reply(Reply<'a>),
-    /// Bytes that follow the fixed part of the last reply.
+    /// A message that no request asked for; only where they are [accepted](ReplyReceiver::accept_notifications).
+    Notification(Notification<'a>),
+    /// Bytes that follow the fixed part of the last reply or notification.
     Data {
         /// The bytes, at least one.
         bytes: &'a [u8],
-        /// Whether these are the reply's last bytes; true exactly once if the reply's `inline` is not 0.
+        /// Whether these are the last bytes; true exactly once if the `inline` of the reply or notification is not 0.
         last: bool,
     },
     /// All input was read.
@@ -54,8 +56,31 @@ impl Reply<'_> {
     }
 }
 
-/// Size in bytes of `error_code` and the largest fixed part of a reply.
-const FIXED_MAX: usize = i32::SIZE + max_size(TABLE, true);
+/// A message that the worker sends by itself: a row of the table with [`ReplyRule::Notification`].
+#[derive(Debug, PartialEq, Eq)]
+pub struct Notification<'a> {
+    /// The code of its row.
+    pub op: Opcode,
+    /// The encoded fixed part.
+    pub fixed: &'a [u8],
+    /// Number of bytes that follow as [`Answer::Data`].
+    pub inline: u64,
+}
+
+impl Notification<'_> {
+    /// Decodes the fixed part as that of an `O`; returns `None` if it is none.
+    pub fn read<O: Op>(&self) -> Option<O> {
+        let mut fixed = self.fixed;
+        if self.op == O::OPCODE { O::take(&mut fixed).ok() } else { None }
+    }
+}
+
+/// Size in bytes of the largest fixed part of a notification, and of `error_code` and the largest fixed part of a reply.
+const FIXED_MAX: usize = {
+    let (reply, notification) =
+        (i32::SIZE + max_size(TABLE, Sizes::Replies), max_size(TABLE, Sizes::Notifications));
+    if reply > notification { reply } else { notification }
+};
 
 /// Turns the bytes that a server sent into replies, which arrive in the order of the calls.
 ///
@@ -66,6 +91,7 @@ pub struct ReplyReceiver {
     calls: VecDeque<Call>,
     state: State,
     partial: Partial<FIXED_MAX>,
+    accepts_notifications: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +99,8 @@ enum State {
     Header,
     /// Collects that many bytes of `error_code` and the fixed part.
     Fixed(Call, Header, usize),
+    /// Collects the fixed part of a notification.
+    Notification(&'static Info, Header),
     Remainder(Remainder),
     Dead(Fatal),
 }
@@ -80,7 +108,14 @@ enum State {
 impl ReplyReceiver {
     /// Creates the receiving half of a new connection.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, calls: VecDeque::new(), state: State::Header, partial: Partial::new() }
+        let (calls, partial) = (VecDeque::new(), Partial::new());
+        Self { limits, calls, state: State::Header, partial, accepts_notifications: false }
+    }
+
+    /// Accepts notifications from now on. A client calls it before it offers the feature `NOTIFICATIONS`; without it a notification
+    /// breaks the protocol.
+    pub fn accept_notifications(&mut self) {
+        self.accepts_notifications = true;
     }
 
     /// Returns the number of calls that wait for their replies, without one whose reply has begun to arrive.
@@ -118,13 +153,26 @@ impl ReplyReceiver {
                     let Some(mut bytes) = self.partial.take(Header::SIZE, input) else {
                         return Ok(Answer::NeedMore);
                     };
-                    self.state = match read_header(&self.limits, self.calls.front(), &mut bytes) {
-                        Ok((call, header, len)) => {
-                            self.calls.pop_front();
-                            State::Fixed(call, header, len)
+                    let notifies = self.accepts_notifications;
+                    self.state = match read_header(&self.limits, self.calls.front(), notifies, &mut bytes) {
+                        Ok(state) => {
+                            if let State::Fixed(..) = state {
+                                self.calls.pop_front();
+                            }
+                            state
                         }
                         Err(why) => State::Dead(why),
                     };
+                }
+                State::Notification(info, header) => {
+                    let (info, header) = (*info, *header);
+                    let Some(fixed) = self.partial.take(info.request.size, input) else {
+                        return Ok(Answer::NeedMore);
+                    };
+                    let rest = follows_notification(&self.limits, info, &header, fixed);
+                    self.state = rest.map_or_else(State::Dead, State::Remainder);
+                    let Remainder { data: inline, .. } = rest?;
+                    return Ok(Answer::Notification(Notification { op: header.op, fixed, inline }));
                 }
                 State::Fixed(call, header, len) => {
                     let (call, header, len) = (*call, *header, *len);
@@ -159,26 +207,34 @@ impl ReplyReceiver {
             State::Header if !self.partial.is_empty() => Fatal::EofInsideMessage,
             State::Header if self.calls.is_empty() => return Ok(()),
             State::Header => Fatal::EofBeforeReply { waiting: self.calls.len() },
-            State::Fixed(..) | State::Remainder(_) => Fatal::EofInsideMessage,
+            State::Fixed(..) | State::Notification(..) | State::Remainder(_) => Fatal::EofInsideMessage,
         };
         self.state = State::Dead(why);
         Err(why)
     }
 }
 
-/// Decodes a header and checks it against the next call; returns both with the number of bytes of `error_code` and the
-/// fixed part.
+/// Decodes a header and checks it against the next call, or as that of a notification; returns how to go on with its message.
 fn read_header(
     limits: &Limits,
     next: Option<&Call>,
+    accepts_notifications: bool,
     bytes: &mut &[u8],
-) -> Result<(Call, Header, usize), Fatal> {
+) -> Result<State, Fatal> {
     // `bytes` are a header's.
     let header = Header::take(bytes).map_err(|_| Fatal::EofInsideMessage)?;
     header.check(limits.payload_max)?;
     let (id, op) = (header.request_id, header.op);
     if !header.has(FLAG_RESPONSE) {
-        return Err(Fatal::NotAReply { op });
+        let info =
+            op.info().filter(|info| accepts_notifications && info.reply_rule == ReplyRule::Notification);
+        let info = info.ok_or(Fatal::NotAReply { op })?;
+        let (need, have) = (info.request.size as u64, header.payload_length);
+        return if have < need {
+            Err(Fatal::ShortNotification { op, need, have })
+        } else {
+            Ok(State::Notification(info, header))
+        };
     }
     let call = *next.ok_or(Fatal::UnexpectedReply { id, op })?;
     if (call.id, call.op) != (id, op) {
@@ -186,7 +242,28 @@ fn read_header(
     }
     let need = i32::SIZE + call.reply_size;
     let len = usize::try_from(header.payload_length).map_or(need, |length| length.min(need));
-    Ok((call, header, len))
+    Ok(State::Fixed(call, header, len))
+}
+
+/// Returns what follows the fixed part of a notification.
+fn follows_notification(
+    limits: &Limits,
+    info: &Info,
+    header: &Header,
+    fixed: &[u8],
+) -> Result<Remainder, Fatal> {
+    let (op, size, have) = (header.op, fixed.len() as u64, header.payload_length);
+    let follows = have.saturating_sub(size);
+    let short = |need| Fatal::ShortNotification { op, need: size.saturating_add(need), have };
+    let tail = info.tail_len(fixed).map_err(|_| short(0))?;
+    let data = tail.of(follows).map_err(|error| match error {
+        WireError::Short { need, .. } => short(need),
+        _ => short(0),
+    })?;
+    if info.request.tail == Tail::Small && data > limits.small_tail_max {
+        return Err(Fatal::TooLong { op, length: have, max: size.saturating_add(limits.small_tail_max) });
+    }
+    Ok(Remainder { data, skip: follows - data })
 }
 
 /// Reads `error_code` from the front of `fixed`; returns the error and what follows the fixed part.

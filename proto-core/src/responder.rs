@@ -1,12 +1,14 @@
 //! The sending half of a server: turns outcomes into replies. It belongs where requests are executed.
 
+use alloc::vec::Vec;
+
 use smallvec::SmallVec;
 
 use crate::deferred::{Deferred, Verdict};
 use crate::error::Misuse;
-use crate::header::{FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_RESPONSE, Header};
+use crate::header::{FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header};
 use crate::hip_error::{HipError, HipResult};
-use crate::op::Class;
+use crate::op::{Class, Op, TailLen};
 use crate::outbox::Outbox;
 use crate::receiver::Ticket;
 use crate::wire::Wire;
@@ -68,7 +70,7 @@ impl<B, R: Wire> From<HipResult<R>> for Outcome<B> {
 ///
 /// * Getters: [`stream_left`](Self::stream_left), [`kept`](Self::kept), [`queued_bytes`](Self::queued_bytes),
 ///   [`admit`](Self::admit).
-/// * Commands: [`complete`](Self::complete), [`push_data`](Self::push_data), [`keep`](Self::keep).
+/// * Commands: [`complete`](Self::complete), [`push_data`](Self::push_data), [`keep`](Self::keep), [`notify`](Self::notify).
 /// * Polling: [`poll_transmit`](Self::poll_transmit).
 #[derive(Debug)]
 pub struct Responder<B> {
@@ -77,11 +79,14 @@ pub struct Responder<B> {
     next: u64,
     stream_left: u64,
     out: Outbox<B>,
+    /// Notifications that leave behind the inline bytes of the last reply.
+    notifications: Vec<u8>,
 }
 
 impl<B> Default for Responder<B> {
     fn default() -> Self {
-        Self { deferred: Deferred::default(), next: 0, stream_left: 0, out: Outbox::new() }
+        let (deferred, notifications) = Default::default();
+        Self { deferred, next: 0, stream_left: 0, out: Outbox::new(), notifications }
     }
 }
 
@@ -163,7 +168,36 @@ impl<B: AsRef<[u8]>> Responder<B> {
         let left = self.stream_left;
         self.stream_left = left.checked_sub(given).ok_or(Misuse::StreamTooLong { left, given })?;
         self.out.put_inline(bytes);
+        if self.stream_left == 0 && !self.notifications.is_empty() {
+            self.put_notifications();
+        }
         Ok(())
+    }
+
+    /// Queues a notification with `tail` behind its fixed part. It leaves between two replies. Only for a client that has the feature
+    /// `NOTIFICATIONS`; how many are queued is up to the caller.
+    ///
+    /// # Errors
+    /// `tail` has another length than the fixed part says.
+    pub fn notify<O: Op>(&mut self, notification: &O, tail: &[u8]) -> Result<(), Misuse> {
+        let given = tail.len() as u64;
+        let (TailLen::Exact(need) | TailLen::AtLeast(need) | TailLen::AtMost(need)) = notification.tail_len();
+        if notification.tail_len().of(given) != Ok(given) {
+            return Err(Misuse::TailSize { op: O::OPCODE, need, given });
+        }
+        let length = (O::SIZE + tail.len()) as u64;
+        Header::new(O::OPCODE, 0, length, FLAG_NO_REPLY).put(&mut self.notifications);
+        notification.put(&mut self.notifications);
+        self.notifications.extend_from_slice(tail);
+        if self.stream_left == 0 {
+            self.put_notifications();
+        }
+        Ok(())
+    }
+
+    fn put_notifications(&mut self) {
+        let notifications = &mut self.notifications;
+        self.out.put(|out| out.append(notifications));
     }
 
     /// Keeps an error of work that was accepted earlier, as if an unanswered request had failed with it.

@@ -2,6 +2,7 @@
 
 use crate::error::{Fatal, Misuse};
 use crate::hip_error::HipError;
+use crate::op::Op;
 use crate::outbox::Outbox;
 use crate::receiver::{Limits, Receiver, Rx, Ticket};
 use crate::responder::{Outcome, Responder};
@@ -20,7 +21,8 @@ use crate::responder::{Outcome, Responder};
 /// * **Handlers** take what the transport received: [`handle_input`](Self::handle_input) bytes,
 ///   [`handle_eof`](Self::handle_eof) the end of the stream.
 /// * **Commands** say what happened on this side: [`complete`](Self::complete) a request was executed,
-///   [`push_data`](Self::push_data) data of its reply is ready, [`keep`](Self::keep) earlier work failed.
+///   [`push_data`](Self::push_data) data of its reply is ready, [`keep`](Self::keep) earlier work failed,
+///   [`notify`](Self::notify) the client has to know something that it has not asked for.
 /// * **Polling**: [`poll_transmit`](Self::poll_transmit) returns what has to be sent.
 ///
 /// # Order of calls
@@ -116,6 +118,14 @@ impl<B: AsRef<[u8]>> Server<B> {
     /// Keeps an error of work that was accepted earlier; see [`Responder::keep`].
     pub fn keep(&mut self, error: HipError) {
         self.responder.keep(error);
+    }
+
+    /// Queues a message that no request asked for; see [`Responder::notify`].
+    ///
+    /// # Errors
+    /// A tail of the wrong length.
+    pub fn notify<O: Op>(&mut self, notification: &O, tail: &[u8]) -> Result<(), Misuse> {
+        self.responder.notify(notification, tail)
     }
 
     /// Moves the queued bytes to `outbox`; returns whether `outbox` has bytes to send. See [`Responder::poll_transmit`].

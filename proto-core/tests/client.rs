@@ -239,6 +239,7 @@ fn replies_say_what_their_bytes_say() {
                             all.last_mut().expect("data belongs to a reply").4 = std::mem::take(&mut data);
                         }
                     }
+                    Answer::Notification(other) => panic!("nobody accepts it: {other:?}"),
                     Answer::NeedMore => break,
                 }
             }

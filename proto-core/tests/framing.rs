@@ -413,6 +413,7 @@ fn read_replies(limits: Limits, calls: &[Expected], bytes: &[u8], way: &Way) -> 
                     assert_eq!(receiver.waiting(), calls.len() - replies);
                 }
                 Ok(Answer::Data { bytes, last }) => push_data(&mut events, bytes, last),
+                Ok(Answer::Notification(other)) => panic!("nobody accepts it: {other:?}"),
                 Ok(Answer::NeedMore) => break,
                 Err(why) => {
                     assert_eq!(receiver.handle_input(&mut input), Err(why), "it stays so");

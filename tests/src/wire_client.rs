@@ -1,6 +1,7 @@
 //! A single-threaded client that sends exactly what a test wants.
 
-use hipr_proto::{Answer, Client, HipResult, Limits, Op, Outbox, ReplyMode};
+use hipr_proto::op::{Offer, RequestFailed};
+use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Outbox, ReplyMode};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -14,6 +15,10 @@ pub struct WireClient {
     client: Client<Vec<u8>>,
     /// Bytes received and not yet parsed.
     input: Vec<u8>,
+    /// What the worker has said of failed requests, and the text of each.
+    failures: Vec<(RequestFailed, Vec<u8>)>,
+    /// Whether the text of the last one is arriving.
+    hears: bool,
 }
 
 /// A reply: its outcome, and the bytes after its fixed part.
@@ -31,7 +36,21 @@ impl WireClient {
         let stream = TcpStream::connect(worker).expect("the worker listens");
         stream.set_nodelay(true).expect("a TCP socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a TCP socket");
-        Self { stream, client: Client::new(Limits::default()), input: Vec::new() }
+        let (input, failures, hears) = Default::default();
+        Self { stream, client: Client::new(Limits::default()), input, failures, hears }
+    }
+
+    /// Offers the worker to take notifications, which has to accept that.
+    pub fn accept_notifications(&mut self) {
+        self.client.accept_notifications();
+        let features = Features::NOTIFICATIONS.bits();
+        let accepted = self.call(&Offer { features, reserved: 0 });
+        assert_eq!(accepted.map(|reply| reply.features), Ok(features));
+    }
+
+    /// Takes what the worker has said of failed requests, with the text of each.
+    pub fn take_failures(&mut self) -> Vec<(RequestFailed, Vec<u8>)> {
+        std::mem::take(&mut self.failures)
     }
 
     /// Connects and opens a session.
@@ -106,11 +125,21 @@ impl WireClient {
                             break true;
                         }
                     }
+                    Answer::Data { bytes, last } if self.hears => {
+                        self.failures.last_mut().expect("a notification").1.extend_from_slice(bytes);
+                        self.hears = !last;
+                    }
                     Answer::Data { bytes, last } => {
                         inline.extend_from_slice(bytes);
                         if last {
                             break true;
                         }
+                    }
+                    Answer::Notification(notification) => {
+                        let failed =
+                            notification.read().expect("the only notification that this client gets");
+                        self.failures.push((failed, Vec::new()));
+                        self.hears = notification.inline > 0;
                     }
                     Answer::NeedMore => break false,
                 }

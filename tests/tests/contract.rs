@@ -113,13 +113,29 @@ impl Contract {
         assert_eq!(replied.result.err(), Some(error), "{context}: answered");
         assert!(replied.inline.is_empty(), "{context}: a failure has no inline bytes");
         session.assert_clear(&context);
+        session.wire.accept_notifications();
         let message = bad(&mut session);
         session.wire.forget_with(&message.op, &message.tail, message.inline);
         assert_eq!(session.wire.call(&op::Ping {}), Ok(()), "{context}: PING reports nothing");
+        assert_told::<O>(&session.wire.take_failures(), error);
+        // What only follows from it is not told.
+        session.wire.forget(&op::SetDevice { device_id: 99 });
         assert_eq!(session.wire.call(&op::GetDevice {}).err(), Some(error), "{context}: reported");
         session.assert_clear(&context);
+        assert!(session.wire.take_failures().is_empty(), "{context}: told again");
         self.exercised.insert(O::OPCODE.0);
     }
+}
+
+/// Checks that the client was told once of a failed request.
+fn assert_told<O: Op>(failures: &[(op::RequestFailed, Vec<u8>)], error: HipError) {
+    let [(failed, text)] = failures else { panic!("{} is told {} times", O::OPCODE, failures.len()) };
+    assert_eq!(
+        (failed.operation, HipError(failed.error_code)),
+        (u32::from(O::OPCODE.0), error),
+        "{failed:?}"
+    );
+    assert!(failed.request > 0 && std::str::from_utf8(text).is_ok(), "{failed:?}");
 }
 
 fn memcpy(dst: u64, src: u64, size: u64, kind: i32) -> op::Memcpy {

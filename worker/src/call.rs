@@ -225,6 +225,7 @@ fn needs_device(op: Opcode) -> bool {
 ///
 /// - `SMI_GET_GPU_METRICS`. Temperatures, clocks and power are known to a management library and not to HIP; an emulated device has
 ///   none, and numbers that nobody measured help no one.
+/// - Notifications, which only the worker sends.
 fn not_supported() -> HipResult<Continuation> {
     Err(HipError::NOT_SUPPORTED)
 }
@@ -426,6 +427,7 @@ impl Visit for Call<'_> {
         }
         not_supported {
         smi_get_gpu_metrics(SmiGetGpuMetrics),
+        request_failed(RequestFailed),
         }
     }
 }

@@ -170,8 +170,11 @@ pub struct SessionLimits {
 }
 
 /// The features of the extension that this worker has, with a device that has them.
-pub const FEATURES: Features =
-    Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::KERNEL_RULES);
+pub const FEATURES: Features = Features::STATIC
+    .union(Features::NAMES)
+    .union(Features::PAGES)
+    .union(Features::KERNEL_RULES)
+    .union(Features::NOTIFICATIONS);
 
 impl Default for SessionLimits {
     fn default() -> Self {

@@ -5,6 +5,7 @@
 //! [`Session::turn`].
 
 mod changes;
+mod failure;
 mod look;
 mod state;
 mod wait;
@@ -23,6 +24,7 @@ use crate::env::Env;
 use crate::owned::{NodeWork, Owned, Unfit};
 use crate::stats::Tally;
 
+use failure::Asked;
 use state::{Collected, State, Wait, Write};
 
 /// Why a turn ended.
@@ -57,6 +59,8 @@ pub(crate) struct Session {
     sent_bytes: u64,
     draining: Draining,
     ended: bool,
+    /// What the request has asked for that is about to fail.
+    asked: Asked,
     /// A bug of the worker, after which replies could be wrong.
     broken: Option<Misuse>,
 }
@@ -99,6 +103,7 @@ impl Session {
             sent_bytes: 0,
             draining: Draining::No,
             ended: false,
+            asked: Asked::default(),
             broken: None,
         }
     }
@@ -323,6 +328,9 @@ impl Session {
         if matches!(continuation, Ok(Continuation::Reply)) {
             self.reply(ticket);
             return true;
+        }
+        if continuation.is_err() && !ticket.wants_reply() {
+            self.asked = failure::asked(op, fixed);
         }
         if matches!(continuation, Ok(Continuation::Collect)) {
             copy_into(&mut self.fixed, fixed);
@@ -593,7 +601,12 @@ impl Session {
 
     fn complete(&mut self, ticket: Ticket, outcome: Outcome<Body>) {
         self.completed += 1;
+        let (id, op, is_first) = (ticket.id(), ticket.op(), self.responder.kept().is_none());
+        let is_silent = !ticket.wants_reply();
         self.broken = self.broken.or(self.responder.complete(ticket, outcome).err());
+        if is_silent && let Some(error) = self.responder.kept().filter(|_| is_first) {
+            self.tell_failure(id, op, error);
+        }
     }
 }
 

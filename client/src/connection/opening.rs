@@ -16,6 +16,9 @@ pub(super) enum Opening {
 impl Inner {
     /// Opens the session and offers features, in one flight; returns the features that the worker accepts.
     pub(super) fn open_session(&self, offer: Option<Features>) -> Result<Features, Opening> {
+        if offer.is_some_and(|features| features.contains(Features::NOTIFICATIONS)) {
+            self.replies.accept_notifications();
+        }
         let mut writer = lock(&self.writer);
         let init = self.opening(&mut writer, &op::Init {})?;
         let offered = match offer {

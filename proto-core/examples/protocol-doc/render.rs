@@ -36,9 +36,14 @@ pub(crate) fn render() -> String {
 
 fn operation(out: &mut String, info: &Info) {
     let _ = write!(out, "\n#### 0x{:04X} {}\n\n{}\n\n", info.code.0, info.name, info.doc.trim());
-    part(out, "request", &info.request);
-    part(out, "response", &info.reply);
+    if info.reply_rule == ReplyRule::Notification {
+        part(out, "notification", &info.request);
+    } else {
+        part(out, "request", &info.request);
+        part(out, "response", &info.reply);
+    }
     let waits = match info.reply_rule {
+        ReplyRule::Notification => "takes it, where it has the feature NOTIFICATIONS".to_owned(),
         ReplyRule::Sync => "waits".to_owned(),
         ReplyRule::Forget => "does not wait".to_owned(),
         ReplyRule::When(condition) => format!("{condition} (sync waits, forget does not)"),
@@ -48,6 +53,7 @@ fn operation(out: &mut String, info: &Info) {
         Class::Creates => "; creates",
         Class::Synchronizes if info.reply.tail == Tail::Bulk => "; synchronizes when it brings bytes back",
         Class::Synchronizes => "; synchronizes",
+        Class::Exempt if info.reply_rule == ReplyRule::Notification => "",
         Class::Exempt => "; reports only itself",
     };
     let statics = match info.statics {

@@ -61,7 +61,7 @@ fn exchange() -> Result<(), Failed> {
         match client.handle_input(&mut input).map_err(|_| Failed::Protocol)? {
             Answer::Reply(reply) => seen.push(reply.error),
             Answer::Data { bytes, last: true } if bytes == b"hello" => break,
-            Answer::Data { .. } | Answer::NeedMore => return Err(Failed::Answer),
+            Answer::Data { .. } | Answer::Notification(_) | Answer::NeedMore => return Err(Failed::Answer),
         }
     }
     if seen == [Some(HipError::INVALID_VALUE), None] { Ok(()) } else { Err(Failed::Answer) }

@@ -144,6 +144,9 @@ macro_rules! rule {
     (forget) => {
         $crate::op::ReplyRule::Forget
     };
+    (notify) => {
+        $crate::op::ReplyRule::Notification
+    };
     (when $text:literal) => {
         $crate::op::ReplyRule::When($text)
     };
@@ -154,6 +157,9 @@ macro_rules! wants_reply {
         true
     };
     (forget $layout:ty, $request:expr) => {
+        false
+    };
+    (notify $layout:ty, $request:expr) => {
         false
     };
     (when $layout:ty, $request:expr, $condition:expr) => {{

@@ -119,6 +119,8 @@ pub enum ReplyRule {
     Forget,
     /// Whether the client waits depends on the request, as the text explains.
     When(&'static str),
+    /// The worker sends it, to a client that has the feature `NOTIFICATIONS`. A request with its code fails as an unknown one.
+    Notification,
 }
 
 impl fmt::Display for ReplyRule {
@@ -127,6 +129,7 @@ impl fmt::Display for ReplyRule {
             Self::Sync => "sync",
             Self::Forget => "forget",
             Self::When(text) => text,
+            Self::Notification => "notification",
         })
     }
 }
@@ -210,12 +213,24 @@ impl Info {
     }
 }
 
-/// Returns the size of the largest fixed part in bytes, among replies or among requests.
-pub(crate) const fn max_size(table: &[Info], of_replies: bool) -> usize {
+/// The fixed parts that [`max_size`] compares.
+#[derive(Clone, Copy)]
+pub(crate) enum Sizes {
+    Requests,
+    Replies,
+    Notifications,
+}
+
+/// Returns the size of the largest fixed part in bytes.
+pub(crate) const fn max_size(table: &[Info], sizes: Sizes) -> usize {
     let mut max = 0;
     let mut i = 0;
     while i < table.len() {
-        let size = if of_replies { table[i].reply.size } else { table[i].request.size };
+        let size = match (sizes, table[i].reply_rule) {
+            (Sizes::Requests, _) | (Sizes::Notifications, ReplyRule::Notification) => table[i].request.size,
+            (Sizes::Replies, _) => table[i].reply.size,
+            (Sizes::Notifications, _) => 0,
+        };
         if size > max {
             max = size;
         }

@@ -142,6 +142,7 @@ impl Memory {
                         self.inline.extend_from_slice(bytes);
                         left = if last { 0 } else { left };
                     }
+                    Answer::Notification(other) => panic!("nobody accepts it: {other:?}"),
                     Answer::NeedMore => break,
                 }
             }

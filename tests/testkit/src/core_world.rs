@@ -13,6 +13,7 @@ mod tap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hipr_proto::Outbox;
+use hipr_proto::op::RequestFailed;
 
 use self::client::{ClientSide, Inline};
 use self::pipe::{Found, Pipe};
@@ -21,7 +22,7 @@ use crate::choices::Choices;
 use crate::invariants;
 use crate::model::Model;
 use crate::options::{Direction, FaultKind, Options};
-use crate::script::Case;
+use crate::script::{Bytes, Case, pattern};
 use crate::simulate::Failure;
 use crate::trace::{Event, Trace};
 
@@ -62,6 +63,15 @@ static PROBES: &[&[u8]] = &[
 
 /// The fixed part of a reply with an error.
 static ZEROS: &[u8] = &[0; 2048];
+
+/// Returns the notification after a call of the script, with `len` bytes of text.
+fn notification(call: usize, len: u64) -> (RequestFailed, &'static [u8]) {
+    let text = pattern(call, Bytes::Notification, 0, len);
+    let (request, text_length) = (call as u32, text.len() as u32);
+    let (operation, error_code, function, stream) = (0x0500, 1, u64::MAX, 7);
+    let failed = RequestFailed { request, operation, error_code, text_length, function, stream };
+    (failed, text)
+}
 
 /// Maximum number of turns until a world has to be at rest.
 const TURNS_MAX: usize = 200_000;

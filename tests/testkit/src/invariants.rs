@@ -58,6 +58,7 @@ invariants! {
     what_is_owed_arrives,
     rightful_commands_are_accepted,
     ends_are_told_apart,
+    notifications_arrive_in_order,
 }
 
 /// Returns the invariants that a trace violates.
@@ -431,4 +432,30 @@ fn ends_are_told_apart(story: &Story<'_>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Each notification is read once, whole, and in order: between the replies before which and behind which it was sent.
+fn notifications_arrive_in_order(story: &Story<'_>) -> Verdict {
+    if story.is_down_garbled() {
+        return Ok(());
+    }
+    let completed = story.requests.iter().enumerate().filter(|(_, request)| request.completed);
+    let mut expected = completed.filter_map(|(index, _)| Some((index, story.call(index)?.notifies?)));
+    for event in &story.trace.events {
+        let Event::Heard { call, len, intact } = event else { continue };
+        match expected.next() {
+            Some(next) if next == (*call, *len) && *intact => {}
+            next => {
+                return fail(
+                    *call,
+                    format!("{len} bytes are read, intact: {intact}, where {next:?} is next"),
+                );
+            }
+        }
+    }
+    let may_miss = story.has_lost(Side::Server) || story.has_lost(Side::Client) || !story.is_at_rest();
+    match expected.next() {
+        Some((call, _)) if !may_miss && story.is_calm() => fail(call, "its notification does not arrive"),
+        _ => Ok(()),
+    }
 }

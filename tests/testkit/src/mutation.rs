@@ -51,6 +51,17 @@ mutations! {
         "outbox.append(&mut self.out);"
         => "self.out.append(outbox); core::mem::swap(&mut self.out, outbox);";
 
+    replies_leave_in_request_order: "a notification leaves before the rest of the reply's bytes", "responder.rs",
+        "notification.put(&mut self.notifications);
+        self.notifications.extend_from_slice(tail);
+        if self.stream_left == 0 {"
+        => "notification.put(&mut self.notifications);
+        self.notifications.extend_from_slice(tail);
+        {";
+    notifications_arrive_in_order: "notifications behind a streamed reply are forgotten", "responder.rs",
+        "if self.stream_left == 0 && !self.notifications.is_empty() {"
+        => "if false {";
+
     exactly_one_reply_iff_asked_for: "an unanswered request is answered when it fails", "deferred.rs",
         "return Verdict::Silent;"
         => "return own.map_or(Verdict::Silent, |error| Verdict::Reply(Some(error)));";

@@ -50,6 +50,8 @@ pub struct Options {
     pub server_in_halves: bool,
     /// The fault of the connection, if there is one.
     pub fault: Option<Fault>,
+    /// Percentage of calls after which the server notifies the client, which accepts that if it is not 0.
+    pub notify_percent: u8,
 }
 
 /// How a hanging device ends.
@@ -128,6 +130,7 @@ impl Options {
             client_in_halves: choices.one_in(2),
             server_in_halves: choices.one_in(2),
             fault: if choices.one_in(3) { Some(Fault::draw(choices)) } else { None },
+            notify_percent: *choices.pick(&[0, 10, 60]).unwrap_or(&0),
         }
     }
 }
@@ -204,6 +207,10 @@ impl fmt::Display for Options {
             "  client          {} open, waits: {}, flushes late: {}, in halves: {}",
             self.client_open_max, self.waits, self.flushes_late, self.client_in_halves
         )?;
-        write!(f, "  server          {:?}, in halves: {}", self.limits, self.server_in_halves)
+        write!(
+            f,
+            "  server          {:?}, in halves: {}, {} % notifications",
+            self.limits, self.server_in_halves, self.notify_percent
+        )
     }
 }

@@ -52,6 +52,8 @@ pub struct Call {
     pub streamed: bool,
     /// An error of earlier work that appears around this call.
     pub surfaces: Option<(When, HipError)>,
+    /// The length of the text of a notification that the server sends when the call is completed, before its streamed bytes are.
+    pub notifies: Option<u64>,
 }
 
 /// Whether a request is valid, or in which way it is malformed.
@@ -169,6 +171,10 @@ impl Call {
             let when = if choices.one_in(2) { When::During } else { When::Before };
             call.surfaces = Some((when, surfaced_error(index)));
         }
+        if choices.percent(options.notify_percent) {
+            call.notifies =
+                Some(choices.below(options.size_max_bytes.min(options.limits.small_tail_max) + 1));
+        }
         call
     }
 
@@ -186,6 +192,7 @@ impl Call {
             reply_len: 0,
             streamed: false,
             surfaces: None,
+            notifies: None,
         }
     }
 
@@ -352,6 +359,8 @@ pub enum Bytes {
     ReplyFixed,
     /// The tail of a successful reply.
     ReplyTail,
+    /// The text of a notification.
+    Notification,
 }
 
 /// Maximum length of such a part in bytes.
@@ -367,6 +376,7 @@ pub fn pattern(call: usize, bytes: Bytes, offset: u64, len: u64) -> &'static [u8
         Bytes::RequestTail => 0,
         Bytes::ReplyTail => BYTES_MAX / 2,
         Bytes::ReplyFixed => BYTES_MAX,
+        Bytes::Notification => BYTES_MAX / 3,
     };
     let start = (base + call % PLACES * STEP).saturating_add(usize::try_from(offset).unwrap_or(usize::MAX));
     let len = usize::try_from(len).unwrap_or(usize::MAX);
@@ -405,6 +415,9 @@ impl fmt::Display for Call {
         }
         if let Some((when, error)) = self.surfaces {
             write!(f, "; {} surfaces {}", error.0, format!("{when:?}").to_lowercase())?;
+        }
+        if let Some(len) = self.notifies {
+            write!(f, "; notifies {len}")?;
         }
         Ok(())
     }

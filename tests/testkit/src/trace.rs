@@ -62,6 +62,15 @@ pub enum Event {
         /// Whether they were marked as the last.
         last: bool,
     },
+    /// The client read a notification, with all that follows its fixed part.
+    Heard {
+        /// Index of the call after which it is sent.
+        call: usize,
+        /// Number of bytes that follow the fixed part.
+        len: u64,
+        /// Whether all of it is what the server sent.
+        intact: bool,
+    },
     /// The client's input ended, orderly or with an error. The second call returned the same.
     ClientEnd(Result<(), Fatal>),
     /// The program learned the result of a call that is answered.
@@ -147,10 +156,19 @@ pub enum Event {
         error: Option<i32>,
         /// Length of the payload in bytes.
         payload_len: u64,
-        /// Total number of bytes of all replies.
+        /// Total number of bytes of all replies and notifications.
         end_byte: u64,
     },
-    /// The server sent bytes that are not a reply.
+    /// The server sent a notification, parsed without the protocol crate.
+    Notified {
+        /// Operation.
+        op: Opcode,
+        /// Length of the payload in bytes.
+        payload_len: u64,
+        /// Total number of bytes of all replies and notifications.
+        end_byte: u64,
+    },
+    /// The server sent bytes that are not a message.
     NoFrame {
         /// The first four of them.
         magic: u32,

@@ -67,6 +67,10 @@ pub(crate) struct Peer {
     client: Client<Vec<u8>>,
     input: Vec<u8>,
     start: usize,
+    /// The notifications that have come: operation, fixed part and tail.
+    pub(crate) heard: Vec<(Opcode, Vec<u8>, Vec<u8>)>,
+    /// Whether the tail of the last one is arriving.
+    hears: bool,
 }
 
 impl Peer {
@@ -76,7 +80,13 @@ impl Peer {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Self { stream, client: Client::new(Limits::default()), input: Vec::new(), start: 0 }
+        let (input, start, heard, hears) = Default::default();
+        Self { stream, client: Client::new(Limits::default()), input, start, heard, hears }
+    }
+
+    /// Accepts notifications from now on.
+    pub(crate) fn accept_notifications(&mut self) {
+        self.client.accept_notifications();
     }
 
     /// Connects and opens a session.
@@ -139,10 +149,21 @@ impl Peer {
                     result = Some(reply.read::<O>().unwrap());
                     reply.inline == 0
                 }
+                Answer::Data { bytes, last } if self.hears => {
+                    self.heard.last_mut().expect("what is heard").2.extend_from_slice(bytes);
+                    self.hears = !last;
+                    false
+                }
                 Answer::Data { bytes, last } => {
                     inline.extend_from_slice(bytes);
                     last
                 }
+                Answer::Notification(notification) if result.is_none() => {
+                    self.heard.push((notification.op, notification.fixed.to_vec(), Vec::new()));
+                    self.hears = notification.inline > 0;
+                    false
+                }
+                Answer::Notification(notification) => panic!("inside a reply: {notification:?}"),
                 Answer::NeedMore => {
                     self.input.resize(256 << 10, 0);
                     let n = self.stream.read(&mut self.input).unwrap();

@@ -97,6 +97,7 @@ impl Client {
                         reply.inline == 0
                     }
                     Answer::Data { last, .. } => last,
+                    Answer::Notification(_) => continue,
                 };
                 if is_whole && let Some((start, requests)) = self.under_way.pop_front() {
                     done(Done { latency: start.elapsed(), requests });

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use hipr_proto::op::{ForOp, with_op};
+use hipr_proto::op::{ForOp, RequestFailed, with_op};
 use hipr_proto::{
     Answer, Client, Fatal, Header, Limits, Misuse, Op, Outbox, Reply, ReplyMode, ReplyReceiver, Sender,
 };
 
 use super::pipe::{Found, Pipe};
-use super::{Moves, PROBES, ZEROS};
+use super::{Moves, PROBES, ZEROS, notification};
 use crate::model::Learned;
 use crate::options::Options;
 use crate::script::{Bytes, Call, Script, pattern};
@@ -123,6 +123,14 @@ impl ForOp for Typed<'_> {
     }
 }
 
+/// A notification whose text is still arriving.
+struct Hearing {
+    call: usize,
+    len: u64,
+    intact: bool,
+    left: u64,
+}
+
 /// A reply whose tail is still arriving.
 struct Arriving {
     call: usize,
@@ -142,6 +150,7 @@ pub(super) struct ClientSide<'c> {
     /// Request ids and script indices of the calls that have not been resolved.
     unresolved: VecDeque<(u32, usize)>,
     arriving: Option<Arriving>,
+    hearing: Option<Hearing>,
     asked_bytes: u64,
     polled_bytes: u64,
     has_half_closed: bool,
@@ -151,7 +160,10 @@ pub(super) struct ClientSide<'c> {
 impl<'c> ClientSide<'c> {
     pub(super) fn new(script: &'c Script, options: &Options) -> Self {
         let limits = Limits { open_max: options.client_open_max, ..Limits::default() };
-        let client = Client::new(limits);
+        let mut client = Client::new(limits);
+        if options.notify_percent > 0 {
+            client.accept_notifications();
+        }
         let form = if options.client_in_halves {
             let (sender, receiver) = client.into_halves();
             ClientForm::Halves(sender, receiver)
@@ -167,6 +179,7 @@ impl<'c> ClientSide<'c> {
             next: 0,
             unresolved: VecDeque::new(),
             arriving: None,
+            hearing: None,
             asked_bytes: 0,
             polled_bytes: 0,
             has_half_closed: false,
@@ -300,6 +313,20 @@ impl<'c> ClientSide<'c> {
                     let intact = fixed.wrong_at.is_none();
                     self.arriving = Some(Arriving { call, learned, intact, left: inline });
                 }
+                Answer::Notification(heard) => {
+                    let call = heard.read::<RequestFailed>().map_or(usize::MAX, |it| it.request as usize);
+                    let (expected, _) = notification(call, heard.inline);
+                    let intact = heard.read() == Some(expected);
+                    let hearing = Hearing { call, len: heard.inline, intact, left: heard.inline };
+                    self.hearing = Some(hearing);
+                }
+                Answer::Data { bytes, last } if self.hearing.is_some() => {
+                    let Some(hearing) = &mut self.hearing else { continue };
+                    let offset = hearing.len - hearing.left;
+                    let expected = pattern(hearing.call, Bytes::Notification, offset, bytes.len() as u64);
+                    hearing.left = hearing.left.saturating_sub(bytes.len() as u64);
+                    hearing.intact &= expected == bytes && last == (hearing.left == 0);
+                }
                 Answer::Data { bytes, last } => {
                     let Some(arriving) = &mut self.arriving else {
                         let bytes = Pieces { len: bytes.len() as u64, wrong_at: Some(0) };
@@ -315,6 +342,10 @@ impl<'c> ClientSide<'c> {
                     arriving.left = arriving.left.saturating_sub(bytes.len);
                     trace.events.push(Event::ReplyData { bytes, last });
                 }
+            }
+            if let Some(Hearing { call, len, intact, .. }) = self.hearing.take_if(|hearing| hearing.left == 0)
+            {
+                trace.events.push(Event::Heard { call, len, intact });
             }
             if let Some(Arriving { call, learned, intact, .. }) =
                 self.arriving.take_if(|arriving| arriving.left == 0)
@@ -334,7 +365,7 @@ impl<'c> ClientSide<'c> {
                 Ok(Answer::Data { bytes, last }) => {
                     Event::ReplyData { bytes: Pieces { len: bytes.len() as u64, wrong_at: None }, last }
                 }
-                Ok(Answer::NeedMore) => Event::Revived { side: Side::Client },
+                Ok(Answer::NeedMore | Answer::Notification(_)) => Event::Revived { side: Side::Client },
             };
             trace.events.push(event);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use hipr_proto::op::RequestFailed;
 use hipr_proto::{
     Class, Fatal, HipError, Inline, Misuse, Outbox, Outcome, Receiver, Responder, Rx, Server, Ticket,
 };
@@ -9,7 +10,7 @@ use hipr_proto::{
 use super::client::Inline as Noise;
 use super::pipe::{Found, Pipe};
 use super::tap::Tap;
-use super::{Moves, PROBES};
+use super::{Moves, PROBES, notification};
 use crate::options::{Hang, Options};
 use crate::script::{Bytes, Call, Device, Script, When, pattern};
 use crate::trace::{Event, Pieces, Side, Trace};
@@ -83,6 +84,13 @@ impl ServerForm {
         match self {
             Self::Whole(server) => server.keep(error),
             Self::Halves { responder, .. } => responder.keep(error),
+        }
+    }
+
+    fn notify(&mut self, notification: &RequestFailed, tail: &[u8]) -> Result<(), Misuse> {
+        match self {
+            Self::Whole(server) => server.notify(notification, tail),
+            Self::Halves { responder, .. } => responder.notify(notification, tail),
         }
     }
 
@@ -399,6 +407,13 @@ impl<'c> ServerSide<'c> {
         let stream_left = self.form.stream_left();
         self.streaming = (stream_left > 0).then_some(Streaming { index, sent: 0 });
         trace.events.push(Event::Completed { sequence, stream_left });
+        let notifies = self.script.0.get(index).and_then(|call| call.notifies);
+        if let Some(len) = notifies {
+            let (notification, text) = notification(index, len);
+            if let Err(why) = self.form.notify(&notification, text) {
+                trace.events.push(Event::Refused { side: Side::Server, why });
+            }
+        }
         if let ServerForm::Whole(server) = &self.form {
             trace.events.push(Event::Retired { open: server.open() });
         }

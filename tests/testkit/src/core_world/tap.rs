@@ -5,7 +5,7 @@ use hipr_proto::Opcode;
 use super::pipe::Pipe;
 use crate::trace::{Event, Trace};
 
-/// A parser of a stream of replies.
+/// A parser of a stream of replies and notifications.
 #[derive(Debug, Default)]
 pub(super) struct Tap {
     /// An incomplete header and error code.
@@ -19,6 +19,8 @@ pub(super) struct Tap {
 const HEADER_BYTES: usize = 24;
 const MAGIC: u32 = 0x4849_5052;
 const ERROR_CODE_BYTES: u64 = 4;
+/// The flag that replies have and notifications have not.
+const RESPONSE: u32 = 1;
 
 impl Tap {
     /// Parses bytes that are about to be written.
@@ -62,13 +64,13 @@ impl Tap {
                 return;
             }
         }
-        trace.events.push(Event::Frame {
-            id: u32::from_le_bytes(self.at(8)),
-            op: Opcode(u16::from_le_bytes(self.at(6))),
-            flags: u32::from_le_bytes(self.at(20)),
-            error: has_code.then(|| i32::from_le_bytes(self.at(HEADER_BYTES))),
-            payload_len,
-            end_byte: self.end_byte,
+        let (op, flags) = (Opcode(u16::from_le_bytes(self.at(6))), u32::from_le_bytes(self.at(20)));
+        let end_byte = self.end_byte;
+        trace.events.push(if flags & RESPONSE == 0 {
+            Event::Notified { op, payload_len, end_byte }
+        } else {
+            let error = has_code.then(|| i32::from_le_bytes(self.at(HEADER_BYTES)));
+            Event::Frame { id: u32::from_le_bytes(self.at(8)), op, flags, error, payload_len, end_byte }
         });
         self.left = if has_code { payload_len - ERROR_CODE_BYTES } else { payload_len };
         self.head.clear();

@@ -1,6 +1,6 @@
 //! Fuzz targets that give arbitrary bytes to a server or a client.
 
-use hipr_proto::op::{ForOp, with_op};
+use hipr_proto::op::{ForOp, RequestFailed, with_op};
 use hipr_proto::{
     Answer, Client, Fatal, Header, HipError, Inline, Limits, OPS, Op, Opcode, Outbox, Outcome, Rx, Server,
     TailLen, Ticket, Wire,
@@ -248,6 +248,16 @@ fn replies(calls: &[(Opcode, Vec<u8>)], mut choices: Choices<'_>) -> Vec<u8> {
         let code = *choices.pick(&[0i32, 0, 0, 1, -1, 719]).unwrap_or(&0);
         let body: Vec<u8> = (0..len.saturating_sub(4)).map(|_| choices.below(256) as u8).collect();
         bytes.extend(code.to_le_bytes().into_iter().chain(body).take(len as usize));
+        if choices.one_in(4) {
+            let text_length = choices.below(40) as u32;
+            let len =
+                (RequestFailed::SIZE as u64 + u64::from(text_length) + choices.below(3)).saturating_sub(1);
+            Header::new(RequestFailed::OPCODE, 0, len, choices.below(16) as u32).put(&mut bytes);
+            RequestFailed { text_length, ..RequestFailed::ZERO }.put(&mut bytes);
+            bytes.extend(
+                (0..len.saturating_sub(RequestFailed::SIZE as u64)).map(|_| choices.below(256) as u8),
+            );
+        }
     }
     bytes.extend_from_slice(choices.rest());
     bytes
@@ -274,6 +284,9 @@ impl ForOp for Ask<'_> {
 
 fn listen(limits: Limits, calls: &[(Opcode, Vec<u8>)], input: &[&[u8]]) -> Vec<Seen> {
     let mut client = Client::<Vec<u8>>::new(limits);
+    if calls.len().is_multiple_of(2) {
+        client.accept_notifications();
+    }
     for (op, fixed) in calls {
         if with_op(*op, Ask(&mut client, fixed)) != Some(true) {
             let sent = client.request_raw(*op, fixed, None, true);
@@ -301,6 +314,14 @@ fn listen(limits: Limits, calls: &[(Opcode, Vec<u8>)], input: &[&[u8]]) -> Vec<S
                         announced: reply.inline,
                     });
                 }
+                Ok(Answer::Notification(notification)) => seen.push(Seen::Message {
+                    op: notification.op,
+                    id: 0,
+                    error: None,
+                    fixed: notification.fixed.to_vec(),
+                    tail: Vec::new(),
+                    announced: notification.inline,
+                }),
                 Ok(Answer::Data { bytes, last }) => add(&mut seen, bytes, last),
                 Ok(Answer::NeedMore) => break,
                 Err(why) => return ended(client, why, seen),

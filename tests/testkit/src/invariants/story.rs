@@ -15,6 +15,8 @@ pub struct Story<'t> {
     pub(super) asked: Vec<Asked>,
     pub(super) requests: Vec<Request>,
     pub(super) frames: Vec<Frame>,
+    /// Where notifications end among the bytes that the server sent.
+    notified: Vec<u64>,
     pub(super) resolved: Vec<Resolved<'t>>,
     lost: [bool; 2],
     is_at_rest: bool,
@@ -80,6 +82,7 @@ impl<'t> Story<'t> {
             asked: Vec::new(),
             requests: Vec::new(),
             frames: Vec::new(),
+            notified: Vec::new(),
             resolved: Vec::new(),
             lost: [false; 2],
             is_at_rest: false,
@@ -139,6 +142,7 @@ impl<'t> Story<'t> {
                 payload_len: *payload_len,
                 end_byte: *end_byte,
             }),
+            Event::Notified { end_byte, .. } => self.notified.push(*end_byte),
             Event::Resolved { call, learned, intact } => {
                 self.resolved.push(Resolved { call: *call, learned: learned.as_ref(), intact: *intact });
             }
@@ -176,6 +180,12 @@ impl<'t> Story<'t> {
     fn fault_in(&self, direction: Direction) -> Option<(u64, &FaultKind)> {
         let fault = self.case.options.fault.as_ref().filter(|fault| fault.direction == direction)?;
         Some((self.trace.fault_at_byte?, &fault.kind))
+    }
+
+    /// Returns whether a fault puts other bytes in place of those that the server sent.
+    pub(super) fn is_down_garbled(&self) -> bool {
+        let fault = self.fault_in(Direction::Down);
+        fault.is_some_and(|(_, kind)| matches!(kind, FaultKind::Insert(_) | FaultKind::Flip(_)))
     }
 
     /// Returns whether the complete request was written before the fault.
@@ -218,7 +228,7 @@ impl<'t> Story<'t> {
     pub(super) fn client_end(&self) -> Option<Result<(), Fatal>> {
         let is_between = match self.fault_in(Direction::Down) {
             Some((at, FaultKind::HalfClose)) => {
-                at == 0 || self.frames.iter().any(|frame| frame.end_byte == at)
+                at == 0 || self.notified.contains(&at) || self.frames.iter().any(|frame| frame.end_byte == at)
             }
             Some(_) => return None,
             None => true,

@@ -30,7 +30,8 @@ pub fn chunking_is_invisible(case: &Case, one: &Trace, other: &Trace) -> Result<
     compare("the server's requests", &one.requests, &other.requests, is_whole_up)?;
     compare("what is carried out", &one.executed, &other.executed, is_whole_up)?;
     compare("the server's replies", &one.frames, &other.frames, is_whole_up)?;
-    compare("what callers learn", &one.learned, &other.learned, is_whole_down)
+    compare("what callers learn", &one.learned, &other.learned, is_whole_down)?;
+    compare("what the client is notified of", &one.heard, &other.heard, is_whole_up)
 }
 
 fn compare<T: PartialEq + std::fmt::Debug>(
@@ -52,6 +53,7 @@ struct Transcript<'t> {
     executed: Vec<u64>,
     frames: Vec<(u32, Opcode, u32, Option<i32>, u64)>,
     learned: Vec<(usize, &'t Learned, bool)>,
+    heard: Vec<(usize, u64, bool)>,
 }
 
 impl<'t> Transcript<'t> {
@@ -69,6 +71,7 @@ impl<'t> Transcript<'t> {
                 Event::Frame { id, op, flags, error, payload_len, .. } => {
                     transcript.frames.push((*id, *op, *flags, *error, *payload_len));
                 }
+                Event::Heard { call, len, intact } => transcript.heard.push((*call, *len, *intact)),
                 Event::Resolved { call, learned: Some(learned), intact } => {
                     transcript.learned.push((*call, learned, *intact));
                 }

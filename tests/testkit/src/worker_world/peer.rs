@@ -253,6 +253,8 @@ impl<'p> Peer<'p> {
                         self.learn();
                     }
                 }
+                // No peer of this world offers to take them.
+                Ok(Answer::Notification(notification)) => self.wrong = Some(format!("{notification:?}")),
                 Ok(Answer::NeedMore) => return,
                 Err(why) => self.wrong = Some(why.to_string()),
             }
