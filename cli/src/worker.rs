@@ -1,5 +1,6 @@
 //! `hipr worker`: serves a GPU to clients until a signal arrives.
 
+mod cache;
 mod limits;
 mod pending;
 mod session;
@@ -8,6 +9,7 @@ mod supervisor;
 use crate::device::{self, DeviceChoice, DeviceKind};
 use crate::output::say;
 use crate::sim::Sim;
+use cache::Cache;
 use clap::{Args, ValueEnum};
 use hipr_device::Device;
 use hipr_worker::device::null::Null;
@@ -57,6 +59,8 @@ pub(crate) struct Worker {
     sim: Sim,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    cache: Cache,
     /// Milliseconds that a session's process may take to release its resources before it is killed.
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
     release_timeout_ms: u64,
@@ -94,7 +98,8 @@ impl Worker {
     /// Returns the configuration of a worker with this device.
     fn config(&self, device: Arc<dyn Device>) -> Config {
         let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
-        let mut config = Config { listen, io, dispatch, ..Config::new(device) };
+        let cache = self.cache.config();
+        let mut config = Config { listen, io, dispatch, cache, ..Config::new(device) };
         self.limits.apply(&mut config);
         config.limits.spin_us = self.spin_us;
         config
@@ -178,9 +183,10 @@ fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
 }
 
 fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
+    options.cache.check_for_processes()?;
     if options.io == Io::Uring {
         // Said here, once, instead of in each session.
-        let config = Config { listen: "127.0.0.1:0".into(), ..options.config(Arc::new(Null)) };
+        let config = Config { listen: "127.0.0.1:0".into(), cache: None, ..options.config(Arc::new(Null)) };
         hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
     }
     let exchange = tempfile::Builder::new()

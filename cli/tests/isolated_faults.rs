@@ -8,6 +8,7 @@ use std::process::Command;
 fn front(runtime: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hipr"));
     command.args(["worker", "--listen", "127.0.0.1:0", "--device", "hip", "--isolate", "process"]);
+    command.args(["--cache", "256M"]);
     command.arg("--hip-library").arg(runtime);
     command
 }

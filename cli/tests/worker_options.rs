@@ -2,8 +2,8 @@
 
 use hipr_code_object::select;
 use hipr_proto::op::{self, kind};
-use hipr_proto::{HipError, Op};
-use hipr_tests::{WireClient, WorkerProcess};
+use hipr_proto::{Features, HipError, Op};
+use hipr_tests::{WireClient, WorkerProcess, eventually};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -200,7 +200,7 @@ fn the_page_for_owners_of_gpus_has_all_options_and_their_defaults() {
             options += 1;
         }
     }
-    assert_eq!(options, 15, "options that the help has:\n{help}");
+    assert_eq!(options, 18, "options that the help has:\n{help}");
     for (option, default) in [
         ("handles-max", "1048576"),
         ("code-object-max", "1G"),
@@ -242,6 +242,88 @@ fn without_the_runtime_a_worker_for_real_gpus_says_what_it_looked_for() {
     // With a runtime on this machine it is the address that is wrong.
     let text = stderr(&hipr(&["worker", "--device", "hip", "--listen", "nowhere"]));
     assert!(text.contains("libamdhip64.so.6") || text.contains("cannot listen on nowhere"), "{text}");
+}
+
+/// Opens a session that uses the cache of uploads.
+fn tenant(worker: &WorkerProcess) -> WireClient {
+    let mut client = WireClient::open(worker.address());
+    let offer = op::Offer { features: Features::CACHE.bits(), reserved: 0 };
+    assert_eq!(client.call(&offer).expect("an answer").features, Features::CACHE.bits());
+    client.call(&op::CacheOpen { key: [3; 32] }).expect("opened");
+    client
+}
+
+#[test]
+fn uploads_are_kept_in_a_folder_for_all_sessions() {
+    const LENGTH: u64 = op::CACHE_CHUNK_MIN_BYTES;
+    for how in ["none", "process"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cache");
+        let cache = ["--cache", "64M", "--cache-dir", path.to_str().expect("text"), "--cache-dir-max", "1G"];
+        let options = [&["--device", "sim", "--isolate", how], &cache[..]].concat();
+        let mut worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+        let mut first = tenant(&worker);
+        let dst = first.call(&op::Malloc { size: LENGTH, flags: 0 }).expect("memory").device_ptr;
+        let put =
+            op::CachePut { dst, size: LENGTH, offset: 0, length: LENGTH, stream: 0, waits: 0, reserved: 0 };
+        first.call_with(&put, &[], Some(vec![5; LENGTH as usize])).result.expect("copied");
+        drop(first);
+        let file = || std::fs::read_dir(&path).expect("a folder").flatten().find(|file| !is_partial(file));
+        eventually("the chunk is in a file", || file().is_some());
+        // Behind the tenant comes the chunk's name.
+        let file = file().expect("a file").file_name().into_string().expect("text");
+        let (_, name) = file.split_once('-').expect("a tenant");
+        let byte = |at: usize| u8::from_str_radix(&name[2 * at..2 * at + 2], 16).expect("a number");
+        let name: Vec<u8> = (0..32).map(byte).collect();
+        let mut second = tenant(&worker);
+        let have = second.call_with(&op::CacheHave { count: 1, reserved: 0 }, &name, None);
+        assert_eq!(have.result.expect("an answer").has, [1, 0, 0, 0], "{how}");
+        let dst = second.call(&op::Malloc { size: LENGTH, flags: 0 }).expect("memory").device_ptr;
+        let chunk = name.try_into().expect("32 bytes");
+        let copy = op::CacheCopy {
+            chunk,
+            dst,
+            size: LENGTH,
+            offset: 0,
+            length: LENGTH,
+            stream: 0,
+            waits: 0,
+            reserved: 0,
+        };
+        second.call(&copy).expect("copied");
+        let back = op::Memcpy { dst: 0, src: dst, size: LENGTH, kind: kind::DEVICE_TO_HOST, stream: 0 };
+        assert_eq!(second.call_with(&back, &[], None).inline, vec![5; LENGTH as usize], "{how}");
+        drop(second);
+        worker.terminate();
+        assert_eq!(worker.wait().code(), Some(0));
+        assert!(worker.log().contains("saved_bytes=65536"), "{how}: {}", worker.log());
+    }
+}
+
+/// Returns whether a file of the cache is still being written.
+fn is_partial(file: &std::fs::DirEntry) -> bool {
+    file.path().extension().is_some()
+}
+
+#[test]
+fn a_folder_for_the_cache_that_cannot_be_had_is_told_at_once() {
+    for how in ["none", "process"] {
+        let output = hipr(&[
+            "worker",
+            "--device",
+            "null",
+            "--isolate",
+            how,
+            "--cache",
+            "1M",
+            "--cache-dir",
+            "/dev/null/x",
+        ]);
+        assert_eq!(output.status.code(), Some(1), "{how}");
+        assert!(stderr(&output).contains("/dev/null/x"), "{how}: {}", stderr(&output));
+    }
+    let output = hipr(&["worker", "--cache-dir", "/tmp"]);
+    assert!(!output.status.success() && stderr(&output).contains("--cache <SIZE>"), "{}", stderr(&output));
 }
 
 /// An error that no reply has reported when a session ends is in the log.

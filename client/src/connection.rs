@@ -1,6 +1,7 @@
 //! One connection and its session.
 
 mod opening;
+mod uploading;
 
 use std::io;
 use std::os::fd::RawFd;
@@ -18,8 +19,11 @@ use crate::replies::{Bulk, Replies, Rows, Whole};
 use crate::statics::{Question, Statics, check_device_count};
 use crate::stats::{Counters, Stats};
 use crate::transport::Transport;
+use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 use opening::Opening;
+
+pub use uploading::Upload;
 
 /// The answer to a request: the reply with the bytes behind its fixed part, or the worker's error.
 pub type AnswerWithTail<O> = Result<(<O as Op>::Reply, Vec<u8>), HipError>;
@@ -71,6 +75,7 @@ pub(crate) struct Inner {
     statics: Statics,
     /// The request for the list of static replies, until somebody has waited for its reply.
     listing: Mutex<Option<Call>>,
+    uploads: Uploads,
 }
 
 #[derive(Debug)]
@@ -81,6 +86,8 @@ struct Writer {
     device: i32,
     /// The names of what this side has made.
     names: Names,
+    /// How fast the link takes bytes.
+    speed: LinkSpeed,
     /// Whether SHUTDOWN has been sent.
     closed: bool,
 }
@@ -94,6 +101,24 @@ impl Connection {
         Self::connect_offering(address, timeout, Some(crate::FEATURES))
     }
 
+    /// Does what [`connect_offering`](Self::connect_offering) does, and offers the use of the worker's cache of uploads as well, if
+    /// anything is offered.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_with_cache(
+        address: &WorkerAddress,
+        timeout: Duration,
+        offer: Option<Features>,
+        cache: UploadCache,
+    ) -> Result<Self, ConnectError> {
+        let offer = offer.map(|features| match cache.when {
+            CacheUse::Off => features,
+            CacheUse::Auto | CacheUse::On => features.union(Features::CACHE),
+        });
+        Self::open(address, timeout, offer, cache)
+    }
+
     /// Does what [`connect`](Self::connect) does, and offers the worker these features of the extension; none at all, as a client
     /// of HIPR 1.0, with `None`. The offer costs no round trip of its own.
     ///
@@ -103,6 +128,15 @@ impl Connection {
         address: &WorkerAddress,
         timeout: Duration,
         offer: Option<Features>,
+    ) -> Result<Self, ConnectError> {
+        Self::open(address, timeout, offer, UploadCache { when: CacheUse::Off, key_file: None })
+    }
+
+    fn open(
+        address: &WorkerAddress,
+        timeout: Duration,
+        offer: Option<Features>,
+        cache: UploadCache,
     ) -> Result<Self, ConnectError> {
         let end = Instant::now() + timeout;
         let failed = |reason: String| ConnectError { address: address.clone(), reason };
@@ -121,6 +155,7 @@ impl Connection {
             outbox: Outbox::new(),
             device: 0,
             names: Names::default(),
+            speed: LinkSpeed::default(),
             closed: false,
         };
         let inner = Arc::new_cyclic(|this| Inner {
@@ -134,6 +169,7 @@ impl Connection {
             counters: Counters::default(),
             statics: Statics::default(),
             listing: Mutex::default(),
+            uploads: Uploads::new(cache),
         });
         let features = match inner.open_session(offer) {
             Ok(features) => features,
@@ -565,10 +601,15 @@ impl Inner {
 
     /// Writes everything that is queued. Afterwards the sender holds no borrowed bytes, even after an error.
     fn transmit(&self, writer: &mut Writer) -> io::Result<()> {
-        let Writer { sender, outbox, .. } = writer;
+        let Writer { sender, outbox, speed, .. } = writer;
         while sender.poll_transmit(outbox) {
+            // Who launches kernels does not pay for two looks at the clock.
+            let start = (outbox.len_bytes() >= LinkSpeed::WRITE_MIN_BYTES).then(Instant::now);
             match gather(outbox.slices(), |slices| self.transport.write(slices)) {
                 Ok(n) => {
+                    if let Some(start) = start {
+                        speed.note(n as u64, start, Instant::now());
+                    }
                     self.counters.add_locked(|c| &c.writes, 1);
                     self.counters.add_locked(|c| &c.bytes_sent, n as u64);
                     outbox.advance(n);

@@ -24,6 +24,7 @@ mod replies;
 mod statics;
 mod stats;
 mod transport;
+mod uploads;
 
 use std::env;
 use std::fmt;
@@ -31,14 +32,15 @@ use std::fmt;
 use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
-pub use connection::{AnswerWithTail, Connection, Extra};
+pub use connection::{AnswerWithTail, Connection, Extra, Upload};
 pub use notifications::Failure;
 pub use replies::Rows;
 pub use stats::Stats;
+pub use uploads::{CacheUse, UPLOAD_MIN_BYTES, UploadCache};
 
 pub use hipr_proto::DEFAULT_PORT;
 
-/// The features of the extension that this client can use.
+/// The features of the extension that this client can use, besides the cache of uploads ([`Connection::connect_with_cache`]).
 pub const FEATURES: Features = Features::STATIC
     .union(Features::NAMES)
     .union(Features::PAGES)

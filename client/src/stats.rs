@@ -39,6 +39,8 @@ counters! {
     writes,
     /// Number of times that a thread sent requests and waited for a reply.
     round_trips,
+    /// Number of bytes of copies to the device that were not sent because the worker's cache had them.
+    cache_bytes_saved,
 }
 
 impl Counters {

@@ -39,6 +39,17 @@ impl Transport {
         }
     }
 
+    /// Returns whether the worker is on this machine, as far as the address tells: a tunnel looks as if it was.
+    pub(crate) fn is_local(&self) -> bool {
+        let Self::Tcp(socket) = self else { return true };
+        let (peer, local) = (socket.peer_addr(), socket.local_addr());
+        match (peer, local) {
+            (Ok(peer), Ok(local)) => peer.ip().is_loopback() || peer.ip() == local.ip(),
+            // It is lost.
+            _ => true,
+        }
+    }
+
     fn by_kind(&self) -> Kind<'_> {
         match self {
             Self::Tcp(socket) => Kind::Socket(socket.into()),

@@ -8,7 +8,7 @@
 //!    ([`Responder::keep`](crate::Responder::keep)).
 //! 2. **Reported once.** The next *answered* request of the connection carries the kept error in its `error_code`, and the
 //!    error is forgotten. If that request failed too, its own error is dropped: first wins here as well.
-//! 3. **Exempt.** `INIT`, `PING`, `OFFER` and `SHUTDOWN` say only how they went themselves; the kept error stays.
+//! 3. **Exempt.** `INIT`, `PING`, `OFFER`, `CACHE_HAVE` and `SHUTDOWN` say only how they went themselves; the kept error stays.
 //! 4. **Creates.** A request that would create something is not executed when it is the one to report a kept error: the
 //!    client would take it for failed and never use, nor free, what it made. Executed or not is decided *before*
 //!    ([`Responder::admit`](crate::Responder::admit)), and nothing between that and the completion can take the error away,

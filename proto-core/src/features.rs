@@ -31,15 +31,18 @@ impl Features {
     /// The devices are emulated GPUs: attributes and occupancy of a kernel follow from its code object and its device's properties, by
     /// the rules that client and worker share.
     pub const KERNEL_RULES: Self = Self(1 << 3);
+    /// The worker keeps uploads by their content, so that they need not be sent again.
+    pub const CACHE: Self = Self(1 << 4);
     /// The worker sends notifications: messages that no request asked for.
     pub const NOTIFICATIONS: Self = Self(1 << 5);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 5] = [
+    const NAMED: [(Self, &str); 6] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
         (Self::KERNEL_RULES, "KERNEL_RULES"),
+        (Self::CACHE, "CACHE"),
         (Self::NOTIFICATIONS, "NOTIFICATIONS"),
     ];
 

@@ -24,6 +24,7 @@
 //!
 //! Codes are part of the protocol and never change; rows are sorted by code. A row that is no longer used stays.
 
+mod cache;
 mod define;
 mod handle;
 mod info;
@@ -40,6 +41,9 @@ use define::operations;
 use pages::changes_max;
 use tail::{d2h, h2d, is_d2h, items};
 
+pub use cache::{
+    CACHE_CHUNK_MAX_BYTES, CACHE_CHUNK_MIN_BYTES, CACHE_KEY_BYTES, CACHE_NAME_BYTES, CACHE_NAMES_MAX,
+};
 pub use handle::{ClientName, Handle, Handles};
 pub use info::{Class, Domain, ForOp, Info, Op, Part, ReplyRule, Source, StaticInfo, Tail, TailLen};
 pub(crate) use info::{Sizes, max_size};
@@ -67,7 +71,7 @@ operations! {
     0x0003 PING ping "" Hipr10 sync Exempt:
         Ping {} => ();
 
-    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 32
+    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32
     /// NOTIFICATIONS), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
@@ -520,6 +524,34 @@ operations! {
         MemChanges { address: u64, length: u64, stream: u64 }
         => MemChangesReply { covered: u64, num_runs: u32, is_known: u32 }
             + Bulk("runs:{first:u32 count:u32 kind:u32}[num_runs] pages:bytes", |r| AtMost(changes_max(r.length)));
+
+    /// Opens the cache of uploads for the session, once: it has the chunks that sessions with the same `key` put there, and no others. The
+    /// name of a chunk is the keyed BLAKE3 hash of its bytes, with this key. A session needs the feature CACHE for this, and for the next
+    /// three.
+    0x0290 CACHE_OPEN cache_open "" Extension forget Exempt:
+        CacheOpen { key: [u8; 32] } => ();
+
+    /// Returns which of at most 256 chunks the cache has: a bit for each, the first is the lowest of the first number. These chunks stay
+    /// in the cache until the session has copied each as often as it was told of it here, or ends.
+    0x0291 CACHE_HAVE cache_have "" Extension sync Exempt:
+        CacheHave { count: u32, reserved: u32 }
+            + Small("names:bytes[32 * count]", |r| Exact(CACHE_NAME_BYTES as u64 * u64::from(r.count)))
+        => CacheHaveReply { has: [u64; 4] };
+
+    /// Copies a chunk from the client, in the order of a stream, and puts it into the cache: `length` bytes (64 KiB to 4 MiB) at `offset`
+    /// of a copy of `size` bytes to `dst`. What `MEMCPY_HTOD_ASYNC` refuses for the whole copy is refused for each chunk. With `waits` 1
+    /// later requests come behind the copy, as with `MEMCPY_HTOD`. A cache that has no room forgets older chunks, or does not keep this one.
+    0x0292 CACHE_PUT cache_put "hipMemcpyHtoDAsync" Extension forget Synchronizes:
+        CachePut { dst: u64, size: u64, offset: u64, length: u64, stream: u64, waits: u32, reserved: u32 }
+            + Bulk("[inline bytes of length length, flag HAS_INLINE_DATA]", |r| Exact(r.length))
+        => ();
+
+    /// Copies a chunk from the cache as `CACHE_PUT` copies one from the client. The session was told by
+    /// `CACHE_HAVE` that the cache has it, once for each copy.
+    0x0293 CACHE_COPY cache_copy "hipMemcpyHtoDAsync" Extension forget Synchronizes:
+        CacheCopy {
+            chunk: [u8; 32], dst: u64, size: u64, offset: u64, length: u64, stream: u64, waits: u32, reserved: u32,
+        } => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

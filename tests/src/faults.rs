@@ -7,7 +7,7 @@
 //! What may fail without being told of is listed in [`HARMLESS`].
 
 use crate::suite::{self, Failure, Outcome};
-use crate::{Buffer, Chain, Gpu, args, built_library, eventually, library, start_worker};
+use crate::{Buffer, Chain, Gpu, args, built_library, eventually, library, start_worker_with_cache};
 use hipr_proto::{HipError, Opcode};
 use std::collections::BTreeMap;
 use std::fs;
@@ -257,7 +257,7 @@ fn run_all(
 pub fn check(front: Front<'_>, errors: impl Fn(u64, u64) -> Vec<HipError>) {
     let none = Plan { function: "none".into(), call: 0, error: 0, spared: 0 };
     let counted = Bench::start(front).run(&none);
-    assert_eq!(counted.outcomes, suite::run(start_worker().address()), "as without the chain");
+    assert_eq!(counted.outcomes, suite::run(start_worker_with_cache().address()), "as without the chain");
     let mut plans = Vec::new();
     for (function, &calls) in &counted.calls {
         for call in 1..=calls {

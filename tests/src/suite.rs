@@ -172,7 +172,7 @@ impl Suite<'_> {
 
     fn every_operation(&mut self) -> Result<(), Lost> {
         self.request(&op::Init {}, &[], None, nothing)?;
-        let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES);
+        let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::CACHE);
         self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
         // Some of each kind: who fails every call of the runtime fails each that the list needs.
@@ -194,6 +194,7 @@ impl Suite<'_> {
         self.registered_memory()?;
         self.sharing(buffer, stream)?;
         self.changes(stream)?;
+        self.cache(stream)?;
         self.what_no_worker_has()?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;
         self.request(&op::EventDestroy { event: stop }, &[], None, nothing)?;
@@ -302,6 +303,26 @@ impl Suite<'_> {
             self.ask(&request)?;
         }
         self.request(&op::FreeHost { device_ptr: address }, &[], None, nothing)?;
+        Ok(())
+    }
+
+    fn cache(&mut self, stream: u64) -> Result<(), Lost> {
+        const KEY: [u8; 32] = [1; 32];
+        let bytes = vec![3; op::CACHE_CHUNK_MIN_BYTES as usize];
+        let chunk = *blake3::keyed_hash(&KEY, &bytes).as_bytes();
+        let length = op::CACHE_CHUNK_MIN_BYTES;
+        let dst = self.make(&op::Malloc { size: length, flags: 0 }, |reply| reply.device_ptr)?;
+        self.ask(&op::CacheOpen { key: KEY })?;
+        let put = op::CachePut { dst, size: length, offset: 0, length, stream, waits: 1, reserved: 0 };
+        self.both(&put, &[], Some(bytes))?;
+        let has = |reply: &op::CacheHaveReply| format!("{:?}", reply.has);
+        self.request(&op::CacheHave { count: 1, reserved: 0 }, &chunk, None, has)?;
+        let copy =
+            op::CacheCopy { chunk, dst, size: length, offset: 0, length, stream, waits: 1, reserved: 0 };
+        // The first copy was promised, the second was not.
+        self.ask(&copy)?;
+        self.ask(&copy)?;
+        self.request(&op::Free { device_ptr: dst }, &[], None, nothing)?;
         Ok(())
     }
 

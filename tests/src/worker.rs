@@ -1,7 +1,7 @@
 //! A worker in the test's process, and the client library's folder.
 
 use hipr_sim::Gpu;
-use hipr_worker::{Config, Handle, Worker};
+use hipr_worker::{CacheConfig, Config, Handle, Stats, Worker};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +15,29 @@ impl TestWorker {
     pub fn address(&self) -> SocketAddr {
         self.0.local_addr().tcp().expect("a TCP port")
     }
+
+    /// Returns its counters.
+    pub fn stats(&self) -> &Stats {
+        self.0.stats()
+    }
 }
 
 /// Starts a worker with the emulated GPU on a free loopback port.
 pub fn start_worker() -> TestWorker {
+    start_worker_with(|_| {})
+}
+
+/// Starts a worker with the emulated GPU and a cache of uploads on a free loopback port.
+pub fn start_worker_with_cache() -> TestWorker {
+    let cache = CacheConfig { max_bytes: 256 << 20, folder: None, folder_max_bytes: 0 };
+    start_worker_with(|config| config.cache = Some(cache))
+}
+
+/// Starts a worker with the emulated GPU on a free loopback port, with a configuration that `configure` has changed.
+fn start_worker_with(configure: impl FnOnce(&mut Config)) -> TestWorker {
     let device = Arc::new(Gpu::new(hipr_sim::Config::default()).expect("the emulated GPU"));
-    let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    let mut config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    configure(&mut config);
     TestWorker(Worker::bind(config).and_then(Worker::spawn).expect("a worker"))
 }
 

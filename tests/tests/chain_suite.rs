@@ -4,7 +4,7 @@
 
 use hipr_proto::{HipError, OPS, Opcode};
 use hipr_tests::suite::{self, Failure, Outcome};
-use hipr_tests::{Chain, start_worker};
+use hipr_tests::{Chain, start_worker_with_cache};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::thread;
@@ -23,7 +23,7 @@ fn differences(direct: &[Outcome], chained: &[Outcome]) -> Vec<String> {
 
 #[test]
 fn every_operation_says_the_same_through_the_chain() {
-    let (worker, chain) = (start_worker(), chain());
+    let (worker, chain) = (start_worker_with_cache(), chain());
     let direct = suite::run(worker.address());
     for _ in 0..2 {
         let chained = suite::run(chain.address());
@@ -74,7 +74,7 @@ fn the_suite_is_complete() {
 
 #[test]
 fn sessions_at_once_do_not_disturb_each_other() {
-    let (worker, chain) = (start_worker(), chain());
+    let (worker, chain) = (start_worker_with_cache(), chain());
     let direct = suite::run(worker.address());
     let address = chain.address();
     let sessions: Vec<_> = (0..3).map(|_| thread::spawn(move || suite::run(address))).collect();

@@ -1,10 +1,11 @@
 //! Executes requests: a method for each operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
-//! `changes`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
+//! `changes`, `cache`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
 //! does not compile ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one
 //! answer, `NOT_SUPPORTED`, with the operations that nobody knows.
 
+mod cache;
 mod capture;
 mod changes;
 mod copy;
@@ -19,6 +20,7 @@ mod pool;
 mod stream;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hipr_graph::Exec;
 use hipr_io::ConnId;
@@ -26,11 +28,23 @@ use hipr_proto::op::*;
 use hipr_proto::{Class, HipError, HipResult, Wire};
 
 use crate::SessionLimits;
+use crate::cache::Promise;
 use crate::env::Env;
 use crate::owned::{NodeWork, Owned};
 use hipr_device::{Context, Region, WaitFor};
 
 pub(crate) use graph::enqueue;
+
+/// What becomes of the bytes of a copy to the device, besides that they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Upload {
+    /// Nothing.
+    Written,
+    /// The client is taken to know them, in memory that is watched.
+    Known,
+    /// They are a chunk for the cache of uploads.
+    Kept,
+}
 
 /// The rest of a request after its function has returned.
 #[derive(Debug)]
@@ -53,9 +67,22 @@ pub(crate) enum Continuation {
         stream: u64,
         /// Whether the bytes must have arrived before the next request begins.
         waits: bool,
-        /// Whether the client is taken to know the bytes, in memory that is watched.
-        is_push: bool,
+        /// What becomes of the bytes besides.
+        what: Upload,
     },
+    /// Write a chunk of the cache to a region in the order of a stream, then reply without fields.
+    CopyKept {
+        /// The destination.
+        dst: Region,
+        /// The stream.
+        stream: u64,
+        /// Whether the bytes must have arrived before the next request begins.
+        waits: bool,
+        /// The chunk, which is as long as the region.
+        chunk: Arc<Promise>,
+    },
+    /// Look for chunks with these names in the cache, then reply which there are.
+    Have(Vec<[u8; CACHE_NAME_BYTES]>),
     /// Wait for the stream, then reply with a region's bytes.
     Read {
         /// The source.
@@ -317,6 +344,9 @@ impl Visit for Call<'_> {
         mem_watch(MemWatch) = changes::watch;
         mem_push(MemPush) = changes::push;
         mem_changes(MemChanges) = changes::changes;
+        cache_open(CacheOpen) = cache::open;
+        cache_put(CachePut) = cache::put;
+        cache_copy(CacheCopy) = cache::copy;
 
         ipc_get_mem_handle(IpcGetMemHandle) = ipc::memory_handle;
         ipc_open_mem_handle(IpcOpenMemHandle) = ipc::open_memory;
@@ -404,6 +434,7 @@ impl Visit for Call<'_> {
 
         }
         with_tail {
+        cache_have(CacheHave) = cache::have;
         set_valid_devices(SetValidDevices) = device::set_valid;
         module_get_function(ModuleGetFunction) = module::function;
         module_get_global(ModuleGetGlobal) = module::global;

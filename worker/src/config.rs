@@ -7,6 +7,8 @@ use hipr_proto::Features;
 
 use hipr_device::Device;
 
+use crate::cache::CacheConfig;
+
 /// The event loop that serves the sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
@@ -103,6 +105,8 @@ pub struct Config {
     pub session: SessionLimits,
     /// The device that is served.
     pub device: Arc<dyn Device>,
+    /// The cache of uploads; `None` for none.
+    pub cache: Option<CacheConfig>,
 }
 
 impl Config {
@@ -115,6 +119,7 @@ impl Config {
             limits: hipr_io::Config::default(),
             session: SessionLimits::default(),
             device,
+            cache: None,
         }
     }
 }
@@ -128,6 +133,7 @@ impl fmt::Debug for Config {
             .field("device", &self.device.name())
             .field("limits", &self.limits)
             .field("session", &self.session)
+            .field("cache", &self.cache)
             .finish()
     }
 }
@@ -169,11 +175,12 @@ pub struct SessionLimits {
     pub features: Option<Features>,
 }
 
-/// The features of the extension that this worker has, with a device that has them.
+/// The features of the extension that this worker has, with a device that has them, and with a cache of uploads.
 pub const FEATURES: Features = Features::STATIC
     .union(Features::NAMES)
     .union(Features::PAGES)
     .union(Features::KERNEL_RULES)
+    .union(Features::CACHE)
     .union(Features::NOTIFICATIONS);
 
 impl Default for SessionLimits {

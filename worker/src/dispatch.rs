@@ -14,6 +14,7 @@ use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
 use hipr_proto::Features;
 use tracing::{debug, error, warn};
 
+use crate::cache::Cache;
 use crate::env::Env;
 use crate::session::{Session, Turn};
 use crate::stats::Requests;
@@ -65,6 +66,7 @@ struct Seat {
 pub struct Dispatch {
     device: Arc<dyn Device>,
     limits: SessionLimits,
+    cache: Option<Cache>,
     mailbox: Arc<Mailbox>,
     wake: Arc<dyn Fn(ConnId) + Send + Sync>,
     requests: Arc<Requests>,
@@ -95,7 +97,19 @@ impl Dispatch {
     /// to be passed to [`handle_wake`](Self::handle_wake). Requests are counted in `stats`.
     pub fn new(
         device: Arc<dyn Device>,
+        limits: SessionLimits,
+        mailbox: Arc<Mailbox>,
+        wake: impl Fn(ConnId) + Send + Sync + 'static,
+        stats: &Stats,
+    ) -> Self {
+        Self::with_cache(device, limits, None, mailbox, wake, stats)
+    }
+
+    /// Creates a dispatch without sessions that may have a cache of uploads.
+    pub(crate) fn with_cache(
+        device: Arc<dyn Device>,
         mut limits: SessionLimits,
+        cache: Option<Cache>,
         mailbox: Arc<Mailbox>,
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
@@ -103,12 +117,16 @@ impl Dispatch {
         if !device.has_kernel_rules() {
             limits.features = limits.features.map(|features| features.without(Features::KERNEL_RULES));
         }
+        if cache.is_none() {
+            limits.features = limits.features.map(|features| features.without(Features::CACHE));
+        }
         let (seats, line, last, last_repeated, collected_bytes) = Default::default();
         let (wake, requests) = (Arc::new(wake), stats.requests_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);
         Self {
             device,
             limits,
+            cache,
             mailbox,
             wake,
             requests,
@@ -189,6 +207,7 @@ impl Dispatch {
         let env = Env {
             device: &*self.device,
             limits: &self.limits,
+            cache: self.cache.as_ref(),
             requests: &self.requests,
             turn_max_bytes: self.limits.turn_max_bytes / if is_alone { 1 } else { Self::SHARES },
             collected_bytes: &self.collected_bytes,

@@ -7,12 +7,15 @@ use hipr_device::{Device, Waker};
 use hipr_io::BodyPool;
 
 use crate::SessionLimits;
+use crate::cache::Cache;
 use crate::stats::Requests;
 
 /// The parts of the worker that a session uses.
 pub(crate) struct Env<'a> {
     pub(crate) device: &'a dyn Device,
     pub(crate) limits: &'a SessionLimits,
+    /// The cache of uploads, if the worker has one.
+    pub(crate) cache: Option<&'a Cache>,
     pub(crate) requests: &'a Requests,
     /// Bytes transferred to or from the device in one turn.
     pub(crate) turn_max_bytes: usize,

@@ -35,6 +35,7 @@
     reason = "HIP's constants have the names of the C headers, in patterns as well"
 )]
 
+mod cache;
 mod call;
 mod config;
 pub mod device;
@@ -47,6 +48,7 @@ mod session;
 mod stats;
 mod worker;
 
+pub use cache::{CacheConfig, CacheStats};
 pub use config::{Config, DispatchOn, FEATURES, Io, SessionLimits};
 pub use dispatch::Dispatch;
 pub use hipr_io::{Address, Config as IoConfig, StatsSnapshot as IoStats};

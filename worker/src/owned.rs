@@ -26,6 +26,7 @@ use self::pools::Pools;
 use self::settings::Settings;
 pub(crate) use self::watches::{Difference, Watch, Watches};
 use crate::SessionLimits;
+use crate::cache::Tenant;
 
 /// The last stream handle that exists without being created: two of the null stream and one of the per-thread stream.
 const STREAM_PREDEFINED_MAX: u64 = hipr_abi::hipStreamPerThread as u64;
@@ -94,6 +95,8 @@ pub(crate) struct Owned {
     pub(crate) graphs: GraphTables,
     /// What the client knows of memory on both sides.
     pub(crate) watches: Watches,
+    /// Whose chunks the session finds in the cache of uploads, and those that it was promised.
+    pub(crate) tenant: Tenant,
     /// The settings of the device.
     pub(crate) settings: Settings,
     /// The features that the session has; `None` until the client offers some.

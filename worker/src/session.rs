@@ -4,6 +4,7 @@
 //! take what it was sent) stands still with its queue, and gives the thread back for the others; see
 //! [`Session::turn`].
 
+mod cache;
 mod changes;
 mod failure;
 mod look;
@@ -19,13 +20,14 @@ use hipr_graph::Exec;
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
-use crate::call::{Call, Continuation, enqueue};
+use crate::cache::Keeping;
+use crate::call::{Call, Continuation, Upload, enqueue};
 use crate::env::Env;
 use crate::owned::{NodeWork, Owned, Unfit};
 use crate::stats::Tally;
 
 use failure::Asked;
-use state::{Collected, State, Wait, Write};
+use state::{Arriving, Collected, State, Wait, Write};
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +235,8 @@ impl Session {
             }
             State::Look { ticket, look } => return self.look(env, ticket, look).map(|()| true),
             State::Tell(telling) => self.tell_more(env, telling),
+            State::Have { ticket, asked } => return self.poll_have(ticket, asked),
+            State::CopyKept { write, chunk } => return self.copy_kept(env, write, chunk).map(|()| true),
             State::Write { write, ready: false } => {
                 let stream = write.stream;
                 let ready = match self.owned.context() {
@@ -388,9 +392,22 @@ impl Session {
                 }
                 return true;
             }
-            Continuation::Write { dst, stream, waits, is_push } => {
-                let write = Write { ticket, dst, stream, offset: 0, waits, is_push };
+            Continuation::Write { dst, stream, waits, what } => {
+                let what = match (what, env.cache) {
+                    (Upload::Kept, Some(cache)) => Arriving::Kept(Box::new(Keeping::new(cache, tail))),
+                    (Upload::Known, _) => Arriving::Known,
+                    (Upload::Written, _) | (Upload::Kept, None) => Arriving::Written,
+                };
+                let write = Write { ticket, dst, stream, offset: 0, waits, what };
                 return self.begin_write(env, write, tail);
+            }
+            Continuation::CopyKept { dst, stream, waits, chunk } => {
+                let write = Write { ticket, dst, stream, offset: 0, waits, what: Arriving::Written };
+                State::CopyKept { write, chunk }
+            }
+            Continuation::Have(names) => {
+                self.have(env, ticket, names);
+                return true;
             }
             Continuation::Collect if tail > 0 => {
                 State::Collect { ticket, collected: Collected::new(env.collected_bytes) }
@@ -473,7 +490,10 @@ impl Session {
         let room =
             limits.staged_max_bytes.saturating_sub(self.owned.staged_bytes()).min(limits.stage_max_bytes);
         self.state = match usize::try_from(tail) {
-            Ok(len) if !ready && len <= room => State::Stage { write, bytes: Vec::with_capacity(len) },
+            // A chunk for the cache arrives as a whole.
+            Ok(len) if !ready && len <= room && !matches!(write.what, Arriving::Kept(_)) => {
+                State::Stage { write, bytes: Vec::with_capacity(len) }
+            }
             _ => State::Write { write, ready },
         };
         true
@@ -490,16 +510,20 @@ impl Session {
     ) -> Poll<()> {
         let bytes = self.queue.front().map_or(&[][..], |batch| batch.bytes(span));
         while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
-            let Write { dst, offset, stream, is_push, .. } = write;
+            let Write { dst, offset, stream, .. } = write;
             let taken = match self.owned.context() {
                 Ok(context) => context.poll_write(&dst, offset, rest, stream),
                 Err(error) => Poll::Ready(Err(error)),
             };
             match taken {
                 Poll::Ready(Ok(len)) => {
-                    if is_push {
-                        let taken = rest.get(..len).unwrap_or_default();
-                        self.owned.learn(dst.ptr.saturating_add(offset), taken, env.limits);
+                    let taken = rest.get(..len).unwrap_or_default();
+                    match &mut write.what {
+                        Arriving::Written => {}
+                        Arriving::Known => {
+                            self.owned.learn(dst.ptr.saturating_add(offset), taken, env.limits);
+                        }
+                        Arriving::Kept(keeping) => keeping.push(taken),
                     }
                     from += len;
                     write.offset += len as u64;
@@ -517,11 +541,14 @@ impl Session {
         }
         if !last {
             self.state = State::Write { write, ready: true };
-        } else if write.waits {
-            self.state = State::Wait { ticket: write.ticket, wait: Wait::Written(write.stream) };
-        } else {
-            self.complete(write.ticket, Outcome::ok(&()));
+            return Poll::Ready(());
         }
+        if let Arriving::Kept(keeping) = mem::replace(&mut write.what, Arriving::Written)
+            && let Some(cache) = env.cache
+        {
+            self.owned.tenant.keep(cache, *keeping);
+        }
+        self.written(write);
         Poll::Ready(())
     }
 
@@ -561,9 +588,9 @@ impl Session {
                     self.state = State::Stage { write, bytes: staged };
                     return;
                 }
-                let Write { ticket, dst, stream, is_push, .. } = write;
+                let Write { ticket, dst, stream, what, .. } = write;
                 let len = staged.len();
-                if is_push {
+                if matches!(what, Arriving::Known) {
                     self.owned.learn(dst.ptr, &staged, env.limits);
                 }
                 let result = self

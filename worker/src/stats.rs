@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use hipr_proto::{OPS, Opcode};
 
+use crate::cache::{CacheStats, Counters};
+
 /// Counts requests by operation, and answered requests.
 #[derive(Debug)]
 pub(crate) struct Requests {
@@ -71,6 +73,7 @@ impl Tally {
 pub struct Stats {
     io: Arc<hipr_io::Stats>,
     requests: Arc<Requests>,
+    cache: Arc<Counters>,
 }
 
 impl Stats {
@@ -85,6 +88,15 @@ impl Stats {
 
     pub(crate) fn requests_counters(&self) -> Arc<Requests> {
         self.requests.clone()
+    }
+
+    pub(crate) fn cache_counters(&self) -> Arc<Counters> {
+        self.cache.clone()
+    }
+
+    /// Returns the counters of the cache of uploads.
+    pub fn cache(&self) -> CacheStats {
+        self.cache.snapshot()
     }
 
     /// Returns the numbers of connections and bytes.

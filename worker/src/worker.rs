@@ -5,6 +5,7 @@ use std::thread::{self, JoinHandle};
 use hipr_io::{Address, Handler, Listener, Mailbox, Stream};
 use tracing::{debug, info};
 
+use crate::cache::{Cache, CacheStats};
 use crate::config::{Config, DispatchOn, Io};
 use crate::dispatch::Dispatch;
 use crate::dispatch_thread::{DispatchThread, Inline, Wake};
@@ -17,6 +18,7 @@ pub struct Worker {
     config: Config,
     local_addr: Address,
     event_loop: Loop,
+    cache: Option<Cache>,
     mailbox: Arc<Mailbox>,
     stats: Stats,
 }
@@ -90,7 +92,7 @@ impl Worker {
     /// Creates a worker that listens on [`Config::listen`].
     ///
     /// # Errors
-    /// The address is not one, is in use, or may not be used; the event loop cannot be had.
+    /// The address is not one, is in use, or may not be used; the event loop or the folder of the cache cannot be had.
     pub fn bind(config: Config) -> io::Result<Self> {
         match raise_open_files() {
             Ok(limit) => debug!(?limit, "open files"),
@@ -116,7 +118,10 @@ impl Worker {
         let stats = Stats::new();
         let event_loop = Loop::new(config.io, source, config.limits.clone(), stats.io_counters())?;
         let mailbox = event_loop.mailbox();
-        Ok(Self { config, local_addr, event_loop, mailbox, stats })
+        let cache = config.cache.as_ref().map(|cache| Cache::open(cache, stats.cache_counters())).transpose();
+        let cache =
+            cache.map_err(|why| io::Error::new(why.kind(), format!("cannot open the cache: {why}")))?;
+        Ok(Self { config, local_addr, event_loop, cache, mailbox, stats })
     }
 
     /// Returns the address it listens on.
@@ -140,21 +145,30 @@ impl Worker {
     /// # Errors
     /// Those of the event loop. A failing connection or request is none.
     pub fn run(self) -> io::Result<()> {
-        let Self { config, local_addr, event_loop, mailbox, stats } = self;
+        let Self { config, local_addr, event_loop, cache, mailbox, stats } = self;
         let dispatch_on = config.dispatch.decided_for(&*config.device);
+        let has_cache = cache.is_some();
         let (device, io) = (config.device.name(), event_loop.name());
         info!(%local_addr, device, io, dispatch = %dispatch_on, "serving");
         let make = {
             let mailbox = mailbox.clone();
-            move |wake: Wake| Dispatch::new(config.device, config.session, mailbox, wake, &stats)
+            let stats = stats.clone();
+            move |wake: Wake| {
+                Dispatch::with_cache(config.device, config.session, cache, mailbox, wake, &stats)
+            }
         };
-        if dispatch_on == DispatchOn::Thread {
+        let result = if dispatch_on == DispatchOn::Thread {
             let dispatch = DispatchThread::spawn(mailbox, make)?;
             let result = event_loop.run(dispatch.handler());
             dispatch.end().and(result)
         } else {
             event_loop.run(Inline::new(mailbox, make))
+        };
+        if has_cache {
+            let CacheStats { saved_bytes, kept_bytes, evicted, refused, loaded, damaged, .. } = stats.cache();
+            info!(saved_bytes, kept_bytes, evicted, refused, loaded, damaged, "cache of uploads");
         }
+        result
     }
 
     /// Serves on a thread of its own.

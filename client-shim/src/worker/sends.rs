@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hipr_abi::{hipEventDisableTiming, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
-use hipr_client::{Extra, Rows};
+use hipr_client::{Extra, Rows, UPLOAD_MIN_BYTES, Upload};
 use hipr_proto::op::{self, LaunchKernel, kind};
 use hipr_proto::{Features, HipError, HipResult};
 
@@ -80,6 +80,17 @@ macro_rules! request {
 }
 
 impl Worker {
+    /// Copies consecutive bytes to the device by name, where that pays; returns false, and has done nothing, if it does not.
+    fn upload(&self, transfer: &Transfer, bytes: &[u8]) -> HipResult<bool> {
+        let size = transfer.copy.size;
+        if transfer.kind != kind::HOST_TO_DEVICE || (size.height, size.depth) != (1, 1) {
+            return Ok(false);
+        }
+        let &Transfer { to: dst, stream, is_blocking: waits, .. } = transfer;
+        let device = self.extra().device;
+        Ok(self.connection().upload(&Upload { dst, stream, waits, device }, bytes)?)
+    }
+
     /// Frees memory on the worker.
     ///
     /// # Errors
@@ -238,6 +249,9 @@ impl Port for Worker {
     }
 
     fn copy(&self, transfer: &Transfer, inline: &[u8]) -> HipResult<()> {
+        if inline.len() >= UPLOAD_MIN_BYTES && self.upload(transfer, inline)? {
+            return Ok(());
+        }
         let extra = Extra { inline, ..self.extra() };
         request!(transfer, |request| Ok(self.connection().tell_with(request, extra)?))
     }

@@ -141,6 +141,15 @@ impl Script {
     }
 }
 
+/// Returns how many bytes of a tail one more of what its length field counts has at most: 16, as an edge of a graph or its counterpart in
+/// the reply, unless it is more.
+fn unit_max(shape: &Shape) -> u64 {
+    match shape.request(1).1.request {
+        TailLen::Exact(len) => len.max(16),
+        TailLen::AtLeast(_) | TailLen::AtMost(_) => 16,
+    }
+}
+
 impl Call {
     fn draw(index: usize, options: &Options, choices: &mut Choices<'_>) -> Self {
         let row = choices.pick(&options.rows).copied().unwrap_or(0);
@@ -203,9 +212,8 @@ impl Call {
             Tail::Small => options.size_max_bytes.min(small_max),
             Tail::Bulk | Tail::None => options.size_max_bytes,
         };
-        // A unit is 16 bytes at most: an edge of a graph, or its counterpart in the reply.
         let units = if info.request.tail == Tail::Small || info.reply.tail == Tail::Small {
-            choices.below(most / 16 + 1)
+            choices.below(most / unit_max(shape) + 1)
         } else {
             size(most, choices)
         };
@@ -257,7 +265,7 @@ impl Call {
             }
             5 if info.request.tail == Tail::Small => {
                 // The first length above the limit that the row can say, or a little more.
-                let mut units = limits.small_tail_max / 16;
+                let mut units = limits.small_tail_max / unit_max(shape);
                 loop {
                     let (fixed, tails) = shape.request(units);
                     let len = match tails.request {

@@ -231,6 +231,7 @@ name = "hipr-worker"
 version = "0.1.0"
 edition = "2024"
 [dependencies]
+blake3 = "1"
 hipr-abi = { path = "ROOT/gpu/abi" }
 hipr-code-object = { path = "ROOT/gpu/code-object" }
 hipr-device = { path = "ROOT/gpu/device" }
@@ -242,6 +243,7 @@ tracing = "0.1"
 
 /// The dispatch, its sessions and the devices without a GPU: the simulator has a loop of its own.
 const WORKER_LIBRARY: &str = r#"#![allow(non_upper_case_globals)]
+mod cache;
 mod call;
 mod config;
 pub mod device;
@@ -250,6 +252,7 @@ mod env;
 mod owned;
 mod session;
 mod stats;
+pub use cache::{CacheConfig, CacheStats};
 pub use config::{Config, DispatchOn, FEATURES, Io, SessionLimits};
 pub use dispatch::Dispatch;
 pub use stats::Stats;

@@ -3,7 +3,7 @@
 use hipr_proto::op::*;
 use hipr_proto::{Features, HipError, HipResult};
 
-use super::{Call, Continuation};
+use super::{Call, Continuation, Upload};
 use crate::owned::{Origin, Watch};
 use hipr_device::Region;
 
@@ -31,7 +31,7 @@ pub(super) fn push(call: &mut Call<'_>, r: MemPush) -> HipResult<Continuation> {
     let dst = Region::flat(r.address, r.length);
     call.owned.check_region(&dst)?;
     call.check_uncaptured_stream(r.stream)?;
-    Ok(Continuation::Write { dst, stream: r.stream, waits: false, is_push: true })
+    Ok(Continuation::Write { dst, stream: r.stream, waits: false, what: Upload::Known })
 }
 
 /// Returns what the client does not know of a watched range.

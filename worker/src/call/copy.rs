@@ -4,7 +4,7 @@ use hipr_proto::op::*;
 use hipr_proto::{HipError, HipResult};
 
 use super::device::check_device;
-use super::{Call, Continuation};
+use super::{Call, Continuation, Upload};
 use crate::owned::NodeWork;
 use hipr_device::Region;
 
@@ -58,8 +58,8 @@ pub(super) fn peer(call: &mut Call<'_>, r: MemcpyPeer) -> HipResult<Continuation
 /// Turns a copy into an asynchronous one: later requests do not wait for its bytes to arrive.
 pub(super) fn unawaited(step: HipResult<Continuation>) -> HipResult<Continuation> {
     step.map(|step| match step {
-        Continuation::Write { dst, stream, is_push, .. } => {
-            Continuation::Write { dst, stream, waits: false, is_push }
+        Continuation::Write { dst, stream, what, .. } => {
+            Continuation::Write { dst, stream, waits: false, what }
         }
         step => step,
     })
@@ -79,7 +79,7 @@ fn copy(
             let dst = dst()?;
             call.owned.check_region(&dst)?;
             call.check_uncaptured_stream(stream)?;
-            Ok(Continuation::Write { dst, stream, waits: true, is_push: false })
+            Ok(Continuation::Write { dst, stream, waits: true, what: Upload::Written })
         }
         kind::DEVICE_TO_HOST => {
             let src = src()?;

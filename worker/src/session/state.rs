@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hipr_graph::Exec;
 use hipr_io::Span;
@@ -9,6 +10,7 @@ use hipr_proto::{HipError, Ticket};
 
 use super::look::{Look, Telling};
 use crate::SessionLimits;
+use crate::cache::{Asked, Keeping, Promise};
 use crate::owned::NodeWork;
 use hipr_device::{Region, WaitFor};
 
@@ -37,6 +39,10 @@ pub(super) enum State {
     Read { src: Region, stream: u64, offset: u64 },
     /// The session looks for what has changed in watched memory.
     Look { ticket: Ticket, look: Box<Look> },
+    /// A chunk of the cache is written to the device, once it is ready for it.
+    CopyKept { write: Write, chunk: Arc<Promise> },
+    /// Files are looked for that are chunks of the cache.
+    Have { ticket: Ticket, asked: Asked },
     /// The changes are sent, as fast as the peer receives them.
     Tell(Box<Telling>),
 }
@@ -51,8 +57,18 @@ pub(super) struct Write {
     pub(super) offset: u64,
     /// Whether the bytes must have arrived when the copy is completed.
     pub(super) waits: bool,
-    /// Whether the client is taken to know the bytes, in memory that is watched.
-    pub(super) is_push: bool,
+    pub(super) what: Arriving,
+}
+
+/// What becomes of arriving bytes besides that they are written.
+#[derive(Debug)]
+pub(super) enum Arriving {
+    /// Nothing.
+    Written,
+    /// The client is taken to know them, in memory that is watched.
+    Known,
+    /// They are a chunk for the cache of uploads.
+    Kept(Box<Keeping>),
 }
 
 /// Work that a session waits for, with the action that follows.
