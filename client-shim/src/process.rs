@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 pub use crate::session::Session;
 
@@ -72,7 +72,25 @@ fn open() -> HipResult<Session> {
         place.store(descriptor, Ordering::Relaxed);
     }
     session.worker().connection().on_failure(log_failure);
+    if session.worker().features().contains(Features::PLACES) {
+        session.worker().connection().on_recall(answer_recall);
+    }
     Ok(session)
+}
+
+/// Gives back what this process does not use of its lease.
+fn answer_recall(recall: u64) {
+    // It may come while the session is being opened.
+    let session = (0..100).find_map(|_| {
+        let session = session_if_open();
+        if session.is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        session
+    });
+    if let Some(Err(error)) = session.map(|session| session.worker().answer_recall(recall)) {
+        tracing::debug!("cannot answer a recall of memory: {error:?}");
+    }
 }
 
 /// Writes to the log which call it was whose error the next call that waits returns.

@@ -2,6 +2,7 @@
 
 pub(crate) mod map;
 pub mod memory;
+pub(crate) mod placer;
 mod port;
 pub(crate) mod reserve;
 mod sends;
@@ -17,6 +18,7 @@ use hipr_proto::{Features, HipError, HipResult, Op};
 use crate::convert::{Ptr, Stream};
 use crate::thread;
 use memory::Memory;
+use placer::Places;
 
 pub use port::{ChangesAnswer, HostMemory, Port, Release, Wait};
 
@@ -34,7 +36,7 @@ pub struct StreamInfo {
     pub device: i32,
 }
 
-/// A connected worker. Locks are taken one at a time.
+/// A connected worker. Locks are taken one at a time, but for the placer's: while it is locked, requests are sent.
 #[derive(Debug)]
 pub struct Worker {
     connection: Connection,
@@ -42,6 +44,7 @@ pub struct Worker {
     /// Properties by device, once they have been requested.
     properties: OnceLock<Box<[OnceLock<GetDevicePropertiesReply>]>>,
     memory: Mutex<Memory>,
+    places: Places,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     pools: Mutex<HashMap<Ptr, i32>>,
 }
@@ -64,6 +67,7 @@ impl Worker {
                     device_count: OnceLock::new(),
                     properties: OnceLock::new(),
                     memory: Mutex::default(),
+                    places: Places::default(),
                     streams: Mutex::default(),
                     pools: Mutex::default(),
                 })

@@ -16,7 +16,7 @@ use support::{
 };
 
 /// The operations that open a session, in their order.
-const OPENING: [Opcode; 3] = [Opcode::INIT, Opcode::OFFER, Opcode::STATIC];
+const OPENING: [Opcode; 4] = [Opcode::INIT, Opcode::OFFER, Opcode::STATIC, Opcode::MEM_LEASE];
 
 /// Returns the operations without those that open and close a session.
 fn between(asked: &[support::Asked]) -> Vec<Opcode> {
@@ -47,7 +47,7 @@ fn a_program_that_ends_has_said_everything() {
     assert_eq!(log_lines(&stderr), Vec::<&str>::new());
 
     let asked = worker.until(Opcode::SHUTDOWN);
-    assert_eq!([asked[0].op, asked[1].op, asked[2].op], OPENING);
+    assert_eq!([asked[0].op, asked[1].op, asked[2].op, asked[3].op], OPENING);
     let ops = between(&asked);
     assert_eq!(ops[0], Opcode::MALLOC);
     assert_eq!(ops[1..], [Opcode::MEMSET_ASYNC; 100]);
@@ -57,11 +57,11 @@ fn a_program_that_ends_has_said_everything() {
     }
 
     assert_eq!(number("calls"), 101);
-    assert_eq!(number("frames_sent"), 105, "INIT, OFFER, STATIC, MALLOC, 100 MEMSET, SHUTDOWN");
-    assert_eq!(number("frames_received"), 5);
+    assert_eq!(number("frames_sent"), 106, "INIT, OFFER, STATIC, MEM_LEASE, MALLOC, 100 MEMSET, SHUTDOWN");
+    assert_eq!(number("frames_received"), 6);
     assert_eq!(number("round_trips"), 3);
-    assert_eq!(number("bytes_sent"), 5 * 24 + 16 + 8 + 12 + 100 * (24 + 28));
-    assert_eq!(number("bytes_received"), 5 * (24 + 4) + 8 + 8 + 8);
+    assert_eq!(number("bytes_sent"), 6 * 24 + 16 + 8 + 8 + 12 + 100 * (24 + 28));
+    assert_eq!(number("bytes_received"), 6 * (24 + 4) + 8 + 8 + 32 + 8);
 }
 
 #[test]
@@ -195,13 +195,13 @@ fn program_whose_events_cannot_be_made() {
         return;
     }
     let mut event = null_mut();
-    const OUT_OF_MEMORY: i32 = 2;
+    const INVALID_VALUE: i32 = 1;
     const INVALID_HANDLE: i32 = 400;
     // SAFETY: C calls with good pointers.
     unsafe {
         assert_eq!(hipEventCreate(&mut event), 0, "nothing is known of it yet");
         assert_eq!(hipEventRecord(event, null_mut()), 0);
-        assert_eq!(hipDeviceSynchronize(), OUT_OF_MEMORY, "the error of its creation, and not of its use");
+        assert_eq!(hipDeviceSynchronize(), INVALID_VALUE, "the error of its creation, and not of its use");
         assert_eq!(hipDeviceSynchronize(), 0, "once");
         assert_eq!(hipEventRecord(event, null_mut()), 0);
         assert_eq!(hipDeviceSynchronize(), INVALID_HANDLE, "it does not exist");
@@ -221,7 +221,7 @@ fn program_whose_events_cannot_be_made() {
 #[test]
 fn the_error_of_an_event_that_cannot_be_made_comes_with_the_next_answer() {
     let (worker, script) = scripted();
-    script.fail_next("event_create", HipError::OUT_OF_MEMORY);
+    script.fail_next("event_create", HipError::INVALID_VALUE);
     run(program("program_whose_events_cannot_be_made", worker.local_addr()));
 }
 

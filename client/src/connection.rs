@@ -1,10 +1,12 @@
 //! One connection and its session.
 
 mod opening;
+mod started;
 mod uploading;
 
 use std::io;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -13,6 +15,7 @@ use hipr_proto::op::Handles;
 use hipr_proto::{Call, Features, HipError, Limits, Misuse, Op, Outbox, ReplyMode, Sender, Wire, op};
 
 use crate::flusher::{Buffered, Flusher};
+use crate::listener::{Heard, Listener};
 use crate::names::Names;
 use crate::notifications::Failure;
 use crate::replies::{Bulk, Replies, Rows, Whole};
@@ -22,6 +25,7 @@ use crate::transport::Transport;
 use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 use opening::Opening;
+pub use started::Started;
 
 pub use uploading::Upload;
 
@@ -70,11 +74,16 @@ pub(crate) struct Inner {
     writer: Mutex<Writer>,
     replies: Replies,
     lost: OnceLock<()>,
+    /// Whether SHUTDOWN is being sent, or was.
+    is_closing: AtomicBool,
     flusher: Flusher,
+    listener: Listener,
     counters: Counters,
     statics: Statics,
     /// The request for the list of static replies, until somebody has waited for its reply.
     listing: Mutex<Option<Call>>,
+    /// The request for the first lease, until somebody has waited for its reply.
+    first_lease: Mutex<Option<Call>>,
     uploads: Uploads,
 }
 
@@ -165,10 +174,13 @@ impl Connection {
             writer: Mutex::new(writer),
             replies: Replies::new(transport, Limits::default()),
             lost: OnceLock::new(),
+            is_closing: AtomicBool::new(false),
             flusher: Flusher::default(),
+            listener: Listener::default(),
             counters: Counters::default(),
             statics: Statics::default(),
             listing: Mutex::default(),
+            first_lease: Mutex::default(),
             uploads: Uploads::new(cache),
         });
         let features = match inner.open_session(offer) {
@@ -427,6 +439,21 @@ impl Connection {
         self.inner.replies.listeners().on_failure(Box::new(listener));
     }
 
+    /// Starts a thread that calls `answer` with the number of each recall of the lease (`MEM_RECALL`), also while no thread waits for a
+    /// reply. Has no effect the second time, or without [`Features::NOTIFICATIONS`].
+    pub fn on_recall(&self, answer: impl Fn(u64) + Send + Sync + 'static) {
+        if !self.features().contains(Features::NOTIFICATIONS) {
+            return;
+        }
+        let inner = self.inner.this.clone();
+        self.inner.replies.listeners().on_recall(Box::new(move |number| {
+            if let Some(inner) = inner.upgrade() {
+                inner.listener.recall(number);
+            }
+        }));
+        self.inner.listener.start(self.inner.this.clone(), Box::new(answer));
+    }
+
     /// Sends all buffered requests.
     ///
     /// # Errors
@@ -453,6 +480,27 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.inner.close(Duration::from_secs(1), ReplyMode::Always);
         self.inner.flusher.end();
+        self.inner.listener.end();
+    }
+}
+
+impl Heard for Inner {
+    fn listener(&self) -> &Listener {
+        &self.listener
+    }
+
+    fn reads(&self) -> u64 {
+        self.replies.reads()
+    }
+
+    fn listen(&self) -> bool {
+        self.replies.listen(&self.counters).unwrap_or_else(|reason| {
+            // After a good-bye the worker ends the connection.
+            if !self.is_closing.load(Ordering::SeqCst) {
+                self.lose(&reason);
+            }
+            false
+        })
     }
 }
 
@@ -652,8 +700,11 @@ impl Inner {
             return;
         }
         writer.closed = true;
-        if let Ok(Some(call)) = self.listing.try_lock().map(|mut listing| listing.take()) {
-            self.replies.abandon(call.id());
+        self.is_closing.store(true, Ordering::SeqCst);
+        for unread in [&self.listing, &self.first_lease] {
+            if let Ok(Some(call)) = unread.try_lock().map(|mut unread| unread.take()) {
+                self.replies.abandon(call.id());
+            }
         }
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let _ = self.transport.set_timeout(Some(left));
@@ -671,7 +722,7 @@ impl Inner {
                 && self.replies.waiting() == 1
             {
                 self.counters.add(|c| &c.round_trips, 1);
-                if let Err(Some(reason)) = self.replies.wait(call.id(), &self.counters) {
+                if let Err(Some(reason)) = self.replies.wait_until(call.id(), &self.counters, Some(end)) {
                     tracing::debug!("no reply to SHUTDOWN: {reason}");
                 }
             }

@@ -5,6 +5,7 @@
 //! this thread sends what has been in the buffer for [`DELAY`]. It is started with the first request that stays in
 //! the buffer, and sleeps while the buffer is empty.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, Weak};
 use std::thread;
@@ -99,8 +100,17 @@ impl Flusher {
     }
 }
 
-/// Starts the thread, with all signals blocked.
+/// Starts the thread.
 fn start(connection: Weak<impl Buffered>) {
+    if let Err(error) = spawn("hipr-flush", move || run(&connection)) {
+        tracing::warn!(
+            "cannot start a thread to send requests in the background: {error}; they are sent with the next call that waits"
+        );
+    }
+}
+
+/// Starts a thread with all signals blocked, which are the program's.
+pub(crate) fn spawn(name: &str, task: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // SAFETY: `sigset_t` is plain data that sigfillset fills; the mask of this thread is restored below.
     let old = unsafe {
         let mut all: libc::sigset_t = core::mem::zeroed();
@@ -109,14 +119,10 @@ fn start(connection: Weak<impl Buffered>) {
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
         old
     };
-    let started = thread::Builder::new().name("hipr-flush".to_owned()).spawn(move || run(&connection));
+    let started = thread::Builder::new().name(name.to_owned()).spawn(task);
     // SAFETY: the mask that was in force above.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &old, core::ptr::null_mut()) };
-    if let Err(error) = started {
-        tracing::warn!(
-            "cannot start a thread to send requests in the background: {error}; they are sent with the next call that waits"
-        );
-    }
+    started.map(drop)
 }
 
 fn run(connection: &Weak<impl Buffered>) {

@@ -18,6 +18,7 @@
 
 mod connection;
 mod flusher;
+mod listener;
 mod names;
 mod notifications;
 mod replies;
@@ -32,7 +33,7 @@ use std::fmt;
 use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
-pub use connection::{AnswerWithTail, Connection, Extra, Upload};
+pub use connection::{AnswerWithTail, Connection, Extra, Started, Upload};
 pub use notifications::Failure;
 pub use replies::Rows;
 pub use stats::Stats;
@@ -45,7 +46,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::NAMES)
     .union(Features::PAGES)
     .union(Features::KERNEL_RULES)
-    .union(Features::NOTIFICATIONS);
+    .union(Features::NOTIFICATIONS)
+    .union(Features::PLACES);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use hipr_proto::op::RequestFailed;
+use hipr_proto::op::{MemRecall, RequestFailed};
 use hipr_proto::{HipError, Op, Opcode, Wire};
 
 /// A request that was not answered and failed. The next call that waits returns the error; this says where it comes from.
@@ -41,11 +41,13 @@ impl fmt::Display for Failure {
 }
 
 type OnFailure = Box<dyn Fn(&Failure) + Send + Sync>;
+type OnRecall = Box<dyn Fn(u64) + Send + Sync>;
 
 /// The functions that notifications are passed to. They run on the thread that reads, so they wait for nothing.
 #[derive(Default)]
 pub(crate) struct Listeners {
     failure: OnceLock<OnFailure>,
+    recall: OnceLock<OnRecall>,
 }
 
 impl fmt::Debug for Listeners {
@@ -58,6 +60,11 @@ impl Listeners {
     /// Sets the function that is told of failures; has no effect the second time.
     pub(crate) fn on_failure(&self, listener: OnFailure) {
         let _ = self.failure.set(listener);
+    }
+
+    /// Sets the function that is told of recalls; has no effect the second time.
+    pub(crate) fn on_recall(&self, listener: OnRecall) {
+        let _ = self.recall.set(listener);
     }
 
     /// Passes a notification on. One that is not known here, or not whole, is ignored.
@@ -77,6 +84,11 @@ impl Listeners {
                 Some(listener) => listener(&failure),
                 None => tracing::error!("{failure}; the next call that waits returns the error"),
             }
+        }
+        if op == MemRecall::OPCODE
+            && let (Ok(recall), Some(listener)) = (MemRecall::take(&mut fixed), self.recall.get())
+        {
+            listener(recall.number);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use hipr_proto::{Answer, Call, HipError, Limits, Opcode, ReplyReceiver};
 
@@ -99,6 +100,8 @@ struct State {
     reading: bool,
     /// Whether the receiving side is closed.
     closed: bool,
+    /// Number of times that a thread has begun to read.
+    reads: u64,
     /// Number of threads that wait for a change; if none does, the system call that wakes them is saved.
     sleepers: usize,
 }
@@ -200,6 +203,19 @@ impl Replies {
     /// # Errors
     /// Why the connection is of no more use; `None` when it was lost before.
     pub(crate) fn wait(&self, id: u32, counters: &Counters) -> Result<Whole, Option<String>> {
+        self.wait_until(id, counters, None)
+    }
+
+    /// Does what [`wait`](Self::wait) does; if another thread reads, only until `end`.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub(crate) fn wait_until(
+        &self,
+        id: u32,
+        counters: &Counters,
+        end: Option<Instant>,
+    ) -> Result<Whole, Option<String>> {
         let mut state = self.state();
         loop {
             if let Some(whole) = state.arrived.remove(&id) {
@@ -208,7 +224,17 @@ impl Replies {
             if state.reading {
                 // Also when all is over: whoever reads may still be writing to our memory.
                 state.sleepers += 1;
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+                    None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    Some(Duration::ZERO) => {
+                        state.sleepers -= 1;
+                        state.waiting.remove(&id);
+                        return Err(None);
+                    }
+                    Some(left) => {
+                        self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                    }
+                };
                 state.sleepers -= 1;
                 continue;
             }
@@ -217,6 +243,7 @@ impl Replies {
                 return Err(None);
             }
             state.reading = true;
+            state.reads += 1;
             drop(state);
             let outcome = self.read_until(id, counters);
             state = self.state();
@@ -229,6 +256,33 @@ impl Replies {
                 return Err(Some(reason));
             }
         }
+    }
+
+    /// Returns the number of times that a thread has begun to read.
+    pub(crate) fn reads(&self) -> u64 {
+        self.state().reads
+    }
+
+    /// Reads once, unless another thread reads or nothing can be read any more; returns whether more can be.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub(crate) fn listen(&self, counters: &Counters) -> Result<bool, String> {
+        let mut state = self.state();
+        if state.closed || state.reading {
+            return Ok(!state.closed);
+        }
+        state.reading = true;
+        drop(state);
+        let outcome = {
+            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            self.step(&mut reader, counters)
+        };
+        let mut state = self.state();
+        state.reading = false;
+        state.closed |= outcome.is_err();
+        self.wake(&state);
+        outcome.map(|()| true)
     }
 
     /// Reads until the reply to `id` has arrived.

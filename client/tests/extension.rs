@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hipr_client::{Connection, FEATURES, WorkerAddress};
+use hipr_client::{CallError, Connection, Extra, FEATURES, WorkerAddress};
 use hipr_proto::op::{self, OfferReply};
 use hipr_proto::{Features, HipError, Opcode};
 use hipr_worker::device::script::Script;
@@ -37,6 +37,39 @@ fn an_offer_costs_no_round_trip() {
     let asked = worker.until(Opcode::OFFER);
     assert_eq!(asked.iter().map(|asked| asked.op).collect::<Vec<_>>(), [Opcode::INIT, Opcode::OFFER]);
     assert_eq!(asked[1].as_op::<op::Offer>(), op::Offer { features: FEATURES.bits(), reserved: 0 });
+}
+
+#[test]
+fn the_first_lease_comes_with_the_first_flight() {
+    let lease = op::MemLeaseReply {
+        window_start: 1 << 40,
+        window_bytes: 1 << 30,
+        added_bytes: 1000,
+        added_allocations: 10,
+    };
+    for refused in [false, true] {
+        let accepted = if refused { Features::NONE } else { Features::PLACES };
+        let accepting = accepting(accepted);
+        let worker = FakeWorker::start(move |asked| match asked.op {
+            Opcode::MEM_LEASE if refused => Reaction::Bad(HipError::NOT_SUPPORTED),
+            Opcode::MEM_LEASE => Reaction::Good(bytes(&lease)),
+            _ => accepting(asked),
+        });
+        let connection = connect(worker.address, Some(Features::PLACES));
+        assert_eq!(connection.features(), accepted);
+        let expected = if refused { Err(CallError::Hip(HipError::NOT_SUPPORTED)) } else { Ok(lease) };
+        assert_eq!(connection.first_lease(), Some(expected));
+        assert_eq!(connection.first_lease(), None, "there is one");
+        assert_eq!(connection.stats().round_trips, 1);
+        let asked = worker.until(Opcode::MEM_LEASE);
+        assert_eq!(asked.last().map(Asked::as_op), Some(op::MemLease { want_bytes: 0 }));
+        assert_eq!(connection.ask(&op::Ping {}), Ok(()));
+        let started = connection.start(&op::MemLease { want_bytes: 5 }, Extra::default());
+        assert_eq!(started.and_then(|started| connection.finish(started)), expected);
+    }
+    let worker = FakeWorker::start(easy);
+    let connection = connect(worker.address, Some(FEATURES.without(Features::PLACES)));
+    assert_eq!(connection.first_lease(), None, "it was not asked for");
 }
 
 #[test]

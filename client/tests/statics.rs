@@ -13,6 +13,9 @@ use support::{Asked, FakeWorker, Reaction, bytes, easy};
 const TIMEOUT: Duration = Duration::from_secs(20);
 const REFUSED: HipError = HipError::INVALID_VALUE;
 
+/// Without a lease, so that nothing is asked for with the first flight but the list.
+const OFFERED: Features = FEATURES.without(Features::PLACES);
+
 fn connect(worker: &FakeWorker, offer: Option<Features>) -> Connection {
     let address = WorkerAddress::new(&worker.address.to_string());
     Connection::connect_offering(&address, TIMEOUT, offer).expect("a worker is there")
@@ -72,7 +75,7 @@ fn asked(worker: &FakeWorker, connection: &Connection) -> Vec<Opcode> {
 #[test]
 fn what_is_listed_is_not_asked_for() {
     let worker = FakeWorker::start(listing(4, list()));
-    let connection = connect(&worker, Some(FEATURES));
+    let connection = connect(&worker, Some(OFFERED));
     for _ in 0..2 {
         assert_eq!(connection.device_count(), Ok(2));
         assert_eq!(connection.ask(&attribute(1)).map(|reply| reply.value), Ok(11));
@@ -95,7 +98,7 @@ fn on_device<'a>(device: i32) -> hipr_client::Extra<'a> {
 
 #[test]
 fn what_is_not_listed_is_asked_for_once() {
-    for (offer, has_list) in [(Some(FEATURES), true), (Some(FEATURES), false), (None, false)] {
+    for (offer, has_list) in [(Some(OFFERED), true), (Some(OFFERED), false), (None, false)] {
         let react: Box<dyn Fn(&Asked) -> Reaction + Send + Sync> =
             if has_list { Box::new(listing(4, list())) } else { Box::new(old) };
         let worker = FakeWorker::start(react);
@@ -125,7 +128,7 @@ fn old(asked: &Asked) -> Reaction {
 #[test]
 fn a_reply_of_the_current_device_is_remembered_for_it_alone() {
     let worker = FakeWorker::start(old);
-    let connection = connect(&worker, Some(FEATURES));
+    let connection = connect(&worker, Some(OFFERED));
     let range = op::DeviceGetStreamPriorityRange {};
     for device in [0, 0, 1, 0, 1] {
         connection.ask_with(&range, on_device(device)).expect("an answer");
@@ -140,7 +143,7 @@ fn a_reply_of_the_current_device_is_remembered_for_it_alone() {
 #[test]
 fn what_changes_is_asked_for_each_time() {
     let worker = FakeWorker::start(listing(4, list()));
-    let connection = connect(&worker, Some(FEATURES));
+    let connection = connect(&worker, Some(OFFERED));
     for _ in 0..2 {
         connection.ask(&op::MemGetInfo {}).expect("an answer");
         connection.ask(&op::GetDevice {}).expect("an answer");
@@ -158,7 +161,7 @@ fn a_list_may_have_what_this_client_does_not_know() {
     }
     longer.extend_from_slice(&list());
     let worker = FakeWorker::start(listing(6, longer));
-    let connection = connect(&worker, Some(FEATURES));
+    let connection = connect(&worker, Some(OFFERED));
     assert_eq!(connection.device_count(), Ok(2));
     connection.ask(&op::MemGetInfo {}).expect("an answer");
     assert_eq!(
@@ -171,7 +174,7 @@ fn a_list_may_have_what_this_client_does_not_know() {
 /// Checks that nothing is used of a list, and that the session works without it.
 fn is_ignored(what: &str, count: u32, list: Vec<u8>) {
     let worker = FakeWorker::start(listing(count, list));
-    let connection = connect(&worker, Some(FEATURES));
+    let connection = connect(&worker, Some(OFFERED));
     assert_eq!(connection.ask(&attribute(1)).map(|reply| reply.value), Ok(11), "{what}");
     assert_eq!(connection.device_count(), Ok(2), "{what}");
     let all = [Opcode::DEVICE_GET_ATTRIBUTE, Opcode::GET_DEVICE_COUNT];
@@ -230,7 +233,7 @@ fn a_number_of_devices_that_no_machine_has_is_refused() {
             Opcode::GET_DEVICE_COUNT => Reaction::Good(bytes(&op::GetDeviceCountReply { count })),
             _ => old(asked),
         });
-        let connection = connect(&worker, Some(FEATURES));
+        let connection = connect(&worker, Some(OFFERED));
         assert_eq!(connection.device_count(), Err(CallError::Hip(HipError::UNKNOWN)), "{count}");
     }
 }
@@ -238,7 +241,7 @@ fn a_number_of_devices_that_no_machine_has_is_refused() {
 #[test]
 fn a_connection_that_was_never_asked_says_good_bye() {
     let worker = FakeWorker::start(listing(4, list()));
-    let connection = connect(&worker, Some(FEATURES));
+    let connection = connect(&worker, Some(OFFERED));
     connection.close(TIMEOUT);
     assert_eq!(
         connection.stats().frames_received,
@@ -255,7 +258,7 @@ fn a_lost_connection_answers_nothing() {
         Opcode::DEVICE_SYNCHRONIZE => Reaction::Close,
         _ => listing(4, list())(asked),
     });
-    let connection = connect(&worker, Some(FEATURES));
+    let connection = connect(&worker, Some(OFFERED));
     assert_eq!(connection.device_count(), Ok(2));
     assert_eq!(connection.ask(&op::DeviceSynchronize {}), Err(CallError::Lost));
     assert_eq!(connection.device_count(), Err(CallError::Lost), "also what is known");
@@ -264,7 +267,7 @@ fn a_lost_connection_answers_nothing() {
 #[test]
 fn threads_that_ask_at_once_wait_for_one_list() {
     let worker = FakeWorker::start(listing(4, list()));
-    let connection = Arc::new(connect(&worker, Some(FEATURES)));
+    let connection = Arc::new(connect(&worker, Some(OFFERED)));
     let threads: Vec<_> = (0..8)
         .map(|_| {
             let connection = Arc::clone(&connection);

@@ -72,6 +72,11 @@ impl Batch {
         self.items.pop_front()
     }
 
+    /// Iterates over the remaining items.
+    pub fn items(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter()
+    }
+
     /// Returns the number of remaining items.
     pub fn len(&self) -> usize {
         self.items.len()

@@ -35,15 +35,18 @@ impl Features {
     pub const CACHE: Self = Self(1 << 4);
     /// The worker sends notifications: messages that no request asked for.
     pub const NOTIFICATIONS: Self = Self(1 << 5);
+    /// The client places memory within a lease, at addresses of its own window, and does not wait for it.
+    pub const PLACES: Self = Self(1 << 6);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 6] = [
+    const NAMED: [(Self, &str); 7] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
         (Self::KERNEL_RULES, "KERNEL_RULES"),
         (Self::CACHE, "CACHE"),
         (Self::NOTIFICATIONS, "NOTIFICATIONS"),
+        (Self::PLACES, "PLACES"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.

@@ -17,6 +17,7 @@
 //! * [`Server`] is one end of a connection: a [`Receiver`] (where the socket is read) and a [`Responder`] (where requests
 //!   are executed). [`Client`] is the other: a [`Sender`] and a [`ReplyReceiver`]. Their documentation says which methods
 //!   there are and when each may be called. The halves can live on two threads.
+//! * [`Lease`] is the account of the memory that a client places itself.
 //! * [`deferred`] defines when the error of an unanswered request is reported.
 //! * [`transport`] (`docs/transport.md`) explains how to carry HIPR over a new transport; `examples/pipe-transport.rs` is one.
 //!
@@ -92,6 +93,7 @@ mod error;
 mod features;
 mod header;
 mod hip_error;
+mod lease;
 mod outbox;
 mod partial;
 mod receiver;
@@ -106,6 +108,7 @@ pub use error::{Fatal, Misuse};
 pub use features::Features;
 pub use header::{FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header, MAGIC, VERSION};
 pub use hip_error::{HipError, HipResult, error_message, error_name};
+pub use lease::{Lease, PITCH_BYTES, PLACE_PAGE_BYTES};
 pub use op::{Class, Info, OPS, Op, Opcode, Source, Tail, TailLen, Visit, visit};
 pub use outbox::Outbox;
 pub use receiver::{Limits, Receiver, Rx, Ticket};

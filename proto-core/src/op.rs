@@ -71,8 +71,8 @@ operations! {
     0x0003 PING ping "" Hipr10 sync Exempt:
         Ping {} => ();
 
-    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32
-    /// NOTIFICATIONS), right behind `INIT` and without waiting for its reply.
+    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES),
+    /// right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -552,6 +552,33 @@ operations! {
         CacheCopy {
             chunk: [u8; 32], dst: u64, size: u64, offset: u64, length: u64, stream: u64, waits: u32, reserved: u32,
         } => ();
+
+    /// Grants a lease of the current device's memory: bytes and allocations that the client may place by itself, added to what it has
+    /// left. Nobody else gets them, and they count against the session's limits. With `want_bytes` 0 the worker adds what it likes,
+    /// perhaps nothing; otherwise at least one allocation and `want_bytes`, or it fails with `hipErrorOutOfMemory`, exactly when `MALLOC`
+    /// would. Also returns the session's window of addresses, which nobody else has and which stays the same; `window_bytes` is 0
+    /// if there is none, and then nothing is added. A session has a lease on one device at a time, and on any other no window. It
+    /// needs the feature PLACES for this, and for the next two. Rule 12 says how a lease is counted.
+    0x02A0 MEM_LEASE mem_lease "" Extension sync Creates:
+        MemLease { want_bytes: u64 }
+        => MemLeaseReply { window_start: u64, window_bytes: u64, added_bytes: u64, added_allocations: u64 };
+
+    /// Allocates `size` bytes at `device_ptr`, out of the lease. `kind` is a `hipMemoryType`: 1 allocates what `MALLOC_HOST` does, 2
+    /// `MALLOC`, 3 `MALLOC_MANAGED`; `flags` are theirs. Fails with `hipErrorInvalidValue` for an address that rule 12 does not
+    /// allow, with `hipErrorInvalidDevice` if the lease is one of another device, and with `hipErrorOutOfMemory` if the lease does
+    /// not cover it, or the worker's host has no memory.
+    0x02A1 MALLOC_AT malloc_at "hipMalloc" Extension forget Plain:
+        MallocAt { device_ptr: u64, size: u64, kind: u32, flags: u32 } => ();
+
+    /// Gives unused bytes and allocations of the lease back. `recall` is the number of the `MEM_RECALL` that it answers, or 0: then it fails
+    /// with `hipErrorInvalidValue` if there are fewer.
+    0x02A2 MEM_RETURN mem_return "" Extension forget Exempt:
+        MemReturn { bytes: u64, allocations: u64, recall: u64 } => ();
+
+    /// Asks the client to give back what it does not use of its lease, because somebody needs memory: with one `MEM_RETURN`, of what is
+    /// unused when that is sent. The next recall comes when this one was answered.
+    0x02A3 MEM_RECALL mem_recall "" Extension notify Exempt:
+        MemRecall { number: u64 } => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

@@ -195,6 +195,7 @@ impl Suite<'_> {
         self.sharing(buffer, stream)?;
         self.changes(stream)?;
         self.cache(stream)?;
+        self.places()?;
         self.what_no_worker_has()?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;
         self.request(&op::EventDestroy { event: stop }, &[], None, nothing)?;
@@ -303,6 +304,14 @@ impl Suite<'_> {
             self.ask(&request)?;
         }
         self.request(&op::FreeHost { device_ptr: address }, &[], None, nothing)?;
+        Ok(())
+    }
+
+    /// Asks for what not every device can do: the feature for it is not offered.
+    fn places(&mut self) -> Result<(), Lost> {
+        self.ask(&op::MemLease { want_bytes: 0 })?;
+        self.ask(&op::MallocAt { device_ptr: NOWHERE, size: 1, kind: 2, flags: 0 })?;
+        self.ask(&op::MemReturn { bytes: 0, allocations: 0, recall: 0 })?;
         Ok(())
     }
 

@@ -35,7 +35,12 @@ fn every_operation_says_the_same_through_the_chain() {
 }
 
 /// Operations that workers refuse, by the beginning of their names, and why.
-const REFUSED: &[(&str, &str)] = &[("SMI_GET_GPU_METRICS", "HIP has no function for it")];
+const REFUSED: &[(&str, &str)] = &[
+    ("SMI_GET_GPU_METRICS", "HIP has no function for it"),
+    ("MEM_LEASE", "only an emulated GPU lets the client place memory"),
+    ("MALLOC_AT", "only an emulated GPU lets the client place memory"),
+    ("MEM_RETURN", "only an emulated GPU lets the client place memory"),
+];
 /// Operations that need two processes; cli/tests/isolation.rs tests them.
 const BETWEEN_PROCESSES: [Opcode; 2] = [Opcode::IPC_OPEN_MEM_HANDLE, Opcode::IPC_CLOSE_MEM_HANDLE];
 /// Operations that need a second device.

@@ -46,7 +46,7 @@ fn ask_everything(worker: impl Display, rounds: u32, extension: &str) -> Ran {
 
 /// Returns how often each operation was asked for, without those that open and close a session.
 fn asked(worker: &Handle) -> BTreeMap<Opcode, u64> {
-    let around = [Opcode::INIT, Opcode::OFFER, Opcode::STATIC, Opcode::SHUTDOWN];
+    let around = [Opcode::INIT, Opcode::OFFER, Opcode::STATIC, Opcode::MEM_LEASE, Opcode::SHUTDOWN];
     worker.stats().requests().filter(|(op, _)| !around.contains(op)).collect()
 }
 

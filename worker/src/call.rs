@@ -1,7 +1,7 @@
 //! Executes requests: a method for each operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
-//! `changes`, `cache`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
+//! `lease`, `changes`, `cache`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
 //! does not compile ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one
 //! answer, `NOT_SUPPORTED`, with the operations that nobody knows.
 
@@ -14,6 +14,7 @@ mod extension;
 mod graph;
 mod ipc;
 mod launch;
+mod lease;
 mod memory;
 mod module;
 mod pool;
@@ -174,7 +175,9 @@ impl Call<'_> {
     /// Checks that the session may have `count` more handles.
     fn check_room(&mut self, count: usize) -> HipResult<()> {
         let max = self.limits.handles_max;
-        self.check_limit("handles_max", max as u64, |owned| owned.handles().saturating_add(count) <= max)
+        self.check_limit("handles_max", max as u64, |owned| {
+            owned.claimed_handles().saturating_add(count) <= max
+        })
     }
 
     /// Checks that the session may have one more handle and `size_bytes` more memory.
@@ -182,7 +185,7 @@ impl Call<'_> {
         self.check_room(1)?;
         let max = self.limits.memory_max_bytes;
         self.check_limit("memory_max_bytes", max, |owned| {
-            owned.memory_bytes().saturating_add(size_bytes) <= max
+            owned.claimed_bytes().saturating_add(size_bytes) <= max
         })?;
         self.owned.make_room(size_bytes, self.limits);
         Ok(())
@@ -344,6 +347,9 @@ impl Visit for Call<'_> {
         mem_watch(MemWatch) = changes::watch;
         mem_push(MemPush) = changes::push;
         mem_changes(MemChanges) = changes::changes;
+        mem_lease(MemLease) = lease::lease;
+        malloc_at(MallocAt) = lease::allocate;
+        mem_return(MemReturn) = lease::give_back;
         cache_open(CacheOpen) = cache::open;
         cache_put(CachePut) = cache::put;
         cache_copy(CacheCopy) = cache::copy;
@@ -459,6 +465,7 @@ impl Visit for Call<'_> {
         not_supported {
         smi_get_gpu_metrics(SmiGetGpuMetrics),
         request_failed(RequestFailed),
+        mem_recall(MemRecall),
         }
     }
 }

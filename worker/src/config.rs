@@ -181,7 +181,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::PAGES)
     .union(Features::KERNEL_RULES)
     .union(Features::CACHE)
-    .union(Features::NOTIFICATIONS);
+    .union(Features::NOTIFICATIONS)
+    .union(Features::PLACES);
 
 impl Default for SessionLimits {
     fn default() -> Self {

@@ -3,7 +3,7 @@
 //! Sessions that have something to do stand in one line and get a turn each, so none holds up another.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -16,6 +16,7 @@ use tracing::{debug, error, warn};
 
 use crate::cache::Cache;
 use crate::env::Env;
+use crate::recalls::Recalls;
 use crate::session::{Session, Turn};
 use crate::stats::Requests;
 use crate::{SessionLimits, Stats};
@@ -76,6 +77,8 @@ pub struct Dispatch {
     last: Option<ConnId>,
     last_repeated: u32,
     collected_bytes: Rc<Cell<usize>>,
+    leases: Rc<Cell<usize>>,
+    recalls: Recalls,
     bodies: BodyPool,
 }
 
@@ -114,12 +117,11 @@ impl Dispatch {
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
-        if !device.has_kernel_rules() {
-            limits.features = limits.features.map(|features| features.without(Features::KERNEL_RULES));
-        }
-        if cache.is_none() {
-            limits.features = limits.features.map(|features| features.without(Features::CACHE));
-        }
+        let lacks = |has: bool, feature| if has { Features::NONE } else { feature };
+        let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
+            .union(lacks(device.can_place(), Features::PLACES))
+            .union(lacks(cache.is_some(), Features::CACHE));
+        limits.features = limits.features.map(|features| features.without(lacking));
         let (seats, line, last, last_repeated, collected_bytes) = Default::default();
         let (wake, requests) = (Arc::new(wake), stats.requests_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);
@@ -135,6 +137,8 @@ impl Dispatch {
             last,
             last_repeated,
             collected_bytes,
+            leases: Rc::default(),
+            recalls: Recalls::default(),
             bodies,
         }
     }
@@ -161,6 +165,9 @@ impl Dispatch {
         if let Some(seat) = self.seats.get_mut(&conn) {
             say(&mut seat.session);
             Self::enqueue(&mut self.line, conn, seat);
+            if seat.session.take_answer() {
+                self.pass_answer(conn);
+            }
         }
     }
 
@@ -169,6 +176,10 @@ impl Dispatch {
         if let Some(seat) = self.seats.get_mut(&conn) {
             seat.woken.store(false, SeqCst);
             Self::enqueue(&mut self.line, conn, seat);
+        }
+        if self.recalls.is_late(conn) {
+            debug!(%conn, "not all recalled leases were given back in time");
+            self.retry(conn, true);
         }
     }
 
@@ -211,6 +222,7 @@ impl Dispatch {
             requests: &self.requests,
             turn_max_bytes: self.limits.turn_max_bytes / if is_alone { 1 } else { Self::SHARES },
             collected_bytes: &self.collected_bytes,
+            leases: &self.leases,
             bodies: &self.bodies,
             waker: &|| {
                 let (wake, woken) = (wake.clone(), woken.clone());
@@ -234,19 +246,69 @@ impl Dispatch {
         match turn {
             Turn::More => Self::enqueue(&mut self.line, conn, seat),
             Turn::Blocked => {}
-            Turn::Over => self.remove(conn),
+            Turn::Over => return self.remove(conn),
+        }
+        let (falls_short, has_answered) = (seat.session.take_shortage(), seat.session.take_answer());
+        if has_answered {
+            self.pass_answer(conn);
+        }
+        if falls_short {
+            self.recall(conn);
+        }
+    }
+
+    /// Asks all sessions to give back what they do not use of their leases, for one that needs memory.
+    fn recall(&mut self, short: ConnId) {
+        let number = self.recalls.next_number();
+        let mut asked = BTreeSet::new();
+        for (&conn, seat) in &mut self.seats {
+            if seat.session.recall(number) {
+                asked.insert(conn);
+                Self::enqueue(&mut self.line, conn, seat);
+            }
+        }
+        debug!(conn = %short, sessions = asked.len(), "memory is short; unused leases are recalled");
+        let is_last = asked.is_empty();
+        if !is_last {
+            let wake = Arc::clone(&self.wake);
+            self.recalls.begin(short, asked, move || wake(short));
+        }
+        self.retry(short, is_last);
+        // An answer may have been there already.
+        let answered: Vec<_> = self
+            .seats
+            .iter_mut()
+            .filter_map(|(conn, seat)| seat.session.take_answer().then_some(*conn))
+            .collect();
+        answered.into_iter().for_each(|conn| self.pass_answer(conn));
+    }
+
+    /// Handles that a session has given back what it does not use, or has ended: who waits for memory tries again.
+    fn pass_answer(&mut self, conn: ConnId) {
+        for (short, is_last) in self.recalls.answered(conn) {
+            self.retry(short, is_last);
+        }
+    }
+
+    fn retry(&mut self, conn: ConnId, is_last: bool) {
+        if let Some(seat) = self.seats.get_mut(&conn) {
+            seat.session.retry(is_last);
+            Self::enqueue(&mut self.line, conn, seat);
         }
     }
 
     /// Drops a session with everything it owns.
     fn remove(&mut self, conn: ConnId) {
-        let Some(seat) = self.seats.remove(&conn) else { return };
+        let Some(mut seat) = self.seats.remove(&conn) else { return };
+        seat.session.forget_lease(&self.leases);
+        self.recalls.forget(conn);
         if let Some(error) = seat.session.untold() {
             warn!(%conn, %error, "the session ends before its client was told of an error");
         }
         if catch_unwind(AssertUnwindSafe(|| drop(seat))).is_err() {
             error!(%conn, device = self.device.name(), "panic while releasing a session");
         }
+        self.pass_answer(conn);
         debug!(%conn, "session closed");
     }
 }

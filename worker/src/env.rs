@@ -21,6 +21,8 @@ pub(crate) struct Env<'a> {
     pub(crate) turn_max_bytes: usize,
     /// Bytes of tails that all sessions have collected.
     pub(crate) collected_bytes: &'a Rc<Cell<usize>>,
+    /// Number of sessions that have a lease of memory and can be asked to give back what they do not use.
+    pub(crate) leases: &'a Rc<Cell<usize>>,
     pub(crate) waker: &'a dyn Fn() -> Waker,
     /// The buffers for reading device memory.
     pub(crate) bodies: &'a BodyPool,

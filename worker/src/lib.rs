@@ -43,6 +43,7 @@ mod dispatch;
 mod dispatch_thread;
 mod env;
 mod owned;
+mod recalls;
 mod rlimit;
 mod session;
 mod stats;

@@ -7,6 +7,7 @@ mod graphs;
 mod handles;
 mod names;
 mod pools;
+mod recall;
 mod settings;
 mod watches;
 
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hipr_io::ConnId;
 use hipr_proto::op::Handle;
-use hipr_proto::{Features, HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult, Lease};
 
 use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
 
@@ -23,6 +24,7 @@ use self::handles::{HandleSet, HandleTable};
 use self::names::Names;
 pub(crate) use self::names::Unfit;
 use self::pools::Pools;
+use self::recall::Recall;
 use self::settings::Settings;
 pub(crate) use self::watches::{Difference, Watch, Watches};
 use crate::SessionLimits;
@@ -103,6 +105,12 @@ pub(crate) struct Owned {
     pub(crate) features: Option<Features>,
     /// The numbers that stand for objects in place of the device's handles.
     pub(crate) names: Names,
+    /// What the client may place by itself, and what it has placed; the context has as many bytes reserved.
+    pub(crate) lease: Lease,
+    /// The device of the lease; `None` before there is one.
+    pub(crate) lease_device: Option<i32>,
+    /// What the client was asked to give back of its lease.
+    pub(crate) recall: Recall,
     /// Whether the client has asked for the list of static replies.
     pub(crate) has_listed: bool,
 }
@@ -132,12 +140,14 @@ impl Owned {
     /// Removes all handles and addresses, which the context has released.
     pub(crate) fn clear(&mut self) {
         let (context, refused) = (self.context.take(), std::mem::take(&mut self.refused));
+        let recall = std::mem::take(&mut self.recall);
         let mut names = std::mem::take(&mut self.names);
         names.clear();
         *self = Self {
             context,
             refused,
             names,
+            recall,
             features: self.features,
             has_listed: self.has_listed,
             ..Self::default()
@@ -149,6 +159,17 @@ impl Owned {
     /// Returns the bytes that count against the session's memory limit.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.memory_bytes.saturating_add(self.pools.spare_bytes())
+    }
+
+    /// Returns the bytes that the session has, and those that it may place.
+    pub(crate) fn claimed_bytes(&self) -> u64 {
+        self.memory_bytes().saturating_add(self.lease.bytes())
+    }
+
+    /// Returns the number of handles and allocations that the session has, and of those that it may place.
+    pub(crate) fn claimed_handles(&self) -> usize {
+        let placeable = usize::try_from(self.lease.allocations()).unwrap_or(usize::MAX);
+        self.handles().saturating_add(placeable)
     }
 
     /// Returns how many bytes the copies of what the client knows may have.
@@ -221,6 +242,7 @@ impl Owned {
     /// Removes an allocation that the device has freed.
     pub(crate) fn remove_allocation(&mut self, ptr: u64) {
         self.watches.remove(ptr);
+        self.lease.free(ptr);
         let gone = self.allocations.remove(&ptr);
         if gone.is_some_and(|gone| gone.origin == Origin::Registered) {
             self.registered.retain(|_, (_, base)| *base != ptr);
@@ -241,6 +263,7 @@ impl Owned {
     pub(crate) fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
         let (pools, context) = self.pools()?;
         pools.free(context, ptr, stream)?;
+        self.lease.free_async(ptr);
         self.watches.remove(ptr);
         let gone = self.allocations.remove(&ptr);
         self.uncount(gone);

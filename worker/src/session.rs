@@ -8,6 +8,7 @@ mod cache;
 mod changes;
 mod failure;
 mod look;
+mod recall;
 mod state;
 mod wait;
 
@@ -113,6 +114,9 @@ impl Session {
     /// Queues a batch received from the client.
     pub(crate) fn handle_batch(&mut self, batch: Batch) {
         self.queue.push_back(batch);
+        if self.owned.recall.open.is_some() {
+            self.take_early();
+        }
     }
 
     /// Handles that the peer has received `sent_bytes` in all.
@@ -135,6 +139,7 @@ impl Session {
     pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
         let turn = self.work(env);
         self.tally.count(env.requests);
+        self.count_lease(env.leases);
         turn
     }
 
@@ -233,6 +238,7 @@ impl Session {
             State::Read { src, stream, offset } => {
                 return self.read_chunk(env, src, stream, offset).map(|()| true);
             }
+            State::Short(retry) => return self.try_again(env, retry).map_or(Poll::Pending, Poll::Ready),
             State::Look { ticket, look } => return self.look(env, ticket, look).map(|()| true),
             State::Tell(telling) => self.tell_more(env, telling),
             State::Have { ticket, asked } => return self.poll_have(ticket, asked),
@@ -331,6 +337,11 @@ impl Session {
         // What most requests come to, before the value is moved once more.
         if matches!(continuation, Ok(Continuation::Reply)) {
             self.reply(ticket);
+            return true;
+        }
+        if self.falls_short(env, op, &continuation) {
+            let (fixed, tail) = (fixed.to_vec(), tail.to_vec());
+            self.wait_for_memory(ticket, fixed, tail, None);
             return true;
         }
         if continuation.is_err() && !ticket.wants_reply() {
@@ -563,6 +574,9 @@ impl Session {
                 }
                 let tail = mem::take(&mut self.tail);
                 let continuation = self.call(env, ticket.op(), None, &tail);
+                if self.falls_short(env, ticket.op(), &continuation) {
+                    return self.wait_for_memory(ticket, self.fixed.clone(), tail, None);
+                }
                 self.tail = tail;
                 self.tail.shrink_to(env.limits.stage_max_bytes);
                 self.go_on(env, ticket, continuation, 0);
@@ -576,7 +590,12 @@ impl Session {
                     self.state = State::Collect { ticket, collected };
                     return;
                 }
-                let continuation = self.call(env, ticket.op(), Some(collected.into_bytes()), &[]);
+                let collected = collected.into_bytes();
+                let again = self.may_fall_short(env, collected.len()).then(|| collected.clone());
+                let continuation = self.call(env, ticket.op(), Some(collected), &[]);
+                if again.is_some() && self.falls_short(env, ticket.op(), &continuation) {
+                    return self.wait_for_memory(ticket, self.fixed.clone(), Vec::new(), again);
+                }
                 match continuation {
                     Ok(Continuation::Collect) => self.fail(ticket, HipError::INVALID_VALUE, false),
                     continuation => drop(self.go_on(env, ticket, continuation, 0)),

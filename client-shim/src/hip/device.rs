@@ -58,7 +58,7 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     let device = thread::device();
     // What failed is gone with the rest.
     let _ = session.wait_for_host_functions();
-    session.worker().destroy_all(&op::DeviceReset {})?;
+    session.worker().reset()?;
     session.worker().memory().clear(device);
     session.streams().mirrors.clear(device);
     session.streams().settle_all();

@@ -1,7 +1,7 @@
 //! Functions that allocate and free device memory.
 
 use hipr_abi::{bytes_of, chars_of, hipDeviceMallocContiguous, hipExtent, hipIpcMemHandle_t, hipPitchedPtr};
-use hipr_proto::{HipError, HipResult, op};
+use hipr_proto::{HipError, HipResult, PITCH_BYTES, op};
 
 use crate::command::Command;
 use crate::convert::{Out, Ptr, Stream};
@@ -9,6 +9,7 @@ use crate::session::Session;
 use crate::stream::mirror::Origin;
 use crate::thread;
 use crate::worker::memory::{Allocation, Kind, Memory};
+use crate::worker::{Release, placer};
 
 /// `hipMalloc`.
 pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize) -> HipResult<()> {
@@ -27,8 +28,12 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
         out.set(Ptr::NULL);
         return Ok(());
     }
-    let reply = session.worker().ask(&op::Malloc { size: size as u64, flags })?;
-    out.set(note(session, reply.device_ptr, size, flags));
+    let (worker, wire_size) = (session.worker(), size as u64);
+    let device_ptr = match worker.place(placer::Kind::Device, wire_size, flags)? {
+        Some(device_ptr) => device_ptr,
+        None => worker.ask(&op::Malloc { size: wire_size, flags })?.device_ptr,
+    };
+    out.set(note(session, device_ptr, size, flags));
     Ok(())
 }
 
@@ -40,6 +45,7 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
         out.set(Ptr::NULL);
         return Ok(());
     }
+    session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&op::MallocAsync { size: size as u64, stream })?;
     out.set(note(session, reply.device_ptr, size, 0));
     Ok(())
@@ -63,6 +69,7 @@ pub(crate) fn malloc_from_pool_async(
         return Ok(());
     }
     let request = op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
+    session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&request)?;
     out.set(note(session, reply.device_ptr, size, 0));
     Ok(())
@@ -110,10 +117,25 @@ fn alloc_pitch(
         return Ok(());
     }
     let request = op::MemAllocPitch { width_in_bytes: width as u64, height: height as u64, element_size };
-    let reply = session.worker().ask(&request)?;
-    let row = usize::try_from(reply.pitch).map_err(|_| HipError::OUT_OF_MEMORY)?;
+    // What is too large for numbers is refused by the worker.
+    let row = request.width_in_bytes.checked_next_multiple_of(PITCH_BYTES);
+    let whole = row.and_then(|row| Some((row, row.checked_mul(request.height)?)));
+    let placed = match whole {
+        Some((row, size)) => {
+            session.worker().place(placer::Kind::Device, size, 0)?.map(|device_ptr| (device_ptr, row))
+        }
+        None => None,
+    };
+    let (device_ptr, row) = match placed {
+        Some(placed) => placed,
+        None => {
+            let reply = session.worker().ask(&request)?;
+            (reply.dptr, reply.pitch)
+        }
+    };
+    let row = usize::try_from(row).map_err(|_| HipError::OUT_OF_MEMORY)?;
     let size = row.checked_mul(height).ok_or(HipError::OUT_OF_MEMORY)?;
-    out.set(note(session, reply.dptr, size, 0));
+    out.set(note(session, device_ptr, size, 0));
     pitch.set(row);
     Ok(())
 }
@@ -153,7 +175,7 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.wait_for_host_functions()?;
     if !session.streams().mirrors.free(session.worker(), ptr, Origin::Managed)? {
         take(session, ptr)?;
-        session.worker().tell(&op::Free { device_ptr: ptr.wire() })?;
+        session.worker().release(Release::Device(ptr.wire()))?;
     }
     session.streams().settle_all();
     Ok(())
@@ -196,7 +218,7 @@ pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> Hi
 /// `hipIpcGetMemHandle`.
 pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcMemHandle_t>, ptr: Ptr) -> HipResult<()> {
     let out = handle.check()?;
-    let reply = session.worker().ask(&op::IpcGetMemHandle { device_ptr: ptr.check()?.wire() })?;
+    let reply = session.worker().lend(ptr.check()?.wire())?;
     out.set(hipIpcMemHandle_t { reserved: chars_of(reply.handle) });
     Ok(())
 }
@@ -209,6 +231,8 @@ pub(crate) fn ipc_open(
     flags: u32,
 ) -> HipResult<()> {
     let out = ptr.check()?;
+    // How large it is the worker finds out.
+    session.worker().make_room(u64::MAX)?;
     let reply = session.worker().ask(&op::IpcOpenMemHandle { handle: bytes_of(handle.reserved), flags })?;
     let size = session.worker().ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
     let base = Ptr::from_wire(reply.device_ptr);

@@ -134,6 +134,11 @@ impl<'a> CodeImage<'a> {
         self.code.as_ref().is_some_and(|code| code.memory_bytes <= UNANSWERED_MAX_BYTES)
     }
 
+    /// Returns how many bytes the worker needs for it at most; all there are if that is not known.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.code.as_ref().map_or(u64::MAX, |code| code.memory_bytes.max(self.bytes.len() as u64))
+    }
+
     /// Returns the code object for a device of this architecture from an image; its metadata is one of `known`.
     ///
     /// # Errors

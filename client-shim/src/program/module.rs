@@ -40,6 +40,7 @@ impl LoadedModule {
     /// # Errors
     /// What the worker answers.
     pub(crate) fn load(worker: &Worker, device: i32, image: CodeImage<'_>) -> HipResult<Self> {
+        worker.make_room(image.memory_bytes())?;
         let extra = Extra { inline: &image.bytes, ..worker.extra() };
         let request = op::ModuleLoadData { data_size: image.bytes.len() as u64 };
         let handle = if image.needs_no_answer() {
@@ -69,6 +70,7 @@ impl LoadedModule {
         let name_length = u32::try_from(name.len()).map_err(|_| HipError::INVALID_VALUE)?;
         let request =
             op::ModuleLoadAndGetFunction { data_size: image.bytes.len() as u64, name_length, pad: 0 };
+        worker.make_room(image.memory_bytes())?;
         let extra = Extra { tail: name.as_bytes(), inline: &image.bytes, ..worker.extra() };
         let reply = worker.connection().ask_with(&request, extra)?;
         let module = Self::of(reply.module, device, image.code);

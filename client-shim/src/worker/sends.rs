@@ -9,6 +9,7 @@ use hipr_proto::{Features, HipError, HipResult};
 
 use super::Worker;
 use super::memory::Allocation;
+use super::placer::Kind;
 use super::port::{ChangesAnswer, HostMemory, Port, Release, Wait};
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use crate::convert::{Event, Ptr};
@@ -97,8 +98,12 @@ impl Worker {
     /// A lost connection.
     pub(crate) fn release(&self, release: Release) -> HipResult<()> {
         match release {
-            Release::Device(device_ptr) => self.tell(&op::Free { device_ptr }),
-            Release::Host(device_ptr) => self.tell(&op::FreeHost { device_ptr }),
+            Release::Device(device_ptr) => {
+                self.accounted(|lease| lease.free(device_ptr), || self.tell(&op::Free { device_ptr }))
+            }
+            Release::Host(device_ptr) => {
+                self.accounted(|lease| lease.free(device_ptr), || self.tell(&op::FreeHost { device_ptr }))
+            }
         }
     }
 }
@@ -144,7 +149,11 @@ impl Port for Worker {
     }
 
     fn allocate(&self, len: usize) -> HipResult<u64> {
-        Ok(self.ask(&op::Malloc { size: len as u64, flags: 0 })?.device_ptr)
+        let size = len as u64;
+        match self.place(Kind::Device, size, 0)? {
+            Some(device_ptr) => Ok(device_ptr),
+            None => Ok(self.ask(&op::Malloc { size, flags: 0 })?.device_ptr),
+        }
     }
 
     fn create_event(&self) -> HipResult<Event> {
@@ -298,7 +307,11 @@ impl Port for Worker {
     }
 
     fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()> {
-        self.tell(&op::FreeAsync { device_ptr: ptr.wire(), stream })
+        let device_ptr = ptr.wire();
+        self.accounted(
+            |lease| lease.free_async(device_ptr),
+            || self.tell(&op::FreeAsync { device_ptr, stream }),
+        )
     }
 
     fn destroy_stream(&self, stream: u64) -> HipResult<()> {

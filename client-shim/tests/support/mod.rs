@@ -58,6 +58,10 @@ pub(crate) mod hip {
         pub(crate) fn hipGetErrorName(code: i32) -> *const c_char;
         pub(crate) fn hipMalloc(ptr: *mut Ptr, size: usize) -> i32;
         pub(crate) fn hipFree(ptr: Ptr) -> i32;
+        pub(crate) fn hipMallocAsync(ptr: *mut Ptr, size: usize, stream: Ptr) -> i32;
+        pub(crate) fn hipFreeAsync(ptr: Ptr, stream: Ptr) -> i32;
+        pub(crate) fn hipMallocPitch(ptr: *mut Ptr, pitch: *mut usize, width: usize, height: usize) -> i32;
+        pub(crate) fn hipMemGetInfo(free: *mut usize, total: *mut usize) -> i32;
         pub(crate) fn hipHostMalloc(ptr: *mut Ptr, size: usize, flags: u32) -> i32;
         pub(crate) fn hipHostFree(ptr: Ptr) -> i32;
         pub(crate) fn hipHostRegister(ptr: Ptr, size: usize, flags: u32) -> i32;

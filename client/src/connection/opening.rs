@@ -29,9 +29,14 @@ impl Inner {
             None => None,
         };
         // Sent blindly: a worker that does not accept the feature refuses the request, too.
-        if offer.is_some_and(|features| features.contains(Features::STATIC)) {
+        let offers = |feature| offer.is_some_and(|features| features.contains(feature));
+        if offers(Features::STATIC) {
             let request = op::Static { max_bytes: STATIC_LIST_MAX_BYTES, reserved: 0 };
             *lock(&self.listing) = Some(self.opening(&mut writer, &request)?);
+        }
+        if offers(Features::PLACES) {
+            let request = op::MemLease { want_bytes: 0 };
+            *lock(&self.first_lease) = Some(self.opening(&mut writer, &request)?);
         }
         self.transmit(&mut writer).map_err(|error| Opening::Failed(error.to_string()))?;
         drop(writer);

@@ -25,6 +25,11 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Returns whether contexts let a client place memory: [`Context::address_window`] and what belongs to it. The default is false.
+    fn can_place(&self) -> bool {
+        false
+    }
+
     /// Opens a context. It calls `waker`, on any thread, whenever a `poll_*` method that returned `Pending` may return
     /// something else.
     ///
@@ -156,6 +161,42 @@ pub trait Context: Send {
 
     /// Frees in stream order (HIP API: hipFreeAsync).
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()>;
+
+    // Memory at addresses that the client chooses, out of bytes that were reserved before. Reserved bytes are free memory for everybody
+    // who asks how much there is, and for nobody who wants some. `reset` ends every reservation.
+
+    /// Returns the addresses at which memory of the current device can be placed: always the same, and those of no other context of the
+    /// device; an empty range if there are none left.
+    fn address_window(&mut self) -> HipResult<Range<u64>> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Returns how many bytes of the current device [`reserve`](Self::reserve) could add.
+    fn reservable(&self) -> HipResult<u64> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Adds bytes of the current device to those that are reserved; fails with `OUT_OF_MEMORY` if there are fewer.
+    fn reserve(&mut self, _bytes: u64) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Gives reserved bytes back, at most those that there are.
+    fn unreserve(&mut self, _bytes: u64) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Allocates `size_bytes` > 0 of the reserved bytes at `ptr`, as [`malloc`](Self::malloc). Fails with `INVALID_VALUE` if the address or the
+    /// bytes from there on are not free, or not in the window; with `OUT_OF_MEMORY` if fewer bytes are reserved, or the host has
+    /// no memory. Every method frees it like other memory.
+    fn malloc_at(&mut self, _ptr: u64, _size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Does what [`poll_free`](Self::poll_free) does for memory that was placed and never shared, and reserves its bytes again.
+    fn poll_free_reserved(&mut self, _ptr: u64) -> Poll<HipResult<()>> {
+        Poll::Ready(Err(HipError::NOT_SUPPORTED))
+    }
 
     /// Returns the device's own pools. By default there are none: the session manages pools with
     /// [`malloc_async`](Self::malloc_async) and [`free_async`](Self::free_async).

@@ -1,12 +1,15 @@
 //! Allocation of device memory: addresses of one context, bytes of the whole device.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
+use crate::executor::lock;
 use crate::name::Name;
+use crate::windows::{PLAIN_PAGES, Slot, Windows};
 use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
 use hipr_isa::mem::Block;
 
@@ -14,41 +17,67 @@ use hipr_isa::mem::Block;
 #[derive(Debug)]
 pub(crate) struct Budget {
     total_bytes: u64,
-    used_bytes: AtomicU64,
+    ledger: Mutex<Ledger>,
     next_page: AtomicU64,
+}
+
+/// What of the device is given out.
+#[derive(Debug)]
+struct Ledger {
+    /// Bytes of memory that is allocated.
+    used_bytes: u64,
+    /// Bytes that contexts have reserved and not used.
+    reserved_bytes: u64,
+    windows: Windows,
 }
 
 impl Budget {
     pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
-        Arc::new(Self { total_bytes, used_bytes: AtomicU64::new(0), next_page: AtomicU64::new(0) })
+        let ledger = Ledger { used_bytes: 0, reserved_bytes: 0, windows: Windows::default() };
+        Arc::new(Self { total_bytes, ledger: Mutex::new(ledger), next_page: AtomicU64::new(0) })
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
 
+    /// Returns the bytes that nothing uses; what is reserved is among them.
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.total_bytes.saturating_sub(self.used_bytes.load(Ordering::Relaxed))
+        self.total_bytes - lock(&self.ledger).used_bytes
+    }
+
+    /// Returns the bytes that can be used or reserved.
+    pub(crate) fn available_bytes(&self) -> u64 {
+        let ledger = lock(&self.ledger);
+        self.total_bytes - ledger.used_bytes - ledger.reserved_bytes
+    }
+
+    /// Takes available bytes: changes the ledger if it has them.
+    fn take(&self, bytes: u64, change: impl FnOnce(&mut Ledger)) -> HipResult<()> {
+        let mut ledger = lock(&self.ledger);
+        let available = self.total_bytes - ledger.used_bytes - ledger.reserved_bytes;
+        if bytes > available {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        change(&mut ledger);
+        Ok(())
     }
 
     fn reserve(self: &Arc<Self>, bytes: u64) -> HipResult<Reservation> {
-        let add = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.total_bytes);
-        self.used_bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
-            .map_err(|_| HipError::OUT_OF_MEMORY)?;
+        self.take(bytes, |ledger| ledger.used_bytes += bytes)?;
         Ok(Reservation { budget: Arc::clone(self), bytes })
     }
 
     /// Returns where to search for free pages: behind the last allocation of any context.
     fn next_place(&self, pages: u64) -> u64 {
-        let place = |page: u64| if page.saturating_add(pages) <= PAGES { page } else { 0 };
+        let place = |page: u64| if page.saturating_add(pages) <= PLAIN_PAGES { page } else { 0 };
         let next = |page| Some(place(page).saturating_add(pages));
         let before = self.next_page.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
         place(before.unwrap_or(0))
     }
 }
 
-/// A reserved part of the budget, released when dropped.
+/// A used part of the budget, released when dropped.
 #[derive(Debug)]
 struct Reservation {
     budget: Arc<Budget>,
@@ -57,9 +86,75 @@ struct Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        self.budget.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        lock(&self.budget.ledger).used_bytes -= self.bytes;
     }
 }
+
+/// The bytes that a context has reserved, released when dropped.
+#[derive(Debug)]
+struct Reserved {
+    budget: Arc<Budget>,
+    bytes: u64,
+}
+
+impl Reserved {
+    fn new(budget: &Arc<Budget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    fn add(&mut self, bytes: u64) -> HipResult<()> {
+        self.budget.take(bytes, |ledger| ledger.reserved_bytes += bytes)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    fn give_back(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        lock(&self.budget.ledger).reserved_bytes -= bytes;
+    }
+
+    /// Takes bytes for an allocation.
+    fn take(&mut self, bytes: u64) -> HipResult<Reservation> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(HipError::OUT_OF_MEMORY)?;
+        let mut ledger = lock(&self.budget.ledger);
+        ledger.reserved_bytes -= bytes;
+        ledger.used_bytes += bytes;
+        Ok(Reservation { budget: Arc::clone(&self.budget), bytes })
+    }
+
+    /// Adds the bytes of an allocation that is gone; nobody can have them in between.
+    fn put(&mut self, mut reservation: Reservation) {
+        let bytes = std::mem::take(&mut reservation.bytes);
+        self.bytes += bytes;
+        let mut ledger = lock(&self.budget.ledger);
+        ledger.used_bytes -= bytes;
+        ledger.reserved_bytes += bytes;
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.give_back(u64::MAX);
+    }
+}
+
+/// A window of addresses that one context has, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Window {
+    budget: Arc<Budget>,
+    slot: Slot,
+    pages: Range<u64>,
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        lock(&self.budget.ledger).windows.give_back(self.slot);
+    }
+}
+
+// What a client places has the layout of this device's own allocations.
+const _: () = assert!(PLACE_PAGE_BYTES == PAGE_BYTES);
 
 /// Memory allocated by one context, which others may share.
 #[derive(Debug)]
@@ -67,17 +162,20 @@ pub(crate) struct Memory {
     pub(crate) block: Arc<Block>,
     /// The name by which other contexts find it.
     pub(crate) name: Name,
-    _reservation: Reservation,
+    reservation: Reservation,
 }
 
 /// One context's allocations.
 ///
-/// Addresses are given out upwards and start again from the bottom only at the end of the 16 TiB window, so that a freed
-/// address stays invalid as long as possible. The contexts of a device take turns in one window: what one of them lends has the
-/// same address for the borrower. The page after an allocation is never used.
+/// Addresses are given out upwards and start again from the bottom only at the end of the 8 TiB that are no windows, so that a freed
+/// address stays invalid as long as possible. The contexts of a device take turns there: what one of them lends has the
+/// same address for the borrower. The page after an allocation is never used. In the upper 8 TiB a context may have a window of its
+/// own, where its client places memory in bytes that were reserved before.
 #[derive(Debug)]
 pub(crate) struct Allocator {
     budget: Arc<Budget>,
+    window: Option<Window>,
+    reserved: Reserved,
     map: Arc<Map>,
     /// Allocations by their first page.
     live: BTreeMap<u64, Allocation>,
@@ -94,7 +192,13 @@ struct Allocation {
 
 impl Allocator {
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
-        Self { budget, map: Arc::default(), live: BTreeMap::new() }
+        let reserved = Reserved::new(&budget);
+        Self { budget, window: None, reserved, map: Arc::default(), live: BTreeMap::new() }
+    }
+
+    /// Ends the use of this allocator; returns an empty one with the same window.
+    pub(crate) fn successor(&mut self) -> Self {
+        Self { window: self.window.take(), ..Self::new(Arc::clone(&self.budget)) }
     }
 
     /// Returns the current page table.
@@ -116,9 +220,57 @@ impl Allocator {
         let block =
             Block::new(FIRST_ADDRESS + page * PAGE_BYTES, len_bytes).ok_or(HipError::OUT_OF_MEMORY)?;
         let block = Arc::new(block);
-        let memory = Memory { block: Arc::clone(&block), name: Name::default(), _reservation: reservation };
+        let memory = Memory { block: Arc::clone(&block), name: Name::default(), reservation };
         self.map_at(page, pages, Arc::new(memory), false);
         Ok(block)
+    }
+
+    /// Returns the addresses of the window, which is chosen when they are first asked for; an empty range if there is none left.
+    pub(crate) fn window(&mut self) -> Range<u64> {
+        if self.window.is_none() {
+            // Memory of another context, which had a window there, may have been borrowed.
+            let is_free =
+                |pages: &Range<u64>| self.gap(pages.start, pages.end, pages.end - pages.start).is_some();
+            let chosen = lock(&self.budget.ledger).windows.choose(is_free);
+            let window = |(slot, pages)| Window { budget: Arc::clone(&self.budget), slot, pages };
+            self.window = chosen.map(window);
+        }
+        let pages = self.window.as_ref().map_or(0..0, |window| window.pages.clone());
+        FIRST_ADDRESS + pages.start * PAGE_BYTES..FIRST_ADDRESS + pages.end * PAGE_BYTES
+    }
+
+    /// Reserves bytes of the device.
+    ///
+    /// # Errors
+    /// `OUT_OF_MEMORY` if there are fewer.
+    pub(crate) fn reserve(&mut self, bytes: u64) -> HipResult<()> {
+        self.reserved.add(bytes)
+    }
+
+    /// Gives reserved bytes back, at most those that there are.
+    pub(crate) fn unreserve(&mut self, bytes: u64) {
+        self.reserved.give_back(bytes);
+    }
+
+    /// Allocates `len_bytes` zeroed bytes of those that are reserved at `ptr`.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` for 0 bytes, and if the address begins no page, or its pages are not in the window or not free; `OUT_OF_MEMORY`
+    /// if fewer bytes are reserved or the host has no memory.
+    pub(crate) fn allocate_at(&mut self, ptr: u64, len_bytes: u64) -> HipResult<()> {
+        let page = Self::page_of(ptr).filter(|_| len_bytes > 0).ok_or(HipError::INVALID_VALUE)?;
+        let pages = page_count(len_bytes) + 1;
+        let window = self.window.as_ref().map_or(0..0, |window| window.pages.clone());
+        if page < window.start || self.gap(page, window.end.min(page + pages), pages) != Some(page) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        if len_bytes > self.reserved.bytes {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        let block = Arc::new(Block::new(ptr, len_bytes).ok_or(HipError::OUT_OF_MEMORY)?);
+        let reservation = self.reserved.take(len_bytes)?;
+        self.map_at(page, pages, Arc::new(Memory { block, name: Name::default(), reservation }), false);
+        Ok(())
     }
 
     fn map_at(&mut self, page: u64, pages: u64, memory: Arc<Memory>, is_borrowed: bool) {
@@ -129,7 +281,7 @@ impl Allocator {
     /// Returns the first of `pages` free pages, preferably behind the last allocation.
     fn find_pages(&self, pages: u64) -> Option<u64> {
         let next = self.budget.next_place(pages);
-        self.gap(next, PAGES, pages).or_else(|| self.gap(0, next, pages))
+        self.gap(next, PLAIN_PAGES, pages).or_else(|| self.gap(0, next, pages))
     }
 
     /// Returns the allocation that starts at `ptr`, to be shared.
@@ -145,8 +297,8 @@ impl Allocator {
     /// Maps shared memory of another context at the same address. It is freed like the context's own.
     ///
     /// # Errors
-    /// `INVALID_CONTEXT` if it is mapped here already; `OUT_OF_MEMORY` if something else is there, which needs 16 TiB of addresses
-    /// to have been given out meanwhile.
+    /// `INVALID_CONTEXT` if it is mapped here already; `OUT_OF_MEMORY` if something else is there, or may be placed there, which needs
+    /// all of its addresses to have been given out once more meanwhile.
     pub(crate) fn borrow(&mut self, memory: Arc<Memory>) -> HipResult<Arc<Block>> {
         let block = Arc::clone(&memory.block);
         let page = Self::page_of(block.base()).ok_or(HipError::INVALID_VALUE)?;
@@ -154,7 +306,8 @@ impl Allocator {
         if self.live.get(&page).is_some_and(|live| Arc::ptr_eq(&live.memory, &memory)) {
             return Err(HipError::INVALID_CONTEXT);
         }
-        if self.gap(page, PAGES.min(page + pages), pages) != Some(page) {
+        let is_ours = self.window.as_ref().is_some_and(|window| window.pages.contains(&page));
+        if is_ours || self.gap(page, PAGES.min(page + pages), pages) != Some(page) {
             return Err(HipError::OUT_OF_MEMORY);
         }
         self.map_at(page, pages, memory, true);
@@ -207,8 +360,21 @@ impl Allocator {
         Some(Arc::clone(&allocation.memory.block))
     }
 
-    /// Unmaps everything.
+    /// Does what [`finish_free`](Self::finish_free) does for memory that was never lent, and reserves its bytes again.
+    pub(crate) fn finish_free_reserved(&mut self, ptr: u64) -> Option<Arc<Block>> {
+        let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
+        let block = Arc::clone(&allocation.memory.block);
+        Arc::make_mut(&mut self.map).remove(&block);
+        if let Some(memory) = Arc::into_inner(allocation.memory) {
+            self.reserved.put(memory.reservation);
+        }
+        Some(block)
+    }
+
+    /// Unmaps everything, and gives the window and what is reserved back.
     pub(crate) fn clear(&mut self) -> Vec<Arc<Block>> {
+        self.window = None;
+        self.reserved.give_back(u64::MAX);
         self.map = Arc::default();
         let live = std::mem::take(&mut self.live).into_values();
         live.map(|allocation| Arc::clone(&allocation.memory.block)).collect()
@@ -260,7 +426,7 @@ mod tests {
     fn the_window_wraps_around_what_is_live() {
         let mut allocator = allocator(1 << 20);
         let kept = allocator.allocate(64).unwrap().base();
-        allocator.budget.next_page.store(PAGES - 1, Ordering::Relaxed);
+        allocator.budget.next_page.store(PLAIN_PAGES - 1, Ordering::Relaxed);
         let wrapped = allocator.allocate(64).unwrap().base();
         assert_eq!(wrapped, kept + 2 * PAGE_BYTES);
         assert!(allocator.find_pages(PAGES).is_none());
@@ -285,6 +451,88 @@ mod tests {
         assert_eq!(borrower.budget.free_bytes(), 390, "it is in use");
         borrower.finish_free(base);
         assert_eq!(borrower.budget.free_bytes(), 990);
+    }
+
+    #[test]
+    fn what_is_placed_lies_in_a_window_and_takes_what_was_reserved() {
+        let mut allocator = allocator(1000);
+        assert_eq!(allocator.allocate_at(FIRST_ADDRESS, 1), Err(HipError::INVALID_VALUE), "it has no window");
+        let window = allocator.window();
+        assert_eq!(allocator.window(), window);
+        assert_eq!(window.end - window.start, 1 << 40);
+        let (start, last) = (window.start, window.end - PAGE_BYTES);
+        assert_eq!(allocator.allocate_at(start, 1), Err(HipError::OUT_OF_MEMORY), "nothing is reserved");
+        assert_eq!(allocator.reserve(1001), Err(HipError::OUT_OF_MEMORY));
+        allocator.reserve(700).unwrap();
+        assert_eq!(allocator.budget.free_bytes(), 1000, "what is reserved is free");
+        assert_eq!(allocator.budget.available_bytes(), 300, "and nobody can have it");
+        assert_eq!(allocator.allocate(301).unwrap_err(), HipError::OUT_OF_MEMORY);
+        allocator.allocate_at(start + 2 * PAGE_BYTES, 300).unwrap();
+        for ptr in
+            [start - PAGE_BYTES, start + 1, start + 2 * PAGE_BYTES, start + 3 * PAGE_BYTES, last, window.end]
+        {
+            assert_eq!(allocator.allocate_at(ptr, 1), Err(HipError::INVALID_VALUE), "{ptr:#x}");
+        }
+        assert_eq!(allocator.allocate_at(start, 0), Err(HipError::INVALID_VALUE));
+        assert_eq!(allocator.allocate_at(start, PAGE_BYTES + 1), Err(HipError::INVALID_VALUE));
+        assert_eq!(allocator.allocate_at(start, 401), Err(HipError::OUT_OF_MEMORY));
+        allocator.allocate_at(start, 400).unwrap();
+        assert_eq!((allocator.budget.free_bytes(), allocator.budget.available_bytes()), (300, 300));
+        allocator.finish_free_reserved(start);
+        assert_eq!((allocator.budget.free_bytes(), allocator.budget.available_bytes()), (700, 300));
+        allocator.finish_free(start + 2 * PAGE_BYTES);
+        assert_eq!((allocator.budget.free_bytes(), allocator.budget.available_bytes()), (1000, 600));
+        allocator.unreserve(u64::MAX);
+        assert_eq!(allocator.budget.available_bytes(), 1000, "no more than there is");
+    }
+
+    #[test]
+    fn windows_are_apart_and_given_back() {
+        let mut all = vec![allocator(1000)];
+        let budget = Arc::clone(&all[0].budget);
+        all.extend((0..95).map(|_| Allocator::new(Arc::clone(&budget))));
+        let mut windows: Vec<_> = all.iter_mut().map(Allocator::window).collect();
+        assert_eq!(windows.iter().filter(|window| window.is_empty()).count(), 4, "there are so many");
+        windows.retain(|window| !window.is_empty());
+        windows.sort_by_key(|window| window.start);
+        assert!(windows.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        for allocator in &mut all {
+            let plain = allocator.allocate(1).unwrap().base();
+            assert!(windows.iter().all(|window| !window.contains(&plain)));
+        }
+        let first = all[0].window();
+        all[0].reserve(500).unwrap();
+        let mut next = all[0].successor();
+        all[0].clear();
+        assert_eq!(next.window(), first, "it is the context's as long as that lives");
+        assert_eq!(budget.available_bytes(), 1000 - 95, "all but its bytes are back");
+        assert!(all[95].window().is_empty());
+        next.clear();
+        assert_eq!(all[95].window(), first);
+        drop(all);
+        assert_eq!((budget.free_bytes(), budget.available_bytes()), (1000, 1000));
+    }
+
+    #[test]
+    fn memory_of_an_earlier_owner_of_a_window_is_in_nobodys_way() {
+        let mut lender = allocator(1000);
+        let mut borrower = Allocator::new(Arc::clone(&lender.budget));
+        let first = lender.window();
+        lender.reserve(100).unwrap();
+        lender.allocate_at(first.start, 100).unwrap();
+        let memory = Arc::clone(lender.lendable(first.start).unwrap());
+        borrower.borrow(Arc::clone(&memory)).unwrap();
+        drop(lender);
+        for _ in 0..3 {
+            Allocator::new(Arc::clone(&borrower.budget)).window();
+        }
+        assert_ne!(borrower.window(), first, "it has something there");
+        let mut other = Allocator::new(Arc::clone(&borrower.budget));
+        assert_eq!(other.window(), first, "another has nothing");
+        assert_eq!(other.borrow(memory).unwrap_err(), HipError::OUT_OF_MEMORY, "and may place memory there");
+        assert_eq!(borrower.budget.available_bytes(), 900, "it is in use");
+        borrower.finish_free(first.start);
+        assert_eq!(borrower.budget.available_bytes(), 1000);
     }
 
     #[test]

@@ -92,6 +92,31 @@ impl SimContext {
         record.inspect(|record| record.observe(self.shared.id, &self.shared))
     }
 
+    /// Unmaps an allocation when the work is done that may use it.
+    fn poll_unmap(
+        &mut self,
+        ptr: u64,
+        unmap: impl FnOnce(&mut Allocator, u64) -> Option<Arc<Block>>,
+    ) -> Poll<HipResult<()>> {
+        let mut state = lock(&self.shared.state);
+        if !state.allocator.owns(ptr) {
+            return Poll::Ready(Err(HipError::INVALID_VALUE));
+        }
+        loop {
+            match state.streams.wait(WaitFor::Device, None) {
+                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
+                Ok(Wait::On(_)) => {}
+                Ok(Wait::Over) => {
+                    let freed = unmap(&mut state.allocator, ptr);
+                    drop(state);
+                    self.shared.discard(freed.into_iter().collect());
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
     fn event(&self, event: u64) -> HipResult<&Event> {
         self.events.get(&event).ok_or(HipError::INVALID_HANDLE)
     }
@@ -163,10 +188,10 @@ impl Context for SimContext {
         Ok((self.gpu.budget.free_bytes(), self.gpu.budget.total_bytes()))
     }
 
-    /// Resets the context; handles and addresses are not reused.
+    /// Resets the context; handles and addresses are not reused, and the window stays.
     fn reset(&mut self) -> HipResult<()> {
+        let allocator = lock(&self.shared.state).allocator.successor();
         self.shared.close();
-        let allocator = Allocator::new(Arc::clone(&self.gpu.budget));
         self.shared = Shared::new(&self.gpu, self.shared.waker.clone(), allocator);
         self.stack_bytes = STACK_DEFAULT_BYTES;
         self.events.clear();
@@ -183,23 +208,32 @@ impl Context for SimContext {
     }
 
     fn poll_free(&mut self, ptr: u64) -> Poll<HipResult<()>> {
-        let mut state = lock(&self.shared.state);
-        if !state.allocator.owns(ptr) {
-            return Poll::Ready(Err(HipError::INVALID_VALUE));
-        }
-        loop {
-            match state.streams.wait(WaitFor::Device, None) {
-                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
-                Ok(Wait::On(_)) => {}
-                Ok(Wait::Over) => {
-                    let freed = state.allocator.finish_free(ptr);
-                    drop(state);
-                    self.shared.discard(freed.into_iter().collect());
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        self.poll_unmap(ptr, Allocator::finish_free)
+    }
+
+    fn address_window(&mut self) -> HipResult<Range<u64>> {
+        Ok(lock(&self.shared.state).allocator.window())
+    }
+
+    fn reservable(&self) -> HipResult<u64> {
+        Ok(self.gpu.budget.available_bytes())
+    }
+
+    fn reserve(&mut self, bytes: u64) -> HipResult<()> {
+        lock(&self.shared.state).allocator.reserve(bytes)
+    }
+
+    fn unreserve(&mut self, bytes: u64) -> HipResult<()> {
+        lock(&self.shared.state).allocator.unreserve(bytes);
+        Ok(())
+    }
+
+    fn malloc_at(&mut self, ptr: u64, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
+        lock(&self.shared.state).allocator.allocate_at(ptr, size_bytes)
+    }
+
+    fn poll_free_reserved(&mut self, ptr: u64) -> Poll<HipResult<()>> {
+        self.poll_unmap(ptr, Allocator::finish_free_reserved)
     }
 
     fn malloc_async(&mut self, size_bytes: u64, stream: u64) -> HipResult<u64> {

@@ -100,6 +100,10 @@ impl Device for Gpu {
         "sim"
     }
 
+    fn can_place(&self) -> bool {
+        true
+    }
+
     fn has_kernel_rules(&self) -> bool {
         true
     }

@@ -56,6 +56,7 @@ pub mod property;
 mod shared;
 pub mod stream;
 mod transfer;
+mod windows;
 
 pub use context::SimContext;
 pub use gpu::{Config, Gpu};

@@ -181,7 +181,7 @@ mutations! {
 }
 
 mutations! {
-    /// Bugs of the worker in what it does with names.
+    /// Bugs of the worker in what it does with names and with leases.
     WORKER_MUTATIONS;
 
     transcript_is_the_models: "a name stands for what has its place", "owned/names.rs",
@@ -206,6 +206,15 @@ mutations! {
         "(Next::Unnamed | Next::Makes(..) | Next::Refused(_), _) => Ok(()),"
         => "(Next::Makes(kind, name), _) => { self.next = Next::Makes(kind, name); Ok(()) }
             (Next::Unnamed | Next::Refused(_), _) => Ok(()),";
+    transcript_is_the_models: "a byte is promised twice", "call/lease.rs",
+        "call.owned.lease.place(base, size_bytes)?;"
+        => "";
+    transcript_is_the_models: "the bytes of memory that is freed are promised to others", "session/wait.rs",
+        "Wait::Free(ptr) if comes_back => context.poll_free_reserved(ptr),"
+        => "Wait::Free(ptr) if comes_back => context.poll_free(ptr),";
+    transcript_is_the_models: "a freed address is given out before the free", "owned.rs",
+        "self.lease.free_async(ptr);"
+        => "self.lease.free(ptr);";
     transcript_is_the_models: "the name of an unloaded module stays", "owned.rs",
         "self.names.forget(Handle::Module, module);"
         => "";

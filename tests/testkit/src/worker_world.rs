@@ -23,6 +23,7 @@
 pub mod draw;
 pub mod model;
 pub mod peer;
+pub mod places;
 pub mod plan;
 pub mod request;
 

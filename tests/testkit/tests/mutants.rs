@@ -250,6 +250,7 @@ pub mod device;
 mod dispatch;
 mod env;
 mod owned;
+mod recalls;
 mod session;
 mod stats;
 pub use cache::{CacheConfig, CacheStats};

@@ -26,6 +26,8 @@ pub(super) fn is_unsafe(op: Opcode) -> bool {
             | Opcode::MALLOC_HOST
             | Opcode::MALLOC_MANAGED
             | Opcode::MALLOC_BATCH
+            | Opcode::MALLOC_AT
+            | Opcode::MEM_LEASE
             | Opcode::MEM_ALLOC_PITCH
             | Opcode::FREE
             | Opcode::FREE_HOST

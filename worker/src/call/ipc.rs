@@ -15,6 +15,7 @@ const OPEN_FLAGS: u32 = hipr_abi::hipIpcMemLazyEnablePeerAccess;
 /// Returns a handle of device memory that the client allocated outside of pools, whose memory could be reused before the
 /// other session closes it.
 pub(super) fn memory_handle(call: &mut Call<'_>, r: IpcGetMemHandle) -> HipResult<Continuation> {
+    call.owned.lease.lend(r.device_ptr);
     let allocation = *call.owned.freeable(r.device_ptr)?;
     if allocation.kind != MemoryKind::Device || call.owned.pool_of(allocation.base) != 0 {
         return Err(HipError::INVALID_VALUE);
@@ -29,7 +30,7 @@ pub(super) fn open_memory(call: &mut Call<'_>, r: IpcOpenMemHandle) -> HipResult
         return Err(HipError::INVALID_VALUE);
     }
     call.check_room(1)?;
-    let room_bytes = call.limits.memory_max_bytes.saturating_sub(call.owned.memory_bytes());
+    let room_bytes = call.limits.memory_max_bytes.saturating_sub(call.owned.claimed_bytes());
     let (base, size_bytes) = call.context()?.open_memory(&r.handle, r.flags, room_bytes)?;
     let (kind, origin, flags) = (MemoryKind::Device, Origin::Opened, r.flags);
     let allocation = Allocation { base, size_bytes, kind, flags, device: 0, origin };

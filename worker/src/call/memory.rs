@@ -2,15 +2,13 @@
 
 use hipr_abi::*;
 use hipr_proto::op::*;
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{HipError, HipResult, PITCH_BYTES};
 
 use super::device::check_device;
 use super::{Call, Continuation};
 use crate::owned::{Allocation, NodeWork, Origin};
-use hipr_device::{MemoryKind, Region};
+use hipr_device::{Context, MemoryKind, Region};
 
-/// Alignment of rows in a pitched allocation.
-const PITCH_ALIGN: u64 = 256;
 /// The flags that registered memory may have.
 const REGISTER_FLAGS: u32 =
     hipHostRegisterPortable | hipHostRegisterMapped | hipHostRegisterIoMemory | hipHostRegisterReadOnly;
@@ -26,14 +24,24 @@ fn allocate(call: &mut Call<'_>, size_bytes: u64, kind: MemoryKind, flags: u32) 
     add(call, Allocation { base, size_bytes, kind, flags, device: 0, origin: Origin::Client })
 }
 
-/// Allocates `size_bytes` > 0 bytes. If memory is short, releases idle pool blocks first.
+/// Allocates `size_bytes` > 0 bytes.
 fn allocate_some(call: &mut Call<'_>, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64> {
     call.check_memory(size_bytes)?;
+    with_idle_released(call, |context| context.malloc(size_bytes, kind, flags))
+}
+
+/// Takes memory of the device. If it is short, releases what is idle and tries again: blocks of the session's pools.
+///
+/// This is where memory is short although other sessions may have leases that they do not use.
+pub(super) fn with_idle_released<R>(
+    call: &mut Call<'_>,
+    take: impl Fn(&mut dyn Context) -> HipResult<R>,
+) -> HipResult<R> {
     let (pools, context) = call.owned.pools()?;
-    match context.malloc(size_bytes, kind, flags) {
+    match take(context) {
         Err(HipError::OUT_OF_MEMORY) if pools.spare_bytes() > 0 => {
             pools.release_idle(context)?;
-            context.malloc(size_bytes, kind, flags)
+            take(context)
         }
         result => result,
     }
@@ -88,7 +96,7 @@ pub(super) fn malloc_pitch(call: &mut Call<'_>, r: MemAllocPitch) -> HipResult<C
     if !PITCH_ELEMENTS.contains(&r.element_size) {
         return Err(HipError::INVALID_VALUE);
     }
-    let pitch = r.width_in_bytes.checked_next_multiple_of(PITCH_ALIGN).ok_or(HipError::INVALID_VALUE)?;
+    let pitch = r.width_in_bytes.checked_next_multiple_of(PITCH_BYTES).ok_or(HipError::INVALID_VALUE)?;
     let size = pitch.checked_mul(r.height).ok_or(HipError::INVALID_VALUE)?;
     if size == 0 {
         return Err(HipError::INVALID_VALUE);

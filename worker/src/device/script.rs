@@ -15,10 +15,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
 use self::context::{ContextState, ScriptContext};
 use hipr_device::{Context, Device, Param, Waker};
+
+/// Memory of the device in bytes: each context has all of it.
+pub const TOTAL_BYTES: u64 = 8 << 30;
 
 /// The scripted device; its clones let the test control it.
 #[derive(Clone, Default)]
@@ -98,6 +101,17 @@ impl Script {
         const SPACE: u64 = 1 << 40;
         0x5000_0000_0000_u64.wrapping_add((context as u64).wrapping_mul(SPACE))
     }
+
+    /// Returns the addresses at which memory can be placed in context number `context`.
+    pub const fn window(context: usize) -> Range<u64> {
+        /// Distance of the window from the context's first address.
+        const OFFSET: u64 = 1 << 39;
+        let start = Self::first_address(context).wrapping_add(OFFSET);
+        start..start + Self::WINDOW_BYTES
+    }
+
+    /// Size of a window in bytes.
+    pub const WINDOW_BYTES: u64 = 16 * PLACE_PAGE_BYTES;
 
     /// Alignment of addresses.
     pub const ALIGN: u64 = 256;
@@ -294,6 +308,10 @@ impl std::fmt::Debug for Script {
 impl Device for Script {
     fn name(&self) -> &str {
         "script"
+    }
+
+    fn can_place(&self) -> bool {
+        true
     }
 
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {

@@ -39,9 +39,12 @@ impl ForOp for Describe<'_> {
     }
 }
 
-/// Returns what a request asks for whose fixed part is `fixed`.
+/// Returns what a request asks for whose fixed part is `fixed`; nothing of one that has a secret.
 #[cold]
 pub(super) fn asked(op: Opcode, fixed: &[u8]) -> Asked {
+    if op == Opcode::CACHE_OPEN {
+        return Asked::default();
+    }
     with_op(op, Describe(fixed)).unwrap_or_default()
 }
 

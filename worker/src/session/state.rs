@@ -33,6 +33,8 @@ pub(super) enum State {
     Skip { ticket: Ticket, error: HipError },
     /// A graph's nodes are being enqueued, from `next` on.
     Replay { ticket: Ticket, exec: Rc<Exec<NodeWork>>, stream: u64, next: usize },
+    /// The request failed for lack of memory, and is tried again when others have given some back.
+    Short(Box<Retry>),
     /// The session waits for the device.
     Wait { ticket: Ticket, wait: Wait },
     /// A reply's bytes are read from the device, as fast as the peer receives them.
@@ -69,6 +71,19 @@ pub(super) enum Arriving {
     Known,
     /// They are a chunk for the cache of uploads.
     Kept(Box<Keeping>),
+}
+
+/// A request that failed for lack of memory and is tried again.
+#[derive(Debug)]
+pub(super) struct Retry {
+    pub(super) ticket: Ticket,
+    pub(super) fixed: Vec<u8>,
+    pub(super) tail: Vec<u8>,
+    pub(super) collected: Option<Vec<u8>>,
+    /// Whether the request has been tried for the last time when it is tried again.
+    pub(super) is_last: bool,
+    /// Whether to try again now.
+    pub(super) is_due: bool,
 }
 
 /// Work that a session waits for, with the action that follows.

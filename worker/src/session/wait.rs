@@ -13,6 +13,7 @@ use hipr_device::{Region, WaitFor};
 impl Session {
     /// Polls a wait; returns its result if it is over.
     pub(super) fn poll_wait(&mut self, env: &Env<'_>, wait: &Wait) -> Poll<HipResult<()>> {
+        let comes_back = matches!(*wait, Wait::Free(ptr) if self.owned.lease.comes_back(ptr));
         let context = match self.owned.context() {
             Ok(context) => context,
             Err(error) => return Poll::Ready(Err(error)),
@@ -28,6 +29,7 @@ impl Session {
                     len => context.poll_fetched(&src, 0, len, stream).map_ok(|_| ()),
                 }
             }
+            Wait::Free(ptr) if comes_back => context.poll_free_reserved(ptr),
             Wait::Free(ptr) => context.poll_free(ptr),
             Wait::Reset => context.poll_sync(WaitFor::Device),
         }

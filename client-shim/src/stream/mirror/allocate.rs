@@ -8,6 +8,7 @@ use super::diff::PAGE;
 use super::{Mirrors, Origin, RegionInfo, warn_once};
 use crate::convert::Ptr;
 use crate::thread;
+use crate::worker::placer::Kind;
 use crate::worker::{Release, Worker, map};
 
 static ADDRESS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -20,8 +21,12 @@ impl Mirrors {
     pub(crate) fn allocate_pinned(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
         // The worker knows portable, mapped, write-combined and coherent; for it they mean nothing.
         let allocate = |size: usize| {
-            let reply = worker.ask(&op::MallocHost { size: size as u64, flags: 0 });
-            reply.map(|reply| (reply.device_ptr, Release::Host(reply.device_ptr)))
+            let size = size as u64;
+            let device_ptr = match worker.place(Kind::Host, size, 0)? {
+                Some(device_ptr) => device_ptr,
+                None => worker.ask(&op::MallocHost { size, flags: 0 })?.device_ptr,
+            };
+            Ok((device_ptr, Release::Host(device_ptr)))
         };
         self.allocate(worker, len, flags, Origin::Pinned, allocate)
     }
@@ -32,8 +37,12 @@ impl Mirrors {
     /// What the worker or the operating system says.
     pub(crate) fn allocate_managed(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
         let allocate = |size: usize| {
-            let reply = worker.ask(&op::MallocManaged { size: size as u64, flags });
-            reply.map(|reply| (reply.device_ptr, Release::Device(reply.device_ptr)))
+            let size = size as u64;
+            let device_ptr = match worker.place(Kind::Managed, size, flags)? {
+                Some(device_ptr) => device_ptr,
+                None => worker.ask(&op::MallocManaged { size, flags })?.device_ptr,
+            };
+            Ok((device_ptr, Release::Device(device_ptr)))
         };
         self.allocate(worker, len, flags, Origin::Managed, allocate)
     }

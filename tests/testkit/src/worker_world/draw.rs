@@ -2,9 +2,9 @@
 
 use hipr_io::Config;
 use hipr_proto::op::{ClientName, Handle};
-use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode};
+use hipr_proto::{FLAG_RESPONSE, Header, HipError, Limits, Opcode, PLACE_PAGE_BYTES};
 use hipr_worker::SessionLimits;
-use hipr_worker::device::script::Fault;
+use hipr_worker::device::script::{Fault, TOTAL_BYTES};
 
 use super::plan::{Act, Client, Plan};
 use super::request::{Call, KERNEL, Request};
@@ -184,7 +184,7 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
     };
     let spoiled = if choices.one_in(10) { half_bytes } else { 0 };
     let ptr = client.model.base() + choices.below(half_bytes - len.min(half_bytes) + 1) + spoiled;
-    match choices.below(17) {
+    match choices.below(24) {
         0 => Request::Ping,
         1 | 2 => Request::Up(ptr, len as usize),
         3 | 4 => Request::Down(ptr, len),
@@ -198,6 +198,10 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
         13 => Request::StreamFlags(draw_object(choices, client, Handle::Stream)),
         14 => Request::StreamDestroy(draw_object(choices, client, Handle::Stream)),
         15 => Request::Unload(draw_object(choices, client, Handle::Module)),
+        16 => Request::FreeAsync(draw_allocation(choices, client)),
+        17 => draw_return(choices, client),
+        18 | 19 => Request::Lease(if choices.one_in(8) { choices.below(TOTAL_BYTES) } else { 0 }),
+        20..=22 => draw_placed(choices, client),
         _ => Request::Synchronize,
     }
 }
@@ -206,6 +210,28 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
 fn draw_allocation(choices: &mut Choices<'_>, client: &Client) -> u64 {
     let all: Vec<u64> = client.model.live.keys().copied().filter(|ptr| *ptr != client.model.base()).collect();
     choices.pick(&all).copied().unwrap_or(0)
+}
+
+/// Draws memory to be placed: mostly where there is room, else anywhere in the window or behind it.
+fn draw_placed(choices: &mut Choices<'_>, client: &Client) -> Request {
+    let places = &client.model.places_left;
+    let size = match choices.below(8) {
+        0 => choices.below(4) * PLACE_PAGE_BYTES,
+        _ => 1 + choices.below(1000),
+    };
+    let any = places.address(choices.below(20));
+    match choices.below(4) {
+        0 => Request::MallocAt(any + choices.below(2) * 4096, size),
+        1 => Request::MallocAt(any, places.bytes + 1),
+        _ => Request::MallocAt(places.free_address(size).unwrap_or(any), size),
+    }
+}
+
+/// Draws what is given back: a few bytes, or nearly all.
+fn draw_return(choices: &mut Choices<'_>, client: &Client) -> Request {
+    let (few, places) = (choices.below(2000), &client.model.places_left);
+    let bytes = if choices.one_in(2) { places.bytes.saturating_sub(few) } else { few };
+    Request::Return(bytes, choices.below(3))
 }
 
 /// Draws a malformed request.

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use hipr_proto::op::{ClientName, Handle};
-use hipr_proto::{Class, Features, HipError, Wire, op};
-use hipr_worker::device::script::{Fault, Script};
+use hipr_proto::{Class, HipError, Wire, op};
+use hipr_worker::device::script::{Fault, Script, TOTAL_BYTES};
 
-use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, Request};
+use super::places::Places;
+use super::request::{Call, KERNARG_BYTES, KERNEL, KERNEL_PARAMS, OFFERED, Request};
+
+/// Allocations that each `MEM_LEASE` adds, of a session that may have many.
+const LEASE_ALLOCATIONS: u64 = 4096;
 
 /// The result of a call that is answered.
 #[derive(Clone, PartialEq, Eq)]
@@ -52,6 +56,8 @@ pub struct Model {
     pub plans: Vec<(&'static str, u64, Fault)>,
     /// Allocations: address and size in bytes.
     pub live: BTreeMap<u64, u64>,
+    /// What the client may place.
+    pub places_left: Places,
     /// Whether the session has ended, so that nothing is executed or answered.
     pub over: bool,
     /// Address from which on every access fails.
@@ -68,7 +74,7 @@ pub struct Model {
     objects: Vec<Object>,
     /// The number of graphs: a session gives them handles from 1 on, which streams have as well.
     graphs: u64,
-    has_names: bool,
+    has_features: bool,
     next_name: NextName,
     /// The last name of each place.
     places: Vec<u64>,
@@ -113,6 +119,7 @@ impl Model {
             launches,
             plans,
             live,
+            places_left: Places::new(context),
             over: false,
             spoiled_from: base + half_bytes,
             spoiled_error,
@@ -124,7 +131,7 @@ impl Model {
             next: base,
             objects,
             graphs: 0,
-            has_names: false,
+            has_features: false,
             next_name: NextName::Nothing,
             places,
             base,
@@ -223,10 +230,10 @@ impl Model {
     fn carry_out(&mut self, call: &Call, name: Option<u64>) -> Result<Reply, HipError> {
         let fault = call.fault;
         match &call.request {
-            Request::Offer if self.has_names => return Err(HipError::INVALID_VALUE),
+            Request::Offer if self.has_features => return Err(HipError::INVALID_VALUE),
             Request::Offer => {
-                self.has_names = true;
-                return Ok(reply(Features::NAMES.bits()));
+                self.has_features = true;
+                return Ok(reply(OFFERED.bits()));
             }
             Request::Name(name) => {
                 let checked = self.check_name(*name);
@@ -262,8 +269,33 @@ impl Model {
             }
             Request::Free(ptr) => {
                 self.live.get(ptr).ok_or(HipError::INVALID_VALUE)?;
-                self.device("poll_free", fault)?;
-                self.live.remove(ptr);
+                let is_placed = self.places_left.has(*ptr);
+                self.device(if is_placed { "poll_free_reserved" } else { "poll_free" }, fault)?;
+                let size = self.live.remove(ptr).unwrap_or(0);
+                self.places_left.free(*ptr, size, true);
+            }
+            Request::FreeAsync(0) => {}
+            Request::FreeAsync(ptr) => {
+                self.live.get(ptr).ok_or(HipError::INVALID_VALUE)?;
+                self.device("free_async", fault)?;
+                let size = self.live.remove(ptr).unwrap_or(0);
+                self.places_left.free(*ptr, size, false);
+            }
+            Request::Lease(want) => return self.lease(*want, fault),
+            Request::MallocAt(ptr, size) => {
+                self.check_features()?;
+                self.places_left.check(*ptr, *size)?;
+                self.device("malloc_at", fault)?;
+                self.places_left.place(*ptr, *size);
+                self.live.insert(*ptr, *size);
+            }
+            Request::Return(bytes, allocations) => {
+                self.check_features()?;
+                self.places_left.check_return(*bytes, *allocations)?;
+                if *bytes > 0 {
+                    self.device("unreserve", fault)?;
+                }
+                self.places_left.give_back(*bytes, *allocations);
             }
             Request::Fill(dst, len, value) => {
                 self.check(*dst, *len)?;
@@ -327,11 +359,35 @@ impl Model {
         Ok((vec![0; size], Vec::new()))
     }
 
+    fn check_features(&self) -> Result<(), HipError> {
+        if self.has_features { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
+    }
+
+    /// Applies `MEM_LEASE`.
+    fn lease(&mut self, want: u64, fault: Option<Fault>) -> Result<Reply, HipError> {
+        self.check_features()?;
+        self.device("address_window", fault)?;
+        self.device("reservable", None)?;
+        let used: u64 = self.live.values().sum();
+        let available = TOTAL_BYTES - used - self.places_left.bytes;
+        let added_bytes = want.max(available / 2);
+        if added_bytes > 0 {
+            self.device("reserve", None)?;
+        }
+        if added_bytes > available {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        self.places_left.grant(added_bytes, LEASE_ALLOCATIONS);
+        let (window_start, window_bytes) = (self.places_left.address(0), Script::WINDOW_BYTES);
+        let added_allocations = LEASE_ALLOCATIONS;
+        let mut fixed = Vec::new();
+        op::MemLeaseReply { window_start, window_bytes, added_bytes, added_allocations }.put(&mut fixed);
+        Ok((fixed, Vec::new()))
+    }
+
     /// Applies `NAME`.
     fn check_name(&mut self, name: u64) -> Result<(), HipError> {
-        if !self.has_names {
-            return Err(HipError::NOT_SUPPORTED);
-        }
+        self.check_features()?;
         let place = ClientName::of(name).ok_or(HipError::INVALID_VALUE)?.place();
         let is_used =
             |object: &Object| ClientName::of(object.number).is_some_and(|other| other.place() == place);

@@ -15,6 +15,12 @@ pub const KERNEL_PARAMS: [(u32, u32); 1] = [(0, 8)];
 /// Size of its kernarg segment in bytes.
 pub const KERNARG_BYTES: u32 = 8;
 
+/// HIP's number of this type of memory.
+const DEVICE_MEMORY: u32 = 2;
+
+/// The features that clients offer.
+pub const OFFERED: Features = Features::NAMES.union(Features::PLACES);
+
 /// A request, and the fault that happens when it is executed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
@@ -39,7 +45,7 @@ pub enum Request {
     Synchronize,
     /// `STREAM_SYNCHRONIZE` of a stream that does not belong to the client.
     ForeignStream,
-    /// `OFFER` of the feature NAMES.
+    /// `OFFER` of the features NAMES and PLACES.
     Offer,
     /// `NAME`.
     Name(u64),
@@ -55,6 +61,14 @@ pub enum Request {
     Malloc(u64),
     /// `FREE` of an address.
     Free(u64),
+    /// `FREE_ASYNC` of an address, on the null stream.
+    FreeAsync(u64),
+    /// `MEM_LEASE` with this many bytes wanted.
+    Lease(u64),
+    /// `MALLOC_AT` of device memory: address and size.
+    MallocAt(u64, u64),
+    /// `MEM_RETURN`: bytes and allocations.
+    Return(u64, u64),
     /// `MEMSET`: address, length in bytes, value.
     Fill(u64, u64, u8),
     /// `MEMCPY` to the device: address and number of bytes.
@@ -105,6 +119,10 @@ impl Request {
             Self::StreamDestroy(_) => Opcode::STREAM_DESTROY,
             Self::Malloc(_) | Self::Short => Opcode::MALLOC,
             Self::Free(_) => Opcode::FREE,
+            Self::FreeAsync(_) => Opcode::FREE_ASYNC,
+            Self::Lease(_) => Opcode::MEM_LEASE,
+            Self::MallocAt(..) => Opcode::MALLOC_AT,
+            Self::Return(..) => Opcode::MEM_RETURN,
             Self::Fill(..) => Opcode::MEMSET,
             Self::Up(..) | Self::Down(..) => Opcode::MEMCPY,
             Self::Load(_) => Opcode::MODULE_LOAD_DATA,
@@ -140,7 +158,7 @@ impl Request {
             Self::Shutdown => fixed(&op::Shutdown {}),
             Self::Synchronize => fixed(&op::DeviceSynchronize {}),
             Self::ForeignStream => fixed(&op::StreamSynchronize { stream: 0xdead }),
-            Self::Offer => fixed(&op::Offer { features: Features::NAMES.bits(), reserved: 0 }),
+            Self::Offer => fixed(&op::Offer { features: OFFERED.bits(), reserved: 0 }),
             Self::Name(name) => fixed(&op::Name { name: *name }),
             Self::StreamCreate(flags) => fixed(&op::StreamCreate { flags: *flags, priority: 0 }),
             Self::GraphCreate => fixed(&op::GraphCreate { flags: 0 }),
@@ -148,6 +166,14 @@ impl Request {
             Self::StreamDestroy(stream) => fixed(&op::StreamDestroy { stream: *stream }),
             Self::Malloc(size) => fixed(&op::Malloc { size: *size, flags: 0 }),
             Self::Free(device_ptr) => fixed(&op::Free { device_ptr: *device_ptr }),
+            Self::FreeAsync(device_ptr) => fixed(&op::FreeAsync { device_ptr: *device_ptr, stream: 0 }),
+            Self::Lease(want_bytes) => fixed(&op::MemLease { want_bytes: *want_bytes }),
+            Self::MallocAt(device_ptr, size) => {
+                fixed(&op::MallocAt { device_ptr: *device_ptr, size: *size, kind: DEVICE_MEMORY, flags: 0 })
+            }
+            Self::Return(bytes, allocations) => {
+                fixed(&op::MemReturn { bytes: *bytes, allocations: *allocations, recall: 0 })
+            }
             Self::Fill(dst, size, value) => {
                 fixed(&op::Memset { dst: *dst, value: i32::from(*value), size: *size, stream: 0 })
             }

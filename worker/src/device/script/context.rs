@@ -7,10 +7,8 @@ use std::task::Poll;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Text, Wire};
 
-use super::{Launched, Live, Script, State};
+use super::{Launched, Live, Script, State, TOTAL_BYTES};
 use hipr_device::{Args, Context, FunctionInfo, Launch, MemoryKind, Region, WaitFor, Waker};
-
-const TOTAL_BYTES: u64 = 8 << 30;
 
 /// The per-thread stream, the last of those that exist without being created; those before it are the legacy null stream.
 const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
@@ -39,6 +37,7 @@ pub(super) struct ContextState {
     pub(super) dead: Option<HipError>,
     spoiled: Vec<(Range<u64>, HipError)>,
     memory: BTreeMap<u64, Vec<u8>>,
+    reserved_bytes: u64,
     streams: BTreeMap<u64, (u32, i32)>,
     /// Times at which events were last recorded, by the clock.
     events: BTreeMap<u64, Option<u64>>,
@@ -67,6 +66,7 @@ impl ContextState {
             dead: None,
             spoiled,
             memory,
+            reserved_bytes: 0,
             streams,
             events,
             modules,
@@ -242,6 +242,18 @@ impl ContextState {
     fn used_bytes(&self) -> u64 {
         self.memory.values().map(|bytes| bytes.len() as u64).sum()
     }
+
+    fn available_bytes(&self) -> u64 {
+        TOTAL_BYTES - self.used_bytes() - self.reserved_bytes
+    }
+
+    /// Places memory. The script does not check what the worker has to: it is for the tests to find out.
+    fn place(&mut self, ptr: u64, size_bytes: u64) -> HipResult<()> {
+        self.reserved_bytes = self.reserved_bytes.checked_sub(size_bytes).ok_or(HipError::OUT_OF_MEMORY)?;
+        let len = usize::try_from(size_bytes).map_err(|_| HipError::OUT_OF_MEMORY)?;
+        self.memory.insert(ptr, vec![0; len]);
+        Ok(())
+    }
 }
 
 /// The context of a scripted device as the worker uses it. Its state lies in the script, where the test can reach it.
@@ -378,7 +390,7 @@ impl Context for ScriptContext {
 
     fn malloc(&mut self, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<u64> {
         self.create("malloc", size_bytes.min(TOTAL_BYTES), |state, ptr| {
-            if size_bytes > TOTAL_BYTES - state.used_bytes() {
+            if size_bytes > state.available_bytes() {
                 return Err(HipError::OUT_OF_MEMORY);
             }
             let len = usize::try_from(size_bytes).map_err(|_| HipError::OUT_OF_MEMORY)?;
@@ -389,6 +401,42 @@ impl Context for ScriptContext {
 
     fn poll_free(&mut self, ptr: u64) -> Poll<HipResult<()>> {
         self.poll("poll_free", WaitFor::Device, |state| drop(state.memory.remove(&ptr)))
+    }
+
+    fn address_window(&mut self) -> HipResult<Range<u64>> {
+        self.enter("address_window", |state| Ok(Script::window(state.id)))
+    }
+
+    fn reservable(&self) -> HipResult<u64> {
+        self.enter("reservable", |state| Ok(state.available_bytes()))
+    }
+
+    fn reserve(&mut self, bytes: u64) -> HipResult<()> {
+        self.enter("reserve", |state| {
+            if bytes > state.available_bytes() {
+                return Err(HipError::OUT_OF_MEMORY);
+            }
+            state.reserved_bytes += bytes;
+            Ok(())
+        })
+    }
+
+    fn unreserve(&mut self, bytes: u64) -> HipResult<()> {
+        self.enter("unreserve", |state| {
+            state.reserved_bytes -= bytes.min(state.reserved_bytes);
+            Ok(())
+        })
+    }
+
+    fn malloc_at(&mut self, ptr: u64, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
+        self.enter("malloc_at", |state| state.place(ptr, size_bytes))
+    }
+
+    fn poll_free_reserved(&mut self, ptr: u64) -> Poll<HipResult<()>> {
+        self.poll("poll_free_reserved", WaitFor::Device, |state| {
+            let gone = state.memory.remove(&ptr).map_or(0, |bytes| bytes.len() as u64);
+            state.reserved_bytes += gone;
+        })
     }
 
     fn malloc_async(&mut self, size_bytes: u64, _stream: u64) -> HipResult<u64> {

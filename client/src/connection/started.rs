@@ -1,0 +1,51 @@
+//! Requests that are sent now, and whose reply is waited for later.
+
+use std::marker::PhantomData;
+
+use hipr_proto::Op;
+use hipr_proto::op::MemLeaseReply;
+
+use super::{Connection, Extra, decode, lock};
+use crate::CallError;
+use crate::replies::Bulk;
+
+/// A request whose reply has to be waited for, with [`Connection::finish`].
+#[derive(Debug)]
+#[must_use = "the reply has to be taken"]
+pub struct Started<O> {
+    id: u32,
+    op: PhantomData<fn() -> O>,
+}
+
+impl Connection {
+    /// Sends a request that is answered, without waiting for the reply: what the caller locks meanwhile is in the order of the
+    /// requests.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn start<O: Op>(&self, op: &O, extra: Extra<'_>) -> Result<Started<O>, CallError> {
+        let mut writer = self.inner.writer()?;
+        let id = self.inner.queue(&mut writer, op, extra, Some(Bulk::Collect(Vec::new())))?;
+        self.inner.send_if_wanted(&mut writer)?;
+        Ok(Started { id, op: PhantomData })
+    }
+
+    /// Waits for the reply to a request.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn finish<O: Op>(&self, started: Started<O>) -> Result<O::Reply, CallError> {
+        self.inner.counters.add(|c| &c.round_trips, 1);
+        decode::<O>(&self.inner.wait(started.id)?)
+    }
+
+    /// Waits for the lease that the first flight has asked for, if [`Features::PLACES`](hipr_proto::Features::PLACES) was offered. The
+    /// first caller gets it, all others `None`.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn first_lease(&self) -> Option<Result<MemLeaseReply, CallError>> {
+        let call = lock(&self.inner.first_lease).take()?;
+        Some(self.inner.wait(call.id()).and_then(|whole| decode::<hipr_proto::op::MemLease>(&whole)))
+    }
+}

@@ -1,0 +1,36 @@
+use hipr_proto::op::MemReturn;
+
+/// What a session has been asked to give back of its lease, and what it has asked of others.
+#[derive(Debug, Default)]
+pub(crate) struct Recall {
+    /// Number of the recall that the client has not answered.
+    pub(crate) open: Option<u64>,
+    /// Whether the client has answered since the dispatch looked.
+    pub(crate) has_answered: bool,
+    /// Whether a request has fallen short since the dispatch looked.
+    pub(crate) has_fallen_short: bool,
+    /// Bytes and allocations that were taken out of the lease before the request that returns them had its turn.
+    pub(crate) early: (u64, u64),
+    /// Whether the session counts among those that have a lease.
+    pub(crate) counts: bool,
+}
+
+impl Recall {
+    /// Handles that the client has answered.
+    pub(crate) fn close(&mut self) {
+        self.open = None;
+        self.has_answered = true;
+    }
+
+    /// Handles a `MEM_RETURN` in its turn; returns how many bytes and allocations it still has to take out of the lease.
+    pub(crate) fn answered(&mut self, returned: &MemReturn) -> (u64, u64) {
+        if self.open == Some(returned.recall) {
+            self.close();
+        }
+        if returned.recall == 0 {
+            return (returned.bytes, returned.allocations);
+        }
+        let (bytes, allocations) = std::mem::take(&mut self.early);
+        (returned.bytes.saturating_sub(bytes), returned.allocations.saturating_sub(allocations))
+    }
+}

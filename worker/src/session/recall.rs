@@ -1,0 +1,161 @@
+//! What sessions do when memory is short although some have leases that they do not use: whoever needs memory stands still, the
+//! others are asked to give back what they do not use (`MEM_RECALL`), and each answer (`MEM_RETURN`) lets the request be tried again.
+
+use std::cell::Cell;
+
+use hipr_io::Item;
+use hipr_proto::op::{MallocAt, MemRecall, MemReturn};
+use hipr_proto::{Features, HipError, HipResult, Op, Opcode, Ticket, Wire};
+
+use super::Session;
+use super::state::{Retry, State};
+use crate::call::Continuation;
+use crate::env::Env;
+
+impl Session {
+    /// Handles that a request has failed for lack of memory: it will be tried again. Returns false if nobody has memory to give back, or
+    /// the request is one that takes from the lease.
+    pub(super) fn falls_short(&self, env: &Env<'_>, op: Opcode, result: &HipResult<Continuation>) -> bool {
+        matches!(result, Err(HipError::OUT_OF_MEMORY)) && env.leases.get() > 0 && op != MallocAt::OPCODE
+    }
+
+    /// Returns whether the device is so short of memory that a code object of `len` bytes may not fit, so that it has to be kept to be
+    /// loaded again.
+    pub(super) fn may_fall_short(&self, env: &Env<'_>, len: usize) -> bool {
+        /// Memory that a code object may need beside what is in it.
+        const VARIABLES_BYTES: u64 = 4 << 30;
+        if env.leases.get() == 0 {
+            return false;
+        }
+        let need_bytes = (len as u64).saturating_mul(4).saturating_add(VARIABLES_BYTES);
+        let room = env.limits.memory_max_bytes.saturating_sub(self.owned.claimed_bytes());
+        let free = self.owned.context_ref().and_then(|context| context.reservable());
+        free.is_ok_and(|free| free.min(room) < need_bytes)
+    }
+
+    /// Waits for memory that others give back, to try a request again.
+    #[cold]
+    pub(super) fn wait_for_memory(
+        &mut self,
+        ticket: Ticket,
+        fixed: Vec<u8>,
+        tail: Vec<u8>,
+        collected: Option<Vec<u8>>,
+    ) {
+        let retry = Retry { ticket, fixed, tail, collected, is_last: false, is_due: false };
+        self.state = State::Short(Box::new(retry));
+        self.owned.recall.has_fallen_short = true;
+    }
+
+    /// Tries a request again, if there is more memory; returns false if the session has ended.
+    pub(super) fn try_again(&mut self, env: &Env<'_>, mut retry: Box<Retry>) -> Option<bool> {
+        if !std::mem::take(&mut retry.is_due) {
+            self.state = State::Short(retry);
+            return None;
+        }
+        self.fixed.clone_from(&retry.fixed);
+        let op = retry.ticket.op();
+        let image = if retry.is_last { retry.collected.take() } else { retry.collected.clone() };
+        let result = self.call(env, op, image, &retry.tail);
+        if !retry.is_last && self.falls_short(env, op, &result) {
+            self.state = State::Short(retry);
+            return None;
+        }
+        Some(self.go_on(env, retry.ticket, result, 0))
+    }
+
+    /// Lets a request that has fallen short be tried again; for the last time if nobody is left who could give something back.
+    pub(crate) fn retry(&mut self, is_last: bool) {
+        if let State::Short(retry) = &mut self.state {
+            retry.is_due = true;
+            retry.is_last |= is_last;
+        }
+    }
+
+    /// Returns whether a request has fallen short since the last time.
+    pub(crate) fn take_shortage(&mut self) -> bool {
+        std::mem::take(&mut self.owned.recall.has_fallen_short)
+    }
+
+    /// Returns whether the client has answered a recall since the last time.
+    pub(crate) fn take_answer(&mut self) -> bool {
+        std::mem::take(&mut self.owned.recall.has_answered)
+    }
+
+    /// Asks the client to give back what it does not use, unless it has been asked; returns whether it will answer.
+    ///
+    /// A request that asks for a lease is not held up by its own session: what that has left is taken into account by the client.
+    pub(crate) fn recall(&mut self, number: u64) -> bool {
+        if self.owned.recall.open.is_some() {
+            return true;
+        }
+        let asks_for_lease =
+            matches!(&self.state, State::Short(retry) if retry.ticket.op() == Opcode::MEM_LEASE);
+        if !self.can_be_recalled() || asks_for_lease {
+            return false;
+        }
+        let sent = self.responder.notify(&MemRecall { number }, &[]);
+        self.broken = self.broken.or(sent.err());
+        self.owned.recall.open = Some(number);
+        self.take_early();
+        true
+    }
+
+    fn can_be_recalled(&self) -> bool {
+        let needed = Features::PLACES.union(Features::NOTIFICATIONS);
+        let lease = &self.owned.lease;
+        (lease.bytes(), lease.allocations()) != (0, 0)
+            && self.owned.features.is_some_and(|features| features.contains(needed))
+    }
+
+    /// Counts the session among those that have a lease, or no more.
+    pub(super) fn count_lease(&mut self, leases: &Cell<usize>) {
+        let counts = self.can_be_recalled();
+        match (std::mem::replace(&mut self.owned.recall.counts, counts), counts) {
+            (false, true) => leases.set(leases.get() + 1),
+            (true, false) => leases.set(leases.get().saturating_sub(1)),
+            _ => {}
+        }
+    }
+
+    /// Takes the session out of the count of those that have a lease.
+    pub(crate) fn forget_lease(&mut self, leases: &Cell<usize>) {
+        if std::mem::take(&mut self.owned.recall.counts) {
+            leases.set(leases.get().saturating_sub(1));
+        }
+    }
+
+    /// Looks whether the client's answer to a recall is among the requests that wait for their turn, and gives back what it returns: who
+    /// needs memory is not to wait for this session's work. What requests before the answer place is left in the lease.
+    pub(super) fn take_early(&mut self) {
+        let Some(open) = self.owned.recall.open else { return };
+        let (mut placed_bytes, mut placed) = (0u64, 0);
+        let requests = self.queue.iter().flat_map(|batch| {
+            batch.items().filter_map(|item| match item {
+                Item::Request { ticket, fixed, .. } => Some((ticket.op(), batch.bytes(*fixed))),
+                Item::Data { .. } => None,
+            })
+        });
+        for (op, mut fixed) in requests {
+            if op == MallocAt::OPCODE {
+                placed += 1;
+                placed_bytes =
+                    placed_bytes.saturating_add(MallocAt::take(&mut fixed).map_or(0, |at| at.size));
+                continue;
+            }
+            let Ok(returned) = MemReturn::take(&mut fixed) else { continue };
+            if op != MemReturn::OPCODE || returned.recall != open {
+                continue;
+            }
+            let lease = &mut self.owned.lease;
+            let bytes = returned.bytes.min(lease.bytes().saturating_sub(placed_bytes));
+            let allocations = returned.allocations.min(lease.allocations().saturating_sub(placed));
+            let given = lease.give_back(bytes, allocations);
+            if given.and_then(|()| self.owned.context()?.unreserve(bytes)).is_ok() {
+                self.owned.recall.early = (bytes, allocations);
+            }
+            self.owned.recall.close();
+            return;
+        }
+    }
+}
