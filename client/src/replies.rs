@@ -1,8 +1,8 @@
 //! Receiving replies: many threads wait for replies on one connection, and one of them reads.
 //!
-//! There is no reading thread. Of the threads that wait, one reads: it delivers the replies of the others and stops
-//! when it has its own; then another one reads. Bulk bytes go from the socket straight into the memory that
-//! the waiting caller gave.
+//! Of the threads that wait, one reads: it delivers the replies of the others and stops when it has its own; then another
+//! one reads. Only while none waits a thread of the library may read, to hear what the worker says by itself (`listener.rs`).
+//! Bulk bytes go from the socket straight into the memory that the waiting caller gave.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};

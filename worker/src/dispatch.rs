@@ -30,7 +30,8 @@ struct Seat {
     in_line: bool,
 }
 
-/// All sessions and their work on the device, without thread, channel or clock: the handler behind an event loop.
+/// All sessions and their work on the device, without channel or clock, and without a thread but the timer of a recall of leases: the
+/// handler behind an event loop.
 ///
 /// [`Worker`](crate::Worker) runs it on the loop's thread or on one of its own. Whoever has a transport or a loop of their own calls it
 /// directly: [`handle_event`](Self::handle_event) with what the loop says, [`handle_wake`](Self::handle_wake) with what the
@@ -268,10 +269,12 @@ impl Dispatch {
             }
         }
         debug!(conn = %short, sessions = asked.len(), "memory is short; unused leases are recalled");
-        let is_last = asked.is_empty();
+        let mut is_last = asked.is_empty();
         if !is_last {
             let wake = Arc::clone(&self.wake);
-            self.recalls.begin(short, asked, move || wake(short));
+            self.recalls.begin(short, asked, move |conn| wake(conn));
+            // Without a timer nobody is kept waiting.
+            is_last = self.recalls.is_late(short);
         }
         self.retry(short, is_last);
         // An answer may have been there already.

@@ -1,8 +1,7 @@
 //! Who waits for memory that other sessions may give back, and for whose answers.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hipr_io::ConnId;
@@ -11,19 +10,28 @@ use hipr_io::ConnId;
 /// lease, and who needs memory is told that there is none.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Number of ticks of the timer in that time.
+const PATIENCE_TICKS: u32 = 8;
+
 /// The recalls whose answers are awaited, by the session that needs memory.
 #[derive(Debug, Default)]
 pub(crate) struct Recalls {
-    waits: BTreeMap<ConnId, Wait>,
+    /// The sessions that have not answered.
+    asked: BTreeMap<ConnId, BTreeSet<ConnId>>,
     number: u64,
+    timer: Arc<Mutex<Timer>>,
 }
 
-#[derive(Debug)]
-struct Wait {
-    /// The sessions that have not answered.
-    asked: BTreeSet<ConnId>,
-    /// Whether their time is over.
-    is_late: Arc<AtomicBool>,
+/// The time that passes while sessions wait. One thread serves all of them, and ends when none waits.
+#[derive(Debug, Default)]
+struct Timer {
+    /// For each session that waits, the ticks that it will still wait.
+    ticks_left: BTreeMap<ConnId, u32>,
+    is_running: bool,
+}
+
+fn lock(timer: &Mutex<Timer>) -> MutexGuard<'_, Timer> {
+    timer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Recalls {
@@ -33,54 +41,72 @@ impl Recalls {
         self.number
     }
 
-    /// Begins to wait for the answers of `asked` on behalf of `short`; calls `wake` when their time is over.
+    /// Begins to wait for the answers of `asked` on behalf of `short`; calls `wake` with it when their time is over.
     pub(crate) fn begin(
         &mut self,
         short: ConnId,
         asked: BTreeSet<ConnId>,
-        wake: impl FnOnce() + Send + 'static,
+        wake: impl Fn(ConnId) + Send + 'static,
     ) {
-        let is_late = Arc::new(AtomicBool::new(false));
-        let flag = Arc::downgrade(&is_late);
-        let alarm = std::thread::Builder::new().name("hipr-recall".to_owned()).spawn(move || {
-            std::thread::sleep(PATIENCE);
-            // Nobody waits any more when the flag is gone.
-            if let Some(flag) = flag.upgrade() {
-                flag.store(true, SeqCst);
-                wake();
-            }
-        });
-        if let Err(error) = alarm {
-            tracing::warn!(%error, "cannot start a timer; who needs memory is not kept waiting");
-            is_late.store(true, SeqCst);
+        self.asked.insert(short, asked);
+        let mut timer = lock(&self.timer);
+        timer.ticks_left.insert(short, PATIENCE_TICKS);
+        if timer.is_running {
+            return;
         }
-        self.waits.insert(short, Wait { asked, is_late });
+        let shared = Arc::clone(&self.timer);
+        let started =
+            std::thread::Builder::new().name("hipr-recall".to_owned()).spawn(move || run(&shared, &wake));
+        match started {
+            Ok(_) => timer.is_running = true,
+            Err(error) => {
+                tracing::warn!(%error, "cannot start a timer; who needs memory is not kept waiting");
+                timer.ticks_left.insert(short, 0);
+            }
+        }
     }
 
     /// Handles that a session has answered, or will not; returns who tries again, and whether for the last time.
     pub(crate) fn answered(&mut self, conn: ConnId) -> Vec<(ConnId, bool)> {
         let mut again = Vec::new();
-        self.waits.retain(|&short, wait| {
-            if !wait.asked.remove(&conn) {
-                return true;
+        for (&short, asked) in &mut self.asked {
+            if asked.remove(&conn) {
+                again.push((short, asked.is_empty()));
             }
-            again.push((short, wait.asked.is_empty()));
-            !wait.asked.is_empty()
-        });
+        }
+        again.iter().filter(|(_, is_last)| *is_last).for_each(|(short, _)| self.forget(*short));
         again
     }
 
     /// Returns whether the time of those that a session waits for is over; it then waits for nobody any more.
     pub(crate) fn is_late(&mut self, short: ConnId) -> bool {
-        let is_late = self.waits.get(&short).is_some_and(|wait| wait.is_late.load(SeqCst));
+        let is_late = !self.asked.is_empty() && lock(&self.timer).ticks_left.get(&short) == Some(&0);
         if is_late {
-            self.waits.remove(&short);
+            self.forget(short);
         }
         is_late
     }
 
-    /// Handles that a session does not wait any more, because it has ended.
+    /// Handles that a session does not wait any more.
     pub(crate) fn forget(&mut self, short: ConnId) {
-        self.waits.remove(&short);
+        if self.asked.remove(&short).is_some() {
+            lock(&self.timer).ticks_left.remove(&short);
+        }
+    }
+}
+
+fn run(timer: &Mutex<Timer>, wake: &impl Fn(ConnId)) {
+    loop {
+        std::thread::sleep(PATIENCE / PATIENCE_TICKS);
+        let mut timer = lock(timer);
+        if timer.ticks_left.is_empty() {
+            timer.is_running = false;
+            return;
+        }
+        timer.ticks_left.values_mut().for_each(|left| *left = left.saturating_sub(1));
+        let late: Vec<ConnId> =
+            timer.ticks_left.iter().filter(|(_, left)| **left == 0).map(|(conn, _)| *conn).collect();
+        drop(timer);
+        late.into_iter().for_each(wake);
     }
 }
