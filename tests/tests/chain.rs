@@ -11,8 +11,11 @@ use std::path::Path;
 static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 
 /// The operations that the device does not support, and why. It supports all others.
-const NOT_CARRIED_OUT: &[(&str, &[&str])] =
-    &[("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"])];
+const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
+    ("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"]),
+    ("A real GPU chooses addresses itself.", &["MALLOC_AT", "MEM_LEASE", "MEM_RETURN"]),
+    ("Only the worker sends it.", &["MEM_RECALL", "REQUEST_FAILED"]),
+];
 
 fn chain() -> Chain {
     Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")))
