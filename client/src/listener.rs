@@ -5,8 +5,10 @@
 //! begins to read only when nobody has read for [`IDLE`], and stops when a message has come. It also gives the answers, because whoever
 //! reads may not wait for a lock that a thread has while it sends.
 
-use std::sync::{Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+
+use crate::flusher;
 
 /// Time without a read after which the thread reads.
 const IDLE: Duration = Duration::from_millis(20);
@@ -21,43 +23,32 @@ pub(crate) trait Heard: Send + Sync + 'static {
     fn listen(&self) -> bool;
 }
 
-type Answer = Box<dyn Fn(u64) + Send + Sync>;
-
-/// What is to be answered, and by whom.
-#[derive(Default)]
+/// What is to be answered.
+#[derive(Debug, Default)]
 pub(crate) struct Listener {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     /// The number of the recall that is to be answered.
     recall: Option<u64>,
-    answer: Option<std::sync::Arc<Answer>>,
+    has_started: bool,
     has_ended: bool,
 }
 
-impl std::fmt::Debug for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Listener").finish_non_exhaustive()
-    }
-}
-
 impl Listener {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts the thread, which calls `answer` with the number of each recall. Has no effect the second time.
-    pub(crate) fn start(&self, connection: Weak<impl Heard>, answer: Answer) {
-        let mut state = self.state();
-        if state.answer.is_some() {
+    pub(crate) fn start(&self, connection: Weak<impl Heard>, answer: impl Fn(u64) + Send + 'static) {
+        if std::mem::replace(&mut self.state().has_started, true) {
             return;
         }
-        state.answer = Some(std::sync::Arc::new(answer));
-        drop(state);
-        if let Err(error) = crate::flusher::spawn("hipr-listen", move || run(&connection)) {
+        if let Err(error) = flusher::spawn("hipr-listen", move || run(&connection, &answer)) {
             tracing::warn!(
                 "cannot start a thread that hears the worker: {error}; other sessions may wait for memory"
             );
@@ -77,7 +68,7 @@ impl Listener {
     }
 
     /// Answers a recall if there is one; otherwise sleeps for a while. Returns false when the thread has to end.
-    fn answer_or_sleep(&self) -> bool {
+    fn answer_or_sleep(&self, answer: &impl Fn(u64)) -> bool {
         let mut state = self.state();
         if state.recall.is_none() && !state.has_ended {
             state = self.changed.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner).0;
@@ -85,7 +76,7 @@ impl Listener {
         if state.has_ended {
             return false;
         }
-        if let (Some(number), Some(answer)) = (state.recall.take(), state.answer.clone()) {
+        if let Some(number) = state.recall.take() {
             drop(state);
             answer(number);
         }
@@ -93,10 +84,10 @@ impl Listener {
     }
 }
 
-fn run(connection: &Weak<impl Heard>) {
+fn run(connection: &Weak<impl Heard>, answer: &impl Fn(u64)) {
     let mut reads = 0;
     while let Some(connection) = connection.upgrade() {
-        if !connection.listener().answer_or_sleep() {
+        if !connection.listener().answer_or_sleep(answer) {
             return;
         }
         let is_idle = std::mem::replace(&mut reads, connection.reads()) == reads;

@@ -21,7 +21,7 @@ pub(crate) use speed::LinkSpeed;
 /// Minimum size in bytes of a copy that is sent by name, and of a chunk.
 pub const UPLOAD_MIN_BYTES: usize = 1 << 20;
 
-/// When the worker's cache of uploads is used.
+/// Says for which links uploads go through the worker's cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheUse {
     /// Never.

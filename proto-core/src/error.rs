@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use crate::op::Opcode;
+use crate::op::{Op, Opcode, TailLen};
 
 /// The peer broke the protocol, so that nothing it sends can be trusted. Every later call returns the same error; the
 /// connection has to be closed.
@@ -174,6 +174,18 @@ pub enum Misuse {
         /// The limit.
         max: usize,
     },
+}
+
+impl Misuse {
+    /// Checks that `given` bytes behind a request's or notification's fixed part are as many as that says.
+    ///
+    /// # Errors
+    /// [`TailSize`](Self::TailSize).
+    pub(crate) fn check_tail<O: Op>(op: &O, given: u64) -> Result<(), Self> {
+        let len = op.tail_len();
+        let (TailLen::Exact(need) | TailLen::AtLeast(need) | TailLen::AtMost(need)) = len;
+        if len.of(given) == Ok(given) { Ok(()) } else { Err(Self::TailSize { op: O::OPCODE, need, given }) }
+    }
 }
 
 impl fmt::Display for Misuse {

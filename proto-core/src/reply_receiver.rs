@@ -75,7 +75,7 @@ impl Notification<'_> {
     }
 }
 
-/// Size in bytes of the largest fixed part of a notification, and of `error_code` and the largest fixed part of a reply.
+/// Size in bytes of the largest fixed part that can arrive: that of a notification, or of a reply with the `error_code` before it.
 const FIXED_MAX: usize = {
     let (reply, notification) =
         (i32::SIZE + max_size(TABLE, Sizes::Replies), max_size(TABLE, Sizes::Notifications));

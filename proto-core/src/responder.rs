@@ -8,7 +8,7 @@ use crate::deferred::{Deferred, Verdict};
 use crate::error::Misuse;
 use crate::header::{FLAG_ERROR, FLAG_HAS_INLINE_DATA, FLAG_NO_REPLY, FLAG_RESPONSE, Header};
 use crate::hip_error::{HipError, HipResult};
-use crate::op::{Class, Op, TailLen};
+use crate::op::{Class, Op};
 use crate::outbox::Outbox;
 use crate::receiver::Ticket;
 use crate::wire::Wire;
@@ -180,11 +180,7 @@ impl<B: AsRef<[u8]>> Responder<B> {
     /// # Errors
     /// `tail` has another length than the fixed part says.
     pub fn notify<O: Op>(&mut self, notification: &O, tail: &[u8]) -> Result<(), Misuse> {
-        let given = tail.len() as u64;
-        let (TailLen::Exact(need) | TailLen::AtLeast(need) | TailLen::AtMost(need)) = notification.tail_len();
-        if notification.tail_len().of(given) != Ok(given) {
-            return Err(Misuse::TailSize { op: O::OPCODE, need, given });
-        }
+        Misuse::check_tail(notification, tail.len() as u64)?;
         let length = (O::SIZE + tail.len()) as u64;
         Header::new(O::OPCODE, 0, length, FLAG_NO_REPLY).put(&mut self.notifications);
         notification.put(&mut self.notifications);

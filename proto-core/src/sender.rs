@@ -124,10 +124,7 @@ impl<B: AsRef<[u8]>> Sender<B> {
         reply_mode: ReplyMode,
     ) -> Result<Option<Call>, Misuse> {
         let given = tail.len() as u64 + inline_len(&inline) as u64;
-        let (TailLen::Exact(need) | TailLen::AtLeast(need) | TailLen::AtMost(need)) = op.tail_len();
-        if op.tail_len().of(given) != Ok(given) {
-            return Err(Misuse::TailSize { op: O::OPCODE, need, given });
-        }
+        Misuse::check_tail(op, given)?;
         let wants_reply = reply_mode.wants_reply(op);
         let message = Message { op: O::OPCODE, fixed_size: O::SIZE, tail, inline, wants_reply };
         let reply = (O::Reply::SIZE, op.reply_tail_len());

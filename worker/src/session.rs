@@ -344,7 +344,7 @@ impl Session {
             self.wait_for_memory(ticket, fixed, tail, None);
             return true;
         }
-        if continuation.is_err() && !ticket.wants_reply() {
+        if continuation.is_err() && !ticket.wants_reply() && self.tells_failure() {
             self.asked = failure::asked(op, fixed);
         }
         if matches!(continuation, Ok(Continuation::Collect)) {
@@ -647,10 +647,10 @@ impl Session {
 
     fn complete(&mut self, ticket: Ticket, outcome: Outcome<Body>) {
         self.completed += 1;
-        let (id, op, is_first) = (ticket.id(), ticket.op(), self.responder.kept().is_none());
-        let is_silent = !ticket.wants_reply();
+        let (id, op) = (ticket.id(), ticket.op());
+        let tells = !ticket.wants_reply() && self.tells_failure();
         self.broken = self.broken.or(self.responder.complete(ticket, outcome).err());
-        if is_silent && let Some(error) = self.responder.kept().filter(|_| is_first) {
+        if tells && let Some(error) = self.responder.kept() {
             self.tell_failure(id, op, error);
         }
     }

@@ -28,11 +28,7 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
         out.set(Ptr::NULL);
         return Ok(());
     }
-    let (worker, wire_size) = (session.worker(), size as u64);
-    let device_ptr = match worker.place(placer::Kind::Device, wire_size, flags)? {
-        Some(device_ptr) => device_ptr,
-        None => worker.ask(&op::Malloc { size: wire_size, flags })?.device_ptr,
-    };
+    let device_ptr = session.worker().allocate(placer::Kind::Device, size as u64, flags)?;
     out.set(note(session, device_ptr, size, flags));
     Ok(())
 }

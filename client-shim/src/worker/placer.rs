@@ -108,17 +108,9 @@ impl Placer {
         self.lease.grant(window, reply.added_bytes, reply.added_allocations);
     }
 
-    /// Takes at most so many bytes, and one allocation, out of the lease; returns how much it took.
-    fn spare(&mut self, size: u64) -> (u64, u64) {
-        let spared = (size.min(self.lease.bytes()), self.lease.allocations().min(1));
-        // There is so much.
-        let _ = self.lease.give_back(spared.0, spared.1);
-        spared
-    }
-
-    /// Takes all that is not used out of the lease; returns the bytes and allocations that it took.
-    fn spare_all(&mut self) -> (u64, u64) {
-        let spared = (self.lease.bytes(), self.lease.allocations());
+    /// Takes at most so many bytes and allocations out of the lease; returns how much it took.
+    fn spare(&mut self, bytes: u64, allocations: u64) -> (u64, u64) {
+        let spared = (bytes.min(self.lease.bytes()), allocations.min(self.lease.allocations()));
         // There is so much.
         let _ = self.lease.give_back(spared.0, spared.1);
         spared
@@ -145,6 +137,21 @@ impl Worker {
                 None => {}
             }
         }
+    }
+
+    /// Allocates memory of the current device; returns its address. While the lease lasts nothing is waited for.
+    ///
+    /// # Errors
+    /// `hipErrorOutOfMemory`, or another error that the worker answers when the lease does not last; a lost connection.
+    pub(crate) fn allocate(&self, kind: Kind, size: u64, flags: u32) -> HipResult<u64> {
+        if let Some(device_ptr) = self.place(kind, size, flags)? {
+            return Ok(device_ptr);
+        }
+        Ok(match kind {
+            Kind::Device => self.ask(&op::Malloc { size, flags })?.device_ptr,
+            Kind::Host => self.ask(&op::MallocHost { size, flags })?.device_ptr,
+            Kind::Managed => self.ask(&op::MallocManaged { size, flags })?.device_ptr,
+        })
     }
 
     /// Allocates memory of the current device at an address that is chosen here; returns the address, or `None` where the worker
@@ -203,12 +210,7 @@ impl Worker {
         if !self.can_place() {
             return Ok(());
         }
-        let mut placer = lock(&self.places.placer);
-        self.open(&mut placer);
-        match placer.spare(size) {
-            (0, 0) => Ok(()),
-            (bytes, allocations) => self.tell(&op::MemReturn { bytes, allocations, recall: 0 }),
-        }
+        self.give_back((size, 1), 0)
     }
 
     /// Gives back all of the lease that is not used, which the worker has asked for.
@@ -216,12 +218,18 @@ impl Worker {
     /// # Errors
     /// A lost connection.
     pub(crate) fn answer_recall(&self, recall: u64) -> HipResult<()> {
+        self.give_back((u64::MAX, u64::MAX), recall)?;
+        Ok(self.connection.flush()?)
+    }
+
+    /// Gives at most so many bytes and allocations of the lease back. A recall (not 0) is answered even if there are none.
+    fn give_back(&self, (bytes, allocations): (u64, u64), recall: u64) -> HipResult<()> {
         let mut placer = lock(&self.places.placer);
         self.open(&mut placer);
-        let (bytes, allocations) = placer.spare_all();
-        self.tell(&op::MemReturn { bytes, allocations, recall })?;
-        drop(placer);
-        Ok(self.connection.flush()?)
+        match placer.spare(bytes, allocations) {
+            (0, 0) if recall == 0 => Ok(()),
+            (bytes, allocations) => self.tell(&op::MemReturn { bytes, allocations, recall }),
+        }
     }
 
     /// Changes the account of the lease, and sends the request that makes the worker change its own.
@@ -309,9 +317,9 @@ mod tests {
         assert_eq!(placer.place(100), Place::Missing(40));
         placer.grant(&granted(100 * PAGE, 40), 0);
         assert_eq!(placer.place(100), Place::At(8 * PAGE));
-        assert_eq!(placer.spare(50), (0, 1));
+        assert_eq!(placer.spare(50, 1), (0, 1));
         placer.lease.free(8 * PAGE);
-        assert_eq!(placer.spare(70), (70, 1));
+        assert_eq!(placer.spare(70, 1), (70, 1));
         assert_eq!(placer.place(31), Place::Missing(1));
         placer.end();
         placer.grant(&granted(100 * PAGE, 1000), 0);

@@ -149,11 +149,7 @@ impl Port for Worker {
     }
 
     fn allocate(&self, len: usize) -> HipResult<u64> {
-        let size = len as u64;
-        match self.place(Kind::Device, size, 0)? {
-            Some(device_ptr) => Ok(device_ptr),
-            None => Ok(self.ask(&op::Malloc { size, flags: 0 })?.device_ptr),
-        }
+        Worker::allocate(self, Kind::Device, len as u64, 0)
     }
 
     fn create_event(&self) -> HipResult<Event> {

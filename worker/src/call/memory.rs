@@ -30,9 +30,8 @@ fn allocate_some(call: &mut Call<'_>, size_bytes: u64, kind: MemoryKind, flags: 
     with_idle_released(call, |context| context.malloc(size_bytes, kind, flags))
 }
 
-/// Takes memory of the device. If it is short, releases what is idle and tries again: blocks of the session's pools.
-///
-/// This is where memory is short although other sessions may have leases that they do not use.
+/// Takes memory of the device. If it is short, releases the idle blocks of the session's pools and tries again. What other sessions
+/// have leased and do not use is asked for when the whole request has failed (`session/recall.rs`).
 pub(super) fn with_idle_released<R>(
     call: &mut Call<'_>,
     take: impl Fn(&mut dyn Context) -> HipResult<R>,

@@ -49,14 +49,17 @@ pub(super) fn asked(op: Opcode, fixed: &[u8]) -> Asked {
 }
 
 impl Session {
-    /// Sends `REQUEST_FAILED` for an unanswered request whose error is kept. There is one for each error that a later reply reports,
-    /// so that requests cannot pile them up.
+    /// Returns whether the client is told if an unanswered request fails now: there is one notification for each error that a later reply
+    /// reports, so that requests cannot pile them up.
+    pub(super) fn tells_failure(&self) -> bool {
+        let features = self.owned.features.unwrap_or(Features::NONE);
+        features.contains(Features::NOTIFICATIONS) && self.responder.kept().is_none()
+    }
+
+    /// Sends `REQUEST_FAILED` for an unanswered request whose error is kept.
     #[cold]
     pub(super) fn tell_failure(&mut self, request: u32, op: Opcode, error: HipError) {
         let Asked { text, function, stream } = std::mem::take(&mut self.asked);
-        if !self.owned.features.is_some_and(|features| features.contains(Features::NOTIFICATIONS)) {
-            return;
-        }
         let text_length = u32::try_from(text.len()).unwrap_or(0);
         let (operation, error_code) = (u32::from(op.0), error.0);
         let failed = RequestFailed { request, operation, error_code, text_length, function, stream };

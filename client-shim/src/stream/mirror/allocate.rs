@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use hipr_proto::{HipError, HipResult, op};
+use hipr_proto::{HipError, HipResult};
 
 use super::diff::PAGE;
 use super::{Mirrors, Origin, RegionInfo, warn_once};
@@ -21,11 +21,7 @@ impl Mirrors {
     pub(crate) fn allocate_pinned(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
         // The worker knows portable, mapped, write-combined and coherent; for it they mean nothing.
         let allocate = |size: usize| {
-            let size = size as u64;
-            let device_ptr = match worker.place(Kind::Host, size, 0)? {
-                Some(device_ptr) => device_ptr,
-                None => worker.ask(&op::MallocHost { size, flags: 0 })?.device_ptr,
-            };
+            let device_ptr = worker.allocate(Kind::Host, size as u64, 0)?;
             Ok((device_ptr, Release::Host(device_ptr)))
         };
         self.allocate(worker, len, flags, Origin::Pinned, allocate)
@@ -37,11 +33,7 @@ impl Mirrors {
     /// What the worker or the operating system says.
     pub(crate) fn allocate_managed(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
         let allocate = |size: usize| {
-            let size = size as u64;
-            let device_ptr = match worker.place(Kind::Managed, size, flags)? {
-                Some(device_ptr) => device_ptr,
-                None => worker.ask(&op::MallocManaged { size, flags })?.device_ptr,
-            };
+            let device_ptr = worker.allocate(Kind::Managed, size as u64, flags)?;
             Ok((device_ptr, Release::Device(device_ptr)))
         };
         self.allocate(worker, len, flags, Origin::Managed, allocate)
