@@ -5,15 +5,15 @@
 //! the parent mean nothing in it. What the compiler's registration functions said stays known, because the child
 //! has the same program.
 //!
-//! **Exit.** The destructor of the library runs after those of the program. It writes what is still in the
-//! buffer, tells the worker good-bye and waits for its answer (at most 5 seconds), so that a program that
-//! launches kernels and ends has launched them.
+//! **Exit.** The destructor of the library runs after those of the program. It sends what is still in the buffer and tells
+//! the worker good-bye. Only if something is pending that can still fail it waits for the answer (at most 5 seconds), and logs the
+//! error that no call has reported. What the worker has not answered by then, it carries out and logs all the same.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
-use hipr_proto::{Features, HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult, op};
 
 pub use crate::session::Session;
 
@@ -133,8 +133,16 @@ extern "C" fn unloaded() {
         let mut connection = Stats::default();
         if let Some(session) = session_if_open() {
             ENDED.store(true, Ordering::Relaxed);
-            session.worker().connection().close(GOODBYE_TIMEOUT);
-            connection = session.worker().connection().stats();
+            let link = session.worker().connection();
+            if session.is_decided() {
+                link.leave(GOODBYE_TIMEOUT);
+            } else {
+                // Who launches and ends has looked at nothing: what went wrong is said here.
+                if let Err(error) = link.close_asking(&op::DeviceSynchronize {}, GOODBYE_TIMEOUT) {
+                    tracing::error!("{error}, from work that the program did not wait for");
+                }
+            }
+            connection = link.stats();
         }
         stats::write_file(connection);
     });

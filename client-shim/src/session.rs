@@ -10,7 +10,7 @@ use crate::program::{Loader, Program, recent, register};
 use crate::stream::Streams;
 use crate::stream::order::{LEGACY, PER_THREAD};
 use crate::thread;
-use crate::worker::Worker;
+use crate::worker::{Port, Worker};
 
 /// A session with a worker. Locks are taken one at a time, except that the mirrors' may be held while others are taken.
 #[derive(Debug)]
@@ -39,6 +39,18 @@ impl Session {
         &self.streams
     }
 
+    /// Notes that a thread makes a device its current one, before it does.
+    pub(crate) fn uses_device(&self, device: i32) {
+        if device != 0 {
+            self.streams.share();
+        }
+    }
+
+    /// Returns whether nothing is pending that could still fail, so that no error is lost if the session ends.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.streams.is_decided() && self.worker.is_quiet()
+    }
+
     /// Returns the code that the program has loaded.
     pub(crate) fn program(&self) -> &Program {
         &self.program
@@ -63,17 +75,6 @@ impl Session {
     /// `hipErrorInvalidSymbol` for an address that was not registered, or what the worker answers.
     pub(crate) fn find_variable(&self, shadow: Ptr) -> HipResult<(Ptr, usize)> {
         register::find_variable(self.loader(), shadow)
-    }
-
-    /// Returns the wire handle of the stream that `stream` means to the calling thread, and notes that work is put on it.
-    ///
-    /// # Errors
-    /// As [`handle`](Self::handle).
-    #[inline(always)]
-    pub(crate) fn stream(&self, stream: Stream) -> HipResult<u64> {
-        let stream = self.handle(stream)?;
-        self.streams.put(stream);
-        Ok(stream)
     }
 
     /// Returns the wire handle of the stream that `stream` means to the calling thread.

@@ -14,7 +14,7 @@
 //! * [`graphs`] has captures and graphs, [`host_functions`] has the commands that are queued behind functions of the program.
 //! * [`mirror`] keeps memory that exists on both sides in agreement.
 //! * `at_once` sends the most frequent commands in one phase where the phases before sending have nothing to do.
-//! * `settled` knows which work counts as finished by HIP's documentation, although nobody has waited for it.
+//! * [`pending`] knows what each stream and each event has pending, so that a synchronization asks the worker only where there is need.
 
 pub mod call;
 pub mod events;
@@ -22,11 +22,11 @@ pub mod graphs;
 pub mod host_functions;
 pub mod mirror;
 pub mod order;
+pub mod pending;
 pub mod wait;
 
 mod at_once;
 mod place;
-mod settled;
 
 use std::sync::Mutex;
 
@@ -36,13 +36,13 @@ pub use call::{Call, Next};
 pub use wait::WaitCall;
 
 use crate::convert::Event;
-use crate::worker::{Port, lock};
+use crate::worker::{Port, Wait, lock};
 use events::{EventInfo, Events};
 use graphs::SessionGraphs;
 use host_functions::{HostFunctions, Threads};
 use mirror::Mirrors;
 use order::Order;
-use settled::Settled;
+use pending::{Covered, Outcome, Pending, Scope, State};
 
 /// The thread that makes a call, with the worker, the memory and the threads that it uses.
 #[derive(Clone, Copy)]
@@ -74,38 +74,96 @@ pub struct Streams {
     pub graphs: SessionGraphs,
     /// Host functions, and the commands queued behind them.
     pub host_functions: HostFunctions,
-    settled: Settled,
+    pending: Pending,
     /// Event that is put on streams for their order; created when first needed.
     join_event: Mutex<Option<Event>>,
 }
 
 impl Streams {
-    /// Notes that work is put on a stream.
+    /// Notes that work has been sent for a stream.
     #[inline]
-    pub fn put(&self, stream: u64) {
-        self.settled.put(stream);
+    pub(crate) fn put(&self, stream: u64, outcome: Outcome) {
+        self.pending.put(&self.order, stream, outcome);
     }
 
     /// Notes that a synchronous call on a stream has returned, so that the stream's work counts as finished.
     pub fn settle(&self, stream: u64) {
-        self.settled.settle(stream);
+        self.pending.settle(&self.order, stream);
     }
 
     /// Notes that a call that waits for all streams has returned.
     pub fn settle_all(&self) {
-        self.settled.settle_all();
+        self.pending.settle_all();
     }
 
     /// Returns whether a synchronous call followed all work of a stream.
-    pub fn is_settled(&self, stream: u64) -> bool {
-        self.settled.is_settled(&self.order, stream)
+    fn is_settled(&self, stream: u64) -> bool {
+        self.pending.is_settled(&self.order, Scope::Stream(stream))
     }
 
     /// Returns whether a synchronous call followed the last recording of an event. What another process records is not known
     /// here.
     pub fn is_event_settled(&self, info: &EventInfo) -> bool {
-        let covers = |stream| self.settled.covers(&self.order, stream, info.number);
-        !info.is_shared() && info.recorded.is_some_and(covers)
+        info.scope().is_some_and(|scope| self.pending.is_settled(&self.order, scope))
+    }
+
+    /// Notes that other devices than the first are used, or memory that other processes have: from now on all waits ask the worker,
+    /// as what is pending is known only for one device and one process.
+    pub fn share(&self) {
+        self.pending.share();
+    }
+
+    /// Forgets all work, because the device was reset.
+    pub fn forget_work(&self) {
+        self.pending.clear();
+    }
+
+    /// Returns whether nothing is pending that could still fail.
+    pub fn is_decided(&self) -> bool {
+        self.host_functions.is_idle() && self.pending.look(&self.order, Scope::Device).0 != State::Open
+    }
+
+    /// Returns what is pending of the work that a wait is for, and what a wait covers that is sent after this.
+    fn look(&self, wait: Wait) -> (State, Covered) {
+        let scope = match wait {
+            Wait::Device => Scope::Device,
+            Wait::Stream(stream) | Wait::QueryStream(stream) => Scope::Stream(stream),
+            Wait::Event(event) | Wait::QueryEvent(event) => {
+                match self.events.info(event).ok().and_then(|info| info.scope()) {
+                    Some(scope) => scope,
+                    None => return (State::Open, Covered::default()),
+                }
+            }
+        };
+        self.pending.look(&self.order, scope)
+    }
+
+    /// Makes a wait unnecessary if nothing that it is for can still show the program something or fail: sends what is buffered, and where
+    /// work is pending, makes the worker wait for it before it does what is sent later. Otherwise returns what the wait covers,
+    /// which is to be passed to [`Pending::end`] when the wait is answered.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn pass(&self, port: &dyn Port, wait: Wait) -> HipResult<Option<Covered>> {
+        let (state, covered) = self.look(wait);
+        match state {
+            State::Open => return Ok(Some(covered)),
+            _ if !port.is_quiet() => return Ok(Some(covered)),
+            State::Decided => port.wait_in_order(wait)?,
+            State::Nothing => port.flush()?,
+        }
+        self.ended(wait, &covered);
+        Ok(None)
+    }
+
+    /// Notes that a wait is over, with success.
+    fn ended(&self, wait: Wait, covered: &Covered) {
+        // If the event was recorded anew meanwhile, nobody knows which record the worker has waited for.
+        let is_certain =
+            !matches!(wait, Wait::Event(_) | Wait::QueryEvent(_)) || self.look(wait).1 == *covered;
+        if is_certain {
+            self.pending.end(covered);
+        }
     }
 
     /// Removes a stream that the program destroys from the captures. Everything else about it is known until
@@ -115,7 +173,8 @@ impl Streams {
     }
 
     /// Makes the worker's work on a stream follow that of the streams which it and the legacy null stream wait for, although nothing else
-    /// is put on it: a host function comes behind that work, and the worker does not know of the function.
+    /// is put on it: a host function comes behind that work, and the worker does not know of the function; nor of what this process
+    /// carries out by itself.
     fn join_legacy(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
         if !self.order.is_blocking(stream) {
             return Ok(());
@@ -126,16 +185,39 @@ impl Streams {
             None => *event.insert(port.create_event()?),
         };
         // Whoever records it: nobody waits for the event, but for the stream.
-        port.record(event, stream, false)
+        port.record(event, stream, false)?;
+        self.put(stream, Outcome::Decided);
+        Ok(())
     }
 
-    /// Notes that an event is recorded behind the present work of a stream; returns its new state.
+    /// Notes that a command of a stream was carried out by this process: what comes behind it comes behind what is before it.
+    fn carried_out_here(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
+        if self.pending.others_before(&self.order, stream) { self.join_legacy(port, stream) } else { Ok(()) }
+    }
+
+    /// Notes that an event is about to be recorded behind the present work of a stream; returns its new state. When it has been sent
+    /// [`end_record`](Self::end_record) has to follow.
     ///
     /// # Errors
     /// `hipErrorInvalidHandle`: there is no such event.
-    fn note_recorded(&self, event: Event, stream: u64) -> HipResult<EventInfo> {
-        let info = self.events.record(event, stream, self.settled.now())?;
+    fn begin_record(&self, event: Event, stream: u64) -> HipResult<EventInfo> {
+        let info = self.events.begin_record(event, stream)?;
         self.mirrors.event_recorded(&self.order, event, stream);
         Ok(info)
+    }
+
+    /// Notes that the recording of an event has been sent.
+    fn end_record(&self, event: Event, stream: u64) {
+        self.events.end_record(event, self.pending.record(&self.order, stream));
+    }
+
+    /// Notes that an event will be recorded by a command that is queued.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidHandle`: there is no such event.
+    fn expect_record(&self, event: Event, stream: u64) -> HipResult<()> {
+        self.events.expect(event, stream)?;
+        self.mirrors.event_recorded(&self.order, event, stream);
+        Ok(())
     }
 }

@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    /// Notes that a copy is put on a stream, and puts it there; if it `is_blocking`, returns when it has finished.
+    /// Puts a copy on a stream; if it `is_blocking`, returns when it has finished.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -102,10 +102,7 @@ impl Session {
     pub(crate) fn submit_copy(&self, stream: u64, copy: &MemoryCopy, is_blocking: bool) -> HipResult<()> {
         match self.streams().copy_at_once(self.worker(), copy, stream, is_blocking) {
             Some(result) => result,
-            None => {
-                self.streams().put(stream);
-                self.drive(&mut Call::new(Command::Copy(*copy), stream, is_blocking))
-            }
+            None => self.drive(&mut Call::new(Command::Copy(*copy), stream, is_blocking)),
         }
     }
 

@@ -94,7 +94,7 @@ impl Worker {
     /// # Errors
     /// What the worker answers, or a lost connection.
     pub fn call<O: Op>(&self, op: &O) -> HipResult<Option<O::Reply>> {
-        Ok(self.connection.call(op, self.extra())?)
+        if op.wants_reply() { self.ask(op).map(Some) } else { self.tell(op).map(|()| None) }
     }
 
     /// Sends a request and waits for the reply.
@@ -135,12 +135,33 @@ impl Worker {
         Ok(self.connection.destroy_all(op, self.extra())?)
     }
 
-    /// Sends a request without waiting for a reply.
+    /// Sends a request without waiting for a reply. What it can fail with comes with the next answer.
     ///
     /// # Errors
     /// A lost connection.
     pub fn tell<O: Op>(&self, op: &O) -> HipResult<()> {
-        Ok(self.connection.tell_with(op, self.extra())?)
+        self.tell_with(op, self.extra())
+    }
+
+    /// Does what [`tell`](Self::tell) does for a request with more than a fixed part.
+    ///
+    /// # Errors
+    /// As [`tell`](Self::tell).
+    pub(crate) fn tell_with<O: Op>(&self, op: &O, extra: Extra<'_>) -> HipResult<()> {
+        Ok(self.connection.tell_with(op, extra)?)
+    }
+
+    /// Sends work of a stream without waiting for a reply. Whether it can fail is noted by the stream layer.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub(crate) fn put<O: Op>(&self, op: &O) -> HipResult<()> {
+        Ok(self.connection.tell_with(op, self.noted())?)
+    }
+
+    /// Returns the part that work of a stream needs besides its fields. Whether it can fail is noted by the stream layer.
+    pub(crate) fn noted<'a>(&self) -> Extra<'a> {
+        Extra { is_noted: true, ..self.extra() }
     }
 
     /// Returns the part that every request needs besides its fields: the calling thread's current device.

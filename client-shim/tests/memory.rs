@@ -14,6 +14,10 @@ fn on_a_device(name: &str) -> hipr_worker::device::script::Script {
     script.define_kernel("iota", 16, &[(0, 8), (8, 4), (12, 4)]);
     let stderr = run(program(name, worker.local_addr()));
     assert_eq!(log_lines(&stderr), Vec::<&str>::new());
+    // A program does not wait for the end of its session if nothing can fail any more.
+    while script.live().contexts > 0 {
+        std::thread::yield_now();
+    }
     script
 }
 

@@ -18,10 +18,14 @@ use support::{
 /// The operations that open a session, in their order.
 const OPENING: [Opcode; 4] = [Opcode::INIT, Opcode::OFFER, Opcode::STATIC, Opcode::MEM_LEASE];
 
-/// Returns the operations without those that open and close a session.
+/// Returns the operations without those that open and close a session, which may ask for errors at the end.
 fn between(asked: &[support::Asked]) -> Vec<Opcode> {
-    let all = asked.iter().map(|asked| asked.op);
-    all.filter(|op| !OPENING.contains(op) && *op != Opcode::SHUTDOWN).collect()
+    let mut all: Vec<_> = asked.iter().map(|asked| asked.op).collect();
+    if all.ends_with(&[Opcode::DEVICE_SYNCHRONIZE, Opcode::SHUTDOWN]) {
+        all.truncate(all.len() - 2);
+    }
+    all.retain(|op| !OPENING.contains(op) && *op != Opcode::SHUTDOWN);
+    all
 }
 
 #[test]
@@ -58,10 +62,14 @@ fn a_program_that_ends_has_said_everything() {
 
     assert_eq!(number("calls"), 101);
     assert_eq!(number("frames_sent"), 106, "INIT, OFFER, STATIC, MEM_LEASE, MALLOC, 100 MEMSET, SHUTDOWN");
-    assert_eq!(number("frames_received"), 6);
-    assert_eq!(number("round_trips"), 3);
+    assert_eq!(
+        number("frames_received"),
+        5,
+        "nothing can fail any more, and so nobody waits for the good-bye"
+    );
+    assert_eq!(number("round_trips"), 2);
     assert_eq!(number("bytes_sent"), 6 * 24 + 16 + 8 + 8 + 12 + 100 * (24 + 28));
-    assert_eq!(number("bytes_received"), 6 * (24 + 4) + 8 + 8 + 32 + 8);
+    assert_eq!(number("bytes_received"), 5 * (24 + 4) + 8 + 8 + 32 + 8);
 }
 
 #[test]
@@ -72,7 +80,63 @@ fn the_environment_turns_the_extension_off() {
     let (_, number) = run_counted(command);
     let asked = worker.until(Opcode::SHUTDOWN);
     assert_eq!([asked[0].op, asked[1].op], [Opcode::INIT, Opcode::MALLOC], "as a client of HIPR 1.0");
-    assert_eq!((number("frames_sent"), number("round_trips")), (103, 3));
+    assert_eq!((number("frames_sent"), number("round_trips")), (103, 2));
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_synchronizes() {
+    if !is_program() {
+        return;
+    }
+    let (mut ptr, mut stream, mut event) = (null_mut(), null_mut(), null_mut());
+    let (mut bytes, out) = ([7u8; 64], [0u8; 64]);
+    let copied = bytes.as_mut_ptr().cast::<std::ffi::c_void>();
+    // SAFETY: C calls with good pointers; device pointers are only passed on.
+    unsafe {
+        assert_eq!(hipDeviceSynchronize(), 0);
+        assert_eq!(hipStreamCreate(&mut stream), 0);
+        assert_eq!(hipEventCreate(&mut event), 0);
+        assert_eq!(hipMalloc(&mut ptr, 64), 0);
+        for _ in 0..3 {
+            // Nothing is pending, or only what cannot fail and shows nothing.
+            assert_eq!(hipStreamSynchronize(stream), 0);
+            assert_eq!(hipMemcpyAsync(ptr, copied, 64, H2D, stream), 0);
+            assert_eq!(hipStreamSynchronize(stream), 0);
+            assert_eq!(hipMemsetAsync(ptr, 1, 64, stream), 0);
+            assert_eq!(hipEventRecord(event, stream), 0);
+            assert_eq!(hipEventSynchronize(event), 0);
+            assert_eq!(hipStreamQuery(stream), 0);
+            // Bytes come back, and all that is before them is over.
+            assert_eq!(hipMemcpyAsync(out.as_ptr().cast_mut().cast(), ptr, 64, D2H, stream), 0);
+            assert_eq!(hipStreamSynchronize(stream), 0);
+            assert_eq!(hipDeviceSynchronize(), 0);
+        }
+        // Device memory is copied without an answer, and that is waited for once.
+        assert_eq!(hipMemcpyAsync(ptr, ptr.cast_const(), 32, D2D, stream), 0);
+        assert_eq!(hipStreamSynchronize(stream), 0);
+        assert_eq!(hipStreamSynchronize(stream), 0);
+    }
+}
+
+/// Latency is paid for what the program looks at or can fail, and not for waits.
+#[test]
+fn a_synchronization_costs_nothing_where_nothing_can_fail() {
+    let worker = FakeWorker::start(giving);
+    let (stderr, number) = run_counted(program("program_that_synchronizes", worker.address));
+    assert_eq!(log_lines(&stderr), Vec::<&str>::new());
+    let asked = worker.until(Opcode::SHUTDOWN);
+    let (copy, set) = (Opcode::MEMCPY_ASYNC, Opcode::MEMSET_ASYNC);
+    let (wait, record) = (Opcode::STREAM_SYNCHRONIZE, Opcode::EVENT_RECORD);
+    // A wait that is not answered keeps what comes later behind the work.
+    let round = [copy, wait, set, record, Opcode::EVENT_SYNCHRONIZE, copy];
+    let made = [Opcode::STREAM_CREATE, Opcode::EVENT_CREATE, Opcode::MALLOC];
+    assert_eq!(between(&asked), [&made[..], &round.repeat(3), &[copy, wait]].concat());
+    assert_eq!(
+        number("round_trips"),
+        1 + 3 + 3 + 1,
+        "INIT, what is made, a copy of each round, the last wait"
+    );
 }
 
 #[test]
@@ -185,7 +249,7 @@ fn streams_and_events_are_not_waited_for_where_the_client_names_them() {
 
     let (asked, round_trips) = run(Features::NONE);
     assert!(asked.iter().all(|asked| asked.op != Opcode::NAME), "a worker without the feature gets no names");
-    assert_eq!(round_trips, 2 + (STREAMS + EVENTS + 1) as u64);
+    assert_eq!(round_trips, 1 + (STREAMS + EVENTS + 1) as u64, "INIT, and each that is made");
 }
 
 #[test]
@@ -223,6 +287,37 @@ fn the_error_of_an_event_that_cannot_be_made_comes_with_the_next_answer() {
     let (worker, script) = scripted();
     script.fail_next("event_create", HipError::INVALID_VALUE);
     run(program("program_whose_events_cannot_be_made", worker.local_addr()));
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_looks_at_nothing() {
+    if !is_program() {
+        return;
+    }
+    let mut ptr = null_mut();
+    // SAFETY: C calls with good pointers; a device pointer is only passed on.
+    unsafe {
+        assert_eq!(hipMalloc(&mut ptr, 4096), 0);
+        assert_eq!(hipMemcpyAsync(ptr, ptr.cast_const(), 64, D2D, null_mut()), 0);
+    }
+}
+
+#[test]
+fn an_error_that_no_call_has_reported_is_logged_at_the_end() {
+    for error in [None, Some(HipError::LAUNCH_FAILURE)] {
+        let worker = FakeWorker::start(move |asked| match (asked.op, error) {
+            (Opcode::DEVICE_SYNCHRONIZE, Some(error)) => Reaction::Bad(error),
+            _ => easy(asked),
+        });
+        let (stderr, number) = run_counted(program("program_that_looks_at_nothing", worker.address));
+        let logged = log_lines(&stderr);
+        assert_eq!(logged.len(), usize::from(error.is_some()), "{stderr}");
+        assert!(logged.iter().all(|line| line.contains("hipErrorLaunchFailure")), "{stderr}");
+        assert_eq!(number("round_trips"), 3, "INIT, MALLOC, and the good-bye with the question before it");
+        let ops: Vec<_> = worker.until(Opcode::SHUTDOWN).iter().map(|asked| asked.op).collect();
+        assert!(ops.ends_with(&[Opcode::DEVICE_SYNCHRONIZE, Opcode::SHUTDOWN]), "{ops:?}");
+    }
 }
 
 #[test]
@@ -633,6 +728,9 @@ fn giving(asked: &support::Asked) -> Reaction {
     let number = || COUNT.fetch_add(1, Ordering::Relaxed);
     match asked.op {
         Opcode::STREAM_CREATE | Opcode::EVENT_CREATE => Reaction::Good(number().to_le_bytes().into()),
+        Opcode::MEMCPY_ASYNC if asked.as_op::<op::MemcpyAsync>().0.kind == D2H => {
+            Reaction::GoodWith(Vec::new(), vec![0; 64])
+        }
         Opcode::MALLOC_HOST => Reaction::Good((number() << 32).to_le_bytes().into()),
         _ => easy(asked),
     }

@@ -109,6 +109,8 @@ fn program_that_loses_its_worker() {
     unsafe {
         assert_eq!(hipMalloc(&mut ptr, 4096), 0);
         assert_eq!(hipMemset(ptr, 0, 4096), 0);
+        // What only the device sees: a wait has to ask for it.
+        assert_eq!(hipMemcpy(ptr, ptr.cast::<u8>().add(2048).cast(), 64, D2D), 0);
         // Threads that wait are all told.
         let waiting: Vec<_> = (0..4).map(|_| thread::spawn(|| hipDeviceSynchronize())).collect();
         for thread in waiting {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hipr_proto::op::Handles;
-use hipr_proto::{Call, Features, HipError, Limits, Op, Outbox, ReplyMode, Sender, Wire, op};
+use hipr_proto::{Call, Features, HipError, HipResult, Limits, Op, Outbox, ReplyMode, Sender, Wire, op};
 
 use crate::flusher::Flusher;
 use crate::listener::Listener;
@@ -22,6 +22,7 @@ use crate::replies::{Bulk, Replies, Rows, Whole};
 use crate::statics::{Question, Statics, check_device_count};
 use crate::stats::{Counters, Stats};
 use crate::transport::Transport;
+use crate::unanswered::Unanswered;
 use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 use opening::Opening;
@@ -41,6 +42,8 @@ pub struct Extra<'a> {
     pub inline: &'a [u8],
     /// The device that has to be current for the request; None if it does not matter.
     pub device: Option<i32>,
+    /// Whether the caller keeps account of what the request can fail with, so that [`Connection::may_owe_errors`] does not.
+    pub is_noted: bool,
 }
 
 /// A pointer to the caller's inline bytes; the call returns only after they have been sent.
@@ -78,6 +81,7 @@ pub(crate) struct Inner {
     is_closing: AtomicBool,
     flusher: Flusher,
     listener: Listener,
+    unanswered: Unanswered,
     counters: Counters,
     statics: Statics,
     /// The request for the list of static replies, until somebody has waited for its reply.
@@ -177,6 +181,7 @@ impl Connection {
             is_closing: AtomicBool::new(false),
             flusher: Flusher::default(),
             listener: Listener::default(),
+            unanswered: Unanswered::default(),
             counters: Counters::default(),
             statics: Statics::default(),
             listing: Mutex::default(),
@@ -219,6 +224,13 @@ impl Connection {
     /// Returns whether the connection is lost. A lost connection never comes back.
     pub fn is_lost(&self) -> bool {
         self.inner.lost.get().is_some()
+    }
+
+    /// Returns whether a reply may still report the error of an unanswered request: of any that no reply has followed yet, apart from
+    /// those whose caller [keeps account](Extra::is_noted) of them; or of what uses a name that may stand for nothing. Replies that
+    /// report no kept errors do not count.
+    pub fn may_owe_errors(&self) -> bool {
+        self.inner.unanswered.may_owe_errors()
     }
 
     /// Returns the file descriptors that the connection has open; -1 stands for none.
@@ -466,19 +478,27 @@ impl Connection {
     /// Sends all buffered requests and SHUTDOWN; waits at most `timeout` for the reply, after which the worker has executed
     /// everything. Every later call fails.
     pub fn close(&self, timeout: Duration) {
-        self.inner.close(timeout, ReplyMode::Always);
+        let _ = self.inner.close::<op::Ping>(timeout, ReplyMode::Always, None);
+    }
+
+    /// Does what [`close`](Self::close) does, with one request more before SHUTDOWN, in the same round trip.
+    ///
+    /// # Errors
+    /// What the worker answers to that request, in time: its own error, or one that no reply has reported yet.
+    pub fn close_asking<O: Op>(&self, last: &O, timeout: Duration) -> HipResult<()> {
+        self.inner.close(timeout, ReplyMode::Always, Some(last))
     }
 
     /// Sends all buffered requests and SHUTDOWN, to which it wants no reply; takes at most `timeout`. The worker executes everything
     /// that it was sent. Every later call fails.
     pub fn leave(&self, timeout: Duration) {
-        self.inner.close(timeout, ReplyMode::Never);
+        let _ = self.inner.close::<op::Ping>(timeout, ReplyMode::Never, None);
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.inner.close(Duration::from_secs(1), ReplyMode::Always);
+        self.close(Duration::from_secs(1));
         self.inner.flusher.end();
         self.inner.listener.end();
     }

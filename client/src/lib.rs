@@ -25,6 +25,7 @@ mod replies;
 mod statics;
 mod stats;
 mod transport;
+mod unanswered;
 mod uploads;
 
 use std::env;

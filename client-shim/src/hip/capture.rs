@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::thread;
 
 fn begin_in(session: &Session, stream: Stream, mode: i32, into: Option<(u64, &[u64])>) -> HipResult<()> {
-    let wire = session.stream(stream)?;
+    let wire = session.handle(stream)?;
     if wire == 0 {
         return Err(HipError::STREAM_CAPTURE_UNSUPPORTED);
     }
@@ -39,7 +39,7 @@ pub(crate) fn begin_to_graph(
 /// `hipStreamEndCapture`.
 pub(crate) fn end(session: &Session, stream: Stream, graph: Out<Ptr>) -> HipResult<()> {
     let out = graph.check()?;
-    let wire = session.stream(stream)?;
+    let wire = session.handle(stream)?;
     let ended = session.streams().graphs.end(thread::number(), wire);
     out.set(ended.map_or(Ptr::NULL, Ptr::from_wire));
     ended.map(drop)
@@ -48,7 +48,7 @@ pub(crate) fn end(session: &Session, stream: Stream, graph: Out<Ptr>) -> HipResu
 /// `hipStreamIsCapturing`.
 pub(crate) fn is_capturing(session: &Session, stream: Stream, status: Out<i32>) -> HipResult<()> {
     let out = status.check()?;
-    let wire = session.stream(stream)?;
+    let wire = session.handle(stream)?;
     session.streams().graphs.check_legacy(wire)?;
     out.set(session.streams().graphs.status(wire) as i32);
     Ok(())
@@ -73,7 +73,7 @@ pub(crate) fn info_v2(
         static DEPENDENCIES: std::cell::RefCell<Vec<Ptr>> = const { std::cell::RefCell::new(Vec::new()) };
     }
     let out = status.check()?;
-    let wire = session.stream(stream)?;
+    let wire = session.handle(stream)?;
     session.streams().graphs.check_legacy(wire)?;
     session.streams().graphs.with(|tables| {
         let Some(info) = tables.captures.info(wire) else {
@@ -103,7 +103,7 @@ pub(crate) fn update_dependencies(
     count: usize,
     flags: u32,
 ) -> HipResult<()> {
-    let wire = session.stream(stream)?;
+    let wire = session.handle(stream)?;
     let (graph, _) = session.streams().graphs.with(|tables| tables.captures.next(wire))?;
     let nodes = handles(session, graph, In::at_address(dependencies.address()), count)?;
     let adds = match flags {

@@ -28,6 +28,7 @@ fn device_of(session: &Session, context: Context) -> HipResult<i32> {
 pub(crate) fn create(session: &Session, context: Out<Context>, _flags: u32, device: i32) -> HipResult<()> {
     let out = context.check()?;
     session.worker().check_device(device)?;
+    session.uses_device(device);
     thread::push_device(device);
     out.set(of(device));
     Ok(())
@@ -52,13 +53,17 @@ pub(crate) fn set_current(session: &Session, context: Context) -> HipResult<()> 
     if context.is_null() {
         return Ok(());
     }
-    thread::set_device(device_of(session, context)?);
+    let device = device_of(session, context)?;
+    session.uses_device(device);
+    thread::set_device(device);
     Ok(())
 }
 
 /// `hipCtxPushCurrent`.
 pub(crate) fn push(session: &Session, context: Context) -> HipResult<()> {
-    thread::push_device(device_of(session, context)?);
+    let device = device_of(session, context)?;
+    session.uses_device(device);
+    thread::push_device(device);
     Ok(())
 }
 

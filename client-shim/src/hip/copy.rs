@@ -130,7 +130,7 @@ pub(crate) fn peer_async(
     if dst_device == src_device {
         return linear(session, dst, src, len, kind::DEVICE_TO_DEVICE, stream, Waits::No);
     }
-    let stream = session.stream(stream)?;
+    let stream = session.handle(stream)?;
     if len == 0 {
         return Ok(());
     }

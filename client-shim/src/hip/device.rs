@@ -44,6 +44,7 @@ pub(crate) fn current(_session: &Session, device: Out<i32>) -> HipResult<()> {
 /// `hipSetDevice`: the worker learns of it with the next request for which it matters.
 pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
     session.worker().check_device(device)?;
+    session.uses_device(device);
     thread::set_device(device);
     Ok(())
 }
@@ -61,7 +62,7 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     session.worker().reset()?;
     session.worker().memory().clear(device);
     session.streams().mirrors.clear(device);
-    session.streams().settle_all();
+    session.streams().forget_work();
     session.worker().stream_table().retain(|_, info| info.device != device);
     let left = session.worker().stream_table().keys().map(|stream| stream.wire()).collect::<HashSet<_>>();
     session.streams().order.retain(|stream| left.contains(&stream));
@@ -75,6 +76,7 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
 pub(crate) fn reset_primary(session: &Session, device: i32) -> HipResult<()> {
     session.worker().check_device(device)?;
     let current = thread::device();
+    session.uses_device(device);
     thread::set_device(device);
     let done = reset(session);
     thread::set_device(current);

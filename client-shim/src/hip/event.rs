@@ -71,7 +71,7 @@ pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResu
     if event.is_null() {
         return Err(HipError::INVALID_HANDLE);
     }
-    session.submit(session.stream(stream)?, Command::Record(event))
+    session.submit(session.handle(stream)?, Command::Record(event))
 }
 
 /// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.

@@ -11,7 +11,7 @@ use crate::stream::mirror::Place;
 
 /// Puts a fill of `count` elements from `dst` on on a stream.
 fn fill(session: &Session, dst: Ptr, pattern: Pattern, count: usize, stream: Stream) -> HipResult<()> {
-    let stream = session.stream(stream)?;
+    let stream = session.handle(stream)?;
     if count > 0 {
         dst.check()?;
     }
@@ -147,7 +147,7 @@ fn fill_rows(
 ) -> HipResult<()> {
     let row_bytes = width.checked_mul(pattern.len()).ok_or(HipError::INVALID_VALUE)?;
     if width == 0 || height == 0 {
-        return session.stream(stream).map(drop);
+        return session.handle(stream).map(drop);
     }
     if pitch == row_bytes || height == 1 {
         let count = width.checked_mul(height).ok_or(HipError::INVALID_VALUE)?;

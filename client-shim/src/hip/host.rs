@@ -148,7 +148,7 @@ pub(crate) fn prefetch(
     if device != -1 {
         session.worker().check_device(device)?;
     }
-    session.stream(stream)?;
+    session.handle(stream)?;
     check_managed(session, ptr, count).map(drop)
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn prefetch_at(
 
 /// `hipStreamAttachMemAsync`: all streams may use managed memory in any case.
 pub(crate) fn attach(session: &Session, stream: Stream, ptr: Ptr, _len: usize, flags: u32) -> HipResult<()> {
-    session.stream(stream)?;
+    session.handle(stream)?;
     if !matches!(flags, hipMemAttachGlobal | hipMemAttachHost | hipMemAttachSingle) {
         return Err(HipError::INVALID_VALUE);
     }

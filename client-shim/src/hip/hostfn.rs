@@ -10,7 +10,7 @@ use crate::session::Session;
 /// `hipLaunchHostFunc`.
 pub(crate) fn launch(session: &Session, stream: Stream, function: hipHostFn_t, data: Ptr) -> HipResult<()> {
     function.ok_or(HipError::INVALID_VALUE)?;
-    let wire = session.stream(stream)?;
+    let wire = session.handle(stream)?;
     session.submit(wire, Command::Host(HostFunction::Plain(function, data)))
 }
 
@@ -26,6 +26,6 @@ pub(crate) fn add(
     if flags != 0 {
         return Err(HipError::INVALID_VALUE);
     }
-    let wire = session.stream(stream)?;
+    let wire = session.handle(stream)?;
     session.submit(wire, Command::Host(HostFunction::Callback(callback, stream, data)))
 }

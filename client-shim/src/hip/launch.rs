@@ -133,7 +133,7 @@ fn launch(
     params: LaunchParams,
     arguments: PassedArguments,
 ) -> HipResult<()> {
-    let stream = session.stream(params.stream)?;
+    let stream = session.handle(params.stream)?;
     params.check(session, &function)?;
     let arguments = arguments.encode(&function)?;
     let kernel = KernelLaunch::new(function, params.config()?, arguments);

@@ -7,6 +7,7 @@ use crate::command::Command;
 use crate::convert::{Out, Ptr, Stream};
 use crate::session::Session;
 use crate::stream::mirror::Origin;
+use crate::stream::pending::Outcome;
 use crate::thread;
 use crate::worker::memory::{Allocation, Kind, Memory};
 use crate::worker::{Release, placer};
@@ -36,13 +37,14 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
 /// `hipMallocAsync`.
 pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream: Stream) -> HipResult<()> {
     let out = ptr.check()?;
-    let stream = session.stream(stream)?;
+    let stream = session.handle(stream)?;
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
     }
     session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&op::MallocAsync { size: size as u64, stream })?;
+    session.streams().put(stream, Outcome::Open);
     out.set(note(session, reply.device_ptr, size, 0));
     Ok(())
 }
@@ -56,7 +58,7 @@ pub(crate) fn malloc_from_pool_async(
     stream: Stream,
 ) -> HipResult<()> {
     let out = ptr.check()?;
-    let stream = session.stream(stream)?;
+    let stream = session.handle(stream)?;
     if !session.worker().pools().contains_key(&pool) {
         return Err(HipError::INVALID_VALUE);
     }
@@ -67,6 +69,7 @@ pub(crate) fn malloc_from_pool_async(
     let request = op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
     session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&request)?;
+    session.streams().put(stream, Outcome::Open);
     out.set(note(session, reply.device_ptr, size, 0));
     Ok(())
 }
@@ -180,7 +183,7 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
 /// `hipFreeAsync`.
 pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
     ptr.check()?;
-    let stream = session.stream(stream)?;
+    let stream = session.handle(stream)?;
     check_freeable(&session.worker().memory(), ptr)?;
     session.submit(stream, Command::Free(ptr))
 }
@@ -214,6 +217,7 @@ pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> Hi
 /// `hipIpcGetMemHandle`.
 pub(crate) fn ipc_handle(session: &Session, handle: Out<hipIpcMemHandle_t>, ptr: Ptr) -> HipResult<()> {
     let out = handle.check()?;
+    session.streams().share();
     let reply = session.worker().lend(ptr.check()?.wire())?;
     out.set(hipIpcMemHandle_t { reserved: chars_of(reply.handle) });
     Ok(())
@@ -227,6 +231,7 @@ pub(crate) fn ipc_open(
     flags: u32,
 ) -> HipResult<()> {
     let out = ptr.check()?;
+    session.streams().share();
     // How large it is the worker finds out.
     session.worker().make_room(u64::MAX)?;
     let reply = session.worker().ask(&op::IpcOpenMemHandle { handle: bytes_of(handle.reserved), flags })?;

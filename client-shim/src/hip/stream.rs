@@ -71,7 +71,7 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
     if event.is_null() {
         return Err(HipError::INVALID_HANDLE);
     }
-    session.submit(session.stream(stream)?, Command::Wait(event, flags))
+    session.submit(session.handle(stream)?, Command::Wait(event, flags))
 }
 
 /// `hipStreamGetFlags`.

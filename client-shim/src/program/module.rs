@@ -151,7 +151,7 @@ impl LoadedModule {
         let size = size_of::<u64>() as u64;
         let request = op::Memcpy { dst: pointer.wire(), src: 0, size, kind: kind::HOST_TO_DEVICE, stream: 0 };
         let extra = Extra { inline: &remote.to_le_bytes(), ..worker.extra() };
-        Ok(worker.connection().tell_with(&request, extra)?)
+        worker.tell_with(&request, extra)
     }
 
     /// Returns address and size of a variable as the program sees it: for a `__managed__` one those of its memory, not of

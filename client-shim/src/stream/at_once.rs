@@ -11,6 +11,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::Streams;
 use super::mirror::Place;
+use super::pending::Outcome;
 use crate::command::{KernelLaunch, MemoryCopy, MemoryFill, Transfer};
 use crate::worker::Port;
 
@@ -31,10 +32,14 @@ impl Streams {
         stream: u64,
     ) -> Option<HipResult<()>> {
         let is_simple = self.are_unhindered() && !kernel.is_timed();
-        is_simple.then(|| port.launch(kernel, &kernel.arguments, stream))
+        is_simple.then(|| {
+            port.launch(kernel, &kernel.arguments, stream)?;
+            self.put(stream, Outcome::Open);
+            Ok(())
+        })
     }
 
-    /// Copies to or within the device, and notes that the stream has this work; returns None and does nothing if that needs a call with all its phases.
+    /// Copies to or within the device; returns None and does nothing if that needs a call with all its phases.
     #[inline]
     pub(crate) fn copy_at_once(
         &self,
@@ -62,7 +67,9 @@ impl Streams {
             return None;
         }
         match self.place_of_fill(port, fill) {
-            Ok(Some(Place::Device(address))) => Some(send_fill(port, fill, address, stream)),
+            Ok(Some(Place::Device(address))) => Some(send_fill(port, fill, address, stream).map(|()| {
+                self.put(stream, Outcome::Decided);
+            })),
             Ok(Some(_)) => None,
             Ok(None) => Some(Ok(())),
             Err(error) => Some(Err(error)),
@@ -87,13 +94,12 @@ impl Streams {
             _ => return Ok(None),
         };
         let transfer = Transfer { kind, to, from, copy: *copy, stream, is_blocking };
+        send_copy(self, port, &transfer)?;
         if settles(places, is_blocking) {
-            // When it returns the stream counts as finished: work that it has in between need not be noted.
-            send_copy(self, port, &transfer)?;
-            self.settle(stream);
+            // A copy to the device.
+            self.pending.put_and_settle(&self.order, stream);
         } else {
-            self.put(stream);
-            send_copy(self, port, &transfer)?;
+            self.put(stream, outcome_of_copy(&transfer));
         }
         Ok(Some(()))
     }
@@ -104,6 +110,12 @@ impl Streams {
 pub(super) fn send_fill(port: &dyn Port, fill: &MemoryFill, address: u64, stream: u64) -> HipResult<()> {
     let row = |y| port.fill(address + (y * fill.pitch) as u64, fill.pattern, fill.width, stream);
     (0..fill.height).try_for_each(row)
+}
+
+/// Returns whether a copy whose ranges were checked can still show something or fail: one to the device has its bytes read here.
+#[inline]
+pub(super) fn outcome_of_copy(transfer: &Transfer) -> Outcome {
+    if transfer.kind == kind::HOST_TO_DEVICE { Outcome::Decided } else { Outcome::Open }
 }
 
 /// Returns whether, as HIP documents, the stream has finished when a copy between these places returns: copies within the device are

@@ -6,8 +6,9 @@ use hipr_proto::op::kind;
 use hipr_proto::{HipError, HipResult};
 use smallvec::SmallVec;
 
-use super::at_once::{send_copy, send_fill, settles};
+use super::at_once::{outcome_of_copy, send_copy, send_fill, settles};
 use super::mirror::{Place, Target, Waited};
+use super::pending::{Covered, Outcome, Scope, State};
 use super::{Caller, Streams};
 use crate::command::{Arguments, Command, HostFunction, MemoryCopy, Node, Pattern, Transfer};
 use crate::convert::Event;
@@ -82,10 +83,10 @@ enum Phase {
     Sent,
     /// The command has been sent, and the call has to wait for it; a host function is called afterwards.
     BeforeWait,
-    /// The worker has finished what the call waits for.
-    Waited(Waited),
-    /// The host function has returned, or bytes that nobody waits for have arrived.
-    Returned,
+    /// The worker has finished what the call waits for: what is to be fetched, if it was asked, and what is over.
+    Waited(Option<Waited>, Covered),
+    /// The host function has returned, or bytes that the program does not rely on have arrived: what is over then.
+    Returned(Waited, Covered),
 }
 
 /// A command that can be sent.
@@ -229,7 +230,7 @@ impl Call {
     }
 
     fn step(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
-        match std::mem::replace(&mut self.phase, Phase::Returned) {
+        match std::mem::replace(&mut self.phase, Phase::Capture) {
             Phase::Capture => {
                 if self.capture(streams)? {
                     return Ok(Next::Done(Ok(())));
@@ -261,21 +262,38 @@ impl Call {
                 self.end(streams)
             }
             Phase::BeforeWait => {
+                let wait = Wait::Stream(self.stream);
                 let waited = streams.mirrors.before_wait(&streams.order, Target::Stream(self.stream));
-                self.phase = Phase::Waited(waited);
-                Ok(Next::Wait(Wait::Stream(self.stream)))
+                match streams.pass(caller.port, wait) {
+                    Ok(Some(covered)) => {
+                        self.phase = Phase::Waited(Some(waited), covered);
+                        Ok(Next::Wait(wait))
+                    }
+                    passed => {
+                        let fetch = |_| streams.mirrors.instead_of_wait(caller.port);
+                        self.answer = Some(passed.and_then(fetch));
+                        self.then(Phase::Waited(None, Covered::default()))
+                    }
+                }
             }
-            Phase::Waited(waited) => {
+            Phase::Waited(waited, covered) => {
                 let answer = self.answer.take().unwrap_or(Ok(()));
-                let result = answer.and_then(|()| streams.mirrors.after_wait(caller.port, &waited));
+                let fetch = |waited| streams.mirrors.after_wait(caller.port, waited);
+                let result = answer.and_then(|()| waited.as_ref().map_or(Ok(()), fetch));
+                if result.is_ok() {
+                    streams.pending.end(&covered);
+                }
                 if let Command::Host(function) = self.work.command() {
+                    self.phase = Phase::Returned(Waited::default(), Covered::default());
                     return Ok(Next::CallHost(*function, result));
                 }
                 result?;
                 self.end(streams)
             }
-            Phase::Returned => {
+            Phase::Returned(waited, covered) => {
                 self.answer.take().unwrap_or(Ok(()))?;
+                streams.mirrors.over(&waited);
+                streams.pending.end(&covered);
                 self.end(streams)
             }
         }
@@ -351,7 +369,7 @@ impl Call {
         }
         let records: SmallVec<[Event; 2]> = command.records().collect();
         if matches!(command, Command::Kernel(_)) && queue.is_busy(order, stream) {
-            records.iter().try_for_each(|event| streams.note_recorded(*event, stream).map(drop))?;
+            records.iter().try_for_each(|event| streams.expect_record(*event, stream))?;
         }
         let mut awaits = records.clone();
         awaits.extend(command.awaits());
@@ -364,7 +382,7 @@ impl Call {
             return self.then(Phase::Prepare);
         }
         if let Command::Record(event) = command {
-            streams.note_recorded(*event, stream)?;
+            streams.expect_record(*event, stream)?;
         }
         Ok(Next::Done(Ok(())))
     }
@@ -439,27 +457,37 @@ impl Call {
                         Pattern::Word(value) => value.to_ne_bytes().repeat(fill.width),
                     };
                     (0..fill.height).for_each(|y| port.write_host(fill.row(y), &bytes));
+                    streams.carried_out_here(port, stream)?;
                 }
                 Some(Place::Unknown) | None => {}
             },
             Command::Record(event) => {
-                let is_shared = streams.note_recorded(*event, stream)?.is_shared();
+                let is_shared = streams.begin_record(*event, stream)?.is_shared();
                 port.record(*event, stream, is_shared)?;
+                streams.end_record(*event, stream);
             }
             Command::Wait(event, flags) => {
                 mirrors.event_awaited(stream, *event);
+                let scope = streams.events.info(*event).ok().and_then(|info| info.scope());
+                let before = scope.map_or(State::Open, |scope| streams.pending.look(&streams.order, scope).0);
                 port.await_event(*event, stream, *flags)?;
+                let outcome = if before == State::Open { Outcome::Open } else { Outcome::Decided };
+                streams.put(stream, outcome);
             }
-            Command::PeerCopy(copy) => port.copy_peer(copy)?,
+            Command::PeerCopy(copy) => {
+                port.copy_peer(copy)?;
+                streams.put(stream, Outcome::Open);
+            }
             Command::Free(ptr) => {
                 port.forget_allocation(*ptr);
                 port.free_async(*ptr, stream)?;
+                streams.put(stream, Outcome::Open);
             }
             Command::DestroyStream => {
                 mirrors.forget_stream(port, &streams.order, stream)?;
+                streams.pending.forget(stream, streams.order.is_blocking(stream));
                 // Only now: what it had is over here, and its handle is not given anew before the worker has destroyed it.
                 streams.order.remove(stream);
-                streams.settled.forget(stream);
                 port.destroy_stream(stream)?;
             }
             Command::DestroyEvent(event) => {
@@ -503,6 +531,7 @@ impl Call {
         let (kind, to, from) = match (address(to), address(from)) {
             (None, None) => {
                 port.copy_host(copy);
+                streams.carried_out_here(port, stream)?;
                 return Ok(None);
             }
             (Some(to), None) => (kind::HOST_TO_DEVICE, to, copy.src.at.wire()),
@@ -515,31 +544,42 @@ impl Call {
     /// Sends the command.
     fn send(&mut self, streams: &Streams, port: &dyn Port, prepared: Prepared) -> HipResult<Next> {
         let stream = self.stream;
-        match (self.work.command(), prepared) {
+        let mut records: SmallVec<[Event; 2]> = SmallVec::new();
+        let outcome = match (self.work.command(), prepared) {
             (Command::Kernel(kernel), Prepared::Kernel(arguments)) => {
-                for event in [kernel.config.start, kernel.config.stop] {
-                    if !event.is_null() {
-                        streams.note_recorded(event, stream)?;
-                    }
-                }
+                records.extend(self.work.command().records());
+                records.iter().try_for_each(|event| streams.begin_record(*event, stream).map(drop))?;
                 port.launch(kernel, arguments.as_deref().unwrap_or(&kernel.arguments), stream)?;
+                Outcome::Open
             }
-            (Command::Fill(fill), Prepared::Fill(address)) => send_fill(port, fill, address, stream)?,
+            (Command::Fill(fill), Prepared::Fill(address)) => {
+                send_fill(port, fill, address, stream)?;
+                self.unless_mirrored(Outcome::Decided)
+            }
             (_, Prepared::Copy(transfer)) if transfer.kind == kind::DEVICE_TO_HOST => {
+                let (_, covered) = streams.pending.look(&streams.order, Scope::Stream(stream));
+                let waited = streams.mirrors.before_wait(&streams.order, Target::Stream(stream));
                 self.phase = if self.is_blocking {
-                    Phase::Waited(streams.mirrors.before_wait(&streams.order, Target::Stream(stream)))
+                    Phase::Waited(Some(waited), covered)
                 } else {
-                    Phase::Returned
+                    Phase::Returned(waited, covered)
                 };
                 return Ok(Next::Receive(Box::new(transfer)));
             }
-            (_, Prepared::Copy(transfer)) => send_copy(streams, port, &transfer)?,
-            (_, Prepared::Graph(exec)) => port.launch_graph(exec, stream)?,
-            // Made for another command.
+            (_, Prepared::Copy(transfer)) => {
+                send_copy(streams, port, &transfer)?;
+                self.unless_mirrored(outcome_of_copy(&transfer))
+            }
+            (_, Prepared::Graph(exec)) => {
+                port.launch_graph(exec, stream)?;
+                Outcome::Open
+            }
             _ => return Err(HipError::UNKNOWN),
-        }
+        };
+        streams.put(stream, outcome);
+        records.iter().for_each(|event| streams.end_record(*event, stream));
         if self.is_read_at_once {
-            streams.mirrors.has_been_read(stream);
+            streams.mirrors.has_been_read(port, stream)?;
         }
         if self.is_mirrored {
             return self.then(Phase::Sent);
@@ -549,5 +589,10 @@ impl Call {
             streams.mirrors.sent(stream);
         }
         self.end(streams)
+    }
+
+    /// Returns the outcome of the command if it is not about memory on both sides, which is open.
+    fn unless_mirrored(&self, outcome: Outcome) -> Outcome {
+        if self.is_mirrored { Outcome::Open } else { outcome }
     }
 }

@@ -1,4 +1,4 @@
-//! The program's events, with the stream and the time of their last recording.
+//! The program's events, with the stream and the place of their last recording.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use hipr_abi::hipEventInterprocess;
 use hipr_proto::{HipError, HipResult};
 
+use super::pending::{Mark, Scope};
 use crate::convert::Event;
 use crate::worker::lock;
 
@@ -16,8 +17,12 @@ pub struct EventInfo {
     pub flags: u32,
     /// The stream on which the event was last recorded; None if it has not been.
     pub recorded: Option<u64>,
-    /// Sequence number of its last recording (see `settled`).
-    pub number: u64,
+    /// The place of its last recording; None if it is not known which that is, or it has not been sent.
+    mark: Option<Mark>,
+    /// Number of recordings that are being sent.
+    sending: u32,
+    /// Whether recordings were sent at the same time, so that nobody knows which was the last.
+    is_muddled: bool,
 }
 
 impl EventInfo {
@@ -25,12 +30,17 @@ impl EventInfo {
     /// case.
     pub fn new(flags: u32) -> Self {
         let recorded = (flags & hipEventInterprocess != 0).then_some(0);
-        Self { flags, recorded, number: 0 }
+        Self { flags, recorded, mark: None, sending: 0, is_muddled: false }
     }
 
     /// Returns whether other processes can use the event.
     pub fn is_shared(&self) -> bool {
         self.flags & hipEventInterprocess != 0
+    }
+
+    /// Returns the work that the event comes behind; None if it is not known, or other processes may have recorded the event.
+    pub(super) fn scope(&self) -> Option<Scope> {
+        if self.is_shared() { None } else { Some(Scope::Record(self.recorded?, self.mark?)) }
     }
 }
 
@@ -59,14 +69,39 @@ impl Events {
         lock(&self.table).get(&event).copied().ok_or(HipError::INVALID_HANDLE)
     }
 
-    /// Notes that an event is recorded; returns its new state.
+    /// Notes that an event will be recorded on a stream, by a command that is queued.
     ///
     /// # Errors
     /// `hipErrorInvalidHandle`: there is none of this handle.
-    pub(super) fn record(&self, event: Event, stream: u64, number: u64) -> HipResult<EventInfo> {
-        let mut table = lock(&self.table);
-        let info = table.get_mut(&event).ok_or(HipError::INVALID_HANDLE)?;
-        (info.recorded, info.number) = (Some(stream), number);
-        Ok(*info)
+    pub(super) fn expect(&self, event: Event, stream: u64) -> HipResult<()> {
+        self.change(event, |info| (info.recorded, info.mark) = (Some(stream), None))
+    }
+
+    /// Notes that the recording of an event is about to be sent; returns the event's new state.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidHandle`: there is none of this handle.
+    pub(super) fn begin_record(&self, event: Event, stream: u64) -> HipResult<EventInfo> {
+        self.change(event, |info| {
+            (info.recorded, info.mark) = (Some(stream), None);
+            info.sending += 1;
+            info.is_muddled = info.sending > 1;
+            *info
+        })
+    }
+
+    /// Notes that the recording of an event has been sent, and its place; does nothing if the event was destroyed meanwhile.
+    pub(super) fn end_record(&self, event: Event, mark: Mark) {
+        // Refused only then.
+        let _ = self.change(event, |info| {
+            info.sending = info.sending.saturating_sub(1);
+            if !info.is_muddled {
+                info.mark = Some(mark);
+            }
+        });
+    }
+
+    fn change<T>(&self, event: Event, change: impl FnOnce(&mut EventInfo) -> T) -> HipResult<T> {
+        lock(&self.table).get_mut(&event).map(change).ok_or(HipError::INVALID_HANDLE)
     }
 }

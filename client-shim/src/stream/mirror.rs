@@ -370,10 +370,14 @@ impl Mirrors {
 
     /// Notes that a synchronous copy from mirrored memory has been sent. When it returns the program may change that memory, which the
     /// worker may not have read: what is sent from now on has to come behind it.
-    pub(super) fn has_been_read(&self, stream: u64) {
+    pub(super) fn has_been_read(&self, port: &dyn Port, stream: u64) -> HipResult<()> {
         if !self.is_empty() {
-            self.regions().pushed(stream);
+            let mut regions = self.regions();
+            // Another thread may have sent something on another stream since.
+            regions.order(port, stream)?;
+            regions.pushed(stream);
         }
+        Ok(())
     }
 
     /// Notes that announced work has been sent.
@@ -439,10 +443,33 @@ impl Mirrors {
             regions.pushed_on = None;
         }
         if !regions.uses.are_over() {
-            regions.pull(port)?;
-            regions.uses.finish(&waited.clock);
+            regions.fetch(port, &waited.clock)?;
         }
         Ok(())
+    }
+
+    /// Notes that what a wait would be for is over, as an answer to something else was behind it, and that nothing was fetched.
+    pub(super) fn over(&self, waited: &Waited) {
+        if self.is_empty() {
+            return;
+        }
+        let mut regions = self.regions();
+        if !regions.uses.are_over() {
+            // What the streams wait for by themselves is over, too, and not in the clock.
+            regions.unfetched.get_or_insert_default().extend(waited.clock.clone());
+        }
+    }
+
+    /// Fetches what the device wrote, where a wait was not needed because what it is for is over, unless that has been fetched.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    pub(super) fn instead_of_wait(&self, port: &dyn Port) -> HipResult<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut regions = self.regions();
+        if regions.unfetched.is_some() { regions.fetch(port, &Clock::default()) } else { Ok(()) }
     }
 
     /// Removes a stream that is about to be destroyed.

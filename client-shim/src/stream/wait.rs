@@ -1,11 +1,13 @@
-//! A call that waits for work, or queries whether it has finished; afterwards, fetches what the device wrote.
+//! A call that waits for work, or queries whether it has finished; afterwards, fetches what the device wrote. It asks the worker only
+//! if something is pending that can still show the program something, or fail.
 
 use hipr_proto::{HipError, HipResult};
 
 use super::mirror::{Target, Waited};
+use super::pending::Covered;
 use super::{Caller, Next, Streams};
 use crate::convert::Event;
-use crate::worker::Wait;
+use crate::worker::{Port, Wait};
 
 /// The origin of a wait.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +27,8 @@ enum Phase {
     Gate,
     Gated,
     Before,
-    Waited(Waited),
+    /// The worker was asked: what has been fetched then, and what is over if it was a wait.
+    Waited(Waited, Option<Covered>),
 }
 
 /// A call that waits or queries.
@@ -61,8 +64,11 @@ impl WaitCall {
 
     /// Executes the next phase.
     pub fn next(&mut self, streams: &Streams, caller: &Caller<'_>) -> Next {
-        let next =
-            if self.is_first(streams) { self.ask_at_once(streams) } else { self.step(streams, caller) };
+        let next = if self.is_first(streams) {
+            self.ask_at_once(streams, caller)
+        } else {
+            self.step(streams, caller)
+        };
         next.unwrap_or_else(|error| Next::Done(Err(error)))
     }
 
@@ -72,23 +78,36 @@ impl WaitCall {
     }
 
     /// Does all phases before the wait, if [`is_first`](Self::is_first).
-    fn ask_at_once(&mut self, streams: &Streams) -> HipResult<Next> {
-        let wait = match self.wait() {
-            wait @ (Wait::Device | Wait::Stream(_)) => {
-                streams.host_functions.take_error()?;
-                wait
-            }
-            wait @ (Wait::Event(event) | Wait::QueryEvent(event)) => {
-                let info = streams.events.info(event)?;
-                if info.recorded.is_none() {
+    fn ask_at_once(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
+        match self.wait() {
+            Wait::Device | Wait::Stream(_) => streams.host_functions.take_error()?,
+            Wait::Event(event) | Wait::QueryEvent(event) => {
+                if streams.events.info(event)?.recorded.is_none() {
                     return Ok(Next::Done(Ok(())));
                 }
-                if streams.is_event_settled(&info) { Wait::Event(event) } else { wait }
             }
-            wait @ Wait::QueryStream(_) => settled(streams, wait),
+            Wait::QueryStream(_) => {}
+        }
+        self.ask(streams, caller.port)
+    }
+
+    /// Asks the worker, unless nothing is pending that can still show the program something or fail.
+    fn ask(&mut self, streams: &Streams, port: &dyn Port) -> HipResult<Next> {
+        let wait = self.wait();
+        let target = match wait {
+            Wait::Device => Target::Device,
+            Wait::Stream(stream) | Wait::QueryStream(stream) => Target::Stream(stream),
+            Wait::Event(event) | Wait::QueryEvent(event) => Target::Event(event),
         };
-        self.phase = Phase::Waited(Waited::default());
-        Ok(Next::Wait(wait))
+        let waited = streams.mirrors.before_wait(&streams.order, target);
+        let Some(covered) = streams.pass(port, wait)? else {
+            return Ok(Next::Done(streams.mirrors.instead_of_wait(port)));
+        };
+        let asked = settled(streams, wait);
+        // A query does not tell of errors.
+        let is_query = matches!(asked, Wait::QueryStream(_) | Wait::QueryEvent(_));
+        self.phase = Phase::Waited(waited, (!is_query).then_some(covered));
+        Ok(Next::Wait(asked))
     }
 
     fn wait(&self) -> Wait {
@@ -129,19 +148,11 @@ impl WaitCall {
                 }
                 self.then(Phase::Before)
             }
-            Phase::Before => {
-                let wait = self.wait();
-                let target = match wait {
-                    Wait::Device => Target::Device,
-                    Wait::Stream(stream) | Wait::QueryStream(stream) => Target::Stream(stream),
-                    Wait::Event(event) | Wait::QueryEvent(event) => Target::Event(event),
-                };
-                self.phase = Phase::Waited(streams.mirrors.before_wait(&streams.order, target));
-                Ok(Next::Wait(settled(streams, wait)))
-            }
-            Phase::Waited(waited) => {
+            Phase::Before => self.ask(streams, caller.port),
+            Phase::Waited(waited, covered) => {
                 self.answer.take().unwrap_or(Ok(()))?;
                 streams.mirrors.after_wait(caller.port, &waited)?;
+                covered.iter().for_each(|covered| streams.ended(self.wait(), covered));
                 Ok(Next::Done(Ok(())))
             }
         }

@@ -108,6 +108,18 @@ pub trait Port: HostMemory {
     /// # Errors
     /// What the worker answers.
     fn wait(&self, wait: Wait) -> HipResult<()>;
+    /// Returns whether no request has been sent since the last answer that may still fail, apart from work on streams.
+    fn is_quiet(&self) -> bool;
+    /// Sends everything that is buffered.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn flush(&self) -> HipResult<()>;
+    /// Makes the worker wait for work before it does what is sent later, and sends everything that is buffered; returns at once.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn wait_in_order(&self, wait: Wait) -> HipResult<()>;
     /// Copies from the device into the program's memory and waits for the bytes.
     ///
     /// # Errors

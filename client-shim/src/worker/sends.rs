@@ -206,6 +206,25 @@ impl Port for Worker {
         }
     }
 
+    fn is_quiet(&self) -> bool {
+        !self.connection().may_owe_errors()
+    }
+
+    fn flush(&self) -> HipResult<()> {
+        Ok(self.connection().flush()?)
+    }
+
+    fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
+        match wait {
+            Wait::Device => self.put(&op::DeviceSynchronize {}),
+            Wait::Stream(stream) | Wait::QueryStream(stream) => self.put(&op::StreamSynchronize { stream }),
+            Wait::Event(event) | Wait::QueryEvent(event) => {
+                self.put(&op::EventSynchronize { event: event.wire() })
+            }
+        }?;
+        self.flush()
+    }
+
     fn receive(&self, transfer: &Transfer) -> HipResult<()> {
         let MemoryCopy { dst, size, .. } = transfer.copy;
         let rows = Rows {
@@ -241,7 +260,7 @@ impl Port for Worker {
             ext_flags: config.ext_flags,
         };
         tracing::trace!("launch {} {:?} x {:?}", function.name, config.grid, config.block);
-        let extra = Extra { tail: &arguments.tail, ..self.extra() };
+        let extra = Extra { tail: &arguments.tail, ..self.noted() };
         let connection = self.connection();
         if config.is_cooperative {
             connection.call(&op::LaunchCooperativeKernel(request), extra)?;
@@ -257,12 +276,12 @@ impl Port for Worker {
         if inline.len() >= UPLOAD_MIN_BYTES && self.upload(transfer, inline)? {
             return Ok(());
         }
-        let extra = Extra { inline, ..self.extra() };
+        let extra = Extra { inline, ..self.noted() };
         request!(transfer, |request| Ok(self.connection().tell_with(request, extra)?))
     }
 
     fn copy_peer(&self, copy: &op::MemcpyPeer) -> HipResult<()> {
-        self.tell(&op::MemcpyPeerAsync(*copy))
+        self.put(&op::MemcpyPeerAsync(*copy))
     }
 
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
@@ -283,30 +302,30 @@ impl Port for Worker {
     fn fill(&self, to: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {
         let fill = |value| op::Memset { dst: to, value, size: count as u64, stream };
         match pattern {
-            Pattern::Byte(value) => self.tell(&op::MemsetAsync(fill(value.into()))),
-            Pattern::Half(value) => self.tell(&op::MemsetD16(fill(value.into()))),
-            Pattern::Word(value) => self.tell(&op::MemsetD32(fill(value.cast_signed()))),
+            Pattern::Byte(value) => self.put(&op::MemsetAsync(fill(value.into()))),
+            Pattern::Half(value) => self.put(&op::MemsetD16(fill(value.into()))),
+            Pattern::Word(value) => self.put(&op::MemsetD32(fill(value.cast_signed()))),
         }
     }
 
     fn record(&self, event: Event, stream: u64, is_shared: bool) -> HipResult<()> {
         let request = op::EventRecord { event: event.wire(), stream };
-        if is_shared { self.ask(&request) } else { self.tell(&request) }
+        if is_shared { self.ask(&request) } else { self.put(&request) }
     }
 
     fn await_event(&self, event: Event, stream: u64, flags: u32) -> HipResult<()> {
-        self.tell(&op::StreamWaitEvent { stream, event: event.wire(), flags })
+        self.put(&op::StreamWaitEvent { stream, event: event.wire(), flags })
     }
 
     fn launch_graph(&self, graph_exec: u64, stream: u64) -> HipResult<()> {
-        self.tell(&op::GraphLaunch { graph_exec, stream })
+        self.put(&op::GraphLaunch { graph_exec, stream })
     }
 
     fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()> {
         let device_ptr = ptr.wire();
         self.accounted(
             |lease| lease.free_async(device_ptr),
-            || self.tell(&op::FreeAsync { device_ptr, stream }),
+            || self.put(&op::FreeAsync { device_ptr, stream }),
         )
     }
 

@@ -95,6 +95,7 @@ pub(crate) mod hip {
         pub(crate) fn hipEventDestroy(event: Ptr) -> i32;
         pub(crate) fn hipEventRecord(event: Ptr, stream: Ptr) -> i32;
         pub(crate) fn hipEventSynchronize(event: Ptr) -> i32;
+        pub(crate) fn hipEventQuery(event: Ptr) -> i32;
         pub(crate) fn hipStreamCreate(stream: *mut Ptr) -> i32;
         pub(crate) fn hipStreamCreateWithFlags(stream: *mut Ptr, flags: u32) -> i32;
         pub(crate) fn hipStreamCreateWithPriority(stream: *mut Ptr, flags: u32, priority: i32) -> i32;

@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hipr_io::gather;
-use hipr_proto::{HipError, Misuse, Op, Outbox, ReplyMode, op};
+use hipr_proto::{HipError, HipResult, Misuse, Op, Outbox, ReplyMode, op};
 
 use super::{Borrowed, Extra, Inner, Writer};
 use crate::CallError;
@@ -59,11 +59,15 @@ impl Inner {
     pub(super) fn ask<O: Op>(&self, op: &O, extra: Extra<'_>, bulk: Bulk) -> Result<Whole, CallError> {
         let mut writer = self.writer()?;
         let id = self.queue(&mut writer, op, extra, Some(bulk))?;
+        let before = self.unanswered.before();
         let sent = self.send_if_wanted(&mut writer);
         drop(writer);
         self.counters.add(|c| &c.round_trips, 1);
         // Memory was lent: the wait has to be over before this returns, even where nothing was sent.
         let whole = self.wait(id);
+        if let Ok(whole) = &whole {
+            self.unanswered.answered(O::OPCODE, before, whole.error);
+        }
         sent.and(whole)
     }
 
@@ -91,12 +95,16 @@ impl Inner {
                 queued = self.send(&mut writer);
             }
         }
+        let before = self.unanswered.before();
         let sent = queued.and_then(|()| self.send(&mut writer));
         drop(writer);
         self.counters.add(|c| &c.round_trips, 1);
         // Memory was lent for each: all waits have to be over before this returns.
         let wholes: Vec<_> = ids.into_iter().map(|id| self.wait(id)).collect();
         sent?;
+        for whole in wholes.iter().flatten() {
+            self.unanswered.answered(O::OPCODE, before, whole.error);
+        }
         wholes.into_iter().collect()
     }
 
@@ -132,6 +140,9 @@ impl Inner {
             }
         }
         let reply_mode = if bulk.is_some() { ReplyMode::Always } else { ReplyMode::Never };
+        if bulk.is_none() && !extra.is_noted {
+            self.unanswered.told(O::OPCODE);
+        }
         let inline = (!extra.inline.is_empty()).then_some(Borrowed(extra.inline));
         let queued = writer.sender.request_with(op, extra.tail, inline, reply_mode);
         let call = self.queued(queued)?;
@@ -216,19 +227,25 @@ impl Inner {
         self.replies.close();
     }
 
-    pub(super) fn close(&self, timeout: Duration, reply_mode: ReplyMode) {
+    /// Ends the session with SHUTDOWN, behind a last request if there is one; returns the error of that.
+    pub(super) fn close<O: Op>(
+        &self,
+        timeout: Duration,
+        reply_mode: ReplyMode,
+        last: Option<&O>,
+    ) -> HipResult<()> {
         let end = Instant::now() + timeout;
         // At the end of a process other threads may hold the lock for ever.
         let mut writer = loop {
             match self.writer.try_lock() {
                 Ok(writer) => break writer,
                 Err(std::sync::TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
-                Err(std::sync::TryLockError::WouldBlock) if Instant::now() >= end => return,
+                Err(std::sync::TryLockError::WouldBlock) if Instant::now() >= end => return Ok(()),
                 Err(std::sync::TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
             }
         };
         if writer.closed || self.lost.get().is_some() {
-            return;
+            return Ok(());
         }
         writer.closed = true;
         self.is_closing.store(true, Ordering::SeqCst);
@@ -239,27 +256,33 @@ impl Inner {
         }
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let _ = self.transport.set_timeout(Some(left));
-        let call = writer.sender.request_with(&op::Shutdown {}, &[], None, reply_mode).ok();
-        if let Some(call) = call {
+        let asked = last.map(|last| writer.sender.request_with(last, &[], None, ReplyMode::Always));
+        let shutdown = writer.sender.request_with(&op::Shutdown {}, &[], None, reply_mode);
+        let mut calls = Vec::new();
+        for call in asked.into_iter().chain([shutdown]).flatten() {
             self.counters.add_locked(|c| &c.frames_sent, 1);
             if let Some(call) = call {
+                calls.push(call.id());
                 self.replies.expect(call, Bulk::Collect(Vec::new()));
             }
-            let sent = self.transmit(&mut writer);
-            drop(writer);
-            // Another thread that waits for a reply reads instead of us, for as long as its reply takes.
-            if let Some(call) = call
-                && sent.is_ok()
-                && self.replies.waiting() == 1
-            {
-                self.counters.add(|c| &c.round_trips, 1);
-                if let Err(Some(reason)) = self.replies.wait_until(call.id(), &self.counters, Some(end)) {
-                    tracing::debug!("no reply to SHUTDOWN: {reason}");
+        }
+        let sent = self.transmit(&mut writer);
+        drop(writer);
+        // Another thread that waits for a reply reads instead of us, for as long as its reply takes.
+        let mut result = Ok(());
+        if sent.is_ok() && !calls.is_empty() && self.replies.waiting() == calls.len() {
+            self.counters.add(|c| &c.round_trips, 1);
+            for call in calls {
+                match self.replies.wait_until(call, &self.counters, Some(end)) {
+                    Ok(whole) => result = result.and(whole.error.map_or(Ok(()), Err)),
+                    Err(Some(reason)) => tracing::debug!("no reply at the end of the session: {reason}"),
+                    Err(None) => {}
                 }
             }
         }
         self.transport.shutdown();
         let _ = self.lost.set(());
         self.replies.close();
+        result
     }
 }

@@ -227,9 +227,12 @@ mutations! {
     work_sees_what_the_program_wrote: "no event orders another stream behind what was sent", "stream/mirror/region.rs",
         "self.pushed_on.filter(|_| !self.ordered.contains(&stream))"
         => "self.pushed_on.filter(|_| false && !self.ordered.contains(&stream))";
-    waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror.rs",
-        "regions.uses.finish(&waited.clock);"
-        => "let now = regions.uses.before_now(); regions.uses.finish(&now);";
+    waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror/region.rs",
+        "self.uses.finish(clock);"
+        => "let now = self.uses.before_now(); self.uses.finish(&now);";
+    waits_bring_what_work_wrote: "what came before bytes that arrived is not fetched by the next wait", "stream/call.rs",
+        "streams.mirrors.over(&waited);"
+        => "";
     waits_bring_what_work_wrote: "a query that says done fetches nothing", "stream/wait.rs",
         "streams.mirrors.after_wait(caller.port, &waited)?;"
         => "if !matches!(self.wait(), Wait::QueryStream(_)) { streams.mirrors.after_wait(caller.port, &waited)?; }";
@@ -246,6 +249,9 @@ mutations! {
     work_is_done_in_order: "a change overtakes the synchronous copy that reads what was there", "stream/call.rs",
         "self.is_read_at_once = is_blocking;"
         => "self.is_read_at_once = false;";
+    waits_end_when_work_is_over: "what the process did by itself carries no order to other streams", "stream.rs",
+        "if self.pending.others_before(&self.order, stream) {"
+        => "if self.pending.others_before(&self.order, stream) && stream == u64::MAX {";
     work_is_done_once: "captured work is executed as well", "stream/call.rs",
         "if self.capture(streams)? {"
         => "if self.capture(streams)? && false {";
@@ -260,6 +266,18 @@ mutations! {
     waits_end_when_work_is_over: "a wait for an event does not wait for the function before its record", "stream/wait.rs",
         "Wait::Event(event) => functions.recording(event),"
         => "Wait::Event(_) => Vec::new(),";
+    waits_end_when_work_is_over: "a kernel before an event of another stream is forgotten", "stream/call.rs",
+        "let outcome = if before == State::Open {"
+        => "let outcome = if before == State::Open && false {";
+    waits_end_when_work_is_over: "open work of the null stream is not that of what comes behind it", "stream/pending.rs",
+        "*other != stream && order.is_behind(stream, *other);"
+        => "*other != stream && order.includes(stream, *other);";
+    waits_tell_errors: "a query that says done ends what its errors are still to be told of", "stream/wait.rs",
+        "(!is_query).then_some(covered)"
+        => "Some(covered).filter(|_| is_query || !is_query)";
+    work_is_done_in_order: "decided work that a wait passed over is not before what is sent later", "stream.rs",
+        "State::Decided => port.wait_in_order(wait)?,"
+        => "State::Decided => port.flush()?,";
     queries_do_not_say_not_ready_for_ever: "a query asks for the null stream's functions", "stream/wait.rs",
         "if !functions.included(&streams.order, stream).is_empty() {"
         => "if functions.is_busy(&streams.order, stream) {";
@@ -277,7 +295,7 @@ mutations! {
         self.push("
         => "let after = state.last_of(|_| true);
         self.push(";
-    no_call_waits_for_what_hip_does_not: "a stream that does not block counts as blocking once it is destroyed", "stream.rs",
+    nothing_hangs: "a stream that does not block counts as blocking once it is destroyed", "stream.rs",
         "self.graphs.forget_stream(stream);"
         => "self.order.remove(stream); self.graphs.forget_stream(stream);";
 

@@ -11,6 +11,7 @@ use hipr_testkit::simulate;
 const SEEDS: u64 = 3000;
 /// Kinds of memory, of streams, of acts and of outcomes that the first seeds have to contain.
 const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Legacy PerThread Blocking NonBlocking launch hidden-launch \
+    failing-launch refused-work erred told \
     fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
     create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \
     waits-for-functions not-ready refused captured executed executed-in-the-process function-began function-ended passed at-a-gate \
@@ -58,6 +59,9 @@ fn the_first_seeds_meet_everything_there_is() {
                     assert_eq!(trace.items[*item].kind, ItemKind::Work);
                     meet(if *is_local { "executed-in-the-process" } else { "executed" });
                 }
+                Event::Refused { .. } => meet("refused-work"),
+                Event::Erred { .. } => meet("erred"),
+                Event::Told { .. } => meet("told"),
                 Event::FunctionBegan { .. } => meet("function-began"),
                 Event::FunctionEnded { .. } => meet("function-ended"),
                 Event::Passed { .. } => meet("passed"),
@@ -86,8 +90,12 @@ fn a_worker_that_clears_a_mark_after_it_has_read_the_page_is_caught() {
 
 fn meet_act(act: &Act, meet: &mut impl FnMut(&str)) {
     match act {
-        Act::Launch { named: true, .. } => meet("launch"),
-        Act::Launch { .. } => meet("hidden-launch"),
+        Act::Launch { named, fails, .. } => {
+            meet(if *named { "launch" } else { "hidden-launch" });
+            if *fails {
+                meet("failing-launch");
+            }
+        }
         Act::Fill { waits: false, .. } => meet("fill"),
         Act::Fill { .. } => meet("set"),
         Act::Copy { waits: false, .. } => meet("copy"),

@@ -105,7 +105,7 @@ fn instantiate_and_upload(
 ) -> HipResult<()> {
     let uploads = params.flags & INSTANTIATE_UPLOAD != 0;
     if uploads {
-        session.stream(params.uploadStream.into())?;
+        session.handle(params.uploadStream.into())?;
     }
     instantiate_with_flags(session, exec, graph, params.flags)?;
     match exec.value() {
@@ -156,13 +156,13 @@ pub(crate) fn exec_update(
 
 /// `hipGraphLaunch`.
 pub(crate) fn launch(session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
-    let stream = session.stream(stream)?;
+    let stream = session.handle(stream)?;
     session.submit_all(session.streams().launch_graph(&session.caller(), exec, stream)?)
 }
 
 /// `hipGraphUpload`.
 pub(crate) fn upload(session: &Session, exec: Ptr, stream: Stream) -> HipResult<()> {
-    let stream = session.stream(stream)?;
+    let stream = session.handle(stream)?;
     let (_, in_vain) = session.streams().upload_graph(session.worker(), exec, stream)?;
     session.submit_all(in_vain)
 }

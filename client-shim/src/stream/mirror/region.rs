@@ -8,7 +8,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::changes::apply;
 use super::diff::{PAGE, WORD, changes, merge};
-use super::uses::Uses;
+use super::uses::{Clock, Uses};
 use super::{Origin, RegionInfo};
 use crate::command::Pattern;
 use crate::convert::{Event, Ptr};
@@ -60,6 +60,8 @@ pub(super) struct Regions {
     pub(super) by_remote: BTreeMap<u64, usize>,
     /// Work that may be writing to the regions.
     pub(super) uses: Uses,
+    /// Uses that an answer to something else was behind, so that they are over, since memory was fetched last.
+    pub(super) unfetched: Option<Clock>,
     /// The stream on which changes were sent last; further streams that already follow them are in `ordered`.
     pub(super) pushed_on: Option<u64>,
     /// Number of pushes.
@@ -162,6 +164,7 @@ impl Regions {
     /// Forgets all uses and pushes, because the memory or the streams no longer exist.
     pub(super) fn forget_work(&mut self) {
         self.uses.clear();
+        self.unfetched = None;
         self.pushed_on = None;
         self.ordered.clear();
     }
@@ -204,6 +207,16 @@ impl Regions {
         }
         if sent {
             self.pushed(stream);
+        }
+        Ok(())
+    }
+
+    /// Fetches what the device wrote to the regions, and forgets the uses that are over, by this clock and by what was noted.
+    pub(super) fn fetch(&mut self, port: &dyn Port, clock: &Clock) -> HipResult<()> {
+        self.pull(port)?;
+        self.uses.finish(clock);
+        if let Some(clock) = self.unfetched.take() {
+            self.uses.finish(&clock);
         }
         Ok(())
     }

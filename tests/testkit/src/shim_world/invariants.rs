@@ -1,7 +1,7 @@
 //! The invariants of the shim world, which judge a trace against the model.
 
 use super::model::{Items, Model};
-use super::script::Place;
+use super::script::{Place, Target};
 use super::trace::{Ask, Event, ItemKind, Outcome, Trace};
 use crate::invariants::Violation;
 
@@ -18,8 +18,9 @@ pub const INVARIANTS: &[(&str, &str)] = &[
     ),
     (
         "waits_end_when_work_is_over",
-        "a wait, or a query that says done, returns when the work is over and not before",
+        "a wait, or a query that says done, returns when the work is over that could still show something, and not before",
     ),
+    ("waits_tell_errors", "a wait that succeeds leaves no error of its streams' earlier work untold"),
     (
         "queries_do_not_say_not_ready_for_ever",
         "a query says not ready only while there is something that it asks for",
@@ -62,7 +63,17 @@ impl Judge<'_> {
 
     /// Returns the first item of a set that is not done, if there is one.
     fn not_done(&self, set: &Items) -> Option<usize> {
-        set.iter().find(|item| {
+        self.all_not_done(set).next()
+    }
+
+    /// Returns the first item of a set that is not done and can still show something, if there is one.
+    fn open(&self, set: &Items) -> Option<usize> {
+        let is_decided = |item: &usize| self.model.trace.items.get(*item).is_some_and(|item| item.is_decided);
+        self.all_not_done(set).find(|item| !is_decided(item))
+    }
+
+    fn all_not_done(&self, set: &Items) -> impl Iterator<Item = usize> {
+        set.iter().filter(|item| {
             let state = self.model.items.get(*item);
             !self.is(*item, ItemKind::Write) && state.is_some_and(|state| !state.is_done && !state.has_failed)
         })
@@ -88,13 +99,26 @@ impl Judge<'_> {
             Event::Still { waiting, at_gate } => self.still(waiting, *at_gate),
             Event::Began { .. } | Event::FunctionEnded { .. } | Event::Wrote { .. } => {}
             Event::Opened { .. } | Event::Passed { .. } => {}
+            Event::Refused { .. } | Event::Erred { .. } | Event::Told { .. } => {}
         }
         self.model.apply(event);
     }
 
+    /// Returns whether an item has left an error which a wait has to tell, and nobody was told it.
+    fn is_untold(&self, item: usize, target: Target) -> bool {
+        let stream = self.model.trace.items.get(item).and_then(|item| item.stream);
+        self.model.items.get(item).is_some_and(|state| state.has_error)
+            && stream.is_some_and(|stream| self.model.tells_of(target, stream))
+    }
+
     fn in_order(&mut self, item: usize) {
         let before = self.model.before_item(item);
-        if let Some(first) = self.not_done(&before) {
+        let first = match self.is(item, ItemKind::Function) {
+            // It sees what the program sees.
+            true => self.open(&before),
+            false => self.not_done(&before),
+        };
+        if let Some(first) = first {
             let is_function = self.is(item, ItemKind::Function) || self.is(first, ItemKind::Function);
             let invariant =
                 if is_function { "functions_run_once_and_in_order" } else { "work_is_done_in_order" };
@@ -164,9 +188,17 @@ impl Judge<'_> {
         match outcome {
             Outcome::Ok => {
                 let before = self.model.close(&current.before.min);
-                if let Some(item) = self.not_done(&before) {
+                if let Some(item) = self.open(&before) {
                     let what = format!("{target:?} counts as done, but {} is not", self.name(item));
                     self.say("waits_end_when_work_is_over", what);
+                }
+                let untold = before.iter().find(|item| !is_query && self.is_untold(*item, target));
+                if let Some(item) = untold {
+                    let what = format!(
+                        "{target:?} counts as good, but nobody was told that {} failed",
+                        self.name(item)
+                    );
+                    self.say("waits_tell_errors", what);
                 }
             }
             Outcome::NotReady if is_query => {

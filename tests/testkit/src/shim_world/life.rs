@@ -66,8 +66,8 @@ enum Doing {
     Ask(Wait),
     /// It is about to ask the worker for bytes.
     AskBytes(Box<Transfer>),
-    /// It waits for commands of the worker, and will get this answer.
-    Answer(Vec<usize>, HipResult<()>),
+    /// It waits for commands of the worker, and will get this answer, or an error of the work that it waits for.
+    Answer(Vec<usize>, HipResult<()>, Option<Wait>),
     /// It executes deeds of a host function: its item, what comes next, the result to go on with.
     Deeds(usize, VecDeque<Deed>, HipResult<()>),
 }
@@ -216,6 +216,8 @@ impl<'c> Life<'c> {
                 kind: ItemKind::Write,
                 name: "the start".into(),
                 writes: vec![place],
+                stream: None,
+                is_decided: true,
             });
             state.trace.start.push((place, value));
             bytes.extend_from_slice(&value.to_le_bytes());
@@ -254,13 +256,13 @@ impl<'c> Life<'c> {
         self.machine.0.borrow_mut().note(event);
     }
 
-    fn new_item(&self, kind: ItemKind, name: String, writes: Vec<Place>) -> Option<usize> {
+    fn new_item(&self, item: Item) -> Option<usize> {
         let mut state = self.machine.0.borrow_mut();
         let number = state.trace.items.len();
         if number >= ITEMS_MAX {
             return None;
         }
-        state.trace.items.push(Item { kind, name, writes });
+        state.trace.items.push(item);
         Some(number)
     }
 
@@ -311,6 +313,9 @@ impl<'c> Life<'c> {
         let queue = actor - self.programs.len();
         if queue < self.queues.len() {
             return self.step_queue(queue);
+        }
+        if self.case.options.is_slow && !self.choices.is_exhausted() && self.choices.below(6) > 0 {
+            return false;
         }
         let mut state = self.machine.0.borrow_mut();
         let ready = state.ready();

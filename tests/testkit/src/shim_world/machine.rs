@@ -2,7 +2,8 @@
 //!
 //! The worker takes commands and executes them later, one at a time, in any order that HIP allows: each behind what its stream has, behind
 //! the legacy stream where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
-//! is synchronous holds up all that comes later, as the worker's dispatch does. What it tells of memory on both sides is in [`changes`].
+//! is synchronous holds up all that comes later, as the worker's dispatch does, and so does a wait that nobody waits
+//! for. What it tells of memory on both sides is in [`changes`].
 
 mod changes;
 
@@ -36,6 +37,10 @@ pub(super) struct Sheet {
     pub(super) words: usize,
     /// Device addresses that a kernel knows without arguments: of the word that it writes, and of the one that it reads.
     pub(super) known: Option<(u64, u64)>,
+    /// Whether it leaves an error when it is done.
+    pub(super) fails: bool,
+    /// Whether it only writes to memory of the device what is known when it is sent.
+    pub(super) is_decided: bool,
 }
 
 /// What the worker does for a command.
@@ -51,6 +56,7 @@ enum Work {
 
 #[derive(Debug)]
 struct Command {
+    stream: u64,
     after: Vec<usize>,
     work: Work,
     /// The number of the script's command, and its item.
@@ -85,8 +91,12 @@ pub(super) struct State {
     free_streams: Vec<u64>,
     events: BTreeMap<u64, Option<usize>>,
     free_events: Vec<u64>,
-    /// The last command that holds up all later ones.
-    barrier: Option<usize>,
+    /// The commands that hold up all later ones.
+    barrier: Vec<usize>,
+    /// Items whose kernels failed, with their streams and whether the legacy stream waits for these, until somebody is told.
+    errors: Vec<((u64, bool), usize)>,
+    /// Copies to the process's memory that were refused because of errors before them.
+    refused: Vec<usize>,
     recording: Option<(u64, Vec<(usize, Work)>)>,
     graphs: BTreeMap<u64, Vec<(usize, Work)>>,
     execs: BTreeMap<u64, Vec<(usize, Work)>>,
@@ -180,12 +190,18 @@ impl State {
             });
         }
         let mut after = self.tails(stream, true);
-        after.extend(also.into_iter().chain(self.barrier).filter(|other| !self.is_done(*other)));
+        after.extend(also.into_iter().filter(|other| !self.is_done(*other)));
+        after.extend(self.held_up_by());
         let number = self.commands.len();
-        self.commands.push(Command { after, work, of, is_done: false });
+        self.commands.push(Command { stream, after, work, of, is_done: false });
         self.open.push(number);
         self.streams.entry(stream).or_default().last = Some(number);
         number
+    }
+
+    /// Returns the commands that hold up what comes now.
+    fn held_up_by(&self) -> impl Iterator<Item = usize> + '_ {
+        self.barrier.iter().copied().filter(|command| !self.is_done(*command))
     }
 
     /// Puts a command of the script on a stream, or records it.
@@ -233,14 +249,44 @@ impl State {
             Wait::Device => self.open.clone(),
             Wait::Stream(stream) | Wait::QueryStream(stream) => {
                 let mut all = self.tails(stream, false);
-                all.extend(self.barrier.filter(|barrier| !self.is_done(*barrier)));
+                all.extend(self.held_up_by());
                 all
             }
             Wait::Event(event) | Wait::QueryEvent(event) => {
                 let recorded = self.events.get(&event.wire()).copied().flatten();
-                recorded.filter(|command| !self.is_done(*command)).into_iter().collect()
+                let recorded = recorded.filter(|command| !self.is_done(*command));
+                recorded.into_iter().chain(self.held_up_by()).collect()
             }
         }
+    }
+
+    /// Returns whether a wait is answered with an error: work that it is for has failed, and nobody was told.
+    pub(super) fn tell_errors(&mut self, wait: Wait) -> bool {
+        let stream = match wait {
+            Wait::Device => None,
+            Wait::Stream(stream) => Some(stream),
+            Wait::Event(event) => {
+                let recorded = self.events.get(&event.wire()).copied().flatten();
+                let Some(command) = recorded.and_then(|recorded| self.commands.get(recorded)) else {
+                    return false;
+                };
+                Some(command.stream)
+            }
+            Wait::QueryStream(_) | Wait::QueryEvent(_) => return false,
+        };
+        let is_meant = |((other, is_blocking), _): &mut ((u64, bool), usize)| match stream {
+            None => true,
+            Some(LEGACY) => *is_blocking,
+            Some(stream) => stream == *other,
+        };
+        let told: Vec<usize> = self.errors.extract_if(.., is_meant).map(|(_, item)| item).collect();
+        told.iter().for_each(|item| self.trace.events.push(Event::Told { item: *item }));
+        !told.is_empty()
+    }
+
+    /// Returns whether one of these commands, which are done, was refused because of an error before it.
+    pub(super) fn was_refused(&self, commands: &[usize]) -> bool {
+        commands.iter().any(|command| self.refused.contains(command))
     }
 
     pub(super) fn are_done(&self, commands: &[usize]) -> bool {
@@ -263,7 +309,13 @@ impl State {
         let Some(command) = self.commands.get_mut(number) else { return };
         command.is_done = true;
         let (work, of) = (std::mem::replace(&mut command.work, Work::Nothing), command.of);
+        let stream = command.stream;
         self.open.retain(|other| *other != number);
+        if matches!(work, Work::Receive { .. }) && self.tell_errors(Wait::Stream(stream)) {
+            self.refused.push(number);
+            self.trace.events.extend(of.map(|(_, item)| Event::Refused { item }));
+            return;
+        }
         let sheet = of.and_then(|(id, _)| self.sheets.get(&id).cloned());
         let words = |place: Place, bytes: &[u8]| -> Vec<(Place, u32)> {
             let word = |(at, word): (usize, &[u8])| {
@@ -300,6 +352,7 @@ impl State {
             }
             Work::Nothing => (Vec::new(), Vec::new()),
         };
+        let has_failed = sheet.as_ref().is_some_and(|sheet| sheet.fails);
         let (reads, writes) = match sheet {
             Some(Sheet { to, from, .. }) => {
                 (from.map(|from| words(from, &seen)).unwrap_or_default(), words(to, &written))
@@ -308,6 +361,10 @@ impl State {
         };
         if let Some((_, item)) = of {
             self.note(Event::Executed { item, reads, writes, is_local: false });
+            if has_failed {
+                self.note(Event::Erred { item });
+                self.errors.push(((stream, self.is_blocking(stream)), item));
+            }
         }
     }
 
@@ -528,6 +585,20 @@ impl Port for Machine {
         Err(HipError::NOT_SUPPORTED)
     }
 
+    fn is_quiet(&self) -> bool {
+        true
+    }
+
+    fn flush(&self) -> HipResult<()> {
+        Ok(())
+    }
+
+    fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        state.barrier = state.awaited(wait).into_iter().chain(state.held_up_by()).collect();
+        Ok(())
+    }
+
     fn receive(&self, _transfer: &Transfer) -> HipResult<()> {
         Err(HipError::NOT_SUPPORTED)
     }
@@ -556,7 +627,7 @@ impl Port for Machine {
         };
         let command = state.put_of(stream, copy.dst.rows, work);
         if is_write && is_blocking {
-            state.barrier = command;
+            state.barrier = command.into_iter().collect();
         }
         Ok(())
     }

@@ -77,8 +77,10 @@ pub(super) struct ItemState {
     /// Whether it has begun, for functions.
     pub(super) has_begun: bool,
     pub(super) is_done: bool,
-    /// Whether its call failed, so that it must not be executed.
+    /// Whether it was refused, so that it must not be executed.
     pub(super) has_failed: bool,
+    /// Whether it has left an error that nobody was told.
+    pub(super) has_error: bool,
     /// Whether its call has returned.
     pub(super) has_returned: bool,
     /// For functions: what is before their end.
@@ -128,7 +130,8 @@ pub(super) struct Model<'t> {
     recordings: Vec<Recording>,
     gates: Vec<Before>,
     pub(super) current: Vec<Option<Current>>,
-    /// Items behind which everything comes: of synchronous calls that returned.
+    /// Items behind which all work comes that the worker is given: of synchronous calls that returned. It is no work of other streams, so
+    /// that waits for these, and their functions, need not come behind it.
     over: Items,
     /// Number of calls that put something on streams.
     pub(super) puts: usize,
@@ -225,6 +228,19 @@ impl<'t> Model<'t> {
         self.join_streams(|other, kind| other == stream || joins(kind))
     }
 
+    /// Returns whether a wait tells the errors of what is on a stream. One for an event tells those of the stream that it was recorded
+    /// on, which nobody needs to rely on.
+    pub(super) fn tells_of(&self, target: Target, stream: usize) -> bool {
+        match target {
+            Target::Device => true,
+            Target::Stream(target) => {
+                let is_legacy = self.kind(target) == StreamKind::Legacy;
+                target == stream || (is_legacy && self.kind(stream) != StreamKind::NonBlocking)
+            }
+            Target::Event(_) => false,
+        }
+    }
+
     /// Returns what a wait or query of this target asks for now.
     pub(super) fn asked(&self, target: Target) -> Before {
         match target {
@@ -299,6 +315,16 @@ impl<'t> Model<'t> {
                     state.wrote.clone_from(writes);
                 }
             }
+            Event::Refused { item } => {
+                if let Some(state) = self.items.get_mut(*item) {
+                    state.has_failed = true;
+                }
+            }
+            Event::Erred { item } | Event::Told { item } => {
+                if let Some(state) = self.items.get_mut(*item) {
+                    state.has_error = matches!(event, Event::Erred { .. });
+                }
+            }
             Event::FunctionBegan { item } => {
                 if let Some(state) = self.items.get_mut(*item) {
                     state.has_begun = true;
@@ -358,10 +384,12 @@ impl<'t> Model<'t> {
             Ask::Work { stream, items, .. } => {
                 let mut before = self.behind(*stream);
                 before.join(&own);
-                before.min.join(&self.over);
                 for item in items {
                     if let Some(state) = self.items.get_mut(*item) {
                         state.before.join(&before);
+                        if state.kind != Some(ItemKind::Function) {
+                            state.before.min.join(&self.over);
+                        }
                     }
                     before.add(*item);
                 }
@@ -444,15 +472,23 @@ impl<'t> Model<'t> {
                     if let Some(state) = self.items.get_mut(*item) {
                         state.before.max.join(&maybe);
                         state.has_returned = true;
-                        state.has_failed = !is_ok && !state.is_done;
                     }
+                }
+                // A call that fails has not put on its stream what was refused.
+                let mut put = *before;
+                for item in items {
+                    if self.items.get(*item).is_some_and(|state| state.has_failed) {
+                        put.min.remove(*item);
+                        put.max.remove(*item);
+                    }
+                }
+                let is_put = items.iter().any(|item| put.max.has(*item));
+                if let (true, Some(stream)) = (is_put, self.streams.get_mut(*stream)) {
+                    stream.join(&put);
+                    stream.max.join(&maybe);
                 }
                 if !is_ok {
                     return;
-                }
-                if let Some(stream) = self.streams.get_mut(*stream) {
-                    stream.join(before);
-                    stream.max.join(&maybe);
                 }
                 if matches!(shows, Shows::Later | Shows::All) {
                     self.over.join(&before.min);

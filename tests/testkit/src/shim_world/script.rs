@@ -112,8 +112,9 @@ pub enum Deed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are what their types and the acts say")]
 pub enum Act {
-    /// Launches a kernel that reads one word and writes another. If it is not `named`, no argument has their addresses.
-    Launch { stream: usize, to: Place, from: Place, named: bool },
+    /// Launches a kernel that reads one word and writes another. If it is not `named`, no argument has their addresses. One that `fails`
+    /// does the same, and leaves an error.
+    Launch { stream: usize, to: Place, from: Place, named: bool, fails: bool },
     /// Fills words: `hipMemsetD32` if it waits, else `hipMemsetD32Async`.
     Fill { stream: usize, to: Place, words: usize, waits: bool },
     /// Copies words: `hipMemcpyWithStream` if it waits, else `hipMemcpyAsync`.
@@ -201,8 +202,12 @@ pub struct Options {
     pub acts_max: usize,
     /// Whether threads use each other's words.
     pub shares_words: bool,
-    /// How often each group of acts is drawn: work, program, waits, events, functions, graphs, ends.
-    pub weights: [u64; 7],
+    /// Whether kernels fail.
+    pub kernels_fail: bool,
+    /// Whether the worker is slow, so that much is under way at a time.
+    pub is_slow: bool,
+    /// How often each group of acts is drawn: work, program, waits, events, functions, graphs, ends, chains.
+    pub weights: [u64; 8],
     /// What the worker tells of memory on both sides.
     pub tells: Tells,
 }
@@ -218,18 +223,20 @@ impl Options {
             }
         }
         let kinds = [
+            MemoryKind::Device,
+            MemoryKind::Pageable,
             MemoryKind::Mapped,
             MemoryKind::Managed,
             MemoryKind::Pinned,
             MemoryKind::Registered,
             MemoryKind::Elsewhere,
-            MemoryKind::Device,
-            MemoryKind::Pageable,
         ];
+        let kernels_fail = choices.one_in(4);
+        // HIP leaves open what memory on both sides has when a kernel has failed.
+        let kinds = if kernels_fail { kinds.get(..2).unwrap_or_default() } else { &kinds };
         let count = choices.between(1, 4);
-        let memory =
-            (0..count).map(|_| choices.pick(&kinds).copied().unwrap_or(MemoryKind::Mapped)).collect();
-        let weights = [6, 6, 3, 2, 2, 1, 1].map(|most| match choices.below(3) {
+        let memory = (0..count).map(|_| choices.pick(kinds).copied().unwrap_or(MemoryKind::Mapped)).collect();
+        let weights = [6, 6, 3, 2, 2, 1, 1, 3].map(|most| match choices.below(3) {
             0 => most,
             1 => 0,
             _ => most * 2,
@@ -241,6 +248,8 @@ impl Options {
             gates: 3,
             acts_max: choices.pick(&[8, 4, 14, 20]).copied().unwrap_or(8),
             shares_words: choices.one_in(3),
+            kernels_fail,
+            is_slow: choices.one_in(2),
             weights,
             tells: Tells::Changes,
         }
@@ -292,6 +301,7 @@ fn draw_thread(options: &Options, thread: usize, choices: &mut Choices<'_>) -> V
     while acts.len() < options.acts_max && !draw.choices.is_exhausted() {
         match draw.group() {
             5 => draw.graph(&mut acts, &mut graphs),
+            7 => draw.chain(&mut acts),
             group => acts.extend(draw.act(group)),
         }
     }
@@ -355,7 +365,9 @@ impl Draw<'_, '_, '_> {
                 let to = self.place(MemoryKind::is_of_kernels)?;
                 let from = self.place(MemoryKind::is_of_kernels)?;
                 let is_known = self.kind(to).is_known() && self.kind(from).is_known();
-                Some(Act::Launch { stream, to, from, named: !is_known || self.choices.one_in(2) })
+                let named = !is_known || self.choices.one_in(2);
+                let fails = self.options.kernels_fail && self.choices.one_in(3);
+                Some(Act::Launch { stream, to, from, named, fails })
             }
             2 => {
                 let to = self.place(MemoryKind::is_of_kernels)?;
@@ -443,6 +455,38 @@ impl Draw<'_, '_, '_> {
         }
     }
 
+    /// Draws work on a stream, something that work of another stream comes behind, that work, and a wait for it.
+    fn chain(&mut self, acts: &mut Vec<Act>) {
+        let (first, second) = (self.stream(), self.stream());
+        acts.extend(self.work(first));
+        match self.choices.below(3) {
+            0 => {
+                let event = self.choices.index(self.options.events);
+                acts.extend([Act::Record { event, stream: first }, Act::Await { event, stream: second }]);
+            }
+            1 => {
+                let to = self.place(|kind| !kind.is_of_host());
+                let from = self.place(|kind| kind.is_of_kernels() && kind.is_of_host());
+                let copy = to.zip(from);
+                acts.extend(copy.map(|(to, from)| Act::Copy {
+                    stream: first,
+                    to,
+                    from,
+                    words: 1,
+                    waits: true,
+                }));
+            }
+            _ => {
+                let to = self.place(|kind| kind.is_of_kernels() && kind.is_of_host());
+                acts.extend(to.map(|to| Act::Fill { stream: 0, to, words: 1, waits: false }));
+            }
+        }
+        acts.extend(self.work(second));
+        if self.choices.one_in(2) {
+            acts.push(Act::Wait(Target::Stream(second)));
+        }
+    }
+
     /// Draws a capture with its acts, or the launch of a graph.
     fn graph(&mut self, acts: &mut Vec<Act>, graphs: &mut usize) {
         let stream = self.stream();
@@ -471,14 +515,16 @@ impl Draw<'_, '_, '_> {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { streams, memory, acts_max, shares_words, weights, tells, .. } = &self.options;
+        let Options { streams, memory, acts_max, shares_words, kernels_fail, weights, tells, .. } =
+            &self.options;
         writeln!(f, "options:")?;
         writeln!(f, "  the worker      tells {tells:?} of memory on both sides")?;
         writeln!(f, "  streams         {streams:?}")?;
         writeln!(f, "  memory          {memory:?}")?;
         writeln!(
             f,
-            "  acts            up to {acts_max} a thread, by weights {weights:?}, shared words: {shares_words}"
+            "  acts            up to {acts_max} a thread, by weights {weights:?}, shared words: {shares_words}, kernels \
+             fail: {kernels_fail}"
         )?;
         writeln!(f, "\nscript, {} bytes of schedule:", self.schedule.len())?;
         for (thread, acts) in self.script.0.iter().enumerate() {

@@ -93,6 +93,11 @@ pub struct Item {
     pub name: String,
     /// The words that it will write.
     pub writes: Vec<Place>,
+    /// The stream that it was put on, if it was.
+    pub stream: Option<usize>,
+    /// Whether its outcome is decided when its call returns: it only writes to memory of the device what is known then, and its
+    /// ranges are good. A wait need not wait for it, if all that comes later does.
+    pub is_decided: bool,
 }
 
 /// An event.
@@ -136,6 +141,21 @@ pub enum Event {
     Unasked {
         /// The work.
         what: String,
+    },
+    /// Work was refused: it will not be executed.
+    Refused {
+        /// The item.
+        item: usize,
+    },
+    /// Work that was executed has left an error.
+    Erred {
+        /// The item.
+        item: usize,
+    },
+    /// An answer of the worker told the error of work.
+    Told {
+        /// The item.
+        item: usize,
     },
     /// A host function began.
     FunctionBegan {

@@ -75,22 +75,27 @@ impl Life<'_> {
                 runner.doing = match wait {
                     Wait::QueryStream(_) | Wait::QueryEvent(_) => {
                         let result = if commands.is_empty() { Ok(()) } else { Err(HipError::NOT_READY) };
-                        Doing::Answer(Vec::new(), result)
+                        Doing::Answer(Vec::new(), result, None)
                     }
-                    _ => Doing::Answer(commands, Ok(())),
+                    _ => Doing::Answer(commands, Ok(()), Some(wait)),
                 };
                 (true, None)
             }
             Doing::AskBytes(transfer) => {
                 let command = self.machine.0.borrow_mut().receive(&transfer);
-                runner.doing = Doing::Answer(command.into_iter().collect(), Ok(()));
+                runner.doing = Doing::Answer(command.into_iter().collect(), Ok(()), None);
                 (true, None)
             }
-            Doing::Answer(commands, result) => {
-                if !self.machine.0.borrow().are_done(&commands) {
-                    runner.doing = Doing::Answer(commands, result);
+            Doing::Answer(commands, mut result, wait) => {
+                let mut state = self.machine.0.borrow_mut();
+                if !state.are_done(&commands) {
+                    runner.doing = Doing::Answer(commands, result, wait);
                     return (false, None);
                 }
+                if state.was_refused(&commands) || wait.is_some_and(|wait| state.tell_errors(wait)) {
+                    result = Err(HipError::LAUNCH_FAILURE);
+                }
+                drop(state);
                 match runner.parts.front_mut() {
                     Some(Part::Call(call)) => call.resume(result),
                     Some(Part::Wait(call)) => call.resume(result),

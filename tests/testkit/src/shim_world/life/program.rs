@@ -17,7 +17,7 @@ use hipr_proto::HipError;
 use super::{Doing, ITEMS_MAX, Life, Part, RELAXED, Runner, Running, Slot, Thread};
 use crate::shim_world::machine::{FILLS, Sheet, WORD, value_of};
 use crate::shim_world::script::{Act, MemoryKind, Place, Target};
-use crate::shim_world::trace::{Ask, Event, ItemKind, Outcome, Shows, Who};
+use crate::shim_world::trace::{Ask, Event, Item, ItemKind, Outcome, Shows, Who};
 
 impl Life<'_> {
     pub(super) fn step_program(&mut self, thread: usize) -> bool {
@@ -66,7 +66,9 @@ impl Life<'_> {
     fn forget_expected(&mut self, thread: usize) {
         let items = self.programs.get(thread).map(|(_, progress)| progress.items.as_slice());
         let items = items.unwrap_or_default();
-        self.machine.0.borrow_mut().expected.retain(|(_, _, item)| !items.contains(item));
+        let mut state = self.machine.0.borrow_mut();
+        let refused: Vec<_> = state.expected.extract_if(.., |(_, _, item)| items.contains(item)).collect();
+        refused.into_iter().for_each(|(_, _, item)| state.note(Event::Refused { item }));
     }
 
     fn slot(&self, stream: usize) -> Slot {
@@ -151,9 +153,9 @@ impl Life<'_> {
 
     pub(super) fn write(&mut self, who: Who, place: Place) {
         let at = self.address(place);
-        let Some(item) = self.new_item(ItemKind::Write, format!("a write to {place}"), vec![place]) else {
-            return;
-        };
+        let (kind, name) = (ItemKind::Write, format!("a write to {place}"));
+        let new = Item { kind, name, writes: vec![place], stream: None, is_decided: true };
+        let Some(item) = self.new_item(new) else { return };
         let mut state = self.machine.0.borrow_mut();
         let value = value_of(item);
         state.write_host_bytes(at.0, &value.to_le_bytes());
@@ -162,7 +164,9 @@ impl Life<'_> {
 
     /// Returns the command of an act, and notes what it means.
     fn command(&mut self, id: usize, act: &Act) -> Command {
-        let sheet = |to, from, words, known| Sheet { to, from, words, known };
+        let fails = matches!(act, Act::Launch { fails: true, .. });
+        let is_decided = self.is_decided(act);
+        let sheet = |to, from, words, known| Sheet { to, from, words, known, fails, is_decided };
         let (command, sheet) = match act {
             Act::Launch { to, from, named, .. } => {
                 let address = |life: &Self, place| life.address(place).wire();
@@ -219,14 +223,27 @@ impl Life<'_> {
     }
 
     /// Creates an item for a command that will be executed on a stream.
-    fn expect(&mut self, id: usize, stream: u64) -> Option<usize> {
+    fn expect(&mut self, id: usize, (stream, number): (u64, usize)) -> Option<usize> {
         let is_function = self.functions.iter().any(|(function, _)| *function == id);
         let kind = if is_function { ItemKind::Function } else { ItemKind::Work };
         let sheet = self.machine.0.borrow().sheets.get(&id).cloned()?;
         let writes = (0..sheet.words).map(|at| Place { word: sheet.to.word + at, ..sheet.to }).collect();
-        let item = self.new_item(kind, format!("command {id} on the stream {stream:#x}"), writes)?;
+        let name = format!("command {id} on the stream {stream:#x}");
+        let is_decided = sheet.is_decided;
+        let item = self.new_item(Item { kind, name, writes, stream: Some(number), is_decided })?;
         self.machine.0.borrow_mut().expected.push((id, stream, item));
         Some(item)
+    }
+
+    /// Returns whether an act writes to memory of the device what is known when it is sent.
+    fn is_decided(&self, act: &Act) -> bool {
+        match act {
+            Act::Fill { to, .. } => self.kind(*to) == MemoryKind::Device,
+            Act::Copy { to, from, .. } => {
+                self.kind(*to) == MemoryKind::Device && self.kind(*from) != MemoryKind::Device
+            }
+            _ => false,
+        }
     }
 
     fn begin_work(&mut self, thread: usize, id: usize, act: &Act, stream: usize) -> Option<()> {
@@ -250,13 +267,12 @@ impl Life<'_> {
             return None;
         }
         let command = self.command(id, act);
-        self.streams.put(handle);
         let ask = if is_captured {
             let (_, progress) = self.programs.get_mut(thread)?;
             progress.capture.as_mut()?.1.push(id);
             Ask::Nothing
         } else {
-            let item = self.expect(id, handle)?;
+            let item = self.expect(id, (handle, number))?;
             self.programs.get_mut(thread)?.1.items = vec![item];
             let on_device = |kind| kind == MemoryKind::Device;
             let shows = match (act, kinds) {
@@ -314,7 +330,6 @@ impl Life<'_> {
         }
         let (event_handle, event) = self.event(event)?;
         let event_handle = EventHandle::from_wire(event_handle);
-        self.streams.put(handle);
         let (command, ask) = if records {
             (Command::Record(event_handle), Ask::Record { event, stream: number })
         } else {
@@ -371,7 +386,6 @@ impl Life<'_> {
         if handle == LEGACY || self.is_used(thread, Some(stream), None) {
             return None;
         }
-        self.streams.put(handle);
         let is_blocking = self.streams.order.is_blocking(handle);
         self.streams.graphs.begin(thread as u64 + 1, handle, is_blocking, RELAXED, None).ok()?;
         let (_, progress) = self.programs.get_mut(thread)?;
@@ -382,7 +396,6 @@ impl Life<'_> {
     pub(super) fn end_capture(&mut self, thread: usize, graph: usize) -> Option<()> {
         let (stream, commands) = self.programs.get_mut(thread)?.1.capture.take()?;
         let (handle, _) = self.slot(stream)?;
-        self.streams.put(handle);
         let captured = self.streams.graphs.end(thread as u64 + 1, handle).ok()?;
         let exec = self.streams.graphs.with(|tables| {
             let exec = tables.graphs.instantiate(captured)?;
@@ -404,8 +417,7 @@ impl Life<'_> {
         if self.machine.0.borrow().trace.items.len() + commands.len() > ITEMS_MAX {
             return None;
         }
-        self.streams.put(handle);
-        let items: Vec<usize> = commands.iter().filter_map(|id| self.expect(*id, handle)).collect();
+        let items: Vec<usize> = commands.iter().filter_map(|id| self.expect(*id, (handle, number))).collect();
         self.programs.get_mut(thread)?.1.items.clone_from(&items);
         let ask = if items.is_empty() {
             Ask::Nothing
@@ -422,8 +434,8 @@ impl Life<'_> {
                 (runner.stream, runner.is_in_call, runner.doing) = (handle, true, Doing::Phase);
             }
             Err(error) => {
-                self.note(Event::Ended { thread, outcome: Outcome::Error(error.0), is_idle: false });
                 self.forget_expected(thread);
+                self.note(Event::Ended { thread, outcome: Outcome::Error(error.0), is_idle: false });
                 return None;
             }
         }

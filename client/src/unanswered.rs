@@ -1,0 +1,70 @@
+//! Which requests without a reply may have left an error that no reply has reported yet.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hipr_proto::op::Class;
+use hipr_proto::{HipError, Opcode};
+
+/// Counts requests that are not answered, whatever they are, apart from those whose caller keeps account of them
+/// ([`Extra::is_noted`](crate::Extra::is_noted)). The error of such a request comes with the next reply of an operation that reports kept
+/// errors.
+#[derive(Debug, Default)]
+pub(crate) struct Unanswered {
+    /// Number of the last request.
+    told: AtomicU64,
+    /// Number of the last request that made something with a name.
+    made: AtomicU64,
+    /// Number of the last request that a reply has followed.
+    answered: AtomicU64,
+    /// Whether a name may stand for nothing, so that whatever uses it fails: a reply with an error followed the request that was to make
+    /// it, and does not say whose error it is.
+    is_in_doubt: AtomicBool,
+}
+
+/// The requests that a reply follows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Followed {
+    /// Number of the last of them.
+    told: u64,
+    /// Whether some may have made something with a name.
+    made: bool,
+}
+
+impl Unanswered {
+    /// Notes a request that is sent without a reply. Requests are noted in the order in which they are sent.
+    #[inline]
+    pub(crate) fn told(&self, op: Opcode) {
+        let number = self.told.fetch_add(1, Ordering::AcqRel) + 1;
+        if op.makes().is_some() {
+            self.made.store(number, Ordering::Release);
+        }
+    }
+
+    /// Returns the requests that the reply to a request follows which is being sent.
+    pub(crate) fn before(&self) -> Followed {
+        let answered = self.answered.load(Ordering::Acquire);
+        Followed {
+            told: self.told.load(Ordering::Acquire),
+            made: self.made.load(Ordering::Acquire) > answered,
+        }
+    }
+
+    /// Notes the reply to a request that was sent behind others.
+    pub(crate) fn answered(&self, op: Opcode, followed: Followed, error: Option<HipError>) {
+        if op.info().is_none_or(|info| info.class == Class::Exempt) {
+            return;
+        }
+        // Only a query is answered so: nothing that failed before it.
+        let is_bad = error.is_some_and(|error| error != HipError::NOT_READY);
+        if is_bad && followed.made {
+            self.is_in_doubt.store(true, Ordering::Release);
+        }
+        self.answered.fetch_max(followed.told, Ordering::AcqRel);
+    }
+
+    /// Returns whether an error may still be reported that is not that of noted work.
+    pub(crate) fn may_owe_errors(&self) -> bool {
+        self.answered.load(Ordering::Acquire) < self.told.load(Ordering::Acquire)
+            || self.is_in_doubt.load(Ordering::Acquire)
+    }
+}
