@@ -12,7 +12,7 @@ use hipr_proto::{HipError, Opcode};
 pub(crate) struct Unanswered {
     /// Number of the last request.
     told: AtomicU64,
-    /// Number of the last request that made something with a name.
+    /// Number of the last request that made something with a name, or memory at an address that the client chose.
     made: AtomicU64,
     /// Number of the last request that a reply has followed.
     answered: AtomicU64,
@@ -35,7 +35,7 @@ impl Unanswered {
     #[inline]
     pub(crate) fn told(&self, op: Opcode) {
         let number = self.told.fetch_add(1, Ordering::AcqRel) + 1;
-        if op.makes().is_some() {
+        if op.makes().is_some() || op == Opcode::MALLOC_AT {
             self.made.store(number, Ordering::Release);
         }
     }
