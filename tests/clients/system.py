@@ -44,10 +44,10 @@ class System:
     def environment(self, **more):
         return {"PATH": "/usr/bin:/bin", "HOME": self.inside(), "LC_ALL": "C.UTF-8", **more}
 
-    def run(self, place, command, environment, options=()):
-        """Runs a program under `hipr run`, with an embedded worker, for which the options are, or at a place. Gives what `worker.run`
-        gives."""
-        return worker.run(self.inside("hipr"), place[1], command, environment, self.enter, options)
+    def run(self, place, command, environment, options=(), is_done=None):
+        """Runs a program under `hipr run`, with an embedded worker, for which the options are, or at a place. `is_done` is as for
+        `worker.run`, which says what this gives."""
+        return worker.run(self.inside("hipr"), place[1], command, environment, self.enter, options, is_done)
 
     def __enter__(self):
         return self

@@ -1,12 +1,17 @@
 """The `hipr` program as the clients' tests use it: a worker of its own, and `hipr run` around a program."""
 
 import json
+import os
+import select
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 # A program that takes longer is stuck.
 PROGRAM_SECONDS_MAX = 600
+# A program that waits for input and says nothing for so long has nothing more to say.
+QUIET_SECONDS_MAX = 120
 
 
 class Worker:
@@ -55,18 +60,53 @@ class Proxy:
         return json.loads(output)
 
 
-def run(hipr, worker, program, environment, prefix=(), options=()):
+def run(hipr, worker, program, environment, prefix=(), options=(), is_done=None):
     """Runs a program under `hipr run`: with an embedded worker, for which the options are, where `worker` is None. `prefix` is what
-    starts `hipr` itself. Gives (None or what went wrong, standard output, standard error)."""
-    command = [*prefix, hipr, "run", *(["--worker", worker.address] if worker else options), "--", *program]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PROGRAM_SECONDS_MAX)
-    except subprocess.TimeoutExpired:
-        return f"not done after {PROGRAM_SECONDS_MAX} s", "", {}
+    starts `hipr` itself. Gives what `execute` gives."""
+    return execute([*prefix, hipr, "run", *(["--worker", worker.address] if worker else options), "--", *program], environment, is_done)
+
+
+def execute(command, environment, is_done=None):
+    """Runs a program. Its input ends when `is_done` holds for its output so far; without that it has no input. Gives (None or what went
+    wrong, standard output, standard error)."""
+    with tempfile.TemporaryFile() as log:
+        stdin = subprocess.PIPE if is_done else subprocess.DEVNULL
+        process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=log, env=environment)
+        try:
+            output = listen(process, is_done)
+        except BaseException as ended:
+            process.kill()
+            if not isinstance(ended, TimeoutError):
+                raise
+            return str(ended), "", ""
+        finally:
+            process.wait()
+        log.seek(0)
+        text = log.read().decode(errors="replace")
     failure = None
-    if done.returncode != 0:
-        failure = f"exit code {done.returncode}: {done.stderr.strip()[-2000:]}"
-    return failure, done.stdout, done.stderr
+    if process.returncode != 0:
+        failure = f"exit code {process.returncode}: {text.strip()[-2000:]}"
+    return failure, output, text
+
+
+def listen(process, is_done):
+    """Reads a program's output to its end."""
+    started, output = time.monotonic(), b""
+    while True:
+        left = started + PROGRAM_SECONDS_MAX - time.monotonic()
+        wait = min(left, QUIET_SECONDS_MAX) if process.stdin else left
+        readable, _, _ = select.select([process.stdout], [], [], max(wait, 0))
+        if not readable and left <= QUIET_SECONDS_MAX:
+            raise TimeoutError(f"not done after {PROGRAM_SECONDS_MAX} s")
+        piece = os.read(process.stdout.fileno(), 1 << 16) if readable else b""
+        output += piece
+        text = output.decode(errors="replace")
+        if process.stdin and (not piece or is_done(text)):
+            # A program that says nothing more, and not what was expected, ends as well.
+            process.stdin.close()
+            process.stdin = None
+        if readable and not piece:
+            return text
 
 
 def statistics(file):
