@@ -85,7 +85,9 @@ fn a_worker_that_clears_a_mark_after_it_has_read_the_page_is_caught() {
     let Some((_, failure)) = simulate::first_failure(0..SHIM_SEEDS, 2, with_bug, |_| {}) else {
         panic!("a store between reading and clearing is lost, and nothing notices");
     };
-    assert!(failure.names("waits_bring_what_work_wrote"), "{failure}");
+    // The program misses the store, or sends the page as it was before over it.
+    let shows = ["waits_bring_what_work_wrote", "work_is_done_in_order"];
+    assert!(shows.iter().any(|invariant| failure.names(invariant)), "{failure}");
 }
 
 fn meet_act(act: &Act, meet: &mut impl FnMut(&str)) {
