@@ -105,6 +105,12 @@ impl WorkerProcess {
         self.status("VmRSS:")
     }
 
+    /// Returns the resident memory of the process and of its children in bytes.
+    pub fn resident_bytes_of_all(&self) -> u64 {
+        let of_children = self.children().into_iter().filter_map(|pid| status(pid, "VmRSS:"));
+        self.resident_bytes() + of_children.sum::<u64>()
+    }
+
     /// Returns the peak resident memory in bytes since the last [`reset_peak`](Self::reset_peak).
     pub fn peak_resident_bytes(&self) -> u64 {
         self.status("VmHWM:")
@@ -132,12 +138,16 @@ impl WorkerProcess {
     }
 
     fn status(&self, field: &str) -> u64 {
-        let status =
-            fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the worker lives");
-        let line = status.lines().find(|line| line.starts_with(field)).expect("the field is there");
-        let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
-        kib * 1024
+        status(self.child.id(), field).expect("the worker lives, and the field is there")
     }
+}
+
+/// Returns a field of a process's status that is a size, in bytes; `None` if there is no such process, or it has ended.
+fn status(pid: u32, field: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
 }
 
 impl Drop for WorkerProcess {

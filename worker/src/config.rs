@@ -147,6 +147,15 @@ pub struct SessionLimits {
     pub stage_max_bytes: usize,
     /// Maximum bytes of such copies that are enqueued at a time; beyond it copies wait.
     pub staged_max_bytes: usize,
+    /// Maximum number of commands that the device has not finished, and maximum bytes of host memory that they take: their arguments,
+    /// the data that they carry and what keeps their order. They also have to find room in what the session's memory leaves of its
+    /// maximum, but for [`queued_min_bytes`](Self::queued_min_bytes). Beyond it the session executes nothing until commands are
+    /// finished.
+    pub queued_max: usize,
+    /// See [`queued_max`](Self::queued_max).
+    pub queued_max_bytes: u64,
+    /// Bytes of host memory for commands that a session has even if its memory is used up.
+    pub queued_min_bytes: u64,
     /// Bytes of device memory read at a time for a reply.
     pub chunk_bytes: usize,
     /// Maximum bytes of device memory that are read before the peer has received them, except for the last chunk: enough to
@@ -189,6 +198,9 @@ impl Default for SessionLimits {
         Self {
             stage_max_bytes: 64 << 10,
             staged_max_bytes: 8 << 20,
+            queued_max: 16 << 10,
+            queued_max_bytes: 32 << 20,
+            queued_min_bytes: 1 << 20,
             chunk_bytes: 128 << 10,
             read_ahead_bytes: 512 << 10,
             turn_max_bytes: 512 << 10,

@@ -12,12 +12,13 @@ mod settings;
 mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::task::Poll;
 
 use hipr_io::ConnId;
 use hipr_proto::op::Handle;
 use hipr_proto::{Features, HipError, HipResult, Lease};
 
-use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Waker};
+use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Room, Waker};
 
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
@@ -91,8 +92,6 @@ pub(crate) struct Owned {
     memory_bytes: u64,
     /// Names of the limits that have been reached.
     refused: BTreeSet<&'static str>,
-    /// For each stream, the number of graph nodes enqueued since it was last known to be idle.
-    replayed: BTreeMap<u64, usize>,
     /// The graphs and captures.
     pub(crate) graphs: GraphTables,
     /// What the client knows of memory on both sides.
@@ -175,6 +174,13 @@ impl Owned {
     /// Returns how many bytes the copies of what the client knows may have.
     pub(crate) fn twin_room(&self, limits: &SessionLimits) -> u64 {
         limits.memory_max_bytes.saturating_sub(self.memory_bytes()).min(limits.twin_max_bytes)
+    }
+
+    /// Becomes ready when the device may be given another command.
+    pub(crate) fn poll_room(&mut self, limits: &SessionLimits) -> Poll<()> {
+        let left = limits.memory_max_bytes.saturating_sub(self.claimed_bytes()).max(limits.queued_min_bytes);
+        let room = Room { commands: limits.queued_max, bytes: left.min(limits.queued_max_bytes) };
+        self.context.as_deref_mut().map_or(Poll::Ready(()), |context| context.poll_room(room))
     }
 
     /// Gives up the copies of what the client knows if they take the place of `size_bytes` that will be allocated.
@@ -444,25 +450,11 @@ impl Owned {
         self.staged_bytes += len_bytes;
     }
 
-    /// Counts a graph node that was enqueued on a stream.
-    pub(crate) fn replay(&mut self, stream: u64) {
-        *self.replayed.entry(stream).or_default() += 1;
-    }
-
-    /// Returns the number of graph nodes that a stream may not have executed yet.
-    pub(crate) fn replayed(&self, stream: u64) -> usize {
-        self.replayed.get(&stream).copied().unwrap_or(0)
-    }
-
     /// Handles that a stream, or (`None`) the whole device, is idle: it holds no enqueued bytes.
     pub(crate) fn unstage(&mut self, stream: Option<u64>) {
         match stream {
-            Some(stream) => {
-                self.replayed.remove(&stream);
-                self.staged_bytes -= self.staged.remove(&stream).unwrap_or(0);
-            }
+            Some(stream) => self.staged_bytes -= self.staged.remove(&stream).unwrap_or(0),
             None => {
-                self.replayed.clear();
                 self.staged.clear();
                 self.staged_bytes = 0;
             }

@@ -83,9 +83,6 @@ enum Draining {
 impl Session {
     /// Maximum number of items handled in one turn.
     const TURN_ITEMS: usize = 4096;
-    /// Number of graph nodes that are enqueued on a stream before the session waits for it: one small request can stand for
-    /// any number.
-    const REPLAY_MAX: usize = 1 << 16;
 
     /// Creates a session without requests.
     pub(crate) fn new(conn: ConnId) -> Self {
@@ -233,7 +230,7 @@ impl Session {
                 Poll::Ready(result) => self.finish_wait(ticket, wait, result),
             },
             State::Replay { ticket, exec, stream, next } => {
-                return self.replay(ticket, exec, stream, next).map(|()| true);
+                return self.replay(env, ticket, exec, stream, next).map(|()| true);
             }
             State::Read { src, stream, offset } => {
                 return self.read_chunk(env, src, stream, offset).map(|()| true);
@@ -281,6 +278,9 @@ impl Session {
 
     /// Starts the next request, if there is one.
     fn next_request(&mut self, env: &Env<'_>) -> Poll<bool> {
+        if self.owned.poll_room(env.limits).is_pending() && self.has_items() {
+            return Poll::Pending;
+        }
         match self.next_item() {
             Some(Item::Request { ticket, fixed, tail, follows }) => {
                 self.tally.add(ticket.op(), ticket.wants_reply(), env.requests);
@@ -290,6 +290,11 @@ impl Session {
             Some(Item::Data { .. }) => Poll::Ready(true),
             None => self.starved(State::Idle),
         }
+    }
+
+    /// Returns whether there is a next item.
+    fn has_items(&self) -> bool {
+        self.queue.iter().any(|batch| !batch.is_empty())
     }
 
     /// Returns the next item; its bytes are those of the first batch until the next call.
@@ -459,25 +464,27 @@ impl Session {
 
     /// Enqueues the next node of a graph, or completes the launch. The first error ends it, as if the client had sent the
     /// nodes itself and checked each reply.
-    fn replay(&mut self, ticket: Ticket, exec: Rc<Exec<NodeWork>>, stream: u64, next: usize) -> Poll<()> {
+    fn replay(
+        &mut self,
+        env: &Env<'_>,
+        ticket: Ticket,
+        exec: Rc<Exec<NodeWork>>,
+        stream: u64,
+        next: usize,
+    ) -> Poll<()> {
         let Some(step) = exec.steps().get(next) else {
             self.complete(ticket, Outcome::ok(&()));
             return Poll::Ready(());
         };
-        if self.owned.replayed(stream) >= Self::REPLAY_MAX {
-            let ready = self.owned.context().map_or(Poll::Ready(()), |context| context.poll_ready(stream));
-            if ready.is_pending() {
-                self.state = State::Replay { ticket, exec, stream, next };
-                return Poll::Pending;
-            }
-            self.owned.unstage(Some(stream));
+        if self.owned.poll_room(env.limits).is_pending() {
+            self.state = State::Replay { ticket, exec, stream, next };
+            return Poll::Pending;
         }
-        if let Some(work) = step.work() {
-            if let Err(error) = enqueue(&mut self.owned, work, stream) {
-                self.complete(ticket, Outcome::error(error));
-                return Poll::Ready(());
-            }
-            self.owned.replay(stream);
+        if let Some(work) = step.work()
+            && let Err(error) = enqueue(&mut self.owned, work, stream)
+        {
+            self.complete(ticket, Outcome::error(error));
+            return Poll::Ready(());
         }
         self.state = State::Replay { ticket, exec, stream, next: next + 1 };
         Poll::Ready(())

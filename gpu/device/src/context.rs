@@ -6,7 +6,7 @@ use std::task::Poll;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
-use crate::{BlockSize, FunctionInfo, Launch, Region, Waker};
+use crate::{BlockSize, FunctionInfo, Launch, Region, Room, Waker};
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
 pub trait Device: Send + Sync {
@@ -101,6 +101,12 @@ pub trait Context: Send {
 
     /// Sets the current device; fails with `INVALID_DEVICE` if there is none with this number (HIP API: hipSetDevice).
     fn set_device(&mut self, device: i32) -> HipResult<()>;
+
+    /// Becomes ready when the commands that were enqueued and are not finished leave some of `room`. Asked before each command, so that
+    /// one may exceed the room and no second. The default is always ready, for a device that finishes everything at once.
+    fn poll_room(&mut self, _room: Room) -> Poll<()> {
+        Poll::Ready(())
+    }
 
     /// Returns the properties of a device (HIP API: hipGetDeviceProperties).
     fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply>;

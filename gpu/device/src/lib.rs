@@ -22,10 +22,12 @@
 mod context;
 mod launch;
 mod region;
+mod room;
 mod waker;
 
 pub use context::{Context, Device, MemPools, MemoryKind, WaitFor};
 pub use hipr_proto::op::Param;
 pub use launch::{Args, BlockSize, FunctionInfo, Launch};
 pub use region::Region;
+pub use room::Room;
 pub use waker::Waker;

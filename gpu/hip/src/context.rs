@@ -7,12 +7,15 @@ use crate::owner::Owner;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
+use super::backlog::Backlog;
 use super::kernel::Kernels;
 use super::leftovers::Leftovers;
 use super::sharing::Sharing;
 use super::staging::Staging;
 use super::wait::{Purpose, Sleeper, Wait};
-use hipr_device::{BlockSize, Context, FunctionInfo, Launch, MemPools, MemoryKind, Region, WaitFor};
+use hipr_device::{
+    Args, BlockSize, Context, FunctionInfo, Launch, MemPools, MemoryKind, Region, Room, WaitFor,
+};
 
 pub(super) struct HipContext {
     /// `None` only while the context is dropped.
@@ -21,6 +24,7 @@ pub(super) struct HipContext {
     version: HipResult<i32>,
     kernels: Kernels,
     staging: Staging,
+    backlog: Backlog,
     wait: Wait,
     sleeper: Sleeper,
     leftovers: Arc<Leftovers>,
@@ -37,8 +41,19 @@ impl HipContext {
         leftovers: Arc<Leftovers>,
         sharing: Sharing,
     ) -> Self {
-        let (staging, wait) = Default::default();
-        Self { owner: Some(owner), devices, version, kernels, staging, wait, sleeper, leftovers, sharing }
+        let (staging, backlog, wait) = Default::default();
+        Self {
+            owner: Some(owner),
+            devices,
+            version,
+            kernels,
+            staging,
+            backlog,
+            wait,
+            sleeper,
+            leftovers,
+            sharing,
+        }
     }
 
     fn owner(&mut self) -> HipResult<&mut Owner> {
@@ -60,6 +75,7 @@ impl HipContext {
 impl Drop for HipContext {
     fn drop(&mut self) {
         if let Some(mut owner) = self.owner.take() {
+            self.backlog.forget(&mut owner);
             self.wait.forget(&mut owner);
             self.leftovers.take(owner);
         }
@@ -89,6 +105,7 @@ impl MemPools for HipContext {
     }
 
     fn malloc(&mut self, size_bytes: u64, pool: u64, stream: u64) -> HipResult<u64> {
+        self.backlog.add(stream, 1, 0);
         self.owner()?.malloc_from_pool(size_bytes, pool, stream)
     }
 }
@@ -108,6 +125,13 @@ impl Context for HipContext {
 
     fn set_device(&mut self, device: i32) -> HipResult<()> {
         self.owner()?.set_device(device)
+    }
+
+    fn poll_room(&mut self, room: Room) -> Poll<()> {
+        match &mut self.owner {
+            Some(owner) => self.backlog.poll(owner, &mut self.sleeper, room),
+            None => Poll::Ready(()),
+        }
     }
 
     fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply> {
@@ -156,6 +180,7 @@ impl Context for HipContext {
         self.kernels.clear();
         self.sharing.clear();
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        self.backlog.forget(owner);
         self.wait.forget(owner);
         owner.release();
         Ok(())
@@ -177,11 +202,13 @@ impl Context for HipContext {
     }
 
     fn malloc_async(&mut self, size_bytes: u64, stream: u64) -> HipResult<u64> {
+        self.backlog.add(stream, 1, 0);
         self.owner()?.malloc_async(size_bytes, stream)
     }
 
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
         self.sharing.forget_memory(ptr);
+        self.backlog.add(stream, 1, 0);
         self.owner()?.free_async(ptr, stream)
     }
 
@@ -194,6 +221,7 @@ impl Context for HipContext {
     }
 
     fn prefetch(&mut self, ptr: u64, len_bytes: u64, device: i32, stream: u64) -> HipResult<()> {
+        self.backlog.add(stream, 1, 0);
         self.owner()?.prefetch(ptr, len_bytes, device, stream)
     }
 
@@ -219,7 +247,13 @@ impl Context for HipContext {
 
     fn poll_write(&mut self, dst: &Region, offset: u64, bytes: &[u8], stream: u64) -> Poll<HipResult<usize>> {
         match &mut self.owner {
-            Some(owner) => self.staging.poll_write(owner, &mut self.sleeper, dst, offset, bytes, stream),
+            Some(owner) => {
+                let taken = self.staging.poll_write(owner, &mut self.sleeper, dst, offset, bytes, stream);
+                if taken.is_ready() {
+                    self.backlog.add(stream, 1, 0);
+                }
+                taken
+            }
             None => Poll::Ready(Err(HipError::DEINITIALIZED)),
         }
     }
@@ -243,13 +277,15 @@ impl Context for HipContext {
     }
 
     fn copy(&mut self, dst: Region, src: Region, stream: u64) -> HipResult<()> {
+        self.backlog.add(stream, 1, 0);
         self.owner()?.copy(&dst, &src, stream)
     }
 
     fn fill(&mut self, dst: Region, value: u32, element_bytes: u32, stream: u64) -> HipResult<()> {
-        let owner = self.owner()?;
+        let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
         let len = dst.len_bytes().ok_or(HipError::INVALID_VALUE)?;
         for (ptr, _, run) in dst.runs(0, len) {
+            self.backlog.add(stream, 1, 0);
             owner.fill(ptr, run, value, element_bytes, stream)?;
         }
         Ok(())
@@ -275,10 +311,13 @@ impl Context for HipContext {
     }
 
     fn stream_destroy(&mut self, stream: u64) -> HipResult<()> {
-        self.owner()?.stream_destroy(stream)
+        let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        self.backlog.handle_destroyed(owner, stream);
+        owner.stream_destroy(stream)
     }
 
     fn stream_wait_event(&mut self, stream: u64, event: u64, flags: u32) -> HipResult<()> {
+        self.backlog.add(stream, 1, 0);
         self.owner()?.stream_wait_event(stream, event, flags)
     }
 
@@ -300,6 +339,7 @@ impl Context for HipContext {
     }
 
     fn event_record(&mut self, event: u64, stream: u64) -> HipResult<()> {
+        self.backlog.add(stream, 1, 0);
         self.owner()?.event_record(event, stream)
     }
 
@@ -365,6 +405,9 @@ impl Context for HipContext {
 
     fn launch(&mut self, launch: &Launch<'_>) -> HipResult<()> {
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
+        let (Args::Flat(args) | Args::Params { data: args, .. }) = launch.args;
+        let events = launch.start_event.iter().chain(&launch.stop_event).count();
+        self.backlog.add(launch.stream, 1 + events, args.len());
         self.kernels.launch(owner, launch)
     }
 }

@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::task::Poll;
 
-use hipr_device::{BlockSize, Context, FunctionInfo, Launch, MemoryKind, Param, Region, WaitFor, Waker};
+use hipr_device::{
+    BlockSize, Context, FunctionInfo, Launch, MemoryKind, Param, Region, Room, WaitFor, Waker,
+};
 use hipr_isa::mem::Block;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
@@ -21,7 +23,7 @@ use crate::module::{Function, Module};
 use crate::property::{self, Model};
 use crate::shared::Shared;
 use crate::stream::{Task, Wait, Work};
-use crate::transfer::{Span, Transfer, pattern};
+use crate::transfer::{Pattern, Span, Transfer};
 
 const LIMIT_STACK_SIZE: i32 = hipr_abi::hipLimitStackSize;
 const LIMIT_MALLOC_HEAP_SIZE: i32 = hipr_abi::hipLimitMallocHeapSize;
@@ -139,6 +141,10 @@ impl Context for SimContext {
 
     fn set_device(&mut self, device: i32) -> HipResult<()> {
         Self::check_device(device)
+    }
+
+    fn poll_room(&mut self, room: Room) -> Poll<()> {
+        self.shared.poll_room(room)
     }
 
     fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply> {
@@ -268,8 +274,8 @@ impl Context for SimContext {
 
     fn fill(&mut self, dst: Region, value: u32, element_bytes: u32, stream: u64) -> HipResult<()> {
         let dst = self.span(dst)?;
-        let pattern = pattern(value, element_bytes)?;
-        self.transfer(Transfer::Fill { dst, pattern, period: u64::from(element_bytes) }, stream)
+        let pattern = Pattern::new(value, element_bytes)?;
+        self.transfer(Transfer::Fill { dst, pattern }, stream)
     }
 
     fn write(&mut self, dst: &Region, offset: u64, bytes: &[u8]) -> HipResult<()> {

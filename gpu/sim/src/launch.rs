@@ -99,6 +99,11 @@ impl Setup {
         })
     }
 
+    /// Returns the bytes of host memory that it takes while it waits.
+    pub(crate) fn carried_bytes(&self) -> usize {
+        size_of::<Self>() + size_of::<Block>() + self.memory.len_bytes() as usize + 4 * self.user_sgprs.len()
+    }
+
     /// Returns the number of workgroups of the grid.
     pub(crate) fn groups(&self) -> u64 {
         volume(self.grid).unwrap_or(0)

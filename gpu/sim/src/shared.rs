@@ -2,11 +2,12 @@
 
 mod grid;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hipr_device::Waker;
+use hipr_device::{Room, Waker};
 use hipr_isa::map::Map;
 use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
@@ -23,6 +24,8 @@ use crate::transfer::Transfer;
 pub(crate) struct State {
     pub(crate) allocator: Allocator,
     pub(crate) streams: Streams,
+    /// The room of which some has to be free for the owner to be woken.
+    wanted: Option<Room>,
 }
 
 /// The part of a context that executor threads use.
@@ -41,6 +44,9 @@ pub(crate) struct Shared {
     pub(crate) waker: Waker,
     closed: AtomicBool,
     pub(crate) state: Mutex<State>,
+    /// Commands that are not finished, as [`Streams::held`] says, to be read without the lock.
+    held_commands: AtomicUsize,
+    held_bytes: AtomicU64,
 }
 
 impl Shared {
@@ -54,7 +60,9 @@ impl Shared {
             epoch: gpu.epoch,
             waker,
             closed: AtomicBool::new(false),
-            state: Mutex::new(State { allocator, streams: Streams::new() }),
+            state: Mutex::new(State { allocator, streams: Streams::new(), wanted: None }),
+            held_commands: AtomicUsize::new(0),
+            held_bytes: AtomicU64::new(0),
         })
     }
 
@@ -68,6 +76,22 @@ impl Shared {
         lock(&self.state).allocator.snapshot()
     }
 
+    /// Becomes ready when the commands that are not finished leave some of `room`; when that is used up, not before half of it is
+    /// free.
+    pub(crate) fn poll_room(&self, room: Room) -> Poll<()> {
+        let commands = self.held_commands.load(Ordering::Relaxed);
+        if room.has_place_beside(commands, self.held_bytes.load(Ordering::Relaxed)) {
+            return Poll::Ready(());
+        }
+        let mut state = lock(&self.state);
+        let held = state.streams.held();
+        if room.has_place_beside(held.commands, held.bytes) {
+            return Poll::Ready(());
+        }
+        state.wanted = Some(room.half());
+        Poll::Pending
+    }
+
     /// Ends the task that `stream` runs, and starts what waited for it.
     pub(crate) fn finish(self: &Arc<Self>, stream: u64, result: HipResult<()>) {
         self.update(|state| ((), state.streams.finish(stream, result)));
@@ -77,7 +101,7 @@ impl Shared {
     pub(crate) fn update<R>(self: &Arc<Self>, change: impl FnOnce(&mut State) -> (R, bool)) -> R {
         let mut state = lock(&self.state);
         let (result, mut watched) = change(&mut state);
-        let State { allocator, streams } = &mut *state;
+        let State { allocator, streams, wanted } = &mut *state;
         let (mut freed, mut passed) = (Vec::new(), Vec::new());
         let instantly = |work: &Work| match work {
             Work::Record(record) => {
@@ -88,6 +112,10 @@ impl Shared {
             Work::Wait | Work::Task(_) => {}
         };
         let tasks = streams.start(instantly, &mut watched);
+        let held = streams.held();
+        self.held_commands.store(held.commands, Ordering::Relaxed);
+        self.held_bytes.store(held.bytes, Ordering::Relaxed);
+        watched |= wanted.take_if(|room| room.has_place_beside(held.commands, held.bytes)).is_some();
         drop(state);
         self.discard(freed);
         Self::announce(&passed);

@@ -56,6 +56,37 @@ struct Command {
     after: Vec<Arc<Fence>>,
     fence: Arc<Fence>,
     work: Work,
+    /// Bytes of host memory that it takes until it is finished.
+    held_bytes: u64,
+}
+
+impl Command {
+    fn new(work: Work, fence: Arc<Fence>, after: Vec<Arc<Fence>>) -> Self {
+        let carried = match &work {
+            Work::Task(Task::Transfer(transfer)) => transfer.carried_bytes(),
+            Work::Task(Task::Launch(setup)) => setup.carried_bytes(),
+            Work::Record(_) => size_of::<Record>(),
+            Work::Wait | Work::Free(_) => 0,
+        };
+        let held = size_of::<Self>() + size_of::<Fence>() + after.capacity() * size_of::<Arc<Fence>>();
+        Self { after, fence, work, held_bytes: (held + carried) as u64 }
+    }
+}
+
+/// The commands that are not finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Their number.
+    pub(crate) commands: usize,
+    /// The bytes of host memory that they take.
+    pub(crate) bytes: u64,
+}
+
+impl Held {
+    fn remove(&mut self, command: &Command) {
+        self.commands -= 1;
+        self.bytes -= command.held_bytes;
+    }
 }
 
 #[derive(Debug)]
@@ -98,6 +129,7 @@ pub(crate) struct Streams {
     queues: BTreeMap<u64, Queue>,
     /// The first unreported error of each stream.
     errors: Vec<(u64, HipError)>,
+    held: Held,
 }
 
 fn canonical(stream: u64) -> u64 {
@@ -110,6 +142,7 @@ impl Streams {
         Self {
             queues: always.map(|(stream, flags)| (stream, Queue::new(flags, 0))).into(),
             errors: Vec::new(),
+            held: Held::default(),
         }
     }
 
@@ -167,18 +200,20 @@ impl Streams {
     ) -> HipResult<()> {
         after.extend(self.ordered_before(stream)?.cloned());
         after.retain(|fence| !fence.is_done());
-        self.append(canonical(stream), Command { after, fence, work });
+        self.append(canonical(stream), Command::new(work, fence, after));
         Ok(())
     }
 
     /// Executes `work` when everything that is enqueued now is done.
     pub(crate) fn enqueue_after_all(&mut self, work: Work) {
         let after = self.queues.values().filter_map(|queue| queue.pending().cloned()).collect();
-        self.append(HOUSEKEEPING, Command { after, fence: Arc::default(), work });
+        self.append(HOUSEKEEPING, Command::new(work, Arc::default(), after));
     }
 
     fn append(&mut self, stream: u64, command: Command) {
         if let Some(queue) = self.queues.get_mut(&stream) {
+            self.held.commands += 1;
+            self.held.bytes += command.held_bytes;
             queue.tail = Some(Arc::clone(&command.fence));
             queue.commands.push_back(command);
         }
@@ -213,13 +248,14 @@ impl Streams {
                     match command.work {
                         Work::Task(task) => {
                             queue.running = true;
-                            let started =
-                                Command { after: Vec::new(), fence: command.fence, work: Work::Wait };
+                            let started = Command { after: Vec::new(), work: Work::Wait, ..command };
                             queue.commands.push_front(started);
                             tasks.push((stream, task));
                         }
                         work => {
                             instantly(&work);
+                            self.held.commands -= 1;
+                            self.held.bytes -= command.held_bytes;
                             *watched |= command.fence.complete();
                             progress = true;
                         }
@@ -240,7 +276,14 @@ impl Streams {
         }
         let Some(queue) = self.queues.get_mut(&stream).filter(|queue| queue.running) else { return false };
         queue.running = false;
-        queue.commands.pop_front().is_some_and(|command| command.fence.complete())
+        let Some(command) = queue.commands.pop_front() else { return false };
+        self.held.remove(&command);
+        command.fence.complete()
+    }
+
+    /// Returns the commands that are not finished.
+    pub(crate) fn held(&self) -> Held {
+        self.held
     }
 
     /// Drops everything that has not started and completes it, and gives the records of that. What runs is told to stop by
@@ -255,6 +298,7 @@ impl Streams {
             queue.running = false;
         }
         self.errors.clear();
+        self.held = Held::default();
         records
     }
 

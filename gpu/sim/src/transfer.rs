@@ -111,29 +111,50 @@ pub(crate) enum Transfer {
     Fill {
         /// The destination.
         dst: Span,
-        /// [`pattern`] of the value.
-        pattern: Box<[u8; CHUNK_BYTES + 4]>,
-        /// Number of bytes after which the pattern repeats.
-        period: u64,
+        /// What it consists of.
+        pattern: Pattern,
     },
 }
 
-/// `value`'s low `element_bytes` (1, 2 or 4) bytes over and over.
-///
-/// # Errors
-/// `INVALID_VALUE` for another element size.
-pub(crate) fn pattern(value: u32, element_bytes: u32) -> HipResult<Box<[u8; CHUNK_BYTES + 4]>> {
-    if !matches!(element_bytes, 1 | 2 | 4) {
-        return Err(HipError::INVALID_VALUE);
+/// The low bytes of a value over and over. It is laid out only while a fill runs: any number of fills may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pattern {
+    value: u32,
+    /// Number of bytes after which it repeats: 1, 2 or 4.
+    element_bytes: u32,
+}
+
+impl Pattern {
+    /// Returns the pattern of the low `element_bytes` bytes of `value`.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` for another element size than 1, 2 or 4.
+    pub(crate) fn new(value: u32, element_bytes: u32) -> HipResult<Self> {
+        let is_good = matches!(element_bytes, 1 | 2 | 4);
+        if is_good { Ok(Self { value, element_bytes }) } else { Err(HipError::INVALID_VALUE) }
     }
-    let mut bytes = Box::new([0; CHUNK_BYTES + 4]);
-    for chunk in bytes.chunks_exact_mut(element_bytes as usize) {
-        chunk.copy_from_slice(&value.to_le_bytes()[..element_bytes as usize]);
+
+    /// Lays out the first `len` bytes at the beginning of `bytes`; returns those with an element more.
+    fn lay_out(self, bytes: &mut [u8; CHUNK_BYTES + 4], len: usize) -> &[u8] {
+        let element_bytes = self.element_bytes as usize;
+        let len = (len.next_multiple_of(element_bytes) + element_bytes).min(bytes.len());
+        let bytes = &mut bytes[..len];
+        for chunk in bytes.chunks_exact_mut(element_bytes) {
+            chunk.copy_from_slice(&self.value.to_le_bytes()[..element_bytes]);
+        }
+        bytes
     }
-    Ok(bytes)
 }
 
 impl Transfer {
+    /// Returns the bytes of host memory that it carries.
+    pub(crate) fn carried_bytes(&self) -> usize {
+        match self {
+            Self::Write { bytes, .. } => bytes.len(),
+            Self::Copy { .. } | Self::Fill { .. } => 0,
+        }
+    }
+
     /// Bytes to move.
     pub(crate) fn len_bytes(&self) -> u64 {
         let (Self::Write { dst, .. } | Self::Copy { dst, .. } | Self::Fill { dst, .. }) = self;
@@ -144,7 +165,21 @@ impl Transfer {
     pub(crate) fn advance(&self, done: u64) -> HipResult<u64> {
         let end = self.len_bytes().min(done.saturating_add(TURN_BYTES));
         let mut offset = done;
-        let mut buffer = [0; CHUNK_BYTES];
+        let mut buffer = [0; CHUNK_BYTES + 4];
+        if let Self::Fill { dst, pattern } = self {
+            let longest = (end - offset).min(CHUNK_BYTES as u64) as usize;
+            let laid_out = pattern.lay_out(&mut buffer, longest);
+            let period = u64::from(pattern.element_bytes);
+            while offset < end {
+                let (_, run, column) = dst.run_at(offset).ok_or(HipError::INVALID_VALUE)?;
+                let len = run.min(end - offset).min(CHUNK_BYTES as u64) as usize;
+                let phase = (column % period) as usize;
+                let bytes = laid_out.get(phase..phase + len).ok_or(HipError::INVALID_VALUE)?;
+                dst.write(offset, bytes)?;
+                offset += len as u64;
+            }
+            return Ok(end);
+        }
         while offset < end {
             let len = (end - offset).min(CHUNK_BYTES as u64) as usize;
             match self {
@@ -165,14 +200,7 @@ impl Transfer {
                     src.read(at, chunk)?;
                     dst.write(at, chunk)?;
                 }
-                Self::Fill { dst, pattern, period } => {
-                    let (_, run, column) = dst.run_at(offset).ok_or(HipError::INVALID_VALUE)?;
-                    let (len, phase) = (run.min(len as u64) as usize, (column % period) as usize);
-                    let bytes = pattern.get(phase..phase + len).ok_or(HipError::INVALID_VALUE)?;
-                    dst.write(offset, bytes)?;
-                    offset += len as u64;
-                    continue;
-                }
+                Self::Fill { .. } => return Ok(end),
             }
             offset += len as u64;
         }
@@ -255,8 +283,7 @@ mod tests {
             let memory = block(40_000);
             let fill = |region| Transfer::Fill {
                 dst: span(&memory, region),
-                pattern: pattern(0x0102_0304, element).unwrap(),
-                period: u64::from(element),
+                pattern: Pattern::new(0x0102_0304, element).unwrap(),
             };
             assert_eq!(fill(Region::flat(0x1001, 33_000)).advance(0), Ok(33_000));
             let now = bytes(&memory);
@@ -268,6 +295,6 @@ mod tests {
             fill(rows).advance(0).unwrap();
             assert_eq!(bytes(&memory)[132..139], expected);
         }
-        assert!(pattern(0, 3).is_err());
+        assert!(Pattern::new(0, 3).is_err());
     }
 }

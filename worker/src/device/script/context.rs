@@ -8,7 +8,7 @@ use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Text, Wire};
 
 use super::{Launched, Live, Script, State, TOTAL_BYTES};
-use hipr_device::{Args, Context, FunctionInfo, Launch, MemoryKind, Region, WaitFor, Waker};
+use hipr_device::{Args, Context, FunctionInfo, Launch, MemoryKind, Region, Room, WaitFor, Waker};
 
 /// The per-thread stream, the last of those that exist without being created; those before it are the legacy null stream.
 const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
@@ -449,6 +449,12 @@ impl Context for ScriptContext {
 
     fn enqueue_write(&mut self, dst: Region, bytes: Box<[u8]>, stream: u64) -> HipResult<()> {
         self.enqueue("enqueue_write", stream, Work::Write(dst, bytes))
+    }
+
+    /// Counts held commands only, and each as no bytes.
+    fn poll_room(&mut self, room: Room) -> Poll<()> {
+        let commands = self.script.lock().contexts.get(&self.id).map_or(0, |state| state.queue.len());
+        if room.has_place_beside(commands, 0) { Poll::Ready(()) } else { Poll::Pending }
     }
 
     fn poll_ready(&mut self, stream: u64) -> Poll<()> {
