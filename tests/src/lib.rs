@@ -1,6 +1,7 @@
 //! Shared code of hipr's tests: a client that sends what a test wants, a launcher of kernels, a proxy that delays and
 //! counts. The end-to-end tests are in `tests/tests` and `cli/tests`.
 
+pub mod attack;
 mod chain;
 pub mod circles;
 pub mod counts;

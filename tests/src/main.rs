@@ -1,5 +1,6 @@
 //! hipr's test tools: the simulator, checks of the sources, instruction counts, and what programs cost on a network.
 
+mod attacking;
 mod network;
 
 use std::ops::Range;
@@ -36,6 +37,8 @@ enum Command {
     Proxy(network::Behind),
     /// Counts the round trips and bytes of known programs behind such a network, and compares them with committed bounds.
     Distance(network::Distance),
+    /// Attacks a worker as hostile clients would, and prints what each attack cost: memory, and the longest wait of another client.
+    Attack(attacking::Attack),
     /// Does operations of one such path; `counts` runs this under valgrind.
     #[command(hide = true)]
     Count(Count),
@@ -190,6 +193,7 @@ fn main() -> ExitCode {
         Command::Count(count) => exit("count", count.run()),
         Command::Proxy(proxy) => exit("proxy", proxy.run()),
         Command::Distance(distance) => exit("distance", distance.run()),
+        Command::Attack(attack) => exit("attack", attack.run()),
     }
 }
 

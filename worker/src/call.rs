@@ -201,9 +201,27 @@ impl Call<'_> {
         if has_room(self.owned) {
             return Ok(());
         }
-        let (pools, context) = self.owned.pools()?;
-        pools.release_idle(context)?;
+        self.release_idle()?;
         if has_room(self.owned) { Ok(()) } else { Err(self.owned.refuse(self.conn, limit, max)) }
+    }
+
+    /// Releases idle memory of pools.
+    fn release_idle(&mut self) -> HipResult<()> {
+        let (pools, context) = self.owned.pools()?;
+        pools.release_idle(context)
+    }
+
+    /// Returns how many more bytes of memory the session may have.
+    fn memory_left(&self) -> u64 {
+        match self.limits.memory_max_bytes {
+            u64::MAX => u64::MAX,
+            max => max.saturating_sub(self.owned.claimed_bytes()),
+        }
+    }
+
+    /// Returns the error for more memory than the session may have.
+    fn refuse_memory(&mut self) -> HipError {
+        self.owned.refuse(self.conn, "memory_max_bytes", self.limits.memory_max_bytes)
     }
 
     /// Returns the free and total memory that the session may use, in bytes.

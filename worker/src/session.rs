@@ -344,7 +344,8 @@ impl Session {
             self.reply(ticket);
             return true;
         }
-        if self.falls_short(env, op, &continuation) {
+        // What is not whole yet cannot be tried again.
+        if follows == 0 && self.falls_short(env, op, &continuation) {
             let (fixed, tail) = (fixed.to_vec(), tail.to_vec());
             self.wait_for_memory(ticket, fixed, tail, None);
             return true;

@@ -21,6 +21,8 @@ pub(crate) const MANAGED_SUFFIX: &str = ".managed";
 pub(crate) struct Code {
     /// The device memory that it needs, in bytes.
     memory_bytes: u64,
+    /// What it costs a worker at most, in bytes.
+    cost_bytes: u64,
     /// The kernels that can be launched, sorted by name.
     kernels: Box<[(Box<str>, KernelFacts)]>,
     /// The names of the variables, sorted.
@@ -62,6 +64,7 @@ impl Code {
         managed.sort_by(|(a, _), (b, _)| a.cmp(b));
         Self {
             memory_bytes: object.image_bytes(),
+            cost_bytes: object.cost_bytes(),
             kernels: kernels.collect(),
             globals: object.globals().iter().map(|global| global.name.as_str().into()).collect(),
             managed: managed.into(),
@@ -136,7 +139,7 @@ impl<'a> CodeImage<'a> {
 
     /// Returns how many bytes the worker needs for it at most; all there are if that is not known.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.code.as_ref().map_or(u64::MAX, |code| code.memory_bytes.max(self.bytes.len() as u64))
+        self.code.as_ref().map_or(u64::MAX, |code| code.cost_bytes.saturating_add(self.bytes.len() as u64))
     }
 
     /// Returns the code object for a device of this architecture from an image; its metadata is one of `known`.

@@ -18,6 +18,7 @@ use md5::{Digest, Md5};
 use zstd::stream::raw::{DParameter, Operation};
 
 use crate::bytes::{array, u16_at, u32_at, u64_at};
+use crate::cost::unpacked_max_bytes;
 use crate::error::ImageError;
 use crate::need::Need;
 
@@ -26,7 +27,7 @@ pub(crate) const MAGIC: &[u8] = b"CCOB";
 /// Limits of decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum uncompressed size of a bundle. A zstd frame with a window longer than the next power of two is refused too
+    /// Maximum uncompressed size of a bundle, which has a limit by the bundle's own length too. A zstd frame with a window longer than the next power of two is refused too
     /// if the window exceeds 8 MiB, because its bundle would be too long. Windows over 2 GiB are always refused.
     pub uncompressed_max_bytes: u64,
 }
@@ -116,6 +117,9 @@ pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
     if len > limits.uncompressed_max_bytes {
         return Err(ImageError::TooLong { len, limit: limits.uncompressed_max_bytes });
     }
+    if len > unpacked_max_bytes(image.len()) {
+        return Err(ImageError::Malformed("a compressed bundle that says it is far longer than its stream"));
+    }
     let end = header.total_bytes.unwrap_or(image.len() as u64);
     let stream = usize::try_from(end).ok().and_then(|end| image.get(header.header_bytes..end));
     let stream = stream.ok_or(ImageError::Truncated { needed: end, len: image.len() as u64 })?;
@@ -137,11 +141,22 @@ pub fn decompress(image: &[u8], limits: Limits) -> Result<Vec<u8>, ImageError> {
     Ok(bundle)
 }
 
-/// Reads to the end, but at most one byte more than `len`, which is enough to see that `len` is wrong.
-fn read_past(reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
+/// Bytes that are unpacked at a time.
+const PIECE_BYTES: u64 = 64 << 10;
+
+/// Reads to the end, but at most one byte more than `len`, which is enough to see that `len` is wrong. The memory for it doubles as bytes
+/// come, and is never more than one byte over `len`.
+fn read_past(mut reader: impl Read, len: u64) -> io::Result<Vec<u8>> {
+    let max = len.saturating_add(1);
     let mut bytes = Vec::new();
-    reader.take(len.saturating_add(1)).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    loop {
+        let len = bytes.len() as u64;
+        let piece = len.max(PIECE_BYTES).min(max.saturating_sub(len));
+        bytes.try_reserve_exact(piece as usize)?;
+        if piece == 0 || reader.by_ref().take(piece).read_to_end(&mut bytes)? == 0 {
+            return Ok(bytes);
+        }
+    }
 }
 
 /// Opens the zstd frame at the start of `stream`; what follows the frame is not read.
@@ -252,6 +267,11 @@ impl StreamEnd {
             self.yielded += step.yielded as u64;
             if self.yielded > uncompressed_bytes {
                 return Err(yields_more());
+            }
+            if self.yielded > unpacked_max_bytes(self.at) {
+                return Err(ImageError::Malformed(
+                    "a compressed stream that yields far more than its length",
+                ));
             }
             if step.left == 0 {
                 // Such a stream may also be shorter than it was taken for while it was unpacked.

@@ -8,6 +8,7 @@ use object::read::elf::{
     FileHeader as _, NoteIterator, ProgramHeader as _, Rela as _, SectionHeader as _, Sym as _,
 };
 
+use crate::cost::{Allowance, check_segments};
 use crate::error::{ParseError, wrong};
 use crate::image::check_elf;
 use crate::layout::{Layout, Segment};
@@ -56,12 +57,19 @@ pub struct CodeObject {
     relocations: Vec<Relocation>,
     kernels: Vec<Kernel>,
     printf: Vec<String>,
+    tables_bytes: u64,
 }
 
 impl CodeObject {
     /// Parses a bare ELF code object; [`crate::select()`] extracts one from a bundle. The metadata of all notes is merged,
     /// because the linker keeps one note per linked object.
     pub fn parse(elf: &[u8]) -> Result<CodeObject, ParseError> {
+        Self::parse_within(elf, u64::MAX)
+    }
+
+    /// Parses like [`parse`](Self::parse), and fails before the parsed object has more than `room_bytes` of memory.
+    pub fn parse_within(elf: &[u8], room_bytes: u64) -> Result<CodeObject, ParseError> {
+        let mut allowance = Allowance::new(elf.len(), room_bytes);
         check_elf(elf)?;
         let header = FileHeader64::<Endian>::parse(elf).map_err(malformed)?;
         let ident = header.e_ident();
@@ -82,8 +90,8 @@ impl CodeObject {
         let sections = header.section_headers(LE, elf).map_err(malformed)?;
 
         let mut metadata = Metadata::default();
-        for note in notes(elf, programs, sections)? {
-            metadata.merge(note)?;
+        for note in notes(elf, programs, sections, &mut allowance)? {
+            metadata.merge(note, &mut allowance)?;
         }
         let flags = header.e_flags(LE);
         let target = machine::target_of_flags(flags)
@@ -95,11 +103,12 @@ impl CodeObject {
             elf::ET_REL => Layout::of_sections(elf, sections)?,
             _ => (Layout::default(), segments(elf, programs)?),
         };
+        check_segments(&segments)?;
         let image_bytes =
             segments.iter().map(|segment| segment.vaddr + segment.memory_bytes).max().unwrap_or(0);
         let symbols = Symbols::find(elf, sections)?;
-        let globals = symbols.globals(&layout)?;
-        let relocations = relocations(elf, sections, &layout)?;
+        let globals = symbols.globals(&layout, &mut allowance)?;
+        let relocations = relocations(elf, sections, &layout, &mut allowance)?;
         let kernels = kernels(elf, metadata.kernels, &segments, &globals, &relocations)?;
         let globals = globals.into_values().filter(|global| !is_descriptor(global)).collect();
         let printf = metadata.printf;
@@ -113,6 +122,7 @@ impl CodeObject {
             relocations,
             kernels,
             printf,
+            tables_bytes: allowance.tables_bytes(),
         };
         object.globals.sort_by(|a: &Global, b| a.name.cmp(&b.name));
         object.kernels.sort_by(|a, b| a.name.cmp(&b.name));
@@ -173,6 +183,11 @@ impl CodeObject {
         self.kernels.get(index)
     }
 
+    /// Returns how many bytes of memory the parsed object has at most.
+    pub fn tables_bytes(&self) -> u64 {
+        self.tables_bytes
+    }
+
     /// Returns the format strings of OpenCL's printf calls (`amdhsa.printf`).
     pub fn printf_formats(&self) -> &[String] {
         &self.printf
@@ -188,11 +203,15 @@ fn notes<'a>(
     elf: &'a [u8],
     programs: &'a [ProgramHeader64<Endian>],
     sections: &'a [SectionHeader64<Endian>],
+    allowance: &mut Allowance,
 ) -> Result<Vec<&'a [u8]>, ParseError> {
     let mut found = Vec::new();
-    let mut collect = |mut notes: NoteIterator<'a, FileHeader64<Endian>>| -> Result<(), ParseError> {
+    let mut collect = |mut notes: NoteIterator<'a, FileHeader64<Endian>>,
+                       allowance: &mut Allowance|
+     -> Result<(), ParseError> {
         while let Some(note) = notes.next().map_err(malformed)? {
             if note.n_type(LE) == NOTE_METADATA && note.name() == b"AMDGPU" {
+                allowance.entries::<[&[u8]; 2]>(1)?;
                 found.push(note.desc());
             }
         }
@@ -202,13 +221,15 @@ fn notes<'a>(
     for program in programs {
         if let Some(notes) = program.notes(LE, elf).map_err(malformed)? {
             has_segment = true;
-            collect(notes)?;
+            allowance.read(program.p_filesz(LE))?;
+            collect(notes, allowance)?;
         }
     }
     if !has_segment {
         for section in sections {
             if let Some(notes) = section.notes(LE, elf).map_err(malformed)? {
-                collect(notes)?;
+                allowance.read(section.sh_size(LE))?;
+                collect(notes, allowance)?;
             }
         }
     }
@@ -274,7 +295,11 @@ impl<'a> Symbols<'a> {
     }
 
     /// Returns the defined objects by name: variables and kernel descriptors.
-    fn globals(&self, layout: &Layout) -> Result<HashMap<&'a str, Global>, ParseError> {
+    fn globals(
+        &self,
+        layout: &Layout,
+        allowance: &mut Allowance,
+    ) -> Result<HashMap<&'a str, Global>, ParseError> {
         let mut globals = HashMap::new();
         // Names may share bytes, but a file whose symbols all share one long name is an attack on memory.
         let mut name_budget = 8 * self.names.len();
@@ -288,6 +313,10 @@ impl<'a> Symbols<'a> {
             let name = self.name(symbol)?;
             name_budget =
                 name_budget.checked_sub(name.len()).ok_or_else(|| wrong("symbol names that all overlap"))?;
+            allowance.text(name)?;
+            // In the map, which grows by doubling, and in the list that is kept.
+            allowance.entries::<(&str, Global)>(2)?;
+            allowance.entries::<Global>(1)?;
             let vaddr = layout.symbol(symbol)?;
             let global = Global { name: name.to_owned(), vaddr, size: symbol.st_size(LE) };
             globals.entry(name).or_insert(global);
@@ -299,7 +328,7 @@ impl<'a> Symbols<'a> {
         &self,
         index: u32,
         layout: &Layout,
-        name_budget: &mut usize,
+        allowance: &mut Allowance,
     ) -> Result<RelocationTarget, ParseError> {
         if index == 0 {
             return Ok(RelocationTarget::Vaddr(0));
@@ -309,8 +338,7 @@ impl<'a> Symbols<'a> {
             (elf::SHN_UNDEF, elf::STB_WEAK) => RelocationTarget::Absolute(0),
             (elf::SHN_UNDEF, _) => {
                 let name = self.name(symbol)?;
-                let left = name_budget.checked_sub(name.len());
-                *name_budget = left.ok_or_else(|| wrong("too many relocations of undefined symbols"))?;
+                allowance.text(name)?;
                 RelocationTarget::Undefined(name.to_owned())
             }
             (elf::SHN_ABS, _) => RelocationTarget::Absolute(symbol.st_value(LE)),
@@ -369,9 +397,9 @@ fn relocations(
     elf: &[u8],
     sections: &[SectionHeader64<Endian>],
     layout: &Layout,
+    allowance: &mut Allowance,
 ) -> Result<Vec<Relocation>, ParseError> {
     let mut relocations = Vec::new();
-    let mut name_budget = 8 * elf.len();
     for section in sections {
         // Of a file that is not linked, a section's relocations are not in memory themselves.
         let (place, symbol_table) = if layout.is_own() {
@@ -386,13 +414,18 @@ fn relocations(
             _ => Symbols { symbols: &[], names: &[] },
         };
         let entries: &[Rela64<Endian>] = section.data_as_array(LE, elf).map_err(malformed)?;
+        allowance.read(size_of_val(entries) as u64)?;
+        // In the list, and in the map of those that a descriptor may need.
+        allowance.entries::<Relocation>(entries.len())?;
+        allowance.entries::<[(u64, &Relocation); 2]>(entries.len())?;
+        relocations.reserve_exact(entries.len());
         for entry in entries {
             let number = entry.r_type(LE, false);
             if number == 0 {
                 continue;
             }
             let kind = RelocationKind::of(number).ok_or(ParseError::Relocation(number))?;
-            let target = symbols.target(entry.r_sym(LE, false), layout, &mut name_budget)?;
+            let target = symbols.target(entry.r_sym(LE, false), layout, allowance)?;
             relocations.push(Relocation {
                 vaddr: place.wrapping_add(entry.r_offset(LE)),
                 kind,

@@ -80,6 +80,12 @@ pub enum ParseError {
     /// The metadata cannot be read.
     #[error("kernel metadata: {0}")]
     Metadata(#[from] MetadataError),
+    /// What has to be kept of the file needs more memory than a code object of its length may have, or than the caller grants.
+    #[error("its kernels, variables and relocations need more than {limit} bytes of memory")]
+    Tables {
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// The file has a relocation of an unknown type.
     #[error("unknown relocation type {0}")]
     Relocation(u32),

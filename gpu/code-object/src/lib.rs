@@ -10,14 +10,15 @@
 //!
 //! [`loadable()`] does both and says with which error a device refuses an image; [`rules`] has what the emulated GPUs say of a kernel.
 //!
-//! Everything here is pure parsing of untrusted bytes: no input makes it panic, and what it allocates is bounded
-//! by the input's length or, for compressed bundles, by [`Limits`].
+//! Everything here is pure parsing of untrusted bytes: no input makes it panic, what is read and allocated is bounded by the input's
+//! length (`cost.rs` says how) and by the memory that the caller grants, and for compressed bundles by [`Limits`].
 
 #![forbid(unsafe_code)]
 
 mod bundle;
 mod bytes;
 mod compressed;
+mod cost;
 mod descriptor;
 mod elf;
 mod error;
@@ -37,13 +38,14 @@ mod target;
 
 pub use bundle::{Bundle, BundleEntry};
 pub use compressed::{CompressedHeader, Limits, Method, decompress};
+pub use cost::{DECODED_BYTES_PER_WORD, SEGMENTS_MAX};
 pub use descriptor::{FloatMode, KernelDescriptor};
 pub use elf::{AbiVersion, CodeObject, Global};
 pub use error::{ImageError, MetadataError, ParseError};
 pub use image::{Format, Measure, image_len, needed_len};
 pub use kernarg::{KernargError, LaunchFacts};
 pub use layout::Segment;
-pub use loadable::{Loadable, Unloadable, loadable};
+pub use loadable::{Loadable, Unloadable, loadable, loadable_within};
 pub use metadata::{Arg, KERNARG_MAX_BYTES, Kernel, ValueKind};
 pub use need::{IMAGE_MAX_BYTES, Need};
 pub use relocation::{LoadError, Relocation, RelocationKind, RelocationTarget};

@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 
-use hipr_abi::{hipErrorInvalidImage, hipErrorNoBinaryForGpu, hipErrorSharedObjectSymbolNotFound};
+use hipr_abi::{
+    hipErrorInvalidImage, hipErrorNoBinaryForGpu, hipErrorOutOfMemory, hipErrorSharedObjectSymbolNotFound,
+};
 use thiserror::Error;
 
-use crate::error::MetadataError;
+use crate::cost::DECODED_BYTES_PER_WORD;
+use crate::error::{ImageError, MetadataError};
 use crate::{
-    CodeObject, Kernel, LoadError, ParseError, Relocation, RelocationTarget, SelectError, Target, select,
+    CodeObject, Kernel, Limits, LoadError, ParseError, Relocation, RelocationTarget, SelectError, Target,
+    select_with,
 };
 
 /// An image's code object for a device, which can be loaded at any address.
@@ -31,15 +35,20 @@ pub enum Unloadable {
     /// The code object cannot be relocated.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The image needs more memory than the caller grants.
+    #[error("the code object needs more than the {0} bytes of memory that are left")]
+    Room(u64),
 }
 
 impl Unloadable {
     /// Returns the `hipError_t` with which hipModuleLoadData refuses the image: `hipErrorNoBinaryForGpu` if it has code for other devices
-    /// only, `hipErrorSharedObjectSymbolNotFound` for an undefined symbol, else `hipErrorInvalidImage`.
+    /// only, `hipErrorSharedObjectSymbolNotFound` for an undefined symbol, `hipErrorOutOfMemory` if it needs more memory than there is,
+    /// else `hipErrorInvalidImage`.
     pub fn hip_error(&self) -> i32 {
         match self {
             Self::Select(SelectError::NoMatch { .. }) => hipErrorNoBinaryForGpu,
             Self::Load(LoadError::Undefined(_)) => hipErrorSharedObjectSymbolNotFound,
+            Self::Room(_) => hipErrorOutOfMemory,
             Self::Select(SelectError::Image(_)) | Self::Parse(_) | Self::Load(_) => hipErrorInvalidImage,
         }
     }
@@ -56,7 +65,7 @@ impl Unloadable {
                     | ParseError::Relocation(_)
                     | ParseError::Metadata(MetadataError::Version { .. })
             ),
-            Self::Select(_) => false,
+            Self::Select(_) | Self::Room(_) => false,
             Self::Load(_) => true,
         }
     }
@@ -67,13 +76,52 @@ impl Unloadable {
 /// # Errors
 /// Why the device cannot load the image.
 pub fn loadable<'a>(image: &'a [u8], device: &Target) -> Result<Loadable<'a>, Unloadable> {
-    let elf = select(image, device)?;
-    let code = CodeObject::parse(&elf)?;
+    loadable_within(image, device, u64::MAX)
+}
+
+/// Returns the code object like [`loadable`], if the unpacked bundle together with what an emulator makes of the code object
+/// ([`CodeObject::cost_bytes`]) needs at most `room_bytes` of memory. The memory is not exceeded meanwhile either.
+///
+/// # Errors
+/// [`Unloadable::Room`]; why the device cannot load the image.
+pub fn loadable_within<'a>(
+    image: &'a [u8],
+    device: &Target,
+    room_bytes: u64,
+) -> Result<Loadable<'a>, Unloadable> {
+    let no_room = Unloadable::Room(room_bytes);
+    let limits = Limits { uncompressed_max_bytes: Limits::default().uncompressed_max_bytes.min(room_bytes) };
+    let elf = select_with(image, device, limits).map_err(|why| match why {
+        SelectError::Image(ImageError::TooLong { limit, .. }) if limit == room_bytes => no_room.clone(),
+        why => why.into(),
+    })?;
+    let unpacked_bytes = match &elf {
+        Cow::Borrowed(_) => 0,
+        Cow::Owned(elf) => elf.capacity() as u64,
+    };
+    let room_left = room_bytes.checked_sub(unpacked_bytes).ok_or_else(|| no_room.clone())?;
+    let code = CodeObject::parse_within(&elf, room_left).map_err(|why| match why {
+        ParseError::Tables { limit } if limit == room_left => no_room.clone(),
+        why => why.into(),
+    })?;
     code.check_relocations()?;
+    if code.cost_bytes() > room_left {
+        return Err(no_room);
+    }
     Ok(Loadable { elf, code })
 }
 
 impl CodeObject {
+    /// Returns the memory of an emulator in bytes that the loaded code object takes at most: that of its segments, of its tables (twice,
+    /// for the kernels that are looked up), and of its code once all of it is decoded.
+    pub fn cost_bytes(&self) -> u64 {
+        let executable = self.segments().iter().filter(|segment| segment.executable);
+        let words: u64 = executable.map(|segment| segment.file.len() as u64 / 4).sum();
+        let tables = self.tables_bytes().saturating_mul(2);
+        let decoded = words.saturating_mul(DECODED_BYTES_PER_WORD);
+        self.image_bytes().saturating_add(tables).saturating_add(decoded)
+    }
+
     /// Iterates over the relocations that have to be applied. Objects of assembler kernels carry a symbol named `UNDEF` that nothing
     /// uses; those of it are left out.
     pub fn applied_relocations(&self) -> impl Iterator<Item = &Relocation> {

@@ -2,7 +2,8 @@
 //! Metadata").
 
 use crate::KernelDescriptor;
-use crate::error::MetadataError;
+use crate::cost::Allowance;
+use crate::error::{MetadataError, ParseError};
 use crate::msgpack::Reader;
 
 /// Maximum size of a kernarg segment; kernels with a larger one are refused (1 MiB; HIP allows 4 KiB of arguments).
@@ -196,7 +197,11 @@ type Result<T> = std::result::Result<T, MetadataError>;
 
 impl Metadata {
     /// Adds the metadata of one note.
-    pub(crate) fn merge(&mut self, note: &[u8]) -> Result<()> {
+    pub(crate) fn merge(
+        &mut self,
+        note: &[u8],
+        allowance: &mut Allowance,
+    ) -> std::result::Result<(), ParseError> {
         let mut reader = Reader::new(note);
         let mut has_version = false;
         for _ in 0..reader.map()? {
@@ -211,19 +216,30 @@ impl Metadata {
                 }
                 "amdhsa.printf" => {
                     for _ in 0..reader.array()? {
-                        self.printf.push(reader.text()?.to_owned());
+                        // Lists grow by doubling.
+                        allowance.entries::<String>(2)?;
+                        self.printf.push(kept(&mut reader, allowance)?);
                     }
                 }
                 "amdhsa.kernels" => {
                     for _ in 0..reader.array()? {
-                        self.kernels.push(kernel(&mut reader)?);
+                        // In this list, which grows by doubling, and in that of the kernels that have a symbol.
+                        allowance.entries::<Kernel>(3)?;
+                        self.kernels.push(kernel(&mut reader, allowance)?);
                     }
                 }
                 _ => reader.skip()?,
             }
         }
-        if has_version { Ok(()) } else { Err(MetadataError::Missing("amdhsa.version")) }
+        if has_version { Ok(()) } else { Err(MetadataError::Missing("amdhsa.version").into()) }
     }
+}
+
+/// Reads a text that is kept.
+fn kept(reader: &mut Reader<'_>, allowance: &mut Allowance) -> std::result::Result<String, ParseError> {
+    let text = reader.text()?;
+    allowance.text(text)?;
+    Ok(text.to_owned())
 }
 
 fn version(reader: &mut Reader<'_>) -> Result<()> {
@@ -237,7 +253,7 @@ fn version(reader: &mut Reader<'_>) -> Result<()> {
     Ok(())
 }
 
-fn kernel(reader: &mut Reader<'_>) -> Result<Kernel> {
+fn kernel(reader: &mut Reader<'_>, allowance: &mut Allowance) -> std::result::Result<Kernel, ParseError> {
     let (mut name, mut symbol, mut kernarg_bytes) = (None, None, None);
     let mut kernel = Kernel {
         name: String::new(),
@@ -265,8 +281,8 @@ fn kernel(reader: &mut Reader<'_>) -> Result<Kernel> {
     };
     for _ in 0..reader.map()? {
         match reader.text()? {
-            ".name" => name = Some(reader.text()?.to_owned()),
-            ".symbol" => symbol = Some(reader.text()?.to_owned()),
+            ".name" => name = Some(kept(reader, allowance)?),
+            ".symbol" => symbol = Some(kept(reader, allowance)?),
             ".kernarg_segment_size" => kernarg_bytes = Some(reader.narrow()?),
             ".kernarg_segment_align" => kernel.kernarg_align = reader.narrow()?,
             ".group_segment_fixed_size" => kernel.group_segment_bytes = reader.narrow()?,
@@ -280,18 +296,19 @@ fn kernel(reader: &mut Reader<'_>) -> Result<Kernel> {
             ".agpr_count" => kernel.agpr_count = reader.narrow()?,
             ".sgpr_spill_count" => kernel.sgpr_spill_count = reader.narrow()?,
             ".vgpr_spill_count" => kernel.vgpr_spill_count = reader.narrow()?,
-            ".language" => kernel.language = Some(reader.text()?.to_owned()),
-            ".kind" => kernel.kind = Some(reader.text()?.to_owned()),
+            ".language" => kernel.language = Some(kept(reader, allowance)?),
+            ".kind" => kernel.kind = Some(kept(reader, allowance)?),
             ".reqd_workgroup_size" => {
                 if reader.array()? != 3 {
-                    return Err(MetadataError::Kind("a size of three numbers"));
+                    return Err(MetadataError::Kind("a size of three numbers").into());
                 }
                 kernel.reqd_workgroup_size = Some([reader.narrow()?, reader.narrow()?, reader.narrow()?]);
             }
             ".args" => {
                 kernel.args.clear();
                 for _ in 0..reader.array()? {
-                    kernel.args.push(arg(reader)?);
+                    allowance.entries::<Arg>(2)?;
+                    kernel.args.push(arg(reader, allowance)?);
                 }
             }
             _ => reader.skip()?,
@@ -321,7 +338,7 @@ fn check_layout(kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-fn arg(reader: &mut Reader<'_>) -> Result<Arg> {
+fn arg(reader: &mut Reader<'_>, allowance: &mut Allowance) -> std::result::Result<Arg, ParseError> {
     let (mut offset, mut size, mut kind) = (None, None, None);
     let (mut address_space, mut name, mut type_name, mut access) = (None, None, None, None);
     let (mut pointee_align, mut is_const) = (None, false);
@@ -329,11 +346,16 @@ fn arg(reader: &mut Reader<'_>) -> Result<Arg> {
         match reader.text()? {
             ".offset" => offset = Some(reader.narrow()?),
             ".size" => size = Some(reader.narrow()?),
-            ".value_kind" => kind = Some(ValueKind::of(reader.text()?)),
-            ".address_space" => address_space = Some(reader.text()?.to_owned()),
-            ".name" => name = Some(reader.text()?.to_owned()),
-            ".type_name" => type_name = Some(reader.text()?.to_owned()),
-            ".access" | ".actual_access" => access = Some(reader.text()?.to_owned()),
+            ".value_kind" => {
+                let text = reader.text()?;
+                // Only the name of an unknown kind is kept.
+                allowance.text(text)?;
+                kind = Some(ValueKind::of(text));
+            }
+            ".address_space" => address_space = Some(kept(reader, allowance)?),
+            ".name" => name = Some(kept(reader, allowance)?),
+            ".type_name" => type_name = Some(kept(reader, allowance)?),
+            ".access" | ".actual_access" => access = Some(kept(reader, allowance)?),
             ".pointee_align" => pointee_align = Some(reader.narrow()?),
             ".is_const" => is_const = reader.flag()?,
             _ => reader.skip()?,

@@ -1,12 +1,13 @@
 //! Selects the code object for a device from an image of any format.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use thiserror::Error;
 
 use crate::error::ImageError;
 use crate::image::{Format, check_elf};
-use crate::{Bundle, Fit, Limits, Target, bytes, compressed, machine};
+use crate::{Bundle, BundleEntry, Fit, Limits, Target, bytes, compressed, machine};
 
 /// Why an image has no code object for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -44,16 +45,23 @@ pub fn select_with<'a>(
 ) -> Result<Cow<'a, [u8]>, SelectError> {
     match Format::sniff(image) {
         Some(Format::Elf) => select_elf(image, device).map(Cow::Borrowed),
-        Some(Format::Bundle) => select_entry(image, device).map(Cow::Borrowed),
+        Some(Format::Bundle) => {
+            // select_entry checked the range.
+            Ok(Cow::Borrowed(image.get(select_entry(image, device)?).unwrap_or_default()))
+        }
         Some(Format::CompressedBundle) => {
-            let bundle = compressed::decompress(image, limits)?;
+            let mut bundle = compressed::decompress(image, limits)?;
             if Format::sniff(&bundle) != Some(Format::Bundle) {
                 return Err(ImageError::Malformed(
                     "a compressed bundle that does not contain an offload bundle",
                 )
                 .into());
             }
-            Ok(Cow::Owned(select_entry(&bundle, device)?.to_vec()))
+            // The code object stays where it was unpacked, as there may be no room for a second copy.
+            let code = select_entry(&bundle, device)?;
+            bundle.truncate(code.end);
+            bundle.drain(..code.start);
+            Ok(Cow::Owned(bundle))
         }
         None => Err(ImageError::UnknownFormat.into()),
     }
@@ -77,9 +85,10 @@ fn hip_target(id: &str) -> Option<Target> {
     if id.starts_with("hip") { Target::of_entry(id).ok() } else { None }
 }
 
-fn select_entry<'a>(image: &'a [u8], device: &Target) -> Result<&'a [u8], SelectError> {
+/// Returns where in a bundle the code object for a device is.
+fn select_entry(image: &[u8], device: &Target) -> Result<Range<usize>, SelectError> {
     let bundle = Bundle::parse(image)?;
-    let mut best: Option<(Fit, &[u8])> = None;
+    let mut best: Option<(Fit, &BundleEntry)> = None;
     let mut available = Vec::new();
     for entry in bundle.entries() {
         // Bundle::parse checked the range.
@@ -92,13 +101,14 @@ fn select_entry<'a>(image: &'a [u8], device: &Target) -> Result<&'a [u8], Select
             continue;
         };
         if best.is_none_or(|(other, _)| fit > other) {
-            best = Some((fit, code));
+            best = Some((fit, entry));
         }
     }
-    let (_, code) = best.ok_or(SelectError::NoMatch { device: device.clone(), available })?;
+    let (_, entry) = best.ok_or(SelectError::NoMatch { device: device.clone(), available })?;
+    let code = image.get(entry.range.clone()).unwrap_or_default();
     match Format::sniff(code) {
         Some(Format::Elf) => check_elf(code)?,
         _ => return Err(ImageError::Malformed("a bundle entry that is not an ELF file").into()),
     }
-    Ok(code)
+    Ok(entry.range.clone())
 }

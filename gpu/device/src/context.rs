@@ -6,7 +6,7 @@ use std::task::Poll;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
-use crate::{BlockSize, FunctionInfo, Launch, Region, Room, Waker};
+use crate::{BlockSize, FunctionInfo, Launch, ModuleLoad, Region, Room, Waker};
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
 pub trait Device: Send + Sync {
@@ -378,8 +378,17 @@ pub trait Context: Send {
 
     // ---- modules and kernels -----------------------------------------------------------------------------------------
 
-    /// Loads a code object: an ELF or an offload bundle, also a compressed one (HIP API: hipModuleLoadData).
-    fn module_load(&mut self, image: Vec<u8>) -> HipResult<u64>;
+    /// Loads a code object: an ELF or an offload bundle, also a compressed one (HIP API: hipModuleLoadData). The device says what it
+    /// costs; what needs more than `room_bytes`, while it is loaded or afterwards, is not loaded.
+    fn module_load_within(&mut self, image: Vec<u8>, room_bytes: u64) -> HipResult<ModuleLoad>;
+
+    /// Loads a code object, whatever it costs; returns the module.
+    fn module_load(&mut self, image: Vec<u8>) -> HipResult<u64> {
+        match self.module_load_within(image, u64::MAX)? {
+            ModuleLoad::Loaded { module, .. } => Ok(module),
+            ModuleLoad::NoRoom(_) => Err(HipError::OUT_OF_MEMORY),
+        }
+    }
 
     /// Unloads a module with its functions and variables.
     fn module_unload(&mut self, module: u64) -> HipResult<()>;

@@ -21,6 +21,7 @@
 
 mod context;
 mod launch;
+mod module;
 mod region;
 mod room;
 mod waker;
@@ -28,6 +29,7 @@ mod waker;
 pub use context::{Context, Device, MemPools, MemoryKind, WaitFor};
 pub use hipr_proto::op::Param;
 pub use launch::{Args, BlockSize, FunctionInfo, Launch};
+pub use module::ModuleLoad;
 pub use region::Region;
 pub use room::Room;
 pub use waker::Waker;

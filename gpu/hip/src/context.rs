@@ -14,7 +14,7 @@ use super::sharing::Sharing;
 use super::staging::Staging;
 use super::wait::{Purpose, Sleeper, Wait};
 use hipr_device::{
-    Args, BlockSize, Context, FunctionInfo, Launch, MemPools, MemoryKind, Region, Room, WaitFor,
+    Args, BlockSize, Context, FunctionInfo, Launch, MemPools, MemoryKind, ModuleLoad, Region, Room, WaitFor,
 };
 
 pub(super) struct HipContext {
@@ -347,10 +347,10 @@ impl Context for HipContext {
         self.owner_ref()?.event_elapsed_ms(start, stop)
     }
 
-    fn module_load(&mut self, image: Vec<u8>) -> HipResult<u64> {
+    fn module_load_within(&mut self, image: Vec<u8>, room_bytes: u64) -> HipResult<ModuleLoad> {
         let arch = self.properties(self.device())?.gcn_arch_name.to_string();
         let Some(owner) = &mut self.owner else { return Err(HipError::DEINITIALIZED) };
-        self.kernels.load(owner, &arch, image)
+        self.kernels.load(owner, &arch, image, room_bytes)
     }
 
     fn module_unload(&mut self, module: u64) -> HipResult<()> {

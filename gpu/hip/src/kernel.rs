@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::owner::Owner;
 use comgr_sys::Comgr;
-use hipr_code_object::{CodeObject, Target};
+use hipr_code_object::{CodeObject, ImageError, Limits, ParseError, SelectError, Target, select_with};
 use hipr_proto::{HipError, HipResult};
 
-use hipr_device::{Args, FunctionInfo, Launch, Param};
+use hipr_device::{Args, FunctionInfo, Launch, ModuleLoad, Param};
 
 /// A session's modules and kernels.
 pub(super) struct Kernels {
@@ -22,6 +22,14 @@ struct Module {
     /// Metadata of the code object's kernels, by name. Empty if the metadata cannot be read.
     facts: BTreeMap<String, Facts>,
     functions: BTreeMap<String, FunctionInfo>,
+}
+
+/// What is known of a code object before it is loaded.
+#[derive(Default)]
+struct Read {
+    facts: BTreeMap<String, Facts>,
+    /// Device memory that it needs, in bytes; 0 if that cannot be read.
+    loaded_bytes: u64,
 }
 
 /// The metadata of a kernel that a launch needs.
@@ -44,12 +52,24 @@ impl Kernels {
         self.params.clear();
     }
 
-    /// Loads a module, and reads the parameters of its kernels from the code object for `arch`.
-    pub(super) fn load(&mut self, owner: &mut Owner, arch: &str, image: Vec<u8>) -> HipResult<u64> {
-        let facts = self.read(arch, &image);
+    /// Loads a module, and reads the parameters of its kernels from the code object for `arch`; not if the image and the code object
+    /// together, or what a bundle unpacks to, have more than `room_bytes`.
+    pub(super) fn load(
+        &mut self,
+        owner: &mut Owner,
+        arch: &str,
+        image: Vec<u8>,
+        room_bytes: u64,
+    ) -> HipResult<ModuleLoad> {
+        // The runtime wants the image for as long as the module is loaded.
+        let image_bytes = image.len() as u64;
+        let room_left = room_bytes.checked_sub(image_bytes);
+        let Some(read) = room_left.and_then(|room_bytes| self.read(arch, &image, room_bytes)) else {
+            return Ok(ModuleLoad::NoRoom(image));
+        };
         let module = owner.module_load(image)?;
-        self.modules.insert(module, Module { facts, functions: BTreeMap::new() });
-        Ok(module)
+        self.modules.insert(module, Module { facts: read.facts, functions: BTreeMap::new() });
+        Ok(ModuleLoad::Loaded { module, memory_bytes: image_bytes.saturating_add(read.loaded_bytes) })
     }
 
     /// Unloads a module.
@@ -93,31 +113,42 @@ impl Kernels {
         owner.launch(&Launch { args, ..*launch })
     }
 
-    /// Reads the metadata of an image's code object for a device.
-    fn read(&self, arch: &str, image: &[u8]) -> BTreeMap<String, Facts> {
-        let select = || -> Result<_, Box<dyn std::error::Error>> {
-            let target: Target = arch.parse()?;
-            Ok(hipr_code_object::select(image, &target)?)
-        };
-        let elf = match select() {
-            Ok(elf) => elf,
+    /// Reads the metadata of an image's code object for a device; returns `None` if that, or what a bundle unpacks to, has more than
+    /// `room_bytes`. What cannot be read is the runtime's to judge.
+    fn read(&self, arch: &str, image: &[u8], room_bytes: u64) -> Option<Read> {
+        let target: Target = match arch.parse() {
+            Ok(target) => target,
             Err(why) => {
                 tracing::debug!(arch, %why, "no code object to read kernel metadata from");
-                return BTreeMap::new();
+                return Some(Read::default());
             }
         };
-        match self.comgr.as_ref().map(|comgr| comgr.metadata(&elf)) {
-            Some(Ok(metadata)) => return metadata.kernels.into_iter().map(of_comgr).collect(),
-            Some(Err(why)) => tracing::debug!(%why, "comgr cannot read a code object"),
-            None => {}
-        }
-        match CodeObject::parse(&elf) {
-            Ok(code) => code.kernels().iter().map(of_code_object).collect(),
+        let limits =
+            Limits { uncompressed_max_bytes: Limits::default().uncompressed_max_bytes.min(room_bytes) };
+        let elf = match select_with(image, &target, limits) {
+            Ok(elf) => elf,
+            Err(SelectError::Image(ImageError::TooLong { limit, .. })) if limit == room_bytes => return None,
             Err(why) => {
+                tracing::debug!(arch, %why, "no code object to read kernel metadata from");
+                return Some(Read::default());
+            }
+        };
+        let code = CodeObject::parse_within(&elf, room_bytes);
+        let loaded_bytes = match &code {
+            Ok(code) if code.image_bytes() > room_bytes => return None,
+            Err(ParseError::Tables { limit }) if *limit == room_bytes => return None,
+            Ok(code) => code.image_bytes(),
+            Err(_) => 0,
+        };
+        let facts = match (self.comgr.as_ref().map(|comgr| comgr.metadata(&elf)), code) {
+            (Some(Ok(metadata)), _) => metadata.kernels.into_iter().map(of_comgr).collect(),
+            (_, Ok(code)) => code.kernels().iter().map(of_code_object).collect(),
+            (_, Err(why)) => {
                 tracing::debug!(%why, "cannot read kernel metadata; launches pass whole kernarg segments");
                 BTreeMap::new()
             }
-        }
+        };
+        Some(Read { facts, loaded_bytes })
     }
 }
 

@@ -90,6 +90,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Memory of a word of code once it is decoded, in bytes: the word itself, and its share of a page.
+    pub const BYTES_PER_WORD: usize = size_of::<u32>()
+        + size_of::<Page>() / PAGE_WORDS
+        + size_of::<OnceLock<Box<Page>>>().div_ceil(PAGE_WORDS);
+
     /// Creates the program of `code`, whose first byte is at address `base`, with the instructions of `arch`, to be executed on
     /// `level`.
     pub fn new(code: &[u8], base: u64, arch: Arch, level: Level) -> Self {

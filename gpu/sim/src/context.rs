@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use hipr_device::{
-    BlockSize, Context, FunctionInfo, Launch, MemoryKind, Param, Region, Room, WaitFor, Waker,
+    BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Param, Region, Room, WaitFor, Waker,
 };
 use hipr_isa::mem::Block;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
@@ -421,20 +421,26 @@ impl Context for SimContext {
 
     // ---- modules and kernels ----
 
-    fn module_load(&mut self, image: Vec<u8>) -> HipResult<u64> {
+    fn module_load_within(&mut self, image: Vec<u8>, room_bytes: u64) -> HipResult<ModuleLoad> {
+        // The image is there until it is loaded.
+        let Some(room_bytes) = room_bytes.checked_sub(image.len() as u64) else {
+            return Ok(ModuleLoad::NoRoom(image));
+        };
         let mut allocated = None;
         let (arch, level) = (self.gpu.arch, self.gpu.level);
-        let module = Module::load(&image, arch, level, |len_bytes| {
+        let module = Module::load(&image, arch, level, room_bytes, |len_bytes| {
             let block = lock(&self.shared.state).allocator.allocate(len_bytes)?;
             allocated = Some(block.base());
             Ok(block)
         });
         match module {
-            Ok(module) => {
-                let handle = self.handle();
-                self.modules.insert(handle, module);
-                Ok(handle)
+            Ok(Some(loaded)) => {
+                let module = self.handle();
+                let memory_bytes = loaded.cost_bytes();
+                self.modules.insert(module, loaded);
+                Ok(ModuleLoad::Loaded { module, memory_bytes })
             }
+            Ok(None) => Ok(ModuleLoad::NoRoom(image)),
             Err(error) => {
                 if let Some(ptr) = allocated {
                     lock(&self.shared.state).allocator.finish_free(ptr);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hipr_code_object::rules::KernelNeeds;
-use hipr_code_object::{CodeObject, Kernel, LoadError, Loadable, Target, Unloadable, loadable};
+use hipr_code_object::{
+    CodeObject, DECODED_BYTES_PER_WORD, Kernel, LoadError, Loadable, Target, Unloadable, loadable_within,
+};
 use hipr_isa::Arch;
 use hipr_isa::mem::Block;
 use hipr_isa::simd::Level;
@@ -15,6 +17,11 @@ use crate::property::Model;
 
 /// Suffix of the symbol that holds a managed variable's first bytes.
 const MANAGED: &str = ".managed";
+
+const _: () = assert!(
+    Program::BYTES_PER_WORD as u64 <= DECODED_BYTES_PER_WORD,
+    "what code objects cost is worked out with less than decoded code takes"
+);
 
 /// A loaded code object.
 #[derive(Debug)]
@@ -63,7 +70,7 @@ fn unusable(reason: impl std::fmt::Display, error: HipError) -> HipError {
 
 impl Module {
     /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its code object for `arch` into memory that `allocate`
-    /// gives for a length in bytes. Kernels are to be executed on `level`.
+    /// gives for a length in bytes. Kernels are to be executed on `level`. Returns `None` if it would take more than `room_bytes`.
     ///
     /// # Errors
     /// `NO_BINARY_FOR_GPU` when there is code for other devices only, `INVALID_IMAGE` for what is no code object,
@@ -72,15 +79,19 @@ impl Module {
         image: &[u8],
         arch: Arch,
         level: Level,
+        room_bytes: u64,
         allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>,
-    ) -> HipResult<Self> {
+    ) -> HipResult<Option<Self>> {
         let device: Target =
             Model::of(arch).arch_name.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
         let refused = |why: Unloadable| {
             let error = HipError(why.hip_error());
             unusable(why, error)
         };
-        let Loadable { elf, code } = loadable(image, &device).map_err(refused)?;
+        let Loadable { elf, code } = match loadable_within(image, &device, room_bytes) {
+            Err(Unloadable::Room(_)) => return Ok(None),
+            found => found.map_err(refused)?,
+        };
         let block = allocate(code.image_bytes().max(1))?;
         place(&code, &elf, &block).map_err(|why| refused(why.into()))?;
         let executable = code.segments().iter().filter(|segment| segment.executable);
@@ -92,7 +103,12 @@ impl Module {
         block.set_code(&programs);
         let module = Self { arch, block, code, programs, functions: BTreeMap::new() };
         module.point_to_managed();
-        Ok(module)
+        Ok(Some(module))
+    }
+
+    /// Returns the memory in bytes that the module takes at most.
+    pub(crate) fn cost_bytes(&self) -> u64 {
+        self.code.cost_bytes()
     }
 
     /// Sets each managed variable's pointer to the address of its data.

@@ -5,31 +5,26 @@ use hipr_proto::{HipError, HipResult};
 
 use super::device::check_cache_config;
 use super::{Call, Continuation};
-use hipr_device::FunctionInfo;
+use hipr_device::{FunctionInfo, ModuleLoad};
 
 /// Loads a module; returns its handle and the number by which the client knows it.
 fn load_image(call: &mut Call<'_>, image: Vec<u8>) -> HipResult<(u64, u64)> {
-    let size_bytes = memory_bytes(call, &image);
-    call.check_memory(size_bytes)?;
-    let module = call.context()?.module_load(image)?;
-    let number = call.owned.add_module(module, size_bytes);
-    Ok((module, number))
-}
-
-/// Returns how much device memory an image needs. Zero-initialized variables can make it much more than its length, so the
-/// code object is parsed; if that fails, the device reports the error.
-fn memory_bytes(call: &Call<'_>, image: &[u8]) -> u64 {
-    let len = image.len() as u64;
-    if call.limits.memory_max_bytes == u64::MAX {
-        return len;
+    call.check_memory(image.len() as u64)?;
+    let room_bytes = call.memory_left();
+    let mut loaded = call.context()?.module_load_within(image, room_bytes)?;
+    if let ModuleLoad::NoRoom(image) = loaded {
+        call.release_idle()?;
+        let room_bytes = call.memory_left();
+        loaded = call.context()?.module_load_within(image, room_bytes)?;
     }
-    let loaded = || {
-        let context = call.context_ref().ok()?;
-        let target = context.properties(context.device()).ok()?.gcn_arch_name.to_string().parse().ok()?;
-        let elf = hipr_code_object::select(image, &target).ok()?;
-        Some(hipr_code_object::CodeObject::parse(&elf).ok()?.image_bytes())
-    };
-    loaded().unwrap_or(len)
+    match loaded {
+        ModuleLoad::Loaded { module, memory_bytes } => {
+            let number = call.owned.add_module(module, memory_bytes);
+            call.owned.make_room(0, call.limits);
+            Ok((module, number))
+        }
+        ModuleLoad::NoRoom(_) => Err(call.refuse_memory()),
+    }
 }
 
 fn unload_one(call: &mut Call<'_>, module: u64) -> HipResult<()> {
@@ -54,15 +49,24 @@ fn params(info: &FunctionInfo) -> (u32, [Param; 64]) {
     (u32::try_from(known.len()).unwrap_or(u32::MAX), params)
 }
 
-pub(super) fn load(call: &mut Call<'_>, _: ModuleLoadData) -> HipResult<Continuation> {
-    let Some(image) = call.collected.take() else { return Ok(Continuation::Collect) };
+/// Begins to collect an image of so many bytes, if the session can have as much memory once its client gives its lease back.
+fn collect(call: &mut Call<'_>, size_bytes: u64) -> HipResult<Continuation> {
+    let max = call.limits.memory_max_bytes;
+    call.check_limit("memory_max_bytes", max, |owned| {
+        owned.memory_bytes().saturating_add(size_bytes) <= max
+    })?;
+    Ok(Continuation::Collect)
+}
+
+pub(super) fn load(call: &mut Call<'_>, r: ModuleLoadData) -> HipResult<Continuation> {
+    let Some(image) = call.collected.take() else { return collect(call, r.data_size) };
     let (_, module) = load_image(call, image)?;
     call.reply(ModuleLoadDataReply { module })
 }
 
 /// Loads a module and looks up a function; if there is no such function, unloads the module again.
 pub(super) fn load_and_find(call: &mut Call<'_>, r: ModuleLoadAndGetFunction) -> HipResult<Continuation> {
-    let Some(mut name) = call.collected.take() else { return Ok(Continuation::Collect) };
+    let Some(mut name) = call.collected.take() else { return collect(call, r.data_size) };
     let name_len = usize::try_from(r.name_length).map_err(|_| HipError::INVALID_VALUE)?;
     if name_len > name.len() {
         return Err(HipError::INVALID_VALUE);

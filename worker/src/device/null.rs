@@ -6,7 +6,9 @@ use std::task::Poll;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Text, Wire};
 
-use hipr_device::{BlockSize, Context, Device, FunctionInfo, Launch, MemoryKind, Region, WaitFor, Waker};
+use hipr_device::{
+    BlockSize, Context, Device, FunctionInfo, Launch, MemoryKind, ModuleLoad, Region, WaitFor, Waker,
+};
 
 /// Size of its memory: that of an MI300X.
 const TOTAL_BYTES: u64 = 192 << 30;
@@ -202,8 +204,12 @@ impl Context for NullContext {
         Ok(0.0)
     }
 
-    fn module_load(&mut self, _image: Vec<u8>) -> HipResult<u64> {
-        Ok(self.handle())
+    fn module_load_within(&mut self, image: Vec<u8>, room_bytes: u64) -> HipResult<ModuleLoad> {
+        let memory_bytes = image.len() as u64;
+        if memory_bytes > room_bytes {
+            return Ok(ModuleLoad::NoRoom(image));
+        }
+        Ok(ModuleLoad::Loaded { module: self.handle(), memory_bytes })
     }
 
     fn module_unload(&mut self, _module: u64) -> HipResult<()> {

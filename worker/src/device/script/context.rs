@@ -8,7 +8,9 @@ use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Text, Wire};
 
 use super::{Launched, Live, Script, State, TOTAL_BYTES};
-use hipr_device::{Args, Context, FunctionInfo, Launch, MemoryKind, Region, Room, WaitFor, Waker};
+use hipr_device::{
+    Args, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Region, Room, WaitFor, Waker,
+};
 
 /// The per-thread stream, the last of those that exist without being created; those before it are the legacy null stream.
 const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
@@ -546,13 +548,17 @@ impl Context for ScriptContext {
         })
     }
 
-    fn module_load(&mut self, image: Vec<u8>) -> HipResult<u64> {
+    fn module_load_within(&mut self, image: Vec<u8>, room_bytes: u64) -> HipResult<ModuleLoad> {
+        let memory_bytes = image.len() as u64;
+        if memory_bytes > room_bytes {
+            return Ok(ModuleLoad::NoRoom(image));
+        }
         self.create("module_load", 0, |state, module| {
             if image.is_empty() {
                 return Err(HipError::INVALID_IMAGE);
             }
             state.modules.insert(module, Vec::new());
-            Ok(module)
+            Ok(ModuleLoad::Loaded { module, memory_bytes })
         })
     }
 

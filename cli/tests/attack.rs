@@ -1,0 +1,55 @@
+//! Runs the table of attacks (`tests/src/attack`) against a worker with limits, in a process whose address space is limited too.
+
+use hipr_proto::op;
+use hipr_tests::{WireClient, WorkerProcess, attack};
+use std::process::Command;
+
+const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
+
+/// The demo's kernels.
+static KERNELS: &[u8] = include_bytes!("../demo/kernels.co");
+
+const MIB: u64 = 1 << 20;
+/// The limit of each session.
+const MEMORY_MAX: u64 = 64 * MIB;
+/// What a session may cost beside that.
+const BESIDE: u64 = 64 * MIB;
+
+/// Starts a worker that may have 4 GiB of addresses.
+fn worker(options: &[&str]) -> WorkerProcess {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 4194304 && exec \"$0\" \"$@\"", HIPR]);
+    WorkerProcess::start_command(command, &[&["--device", "sim", "--memory-max", "64M"], options].concat())
+}
+
+#[test]
+fn each_code_object_is_refused_for_what_is_wrong_with_it() {
+    let device = "gfx942:sramecc+:xnack-".parse().expect("a target");
+    for image in attack::IMAGES {
+        let bytes = (image.image)();
+        match (hipr_code_object::loadable(&bytes, &device), image.why) {
+            (Ok(found), None) => assert!(found.code.cost_bytes() > 0, "{}", image.name),
+            (Err(found), Some(why)) => assert!(found.to_string().contains(why), "{}: {found}", image.name),
+            (Ok(_), Some(why)) => panic!("{}: loaded in spite of {why:?}", image.name),
+            (Err(found), None) => panic!("{}: {found}", image.name),
+        }
+    }
+}
+
+#[test]
+fn no_attack_costs_more_than_a_session_may_cost() {
+    let mut worker = worker(&[]);
+    for case in attack::cases() {
+        worker.reset_peak().expect("the worker lives");
+        let before = worker.resident_bytes();
+        let attacked = attack::run(worker.address(), &case);
+        assert!(worker.lives(), "{}", case.name);
+        let grown = worker.peak_resident_bytes().saturating_sub(before);
+        println!("{}: {} MiB, {:?}, {}", case.name, grown / MIB, attacked.slowest, attacked.sent);
+        assert!(attacked.sent.is_right, "{}: {}", case.name, attacked.sent);
+        assert!(grown <= MEMORY_MAX + BESIDE, "{}: {} MiB more", case.name, grown / MIB);
+    }
+    let mut client = WireClient::open(worker.address());
+    let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
+    client.call_with(&load, &[], Some(KERNELS.to_vec())).result.expect("what is right is loaded");
+}
