@@ -17,6 +17,9 @@ pub(crate) struct Run {
     /// Address of the worker. [default: a worker with the emulated GPU is started for the program]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
+    /// Lets synchronizations return at once where the program could see nothing of the work; its errors come with a later call.
+    #[arg(long)]
+    lazy_sync: bool,
     #[command(flatten)]
     sim: Sim,
     /// The program and its arguments.
@@ -41,6 +44,7 @@ pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
         Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot handle signals: {why}"))?;
     let mut child = Command::new(name)
         .args(args)
+        .envs(options.lazy_sync.then_some(("HIPR_SYNC", "lazy")))
         .env("LD_LIBRARY_PATH", folder.search_path())
         .env("HIPR_WORKER", &address)
         .spawn()

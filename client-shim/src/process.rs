@@ -134,7 +134,8 @@ extern "C" fn unloaded() {
         if let Some(session) = session_if_open() {
             ENDED.store(true, Ordering::Relaxed);
             let link = session.worker().connection();
-            if session.is_decided() {
+            if session.streams().is_decided() {
+                // No work is left that could fail. If another request does, the worker logs it.
                 link.leave(GOODBYE_TIMEOUT);
             } else {
                 // Who launches and ends has looked at nothing: what went wrong is said here.

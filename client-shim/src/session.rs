@@ -9,8 +9,9 @@ use crate::convert::{Ptr, Stream};
 use crate::program::{Loader, Program, recent, register};
 use crate::stream::Streams;
 use crate::stream::order::{LEGACY, PER_THREAD};
+use crate::stream::sync_mode::SyncMode;
 use crate::thread;
-use crate::worker::{Port, Worker};
+use crate::worker::Worker;
 
 /// A session with a worker. Locks are taken one at a time, except that the mirrors' may be held while others are taken.
 #[derive(Debug)]
@@ -26,7 +27,8 @@ impl Session {
     /// # Errors
     /// `hipErrorNoDevice`: without a worker there is no device.
     pub(crate) fn open() -> HipResult<Self> {
-        Ok(Self { worker: Worker::connect()?, streams: Streams::default(), program: Program::default() })
+        let streams = Streams::new(SyncMode::from_env());
+        Ok(Self { worker: Worker::connect()?, streams, program: Program::default() })
     }
 
     /// Returns the worker.
@@ -44,11 +46,6 @@ impl Session {
         if device != 0 {
             self.streams.share();
         }
-    }
-
-    /// Returns whether nothing is pending that could still fail, so that no error is lost if the session ends.
-    pub(crate) fn is_decided(&self) -> bool {
-        self.streams.is_decided() && self.worker.is_quiet()
     }
 
     /// Returns the code that the program has loaded.

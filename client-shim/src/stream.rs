@@ -23,6 +23,7 @@ pub mod host_functions;
 pub mod mirror;
 pub mod order;
 pub mod pending;
+pub mod sync_mode;
 pub mod wait;
 
 mod at_once;
@@ -43,6 +44,7 @@ use host_functions::{HostFunctions, Threads};
 use mirror::Mirrors;
 use order::Order;
 use pending::{Covered, Outcome, Pending, Scope, State};
+use sync_mode::SyncMode;
 
 /// The thread that makes a call, with the worker, the memory and the threads that it uses.
 #[derive(Clone, Copy)]
@@ -75,11 +77,17 @@ pub struct Streams {
     /// Host functions, and the commands queued behind them.
     pub host_functions: HostFunctions,
     pending: Pending,
+    sync_mode: SyncMode,
     /// Event that is put on streams for their order; created when first needed.
     join_event: Mutex<Option<Event>>,
 }
 
 impl Streams {
+    /// Creates the state of a session without streams, in which synchronizations wait as this mode says.
+    pub fn new(sync_mode: SyncMode) -> Self {
+        Self { sync_mode, ..Self::default() }
+    }
+
     /// Notes that work has been sent for a stream.
     #[inline]
     pub(crate) fn put(&self, stream: u64, outcome: Outcome) {
@@ -113,6 +121,13 @@ impl Streams {
         self.pending.share();
     }
 
+    /// Notes that a stream waits for what other processes do, which a lazy wait must not pass over.
+    fn awaits_others(&self) {
+        if self.sync_mode != SyncMode::Strict {
+            self.share();
+        }
+    }
+
     /// Forgets all work, because the device was reset.
     pub fn forget_work(&self) {
         self.pending.clear();
@@ -120,7 +135,7 @@ impl Streams {
 
     /// Returns whether nothing is pending that could still fail.
     pub fn is_decided(&self) -> bool {
-        self.host_functions.is_idle() && self.pending.look(&self.order, Scope::Device).0 != State::Open
+        self.host_functions.is_idle() && self.pending.look(&self.order, Scope::Device).0 < State::Open
     }
 
     /// Returns what is pending of the work that a wait is for, and what a wait covers that is sent after this.
@@ -131,29 +146,40 @@ impl Streams {
             Wait::Event(event) | Wait::QueryEvent(event) => {
                 match self.events.info(event).ok().and_then(|info| info.scope()) {
                     Some(scope) => scope,
-                    None => return (State::Open, Covered::default()),
+                    None => return (State::Unknown, Covered::default()),
                 }
             }
         };
         self.pending.look(&self.order, scope)
     }
 
-    /// Makes a wait unnecessary if nothing that it is for can still show the program something or fail: sends what is buffered, and where
-    /// work is pending, makes the worker wait for it before it does what is sent later. Otherwise returns what the wait covers,
-    /// which is to be passed to [`Pending::end`] when the wait is answered.
+    /// Makes a wait unnecessary if nothing that it is for can still show the program something or fail, or, where it `may_run_ahead`, if
+    /// that is so but for errors and the [mode](SyncMode) is lazy: sends what is buffered, and where work is pending, makes the worker
+    /// wait for it before it does what is sent later. Otherwise returns what the wait covers, which is to be passed to [`Pending::end`]
+    /// when the wait is answered.
     ///
     /// # Errors
     /// A lost connection.
-    fn pass(&self, port: &dyn Port, wait: Wait) -> HipResult<Option<Covered>> {
+    fn pass(&self, port: &dyn Port, wait: Wait, may_run_ahead: bool) -> HipResult<Option<Covered>> {
         let (state, covered) = self.look(wait);
+        let is_decided = state < State::Open && port.is_quiet();
+        let is_passed = is_decided || may_run_ahead && state <= State::Open && self.runs_ahead(port);
+        if !is_passed {
+            return Ok(Some(covered));
+        }
         match state {
-            State::Open => return Ok(Some(covered)),
-            _ if !port.is_quiet() => return Ok(Some(covered)),
-            State::Decided => port.wait_in_order(wait)?,
             State::Nothing => port.flush()?,
+            _ => port.wait_in_order(wait)?,
         }
         self.ended(wait, &covered);
         Ok(None)
+    }
+
+    /// Returns whether the program may go on without knowing whether its work is over: it can see nothing of it, and is not too far ahead.
+    fn runs_ahead(&self, port: &dyn Port) -> bool {
+        self.sync_mode != SyncMode::Strict
+            && self.mirrors.show_nothing()
+            && self.sync_mode.allows(port.ahead())
     }
 
     /// Notes that a wait is over, with success.

@@ -36,6 +36,15 @@ pub struct StreamInfo {
     pub device: i32,
 }
 
+/// What is known of a memory pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolInfo {
+    /// The device whose memory it is.
+    pub device: i32,
+    /// Whether the program created it.
+    pub is_own: bool,
+}
+
 /// A connected worker. Locks are taken one at a time, but for the placer's: while it is locked, requests are sent.
 #[derive(Debug)]
 pub struct Worker {
@@ -46,7 +55,7 @@ pub struct Worker {
     memory: Mutex<Memory>,
     places: Places,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
-    pools: Mutex<HashMap<Ptr, i32>>,
+    pools: Mutex<HashMap<Ptr, PoolInfo>>,
 }
 
 impl Worker {
@@ -265,8 +274,8 @@ impl Worker {
         lock(&self.streams)
     }
 
-    /// Locks the table of memory pools and their devices.
-    pub fn pools(&self) -> MutexGuard<'_, HashMap<Ptr, i32>> {
+    /// Locks the table of memory pools.
+    pub fn pools(&self) -> MutexGuard<'_, HashMap<Ptr, PoolInfo>> {
         lock(&self.pools)
     }
 }

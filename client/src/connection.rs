@@ -233,6 +233,11 @@ impl Connection {
         self.inner.unanswered.may_owe_errors()
     }
 
+    /// Returns how many requests and bytes have been sent since the last request that was answered.
+    pub fn ahead(&self) -> (u64, u64) {
+        self.inner.unanswered.ahead(&self.inner.counters)
+    }
+
     /// Returns the file descriptors that the connection has open; -1 stands for none.
     pub fn raw_fds(&self) -> [RawFd; 2] {
         self.inner.transport.raw_fds()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         #[derive(Debug, Default)]
-        pub(crate) struct Counters { $(pub(super) $name: AtomicU64,)* }
+        pub(crate) struct Counters { $(pub(crate) $name: AtomicU64,)* }
 
         /// Counters since the connection was opened, including its handshake.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hipr_proto::op::Class;
 use hipr_proto::{HipError, Opcode};
 
+use crate::stats::Counters;
+
 /// Counts requests that are not answered, whatever they are, apart from those whose caller keeps account of them
 /// ([`Extra::is_noted`](crate::Extra::is_noted)). The error of such a request comes with the next reply of an operation that reports kept
 /// errors.
@@ -19,6 +21,9 @@ pub(crate) struct Unanswered {
     /// Whether a name may stand for nothing, so that whatever uses it fails: a reply with an error followed the request that was to make
     /// it, and does not say whose error it is.
     is_in_doubt: AtomicBool,
+    /// Number of requests and of bytes that had been sent when the last request was that was answered.
+    answered_requests: AtomicU64,
+    answered_bytes: AtomicU64,
 }
 
 /// The requests that a reply follows.
@@ -28,6 +33,9 @@ pub(crate) struct Followed {
     told: u64,
     /// Whether some may have made something with a name.
     made: bool,
+    /// Number of requests and of bytes that have been sent.
+    requests: u64,
+    bytes: u64,
 }
 
 impl Unanswered {
@@ -40,17 +48,21 @@ impl Unanswered {
         }
     }
 
-    /// Returns the requests that the reply to a request follows which is being sent.
-    pub(crate) fn before(&self) -> Followed {
+    /// Returns the requests that the reply to a request follows which has just been sent.
+    pub(crate) fn before(&self, counters: &Counters) -> Followed {
         let answered = self.answered.load(Ordering::Acquire);
         Followed {
             told: self.told.load(Ordering::Acquire),
             made: self.made.load(Ordering::Acquire) > answered,
+            requests: counters.frames_sent.load(Ordering::Relaxed),
+            bytes: counters.bytes_sent.load(Ordering::Relaxed),
         }
     }
 
     /// Notes the reply to a request that was sent behind others.
     pub(crate) fn answered(&self, op: Opcode, followed: Followed, error: Option<HipError>) {
+        self.answered_requests.fetch_max(followed.requests, Ordering::Relaxed);
+        self.answered_bytes.fetch_max(followed.bytes, Ordering::Relaxed);
         if op.info().is_none_or(|info| info.class == Class::Exempt) {
             return;
         }
@@ -60,6 +72,17 @@ impl Unanswered {
             self.is_in_doubt.store(true, Ordering::Release);
         }
         self.answered.fetch_max(followed.told, Ordering::AcqRel);
+    }
+
+    /// Returns how many requests and bytes have been sent since the last request that was answered.
+    pub(crate) fn ahead(&self, counters: &Counters) -> (u64, u64) {
+        let since = |sent: &AtomicU64, answered: &AtomicU64| {
+            sent.load(Ordering::Relaxed).saturating_sub(answered.load(Ordering::Relaxed))
+        };
+        (
+            since(&counters.frames_sent, &self.answered_requests),
+            since(&counters.bytes_sent, &self.answered_bytes),
+        )
     }
 
     /// Returns whether an error may still be reported that is not that of noted work.

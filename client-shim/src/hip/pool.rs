@@ -5,21 +5,22 @@ use hipr_proto::{HipError, HipResult, op};
 
 use crate::convert::{In, Out, Ptr};
 use crate::session::Session;
+use crate::worker::PoolInfo;
 
 /// First attribute with a 64-bit value; the ones before it have 32 bits.
 const FIRST_WIDE: hipMemPoolAttr = hipMemPoolAttrReleaseThreshold;
 const ATTRIBUTES: core::ops::RangeInclusive<hipMemPoolAttr> =
     hipMemPoolReuseFollowEventDependencies..=hipMemPoolAttrUsedMemHigh;
 
-/// Adds a pool that the worker has created to the table.
+/// Adds a pool that the worker has named to the table, unless it is one of the program's own.
 fn note(session: &Session, pool: u64, device: i32) -> Ptr {
     let pool = Ptr::from_wire(pool);
-    session.worker().pools().insert(pool, device);
+    session.worker().pools().entry(pool).or_insert(PoolInfo { device, is_own: false });
     pool
 }
 
-/// Returns the device of a pool.
-fn device_of(session: &Session, pool: Ptr) -> HipResult<i32> {
+/// Returns what is known of a pool.
+fn info(session: &Session, pool: Ptr) -> HipResult<PoolInfo> {
     session.worker().pools().get(&pool).copied().ok_or(HipError::INVALID_VALUE)
 }
 
@@ -37,23 +38,26 @@ pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoo
         max_size: p.maxSize as u64,
         reserved: [0; 32],
     })?;
-    out.set(note(session, pool, p.location.id));
+    let pool = Ptr::from_wire(pool);
+    session.worker().pools().insert(pool, PoolInfo { device: p.location.id, is_own: true });
+    out.set(pool);
     Ok(())
 }
 
 /// `hipMemPoolDestroy`.
 pub(crate) fn destroy(session: &Session, pool: Ptr) -> HipResult<()> {
-    device_of(session, pool)?;
-    // One that may not be destroyed is known to the worker.
-    session.worker().ask(&op::MemPoolDestroy { mem_pool: pool.wire() })?;
-    session.worker().connection().free_name(pool.wire());
+    let request = op::MemPoolDestroy { mem_pool: pool.wire() };
+    if !info(session, pool)?.is_own {
+        // A device's own pool: the worker refuses.
+        return session.worker().ask(&request);
+    }
     session.worker().pools().remove(&pool);
-    Ok(())
+    session.worker().destroy(&request, pool.wire())
 }
 
 /// `hipMemPoolTrimTo`.
 pub(crate) fn trim(session: &Session, pool: Ptr, min_bytes_to_hold: usize) -> HipResult<()> {
-    device_of(session, pool)?;
+    info(session, pool)?;
     session
         .worker()
         .tell(&op::MemPoolTrimTo { mem_pool: pool.wire(), min_bytes_to_hold: min_bytes_to_hold as u64 })
@@ -66,7 +70,7 @@ pub(crate) fn set_access(
     list: In<hipMemAccessDesc>,
     count: usize,
 ) -> HipResult<()> {
-    let home = device_of(session, pool)?;
+    let home = info(session, pool)?.device;
     for index in 0..count {
         let hipMemAccessDesc { location, flags } = list.at(index).ok_or(HipError::INVALID_VALUE)?;
         if location.r#type != hipMemLocationTypeDevice {
@@ -90,7 +94,7 @@ pub(crate) fn access(
     location: In<hipMemLocation>,
 ) -> HipResult<()> {
     let (out, location) = (flags.check()?, location.check()?);
-    let home = device_of(session, pool)?;
+    let home = info(session, pool)?.device;
     if location.r#type != hipMemLocationTypeDevice {
         return Err(HipError::INVALID_VALUE);
     }
@@ -101,7 +105,7 @@ pub(crate) fn access(
 
 /// `hipMemPoolSetAttribute`.
 pub(crate) fn set_attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> HipResult<()> {
-    device_of(session, pool)?;
+    info(session, pool)?;
     let place = value.check()?;
     if !ATTRIBUTES.contains(&attr) {
         return Err(HipError::INVALID_VALUE);
@@ -111,12 +115,13 @@ pub(crate) fn set_attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr)
     } else {
         In::<u64>::at_address(place).check()?
     };
-    session.worker().ask(&op::MemPoolSetAttribute { mem_pool: pool.wire(), attr, reserved: 0, value })
+    check_pool_attribute(attr, value).map_err(HipError)?;
+    session.worker().tell(&op::MemPoolSetAttribute { mem_pool: pool.wire(), attr, reserved: 0, value })
 }
 
 /// `hipMemPoolGetAttribute`.
 pub(crate) fn attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> HipResult<()> {
-    device_of(session, pool)?;
+    info(session, pool)?;
     let place = value.check()?;
     if !ATTRIBUTES.contains(&attr) {
         return Err(HipError::INVALID_VALUE);
@@ -149,7 +154,7 @@ pub(crate) fn current(session: &Session, pool: Out<Ptr>, device: i32) -> HipResu
 /// `hipDeviceSetMemPool`.
 pub(crate) fn set_current(session: &Session, device: i32, pool: Ptr) -> HipResult<()> {
     session.worker().check_device(device)?;
-    if device_of(session, pool)? != device {
+    if info(session, pool)?.device != device {
         return Err(HipError::INVALID_DEVICE);
     }
     session.worker().tell(&op::DeviceSetMemPool { device, reserved: 0, mem_pool: pool.wire() })

@@ -7,6 +7,7 @@ use hipr_proto::{HipError, HipResult};
 use smallvec::SmallVec;
 
 use super::at_once::{outcome_of_copy, send_copy, send_fill, settles};
+use super::events::EventInfo;
 use super::mirror::{Place, Target, Waited};
 use super::pending::{Covered, Outcome, Scope, State};
 use super::{Caller, Streams};
@@ -264,7 +265,7 @@ impl Call {
             Phase::BeforeWait => {
                 let wait = Wait::Stream(self.stream);
                 let waited = streams.mirrors.before_wait(&streams.order, Target::Stream(self.stream));
-                match streams.pass(caller.port, wait) {
+                match streams.pass(caller.port, wait, false) {
                     Ok(Some(covered)) => {
                         self.phase = Phase::Waited(Some(waited), covered);
                         Ok(Next::Wait(wait))
@@ -468,10 +469,14 @@ impl Call {
             }
             Command::Wait(event, flags) => {
                 mirrors.event_awaited(stream, *event);
-                let scope = streams.events.info(*event).ok().and_then(|info| info.scope());
+                let info = streams.events.info(*event).ok();
+                if info.as_ref().is_some_and(EventInfo::is_shared) {
+                    streams.awaits_others();
+                }
+                let scope = info.and_then(|info| info.scope());
                 let before = scope.map_or(State::Open, |scope| streams.pending.look(&streams.order, scope).0);
                 port.await_event(*event, stream, *flags)?;
-                let outcome = if before == State::Open { Outcome::Open } else { Outcome::Decided };
+                let outcome = if before < State::Open { Outcome::Decided } else { Outcome::Open };
                 streams.put(stream, outcome);
             }
             Command::PeerCopy(copy) => {

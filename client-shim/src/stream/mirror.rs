@@ -448,6 +448,16 @@ impl Mirrors {
         Ok(())
     }
 
+    /// Returns whether no work is under way that can write to memory which the program can read.
+    pub(super) fn show_nothing(&self) -> bool {
+        if self.is_empty() {
+            return true;
+        }
+        let regions = self.regions();
+        regions.unfetched.is_none()
+            && (regions.uses.are_over() || regions.by_host.values().all(|region| region.twin.is_none()))
+    }
+
     /// Notes that what a wait would be for is over, as an answer to something else was behind it, and that nothing was fetched.
     pub(super) fn over(&self, waited: &Waited) {
         if self.is_empty() {

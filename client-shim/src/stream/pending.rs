@@ -46,6 +46,8 @@ pub(super) enum State {
     Decided,
     /// Open work.
     Open,
+    /// What other devices or processes take part in, of which nothing is known.
+    Unknown,
 }
 
 /// What a wait is for.
@@ -210,7 +212,7 @@ impl Pending {
     pub(super) fn look(&self, order: &Order, scope: Scope) -> (State, Covered) {
         let table = self.table();
         let (state, covered) = table.look(order, scope);
-        (if self.is_shared.load(Ordering::Relaxed) { State::Open } else { state }, covered)
+        (if self.is_shared.load(Ordering::Relaxed) { State::Unknown } else { state }, covered)
     }
 
     /// Returns whether other streams have work that new work on a stream comes behind.

@@ -100,7 +100,7 @@ impl WaitCall {
             Wait::Event(event) | Wait::QueryEvent(event) => Target::Event(event),
         };
         let waited = streams.mirrors.before_wait(&streams.order, target);
-        let Some(covered) = streams.pass(port, wait)? else {
+        let Some(covered) = streams.pass(port, wait, true)? else {
             return Ok(Next::Done(streams.mirrors.instead_of_wait(port)));
         };
         let asked = settled(streams, wait);

@@ -110,6 +110,8 @@ pub trait Port: HostMemory {
     fn wait(&self, wait: Wait) -> HipResult<()>;
     /// Returns whether no request has been sent since the last answer that may still fail, apart from work on streams.
     fn is_quiet(&self) -> bool;
+    /// Returns how many requests and bytes have been sent since the worker answered last.
+    fn ahead(&self) -> (u64, u64);
     /// Sends everything that is buffered.
     ///
     /// # Errors

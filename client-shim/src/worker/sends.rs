@@ -210,6 +210,10 @@ impl Port for Worker {
         !self.connection().may_owe_errors()
     }
 
+    fn ahead(&self) -> (u64, u64) {
+        self.connection().ahead()
+    }
+
     fn flush(&self) -> HipResult<()> {
         Ok(self.connection().flush()?)
     }

@@ -11,6 +11,7 @@ use amdhip64::command::{
 };
 use amdhip64::convert::{Event, In, Module, Ptr};
 use amdhip64::stream::host_functions::{Next as Step, Threads};
+use amdhip64::stream::sync_mode::SyncMode;
 use amdhip64::stream::{Call, Caller, Next, Streams, WaitCall};
 use amdhip64::worker::memory::{Allocation, Kind};
 use amdhip64::worker::{ChangesAnswer, HostMemory, Port, Wait};
@@ -41,6 +42,8 @@ pub(crate) struct Script {
     pub(crate) answers: Option<RefCell<VecDeque<ChangesAnswer>>>,
     /// Whether a request was sent whose error may still come.
     pub(crate) is_loud: bool,
+    /// How many requests and bytes were sent since the worker answered.
+    pub(crate) ahead: (u64, u64),
     /// The error of the next launch.
     pub(crate) refuses: Option<HipError>,
 }
@@ -138,6 +141,10 @@ impl Port for Script {
         !self.is_loud
     }
 
+    fn ahead(&self) -> (u64, u64) {
+        self.ahead
+    }
+
     fn flush(&self) -> HipResult<()> {
         self.note("flush".to_owned())
     }
@@ -224,7 +231,11 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new() -> Self {
-        let streams = Streams::default();
+        Self::with(SyncMode::Strict)
+    }
+
+    pub(crate) fn with(mode: SyncMode) -> Self {
+        let streams = Streams::new(mode);
         streams.order.add(STREAM, true);
         streams.order.add(NON_BLOCKING, false);
         streams.events.add(EVENT, 0);

@@ -2,9 +2,12 @@
 //!
 //! The rule is stated here anew, for every kind of stream, of work, and of wait.
 
+mod lazy;
+
 use amdhip64::command::{Command, MemoryCopy, MemoryFill, Pattern};
 use amdhip64::convert::{Event, Ptr};
 use amdhip64::stream::mirror::{Origin, RegionInfo};
+use amdhip64::stream::sync_mode::SyncMode;
 use amdhip64::stream::{Call, WaitCall};
 use amdhip64::worker::Wait;
 use hipr_abi::{hipEventInterprocess, hipStreamCaptureModeRelaxed};
@@ -138,7 +141,11 @@ impl Work {
 }
 
 fn process() -> Process {
-    let process = Process::new();
+    process_in(SyncMode::Strict)
+}
+
+fn process_in(mode: SyncMode) -> Process {
+    let process = Process::with(mode);
     for stream in [NON_BLOCKING, OTHER_NON_BLOCKING, APART] {
         process.streams.order.add(stream, false);
     }

@@ -59,8 +59,8 @@ impl Inner {
     pub(super) fn ask<O: Op>(&self, op: &O, extra: Extra<'_>, bulk: Bulk) -> Result<Whole, CallError> {
         let mut writer = self.writer()?;
         let id = self.queue(&mut writer, op, extra, Some(bulk))?;
-        let before = self.unanswered.before();
         let sent = self.send_if_wanted(&mut writer);
+        let before = self.unanswered.before(&self.counters);
         drop(writer);
         self.counters.add(|c| &c.round_trips, 1);
         // Memory was lent: the wait has to be over before this returns, even where nothing was sent.
@@ -95,8 +95,8 @@ impl Inner {
                 queued = self.send(&mut writer);
             }
         }
-        let before = self.unanswered.before();
         let sent = queued.and_then(|()| self.send(&mut writer));
+        let before = self.unanswered.before(&self.counters);
         drop(writer);
         self.counters.add(|c| &c.round_trips, 1);
         // Memory was lent for each: all waits have to be over before this returns.

@@ -22,6 +22,6 @@ mod zero;
 
 pub use constants::*;
 pub use launch::{LaunchFamily, LaunchLimits, LaunchSize, blocks_of_threads};
-pub use pool::check_pool;
+pub use pool::{check_pool, check_pool_attribute};
 pub use properties::{bytes_of, chars_of};
 pub use types::*;

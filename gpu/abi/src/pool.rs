@@ -1,10 +1,14 @@
-//! Memory pools that hipr refuses to create, and the error for each.
+//! What hipr refuses of memory pools: kinds of pools, and values of attributes.
+
+#![allow(non_upper_case_globals, reason = "the names are those of the C headers, in patterns as well")]
 
 use core::ffi::c_int;
 
 use crate::{
     hipErrorInvalidValue, hipErrorNotSupported, hipMemAllocationTypePinned, hipMemHandleTypeNone,
-    hipMemLocationTypeDevice,
+    hipMemLocationTypeDevice, hipMemPoolAttrReleaseThreshold, hipMemPoolAttrReservedMemHigh,
+    hipMemPoolAttrUsedMemHigh, hipMemPoolReuseAllowInternalDependencies, hipMemPoolReuseAllowOpportunistic,
+    hipMemPoolReuseFollowEventDependencies,
 };
 
 /// Checks the fields of `hipMemPoolProps` that need no device to be judged. Pools shared between processes are refused: those would be
@@ -21,4 +25,22 @@ pub const fn check_pool(
         return Err(hipErrorInvalidValue);
     }
     if handle_types != hipMemHandleTypeNone { Err(hipErrorNotSupported) } else { Ok(()) }
+}
+
+/// Checks whether an attribute of a memory pool can be set to a value: reuse and the release threshold to any, a high-water mark to 0.
+///
+/// # Errors
+/// `hipErrorInvalidValue`: there is no such attribute, it is only read, or the value is wrong.
+pub const fn check_pool_attribute(attribute: c_int, value: u64) -> Result<(), c_int> {
+    match (attribute, value) {
+        (
+            hipMemPoolReuseFollowEventDependencies
+            | hipMemPoolReuseAllowOpportunistic
+            | hipMemPoolReuseAllowInternalDependencies
+            | hipMemPoolAttrReleaseThreshold,
+            _,
+        )
+        | (hipMemPoolAttrReservedMemHigh | hipMemPoolAttrUsedMemHigh, 0) => Ok(()),
+        _ => Err(hipErrorInvalidValue),
+    }
 }

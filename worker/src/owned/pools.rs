@@ -282,16 +282,17 @@ impl Pools {
         value: u64,
     ) -> HipResult<()> {
         let known = self.pool(pool)?;
+        check_pool_attribute(attribute, value).map_err(HipError)?;
         if let Some(pools) = context.mem_pools() {
             return pools.set_attribute(pool, attribute, value);
         }
-        match (attribute, value) {
-            (hipMemPoolReuseFollowEventDependencies, _) => known.reuses_after_events = value != 0,
-            (hipMemPoolReuseAllowOpportunistic, _) => known.reuses_what_is_done = value != 0,
-            (hipMemPoolReuseAllowInternalDependencies, _) => known.reuses_by_waiting = value != 0,
-            (hipMemPoolAttrReleaseThreshold, _) => known.release_threshold_bytes = value,
-            (hipMemPoolAttrReservedMemHigh, 0) => known.reserved.high = known.reserved.current,
-            (hipMemPoolAttrUsedMemHigh, 0) => known.used.high = known.used.current,
+        match attribute {
+            hipMemPoolReuseFollowEventDependencies => known.reuses_after_events = value != 0,
+            hipMemPoolReuseAllowOpportunistic => known.reuses_what_is_done = value != 0,
+            hipMemPoolReuseAllowInternalDependencies => known.reuses_by_waiting = value != 0,
+            hipMemPoolAttrReleaseThreshold => known.release_threshold_bytes = value,
+            hipMemPoolAttrReservedMemHigh => known.reserved.high = known.reserved.current,
+            hipMemPoolAttrUsedMemHigh => known.used.high = known.used.current,
             _ => return Err(HipError::INVALID_VALUE),
         }
         Ok(())

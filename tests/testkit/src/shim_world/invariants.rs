@@ -95,6 +95,7 @@ impl Judge<'_> {
             }
             Event::Unasked { what } => self.say("work_is_done_once", format!("nobody asked for {what}")),
             Event::Ended { thread, outcome, is_idle } => self.ended(*thread, *outcome, *is_idle),
+            Event::Answered { thread } => self.answered(*thread),
             Event::Waits { thread } => self.waits(*thread),
             Event::Still { waiting, at_gate } => self.still(waiting, *at_gate),
             Event::Began { .. } | Event::FunctionEnded { .. } | Event::Wrote { .. } => {}
@@ -192,13 +193,8 @@ impl Judge<'_> {
                     let what = format!("{target:?} counts as done, but {} is not", self.name(item));
                     self.say("waits_end_when_work_is_over", what);
                 }
-                let untold = before.iter().find(|item| !is_query && self.is_untold(*item, target));
-                if let Some(item) = untold {
-                    let what = format!(
-                        "{target:?} counts as good, but nobody was told that {} failed",
-                        self.name(item)
-                    );
-                    self.say("waits_tell_errors", what);
+                if !is_query && !self.model.trace.is_lazy {
+                    self.told(target, &before);
                 }
             }
             Outcome::NotReady if is_query => {
@@ -209,6 +205,24 @@ impl Judge<'_> {
                 }
             }
             Outcome::NotReady | Outcome::Error(_) => {}
+        }
+    }
+
+    /// Judges what the worker's success says, whether waits are lazy or not.
+    fn answered(&mut self, thread: usize) {
+        let Some(Some(current)) = self.model.current.get(thread) else { return };
+        if let Ask::Wait(target) = current.ask {
+            let before = self.model.close(&current.before.min);
+            self.told(target, &before);
+        }
+    }
+
+    /// Judges a wait that has succeeded, and what was before it.
+    fn told(&mut self, target: Target, before: &Items) {
+        if let Some(item) = before.iter().find(|item| self.is_untold(*item, target)) {
+            let what =
+                format!("{target:?} counts as good, but nobody was told that {} failed", self.name(item));
+            self.say("waits_tell_errors", what);
         }
     }
 

@@ -12,6 +12,7 @@ use amdhip64::convert::{Event as EventHandle, Ptr};
 use amdhip64::stream::host_functions::Threads;
 use amdhip64::stream::mirror::{Origin, RegionInfo};
 use amdhip64::stream::order::{LEGACY, PER_THREAD};
+use amdhip64::stream::sync_mode::{AHEAD_MAX_BYTES, SyncMode};
 use amdhip64::stream::{Call, Caller, Streams, WaitCall};
 use amdhip64::worker::Wait;
 use hipr_proto::HipResult;
@@ -148,10 +149,15 @@ impl<'c> Life<'c> {
     fn new(case: &'c Case, machine: &'c Machine) -> Self {
         let threads = case.script.0.len();
         let programs = (0..threads).map(|thread| (Runner::new(Thread::Program(thread)), Progress::default()));
+        let sync_mode = match case.options.is_lazy {
+            true => SyncMode::Lazy { ahead_max_bytes: AHEAD_MAX_BYTES },
+            false => SyncMode::Strict,
+        };
+        machine.0.borrow_mut().trace.is_lazy = case.options.is_lazy;
         let mut life = Self {
             case,
             machine,
-            streams: Streams::default(),
+            streams: Streams::new(sync_mode),
             starts: Starts::default(),
             choices: Choices::new(&case.schedule),
             programs: programs.collect(),

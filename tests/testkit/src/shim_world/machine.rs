@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use amdhip64::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use amdhip64::convert::{Event as EventHandle, Ptr};
 use amdhip64::stream::order::LEGACY;
+use amdhip64::stream::sync_mode::AHEAD_REQUESTS_MAX;
 use amdhip64::worker::memory::{Allocation, Kind};
 use amdhip64::worker::{ChangesAnswer, HostMemory, Port, Wait};
 use hipr_proto::op::{MemChanges, MemcpyPeer, kind};
@@ -587,6 +588,11 @@ impl Port for Machine {
 
     fn is_quiet(&self) -> bool {
         true
+    }
+
+    fn ahead(&self) -> (u64, u64) {
+        // Every 16 commands the worker answers something.
+        (self.0.borrow().count() as u64 % 16 * (AHEAD_REQUESTS_MAX / 12), 0)
     }
 
     fn flush(&self) -> HipResult<()> {

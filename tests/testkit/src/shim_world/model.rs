@@ -362,6 +362,7 @@ impl<'t> Model<'t> {
             }
             Event::Unasked { .. }
             | Event::Waits { .. }
+            | Event::Answered { .. }
             | Event::Read { .. }
             | Event::Opened { .. }
             | Event::Still { .. } => {}

@@ -210,6 +210,8 @@ pub struct Options {
     pub weights: [u64; 8],
     /// What the worker tells of memory on both sides.
     pub tells: Tells,
+    /// Whether synchronizations pass over work that could show the program nothing.
+    pub is_lazy: bool,
 }
 
 impl Options {
@@ -252,6 +254,7 @@ impl Options {
             is_slow: choices.one_in(2),
             weights,
             tells: Tells::Changes,
+            is_lazy: false,
         }
     }
 }
@@ -283,6 +286,7 @@ impl Case {
             2 => Tells::Nothing,
             _ => Tells::ChangesForAWhile,
         };
+        options.is_lazy = schedule.first().is_some_and(|byte| byte % 3 == 0);
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
         Self { options, script: Script(script), schedule: schedule.to_vec() }
@@ -515,10 +519,12 @@ impl Draw<'_, '_, '_> {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Options { streams, memory, acts_max, shares_words, kernels_fail, weights, tells, .. } =
-            &self.options;
+        let Options {
+            streams, memory, acts_max, shares_words, kernels_fail, weights, tells, is_lazy, ..
+        } = &self.options;
         writeln!(f, "options:")?;
         writeln!(f, "  the worker      tells {tells:?} of memory on both sides")?;
+        writeln!(f, "  synchronizing   {}", if *is_lazy { "lazily" } else { "strictly" })?;
         writeln!(f, "  streams         {streams:?}")?;
         writeln!(f, "  memory          {memory:?}")?;
         writeln!(

@@ -96,7 +96,8 @@ pub struct Item {
     /// The stream that it was put on, if it was.
     pub stream: Option<usize>,
     /// Whether its outcome is decided when its call returns: it only writes to memory of the device what is known then, and its
-    /// ranges are good. A wait need not wait for it, if all that comes later does.
+    /// ranges are good. Where waits are lazy, so is that of all work that only writes to memory of the device. A wait need not wait for
+    /// it, if all that comes later does.
     pub is_decided: bool,
 }
 
@@ -125,6 +126,11 @@ pub enum Event {
         outcome: Outcome,
         /// Whether the worker was given nothing since the call began.
         is_idle: bool,
+    },
+    /// The worker answered a thread's wait with success.
+    Answered {
+        /// The thread.
+        thread: usize,
     },
     /// Work was executed: by the worker, or in the program's memory alone.
     Executed {
@@ -225,6 +231,8 @@ pub struct Trace {
     pub start: Vec<(Place, u32)>,
     /// What was left of streams, events and graphs when all had ended.
     pub left: Vec<String>,
+    /// Whether waits pass over work that could show the program nothing, so that its errors come with later ones.
+    pub is_lazy: bool,
     /// The message of a panic.
     pub panic: Option<String>,
 }

@@ -96,6 +96,9 @@ impl Life<'_> {
                     result = Err(HipError::LAUNCH_FAILURE);
                 }
                 drop(state);
+                if let (Thread::Program(thread), Some(_), Ok(())) = (runner.who, wait, result) {
+                    self.note(Event::Answered { thread });
+                }
                 match runner.parts.front_mut() {
                     Some(Part::Call(call)) => call.resume(result),
                     Some(Part::Wait(call)) => call.resume(result),

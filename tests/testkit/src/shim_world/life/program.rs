@@ -239,6 +239,9 @@ impl Life<'_> {
     fn is_decided(&self, act: &Act) -> bool {
         match act {
             Act::Fill { to, .. } => self.kind(*to) == MemoryKind::Device,
+            Act::Launch { to, .. } | Act::Copy { to, .. } if self.case.options.is_lazy => {
+                self.kind(*to) == MemoryKind::Device
+            }
             Act::Copy { to, from, .. } => {
                 self.kind(*to) == MemoryKind::Device && self.kind(*from) != MemoryKind::Device
             }
