@@ -5,6 +5,7 @@ and with one in a process of its own. Prints a line for each run, then those tha
     run.py --hipr target/release/hipr                    everything, one after another
     run.py --hipr target/release/hipr --jobs 2 --quick   what CI runs: embedded workers run each program in one mode only
     run.py … --doc docs/clients.md                       writes the page with the results of this very run
+    run.py … --lazy                                      everything with lazy synchronization
     run.py … --proxy target/release/hipr-tests           counts round trips and bytes of the programs of ../distance.tsv
 """
 
@@ -20,6 +21,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 CLIENTS = ["tinygrad", "llama", "iree"]
+# The end of a mode with lazy synchronization.
+LAZY = ", lazy"
 
 
 def main():
@@ -28,6 +31,7 @@ def main():
     parser.add_argument("--client", nargs="+", default=CLIENTS, choices=CLIENTS, help="only these")
     parser.add_argument("--only", default="", help="only programs whose name contains this")
     parser.add_argument("--quick", action="store_true", help="fewer modes with an embedded worker")
+    parser.add_argument("--lazy", action="store_true", help="with lazy synchronization")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time")
     parser.add_argument("--json", help="a file for all results")
     parser.add_argument("--doc", help="a file for the page with the results")
@@ -72,6 +76,8 @@ def installed():
 
 def run(options, clients):
     import worker
+    if options.lazy:
+        worker.RUN_OPTIONS.append("--lazy-sync")
     hipr = str(Path(options.hipr).resolve())
     with (ExitStack() as stack, worker.scratch() as folder, ThreadPoolExecutor(options.jobs) as pool):
         separate = stack.enter_context(worker.Worker(hipr))
@@ -96,6 +102,7 @@ def run(options, clients):
         for some in pool.map(lambda one: one(), work):
             results += some
             for result in some:
+                result["mode"] += LAZY if options.lazy else ""
                 print(line(result), flush=True)
         if not all(worker.lives() for worker in workers):
             results.append({"client": "hipr", "program": "worker", "mode": "", "worker": "separate",
@@ -110,7 +117,8 @@ class Counted:
         self.only, self.options = options.counted, options
         lines = (HERE.parent / "distance.tsv").read_text().splitlines()
         rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
-        self.names = options.counted or [f"{program} ({mode})" for program, mode, *_ in rows]
+        modes = [(program, mode.removesuffix(LAZY)) for program, mode, *_ in rows if mode.endswith(LAZY) == options.lazy]
+        self.names = options.counted or [f"{program} ({mode})" for program, mode in modes]
 
     def includes(self, name, place):
         """Whether there is such a run: only some may be wanted."""

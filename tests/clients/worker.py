@@ -8,6 +8,8 @@ import tempfile
 import time
 from pathlib import Path
 
+# Options of `hipr run` for every program; `--lazy-sync` may be among them.
+RUN_OPTIONS = []
 # A program that takes longer is stuck.
 PROGRAM_SECONDS_MAX = 600
 # A program that waits for input and says nothing for so long has nothing more to say.
@@ -63,7 +65,8 @@ class Proxy:
 def run(hipr, worker, program, environment, prefix=(), options=(), is_done=None):
     """Runs a program under `hipr run`: with an embedded worker, for which the options are, where `worker` is None. `prefix` is what
     starts `hipr` itself. Gives what `execute` gives."""
-    return execute([*prefix, hipr, "run", *(["--worker", worker.address] if worker else options), "--", *program], environment, is_done)
+    place = ["--worker", worker.address] if worker else options
+    return execute([*prefix, hipr, "run", *RUN_OPTIONS, *place, "--", *program], environment, is_done)
 
 
 def execute(command, environment, is_done=None):

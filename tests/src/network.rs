@@ -127,9 +127,9 @@ pub(crate) struct Distance {
     /// Measures only programs whose name contains one of these.
     #[arg(long, num_args = 1.., value_name = "NAME")]
     program: Vec<String>,
-    /// Takes the figures of the clients' programs from a file that `tests/clients/run.py --proxy … --json` wrote.
+    /// Takes the figures of the clients' programs from files that `tests/clients/run.py --proxy … --json` wrote.
     #[arg(long, value_name = "FILE")]
-    results: Option<PathBuf>,
+    results: Vec<PathBuf>,
     /// Number of measurements; the largest figures of each program count.
     #[arg(long, default_value_t = 1, value_name = "N")]
     runs: u32,
@@ -178,8 +178,8 @@ impl Distance {
             measured.extend(distance::measure_here(program, folder, self.network.link())?);
         }
         let clients: Vec<Program> = programs.iter().filter(|program| program.is_client()).copied().collect();
-        if let Some(file) = &self.results {
-            measured.extend(distance::client_results(&clients, file)?);
+        if !self.results.is_empty() {
+            measured.extend(distance::client_results(&clients, &self.results)?);
         } else if !clients.is_empty() {
             match distance::measure_clients(&clients, folder, self.network.link())? {
                 Some(results) => measured.extend(results),

@@ -37,6 +37,9 @@ pub enum Runs {
     },
 }
 
+/// The end of a mode in which the program synchronizes lazily.
+const LAZY: &str = "lazy";
+
 const fn client(name: &'static str, mode: &'static str) -> Program {
     Program { name, mode, runs: Runs::Client { polls: true } }
 }
@@ -46,8 +49,9 @@ const fn steady_client(name: &'static str, mode: &'static str) -> Program {
 }
 
 /// All programs, in the order of the table of bounds.
-pub const PROGRAMS: [Program; 9] = [
+pub const PROGRAMS: [Program; 14] = [
     Program { name: "twelve-calls", mode: "-", runs: Runs::Beside("twelve-calls", &[]) },
+    Program { name: "twelve-calls", mode: LAZY, runs: Runs::Beside("twelve-calls", &[]) },
     Program { name: "hipr demo", mode: "-", runs: Runs::Beside("hipr", &["demo-program"]) },
     client("IREE matmul_f32", "streams, async"),
     client("IREE transformer", "streams, async"),
@@ -56,6 +60,10 @@ pub const PROGRAMS: [Program; 9] = [
     steady_client("llama.cpp gpt2.gguf", "2 layers, 1 token"),
     steady_client("llama.cpp gpt2.gguf", "2 layers, each token"),
     steady_client("tinygrad gpt2.py", "2 layers, each token"),
+    client("tinygrad gpt.py", "process, lazy"),
+    steady_client("llama.cpp gpt2.gguf", "2 layers, 1 token, lazy"),
+    steady_client("llama.cpp gpt2.gguf", "2 layers, each token, lazy"),
+    steady_client("tinygrad gpt2.py", "2 layers, each token, lazy"),
 ];
 
 impl Program {
@@ -70,6 +78,12 @@ impl Program {
     pub fn is_client(&self) -> bool {
         matches!(self.runs, Runs::Client { .. })
     }
+
+    /// Returns whether it synchronizes lazily.
+    #[must_use]
+    pub fn is_lazy(&self) -> bool {
+        self.mode.ends_with(LAZY)
+    }
 }
 
 /// Runs a program that lies beside the others in `folder`; returns None if it is one of the clients'.
@@ -82,7 +96,9 @@ pub fn measure_here(program: &Program, folder: &Path, link: Link) -> Result<Opti
     if !path.exists() {
         return Err(format!("{} is not there: cargo build --release --workspace", path.display()));
     }
-    let (traffic, took) = super::run(Command::new(path).args(arguments), link)?;
+    let mut command = Command::new(path);
+    command.args(arguments).env("HIPR_SYNC", if program.is_lazy() { LAZY } else { "strict" });
+    let (traffic, took) = super::run(&mut command, link)?;
     Ok(Some(Measured {
         program: program.name.to_owned(),
         mode: program.mode.to_owned(),
@@ -110,6 +126,25 @@ pub fn measure_clients(
     if check.status.code() == Some(NOT_INSTALLED) {
         return Ok(None);
     }
+    let mut measured = Vec::new();
+    for is_lazy in [false, true] {
+        let group: Vec<Program> =
+            programs.iter().filter(|program| program.is_lazy() == is_lazy).copied().collect();
+        if !group.is_empty() {
+            measured.extend(measure_group(&group, is_lazy, build, link)?);
+        }
+    }
+    Ok(Some(measured))
+}
+
+/// Runs programs of the clients that all synchronize in the same way.
+fn measure_group(
+    programs: &[Program],
+    is_lazy: bool,
+    build: &Path,
+    link: Link,
+) -> Result<Vec<Measured>, String> {
+    let clients = folder().join("clients");
     let this = env::current_exe().map_err(|why| format!("cannot find this program: {why}"))?;
     let results = tempfile::NamedTempFile::new().map_err(|why| format!("cannot create a file: {why}"))?;
     let mut run = Command::new(clients.join("run.py"));
@@ -118,27 +153,32 @@ pub fn measure_clients(
     if let Some(bits_per_s) = link.bits_per_s {
         run.arg("--mbit-per-s").arg((bits_per_s.get() / 1_000_000).to_string());
     }
-    run.arg("--counted").args(programs.iter().map(|program| format!("{} ({})", program.name, program.mode)));
+    run.args(is_lazy.then_some("--lazy"));
+    let mode = |program: &Program| program.mode.trim_end_matches(LAZY).trim_end_matches(", ").to_owned();
+    run.arg("--counted").args(programs.iter().map(|program| format!("{} ({})", program.name, mode(program))));
     let output = run.output().map_err(|why| format!("cannot run {run:?}: {why}"))?;
     if !output.status.success() {
         let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         return Err(format!("{run:?} fails:\n{}", said.concat()));
     }
-    client_results(programs, results.path()).map(Some)
+    client_results(programs, &[results.path()])
 }
 
-/// Reads what `run.py --proxy … --json FILE` wrote of these programs; skips those that are not the clients'.
+/// Reads what runs of `run.py --proxy … --json FILE` wrote of these programs; skips those that are not the clients'.
 ///
 /// # Errors
-/// The file cannot be read, or lacks one of the programs.
-pub fn client_results(programs: &[Program], file: &Path) -> Result<Vec<Measured>, String> {
-    let at = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
-    let text = fs::read_to_string(file).map_err(|why| at(&why))?;
-    let results: Vec<Value> = serde_json::from_str(&text).map_err(|why| at(&why))?;
+/// A file cannot be read, or the files lack one of the programs.
+pub fn client_results(programs: &[Program], files: &[impl AsRef<Path>]) -> Result<Vec<Measured>, String> {
+    let mut results: Vec<Value> = Vec::new();
+    for file in files.iter().map(AsRef::as_ref) {
+        let at = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
+        let text = fs::read_to_string(file).map_err(|why| at(&why))?;
+        results.extend(serde_json::from_str::<Vec<Value>>(&text).map_err(|why| at(&why))?);
+    }
     let programs = programs.iter().filter(|program| program.is_client());
     let measured = programs.map(|program| {
         let found = results.iter().find_map(|result| measured(program, result));
-        found.ok_or_else(|| at(&format!("{} ({}) was not counted", program.name, program.mode)))
+        found.ok_or_else(|| format!("{} ({}) was not counted", program.name, program.mode))
     });
     measured.collect()
 }

@@ -151,10 +151,10 @@ fn results_of_the_clients_have_to_be_there_and_right() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let read = |text: String| {
         fs::write(file.path(), text).expect("written");
-        client_results(&PROGRAMS[..3], file.path())
+        client_results(&PROGRAMS[..4], &[file.path()])
     };
     let [found] = &read(results("null", r#""flights": 8,"#)).expect("the results")[..] else {
-        panic!("the one program of a client among the first three")
+        panic!("the one program of a client among the first four")
     };
     assert_eq!((found.flights, found.bytes_to_worker, found.bytes_to_client, found.seconds), (8, 7, 9, 1.5));
     assert_eq!(found.waits(), "MALLOC 7, INIT 1");

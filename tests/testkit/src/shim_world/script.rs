@@ -286,7 +286,7 @@ impl Case {
             2 => Tells::Nothing,
             _ => Tells::ChangesForAWhile,
         };
-        options.is_lazy = schedule.first().is_some_and(|byte| byte % 3 == 0);
+        options.is_lazy = schedule.first().is_some_and(|byte| byte % 4 == 0);
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
         Self { options, script: Script(script), schedule: schedule.to_vec() }
