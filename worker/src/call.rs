@@ -183,9 +183,9 @@ impl Call<'_> {
     /// Checks that the session may have one more handle and `size_bytes` more memory.
     fn check_memory(&mut self, size_bytes: u64) -> HipResult<()> {
         self.check_room(1)?;
-        let max = self.limits.memory_max_bytes;
+        let (limits, max) = (self.limits, self.limits.memory_max_bytes);
         self.check_limit("memory_max_bytes", max, |owned| {
-            owned.claimed_bytes().saturating_add(size_bytes) <= max
+            owned.claimed_bytes().saturating_add(size_bytes) <= max && owned.take_working(size_bytes, limits)
         })?;
         self.owned.make_room(size_bytes, self.limits);
         Ok(())
@@ -196,7 +196,7 @@ impl Call<'_> {
         &mut self,
         limit: &'static str,
         max: u64,
-        has_room: impl Fn(&Owned) -> bool,
+        has_room: impl Fn(&mut Owned) -> bool,
     ) -> HipResult<()> {
         if has_room(self.owned) {
             return Ok(());

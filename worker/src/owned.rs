@@ -90,6 +90,8 @@ pub(crate) struct Owned {
     staged_bytes: usize,
     /// Bytes of the session's allocations and modules.
     memory_bytes: u64,
+    /// The bytes that running kernels may have for their workgroups, as the context was told.
+    working_max: Option<u64>,
     /// Names of the limits that have been reached.
     refused: BTreeSet<&'static str>,
     /// The graphs and captures.
@@ -178,9 +180,25 @@ impl Owned {
 
     /// Becomes ready when the device may be given another command.
     pub(crate) fn poll_room(&mut self, limits: &SessionLimits) -> Poll<()> {
-        let left = limits.memory_max_bytes.saturating_sub(self.claimed_bytes()).max(limits.queued_min_bytes);
-        let room = Room { commands: limits.queued_max, bytes: left.min(limits.queued_max_bytes) };
-        self.context.as_deref_mut().map_or(Poll::Ready(()), |context| context.poll_room(room))
+        let left = limits.memory_max_bytes.saturating_sub(self.claimed_bytes());
+        let Some(context) = self.context.as_deref_mut() else { return Poll::Ready(()) };
+        if self.working_max != Some(left) && context.limit_working(left) {
+            self.working_max = Some(left);
+        }
+        let bytes = left.max(limits.queued_min_bytes).min(limits.queued_max_bytes);
+        context.poll_room(Room { commands: limits.queued_max, bytes })
+    }
+
+    /// Takes `size_bytes` for memory from what running kernels may have; returns false if they have them.
+    pub(crate) fn take_working(&mut self, size_bytes: u64, limits: &SessionLimits) -> bool {
+        let taken = self.claimed_bytes().saturating_add(size_bytes);
+        let left = limits.memory_max_bytes.saturating_sub(taken);
+        let Some(context) = self.context.as_deref_mut() else { return true };
+        let is_taken = self.working_max == Some(left) || context.limit_working(left);
+        if is_taken {
+            self.working_max = Some(left);
+        }
+        is_taken
     }
 
     /// Gives up the copies of what the client knows if they take the place of `size_bytes` that will be allocated.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
-static KERNELS: &[u8] = include_bytes!("kernels.co");
+pub(crate) static KERNELS: &[u8] = include_bytes!("kernels.co");
 
 /// The memory that the attacked workers allow a session.
 pub(crate) const MEMORY_MAX: u64 = 64 << 20;
@@ -16,7 +16,7 @@ pub(crate) const MEMORY_MAX: u64 = 64 << 20;
 /// allocator keeps.
 pub(crate) const BESIDES: u64 = 64 << 20;
 /// Round trips of the bystander in which nothing of an attack is taken that will not be taken before something else happens.
-const STILL: u32 = 300;
+const STILL: u32 = 100;
 
 /// A worker with the limits of the attacks.
 pub(crate) fn worker(options: &[&str]) -> WorkerProcess {
@@ -26,7 +26,12 @@ pub(crate) fn worker(options: &[&str]) -> WorkerProcess {
 
 /// Returns workers with the two event loops.
 pub(crate) fn loops() -> [WorkerProcess; 2] {
-    ["mio", "uring"].map(|io| worker(&["--io", io]))
+    loops_with(&[])
+}
+
+/// Returns workers with the two event loops and these options.
+pub(crate) fn loops_with(options: &[&str]) -> [WorkerProcess; 2] {
+    ["mio", "uring"].map(|io| worker(&[&["--io", io], options].concat()))
 }
 
 /// Starts a worker with the device `hip` in front of another one.
@@ -71,15 +76,39 @@ impl<'a> Attack<'a> {
                 Err(why) if why.kind() == ErrorKind::WouldBlock => still += 1,
                 Err(why) => panic!("the worker ends the connection: {why}"),
             }
-            self.bystander.call(&op::GetDevice {}).expect("the bystander is served");
+            self.serve_another();
         }
         self.gpu.wire().stream().set_nonblocking(false).expect("a socket");
         sent
     }
 
+    /// Lets the worker answer the bystander.
+    pub(crate) fn serve_another(&mut self) {
+        self.bystander.call(&op::GetDevice {}).expect("the bystander is served");
+    }
+
+    /// Lets the worker answer the bystander as often as it takes for an attack to have its effect.
+    pub(crate) fn serve_others(&mut self) {
+        (0..STILL).for_each(|_| self.serve_another());
+    }
+
+    /// Returns whether the attacker's last request has been answered.
+    pub(crate) fn is_answered(&mut self) -> bool {
+        let stream = self.gpu.wire().stream();
+        stream.set_nonblocking(true).expect("a socket");
+        let answered = stream.peek(&mut [0]).is_ok();
+        stream.set_nonblocking(false).expect("a socket");
+        answered
+    }
+
+    /// Returns the bytes of memory that the worker has taken since the beginning.
+    pub(crate) fn taken_bytes(&self) -> u64 {
+        self.worker.resident_bytes_of_all().saturating_sub(self.resident_bytes)
+    }
+
     /// Checks that the worker has not taken more memory since the beginning than the session may have, and what is needed besides.
     pub(crate) fn check_memory(&self) {
-        let taken = self.worker.resident_bytes_of_all().saturating_sub(self.resident_bytes);
+        let taken = self.taken_bytes();
         assert!(taken <= MEMORY_MAX + BESIDES, "the worker has taken {} MiB", taken >> 20);
     }
 
@@ -90,11 +119,12 @@ impl<'a> Attack<'a> {
         let of_sessions = || self.worker.open_files() + self.worker.children().len();
         let before = of_sessions();
         set_socket_linger(self.gpu.wire().stream(), Some(Duration::ZERO)).expect("a TCP socket");
+        let (worker, resident_bytes) = (self.worker, self.resident_bytes);
+        let taken = || worker.resident_bytes_of_all().saturating_sub(resident_bytes);
         drop(self.gpu);
         eventually("the session ends", || of_sessions() < before);
         self.bystander.call(&op::DeviceSynchronize {}).expect("the bystander is served");
-        let resident = || self.worker.resident_bytes_of_all().saturating_sub(self.resident_bytes);
-        eventually("its memory is free", || resident() <= BESIDES);
+        eventually("its memory is free", || taken() <= BESIDES);
     }
 }
 

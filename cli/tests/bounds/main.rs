@@ -3,3 +3,4 @@
 
 mod attacker;
 mod queue;
+mod scratch;

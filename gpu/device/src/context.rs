@@ -108,6 +108,12 @@ pub trait Context: Send {
         Poll::Ready(())
     }
 
+    /// Sets the most bytes of host memory that running kernels may have for their workgroups, scratch above all; every device has a
+    /// minimum that is not counted. Returns false if they have more, and then nothing changes. The default is a device that needs none.
+    fn limit_working(&mut self, _max_bytes: u64) -> bool {
+        true
+    }
+
     /// Returns the properties of a device (HIP API: hipGetDeviceProperties).
     fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply>;
 

@@ -175,6 +175,11 @@ impl Wave {
         wave
     }
 
+    /// Returns the bytes of memory for the lanes of a wave with this many vector registers.
+    pub fn rows_bytes(vgpr_count: usize) -> u64 {
+        ((FIRST + vgpr_count + 2) * size_of::<Aligned<Row>>()) as u64
+    }
+
     /// Returns the number of vector registers.
     pub fn vgpr_count(&self) -> usize {
         self.vgpr_count

@@ -143,6 +143,10 @@ impl Context for SimContext {
         Self::check_device(device)
     }
 
+    fn limit_working(&mut self, max_bytes: u64) -> bool {
+        self.shared.residents.limit(max_bytes)
+    }
+
     fn poll_room(&mut self, room: Room) -> Poll<()> {
         self.shared.poll_room(room)
     }

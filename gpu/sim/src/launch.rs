@@ -45,6 +45,25 @@ pub(crate) struct Setup {
     pub(crate) wave_sync: Option<WaveSync>,
 }
 
+/// The host memory that workgroups need while they are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Bytes of registers and LDS.
+    pub(crate) chip_bytes: u64,
+    /// Bytes of scratch.
+    pub(crate) scratch_bytes: u64,
+}
+
+impl Needs {
+    /// Returns what so many groups need.
+    pub(crate) fn times(self, groups: u64) -> Self {
+        Self {
+            chip_bytes: self.chip_bytes.saturating_mul(groups),
+            scratch_bytes: self.scratch_bytes.saturating_mul(groups),
+        }
+    }
+}
+
 /// Returns the product of three sizes.
 pub(crate) fn volume(size: [u32; 3]) -> Option<u64> {
     size.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::from(n)))
@@ -102,6 +121,14 @@ impl Setup {
     /// Returns the bytes of host memory that it takes while it waits.
     pub(crate) fn carried_bytes(&self) -> usize {
         size_of::<Self>() + size_of::<Block>() + self.memory.len_bytes() as usize + 4 * self.user_sgprs.len()
+    }
+
+    /// Returns the host memory that one of its workgroups takes while it is executed.
+    pub(crate) fn group_needs(&self) -> Needs {
+        let registers = size_of::<Wave>() as u64 + Wave::rows_bytes(self.function.vgprs() as usize);
+        let scratch = u64::from(self.scratch_bytes) * u64::from(p::WAVE_LANES);
+        let waves = u64::from(self.waves());
+        Needs { chip_bytes: waves * registers + u64::from(p::LDS_BYTES), scratch_bytes: waves * scratch }
     }
 
     /// Returns the number of workgroups of the grid.

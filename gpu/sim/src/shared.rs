@@ -1,6 +1,7 @@
 //! The part of a context that executor threads use: memory and streams, behind one lock that is not held during work.
 
 mod grid;
+mod residents;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +14,7 @@ use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
 
 use self::grid::GridJob;
+use self::residents::Residents;
 use crate::alloc::Allocator;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
@@ -33,6 +35,8 @@ pub(crate) struct Shared {
     /// A number that identifies the context on its device.
     pub(crate) id: u64,
     run_queue: Arc<RunQueue>,
+    /// The memory of the workgroups that are being executed.
+    pub(crate) residents: Arc<Residents>,
     /// Number of executor threads.
     pub(crate) threads: usize,
     /// Maximum number of instructions of one launch.
@@ -54,6 +58,7 @@ impl Shared {
         Arc::new(Self {
             id: gpu.contexts.fetch_add(1, Ordering::Relaxed),
             run_queue: Arc::clone(&gpu.run_queue),
+            residents: Residents::new(&gpu.run_queue, &gpu.budget),
             threads: gpu.executors.count(),
             kernel_instructions_max: gpu.kernel_instructions_max,
             kernel_timeout: gpu.kernel_timeout,
@@ -129,7 +134,7 @@ impl Shared {
                 Task::Launch(setup) => {
                     let job = GridJob::new(self, stream, *setup);
                     let entries = job.entries();
-                    self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), entries);
+                    self.run_queue.push(&(job as Arc<dyn Job>), entries);
                 }
             }
         }
@@ -150,6 +155,7 @@ impl Shared {
         let passed = state.streams.clear();
         let blocks = state.allocator.clear();
         drop(state);
+        self.residents.close();
         self.discard(blocks);
         Self::announce(&passed);
     }

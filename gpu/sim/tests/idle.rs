@@ -3,6 +3,9 @@
 #[path = "session/mod.rs"]
 mod session;
 
+use std::num::NonZero;
+
+use hipr_sim::{Config, Gpu};
 use session::{LEVELS, Session, Values};
 
 fn status(field: &str) -> u64 {
@@ -14,7 +17,9 @@ fn status(field: &str) -> u64 {
 #[test]
 fn idle_contexts_and_untouched_memory_cost_little() {
     const CONTEXTS: u64 = 2000;
-    let gpu = session::gpu(2);
+    // The stack counts, however little is used of it.
+    let config = Config { threads: NonZero::new(2), memory_bytes: Some(8 << 30), ..Config::default() };
+    let gpu = Gpu::new(config).unwrap();
     let (threads, kib) = (status("Threads"), status("VmRSS"));
     let mut sessions: Vec<_> = (0..CONTEXTS).map(|_| Session::open(&gpu)).collect();
     assert_eq!(status("Threads"), threads);

@@ -7,14 +7,15 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use hipr_proto::HipError;
 
 use super::Shared;
+use super::residents::{First, Share};
 use crate::executor::{Job, lock};
-use crate::launch::Setup;
+use crate::launch::{Needs, Setup};
 use hipr_isa::fault::{Cause, Fault};
 use hipr_isa::lds::{Lds, Scratch};
 use hipr_isa::mem::Space;
@@ -49,6 +50,16 @@ struct Member {
 struct Group {
     members: Vec<Member>,
     lds: Lds,
+    /// The memory of all this; `None` if the grid has it as a whole.
+    _share: Option<Share>,
+}
+
+/// The memory in which a workgroup begins.
+enum Place {
+    /// That of a group that has ended.
+    Of(Box<Group>),
+    /// New memory, and the share that is reserved for it.
+    New(Option<Share>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -58,23 +69,28 @@ enum Slice {
 }
 
 impl Group {
-    /// Starts workgroup number `number`, reusing the memory of `spare`.
-    fn start(setup: &Setup, number: u64, spare: Option<Box<Self>>) -> Box<Self> {
-        let mut group = spare.unwrap_or_else(|| {
-            let member = || Member {
-                wave: setup.new_wave(),
-                scratch: Scratch::new(setup.scratch_bytes),
-                stage: Stage::Ready,
-            };
-            let members = (0..setup.waves()).map(|_| member()).collect();
-            Box::new(Self { members, lds: Lds::default() })
-        });
+    /// Starts workgroup number `number` in the memory of another one.
+    fn start(setup: &Setup, number: u64, place: Place) -> Box<Self> {
+        let mut group = match place {
+            Place::Of(ended) => ended,
+            Place::New(share) => Self::new(setup, share),
+        };
         group.lds.reset(setup.lds_bytes);
         for (index, member) in (0..).zip(&mut group.members) {
             setup.start(&mut member.wave, number, index);
             member.stage = Stage::Ready;
         }
         group
+    }
+
+    fn new(setup: &Setup, share: Option<Share>) -> Box<Self> {
+        let member = || Member {
+            wave: setup.new_wave(),
+            scratch: Scratch::new(setup.scratch_bytes),
+            stage: Stage::Ready,
+        };
+        let members = (0..setup.waves()).map(|_| member()).collect();
+        Box::new(Self { members, lds: Lds::default(), _share: share })
     }
 
     /// Executes a slice, and subtracts the executed instructions from `left`.
@@ -134,6 +150,8 @@ struct Progress {
     limit: usize,
     /// Number of slices since a workgroup ended.
     idle_slices: usize,
+    /// The memory of all workgroups, if they have to be executed together.
+    share: Option<Share>,
     /// Whether no workgroup is started or continued any more.
     stopped: bool,
     /// Whether the stream has been notified of the end.
@@ -143,6 +161,7 @@ struct Progress {
 
 /// A launch that is running.
 pub(crate) struct GridJob {
+    me: Weak<Self>,
     shared: Arc<Shared>,
     stream: u64,
     setup: Setup,
@@ -154,17 +173,18 @@ pub(crate) struct GridJob {
 }
 
 impl GridJob {
-    pub(crate) fn new(shared: &Arc<Shared>, stream: u64, setup: Setup) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>, stream: u64, setup: Setup) -> Arc<Self> {
         let limit = 2 * shared.threads;
         let progress = Mutex::new(Progress { limit, ..Progress::default() });
-        Self {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
             shared: Arc::clone(shared),
             stream,
             setup,
             started: OnceLock::new(),
             executed: AtomicU64::new(0),
             progress,
-        }
+        })
     }
 
     /// Returns the maximum number of threads that can work on it.
@@ -178,14 +198,58 @@ impl GridJob {
         if progress.stopped {
             return None;
         }
-        if progress.begun < self.setup.groups() && progress.alive < progress.limit {
+        if progress.begun < self.setup.groups()
+            && progress.alive < progress.limit
+            && let Some(place) = self.place(&mut progress, spare)
+        {
             let number = progress.begun;
             progress.begun += 1;
             progress.alive += 1;
             drop(progress);
-            return Some(Group::start(&self.setup, number, spare));
+            return Some(Group::start(&self.setup, number, place));
         }
         progress.paused.pop_front()
+    }
+
+    /// Returns memory for one more workgroup. Without any the grid goes on with those that it has; if it has none, it waits, or fails if
+    /// there will never be enough.
+    fn place(&self, progress: &mut Progress, spare: Option<Box<Group>>) -> Option<Place> {
+        if let Some(ended) = spare {
+            return Some(Place::Of(ended));
+        }
+        if progress.share.is_some() {
+            return Some(Place::New(None));
+        }
+        let is_whole = self.setup.wave_sync.is_some();
+        let groups = if is_whole { self.setup.groups() } else { 1 };
+        let needs = self.setup.group_needs().times(groups);
+        if progress.alive > 0 {
+            return self.shared.residents.reserve_more(needs).map(|share| Place::New(Some(share)));
+        }
+        let entry = self.me.upgrade().map(|me| me as Arc<dyn Job>);
+        match self.shared.residents.reserve_first(needs, entry) {
+            First::Has(share) if is_whole => {
+                progress.share = Some(share);
+                Some(Place::New(None))
+            }
+            First::Has(share) => Some(Place::New(Some(share))),
+            First::Waits => None,
+            First::Never => {
+                let kernel = &*self.setup.function.name;
+                let Needs { chip_bytes, scratch_bytes } = needs;
+                tracing::warn!(
+                    kernel,
+                    groups,
+                    chip_bytes,
+                    scratch_bytes,
+                    "there is no memory to execute the kernel"
+                );
+                let too_large = HipError::COOPERATIVE_LAUNCH_TOO_LARGE;
+                progress.error = Some(if is_whole { too_large } else { HipError::LAUNCH_OUT_OF_RESOURCES });
+                progress.stopped = true;
+                None
+            }
+        }
     }
 
     /// Executes a slice of `group`.
@@ -228,7 +292,7 @@ impl GridJob {
     fn settle(&self) -> bool {
         let mut progress = lock(&self.progress);
         progress.stopped |= self.shared.is_closed();
-        let mut dropped = VecDeque::new();
+        let (mut dropped, mut share) = (VecDeque::new(), None);
         if progress.stopped {
             dropped = std::mem::take(&mut progress.paused);
             progress.alive = progress.alive.saturating_sub(dropped.len());
@@ -238,9 +302,10 @@ impl GridJob {
             return false;
         }
         let first = !std::mem::replace(&mut progress.finished, true);
+        share = share.or(progress.share.take());
         let result = progress.error.map_or(Ok(()), Err);
         drop(progress);
-        drop(dropped);
+        drop((dropped, share));
         if first {
             self.shared.finish(self.stream, result);
         }

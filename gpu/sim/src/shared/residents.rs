@@ -1,0 +1,138 @@
+//! The host memory of the workgroups that are being executed. A group begins only with its share reserved.
+//!
+//! Scratch is memory of a real GPU, too. Registers and LDS are not, so they count only where a session's memory has a limit that
+//! is less than the device's.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::alloc::Budget;
+use crate::executor::{Job, RunQueue, lock};
+use crate::launch::Needs;
+
+/// Bytes that the groups of a context may have even if its session's memory is used up: what is on the chip of a real GPU.
+const MIN_BYTES: u64 = 32 << 20;
+
+/// What the groups of a context have, and who waits for some of it.
+pub(crate) struct Residents {
+    run_queue: Arc<RunQueue>,
+    device: Arc<Budget>,
+    state: Mutex<State>,
+}
+
+struct State {
+    used: Needs,
+    /// The most that the session allows; `None` if it allows as much as the device has.
+    max_bytes: Option<u64>,
+    /// Entries of jobs whose first group waits, and what it needs.
+    waiting: Vec<(Arc<dyn Job>, Needs)>,
+}
+
+/// Bytes that were reserved for one group, or for all of a grid that has to be executed as a whole; given back when dropped.
+pub(crate) struct Share {
+    of: Arc<Residents>,
+    needs: Needs,
+}
+
+impl std::fmt::Debug for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Share").field("needs", &self.needs).finish()
+    }
+}
+
+/// The answer to a job that asks for the share of its first group.
+pub(crate) enum First {
+    Has(Share),
+    /// The entry of the job is queued again when there may be enough.
+    Waits,
+    /// There is not enough although nobody else has any.
+    Never,
+}
+
+impl Residents {
+    pub(crate) fn new(run_queue: &Arc<RunQueue>, device: &Arc<Budget>) -> Arc<Self> {
+        let state = State { used: Needs::default(), max_bytes: None, waiting: Vec::new() };
+        let (run_queue, device) = (Arc::clone(run_queue), Arc::clone(device));
+        Arc::new(Self { run_queue, device, state: Mutex::new(state) })
+    }
+
+    /// Sets the most that groups may have; returns false if they have more, and then nothing changes.
+    pub(crate) fn limit(&self, max_bytes: u64) -> bool {
+        let max_bytes = (max_bytes < self.device.total_bytes()).then_some(max_bytes.max(MIN_BYTES));
+        let mut state = lock(&self.state);
+        let Needs { chip_bytes, scratch_bytes } = state.used;
+        if max_bytes.is_some_and(|max| chip_bytes.saturating_add(scratch_bytes) > max) {
+            return false;
+        }
+        state.max_bytes = max_bytes;
+        self.queue(state);
+        true
+    }
+
+    /// Reserves the share of one more group of a grid that has some; at most half of what is free, so that others can begin.
+    pub(crate) fn reserve_more(self: &Arc<Self>, needs: Needs) -> Option<Share> {
+        let mut state = lock(&self.state);
+        self.has_room(&state, needs.times(2)).then(|| self.take(&mut state, needs))
+    }
+
+    /// Reserves the share of the first group of a grid; `entry` waits if others have too much.
+    pub(crate) fn reserve_first(self: &Arc<Self>, needs: Needs, entry: Option<Arc<dyn Job>>) -> First {
+        let mut state = lock(&self.state);
+        if self.has_room(&state, needs) {
+            return First::Has(self.take(&mut state, needs));
+        }
+        match entry {
+            Some(entry) if state.used != Needs::default() => {
+                state.waiting.push((entry, needs));
+                First::Waits
+            }
+            _ => First::Never,
+        }
+    }
+
+    /// Queues everybody who waits, because the context ends.
+    pub(crate) fn close(&self) {
+        let waiting = std::mem::take(&mut lock(&self.state).waiting);
+        waiting.into_iter().for_each(|(job, _)| self.run_queue.push(&job, 1));
+    }
+
+    fn take(self: &Arc<Self>, state: &mut State, needs: Needs) -> Share {
+        state.used.chip_bytes += needs.chip_bytes;
+        state.used.scratch_bytes += needs.scratch_bytes;
+        Share { of: Arc::clone(self), needs }
+    }
+
+    /// Returns whether there is room for `needs` beside what is used.
+    fn has_room(&self, state: &State, needs: Needs) -> bool {
+        let (max_bytes, bytes) = match state.max_bytes {
+            Some(max_bytes) => {
+                let chip_bytes = needs.chip_bytes.saturating_add(state.used.chip_bytes);
+                (max_bytes, chip_bytes.saturating_add(state.used.scratch_bytes))
+            }
+            None if needs.scratch_bytes == 0 => return true,
+            None => (self.device.available_bytes().max(MIN_BYTES), state.used.scratch_bytes),
+        };
+        bytes.saturating_add(needs.scratch_bytes) <= max_bytes
+    }
+
+    /// Queues those who wait for what there is now, or for something that there never will be.
+    fn queue(&self, mut state: MutexGuard<'_, State>) {
+        if state.waiting.is_empty() {
+            return;
+        }
+        let (waiting, is_idle) = (std::mem::take(&mut state.waiting), state.used == Needs::default());
+        let (woken, waiting): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|(_, needs)| is_idle || self.has_room(&state, *needs));
+        state.waiting = waiting;
+        drop(state);
+        woken.into_iter().for_each(|(job, _)| self.run_queue.push(&job, 1));
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut state = lock(&self.of.state);
+        state.used.chip_bytes = state.used.chip_bytes.saturating_sub(self.needs.chip_bytes);
+        state.used.scratch_bytes = state.used.scratch_bytes.saturating_sub(self.needs.scratch_bytes);
+        self.of.queue(state);
+    }
+}
