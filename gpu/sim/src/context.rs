@@ -324,7 +324,7 @@ impl Context for SimContext {
     }
 
     fn poll_ready(&mut self, stream: u64) -> Poll<()> {
-        let state = lock(&self.shared.state);
+        let mut state = lock(&self.shared.state);
         loop {
             match state.streams.wait_turn(stream) {
                 Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,

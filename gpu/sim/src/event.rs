@@ -24,8 +24,8 @@ const RELEASE_TO_SYSTEM: u32 = hipEventReleaseToSystem;
 
 /// What is notified when a record is complete: a context other than the one in which it was recorded.
 pub(crate) trait Observer: Send + Sync {
-    /// Starts what waited for the record, on another thread.
-    fn notify(self: Arc<Self>);
+    /// Starts what waited for `record`, which is complete, on another thread.
+    fn notify(self: Arc<Self>, record: &Arc<Record>);
 }
 
 /// One hipEventRecord.

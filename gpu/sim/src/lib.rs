@@ -53,6 +53,7 @@ mod loan;
 mod module;
 mod name;
 pub mod property;
+mod rounds;
 mod shared;
 pub mod stream;
 mod transfer;

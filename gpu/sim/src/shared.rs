@@ -162,9 +162,11 @@ impl Shared {
 
     /// Notifies other contexts of complete records that they wait for.
     fn announce(passed: &[Arc<Record>]) {
-        for observer in passed.iter().flat_map(|record| record.take_observers()) {
-            if let Some(observer) = observer.upgrade() {
-                observer.notify();
+        for record in passed {
+            for observer in record.take_observers() {
+                if let Some(observer) = observer.upgrade() {
+                    observer.notify(record);
+                }
             }
         }
     }
@@ -194,18 +196,18 @@ impl Job for Discard {
 }
 
 impl Observer for Shared {
-    fn notify(self: Arc<Self>) {
-        let nudge: Arc<dyn Job> = Arc::new(Nudge(Arc::clone(&self)));
+    fn notify(self: Arc<Self>, record: &Arc<Record>) {
+        let nudge: Arc<dyn Job> = Arc::new(Nudge(Arc::clone(&self), Arc::clone(record)));
         self.run_queue.push(&nudge, 1);
     }
 }
 
-/// A context to be updated, because another context did what it waits for.
-struct Nudge(Arc<Shared>);
+/// A context to be updated, because another context completed a record that it waits for.
+struct Nudge(Arc<Shared>, Arc<Record>);
 
 impl Job for Nudge {
     fn turn(&self) -> bool {
-        self.0.update(|_| ((), true));
+        self.0.update(|state| (state.streams.handle_complete(&self.1.fence), true));
         false
     }
 

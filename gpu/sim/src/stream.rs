@@ -7,6 +7,9 @@
 //! - the null stream: a command on it waits for what blocking streams hold at that moment, and a command on a blocking stream
 //!   for what the null stream holds; non-blocking streams do neither (HIP API: hipStreamNonBlocking);
 //! - hipStreamWaitEvent.
+//!
+//! The first command of a queue that waits is entered under the fence that it waits for, so that only those queues are looked at in
+//! which something has changed, of however many.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +21,7 @@ use crate::event::Record;
 use crate::fence::Fence;
 use crate::launch::Setup;
 use crate::property::STREAM_PRIORITIES;
+use crate::rounds::Rounds;
 use crate::transfer::Transfer;
 
 /// The flag of a stream that does not wait for the null stream.
@@ -53,11 +57,16 @@ pub(crate) enum Task {
 
 #[derive(Debug)]
 struct Command {
+    /// What it waits for; those at the end that are complete are removed.
     after: Vec<Arc<Fence>>,
     fence: Arc<Fence>,
     work: Work,
     /// Bytes of host memory that it takes until it is finished.
     held_bytes: u64,
+    /// Its round among all commands.
+    round: u64,
+    /// Its round among those that the null stream waits for, if it is one.
+    blocking_round: Option<u64>,
 }
 
 impl Command {
@@ -69,7 +78,13 @@ impl Command {
             Work::Wait | Work::Free(_) => 0,
         };
         let held = size_of::<Self>() + size_of::<Fence>() + after.capacity() * size_of::<Arc<Fence>>();
-        Self { after, fence, work, held_bytes: (held + carried) as u64 }
+        Self { after, fence, work, held_bytes: (held + carried) as u64, round: 0, blocking_round: None }
+    }
+
+    /// Returns the fence that it waits for, if there is one.
+    fn waits_for(&mut self) -> Option<&Arc<Fence>> {
+        while self.after.pop_if(|fence| fence.is_done()).is_some() {}
+        self.after.last()
     }
 }
 
@@ -80,13 +95,6 @@ pub(crate) struct Held {
     pub(crate) commands: usize,
     /// The bytes of host memory that they take.
     pub(crate) bytes: u64,
-}
-
-impl Held {
-    fn remove(&mut self, command: &Command) {
-        self.commands -= 1;
-        self.bytes -= command.held_bytes;
-    }
 }
 
 #[derive(Debug)]
@@ -111,8 +119,8 @@ impl Queue {
         self.flags & NON_BLOCKING == 0
     }
 
-    fn pending(&self) -> Option<&Arc<Fence>> {
-        self.tail.as_ref().filter(|tail| !tail.is_done())
+    fn pending(&self) -> Option<Arc<Fence>> {
+        self.tail.as_ref().filter(|tail| !tail.is_done()).cloned()
     }
 }
 
@@ -123,12 +131,25 @@ pub(crate) enum Wait {
     On(Arc<Fence>),
 }
 
+impl From<Option<Arc<Fence>>> for Wait {
+    fn from(pending: Option<Arc<Fence>>) -> Self {
+        pending.map_or(Self::Over, Self::On)
+    }
+}
+
 /// A context's streams and their errors.
 #[derive(Debug)]
 pub(crate) struct Streams {
     queues: BTreeMap<u64, Queue>,
-    /// The first unreported error of each stream.
-    errors: Vec<(u64, HipError)>,
+    /// Streams whose first command may be able to start.
+    ready: VecDeque<u64>,
+    /// Streams whose first command waits for a fence, by the address of the fence.
+    blocked: BTreeMap<usize, Vec<u64>>,
+    /// All commands, for what waits for the device.
+    all: Rounds,
+    /// Those of blocking streams but the null stream, which waits for them.
+    blocking: Rounds,
+    errors: Errors,
     held: Held,
 }
 
@@ -136,14 +157,16 @@ fn canonical(stream: u64) -> u64 {
     if stream == LEGACY_STREAM { NULL_STREAM } else { stream }
 }
 
+fn address(fence: &Arc<Fence>) -> usize {
+    Arc::as_ptr(fence).addr()
+}
+
 impl Streams {
     pub(crate) fn new() -> Self {
         let always = [(NULL_STREAM, 0), (PER_THREAD_STREAM, 0), (HOUSEKEEPING, NON_BLOCKING)];
-        Self {
-            queues: always.map(|(stream, flags)| (stream, Queue::new(flags, 0))).into(),
-            errors: Vec::new(),
-            held: Held::default(),
-        }
+        let queues = always.map(|(stream, flags)| (stream, Queue::new(flags, 0))).into();
+        let (ready, blocked, all, blocking, errors, held) = Default::default();
+        Self { queues, ready, blocked, all, blocking, errors, held }
     }
 
     fn queue(&self, stream: u64) -> HipResult<&Queue> {
@@ -174,9 +197,14 @@ impl Streams {
         let queue = queue.ok_or(HipError::INVALID_HANDLE)?;
         queue.destroyed = true;
         if queue.commands.is_empty() {
-            self.queues.remove(&stream);
+            self.remove(stream);
         }
         Ok(())
+    }
+
+    fn remove(&mut self, stream: u64) {
+        self.queues.remove(&stream);
+        self.errors.forget(stream);
     }
 
     pub(crate) fn flags(&self, stream: u64) -> HipResult<u32> {
@@ -198,87 +226,124 @@ impl Streams {
         fence: Arc<Fence>,
         mut after: Vec<Arc<Fence>>,
     ) -> HipResult<()> {
-        after.extend(self.ordered_before(stream)?.cloned());
+        let is_blocking = self.queue(stream)?.is_blocking();
         after.retain(|fence| !fence.is_done());
-        self.append(canonical(stream), Command::new(work, fence, after));
+        let stream = canonical(stream);
+        if stream == NULL_STREAM {
+            after.extend(self.blocking.end());
+        } else if is_blocking {
+            after.extend(self.null_pending());
+        }
+        self.append(stream, Command::new(work, fence, after));
         Ok(())
     }
 
     /// Executes `work` when everything that is enqueued now is done.
     pub(crate) fn enqueue_after_all(&mut self, work: Work) {
-        let after = self.queues.values().filter_map(|queue| queue.pending().cloned()).collect();
+        let after = self.all.end().into_iter().collect();
         self.append(HOUSEKEEPING, Command::new(work, Arc::default(), after));
     }
 
-    fn append(&mut self, stream: u64, command: Command) {
-        if let Some(queue) = self.queues.get_mut(&stream) {
-            self.held.commands += 1;
-            self.held.bytes += command.held_bytes;
-            queue.tail = Some(Arc::clone(&command.fence));
-            queue.commands.push_back(command);
+    fn append(&mut self, stream: u64, mut command: Command) {
+        let Some(queue) = self.queues.get_mut(&stream) else { return };
+        self.held.commands += 1;
+        self.held.bytes += command.held_bytes;
+        command.round = self.all.join();
+        command.blocking_round = (stream != NULL_STREAM && queue.is_blocking()).then(|| self.blocking.join());
+        queue.tail = Some(Arc::clone(&command.fence));
+        if queue.commands.is_empty() {
+            self.ready.push_back(stream);
         }
+        queue.commands.push_back(command);
     }
 
-    /// Returns the fences that a new command on `stream` waits for because of the null stream.
-    fn ordered_before(&self, stream: u64) -> HipResult<impl Iterator<Item = &Arc<Fence>>> {
-        let stream = canonical(stream);
-        let blocking = self.queue(stream)?.is_blocking();
-        let others = self.queues.iter().filter(move |&(&other, queue)| {
-            other != stream
-                && blocking
-                && queue.is_blocking()
-                && (stream == NULL_STREAM || other == NULL_STREAM)
-        });
-        Ok(others.filter_map(|(_, queue)| queue.pending()))
+    /// Returns the fence of the null stream's last command, if it is pending.
+    fn null_pending(&self) -> Option<Arc<Fence>> {
+        self.queues.get(&NULL_STREAM).and_then(Queue::pending)
     }
 
     /// Starts the commands that wait for no other. Those that take no time are executed by `instantly`; the others are returned with
     /// their stream, and [`finish`](Self::finish) has to be called for each. Sets `watched` if a completion should wake the owner.
     pub(crate) fn start(&mut self, mut instantly: impl FnMut(&Work), watched: &mut bool) -> Vec<(u64, Task)> {
         let mut tasks = Vec::new();
-        let mut progress = true;
-        while progress {
-            progress = false;
-            for (&stream, queue) in &mut self.queues {
-                while !queue.running
-                    && let Some(command) = queue
-                        .commands
-                        .pop_front_if(|command| command.after.iter().all(|fence| fence.is_done()))
-                {
-                    match command.work {
-                        Work::Task(task) => {
+        while let Some(stream) = self.ready.pop_front() {
+            while let Some(command) = self.next(stream) {
+                match command.work {
+                    Work::Task(task) => {
+                        let started = Command { after: Vec::new(), work: Work::Wait, ..command };
+                        if let Some(queue) = self.queues.get_mut(&stream) {
                             queue.running = true;
-                            let started = Command { after: Vec::new(), work: Work::Wait, ..command };
                             queue.commands.push_front(started);
-                            tasks.push((stream, task));
                         }
-                        work => {
-                            instantly(&work);
-                            self.held.commands -= 1;
-                            self.held.bytes -= command.held_bytes;
-                            *watched |= command.fence.complete();
-                            progress = true;
-                        }
+                        tasks.push((stream, task));
+                    }
+                    ref work => {
+                        instantly(work);
+                        *watched |= self.complete(&command);
                     }
                 }
             }
         }
-        self.queues.retain(|_, queue| !(queue.destroyed && queue.commands.is_empty()));
         tasks
+    }
+
+    /// Takes the first command of a stream if it can start. If it waits, it is entered under the fence that it waits for.
+    fn next(&mut self, stream: u64) -> Option<Command> {
+        let queue = self.queues.get_mut(&stream).filter(|queue| !queue.running)?;
+        match queue.commands.front_mut().map(Command::waits_for) {
+            Some(None) => queue.commands.pop_front(),
+            Some(Some(fence)) => {
+                self.blocked.entry(address(fence)).or_default().push(stream);
+                None
+            }
+            None => {
+                if queue.destroyed {
+                    self.remove(stream);
+                }
+                None
+            }
+        }
+    }
+
+    /// Completes a command that is in no queue any more. `true` if somebody watches.
+    fn complete(&mut self, command: &Command) -> bool {
+        self.held.commands -= 1;
+        self.held.bytes -= command.held_bytes;
+        let mut watched = self.complete_fence(&command.fence);
+        if let Some(fence) = self.all.leave(command.round) {
+            watched |= self.complete_fence(&fence);
+        }
+        if let Some(fence) = command.blocking_round.and_then(|round| self.blocking.leave(round)) {
+            watched |= self.complete_fence(&fence);
+        }
+        watched
+    }
+
+    fn complete_fence(&mut self, fence: &Arc<Fence>) -> bool {
+        let watched = fence.complete();
+        self.handle_complete(fence);
+        watched
+    }
+
+    /// Handles that a fence is complete, possibly one of another context.
+    pub(crate) fn handle_complete(&mut self, fence: &Arc<Fence>) {
+        if !self.blocked.is_empty()
+            && let Some(streams) = self.blocked.remove(&address(fence))
+        {
+            self.ready.extend(streams);
+        }
     }
 
     /// Notes that the task which `stream` runs has ended. `true` if somebody watches.
     pub(crate) fn finish(&mut self, stream: u64, result: HipResult<()>) -> bool {
-        if let Err(error) = result
-            && !self.errors.iter().any(|&(other, _)| other == stream)
-        {
-            self.errors.push((stream, error));
+        if let Err(error) = result {
+            self.errors.add(stream, error);
         }
         let Some(queue) = self.queues.get_mut(&stream).filter(|queue| queue.running) else { return false };
         queue.running = false;
         let Some(command) = queue.commands.pop_front() else { return false };
-        self.held.remove(&command);
-        command.fence.complete()
+        self.ready.push_back(stream);
+        self.complete(&command)
     }
 
     /// Returns the commands that are not finished.
@@ -297,50 +362,94 @@ impl Streams {
             }
             queue.running = false;
         }
-        self.errors.clear();
+        for fence in self.all.clear().into_iter().chain(self.blocking.clear()) {
+            fence.complete();
+        }
+        self.ready.clear();
+        self.blocked.clear();
+        self.errors = Errors::default();
         self.held = Held::default();
         records
     }
 
     /// Returns whether all work that `what` covers has finished. `record` is the event's last record.
-    pub(crate) fn wait(&self, what: WaitFor, record: Option<&Record>) -> HipResult<Wait> {
+    pub(crate) fn wait(&mut self, what: WaitFor, record: Option<&Record>) -> HipResult<Wait> {
         let pending = match what {
-            WaitFor::Device => self.queues.values().find_map(Queue::pending),
-            WaitFor::Stream(stream) => match self.queue(stream)?.pending() {
-                None if canonical(stream) == NULL_STREAM => self.ordered_before(stream)?.next(),
-                pending => pending,
-            },
-            WaitFor::Event(_) => record.map(|record| &record.fence).filter(|fence| !fence.is_done()),
+            WaitFor::Device => self.all.pending(),
+            WaitFor::Stream(stream) if canonical(stream) == NULL_STREAM => return self.wait_turn(stream),
+            WaitFor::Stream(stream) => self.queue(stream)?.pending(),
+            WaitFor::Event(_) => record.map(|record| &record.fence).filter(|fence| !fence.is_done()).cloned(),
         };
-        Ok(pending.map_or(Wait::Over, |fence| Wait::On(Arc::clone(fence))))
+        Ok(pending.into())
     }
 
     /// Returns the work that a command enqueued on `stream` now would wait for.
-    pub(crate) fn wait_turn(&self, stream: u64) -> HipResult<Wait> {
-        let pending = match self.queue(stream)?.pending() {
-            None => self.ordered_before(stream)?.next(),
+    pub(crate) fn wait_turn(&mut self, stream: u64) -> HipResult<Wait> {
+        let queue = self.queue(stream)?;
+        let pending = match queue.pending() {
+            None if canonical(stream) == NULL_STREAM => self.blocking.pending(),
+            None if queue.is_blocking() => self.null_pending(),
             pending => pending,
         };
-        Ok(pending.map_or(Wait::Over, |fence| Wait::On(Arc::clone(fence))))
+        Ok(pending.into())
     }
 
     /// Takes the errors of the work that `what` covers, and returns the first of them.
     pub(crate) fn take_error(&mut self, what: WaitFor, record: Option<&Record>) -> HipResult<()> {
         let stream = match what {
-            WaitFor::Device => None,
-            WaitFor::Stream(stream) => Some(canonical(stream)),
+            WaitFor::Device => return self.errors.take(|_| true),
+            WaitFor::Stream(stream) => stream,
             WaitFor::Event(_) => match record {
-                Some(record) => Some(canonical(record.stream)),
+                Some(record) => record.stream,
                 None => return Ok(()),
             },
         };
-        let queues = &self.queues;
-        let covered = |&mut (other, _): &mut (u64, HipError)| match stream {
-            None => true,
-            Some(NULL_STREAM) => queues.get(&other).is_none_or(Queue::is_blocking),
-            Some(stream) => stream == other,
-        };
-        let first = self.errors.extract_if(.., covered).fold(None, |first, (_, error)| first.or(Some(error)));
-        first.map_or(Ok(()), Err)
+        match canonical(stream) {
+            NULL_STREAM => {
+                let queues = &self.queues;
+                self.errors.take(|other| queues.get(&other).is_none_or(Queue::is_blocking))
+            }
+            stream => self.errors.take_of(stream),
+        }
+    }
+}
+
+/// The first unreported error of each stream.
+#[derive(Debug, Default)]
+struct Errors {
+    /// The errors with their numbers, by stream; those of streams that are gone are under [`HOUSEKEEPING`], whose commands do not fail.
+    of: BTreeMap<u64, (u64, HipError)>,
+    /// Number of errors so far.
+    count: u64,
+}
+
+impl Errors {
+    fn add(&mut self, stream: u64, error: HipError) {
+        self.count += 1;
+        self.of.entry(stream).or_insert((self.count, error));
+    }
+
+    /// Handles that a stream is gone: of all of these only the first error is kept.
+    fn forget(&mut self, stream: u64) {
+        if let Some(error) = self.of.remove(&stream) {
+            let first = self
+                .of
+                .get(&HOUSEKEEPING)
+                .map_or(error, |&first| if first.0 < error.0 { first } else { error });
+            self.of.insert(HOUSEKEEPING, first);
+        }
+    }
+
+    fn take_of(&mut self, stream: u64) -> HipResult<()> {
+        self.of.remove(&stream).map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Takes the errors of the streams for which `is_covered` returns true, and of those that are gone; returns the first.
+    fn take(&mut self, is_covered: impl Fn(u64) -> bool) -> HipResult<()> {
+        let taken = self.of.extract_if(.., |&stream, _| stream == HOUSEKEEPING || is_covered(stream));
+        taken
+            .map(|(_, numbered)| numbered)
+            .min_by_key(|&(number, _)| number)
+            .map_or(Ok(()), |(_, error)| Err(error))
     }
 }
