@@ -15,9 +15,8 @@ mod sim;
 mod worker;
 
 use clap::{Parser, Subcommand};
-use std::io::IsTerminal;
+use hipr_log::Style;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 
 /// Runs HIP programs on a GPU that is somewhere else.
 ///
@@ -53,13 +52,7 @@ fn main() -> ExitCode {
     let command = cli.command.unwrap_or(Command::Demo(demo::Demo::default()));
     // A worker says what it serves; everything else stays quiet unless something is wrong.
     let level = if matches!(command, Command::Worker(_)) { "info" } else { "warn" };
-    let filter = EnvFilter::try_from_env("HIPR_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
+    hipr_log::start(Style::Timed, level);
     let result = output::until_unread(|| match command {
         Command::Run(options) => run::run(options),
         Command::Worker(options) => worker::run(options),
@@ -70,7 +63,7 @@ fn main() -> ExitCode {
         Command::DemoProgram => demo::run_program(),
     });
     result.unwrap_or_else(|why| {
-        eprintln!("hipr: {why}");
+        eprintln!("hipr: {}", hipr_log::escaped(&why, 4096));
         ExitCode::FAILURE
     })
 }

@@ -36,6 +36,28 @@ fn each_code_object_is_refused_for_what_is_wrong_with_it() {
     }
 }
 
+/// Checks that each line of a log is the worker's own, and that a flood was cut.
+fn check_log(log: &str) {
+    assert!(log.contains("the descriptor of kernel kernel0\\n2026"), "names are in it, escaped:\n{log}");
+    for line in log.lines() {
+        let begins = line.split_once("Z ").is_some_and(|(time, _)| time.len() == 26 && time.contains('T'));
+        let level = line.get(27..).map(str::trim_start).and_then(|rest| rest.split(' ').next());
+        assert!(
+            begins && matches!(level, Some("INFO" | "WARN" | "ERROR")),
+            "not a line of the worker's: {line:?}"
+        );
+        assert!(
+            !line.contains(|c: char| c.is_control() || ('\u{2028}'..='\u{202e}').contains(&c)),
+            "{line:?}"
+        );
+    }
+    assert!(
+        log.contains(" (1024 times)") && log.contains("left out"),
+        "what is not written is counted:\n{log}"
+    );
+    assert!(log.len() < 128 << 10, "{} bytes", log.len());
+}
+
 #[test]
 fn no_attack_costs_more_than_a_session_may_cost() {
     let mut worker = worker(&[]);
@@ -49,6 +71,7 @@ fn no_attack_costs_more_than_a_session_may_cost() {
         assert!(attacked.sent.is_right, "{}: {}", case.name, attacked.sent);
         assert!(grown <= MEMORY_MAX + BESIDE, "{}: {} MiB more", case.name, grown / MIB);
     }
+    check_log(&worker.log());
     let mut client = WireClient::open(worker.address());
     let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
     client.call_with(&load, &[], Some(KERNELS.to_vec())).result.expect("what is right is loaded");

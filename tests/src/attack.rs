@@ -4,6 +4,7 @@
 
 mod code_objects;
 mod elf;
+mod log;
 
 pub use code_objects::{IMAGES, Image};
 
@@ -70,7 +71,8 @@ impl fmt::Display for Sent {
 /// Returns all cases.
 pub fn cases() -> Vec<Case> {
     let load = |image| Box::new(move |client: &mut WireClient| code_objects::load(client, image));
-    IMAGES.iter().map(|image| Case { name: image.name, attack: load(image) }).collect()
+    let images = IMAGES.iter().map(|image| Case { name: image.name, attack: load(image) });
+    images.chain(log::cases()).collect()
 }
 
 /// What an attack came to.

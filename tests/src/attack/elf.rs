@@ -168,9 +168,11 @@ impl Elf {
     }
 }
 
-/// Encodes a text of up to 31 bytes as MessagePack.
+/// Encodes a text of up to 255 bytes as MessagePack.
 fn text(text: &str) -> Vec<u8> {
-    [&[0xa0 | text.len() as u8], text.as_bytes()].concat()
+    let len = text.len() as u8;
+    let marker = if len < 32 { vec![0xa0 | len] } else { vec![0xd9, len] };
+    [&marker, text.as_bytes()].concat()
 }
 
 /// Returns metadata with these keys, whose values are MessagePack.
@@ -200,6 +202,20 @@ pub(super) fn kernel(args: u32) -> Vec<u8> {
         [text(".args"), list(args, &arg.concat())].concat(),
     ]
     .concat()
+}
+
+/// Returns a code object with a kernel of this name, whose descriptor is nowhere.
+pub(super) fn without_descriptor(name: &str) -> Vec<u8> {
+    let kernel = [
+        vec![0x83],
+        [text(".name"), text(name)].concat(),
+        [text(".symbol"), text("k")].concat(),
+        [text(".kernarg_segment_size"), vec![0]].concat(),
+    ];
+    let mut elf = Elf::default();
+    elf.note(&metadata(&[("amdhsa.kernels", &list(1, &kernel.concat()))]));
+    elf.symbols(b"k\0", std::iter::once(0), true);
+    elf.build()
 }
 
 /// Returns a compressed bundle that says it has `claim` bytes, and unpacks to `yields` zeros.

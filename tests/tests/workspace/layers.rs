@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
+    ("hipr-log", &[]),
     // The interpreter knows neither HIP nor the protocol.
     ("hipr-isa", &[]),
     ("hipr-abi", &["hipr-ctype"]),
@@ -65,6 +66,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "hipr-graph",
             "hipr-io",
             "hipr-io-shm",
+            "hipr-log",
             "hipr-proto",
         ],
     ),
@@ -87,6 +89,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "hipr-io-shm",
             "hipr-io-uring",
             "hipr-isa",
+            "hipr-log",
             "hipr-proto",
             "hipr-shim",
             "hipr-sim",
