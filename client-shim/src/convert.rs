@@ -16,6 +16,11 @@ use hipr_proto::{HipError, HipResult};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Ptr(pub usize);
 
+/// Addresses below this one stand for the null pointer and what is near it; no memory is mapped there.
+const MEMORY_START: u64 = 64 << 10;
+/// End of the addresses that programs can have on the platforms that HIP supports.
+const MEMORY_END: u64 = 1 << 48;
+
 impl Ptr {
     /// The null pointer.
     pub const NULL: Self = Self(0);
@@ -28,6 +33,19 @@ impl Ptr {
     /// Returns the address as the wire carries it.
     pub fn wire(self) -> u64 {
         self.0 as u64
+    }
+
+    /// Returns the address that a worker has given to `len` bytes of memory.
+    ///
+    /// # Errors
+    /// `hipErrorUnknown` for one that no memory has: at the null pointer, or beyond what processors can address.
+    pub fn of_memory(address: u64, len: u64) -> HipResult<Self> {
+        let end = address.checked_add(len).filter(|end| address >= MEMORY_START && *end <= MEMORY_END);
+        if end.is_none() {
+            tracing::error!("the worker gives {len} bytes of memory the address {address:#x}");
+            return Err(HipError::UNKNOWN);
+        }
+        Ok(Self::from_wire(address))
     }
 
     /// Returns an address received over the wire. Addresses have 64 bits on every platform HIP has.

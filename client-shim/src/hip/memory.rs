@@ -30,7 +30,7 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
         return Ok(());
     }
     let device_ptr = session.worker().allocate(placer::Kind::Device, size as u64, flags)?;
-    out.set(note(session, device_ptr, size, flags));
+    out.set(note(session, device_ptr, size, flags)?);
     Ok(())
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
     session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&op::MallocAsync { size: size as u64, stream })?;
     session.streams().put(stream, Outcome::Open);
-    out.set(note(session, reply.device_ptr, size, 0));
+    out.set(note(session, reply.device_ptr, size, 0)?);
     Ok(())
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn malloc_from_pool_async(
     session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&request)?;
     session.streams().put(stream, Outcome::Open);
-    out.set(note(session, reply.device_ptr, size, 0));
+    out.set(note(session, reply.device_ptr, size, 0)?);
     Ok(())
 }
 
@@ -134,7 +134,7 @@ fn alloc_pitch(
     };
     let row = usize::try_from(row).map_err(|_| HipError::OUT_OF_MEMORY)?;
     let size = row.checked_mul(height).ok_or(HipError::OUT_OF_MEMORY)?;
-    out.set(note(session, device_ptr, size, 0));
+    out.set(note(session, device_ptr, size, 0)?);
     pitch.set(row);
     Ok(())
 }
@@ -151,8 +151,8 @@ pub(crate) fn malloc_3d(session: &Session, ptr: Out<hipPitchedPtr>, extent: hipE
 }
 
 /// Adds device memory that the worker has allocated to the table.
-fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Ptr {
-    let base = Ptr::from_wire(device_ptr);
+fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> HipResult<Ptr> {
+    let base = Ptr::of_memory(device_ptr, size_bytes as u64)?;
     let device = thread::device();
     session.worker().memory().insert(Allocation {
         base,
@@ -162,7 +162,7 @@ fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Pt
         flags,
         is_ambiguous: false,
     });
-    base
+    Ok(base)
 }
 
 /// `hipFree`: device memory, and managed memory. HIP API: it waits for what the device has to do.
@@ -236,7 +236,7 @@ pub(crate) fn ipc_open(
     session.worker().make_room(u64::MAX)?;
     let reply = session.worker().ask(&op::IpcOpenMemHandle { handle: bytes_of(handle.reserved), flags })?;
     let size = session.worker().ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
-    let base = Ptr::from_wire(reply.device_ptr);
+    let base = Ptr::of_memory(reply.device_ptr, size)?;
     let device = thread::device();
     session.worker().memory().insert(Allocation {
         base,

@@ -214,7 +214,7 @@ impl LoadedModule {
         let extra = Extra { tail: &tail, ..worker.extra() };
         let request = op::ModuleGetGlobal { module: self.handle.wire() };
         let reply = worker.connection().ask_with(&request, extra)?;
-        let (base, size_bytes) = (Ptr::from_wire(reply.device_ptr), reply.size as usize);
+        let (base, size_bytes) = (Ptr::of_memory(reply.device_ptr, reply.size)?, reply.size as usize);
         let allocation = Allocation {
             base,
             size_bytes,

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
@@ -155,7 +156,12 @@ pub(crate) fn bytes<W: Wire>(reply: &W) -> Vec<u8> {
 
 /// Reacts as a worker without a device: allocations have addresses, everything else succeeds and does nothing.
 pub(crate) fn easy(asked: &Asked) -> Reaction {
+    static PLACES: AtomicU64 = AtomicU64::new(0x2000_0000);
+    let memory = || PLACES.fetch_add(0x100_0000, Ordering::Relaxed);
     Reaction::Good(match asked.op {
+        Opcode::MALLOC_HOST | Opcode::MALLOC_MANAGED | Opcode::MALLOC_ASYNC => bytes(&memory()),
+        Opcode::MEM_ALLOC_PITCH => bytes(&op::MemAllocPitchReply { dptr: memory(), pitch: 512 }),
+        Opcode::MODULE_GET_GLOBAL => bytes(&op::ModuleGetGlobalReply { device_ptr: memory(), size: 0 }),
         Opcode::GET_DEVICE_COUNT => bytes(&op::GetDeviceCountReply { count: 2 }),
         Opcode::MALLOC => bytes(&op::MallocReply { device_ptr: 0x1000_0000 }),
         other => vec![0; other.info().map_or(0, |info| info.reply.size)],

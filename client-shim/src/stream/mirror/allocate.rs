@@ -49,10 +49,13 @@ impl Mirrors {
     ) -> HipResult<Ptr> {
         let size = pages(len)?;
         let (mut remote, mut release) = allocate(size)?;
+        Ptr::of_memory(remote, size as u64)?;
         if remote % PAGE as u64 != 0 {
             // Pages are mapped here, so the memory there has to begin with one.
             worker.release(release)?;
-            let (start, whole) = allocate(size + PAGE)?;
+            let more = size.checked_add(PAGE).ok_or(HipError::OUT_OF_MEMORY)?;
+            let (start, whole) = allocate(more)?;
+            Ptr::of_memory(start, more as u64)?;
             (remote, release) = (start.next_multiple_of(PAGE as u64), whole);
         }
         match self.map(worker, remote, len, flags, origin, Some(release)) {
@@ -96,6 +99,7 @@ impl Mirrors {
     /// # Errors
     /// `hipErrorOutOfMemory`.
     pub(crate) fn adopt_memory(&self, worker: &Worker, remote: u64, len: usize) -> HipResult<Ptr> {
+        Ptr::of_memory(remote, len as u64)?;
         self.map(worker, remote, len, 0, Origin::Managed, None).ok_or(HipError::OUT_OF_MEMORY)
     }
 
