@@ -1,11 +1,13 @@
 //! The worker as the shim uses it: the connection, and what is known of devices, memory, streams and pools.
 
+mod info;
 pub(crate) mod map;
 pub mod memory;
 pub(crate) mod placer;
 mod port;
 pub(crate) mod reserve;
 mod sends;
+mod told;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};

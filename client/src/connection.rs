@@ -238,6 +238,30 @@ impl Connection {
         self.inner.unanswered.ahead(&self.inner.counters)
     }
 
+    /// Returns whether what a client counts may differ from what the worker has, because a request failed that was to make something
+    /// with a name, or memory at an address of the client's choice.
+    pub fn is_in_doubt(&self) -> bool {
+        self.inner.unanswered.is_in_doubt()
+    }
+
+    /// Returns how many requests have left that may have changed the free memory of the device, other than by memory that is counted in
+    /// the lease. A failed request of which the worker has told counts as well. While the number stays the same, and what the worker
+    /// said [holds](Self::memory_info_holds), free memory differs from what was told by the account of the lease alone.
+    pub fn memory_changes(&self) -> u64 {
+        self.inner.replies.listeners().memory.changes()
+    }
+
+    /// Returns whether the reply to the `MEM_INFO` with this number (at least 1) still holds, as far as the worker has said so.
+    /// [`hear_arrived`](Self::hear_arrived) takes in what it has said.
+    pub fn memory_info_holds(&self, number: u64) -> bool {
+        self.inner.replies.listeners().memory.holds(number)
+    }
+
+    /// Reads what has arrived from the worker, without waiting for anything.
+    pub fn hear_arrived(&self) {
+        self.inner.hear_arrived();
+    }
+
     /// Returns the file descriptors that the connection has open; -1 stands for none.
     pub fn raw_fds(&self) -> [RawFd; 2] {
         self.inner.transport.raw_fds()

@@ -18,6 +18,7 @@
 
 mod connection;
 mod flusher;
+mod free_memory;
 mod listener;
 mod names;
 mod notifications;
@@ -48,7 +49,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::PAGES)
     .union(Features::KERNEL_RULES)
     .union(Features::NOTIFICATIONS)
-    .union(Features::PLACES);
+    .union(Features::PLACES)
+    .union(Features::MEM_INFO);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use hipr_proto::op::{MemRecall, RequestFailed};
+use hipr_proto::op::{MemInfoChanged, MemRecall, RequestFailed};
 use hipr_proto::{HipError, Op, Opcode, Wire};
+
+use crate::free_memory::FreeMemory;
 
 /// A request that was not answered and failed. The next call that waits returns the error; this says where it comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,11 +45,13 @@ impl fmt::Display for Failure {
 type OnFailure = Box<dyn Fn(&Failure) + Send + Sync>;
 type OnRecall = Box<dyn Fn(u64) + Send + Sync>;
 
-/// The functions that notifications are passed to. They run on the thread that reads, so they wait for nothing.
+/// What notifications are passed to. Functions run on the thread that reads, so they wait for nothing.
 #[derive(Default)]
 pub(crate) struct Listeners {
     failure: OnceLock<OnFailure>,
     recall: OnceLock<OnRecall>,
+    /// What is known of changes of free memory.
+    pub(crate) memory: FreeMemory,
 }
 
 impl fmt::Debug for Listeners {
@@ -80,6 +84,8 @@ impl Listeners {
                 stream: failed.stream,
                 text: String::from_utf8_lossy(tail).into_owned(),
             };
+            // It may have been memory; and who asks for free memory is told the error.
+            self.memory.change();
             match self.failure.get() {
                 Some(listener) => listener(&failure),
                 None => tracing::error!("{failure}; the next call that waits returns the error"),
@@ -89,6 +95,11 @@ impl Listeners {
             && let (Ok(recall), Some(listener)) = (MemRecall::take(&mut fixed), self.recall.get())
         {
             listener(recall.number);
+        }
+        if op == MemInfoChanged::OPCODE
+            && let Ok(changed) = MemInfoChanged::take(&mut fixed)
+        {
+            self.memory.end(changed.number);
         }
     }
 }

@@ -285,6 +285,34 @@ impl Replies {
         outcome.map(|()| true)
     }
 
+    /// Reads what has arrived and takes no time, unless another thread reads.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub(crate) fn hear_arrived(&self, counters: &Counters) -> Result<(), String> {
+        /// A worker may send without end.
+        const READS_MAX: u32 = 16;
+        let mut state = self.state();
+        if state.closed || state.reading {
+            return Ok(());
+        }
+        state.reading = true;
+        drop(state);
+        let outcome = {
+            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            // The rest of a long reply is for the thread that waits for it.
+            (0..READS_MAX).try_for_each(|_| {
+                let is_there = reader.current.is_none() && reader.transport.has_input();
+                if is_there { self.step(&mut reader, counters) } else { Ok(()) }
+            })
+        };
+        let mut state = self.state();
+        state.reading = false;
+        state.closed |= outcome.is_err();
+        self.wake(&state);
+        outcome
+    }
+
     /// Reads until the reply to `id` has arrived.
     fn read_until(&self, id: u32, counters: &Counters) -> Result<(), String> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);

@@ -89,6 +89,20 @@ impl Transport {
         }
     }
 
+    /// Returns whether a read would not wait: bytes have arrived, or the end of the stream. Only for the thread that may read.
+    pub(crate) fn has_input(&self) -> bool {
+        match self.by_kind() {
+            Kind::Socket(socket) => {
+                let mut byte = [0_u8];
+                let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+                // SAFETY: an open socket, and memory that is ours during the call.
+                let peeked = unsafe { libc::recv(socket.as_raw_fd(), byte.as_mut_ptr().cast(), 1, flags) };
+                peeked >= 0
+            }
+            Kind::Memory(client) => client.has_input(),
+        }
+    }
+
     /// Fills `into`; returns less at the end of the stream, or after a time-out or a signal.
     pub(crate) fn read_all(&self, into: &mut [u8]) -> io::Result<usize> {
         let Kind::Socket(socket) = self.by_kind() else { return self.read(into) };

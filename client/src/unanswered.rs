@@ -85,6 +85,11 @@ impl Unanswered {
         )
     }
 
+    /// Returns whether a name may stand for nothing, or an address for no memory.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::Acquire)
+    }
+
     /// Returns whether an error may still be reported that is not that of noted work.
     pub(crate) fn may_owe_errors(&self) -> bool {
         self.answered.load(Ordering::Acquire) < self.told.load(Ordering::Acquire)

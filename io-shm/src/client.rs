@@ -123,6 +123,12 @@ impl Client {
         }
     }
 
+    /// Returns whether bytes can be read without waiting. Waits itself for a thread that reads.
+    pub fn has_input(&self) -> bool {
+        // What cannot be is found out by reading.
+        lock(&self.receiving).has_input().unwrap_or(true)
+    }
+
     /// Waits until there is room, and writes at least one byte of `slices`.
     ///
     /// # Errors

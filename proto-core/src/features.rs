@@ -37,9 +37,11 @@ impl Features {
     pub const NOTIFICATIONS: Self = Self(1 << 5);
     /// The client places memory within a lease, at addresses of its own window, and does not wait for it.
     pub const PLACES: Self = Self(1 << 6);
+    /// The worker tells when the free memory of the device changes, so that the client need not ask. Only with NOTIFICATIONS and PLACES.
+    pub const MEM_INFO: Self = Self(1 << 9);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 7] = [
+    const NAMED: [(Self, &str); 8] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -47,6 +49,7 @@ impl Features {
         (Self::CACHE, "CACHE"),
         (Self::NOTIFICATIONS, "NOTIFICATIONS"),
         (Self::PLACES, "PLACES"),
+        (Self::MEM_INFO, "MEM_INFO"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
@@ -74,6 +77,16 @@ impl Features {
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
+    }
+
+    /// Returns the features that are in this set with all that they need.
+    #[must_use]
+    pub const fn usable(self) -> Self {
+        if self.contains(Self::NOTIFICATIONS.union(Self::PLACES)) {
+            self
+        } else {
+            self.without(Self::MEM_INFO)
+        }
     }
 
     /// Returns the features that are in both sets.
@@ -121,6 +134,9 @@ mod tests {
         assert_eq!(both.without(Features::PAGES), Features::STATIC);
         assert!(both.contains(Features::NONE) && both.contains(both) && !Features::PAGES.contains(both));
         assert_eq!(Features::default(), Features::NONE);
+        let info = Features::MEM_INFO.union(Features::PLACES);
+        assert_eq!(info.usable(), Features::PLACES);
+        assert_eq!(info.union(Features::NOTIFICATIONS).usable(), info.union(Features::NOTIFICATIONS));
     }
 
     #[test]

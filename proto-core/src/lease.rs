@@ -30,14 +30,16 @@ pub const PITCH_BYTES: u64 = 256;
 /// assert_eq!(lease.place(0, 600), Ok(()));
 /// assert_eq!(lease.place(PLACE_PAGE_BYTES, 1), Err(HipError::INVALID_VALUE), "the page behind an allocation");
 /// assert_eq!(lease.place(2 * PLACE_PAGE_BYTES, 401), Err(HipError::OUT_OF_MEMORY));
+/// assert_eq!(lease.placed_bytes(), 600);
 /// lease.free(0);
-/// assert_eq!((lease.bytes(), lease.allocations()), (1000, 2));
+/// assert_eq!((lease.bytes(), lease.allocations(), lease.placed_bytes()), (1000, 2, 0));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
     window: Range<u64>,
     bytes: u64,
     allocations: u64,
+    placed_bytes: u64,
     /// The used addresses of the window, by their first one; they are apart.
     used: BTreeMap<u64, Used>,
 }
@@ -81,6 +83,11 @@ impl Lease {
     /// Returns the number of allocations that are left.
     pub fn allocations(&self) -> u64 {
         self.allocations
+    }
+
+    /// Returns the bytes of the memory that was placed and comes back.
+    pub fn placed_bytes(&self) -> u64 {
+        self.placed_bytes
     }
 
     /// Returns whether an allocation of `size_bytes` bytes is left.
@@ -129,6 +136,7 @@ impl Lease {
             span_bytes(size_bytes).and_then(|len| base.checked_add(len)).ok_or(HipError::INVALID_VALUE)?;
         self.bytes -= size_bytes;
         self.allocations -= 1;
+        self.placed_bytes = self.placed_bytes.saturating_add(size_bytes);
         self.used.insert(base, Used { end, state: State::Live(size_bytes) });
         Ok(())
     }
@@ -147,9 +155,10 @@ impl Lease {
     /// what follows.
     pub fn lend(&mut self, base: u64) {
         if let Some(used) = self.used.get_mut(&base)
-            && used.state != State::Gone
+            && let State::Live(size_bytes) = used.state
         {
             used.state = State::Lent;
+            self.placed_bytes = self.placed_bytes.saturating_sub(size_bytes);
         }
     }
 
@@ -158,6 +167,7 @@ impl Lease {
         match self.used.get(&base).map(|used| used.state) {
             Some(State::Live(size_bytes)) => {
                 self.used.remove(&base);
+                self.placed_bytes = self.placed_bytes.saturating_sub(size_bytes);
                 self.bytes = self.bytes.saturating_add(size_bytes);
                 self.allocations = self.allocations.saturating_add(1);
             }
@@ -176,7 +186,10 @@ impl Lease {
     /// Ends the use of the addresses from `base` on. Such ranges that touch become one, so that there are never more than free pages
     /// between others.
     fn retire(&mut self, mut base: u64) {
-        let Some(Used { mut end, .. }) = self.used.remove(&base) else { return };
+        let Some(Used { mut end, state }) = self.used.remove(&base) else { return };
+        if let State::Live(size_bytes) = state {
+            self.placed_bytes = self.placed_bytes.saturating_sub(size_bytes);
+        }
         if let Some(behind) = self.used.get(&end).copied().filter(|behind| behind.state == State::Gone) {
             self.used.remove(&end);
             end = behind.end;

@@ -71,8 +71,8 @@ operations! {
     0x0003 PING ping "" Hipr10 sync Exempt:
         Ping {} => ();
 
-    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES),
-    /// right behind `INIT` and without waiting for its reply.
+    /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
+    /// 512 MEM_INFO), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -579,6 +579,19 @@ operations! {
     /// unused when that is sent. The next recall comes when this one was answered.
     0x02A3 MEM_RECALL mem_recall "" Extension notify Exempt:
         MemRecall { number: u64 } => ();
+
+    /// Returns what `MEM_GET_INFO` does, and asks to be told when it no longer holds. That is, for the client, what it was told less what
+    /// it has placed since, and more by what of that it has freed (`MALLOC_AT`; `FREE` and `FREE_HOST` of what comes back to the
+    /// lease). When the free memory of the device becomes another one for any other reason, or one of these requests fails, one
+    /// `MEM_INFO_CHANGED` with this `number` comes, before any reply that is later than the change. The session's next `MEM_INFO`
+    /// takes the place of this one. A session needs the features NOTIFICATIONS, PLACES and MEM_INFO for this.
+    0x02A4 MEM_INFO mem_info "hipMemGetInfo" Extension sync Plain:
+        MemInfo { number: u64 } => MemGetInfoReply;
+
+    /// Tells that the free memory of the device is another one than the reply to the `MEM_INFO` with this number says. It comes once for
+    /// each, and may come although the memory is the same again.
+    0x02A5 MEM_INFO_CHANGED mem_info_changed "" Extension notify Exempt:
+        MemInfoChanged { number: u64 } => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

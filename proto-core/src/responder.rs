@@ -50,6 +50,11 @@ impl<B> Outcome<B> {
         Self { error: Some(error), fixed: SmallVec::new(), inline: Inline::None }
     }
 
+    /// Returns whether the request has failed.
+    pub fn is_error(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// Adds bytes after the fixed part.
     #[must_use]
     pub fn with_inline(self, inline: Inline<B>) -> Self {

@@ -59,10 +59,12 @@ fn what_others_may_use_does_not_come_back() {
     for at in 0..5 {
         lease.place(base(at), 100).unwrap();
     }
+    assert_eq!(lease.placed_bytes(), 500);
     lease.lend(base(1));
+    assert_eq!(lease.placed_bytes(), 400, "what is lent is no longer the account's");
     assert!(lease.comes_back(base(0)) && lease.is_placed(base(1)) && !lease.comes_back(base(1)));
     lease.free(base(0));
-    assert_eq!((lease.bytes(), lease.allocations()), (600, 6));
+    assert_eq!((lease.bytes(), lease.allocations(), lease.placed_bytes()), (600, 6, 300));
     lease.free(base(1));
     lease.free_async(base(3));
     lease.free_async(base(2));
@@ -75,6 +77,7 @@ fn what_others_may_use_does_not_come_back() {
         lease.lend(base(at));
     }
     assert_eq!((lease.bytes(), lease.allocations()), (600, 6), "freed twice, it does not come back either");
+    assert_eq!(lease.placed_bytes(), 100);
     assert_eq!(lease.gap(0, 1), Some(base(0)));
     assert_eq!(lease.gap(base(0) + 1, 1), Some(base(5)));
     lease.free(base(4));

@@ -40,6 +40,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("MEM_LEASE", "only an emulated GPU lets the client place memory"),
     ("MALLOC_AT", "only an emulated GPU lets the client place memory"),
     ("MEM_RETURN", "only an emulated GPU lets the client place memory"),
+    ("MEM_INFO", "only an emulated GPU says when its free memory changes"),
 ];
 /// Operations that need two processes; cli/tests/isolation.rs tests them.
 const BETWEEN_PROCESSES: [Opcode; 2] = [Opcode::IPC_OPEN_MEM_HANDLE, Opcode::IPC_CLOSE_MEM_HANDLE];

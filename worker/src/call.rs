@@ -225,10 +225,8 @@ impl Call<'_> {
     }
 
     /// Returns the free and total memory that the session may use, in bytes.
-    fn mem_info(&self) -> HipResult<(u64, u64)> {
-        let (free_bytes, total_bytes) = self.context_ref()?.mem_info()?;
-        let max = self.limits.memory_max_bytes;
-        Ok((free_bytes.min(max.saturating_sub(self.owned.memory_bytes())), total_bytes.min(max)))
+    fn memory_info(&self) -> HipResult<(u64, u64)> {
+        self.owned.mem_info(self.limits.memory_max_bytes)
     }
 }
 
@@ -368,6 +366,7 @@ impl Visit for Call<'_> {
         mem_lease(MemLease) = lease::lease;
         malloc_at(MallocAt) = lease::allocate;
         mem_return(MemReturn) = lease::give_back;
+        mem_info(MemInfo) = memory::watched_info;
         cache_open(CacheOpen) = cache::open;
         cache_put(CachePut) = cache::put;
         cache_copy(CacheCopy) = cache::copy;
@@ -484,6 +483,7 @@ impl Visit for Call<'_> {
         smi_get_gpu_metrics(SmiGetGpuMetrics),
         request_failed(RequestFailed),
         mem_recall(MemRecall),
+        mem_info_changed(MemInfoChanged),
         }
     }
 }

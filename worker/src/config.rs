@@ -191,7 +191,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::KERNEL_RULES)
     .union(Features::CACHE)
     .union(Features::NOTIFICATIONS)
-    .union(Features::PLACES);
+    .union(Features::PLACES)
+    .union(Features::MEM_INFO);
 
 impl Default for SessionLimits {
     fn default() -> Self {

@@ -16,6 +16,7 @@ use tracing::{debug, error, warn};
 
 use crate::cache::Cache;
 use crate::env::Env;
+use crate::memory_watch::MemoryWatch;
 use crate::recalls::Recalls;
 use crate::session::{Session, Turn};
 use crate::stats::Requests;
@@ -28,6 +29,8 @@ struct Seat {
     woken: Arc<AtomicBool>,
     /// Whether the session is in the queue for its turn.
     in_line: bool,
+    /// Whether the session is among those that are told of free memory.
+    is_told: bool,
 }
 
 /// All sessions and their work on the device, without channel or clock, and without a thread but the timer of a recall of leases: the
@@ -80,6 +83,7 @@ pub struct Dispatch {
     collected_bytes: Rc<Cell<usize>>,
     leases: Rc<Cell<usize>>,
     recalls: Recalls,
+    memory: MemoryWatch,
     bodies: BodyPool,
 }
 
@@ -120,7 +124,7 @@ impl Dispatch {
     ) -> Self {
         let lacks = |has: bool, feature| if has { Features::NONE } else { feature };
         let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
-            .union(lacks(device.can_place(), Features::PLACES))
+            .union(lacks(device.can_place(), Features::PLACES.union(Features::MEM_INFO)))
             .union(lacks(cache.is_some(), Features::CACHE));
         limits.features = limits.features.map(|features| features.without(lacking));
         let (seats, line, last, last_repeated, collected_bytes) = Default::default();
@@ -140,6 +144,7 @@ impl Dispatch {
             collected_bytes,
             leases: Rc::default(),
             recalls: Recalls::default(),
+            memory: MemoryWatch::default(),
             bodies,
         }
     }
@@ -149,7 +154,8 @@ impl Dispatch {
         match event {
             Event::Opened { conn, peer } => {
                 debug!(%conn, %peer, "session opened");
-                let seat = Seat { session: Session::new(conn), woken: Arc::default(), in_line: false };
+                let (woken, in_line, is_told) = Default::default();
+                let seat = Seat { session: Session::new(conn), woken, in_line, is_told };
                 self.seats.insert(conn, seat);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
@@ -157,7 +163,10 @@ impl Dispatch {
                 self.tell(conn, |session| session.handle_drained(sent_bytes))
             }
             Event::Ended { conn } => self.tell(conn, Session::handle_end),
-            Event::Closed { conn } => self.remove(conn),
+            Event::Closed { conn } => {
+                self.remove(conn);
+                self.settle();
+            }
         }
     }
 
@@ -182,13 +191,18 @@ impl Dispatch {
             debug!(%conn, "not all recalled leases were given back in time");
             self.retry(conn, true);
         }
+        self.settle();
     }
 
     /// Runs the turn of the first session in the queue. Returns false if the queue is then empty, so that nothing has to be
     /// done until the next event or wake-up.
     pub fn step(&mut self) -> bool {
         if let Some(conn) = self.line.pop_front() {
+            if !self.memory.is_idle() {
+                self.memory.begin_turn();
+            }
             self.run_session(conn);
+            self.settle();
         }
         !self.line.is_empty()
     }
@@ -210,7 +224,7 @@ impl Dispatch {
     }
 
     fn run_session(&mut self, conn: ConnId) {
-        let Some(seat) = self.seats.get_mut(&conn) else { return };
+        let Some(mut seat) = self.seats.get_mut(&conn) else { return };
         seat.in_line = false;
         let is_repeated = self.last.replace(conn) == Some(conn);
         self.last_repeated = if is_repeated { self.last_repeated.saturating_add(1) } else { 0 };
@@ -241,6 +255,16 @@ impl Dispatch {
             self.remove(conn);
             return;
         };
+        let is_told = seat.session.is_told();
+        if std::mem::replace(&mut seat.is_told, is_told) != is_told {
+            self.memory.set_told(conn, is_told);
+        }
+        // The others are told before this session is answered.
+        if !self.memory.is_idle() {
+            self.tell_changes(Some(conn));
+            let Some(again) = self.seats.get_mut(&conn) else { return };
+            seat = again;
+        }
         if let Some(notice) = seat.session.notice(turn == Turn::Over) {
             self.mailbox.post(notice);
         }
@@ -293,6 +317,32 @@ impl Dispatch {
         }
     }
 
+    /// Tells all sessions that were told of free memory, apart from the one that had its turn and sees to that itself, if it has changed.
+    fn tell_changes(&mut self, current: Option<ConnId>) {
+        if !self.memory.has_changed(&*self.device) {
+            return;
+        }
+        for conn in self.memory.take_told(current) {
+            let Some(seat) = self.seats.get_mut(&conn) else { continue };
+            seat.is_told = false;
+            seat.session.tell_change();
+            if let Some(notice) = seat.session.notice(false) {
+                self.mailbox.post(notice);
+            }
+        }
+    }
+
+    /// Tells what has changed outside of a turn. If there is nothing more to do, the device says when free memory changes by itself.
+    fn settle(&mut self) {
+        if self.memory.is_idle() {
+            return;
+        }
+        self.tell_changes(None);
+        if self.line.is_empty() {
+            self.memory.watch(&*self.device, &self.wake);
+        }
+    }
+
     fn retry(&mut self, conn: ConnId, is_last: bool) {
         if let Some(seat) = self.seats.get_mut(&conn) {
             seat.session.retry(is_last);
@@ -305,6 +355,7 @@ impl Dispatch {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
         seat.session.forget_lease(&self.leases);
         self.recalls.forget(conn);
+        self.memory.set_told(conn, false);
         if let Some(error) = seat.session.untold() {
             warn!(%conn, %error, "the session ends before its client was told of an error");
         }

@@ -42,6 +42,7 @@ pub mod device;
 mod dispatch;
 mod dispatch_thread;
 mod env;
+mod memory_watch;
 mod owned;
 mod recalls;
 mod rlimit;

@@ -9,6 +9,7 @@ mod names;
 mod pools;
 mod recall;
 mod settings;
+mod told;
 mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ pub(crate) use self::names::Unfit;
 use self::pools::Pools;
 use self::recall::Recall;
 use self::settings::Settings;
+use self::told::Told;
 pub(crate) use self::watches::{Difference, Watch, Watches};
 use crate::SessionLimits;
 use crate::cache::Tenant;
@@ -112,6 +114,8 @@ pub(crate) struct Owned {
     pub(crate) lease_device: Option<i32>,
     /// What the client was asked to give back of its lease.
     pub(crate) recall: Recall,
+    /// What the client was told of free memory, until it is told that this no longer holds.
+    pub(crate) told: Option<Told>,
     /// Whether the client has asked for the list of static replies.
     pub(crate) has_listed: bool,
 }

@@ -10,6 +10,7 @@ mod failure;
 mod look;
 mod recall;
 mod state;
+mod told;
 mod wait;
 
 use std::collections::VecDeque;
@@ -135,6 +136,9 @@ impl Session {
     /// Works on the queue until it is empty, something has to be waited for, or the turn is over.
     pub(crate) fn turn(&mut self, env: &Env<'_>) -> Turn {
         let turn = self.work(env);
+        if self.is_told() {
+            self.check_told();
+        }
         self.tally.count(env.requests);
         self.count_lease(env.leases);
         turn
@@ -649,6 +653,9 @@ impl Session {
     /// Completes a request successfully with the fixed part in `self.reply`.
     fn reply(&mut self, ticket: Ticket) {
         self.completed += 1;
+        if self.is_told() {
+            self.check_told_before(ticket.op(), false, ticket.wants_reply());
+        }
         let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
         self.broken = self.broken.or(done.err());
     }
@@ -656,6 +663,9 @@ impl Session {
     fn complete(&mut self, ticket: Ticket, outcome: Outcome<Body>) {
         self.completed += 1;
         let (id, op) = (ticket.id(), ticket.op());
+        if self.is_told() {
+            self.check_told_before(op, outcome.is_error(), ticket.wants_reply());
+        }
         let tells = !ticket.wants_reply() && self.tells_failure();
         self.broken = self.broken.or(self.responder.complete(ticket, outcome).err());
         if tells && let Some(error) = self.responder.kept() {

@@ -208,7 +208,7 @@ pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> Hi
     if free.is_null() && total.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    let info = session.worker().ask(&op::MemGetInfo {})?;
+    let info = session.worker().memory_info()?;
     free.set(info.free_bytes as usize);
     total.set(info.total_bytes as usize);
     Ok(())

@@ -9,11 +9,12 @@ use hipr_abi::{hipMemoryTypeDevice, hipMemoryTypeHost, hipMemoryTypeManaged};
 use hipr_proto::op::{self, MemLeaseReply};
 use hipr_proto::{Features, HipError, HipResult, Lease};
 
+use super::told::ToldMemory;
 use super::{Worker, lock};
 use crate::thread;
 
 /// The device whose memory is placed: the one that is current when a session opens.
-const DEVICE: i32 = 0;
+pub(super) const DEVICE: i32 = 0;
 
 /// A kind of memory that the worker allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +51,19 @@ pub(super) struct Placer {
     has_no_window: bool,
     /// Number of resets.
     resets: u64,
+    /// What was told of free memory.
+    pub(super) told: ToldMemory,
 }
 
 /// What a worker needs to place memory: the placer, and the right to ask for more.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    placer: Mutex<Placer>,
+    pub(super) placer: Mutex<Placer>,
     /// Held while more is asked for. One thread asks at a time, so that what it misses is what the worker's account misses: nothing is on
     /// its way that another has asked for.
     asking: Mutex<()>,
+    /// Held while free memory is asked for.
+    pub(super) asking_info: Mutex<()>,
 }
 
 /// Where memory is placed.
@@ -73,6 +78,11 @@ enum Place {
 }
 
 impl Placer {
+    /// Returns the bytes of the memory that is placed and comes back to the lease.
+    pub(super) fn placed_bytes(&self) -> u64 {
+        self.lease.placed_bytes()
+    }
+
     /// Places `size` bytes.
     fn place(&mut self, size: u64) -> Place {
         let missing = Place::Missing(size.saturating_sub(self.lease.bytes()).max(1));
@@ -119,6 +129,7 @@ impl Placer {
     /// Ends the lease. Addresses go on rising.
     fn end(&mut self) {
         self.lease.end();
+        self.told.forget();
         self.resets += 1;
     }
 }
@@ -232,7 +243,24 @@ impl Worker {
         }
     }
 
-    /// Changes the account of the lease, and sends the request that makes the worker change its own.
+    /// Frees memory, and sends the request that does so on the worker.
+    ///
+    /// # Errors
+    /// As `send`.
+    pub(super) fn free<R>(&self, device_ptr: u64, send: impl FnOnce() -> HipResult<R>) -> HipResult<R> {
+        if !self.can_place() {
+            return send();
+        }
+        let mut placer = lock(&self.places.placer);
+        if !placer.lease.comes_back(device_ptr) {
+            // The account does not say what becomes of it.
+            placer.told.forget();
+        }
+        placer.lease.free(device_ptr);
+        send()
+    }
+
+    /// Changes the account of the lease by memory that does not come back, and sends the request that makes the worker change its own.
     ///
     /// # Errors
     /// As `send`.
@@ -246,6 +274,7 @@ impl Worker {
         }
         let mut placer = lock(&self.places.placer);
         change(&mut placer.lease);
+        placer.told.forget();
         send()
     }
 

@@ -26,10 +26,7 @@ impl Heard for Inner {
 
     fn listen(&self) -> bool {
         self.replies.listen(&self.counters).unwrap_or_else(|reason| {
-            // After a good-bye the worker ends the connection.
-            if !self.is_closing.load(Ordering::SeqCst) {
-                self.lose(&reason);
-            }
+            self.lose_open(&reason);
             false
         })
     }
@@ -49,6 +46,20 @@ impl Buffered for Inner {
 }
 
 impl Inner {
+    /// Reads what has arrived, without waiting.
+    pub(super) fn hear_arrived(&self) {
+        if let Err(reason) = self.replies.hear_arrived(&self.counters) {
+            self.lose_open(&reason);
+        }
+    }
+
+    /// Marks the connection as lost, unless this side has said good-bye: then the worker ends it.
+    fn lose_open(&self, reason: &str) {
+        if !self.is_closing.load(Ordering::SeqCst) {
+            self.lose(reason);
+        }
+    }
+
     /// Locks the sending side; fails if the connection is closed or lost.
     #[inline]
     pub(super) fn writer(&self) -> Result<MutexGuard<'_, Writer>, CallError> {
@@ -140,6 +151,7 @@ impl Inner {
             }
         }
         let reply_mode = if bulk.is_some() { ReplyMode::Always } else { ReplyMode::Never };
+        self.replies.listeners().memory.note(O::OPCODE);
         if bulk.is_none() && !extra.is_noted {
             self.unanswered.told(O::OPCODE);
         }

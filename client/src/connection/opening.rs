@@ -47,7 +47,7 @@ impl Inner {
         let Some((features, call)) = offered else { return Ok(Features::NONE) };
         // A worker that does not have the operation, or refuses it, is used without the extension.
         let accepted = decode::<op::Offer>(&self.opened(call)?).map_or(0, |reply| reply.features);
-        let accepted = Features::from_bits(accepted).intersection(features);
+        let accepted = Features::from_bits(accepted).intersection(features).usable();
         tracing::debug!("features of the extension: {accepted}");
         Ok(accepted)
     }

@@ -8,12 +8,14 @@ use hipr_proto::op::MemLeaseReply;
 use super::{Connection, Extra, decode, lock};
 use crate::CallError;
 use crate::replies::Bulk;
+use crate::unanswered::Followed;
 
 /// A request whose reply has to be waited for, with [`Connection::finish`].
 #[derive(Debug)]
 #[must_use = "the reply has to be taken"]
 pub struct Started<O> {
     id: u32,
+    before: Followed,
     op: PhantomData<fn() -> O>,
 }
 
@@ -27,7 +29,8 @@ impl Connection {
         let mut writer = self.inner.writer()?;
         let id = self.inner.queue(&mut writer, op, extra, Some(Bulk::Collect(Vec::new())))?;
         self.inner.send_if_wanted(&mut writer)?;
-        Ok(Started { id, op: PhantomData })
+        let before = self.inner.unanswered.before(&self.inner.counters);
+        Ok(Started { id, before, op: PhantomData })
     }
 
     /// Waits for the reply to a request.
@@ -36,7 +39,9 @@ impl Connection {
     /// As [`ask`](Self::ask).
     pub fn finish<O: Op>(&self, started: Started<O>) -> Result<O::Reply, CallError> {
         self.inner.counters.add(|c| &c.round_trips, 1);
-        decode::<O>(&self.inner.wait(started.id)?)
+        let whole = self.inner.wait(started.id)?;
+        self.inner.unanswered.answered(O::OPCODE, started.before, whole.error);
+        decode::<O>(&whole)
     }
 
     /// Waits for the lease that the first flight has asked for, if [`Features::PLACES`](hipr_proto::Features::PLACES) was offered. The

@@ -30,6 +30,16 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Returns a number that is another one whenever the free memory of a GPU ([`Context::mem_info`]) is another one, whoever has
+    /// changed it. Only asked of a device that [can place](Self::can_place) memory.
+    fn memory_changes(&self) -> u64 {
+        0
+    }
+
+    /// Calls `waker` once, on any thread, when [`memory_changes`](Self::memory_changes) is no longer `seen`, which may be now. It takes
+    /// the place of one that was not called yet. It may be called while the device is in use, so it must not use the device.
+    fn watch_memory(&self, _seen: u64, _waker: Waker) {}
+
     /// Opens a context. It calls `waker`, on any thread, whenever a `poll_*` method that returned `Pending` may return
     /// something else.
     ///

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use hipr_device::Waker;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
 use crate::executor::lock;
@@ -29,11 +30,26 @@ struct Ledger {
     /// Bytes that contexts have reserved and not used.
     reserved_bytes: u64,
     windows: Windows,
+    /// Number of changes of `used_bytes`.
+    changes: u64,
+    /// Who is told of the next one.
+    watcher: Option<Waker>,
+}
+
+impl Ledger {
+    /// Changes the bytes of memory that is allocated; returns who has to be told of it when the ledger is unlocked.
+    #[must_use]
+    fn set_used(&mut self, used_bytes: u64) -> Option<Waker> {
+        self.used_bytes = used_bytes;
+        self.changes += 1;
+        self.watcher.take()
+    }
 }
 
 impl Budget {
     pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
-        let ledger = Ledger { used_bytes: 0, reserved_bytes: 0, windows: Windows::default() };
+        let (windows, changes, watcher) = Default::default();
+        let ledger = Ledger { used_bytes: 0, reserved_bytes: 0, windows, changes, watcher };
         Arc::new(Self { total_bytes, ledger: Mutex::new(ledger), next_page: AtomicU64::new(0) })
     }
 
@@ -46,6 +62,30 @@ impl Budget {
         self.total_bytes - lock(&self.ledger).used_bytes
     }
 
+    /// Returns the number of times that the free bytes have changed.
+    pub(crate) fn changes(&self) -> u64 {
+        lock(&self.ledger).changes
+    }
+
+    /// Calls `waker` when the number of changes is no longer `seen`.
+    pub(crate) fn watch(&self, seen: u64, waker: Waker) {
+        let mut ledger = lock(&self.ledger);
+        if ledger.changes == seen {
+            ledger.watcher = Some(waker);
+        } else {
+            drop(ledger);
+            waker.wake();
+        }
+    }
+
+    /// Changes the bytes of memory that is allocated, and tells who watches them.
+    fn change(&self, change: impl FnOnce(&mut Ledger) -> Option<Waker>) {
+        let watcher = change(&mut lock(&self.ledger));
+        if let Some(watcher) = watcher {
+            watcher.wake();
+        }
+    }
+
     /// Returns the bytes that can be used or reserved.
     pub(crate) fn available_bytes(&self) -> u64 {
         let ledger = lock(&self.ledger);
@@ -53,18 +93,22 @@ impl Budget {
     }
 
     /// Takes available bytes: changes the ledger if it has them.
-    fn take(&self, bytes: u64, change: impl FnOnce(&mut Ledger)) -> HipResult<()> {
+    fn take(&self, bytes: u64, change: impl FnOnce(&mut Ledger) -> Option<Waker>) -> HipResult<()> {
         let mut ledger = lock(&self.ledger);
         let available = self.total_bytes - ledger.used_bytes - ledger.reserved_bytes;
         if bytes > available {
             return Err(HipError::OUT_OF_MEMORY);
         }
-        change(&mut ledger);
+        let watcher = change(&mut ledger);
+        drop(ledger);
+        if let Some(watcher) = watcher {
+            watcher.wake();
+        }
         Ok(())
     }
 
     fn reserve(self: &Arc<Self>, bytes: u64) -> HipResult<Reservation> {
-        self.take(bytes, |ledger| ledger.used_bytes += bytes)?;
+        self.take(bytes, |ledger| ledger.set_used(ledger.used_bytes + bytes))?;
         Ok(Reservation { budget: Arc::clone(self), bytes })
     }
 
@@ -86,7 +130,9 @@ struct Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        lock(&self.budget.ledger).used_bytes -= self.bytes;
+        if self.bytes > 0 {
+            self.budget.change(|ledger| ledger.set_used(ledger.used_bytes - self.bytes));
+        }
     }
 }
 
@@ -103,7 +149,10 @@ impl Reserved {
     }
 
     fn add(&mut self, bytes: u64) -> HipResult<()> {
-        self.budget.take(bytes, |ledger| ledger.reserved_bytes += bytes)?;
+        self.budget.take(bytes, |ledger| {
+            ledger.reserved_bytes += bytes;
+            None
+        })?;
         self.bytes += bytes;
         Ok(())
     }
@@ -117,9 +166,10 @@ impl Reserved {
     /// Takes bytes for an allocation.
     fn take(&mut self, bytes: u64) -> HipResult<Reservation> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or(HipError::OUT_OF_MEMORY)?;
-        let mut ledger = lock(&self.budget.ledger);
-        ledger.reserved_bytes -= bytes;
-        ledger.used_bytes += bytes;
+        self.budget.change(|ledger| {
+            ledger.reserved_bytes -= bytes;
+            ledger.set_used(ledger.used_bytes + bytes)
+        });
         Ok(Reservation { budget: Arc::clone(&self.budget), bytes })
     }
 
@@ -127,9 +177,10 @@ impl Reserved {
     fn put(&mut self, mut reservation: Reservation) {
         let bytes = std::mem::take(&mut reservation.bytes);
         self.bytes += bytes;
-        let mut ledger = lock(&self.budget.ledger);
-        ledger.used_bytes -= bytes;
-        ledger.reserved_bytes += bytes;
+        self.budget.change(|ledger| {
+            ledger.reserved_bytes += bytes;
+            ledger.set_used(ledger.used_bytes - bytes)
+        });
     }
 }
 

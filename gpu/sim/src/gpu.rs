@@ -108,6 +108,14 @@ impl Device for Gpu {
         true
     }
 
+    fn memory_changes(&self) -> u64 {
+        self.0.budget.changes()
+    }
+
+    fn watch_memory(&self, seen: u64, waker: Waker) {
+        self.0.budget.watch(seen, waker);
+    }
+
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {
         Ok(Box::new(self.context(waker)))
     }

@@ -281,7 +281,7 @@ pub(super) fn smi_vram_usage(call: &mut Call<'_>, r: SmiGetVramUsage) -> HipResu
     if check_processor(call, r.processor_index)? != call.context_ref()?.device() {
         return Err(HipError::NOT_SUPPORTED);
     }
-    let (free, total) = call.mem_info()?;
+    let (free, total) = call.memory_info()?;
     call.reply(SmiGetVramUsageReply { vram_total: total, vram_used: total.saturating_sub(free) })
 }
 

@@ -10,7 +10,7 @@ pub(super) fn offer(call: &mut Call<'_>, r: Offer) -> HipResult<Continuation> {
     if call.owned.features.is_some() {
         return Err(HipError::INVALID_VALUE);
     }
-    let accepted = Features::from_bits(r.features).intersection(ours);
+    let accepted = Features::from_bits(r.features).intersection(ours).usable();
     call.owned.features = Some(accepted);
     call.reply(OfferReply { features: accepted.bits() })
 }

@@ -2,7 +2,7 @@
 
 use hipr_abi::*;
 use hipr_proto::op::*;
-use hipr_proto::{HipError, HipResult, PITCH_BYTES};
+use hipr_proto::{Features, HipError, HipResult, PITCH_BYTES};
 
 use super::device::check_device;
 use super::{Call, Continuation};
@@ -149,7 +149,15 @@ pub(super) fn fill(call: &mut Call<'_>, r: Memset, element_bytes: u32) -> HipRes
 }
 
 pub(super) fn info(call: &mut Call<'_>, _: MemGetInfo) -> HipResult<Continuation> {
-    let (free_bytes, total_bytes) = call.mem_info()?;
+    let (free_bytes, total_bytes) = call.memory_info()?;
+    call.reply(MemGetInfoReply { free_bytes, total_bytes })
+}
+
+/// Replies as [`info`], and tells the client when that no longer holds (`session/told.rs`).
+pub(super) fn watched_info(call: &mut Call<'_>, r: MemInfo) -> HipResult<Continuation> {
+    call.check_feature(Features::MEM_INFO)?;
+    let (free_bytes, total_bytes) = call.memory_info()?;
+    call.owned.tell(r.number, free_bytes, call.limits.memory_max_bytes)?;
     call.reply(MemGetInfoReply { free_bytes, total_bytes })
 }
 

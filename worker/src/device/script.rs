@@ -57,6 +57,9 @@ struct State {
     globals: BTreeMap<String, u64>,
     contexts: BTreeMap<usize, ContextState>,
     launches: Vec<Launched>,
+    /// The bytes in use by context when [`Device::memory_changes`] was asked for last, and how often they had changed by then.
+    used_bytes: (BTreeMap<usize, u64>, u64),
+    memory_watcher: Option<Waker>,
 }
 
 /// An executed kernel launch.
@@ -160,8 +163,10 @@ impl Script {
         if let Some(context) = state.contexts.get_mut(&context) {
             context.release(stream, &mut state.launches);
             let waker = context.waker();
+            let watcher = state.memory_watcher.take();
             drop(guard);
             waker.wake();
+            watcher.iter().for_each(Waker::wake);
         }
     }
 
@@ -267,6 +272,18 @@ impl Script {
 }
 
 impl State {
+    /// Returns how often the bytes in use have been others than the time before.
+    fn memory_changes(&mut self) -> u64 {
+        let now: BTreeMap<usize, u64> =
+            self.contexts.iter().map(|(id, context)| (*id, context.used_bytes())).collect();
+        let (before, changes) = &mut self.used_bytes;
+        if *before != now {
+            *changes += 1;
+            *before = now;
+        }
+        *changes
+    }
+
     /// Counts a call, unless it is a wait that continues, and returns its fault.
     fn fault(&mut self, id: usize, call: &'static str) -> Option<Fault> {
         let acted = self.acts.iter().position(|(name, _)| *name == call);
@@ -312,6 +329,21 @@ impl Device for Script {
 
     fn can_place(&self) -> bool {
         true
+    }
+
+    fn memory_changes(&self) -> u64 {
+        self.lock().memory_changes()
+    }
+
+    /// Keeps the waker, for [`Script::release`]: other changes are calls of the worker.
+    fn watch_memory(&self, seen: u64, waker: Waker) {
+        let mut state = self.lock();
+        if state.memory_changes() == seen {
+            state.memory_watcher = Some(waker);
+        } else {
+            drop(state);
+            waker.wake();
+        }
     }
 
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {

@@ -241,7 +241,7 @@ impl ContextState {
         Ok(())
     }
 
-    fn used_bytes(&self) -> u64 {
+    pub(super) fn used_bytes(&self) -> u64 {
         self.memory.values().map(|bytes| bytes.len() as u64).sum()
     }
 
