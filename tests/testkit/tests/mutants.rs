@@ -249,6 +249,7 @@ mod config;
 pub mod device;
 mod dispatch;
 mod env;
+mod memory_watch;
 mod owned;
 mod recalls;
 mod session;
