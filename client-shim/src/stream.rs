@@ -178,6 +178,7 @@ impl Streams {
     /// Returns whether the program may go on without knowing whether its work is over: it can see nothing of it, and is not too far ahead.
     fn runs_ahead(&self, port: &dyn Port) -> bool {
         self.sync_mode != SyncMode::Strict
+            && !self.pending.has_orphans()
             && self.mirrors.show_nothing()
             && self.sync_mode.allows(port.ahead())
     }

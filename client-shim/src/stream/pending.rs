@@ -266,6 +266,12 @@ impl Pending {
         }
     }
 
+    /// Returns whether streams that were destroyed have left open work.
+    pub(super) fn has_orphans(&self) -> bool {
+        let table = lock(&self.table);
+        table.state(&table.gone, table.gone.last, table.gone.open) == State::Open
+    }
+
     /// Forgets all work: the device was reset.
     pub(super) fn clear(&self) {
         let mut table = self.table();
