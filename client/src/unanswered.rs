@@ -85,7 +85,8 @@ impl Unanswered {
         )
     }
 
-    /// Returns whether a name may stand for nothing, or an address for no memory.
+    /// Returns whether a handle or an address that this client chose may be unused on the worker, because the request that was to make the
+    /// object or the memory may have failed.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.is_in_doubt.load(Ordering::Acquire)
     }

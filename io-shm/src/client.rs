@@ -123,9 +123,9 @@ impl Client {
         }
     }
 
-    /// Returns whether bytes can be read without waiting. Waits itself for a thread that reads.
+    /// Returns whether bytes, or the connection's end, can be read without waiting. While another thread reads, this waits for it.
     pub fn has_input(&self) -> bool {
-        // What cannot be is found out by reading.
+        // If it cannot be told, the next read says why.
         lock(&self.receiving).has_input().unwrap_or(true)
     }
 

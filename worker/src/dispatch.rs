@@ -332,7 +332,8 @@ impl Dispatch {
         }
     }
 
-    /// Tells what has changed outside of a turn. If there is nothing more to do, the device says when free memory changes by itself.
+    /// Tells the sessions that asked for it that free memory has changed since the last turn. If no session has work, asks the device to
+    /// wake the dispatch when its free memory changes.
     fn settle(&mut self) {
         if self.memory.is_idle() {
             return;

@@ -27,8 +27,9 @@ pub(crate) const MAGIC: &[u8] = b"CCOB";
 /// Limits of decompression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum uncompressed size of a bundle, which has a limit by the bundle's own length too. A zstd frame with a window longer than the next power of two is refused too
-    /// if the window exceeds 8 MiB, because its bundle would be too long. Windows over 2 GiB are always refused.
+    /// Maximum uncompressed size of a bundle. The bundle's own length sets another limit, and the lower one counts. A zstd frame with a
+    /// window longer than the next power of two is refused too if the window exceeds 8 MiB, because its bundle would be too long. Windows
+    /// over 2 GiB are always refused.
     pub uncompressed_max_bytes: u64,
 }
 
