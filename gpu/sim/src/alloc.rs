@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use hipr_device::Waker;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
@@ -80,7 +80,13 @@ impl Budget {
 
     /// Changes the bytes of memory that is allocated, and tells who watches them.
     fn change(&self, change: impl FnOnce(&mut Ledger) -> Option<Waker>) {
-        let watcher = change(&mut lock(&self.ledger));
+        Self::change_locked(lock(&self.ledger), change);
+    }
+
+    /// Changes the ledger, unlocks it, and tells who watches the bytes of memory that is allocated.
+    fn change_locked(mut ledger: MutexGuard<'_, Ledger>, change: impl FnOnce(&mut Ledger) -> Option<Waker>) {
+        let watcher = change(&mut ledger);
+        drop(ledger);
         if let Some(watcher) = watcher {
             watcher.wake();
         }
@@ -94,16 +100,12 @@ impl Budget {
 
     /// Takes available bytes: changes the ledger if it has them.
     fn take(&self, bytes: u64, change: impl FnOnce(&mut Ledger) -> Option<Waker>) -> HipResult<()> {
-        let mut ledger = lock(&self.ledger);
+        let ledger = lock(&self.ledger);
         let available = self.total_bytes - ledger.used_bytes - ledger.reserved_bytes;
         if bytes > available {
             return Err(HipError::OUT_OF_MEMORY);
         }
-        let watcher = change(&mut ledger);
-        drop(ledger);
-        if let Some(watcher) = watcher {
-            watcher.wake();
-        }
+        Self::change_locked(ledger, change);
         Ok(())
     }
 
