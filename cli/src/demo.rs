@@ -40,7 +40,7 @@ pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
         Folder::new(&library).map_err(|why| format!("cannot create a folder for the library: {why}"))?;
     let stats_file = folder.path().join("stats.json");
     say!("hipr demo: a HIP program in one process, an emulated GPU in another, TCP between them");
-    let worker = embedded::start(options.sim)?;
+    let worker = embedded::start(options.sim, &embedded::loopback())?;
     say!("worker   listens at {}, emulating the GPU", worker.local_addr());
     let program =
         env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;

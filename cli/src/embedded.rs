@@ -2,12 +2,27 @@
 
 use crate::device::{self, DeviceChoice, DeviceKind};
 use crate::sim::Sim;
-use hipr_worker::{Config, Handle, Worker};
+use hipr_worker::{Address, Config, Handle, Worker};
+use std::path::Path;
 
-/// Starts a worker on a free loopback port; dropping the handle stops it.
-pub(crate) fn start(sim: Sim) -> Result<Handle, String> {
+/// Returns the address of a free loopback port.
+pub(crate) fn loopback() -> Address {
+    "127.0.0.1:0".into()
+}
+
+/// Returns the address of shared memory that is set up over a socket in `folder`, or where no socket's name is that long, of a
+/// free loopback port.
+pub(crate) fn beside(folder: &Path) -> Address {
+    /// Length of a socket's name, with the zero behind it.
+    const NAME_MAX: usize = 108;
+    let path = folder.join("worker");
+    if path.as_os_str().len() < NAME_MAX { Address::Shm(path) } else { loopback() }
+}
+
+/// Starts a worker that listens at `address`; dropping the handle stops it.
+pub(crate) fn start(sim: Sim, address: &Address) -> Result<Handle, String> {
     let choice = DeviceChoice { sim: sim.config(), ..DeviceKind::Sim.into() };
     let device = device::open(&choice).map_err(|why| why.to_string())?;
-    let config = Config { listen: "127.0.0.1:0".into(), ..Config::new(device) };
+    let config = Config { listen: address.clone(), ..Config::new(device) };
     Worker::bind(config).and_then(Worker::spawn).map_err(|why| format!("cannot start a worker: {why}"))
 }

@@ -33,7 +33,11 @@ pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
     let folder =
         Folder::new(&library).map_err(|why| format!("cannot create a folder for the library: {why}"))?;
     // Lives until the program has ended.
-    let embedded = if options.worker.is_none() { Some(embedded::start(options.sim)?) } else { None };
+    let embedded = if options.worker.is_none() {
+        Some(embedded::start(options.sim, &embedded::beside(folder.path()))?)
+    } else {
+        None
+    };
     let address = match &embedded {
         Some(worker) => worker.local_addr().to_string(),
         None => options.worker.unwrap_or_default(),

@@ -111,6 +111,68 @@ fn programs_pass_with_an_embedded_worker() {
     run_all(&programs(folder), None, 2);
 }
 
+/// Programs about memory that host and kernels have in common.
+const OF_HOST_MEMORY: [&str; 4] = ["coherent", "host_memory", "mirrored_writes", "mirrored_lifetimes"];
+
+#[test]
+fn programs_with_host_memory_pass_over_each_transport_within_a_machine() {
+    let Some(built) = built() else { return };
+    let programs: Vec<PathBuf> = OF_HOST_MEMORY.iter().map(|name| built.join(format!("{name}.O3"))).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    for (index, (io, transport, isolate)) in [
+        ("mio", "unix", "none"),
+        ("mio", "shm", "none"),
+        ("auto", "unix", "none"),
+        ("auto", "shm", "none"),
+        ("auto", "unix", "process"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let listen = format!("{transport}:{}", folder.path().join(index.to_string()).display());
+        let options = ["--device", "sim", "--io", io, "--isolate", isolate];
+        let mut worker = WorkerProcess::start_at(Path::new(HIPR), &listen, &options);
+        run_all(&programs, Some(&listen), 2);
+        assert!(worker.lives());
+    }
+}
+
+/// What both sides map can be written by a kernel until it is over: also a lazy synchronization waits for that.
+#[test]
+fn programs_with_host_memory_pass_with_lazy_synchronization() {
+    let Some(built) = built() else { return };
+    for name in OF_HOST_MEMORY {
+        let program = built.join(format!("{name}.O3"));
+        let output = Command::new(HIPR)
+            .args(["run", "--lazy-sync", "--"])
+            .arg(&program)
+            .current_dir(built)
+            .output()
+            .expect("hipr runs");
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(output.status.success(), "{name}: {}\n{}", output.status, text.concat());
+        assert_eq!(text[0].contains("shared"), name == "coherent", "{name}: {}", text[0]);
+    }
+}
+
+#[test]
+fn a_program_says_whether_it_shares_memory_with_its_kernels() {
+    let Some(built) = built() else { return };
+    let program = built.join("coherent.O3");
+    let compared = |command: &mut Command| {
+        let output = command.arg("--").arg(&program).output().expect("hipr runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).contains("shared")
+    };
+    assert!(compared(Command::new(HIPR).arg("run")), "with a worker of its own");
+    assert!(!compared(Command::new(HIPR).arg("run").env("HIPR_EXTENSION", "off")));
+    let worker = WorkerProcess::start(Path::new(HIPR), "sim");
+    assert!(
+        !compared(Command::new(HIPR).args(["run", "--worker", &worker.address().to_string()])),
+        "over TCP"
+    );
+}
+
 #[test]
 fn programs_pass_with_a_separate_worker() {
     let Some(folder) = built() else { return };

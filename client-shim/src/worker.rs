@@ -7,12 +7,14 @@ pub(crate) mod placer;
 mod port;
 pub(crate) mod reserve;
 mod sends;
+mod shared;
 mod told;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use hipr_abi::{hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported};
 use hipr_client::{Connection, Extra, UploadCache, WorkerAddress, offer_from_env};
 use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{Features, HipError, HipResult, Op};
@@ -23,6 +25,10 @@ use memory::Memory;
 use placer::Places;
 
 pub use port::{ChangesAnswer, HostMemory, Port, Release, Wait};
+
+/// Attributes of a device whose kernels and the program see each other's writes to host memory while they run.
+const BY_SHARING: [i32; 2] =
+    [hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported];
 
 /// Default time limit for connecting; `HIPR_CONNECT_TIMEOUT_MS` changes it.
 const CONNECT_TIMEOUT_MS: u64 = 5000;
@@ -227,6 +233,9 @@ impl Worker {
     /// `hipErrorInvalidDevice`, or what the worker answers.
     pub fn attribute(&self, device: i32, attribute: i32) -> HipResult<i32> {
         self.check_device(device)?;
+        if self.has_by_sharing(device, attribute) {
+            return Ok(1);
+        }
         Ok(self.connection.ask(&op::DeviceGetAttribute { device_id: device, attribute })?.value)
     }
 
@@ -243,7 +252,18 @@ impl Worker {
             attributes.map(|attribute| op::DeviceGetAttribute { device_id: device, attribute }).collect();
         let answers = self.connection.ask_all(&requests, None)?;
         let known = requests.iter().zip(answers);
-        Ok(known.filter_map(|(request, answer)| Some((request.attribute, answer.ok()?.value))).collect())
+        let value = |request: &op::DeviceGetAttribute, value| {
+            if self.has_by_sharing(device, request.attribute) { 1 } else { value }
+        };
+        Ok(known
+            .filter_map(|(request, answer)| Some((request.attribute, value(request, answer.ok()?.value))))
+            .collect())
+    }
+
+    /// Returns whether a device has a property because program and kernels use the same host memory.
+    fn has_by_sharing(&self, device: i32, attribute: i32) -> bool {
+        let needed = Features::PLACES.union(Features::SHARED);
+        device == placer::DEVICE && BY_SHARING.contains(&attribute) && self.features().contains(needed)
     }
 
     /// Returns a device's UUID.

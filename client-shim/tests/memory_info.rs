@@ -237,6 +237,14 @@ fn what_is_reckoned_is_what_the_worker_would_say() {
         let asked = looks(&emulated(change), "off");
         assert!(asked.lines().count() > 40, "{asked}");
         assert_eq!(looks(&emulated(change), "on"), asked, "a worker {name}");
+        // There pinned and managed memory is placed in memory that both sides map.
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = format!("shm:{}", folder.path().join("socket").display());
+        let beside = emulated(|config| {
+            change(config);
+            config.listen = path.as_str().into();
+        });
+        assert_eq!(looks(&beside, "on"), asked, "a worker {name} on the same machine");
     }
 }
 

@@ -22,7 +22,9 @@ enum Effect {
 /// The one list of requests that cannot change free memory by themselves. What is not in it can.
 const fn effect(op: Opcode) -> Effect {
     match op {
-        Opcode::MALLOC_AT | Opcode::FREE | Opcode::FREE_HOST | Opcode::MEM_RETURN => Effect::Account,
+        Opcode::MALLOC_AT | Opcode::MALLOC_SHARED | Opcode::FREE | Opcode::FREE_HOST | Opcode::MEM_RETURN => {
+            Effect::Account
+        }
         Opcode::NAME
         | Opcode::PING
         | Opcode::STATIC
@@ -66,6 +68,7 @@ const fn effect(op: Opcode) -> Effect {
         | Opcode::MEMCPY_PEER_ASYNC
         | Opcode::MEM_WATCH
         | Opcode::MEM_PUSH
+        | Opcode::MEM_SHARE
         | Opcode::CACHE_OPEN
         | Opcode::CACHE_HAVE
         | Opcode::CACHE_PUT
@@ -194,7 +197,7 @@ mod tests {
                 "CAPTURE",
             ];
             if makes.iter().any(|word| info.name.contains(word))
-                && !["MALLOC_AT", "STREAM_IS_CAPTURING"].contains(&info.name)
+                && !["MALLOC_AT", "MALLOC_SHARED", "STREAM_IS_CAPTURING"].contains(&info.name)
             {
                 assert!(notes(info.code), "{}", info.name);
             }

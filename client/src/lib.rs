@@ -50,7 +50,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::KERNEL_RULES)
     .union(Features::NOTIFICATIONS)
     .union(Features::PLACES)
-    .union(Features::MEM_INFO);
+    .union(Features::MEM_INFO)
+    .union(Features::SHARED);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

@@ -5,9 +5,12 @@ use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hipr_io::Address;
+use hipr_io_shm::{Waits, receive};
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 /// TCP keepalive settings: they detect a lost worker within about a minute of silence. (TCP_USER_TIMEOUT would also end
@@ -20,8 +23,31 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
 #[derive(Debug)]
 pub(crate) enum Transport {
     Tcp(TcpStream),
-    Unix(UnixStream),
+    Unix(UnixStream, Passed),
     Shm(hipr_io_shm::Client),
+}
+
+/// A descriptor that the worker has passed over a unix socket. Nobody looks for one before it is expected.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    is_expected: AtomicBool,
+    descriptor: Mutex<Option<OwnedFd>>,
+}
+
+impl Passed {
+    /// Receives bytes, and keeps a descriptor that was passed with them.
+    fn receive(&self, socket: &UnixStream, into: &mut [u8], waits: Waits) -> io::Result<usize> {
+        let mut descriptor = None;
+        let received = receive(socket, into, &mut descriptor, waits);
+        if descriptor.is_some() {
+            *self.lock() = descriptor;
+        }
+        received
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+        self.descriptor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Transport {
@@ -29,7 +55,9 @@ impl Transport {
     pub(crate) fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
         match address {
             Address::Tcp(host_and_port) => connect_tcp(host_and_port, timeout).map(Self::Tcp),
-            Address::Unix(path) => connect_unix(path, timeout).map(Self::Unix),
+            Address::Unix(path) => {
+                connect_unix(path, timeout).map(|socket| Self::Unix(socket, Passed::default()))
+            }
             Address::Shm(path) => {
                 let end = Instant::now() + timeout;
                 let control = connect_unix(path, timeout)?;
@@ -53,7 +81,7 @@ impl Transport {
     fn by_kind(&self) -> Kind<'_> {
         match self {
             Self::Tcp(socket) => Kind::Socket(socket.into()),
-            Self::Unix(socket) => Kind::Socket(socket.into()),
+            Self::Unix(socket, _) => Kind::Socket(socket.into()),
             Self::Shm(client) => Kind::Memory(client),
         }
     }
@@ -84,7 +112,10 @@ impl Transport {
     pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(socket) => (&*socket).read(into),
-            Self::Unix(socket) => (&*socket).read(into),
+            Self::Unix(socket, passed) if passed.is_expected.load(Relaxed) => {
+                passed.receive(socket, into, Waits::ForSome)
+            }
+            Self::Unix(socket, _) => (&*socket).read(into),
             Self::Shm(client) => client.read(into),
         }
     }
@@ -105,12 +136,33 @@ impl Transport {
 
     /// Fills `into`; returns less at the end of the stream, or after a time-out or a signal.
     pub(crate) fn read_all(&self, into: &mut [u8]) -> io::Result<usize> {
+        if let Self::Unix(socket, passed) = self
+            && passed.is_expected.load(Relaxed)
+        {
+            return passed.receive(socket, into, Waits::ForAll);
+        }
         let Kind::Socket(socket) = self.by_kind() else { return self.read(into) };
         // SAFETY: an open socket, and memory that is ours during the call.
         let read = unsafe {
             libc::recv(socket.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), libc::MSG_WAITALL)
         };
         usize::try_from(read).map_err(|_| io::Error::last_os_error())
+    }
+
+    /// Begins to take descriptors that the worker passes, before anything is read.
+    pub(crate) fn expect_descriptor(&self) {
+        if let Self::Unix(_, passed) = self {
+            passed.is_expected.store(true, Relaxed);
+        }
+    }
+
+    /// Returns the descriptor that the worker has passed ahead of a reply that has been read.
+    pub(crate) fn take_descriptor(&self) -> Option<OwnedFd> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Unix(_, passed) => passed.lock().take(),
+            Self::Shm(client) => client.take_descriptor(),
+        }
     }
 
     /// Makes a TCP read wake up only when `bytes` bytes have arrived or the connection ends. The bytes must be certain to

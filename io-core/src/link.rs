@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::mem;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
 
@@ -17,6 +18,8 @@ pub struct Link {
     /// Bytes that were read but not parsed, because too many requests were open.
     stash: Vec<u8>,
     output: Output,
+    /// A descriptor to pass with the next bytes that are sent.
+    descriptor: Option<OwnedFd>,
     unsent_bytes: usize,
     sent_bytes: u64,
     in_flight_bytes: usize,
@@ -99,6 +102,7 @@ impl Link {
             receiver: Receiver::new(config.protocol),
             stash: Vec::new(),
             output: Output::default(),
+            descriptor: None,
             unsent_bytes: 0,
             sent_bytes: 0,
             in_flight_bytes: 0,
@@ -279,6 +283,7 @@ impl Link {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(batch.cost_bytes());
             pool.restore(batch);
         }
+        self.descriptor = notice.descriptor.or(self.descriptor.take());
         if let Some(outbox) = notice.outbox.filter(|outbox| !outbox.is_empty()) {
             self.unsent_bytes += outbox.len_bytes();
             self.output.outboxes.push_back(outbox);
@@ -310,6 +315,16 @@ impl Link {
     /// Returns whether there are bytes to send.
     pub fn wants_write(&self) -> bool {
         self.unsent_bytes > 0
+    }
+
+    /// Returns the descriptor that has to be passed with the next bytes.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Takes the descriptor: it has been passed, or cannot be.
+    pub fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        self.descriptor.take()
     }
 
     /// Returns the number of unsent bytes, including those that were taken by [`Link::take_output`].

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -118,6 +119,9 @@ pub enum Event {
 pub struct Notice {
     /// The connection.
     pub conn: ConnId,
+    /// A descriptor for a client on this machine, which is passed ahead of the bytes of this notice, or with the first of those that are
+    /// sent.
+    pub descriptor: Option<OwnedFd>,
     /// Bytes to send.
     pub outbox: Option<Outbox<Body>>,
     /// Number of requests completed since the last notice.
@@ -133,7 +137,15 @@ pub struct Notice {
 impl Notice {
     /// Creates an empty notice.
     pub fn new(conn: ConnId) -> Self {
-        Self { conn, outbox: None, completed: 0, returned: Vec::new(), wants_drain: None, close: false }
+        Self {
+            conn,
+            descriptor: None,
+            outbox: None,
+            completed: 0,
+            returned: Vec::new(),
+            wants_drain: None,
+            close: false,
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSlice};
+use std::os::fd::BorrowedFd;
 
 use crate::{Link, Pool, Read, WriteContext, gather};
 
@@ -40,6 +41,31 @@ impl Readiness {
             }
         }
         Ok(())
+    }
+
+    /// Writes the first bytes that `link` has to send, as far as the socket accepts them, with the descriptor that goes ahead of them: by
+    /// `pass`, which returns how many bytes were written. A descriptor that cannot be passed is dropped, and nothing written.
+    pub fn pass(
+        &mut self,
+        link: &mut Link,
+        context: WriteContext<'_>,
+        pass: impl Fn(&[IoSlice<'_>], BorrowedFd<'_>) -> io::Result<usize>,
+    ) {
+        while self.writable && link.wants_write() {
+            let Some(descriptor) = link.descriptor() else { return };
+            match gather(link.slices(), |slices| pass(slices, descriptor)) {
+                Ok(n) => {
+                    drop(link.take_descriptor());
+                    link.handle_written(n, context.now_ms, context.stats);
+                }
+                Err(why) if why.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) => {
+                    tracing::debug!(conn = %link.conn(), %why, "cannot pass a descriptor");
+                    drop(link.take_descriptor());
+                }
+            }
+        }
     }
 
     /// Reads at most `want_bytes` into `buffer` and passes them to `take`, as [`Carrier::read`](crate::Carrier::read) does.

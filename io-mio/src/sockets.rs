@@ -10,7 +10,7 @@ use std::time::Duration;
 use hipr_io::{
     Carrier, Config, ConnId, Link, Listener, Mailbox, Peer, Pool, Read, Readiness, Table, WriteContext,
 };
-use hipr_io_shm::{BusyPoller, Shared, SharedMemory};
+use hipr_io_shm::{BusyPoller, Shared, SharedMemory, pass};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tracing::info;
 
@@ -55,6 +55,19 @@ impl Sockets {
         let (events, buffer) = (Events::with_capacity(1024), Pool::default().buffer());
         let busy_poller = BusyPoller::new(config.spin_us);
         Ok((Self { poll, events, listen, busy_poller, buffer }, mailbox))
+    }
+}
+
+impl Socket {
+    /// Passes the link's descriptor: with its next bytes, or with a bell. One that cannot be passed is dropped; the client sees that.
+    fn pass(&mut self, link: &mut Link, context: WriteContext<'_>) {
+        match &self.stream {
+            Stream::Unix(stream) => {
+                self.readiness.pass(link, context, |slices, descriptor| pass(stream, slices, descriptor));
+            }
+            Stream::Shm(served) => served.pass_from(link),
+            Stream::Tcp(_) => drop(link.take_descriptor()),
+        }
     }
 }
 
@@ -131,6 +144,9 @@ impl Carrier for Sockets {
 
     fn write(&mut self, socket: &mut Socket, link: &mut Link, context: WriteContext<'_>) -> io::Result<()> {
         self.busy_poller.wake(link.conn(), socket);
+        if link.descriptor().is_some() {
+            socket.pass(link, context);
+        }
         socket.readiness.write(&mut socket.stream, link, context)
     }
 

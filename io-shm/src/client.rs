@@ -10,6 +10,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, Shutdown, recv, recvmsg, send, shutdown,
 };
 
+use crate::descriptor::{Waits, receive};
 use crate::memory::Memory;
 use crate::positions::InvalidPosition;
 use crate::ring::{Direction, Receiving, Sending, mapping_bytes};
@@ -28,6 +29,8 @@ pub struct Client {
     room: OwnedFd,
     sending: Mutex<Sending>,
     receiving: Mutex<Receiving>,
+    /// A descriptor that the worker has passed. Locked while the control socket is read.
+    passed: Mutex<Option<OwnedFd>>,
     spin: Duration,
     /// Timeout of reading and writing in microseconds; 0 for none.
     timeout_us: AtomicU64,
@@ -79,6 +82,7 @@ impl Client {
             room,
             sending: Mutex::new(Sending::new(&memory, capacity, Direction::ToWorker)),
             receiving: Mutex::new(Receiving::new(&memory, capacity, Direction::ToClient)),
+            passed: Mutex::default(),
             // Where there is one processor, the other side does nothing while this one looks.
             spin: if std::thread::available_parallelism().is_ok_and(|n| n.get() > 1) {
                 SPIN
@@ -155,6 +159,18 @@ impl Client {
         }
     }
 
+    /// Returns the descriptor that the worker has passed ahead of what was read last, if it has.
+    pub fn take_descriptor(&self) -> Option<OwnedFd> {
+        self.hear();
+        lock(&self.passed).take()
+    }
+
+    /// Reads all bells of the reading thread, and a descriptor among them.
+    fn hear(&self) {
+        let mut passed = lock(&self.passed);
+        while matches!(receive(&self.control, &mut [0; 64], &mut passed, Waits::No), Ok(1..)) {}
+    }
+
     /// Closes the sending side; the worker still reads what was written.
     pub fn shutdown_write(&self) {
         // The worker may be gone already.
@@ -211,6 +227,10 @@ impl Client {
         }
         let is_gone = fds.iter().any(|fd| fd.revents().intersects(GONE));
         // All bells so far were for this.
+        if std::ptr::eq(bell, &raw const self.control) {
+            self.hear();
+            return Ok(is_gone);
+        }
         while matches!(recv(bell, &mut [0; 64], RecvFlags::DONTWAIT), Ok((_, 1..))) {}
         Ok(is_gone)
     }

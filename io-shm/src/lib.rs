@@ -16,6 +16,9 @@
 //! The protocol of indices and sleeping is [`positions`], which knows nothing of memory and is checked by a model checker.
 //! A bell is a socket and no eventfd because a peer that shares an eventfd can make writing to it block.
 //!
+//! **Descriptors** go from the worker to the client with a bell ([`Served::pass_from`], [`Client::take_descriptor`]). A client that expects
+//! none does not notice.
+//!
 //! **The end** of a connection is the end of the control socket. What was written before it is still read.
 //!
 //! **Trust.** Neither side trusts the other. Positions that the other one writes are checked against this side's own, which are
@@ -23,6 +26,7 @@
 
 mod busy_poller;
 mod client;
+mod descriptor;
 mod memory;
 pub mod positions;
 mod ring;
@@ -30,6 +34,8 @@ mod served;
 
 pub use busy_poller::{BusyPoller, Shared, SharedMemory};
 pub use client::Client;
+pub use descriptor::{Waits, pass, receive};
+pub use memory::check_sealed;
 pub use served::{HELLO, Served};
 
 /// Size in bytes of one of a connection's two rings. Memory is allocated when the rings are first filled.

@@ -13,6 +13,18 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 /// exist.
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
+/// Checks that a file in memory has `len_bytes` bytes, and that nobody can change that: so none of them can be missing when it is mapped.
+///
+/// # Errors
+/// [`ErrorKind::InvalidData`] if not; those of the system.
+pub fn check_sealed(file: impl AsFd, len_bytes: u64) -> io::Result<()> {
+    let is_sealed = fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SEALS));
+    if is_sealed && u64::try_from(fstat(&file)?.st_size) == Ok(len_bytes) {
+        return Ok(());
+    }
+    Err(io::Error::new(ErrorKind::InvalidData, "the shared memory has the wrong size or is not sealed"))
+}
+
 /// Memory that another process may read and write at any time. It is accessed through atomic words and by copying; no
 /// reference to its bytes exists.
 #[derive(Debug)]
@@ -40,11 +52,7 @@ impl Memory {
     /// # Errors
     /// It is not of that size, or could be made shorter.
     pub(crate) fn take(file: &OwnedFd, len: usize) -> io::Result<Self> {
-        let is_sealed = fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SEALS));
-        if !is_sealed || usize::try_from(fstat(file)?.st_size) != Ok(len) {
-            let why = "the shared memory has the wrong size or is not sealed";
-            return Err(io::Error::new(ErrorKind::InvalidData, why));
-        }
+        check_sealed(file, len as u64)?;
         Self::map(file, len)
     }
 

@@ -3,12 +3,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use hipr_io::Link;
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown, SocketFlags,
     SocketType, recv, send, sendmsg, shutdown, socketpair,
 };
 
 use crate::RING_BYTES;
+use crate::descriptor::pass;
 use crate::memory::Memory;
 use crate::ring::{Direction, Receiving, Sending, mapping_bytes};
 
@@ -125,6 +127,14 @@ impl Served {
             self.awake();
         }
         may_sleep
+    }
+
+    /// Passes a link's descriptor to the client, and rings. A client that does not read its bells gets none.
+    pub fn pass_from(&self, link: &mut Link) {
+        let Some(descriptor) = link.take_descriptor() else { return };
+        if let Err(why) = pass(&self.control, &[IoSlice::new(b"\0")], descriptor) {
+            tracing::debug!(conn = %link.conn(), %why, "cannot pass a descriptor");
+        }
     }
 
     /// Announces that this side is awake.

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use hipr_io::{ConnId, Link, Output, Pool, Read, Readiness, Stream, WriteContext, gather};
+use hipr_io_shm::pass;
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
 use rustix::net::RecvFlags;
@@ -451,7 +452,7 @@ impl Port {
             return Ok(Sending::Nothing);
         }
         let all = link.unsent_bytes();
-        let small = all <= AT_ONCE_BYTES && !link.awaits_sent() && !full;
+        let small = all <= AT_ONCE_BYTES && !link.awaits_sent() && !full && link.descriptor().is_none();
         if let Some(entry) = small.then(|| self.send_request(all)).flatten() {
             self.send = Send::AtOnce(all);
             // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed;
@@ -467,13 +468,18 @@ impl Port {
         link.handle_sent(len, context.now_ms, context.stats);
     }
 
-    /// Writes as much as the socket accepts now. For many bytes this costs less than a request, which would keep all of
-    /// them in memory until it completes.
+    /// Writes as much as the socket accepts now, with the link's descriptor first. For many bytes this costs less than a request,
+    /// which would keep all of them in memory until it completes. A descriptor that cannot be passed is dropped.
     fn write(&mut self, ring: &mut Ring, link: &mut Link, context: WriteContext<'_>) -> io::Result<()> {
         while !self.output.is_empty() {
             let (socket, flags) = (SockRef::from(&self.stream), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT);
-            match gather(self.output.slices(), |slices| socket.send_vectored_with_flags(slices, flags)) {
+            let sent = gather(self.output.slices(), |slices| match link.descriptor() {
+                Some(descriptor) => pass(&self.stream, slices, descriptor),
+                None => socket.send_vectored_with_flags(slices, flags),
+            });
+            match sent {
                 Ok(len) => {
+                    drop(link.take_descriptor());
                     self.handle_sent(len, link, context);
                     link.take_output(&mut self.output);
                 }
@@ -484,6 +490,10 @@ impl Port {
                     // SAFETY: it points to nothing.
                     unsafe { self.submit(ring, Op::Room, entry) };
                     return Ok(());
+                }
+                Err(why) if link.descriptor().is_some() => {
+                    tracing::debug!(conn = %link.conn(), %why, "cannot pass a descriptor");
+                    drop(link.take_descriptor());
                 }
                 Err(why) => return Err(why),
             }

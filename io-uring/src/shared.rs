@@ -49,6 +49,7 @@ impl Memory {
 
     /// Writes like [`Readiness::write`].
     pub(crate) fn write(&mut self, link: &mut Link, context: WriteContext<'_>) -> io::Result<()> {
+        self.served.pass_from(link);
         self.readiness.write(&mut self.served, link, context)
     }
 

@@ -37,11 +37,13 @@ impl Features {
     pub const NOTIFICATIONS: Self = Self(1 << 5);
     /// The client places memory within a lease, at addresses of its own window, and does not wait for it.
     pub const PLACES: Self = Self(1 << 6);
+    /// Client and worker are on one machine, and map the same memory: pinned and managed memory that the client places.
+    pub const SHARED: Self = Self(1 << 8);
     /// The worker tells when the free memory of the device changes, so that the client need not ask. Only with NOTIFICATIONS and PLACES.
     pub const MEM_INFO: Self = Self(1 << 9);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 8] = [
+    const NAMED: [(Self, &str); 9] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -49,6 +51,7 @@ impl Features {
         (Self::CACHE, "CACHE"),
         (Self::NOTIFICATIONS, "NOTIFICATIONS"),
         (Self::PLACES, "PLACES"),
+        (Self::SHARED, "SHARED"),
         (Self::MEM_INFO, "MEM_INFO"),
     ];
 

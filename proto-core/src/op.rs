@@ -581,8 +581,8 @@ operations! {
         MemRecall { number: u64 } => ();
 
     /// Returns what `MEM_GET_INFO` does, and asks to be told when it no longer holds. That is, for the client, what it was told less what
-    /// it has placed since, and more by what of that it has freed (`MALLOC_AT`; `FREE` and `FREE_HOST` of what comes back to the
-    /// lease). When the free memory of the device becomes another one for any other reason, or one of these requests fails, one
+    /// it has placed since, and more by what of that it has freed (`MALLOC_AT` and `MALLOC_SHARED`; `FREE` and `FREE_HOST` of what comes
+    /// back to the lease). When the free memory of the device becomes another one for any other reason, or one of these requests fails, one
     /// `MEM_INFO_CHANGED` with this `number` comes, before any reply that is later than the change. The session's next `MEM_INFO`
     /// takes the place of this one. A session needs the features NOTIFICATIONS, PLACES and MEM_INFO for this.
     0x02A4 MEM_INFO mem_info "hipMemGetInfo" Extension sync Plain:
@@ -592,6 +592,21 @@ operations! {
     /// each, and may come although the memory is the same again.
     0x02A5 MEM_INFO_CHANGED mem_info_changed "" Extension notify Exempt:
         MemInfoChanged { number: u64 } => ();
+    /// Makes the memory that client and worker have in common: a file that begins with the first byte of the session's window of
+    /// addresses and ends with the last, sealed at its size (`F_SEAL_SHRINK`, `F_SEAL_GROW`, `F_SEAL_SEAL`). Its descriptor
+    /// goes to the client over the unix socket (`SCM_RIGHTS`) with a byte that leaves before this reply does, or is the first of it; over shared
+    /// memory that is a byte that rings. `is_passed` is 1 then; once there is a file it is 0, and this request only says that those before it
+    /// were carried out, so that what they freed is zeros and can be placed anew. `file_bytes` is its length. A
+    /// session needs the feature SHARED for this and for the next, and has that only where descriptors can be passed. `DEVICE_RESET` ends the use
+    /// of the file.
+    0x02B0 MEM_SHARE mem_share "" Extension sync Exempt:
+        MemShare {} => MemShareReply { file_bytes: u64, is_passed: u32, reserved: u32 };
+
+    /// Allocates as `MALLOC_AT` does, of the file's bytes for these addresses; `kind` is 1 or 3, and `size` a multiple of 4096. What either
+    /// side writes there the other one sees at once. FREE clears it; FREE_ASYNC fails. Also fails with `hipErrorInvalidValue` without a
+    /// file, and with `hipErrorOutOfMemory` if the client has written to more of the file than its allocations and its lease have.
+    0x02B1 MALLOC_SHARED malloc_shared "hipHostMalloc" Extension forget Plain:
+        MallocShared { device_ptr: u64, size: u64, kind: u32, flags: u32 } => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

@@ -23,6 +23,11 @@ impl WorkerProcess {
         Self::spawn(Command::new(hipr), &["--device", device], None)
     }
 
+    /// Starts the program as a worker that listens at an address, with these options.
+    pub fn start_at(hipr: &Path, listen: &str, options: &[&str]) -> Self {
+        Self::spawn_at(Command::new(hipr), listen, options, None)
+    }
+
     /// Starts the program with these options, and keeps its log for [`log`](Self::log).
     pub fn start_logged(hipr: &Path, options: &[&str]) -> Self {
         Self::start_command(Command::new(hipr), options)
@@ -44,8 +49,12 @@ impl WorkerProcess {
         Self::start_command(command, &options)
     }
 
-    fn spawn(mut command: Command, options: &[&str], log: Option<NamedTempFile>) -> Self {
-        command.args(["worker", "--listen", "127.0.0.1:0"]).args(options).stdout(Stdio::piped());
+    fn spawn(command: Command, options: &[&str], log: Option<NamedTempFile>) -> Self {
+        Self::spawn_at(command, "127.0.0.1:0", options, log)
+    }
+
+    fn spawn_at(mut command: Command, listen: &str, options: &[&str], log: Option<NamedTempFile>) -> Self {
+        command.args(["worker", "--listen", listen]).args(options).stdout(Stdio::piped());
         if let Some(log) = &log {
             command.stderr(log.reopen().expect("the file is there"));
         }

@@ -313,6 +313,8 @@ impl Suite<'_> {
         self.ask(&op::MallocAt { device_ptr: NOWHERE, size: 1, kind: 2, flags: 0 })?;
         self.ask(&op::MemReturn { bytes: 0, allocations: 0, recall: 0 })?;
         self.request(&op::MemInfo { number: 1 }, &[], None, |reply| format!("total {}", reply.total_bytes))?;
+        self.ask(&op::MemShare {})?;
+        self.ask(&op::MallocShared { device_ptr: NOWHERE, size: 1, kind: 1, flags: 0 })?;
         Ok(())
     }
 

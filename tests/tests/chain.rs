@@ -13,7 +13,10 @@ static KERNELS: &[u8] = include_bytes!("../../cli/demo/kernels.co");
 /// The operations that the device does not support, and why. It supports all others.
 const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
     ("It is not of the HIP API: a management library knows it.", &["SMI_GET_GPU_METRICS"]),
-    ("A real GPU chooses addresses itself.", &["MALLOC_AT", "MEM_LEASE", "MEM_RETURN"]),
+    (
+        "A real GPU chooses addresses itself.",
+        &["MALLOC_AT", "MALLOC_SHARED", "MEM_LEASE", "MEM_RETURN", "MEM_SHARE"],
+    ),
     ("A real GPU does not say when its free memory changes.", &["MEM_INFO"]),
     ("Only the worker sends it.", &["MEM_INFO_CHANGED", "MEM_RECALL", "REQUEST_FAILED"]),
 ];

@@ -41,6 +41,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("MALLOC_AT", "only an emulated GPU lets the client place memory"),
     ("MEM_RETURN", "only an emulated GPU lets the client place memory"),
     ("MEM_INFO", "only an emulated GPU says when its free memory changes"),
+    ("MEM_SHARE", "only an emulated GPU lets the client place memory"),
+    ("MALLOC_SHARED", "only an emulated GPU lets the client place memory"),
 ];
 /// Operations that need two processes; cli/tests/isolation.rs tests them.
 const BETWEEN_PROCESSES: [Opcode; 2] = [Opcode::IPC_OPEN_MEM_HANDLE, Opcode::IPC_CLOSE_MEM_HANDLE];

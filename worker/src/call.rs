@@ -365,6 +365,8 @@ impl Visit for Call<'_> {
         mem_changes(MemChanges) = changes::changes;
         mem_lease(MemLease) = lease::lease;
         malloc_at(MallocAt) = lease::allocate;
+        mem_share(MemShare) = lease::share;
+        malloc_shared(MallocShared) = lease::allocate_shared;
         mem_return(MemReturn) = lease::give_back;
         mem_info(MemInfo) = memory::watched_info;
         cache_open(CacheOpen) = cache::open;

@@ -192,7 +192,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::CACHE)
     .union(Features::NOTIFICATIONS)
     .union(Features::PLACES)
-    .union(Features::MEM_INFO);
+    .union(Features::MEM_INFO)
+    .union(Features::SHARED);
 
 impl Default for SessionLimits {
     fn default() -> Self {

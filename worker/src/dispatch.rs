@@ -125,6 +125,7 @@ impl Dispatch {
         let lacks = |has: bool, feature| if has { Features::NONE } else { feature };
         let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
             .union(lacks(device.can_place(), Features::PLACES.union(Features::MEM_INFO)))
+            .union(lacks(device.can_share(), Features::SHARED))
             .union(lacks(cache.is_some(), Features::CACHE));
         limits.features = limits.features.map(|features| features.without(lacking));
         let (seats, line, last, last_repeated, collected_bytes) = Default::default();
@@ -155,7 +156,7 @@ impl Dispatch {
             Event::Opened { conn, peer } => {
                 debug!(%conn, %peer, "session opened");
                 let (woken, in_line, is_told) = Default::default();
-                let seat = Seat { session: Session::new(conn), woken, in_line, is_told };
+                let seat = Seat { session: Session::new(conn, peer), woken, in_line, is_told };
                 self.seats.insert(conn, seat);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),

@@ -13,6 +13,7 @@ mod told;
 mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
 use std::task::Poll;
 
 use hipr_io::ConnId;
@@ -112,6 +113,12 @@ pub(crate) struct Owned {
     pub(crate) lease: Lease,
     /// The device of the lease; `None` before there is one.
     pub(crate) lease_device: Option<i32>,
+    /// Whether the client can be passed descriptors.
+    pub(crate) takes_descriptors: bool,
+    /// Whether there is memory that client and device have in common.
+    pub(crate) shares: bool,
+    /// The descriptor that is to be passed to the client ahead of what is sent next.
+    pub(crate) passing: Option<OwnedFd>,
     /// What the client was asked to give back of its lease.
     pub(crate) recall: Recall,
     /// What the client was told of free memory, until it is told that this no longer holds.
@@ -121,6 +128,11 @@ pub(crate) struct Owned {
 }
 
 impl Owned {
+    /// Creates the resources of a session that owns nothing.
+    pub(crate) fn new(takes_descriptors: bool) -> Self {
+        Self { takes_descriptors, ..Self::default() }
+    }
+
     /// Opens the context if it is not open.
     pub(crate) fn open(&mut self, device: &dyn Device, waker: impl FnOnce() -> Waker) -> HipResult<()> {
         if self.context.is_none() {
@@ -154,6 +166,7 @@ impl Owned {
             names,
             recall,
             features: self.features,
+            takes_descriptors: self.takes_descriptors,
             has_listed: self.has_listed,
             ..Self::default()
         };

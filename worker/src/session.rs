@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use hipr_graph::Exec;
-use hipr_io::{Batch, Body, ConnId, Item, Notice, Span};
+use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
 use crate::cache::Keeping;
@@ -85,12 +85,12 @@ impl Session {
     /// Maximum number of items handled in one turn.
     const TURN_ITEMS: usize = 4096;
 
-    /// Creates a session without requests.
-    pub(crate) fn new(conn: ConnId) -> Self {
+    /// Creates a session without requests, of a client at `peer`.
+    pub(crate) fn new(conn: ConnId, peer: Peer) -> Self {
         Self {
             conn,
             responder: Responder::new(),
-            owned: Owned::default(),
+            owned: Owned::new(peer == Peer::Local),
             queue: VecDeque::new(),
             state: State::Idle,
             fixed: Vec::new(),
@@ -194,6 +194,7 @@ impl Session {
             && wants_drain.is_none()
             && !close;
         (!nothing).then(|| Notice {
+            descriptor: self.owned.passing.take(),
             outbox: (!outbox.is_empty()).then_some(outbox),
             completed: mem::take(&mut self.completed),
             returned: mem::take(&mut self.returned),

@@ -188,6 +188,10 @@ const DEEDS: &[Deed] = &[
         it.peer.forget(&MallocAt { device_ptr: 1, size: 1, kind: DEVICE, flags: 0 }, &[]);
         assert_eq!(it.peer.call(&GetDevice {}).map(drop), Err(HipError::INVALID_VALUE));
     }),
+    ("a MALLOC_SHARED that fails", Some(false), |it| {
+        it.peer.forget(&MallocShared { device_ptr: 1, size: 4096, kind: 1, flags: 0 }, &[]);
+        assert!(it.peer.call(&GetDevice {}).is_err());
+    }),
     ("a FREE that fails", Some(false), |it| {
         it.peer.forget(&Free { device_ptr: 1 }, &[]);
         assert_eq!(it.peer.call(&GetDevice {}).map(drop), Err(HipError::INVALID_VALUE));

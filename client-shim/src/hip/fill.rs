@@ -32,7 +32,7 @@ fn finish(session: &Session, dst: Ptr) -> HipResult<()> {
     }
     // What is before the fill may make the memory available to kernels, so that the worker fills it.
     session.wait_for_functions(stream)?;
-    if let Place::Mirrored(_) = place()? {
+    if matches!(place()?, Place::Mirrored(_) | Place::Shared(_)) {
         session.end_call(stream)?;
     }
     session.streams().settle(stream);

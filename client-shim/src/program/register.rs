@@ -180,7 +180,7 @@ pub(crate) fn managed_variable(
     _align: u32,
 ) {
     let (Some(binary), Some(name)) = (index(binary), name(device_name)) else { return };
-    let Some(memory) = map::anywhere(size.max(1)) else {
+    let Some(memory) = map::anywhere(size.max(1), &map::Source::New) else {
         tracing::error!("out of memory for the managed variable {name}");
         return;
     };

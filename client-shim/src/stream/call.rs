@@ -114,6 +114,8 @@ pub struct Call {
     phase: Phase,
     /// Whether the command writes to mirrored memory.
     is_mirrored: bool,
+    /// Whether the command reads or writes memory that worker and process both map.
+    is_shared: bool,
     /// Whether such a write is announced, so that other threads do not take mirrored memory for idle.
     is_announced: bool,
     /// Whether the program may change the mirrored memory that the command reads when the call returns.
@@ -136,6 +138,7 @@ impl Call {
             is_blocking,
             phase,
             is_mirrored: false,
+            is_shared: false,
             is_announced: false,
             is_read_at_once: false,
             settles: false,
@@ -256,8 +259,8 @@ impl Call {
                 if std::mem::take(&mut self.is_announced) {
                     streams.mirrors.sent(self.stream);
                 }
-                if self.is_blocking && self.is_mirrored {
-                    // The program may look at the destination when the call returns.
+                if self.is_blocking {
+                    // The program may look at the destination when the call returns, and change the source if the device has it as well.
                     return self.then(Phase::BeforeWait);
                 }
                 self.end(streams)
@@ -304,7 +307,7 @@ impl Call {
     fn end(&mut self, streams: &Streams) -> HipResult<Next> {
         if let Some(next) = self.rest.pop() {
             self.work = Work::Node(next);
-            (self.is_mirrored, self.settles) = (false, false);
+            (self.is_mirrored, self.is_shared, self.settles) = (false, false, false);
             return self.then(Phase::Prepare);
         }
         if self.settles && self.origin == Origin::Program {
@@ -445,6 +448,11 @@ impl Call {
                     mirrors.before_other(port, stream)?;
                     return Ok(Some(Prepared::Fill(address)));
                 }
+                Some(Place::Shared(address)) => {
+                    self.is_shared = true;
+                    mirrors.before_other(port, stream)?;
+                    return Ok(Some(Prepared::Fill(address)));
+                }
                 Some(Place::Mirrored(address)) => {
                     self.announce(streams);
                     mirrors.before_use(port, stream)?;
@@ -520,17 +528,18 @@ impl Call {
         let [to, from] = streams.places(port, copy)?;
         let on_device = [to, from].map(|place| matches!(place, Place::Device(_)));
         self.settles = settles([to, from], is_blocking);
+        self.is_shared = [to, from].iter().any(|place| matches!(place, Place::Shared(_)));
         if matches!(to, Place::Mirrored(_)) {
             self.announce(streams);
             mirrors.before_use(port, stream)?;
         } else if matches!(from, Place::Mirrored(_)) {
             mirrors.before_read(port, stream)?;
             self.is_read_at_once = is_blocking;
-        } else if on_device.contains(&true) {
+        } else if on_device.contains(&true) || self.is_shared {
             mirrors.before_other(port, stream)?;
         }
         let address = |place: Place| match place {
-            Place::Device(address) | Place::Mirrored(address) => Some(address),
+            Place::Device(address) | Place::Mirrored(address) | Place::Shared(address) => Some(address),
             Place::Host | Place::Unknown => None,
         };
         let (kind, to, from) = match (address(to), address(from)) {
@@ -586,7 +595,7 @@ impl Call {
         if self.is_read_at_once {
             streams.mirrors.has_been_read(port, stream)?;
         }
-        if self.is_mirrored {
+        if self.is_mirrored || (self.is_shared && self.is_blocking) {
             return self.then(Phase::Sent);
         }
         if matches!(self.work.command(), Command::Kernel(_) | Command::Graph(_)) {
@@ -598,6 +607,6 @@ impl Call {
 
     /// Returns the outcome of the command if it is not about memory on both sides, which is open.
     fn unless_mirrored(&self, outcome: Outcome) -> Outcome {
-        if self.is_mirrored { Outcome::Open } else { outcome }
+        if self.is_mirrored || self.is_shared { Outcome::Open } else { outcome }
     }
 }

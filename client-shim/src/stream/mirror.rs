@@ -51,6 +51,8 @@ pub enum Place {
     Device(u64),
     /// Mirrored memory, with its device address.
     Mirrored(u64),
+    /// Memory that worker and process both map, with its device address.
+    Shared(u64),
     /// Pinned or registered memory that only the host has used.
     Host,
     /// Memory unknown to HIP.
@@ -167,6 +169,7 @@ impl Mirrors {
             return Err(HipError::INVALID_VALUE);
         }
         Ok(match (&region.twin, region.remote) {
+            (_, Some(remote)) if region.is_shared => Place::Shared(remote + offset as u64),
             (Some(_), Some(remote)) => Place::Mirrored(remote + offset as u64),
             _ => Place::Host,
         })
@@ -182,6 +185,12 @@ impl Mirrors {
     /// Adds memory that the worker has at `remote` and that was mapped in this process; `release` frees the worker's.
     pub fn add(&self, info: RegionInfo, remote: u64, release: Option<Release>) {
         let region = Region::new(info, Some(remote), release, true);
+        self.insert(&mut self.regions(), region);
+    }
+
+    /// Adds memory that the worker has at `remote` and this process has mapped as well; `release` frees the worker's.
+    pub fn add_shared(&self, info: RegionInfo, remote: u64, release: Option<Release>) {
+        let region = Region { is_shared: true, ..Region::new(info, Some(remote), release, true) };
         self.insert(&mut self.regions(), region);
     }
 
@@ -454,7 +463,9 @@ impl Mirrors {
             return true;
         }
         let regions = self.regions();
-        regions.unfetched.is_none()
+        // What both sides map the device may be writing by any work.
+        regions.by_host.values().all(|region| !region.is_shared)
+            && regions.unfetched.is_none()
             && (regions.uses.are_over() || regions.by_host.values().all(|region| region.twin.is_none()))
     }
 

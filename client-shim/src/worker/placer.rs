@@ -3,12 +3,16 @@
 //! The account of the lease has to change in the order in which the requests leave: whoever does either does both, with the
 //! placer locked. The rule by which it changes is [`Lease`]'s, which the worker applies as well.
 
-use std::sync::Mutex;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
 
 use hipr_abi::{hipMemoryTypeDevice, hipMemoryTypeHost, hipMemoryTypeManaged};
-use hipr_proto::op::{self, MemLeaseReply};
+use hipr_proto::op::{self, MemLeaseReply, MemShareReply};
 use hipr_proto::{Features, HipError, HipResult, Lease};
 
+use super::map::Source;
+use super::shared::{Part, Shared};
 use super::told::ToldMemory;
 use super::{Worker, lock};
 use crate::thread;
@@ -49,6 +53,8 @@ pub(super) struct Placer {
     is_open: bool,
     /// Whether the worker has no window for this session.
     has_no_window: bool,
+    /// What is placed in memory that the worker maps as well.
+    shared: Shared,
     /// Number of resets.
     resets: u64,
     /// What was told of free memory.
@@ -64,6 +70,13 @@ pub(super) struct Places {
     asking: Mutex<()>,
     /// Held while free memory is asked for.
     pub(super) asking_info: Mutex<()>,
+}
+
+/// Whether memory is to be one that worker and process both map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sharing {
+    No,
+    Wanted,
 }
 
 /// Where memory is placed.
@@ -126,9 +139,28 @@ impl Placer {
         spared
     }
 
+    /// Takes back what was placed at an address last, of which nobody was told.
+    fn undo(&mut self, device_ptr: u64) {
+        self.lease.free(device_ptr);
+        self.next = device_ptr;
+    }
+
+    /// Frees memory.
+    fn free(&mut self, device_ptr: u64) {
+        self.lease.free(device_ptr);
+        self.shared.free(device_ptr);
+    }
+
+    /// Frees memory in the order of a stream.
+    pub(super) fn free_async(&mut self, device_ptr: u64) {
+        self.lease.free_async(device_ptr);
+        self.shared.free(device_ptr);
+    }
+
     /// Ends the lease. Addresses go on rising.
     fn end(&mut self) {
         self.lease.end();
+        self.shared = Shared::default();
         self.told.forget();
         self.resets += 1;
     }
@@ -155,9 +187,14 @@ impl Worker {
     /// # Errors
     /// `hipErrorOutOfMemory`, or another error that the worker answers when the lease does not last; a lost connection.
     pub(crate) fn allocate(&self, kind: Kind, size: u64, flags: u32) -> HipResult<u64> {
-        if let Some(device_ptr) = self.place(kind, size, flags)? {
-            return Ok(device_ptr);
+        match self.place(kind, size, flags)? {
+            Some(device_ptr) => Ok(device_ptr),
+            None => self.allocate_there(kind, size, flags),
         }
+    }
+
+    /// Allocates memory of the current device at an address that the worker chooses; waits.
+    fn allocate_there(&self, kind: Kind, size: u64, flags: u32) -> HipResult<u64> {
         Ok(match kind {
             Kind::Device => self.ask(&op::Malloc { size, flags })?.device_ptr,
             Kind::Host => self.ask(&op::MallocHost { size, flags })?.device_ptr,
@@ -171,6 +208,28 @@ impl Worker {
     /// # Errors
     /// `hipErrorOutOfMemory`, or another error that the worker answers when the lease does not last; a lost connection.
     pub(crate) fn place(&self, kind: Kind, size: u64, flags: u32) -> HipResult<Option<u64>> {
+        Ok(self.place_with(kind, size, flags, Sharing::No)?.map(|(device_ptr, _)| device_ptr))
+    }
+
+    /// Allocates host memory of the current device, of whole pages; returns its address there, and what this process has to map for it. While
+    /// the lease lasts nothing is waited for, but the first time for memory that both sides map.
+    ///
+    /// # Errors
+    /// As [`allocate`](Self::allocate).
+    pub(crate) fn allocate_host(&self, kind: Kind, size: u64, flags: u32) -> HipResult<(u64, Source)> {
+        match self.place_with(kind, size, flags, Sharing::Wanted)? {
+            Some(placed) => Ok(placed),
+            None => Ok((self.allocate_there(kind, size, flags)?, Source::New)),
+        }
+    }
+
+    fn place_with(
+        &self,
+        kind: Kind,
+        size: u64,
+        flags: u32,
+        sharing: Sharing,
+    ) -> HipResult<Option<(u64, Source)>> {
         if !self.can_place() {
             return Ok(None);
         }
@@ -178,15 +237,42 @@ impl Worker {
             self.make_room(size)?;
             return Ok(None);
         }
+        let shares = sharing == Sharing::Wanted && self.features().contains(Features::SHARED);
         let mut asking = None;
         loop {
             let mut placer = lock(&self.places.placer);
             self.open(&mut placer);
             match placer.place(size) {
-                Place::At(device_ptr) => {
-                    self.tell(&op::MallocAt { device_ptr, size, kind: kind.number(), flags })?;
-                    return Ok(Some(device_ptr));
-                }
+                Place::At(device_ptr) => match placer.shared.at(device_ptr, size, shares) {
+                    Part::None => {
+                        self.tell(&op::MallocAt { device_ptr, size, kind: kind.number(), flags })?;
+                        return Ok(Some((device_ptr, Source::New)));
+                    }
+                    Part::Of(file) => {
+                        placer.shared.add(device_ptr, size);
+                        let offset = device_ptr - placer.lease.window().start;
+                        self.tell(&op::MallocShared { device_ptr, size, kind: kind.number(), flags })?;
+                        return Ok(Some((device_ptr, Source::Shared(file, offset))));
+                    }
+                    Part::Unknown => {
+                        placer.undo(device_ptr);
+                        if asking.is_none() {
+                            drop(placer);
+                            asking = Some(lock(&self.places.asking));
+                            continue;
+                        }
+                        let (resets, frees) = (placer.resets, placer.shared.frees);
+                        let window = placer.lease.window();
+                        let asked = self.connection.start(&op::MemShare {}, self.extra())?;
+                        drop(placer);
+                        let reply = self.connection.finish(asked).map_err(HipError::from);
+                        let file = reply.map(|reply| self.take_file(&reply, &window));
+                        let mut placer = lock(&self.places.placer);
+                        if placer.resets == resets {
+                            placer.shared.learn(file, frees);
+                        }
+                    }
+                },
                 Place::Missing(_) if asking.is_none() => {
                     drop(placer);
                     asking = Some(lock(&self.places.asking));
@@ -208,6 +294,21 @@ impl Worker {
                     self.make_room(size)?;
                     return Ok(None);
                 }
+            }
+        }
+    }
+
+    /// Returns the file that the worker has passed with a reply; `None` if it has passed none that can be used.
+    fn take_file(&self, reply: &MemShareReply, window: &Range<u64>) -> Option<Arc<OwnedFd>> {
+        let file_bytes = window.end - window.start;
+        if reply.is_passed == 0 || reply.file_bytes != file_bytes {
+            return None;
+        }
+        match self.connection.take_file(file_bytes) {
+            Ok(file) => Some(Arc::new(file)),
+            Err(why) => {
+                tracing::warn!("pinned and managed memory is copied between program and worker: {why}");
+                None
             }
         }
     }
@@ -256,7 +357,7 @@ impl Worker {
             // The account does not say what becomes of it.
             placer.told.forget();
         }
-        placer.lease.free(device_ptr);
+        placer.free(device_ptr);
         send()
     }
 
@@ -266,14 +367,14 @@ impl Worker {
     /// As `send`.
     pub(super) fn accounted<R>(
         &self,
-        change: impl FnOnce(&mut Lease),
+        change: impl FnOnce(&mut Placer),
         send: impl FnOnce() -> HipResult<R>,
     ) -> HipResult<R> {
         if !self.can_place() {
             return send();
         }
         let mut placer = lock(&self.places.placer);
-        change(&mut placer.lease);
+        change(&mut placer);
         placer.told.forget();
         send()
     }
@@ -283,7 +384,7 @@ impl Worker {
     /// # Errors
     /// What the worker answers, or a lost connection.
     pub(crate) fn lend(&self, device_ptr: u64) -> HipResult<op::IpcGetMemHandleReply> {
-        self.accounted(|lease| lease.lend(device_ptr), || Ok(()))?;
+        self.accounted(|placer| placer.lease.lend(device_ptr), || Ok(()))?;
         self.ask(&op::IpcGetMemHandle { device_ptr })
     }
 

@@ -89,10 +89,11 @@ impl Reserved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::map::Source;
 
     /// Reserves addresses next to ones that were free a moment ago; None if another thread mapped memory there meanwhile.
     fn claims(pages: usize) -> Option<(Ptr, Reserved)> {
-        let at = map::anywhere(pages * PAGE)?;
+        let at = map::anywhere(pages * PAGE, &Source::New)?;
         map::unmap(at, pages * PAGE);
         assert!(at.0 >= HOST_START, "the process's memory is where it is expected");
         let mut reserved = Reserved::default();
@@ -106,7 +107,7 @@ mod tests {
     fn what_is_reserved_is_not_given_to_the_process() {
         let (at, mut reserved) = (0..1000).find_map(|_| claims(64)).expect("free addresses");
         assert_eq!(reserved.ranges, BTreeMap::from([(at.0 + 6 * PAGE, at.0 + 16 * PAGE)]));
-        assert_eq!(map::at(at.offset(9 * PAGE), PAGE), None);
+        assert_eq!(map::at(at.offset(9 * PAGE), PAGE, &Source::New), None);
         reserved.release(at.offset(9 * PAGE), 2 * PAGE);
         assert_eq!(
             reserved.ranges,
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_the_process_uses_cannot_be_reserved() {
-        let used = map::anywhere(PAGE).expect("memory");
+        let used = map::anywhere(PAGE, &Source::New).expect("memory");
         assert!(!Reserved::default().claim(used, 10));
         map::unmap(used, PAGE);
     }

@@ -324,7 +324,7 @@ impl Port for Worker {
     fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()> {
         let device_ptr = ptr.wire();
         self.accounted(
-            |lease| lease.free_async(device_ptr),
+            |placer| placer.free_async(device_ptr),
             || self.put(&op::FreeAsync { device_ptr, stream }),
         )
     }

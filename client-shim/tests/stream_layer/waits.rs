@@ -72,9 +72,18 @@ enum Work {
     CopyOutOfMirror,
     FillOfMirror,
     KernelWithMirror,
+    /// Copies and a fill of memory that both sides map, and a kernel beside such memory, which it may reach without an argument.
+    CopyIntoShared {
+        is_blocking: bool,
+    },
+    CopyOutOfShared {
+        is_blocking: bool,
+    },
+    FillOfShared,
+    KernelBesideShared,
 }
 
-const WORK: [Work; 27] = [
+const WORK: [Work; 33] = [
     Work::Nothing,
     Work::CopyIn { from: PAGEABLE, is_blocking: false },
     Work::CopyIn { from: PAGEABLE, is_blocking: true },
@@ -102,6 +111,12 @@ const WORK: [Work; 27] = [
     Work::CopyOutOfMirror,
     Work::FillOfMirror,
     Work::KernelWithMirror,
+    Work::CopyIntoShared { is_blocking: false },
+    Work::CopyIntoShared { is_blocking: true },
+    Work::CopyOutOfShared { is_blocking: false },
+    Work::CopyOutOfShared { is_blocking: true },
+    Work::FillOfShared,
+    Work::KernelBesideShared,
 ];
 
 /// What is left of work when its call has returned.
@@ -121,6 +136,10 @@ impl Work {
             Self::Nothing => Left::Nothing,
             // An answer has come after everything that the stream had.
             Self::CopyOut { .. } | Self::KernelAndCopyOut => Left::Nothing,
+            // The program may look at the destination, or change the source, when the call returns.
+            Self::CopyIntoShared { is_blocking: true } | Self::CopyOutOfShared { is_blocking: true } => {
+                Left::Nothing
+            }
             Self::CopyIn { .. } | Self::Fill | Self::Record | Self::AwaitDecided => Left::Decided,
             Self::Graph { is_on_worker: false } => Left::Decided,
             // It has run, and so the worker was asked for what is before it; all other work of it is done here.
@@ -136,6 +155,17 @@ impl Work {
         matches!(
             self,
             Self::CopyIntoMirror | Self::CopyOutOfMirror | Self::FillOfMirror | Self::KernelWithMirror
+        )
+    }
+
+    /// Returns whether there is memory that both sides map.
+    fn is_shared(self) -> bool {
+        matches!(
+            self,
+            Self::CopyIntoShared { .. }
+                | Self::CopyOutOfShared { .. }
+                | Self::FillOfShared
+                | Self::KernelBesideShared
         )
     }
 }
@@ -181,6 +211,11 @@ impl Process {
     fn put(&self, work: Work, stream: u64) {
         if work.is_mirrored() {
             self.pin(HOST, true);
+        }
+        if work.is_shared() {
+            let (origin, host) = (Origin::Pinned, Ptr(HOST));
+            let info = RegionInfo { origin, host, len: LEN, flags: 0, device: 0 };
+            self.streams.mirrors.add_shared(info, HOST as u64, None);
         }
         match work {
             Work::Nothing => {}
@@ -249,6 +284,16 @@ impl Process {
             Work::CopyOutOfMirror => self.call(copy(DEVICE, HOST, kind::DEFAULT), stream),
             Work::FillOfMirror => self.call(fill(HOST), stream),
             Work::KernelWithMirror => self.call(kernel(HOST as u64, Event::NULL), stream),
+            Work::CopyIntoShared { is_blocking } => {
+                let command = copy(HOST, PAGEABLE, kind::DEFAULT);
+                self.log(&mut Call::new(command, stream, is_blocking));
+            }
+            Work::CopyOutOfShared { is_blocking } => {
+                let command = copy(DEVICE, HOST, kind::DEFAULT);
+                self.log(&mut Call::new(command, stream, is_blocking));
+            }
+            Work::FillOfShared => self.call(fill(HOST), stream),
+            Work::KernelBesideShared => self.call(kernel(7, Event::NULL), stream),
         }
         self.script.taken();
     }

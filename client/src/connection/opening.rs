@@ -19,6 +19,9 @@ impl Inner {
         if offer.is_some_and(|features| features.contains(Features::NOTIFICATIONS)) {
             self.replies.accept_notifications();
         }
+        if offer.is_some_and(|features| features.contains(Features::SHARED)) {
+            self.transport.expect_descriptor();
+        }
         let mut writer = lock(&self.writer);
         let init = self.opening(&mut writer, &op::Init {})?;
         let offered = match offer {

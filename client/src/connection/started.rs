@@ -1,6 +1,8 @@
 //! Requests that are sent now, and whose reply is waited for later.
 
+use std::io;
 use std::marker::PhantomData;
+use std::os::fd::OwnedFd;
 
 use hipr_proto::Op;
 use hipr_proto::op::MemLeaseReply;
@@ -42,6 +44,17 @@ impl Connection {
         let whole = self.inner.wait(started.id)?;
         self.inner.unanswered.answered(O::OPCODE, started.before, whole.error);
         decode::<O>(&whole)
+    }
+
+    /// Returns the file that the worker has passed ahead of a reply that was waited for ([`MEM_SHARE`](hipr_proto::op::MemShare)).
+    ///
+    /// # Errors
+    /// [`NotFound`](io::ErrorKind::NotFound) if it has passed none; [`InvalidData`](io::ErrorKind::InvalidData) if it does not have
+    /// `len_bytes` bytes, or somebody can change how many it has.
+    pub fn take_file(&self, len_bytes: u64) -> io::Result<OwnedFd> {
+        let file = self.inner.transport.take_descriptor().ok_or(io::ErrorKind::NotFound)?;
+        hipr_io_shm::check_sealed(&file, len_bytes)?;
+        Ok(file)
     }
 
     /// Waits for the lease that the first flight has asked for, if [`Features::PLACES`](hipr_proto::Features::PLACES) was offered. The

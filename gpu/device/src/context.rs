@@ -1,6 +1,7 @@
 //! The two traits that a GPU implements, and the types of their parameters.
 
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::task::Poll;
 
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
@@ -39,6 +40,12 @@ pub trait Device: Send + Sync {
     /// Calls `waker` once, on any thread, when [`memory_changes`](Self::memory_changes) is no longer `seen`, which may be now. It takes
     /// the place of one that was not called yet. It may be called while the device is in use, so it must not use the device.
     fn watch_memory(&self, _seen: u64, _waker: Waker) {}
+
+    /// Returns whether a client on the same machine can map a context's host memory: [`Context::share_host_memory`] and what belongs to it,
+    /// for which a client has to place memory. The default is false.
+    fn can_share(&self) -> bool {
+        false
+    }
 
     /// Opens a context. It calls `waker`, on any thread, whenever a `poll_*` method that returned `Pending` may return
     /// something else.
@@ -212,6 +219,26 @@ pub trait Context: Send {
     /// bytes from there on are not free, or not in the window; with `OUT_OF_MEMORY` if fewer bytes are reserved, or the host has
     /// no memory. Every method frees it like other memory.
     fn malloc_at(&mut self, _ptr: u64, _size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Makes the file of the memory that client and device have in common, and returns a descriptor of it. It is as long as the window, its
+    /// bytes are those of the window in order, and its length is sealed. Pages that are not allocated are zeros, and those that are freed
+    /// become so, once the work that may use them is done. The client may change its bytes at any time. Fails with `INVALID_VALUE`
+    /// if there is one; `reset` ends its use.
+    fn share_host_memory(&mut self) -> HipResult<OwnedFd> {
+        Err(HipError::NOT_SUPPORTED)
+    }
+
+    /// Allocates as [`malloc_at`](Self::malloc_at), of the memory in that file, whole pages of 4096 bytes. Fails with `INVALID_VALUE` without
+    /// a file, too, and with `OUT_OF_MEMORY` if the client has written to more of it than it can have allocated.
+    fn malloc_shared(
+        &mut self,
+        _ptr: u64,
+        _size_bytes: u64,
+        _kind: MemoryKind,
+        _flags: u32,
+    ) -> HipResult<()> {
         Err(HipError::NOT_SUPPORTED)
     }
 

@@ -31,6 +31,7 @@ mod machine;
 pub mod map;
 pub mod marks;
 pub mod mem;
+mod pairs;
 pub mod sem;
 mod shape;
 pub mod simd;

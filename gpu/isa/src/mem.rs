@@ -12,13 +12,15 @@
 //! way through it: it remembers the block that the last lane hit.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 pub use crate::fault::BadAddress;
 use crate::machine::Program;
 use crate::map::Map;
 use crate::marks::Marks;
+use crate::pairs::Pairs;
 use crate::simd::words::{self, load_each, store_each};
 
 /// Kernels may access a block beyond its exact length up to a multiple of this: compilers widen loads of the last element
@@ -29,7 +31,8 @@ const SLACK_BYTES: usize = 16;
 pub struct Block {
     base: u64,
     len_bytes: u64,
-    pairs: Box<[AtomicU64]>,
+    pairs: Pairs,
+    is_shared: bool,
     code: OnceLock<Box<[Arc<Program>]>>,
     marks: OnceLock<Marks>,
 }
@@ -41,8 +44,25 @@ impl Block {
     pub fn new(base: u64, len_bytes: u64) -> Option<Self> {
         let capacity = usize::try_from(len_bytes).ok()?.checked_next_multiple_of(SLACK_BYTES)?;
         base.checked_add(capacity as u64).filter(|_| base.is_multiple_of(8))?;
-        let pairs = bytemuck::try_zeroed_slice_box(capacity / 8).ok()?;
-        Some(Self { base, len_bytes, pairs, code: OnceLock::new(), marks: OnceLock::new() })
+        Some(Self::of(base, len_bytes, Pairs::zeroed(capacity / 8)?, false))
+    }
+
+    /// Makes a block at address `base` of the `len_bytes` bytes of a file from `offset` on, a multiple of the system's page size. Other
+    /// processes may read and write them at any time. Nobody can make the file shorter, and it has these bytes. Returns `None` if `base` is
+    /// no multiple of 8, if `len_bytes` is none of 16, if the address range would wrap around, or if the file cannot be mapped.
+    pub fn shared(base: u64, len_bytes: u64, file: impl AsFd, offset: u64) -> Option<Self> {
+        let len = usize::try_from(len_bytes).ok().filter(|len| len.is_multiple_of(SLACK_BYTES))?;
+        base.checked_add(len_bytes).filter(|_| base.is_multiple_of(8))?;
+        Some(Self::of(base, len_bytes, Pairs::mapped(len / 8, file, offset).ok()?, true))
+    }
+
+    fn of(base: u64, len_bytes: u64, pairs: Pairs, is_shared: bool) -> Self {
+        Self { base, len_bytes, pairs, is_shared, code: OnceLock::new(), marks: OnceLock::new() }
+    }
+
+    /// Returns whether other processes have the block's bytes, too.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Begins to mark the pages that are written; only the first call has an effect. A kernel that is running may store by one more

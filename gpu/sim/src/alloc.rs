@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -9,6 +10,7 @@ use hipr_device::Waker;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
 use crate::executor::lock;
+use crate::host_file::HostFile;
 use crate::name::Name;
 use crate::windows::{PLAIN_PAGES, Slot, Windows};
 use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
@@ -229,6 +231,8 @@ pub(crate) struct Allocator {
     budget: Arc<Budget>,
     window: Option<Window>,
     reserved: Reserved,
+    /// Where memory is that the client maps as well.
+    file: Option<HostFile>,
     map: Arc<Map>,
     /// Allocations by their first page.
     live: BTreeMap<u64, Allocation>,
@@ -246,10 +250,10 @@ struct Allocation {
 impl Allocator {
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
         let reserved = Reserved::new(&budget);
-        Self { budget, window: None, reserved, map: Arc::default(), live: BTreeMap::new() }
+        Self { budget, window: None, reserved, file: None, map: Arc::default(), live: BTreeMap::new() }
     }
 
-    /// Ends the use of this allocator; returns an empty one with the same window.
+    /// Ends the use of this allocator; returns an empty one with the same window, whose memory no client maps.
     pub(crate) fn successor(&mut self) -> Self {
         Self { window: self.window.take(), ..Self::new(Arc::clone(&self.budget)) }
     }
@@ -311,6 +315,49 @@ impl Allocator {
     /// `INVALID_VALUE` for 0 bytes, and if the address begins no page, or its pages are not in the window or not free; `OUT_OF_MEMORY`
     /// if fewer bytes are reserved or the host has no memory.
     pub(crate) fn allocate_at(&mut self, ptr: u64, len_bytes: u64) -> HipResult<()> {
+        self.place(ptr, len_bytes, |_| Block::new(ptr, len_bytes))
+    }
+
+    /// Creates the file for memory that the client maps as well; returns a descriptor for the client.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` if there is one, or no window; `OUT_OF_MEMORY` if the system cannot make it.
+    pub(crate) fn share(&mut self) -> HipResult<OwnedFd> {
+        let window = self.window();
+        if window.is_empty() || self.file.is_some() {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let file = HostFile::new(window).and_then(|file| Ok((file.descriptor()?, file)));
+        let (descriptor, file) = file.map_err(|why| {
+            tracing::info!("cannot make memory to share with a client: {why}");
+            HipError::OUT_OF_MEMORY
+        })?;
+        self.file = Some(file);
+        Ok(descriptor)
+    }
+
+    /// Does what [`allocate_at`](Self::allocate_at) does with the bytes that the file has for these addresses.
+    ///
+    /// # Errors
+    /// As there; also `INVALID_VALUE` without a file, and for a length that is no multiple of 4096; `OUT_OF_MEMORY` if the client
+    /// has written to more of the file than it may use.
+    pub(crate) fn allocate_shared(&mut self, ptr: u64, len_bytes: u64) -> HipResult<()> {
+        let room = self.reserved.bytes;
+        let file =
+            self.file.as_ref().filter(|_| len_bytes.is_multiple_of(4096)).ok_or(HipError::INVALID_VALUE)?;
+        if !file.is_within(room) {
+            tracing::info!("a client has written to memory that it shares and has not allocated");
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        self.place(ptr, len_bytes, |file| file?.block(ptr, len_bytes))
+    }
+
+    fn place(
+        &mut self,
+        ptr: u64,
+        len_bytes: u64,
+        block: impl FnOnce(Option<&mut HostFile>) -> Option<Block>,
+    ) -> HipResult<()> {
         let page = Self::page_of(ptr).filter(|_| len_bytes > 0).ok_or(HipError::INVALID_VALUE)?;
         let pages = page_count(len_bytes) + 1;
         let window = self.window.as_ref().map_or(0..0, |window| window.pages.clone());
@@ -320,7 +367,7 @@ impl Allocator {
         if len_bytes > self.reserved.bytes {
             return Err(HipError::OUT_OF_MEMORY);
         }
-        let block = Arc::new(Block::new(ptr, len_bytes).ok_or(HipError::OUT_OF_MEMORY)?);
+        let block = Arc::new(block(self.file.as_mut()).ok_or(HipError::OUT_OF_MEMORY)?);
         let reservation = self.reserved.take(len_bytes)?;
         self.map_at(page, pages, Arc::new(Memory { block, name: Name::default(), reservation }), false);
         Ok(())
@@ -340,10 +387,12 @@ impl Allocator {
     /// Returns the allocation that starts at `ptr`, to be shared.
     ///
     /// # Errors
-    /// `INVALID_VALUE` if this context has none there, or has it from another.
+    /// `INVALID_VALUE` if this context has none there, has it from another, or the client maps it.
     pub(crate) fn lendable(&self, ptr: u64) -> HipResult<&Arc<Memory>> {
         let live = Self::page_of(ptr).and_then(|page| self.live.get(&page));
-        let own = live.filter(|allocation| !allocation.freeing && !allocation.is_borrowed);
+        let own = live.filter(|allocation| {
+            !allocation.freeing && !allocation.is_borrowed && !allocation.memory.block.is_shared()
+        });
         own.map(|allocation| &allocation.memory).ok_or(HipError::INVALID_VALUE)
     }
 
@@ -387,11 +436,11 @@ impl Allocator {
     /// Marks the allocation that starts at `ptr` as being freed, so that it cannot be freed twice.
     ///
     /// # Errors
-    /// `INVALID_VALUE` if no allocation starts there.
+    /// `INVALID_VALUE` if no allocation starts there, or one that the client maps.
     pub(crate) fn start_free(&mut self, ptr: u64) -> HipResult<()> {
         let page = Self::page_of(ptr).ok_or(HipError::INVALID_VALUE)?;
         match self.live.get_mut(&page) {
-            Some(allocation) if !allocation.freeing => {
+            Some(allocation) if !allocation.freeing && !allocation.memory.block.is_shared() => {
                 allocation.freeing = true;
                 Ok(())
             }
@@ -409,15 +458,31 @@ impl Allocator {
     /// the last command that uses it are dropped.
     pub(crate) fn finish_free(&mut self, ptr: u64) -> Option<Arc<Block>> {
         let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
-        Arc::make_mut(&mut self.map).remove(&allocation.memory.block);
-        Some(Arc::clone(&allocation.memory.block))
+        Some(self.unmap(&allocation.memory))
+    }
+
+    /// Clears the next bytes of the allocation at `ptr`, if the client maps it and nothing uses it any more; returns whether there are more.
+    /// Until there are none it is not freed.
+    pub(crate) fn clear_shared(&mut self, ptr: u64) -> bool {
+        let live = Self::page_of(ptr).and_then(|page| self.live.get(&page));
+        let block = live.map(|allocation| &allocation.memory.block).filter(|block| block.is_shared());
+        block.zip(self.file.as_mut()).is_some_and(|(block, file)| file.clear(block))
+    }
+
+    /// Removes memory from the page table.
+    fn unmap(&mut self, memory: &Memory) -> Arc<Block> {
+        let block = Arc::clone(&memory.block);
+        Arc::make_mut(&mut self.map).remove(&block);
+        if let Some(file) = self.file.as_mut().filter(|_| block.is_shared()) {
+            file.forget(&block);
+        }
+        block
     }
 
     /// Does what [`finish_free`](Self::finish_free) does for memory that was never lent, and reserves its bytes again.
     pub(crate) fn finish_free_reserved(&mut self, ptr: u64) -> Option<Arc<Block>> {
         let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
-        let block = Arc::clone(&allocation.memory.block);
-        Arc::make_mut(&mut self.map).remove(&block);
+        let block = self.unmap(&allocation.memory);
         if let Some(memory) = Arc::into_inner(allocation.memory) {
             self.reserved.put(memory.reservation);
         }
@@ -427,6 +492,7 @@ impl Allocator {
     /// Unmaps everything, and gives the window and what is reserved back.
     pub(crate) fn clear(&mut self) -> Vec<Arc<Block>> {
         self.window = None;
+        self.file = None;
         self.reserved.give_back(u64::MAX);
         self.map = Arc::default();
         let live = std::mem::take(&mut self.live).into_values();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -108,6 +109,11 @@ impl SimContext {
             match state.streams.wait(WaitFor::Device, None) {
                 Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
                 Ok(Wait::On(_)) => {}
+                Ok(Wait::Over) if state.allocator.clear_shared(ptr) => {
+                    // The rest in another turn: others wait for this thread.
+                    self.shared.waker.wake();
+                    return Poll::Pending;
+                }
                 Ok(Wait::Over) => {
                     let freed = unmap(&mut state.allocator, ptr);
                     drop(state);
@@ -240,6 +246,14 @@ impl Context for SimContext {
 
     fn malloc_at(&mut self, ptr: u64, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
         lock(&self.shared.state).allocator.allocate_at(ptr, size_bytes)
+    }
+
+    fn share_host_memory(&mut self) -> HipResult<OwnedFd> {
+        lock(&self.shared.state).allocator.share()
+    }
+
+    fn malloc_shared(&mut self, ptr: u64, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
+        lock(&self.shared.state).allocator.allocate_shared(ptr, size_bytes)
     }
 
     fn poll_free_reserved(&mut self, ptr: u64) -> Poll<HipResult<()>> {

@@ -104,6 +104,10 @@ impl Device for Gpu {
         true
     }
 
+    fn can_share(&self) -> bool {
+        true
+    }
+
     fn has_kernel_rules(&self) -> bool {
         true
     }

@@ -48,6 +48,7 @@ mod event;
 mod executor;
 mod fence;
 mod gpu;
+mod host_file;
 mod launch;
 mod loan;
 mod module;

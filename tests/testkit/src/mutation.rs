@@ -281,6 +281,16 @@ mutations! {
     waits_bring_what_work_wrote: "a lazy wait passes over work that writes to memory of the program", "stream.rs",
         "&& self.mirrors.show_nothing()"
         => "";
+    waits_bring_what_work_wrote: "a lazy wait passes over kernels that may write to memory that both sides map", "stream/mirror.rs",
+        "regions.by_host.values().all(|region| !region.is_shared)
+            && "
+        => "";
+    waits_end_when_work_is_over: "a fill of memory that both sides map counts as a fill of the device's", "stream/call.rs",
+        "if self.is_mirrored || self.is_shared { Outcome::Open }"
+        => "if self.is_mirrored { Outcome::Open }";
+    work_sees_what_the_program_wrote: "a synchronous copy from memory that both sides map returns before it is read", "stream/call.rs",
+        "if self.is_mirrored || (self.is_shared && self.is_blocking) {"
+        => "if self.is_mirrored {";
     queries_do_not_say_not_ready_for_ever: "a query asks for the null stream's functions", "stream/wait.rs",
         "if !functions.included(&streams.order, stream).is_empty() {"
         => "if functions.is_busy(&streams.order, stream) {";

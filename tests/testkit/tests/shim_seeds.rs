@@ -15,7 +15,7 @@ const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Le
     fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
     create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \
     waits-for-functions not-ready refused captured executed executed-in-the-process function-began function-ended passed at-a-gate \
-    shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile";
+    shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile near";
 
 #[test]
 fn the_first_seeds_pass() {
@@ -34,6 +34,9 @@ fn the_first_seeds_meet_everything_there_is() {
         let case = Case::from_seed(seed);
         case.options.memory.iter().for_each(|kind| meet(&format!("{kind:?}")));
         meet(&format!("{:?}", case.options.tells));
+        if case.options.is_near && case.options.memory.iter().any(|kind| kind.is_shared_nearby()) {
+            meet("near");
+        }
         case.options.streams.iter().for_each(|kind| meet(&format!("{kind:?}")));
         for acts in &case.script.0 {
             acts.iter().for_each(|act| meet_act(act, &mut meet));

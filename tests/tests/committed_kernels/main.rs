@@ -63,7 +63,7 @@ programs! {
     memory: functions scratch;
     narrow: bf16 half;
     rows: histogram layernorm reduce scan softmax;
-    runtime: async_memory copies copies_2d errors faults host_memory many_launches mirrored_lifetimes mirrored_writes settled stream_order streams threads;
+    runtime: async_memory coherent copies copies_2d errors faults host_memory many_launches mirrored_lifetimes mirrored_writes settled stream_order streams threads;
     sparse: bitonic_sort black_scholes spmv;
 }
 

@@ -177,6 +177,15 @@ pub(crate) fn host_memory(gpu: &mut Gpu) {
     }
 }
 
+pub(crate) fn coherent(gpu: &mut Gpu) {
+    let (flag, said, heard) = (gpu.upload::<u32>(&[1]), gpu.upload::<u32>(&[77]), gpu.zeroed::<u32>(1));
+    gpu.launch("answer", 1, 1, 0, args![flag, said, heard, 1u32]);
+    assert_eq!((gpu.download(flag), gpu.download(heard)), (vec![2], vec![77]));
+    let (word, pair) = (gpu.zeroed::<u32>(1), gpu.zeroed::<u64>(1));
+    gpu.launch("add", 4, 64, 0, args![word, pair, 50u32]);
+    assert_eq!((gpu.download(word), gpu.download(pair)), (vec![4 * 64 * 50], vec![4 * 64 * 50]));
+}
+
 pub(crate) fn mirrored_writes(gpu: &mut Gpu) {
     let words = gpu.zeroed::<u32>(64);
     gpu.launch("write_words", 1, 64, 0, args![words, 7u32]);

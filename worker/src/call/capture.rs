@@ -27,6 +27,7 @@ pub(super) fn is_unsafe(op: Opcode) -> bool {
             | Opcode::MALLOC_MANAGED
             | Opcode::MALLOC_BATCH
             | Opcode::MALLOC_AT
+            | Opcode::MALLOC_SHARED
             | Opcode::MEM_LEASE
             | Opcode::MEM_ALLOC_PITCH
             | Opcode::FREE

@@ -6,7 +6,10 @@ use hipr_proto::{Features, HipError, HipResult};
 use super::{Call, Continuation};
 
 pub(super) fn offer(call: &mut Call<'_>, r: Offer) -> HipResult<Continuation> {
-    let ours = call.limits.features.ok_or(HipError::NOT_SUPPORTED)?;
+    let mut ours = call.limits.features.ok_or(HipError::NOT_SUPPORTED)?;
+    if !call.owned.takes_descriptors {
+        ours = ours.without(Features::SHARED);
+    }
     if call.owned.features.is_some() {
         return Err(HipError::INVALID_VALUE);
     }

@@ -9,7 +9,7 @@ use hipr_proto::{Features, HipError, HipResult, Wire};
 use super::memory::{add, with_idle_released};
 use super::{Call, Continuation};
 use crate::owned::{Allocation, Origin};
-use hipr_device::MemoryKind;
+use hipr_device::{Context, MemoryKind};
 
 /// Maximum number of allocations that one request adds to a lease.
 const ALLOCATIONS_MAX: usize = 4096;
@@ -60,14 +60,54 @@ fn reserve(call: &mut Call<'_>, want_bytes: u64) -> HipResult<u64> {
 /// Allocates memory at an address that the client chose.
 pub(super) fn allocate(call: &mut Call<'_>, r: MallocAt) -> HipResult<Continuation> {
     call.check_feature(Features::PLACES)?;
-    let MallocAt { device_ptr: base, size: size_bytes, kind, flags } = r;
-    let kind = kind_of(kind).ok_or(HipError::INVALID_VALUE)?;
+    let kind = kind_of(r.kind).ok_or(HipError::INVALID_VALUE)?;
+    place(call, &r, kind, |context| context.malloc_at(r.device_ptr, r.size, kind, r.flags))
+}
+
+/// Allocates memory that the client has as well, at an address that it chose.
+pub(super) fn allocate_shared(call: &mut Call<'_>, r: MallocShared) -> HipResult<Continuation> {
+    call.check_feature(Features::PLACES.union(Features::SHARED))?;
+    let kind = kind_of(r.kind).filter(|kind| *kind != MemoryKind::Device).ok_or(HipError::INVALID_VALUE)?;
+    let MallocShared { device_ptr, size, kind: number, flags } = r;
+    let at = MallocAt { device_ptr, size, kind: number, flags };
+    place(call, &at, kind, |context| context.malloc_shared(device_ptr, size, kind, flags))
+}
+
+/// Passes the client the file of the memory that both have, once.
+pub(super) fn share(call: &mut Call<'_>, _: MemShare) -> HipResult<Continuation> {
+    call.check_feature(Features::PLACES.union(Features::SHARED))?;
+    let is_elsewhere = call
+        .owned
+        .lease_device
+        .is_none_or(|leased| call.context_ref().map_or(true, |context| context.device() != leased));
+    if is_elsewhere {
+        return Err(HipError::INVALID_DEVICE);
+    }
+    let window = call.context()?.address_window()?;
+    let is_passed = !call.owned.shares;
+    if is_passed {
+        let file = call.context()?.share_host_memory()?;
+        call.owned.shares = true;
+        call.owned.passing = Some(file);
+    }
+    let file_bytes = window.end - window.start;
+    call.reply(MemShareReply { file_bytes, is_passed: u32::from(is_passed), reserved: 0 })
+}
+
+/// Allocates memory at an address that the client chose, in the way of `allocate`.
+fn place(
+    call: &mut Call<'_>,
+    r: &MallocAt,
+    kind: MemoryKind,
+    allocate: impl FnOnce(&mut dyn Context) -> HipResult<()>,
+) -> HipResult<Continuation> {
+    let MallocAt { device_ptr: base, size: size_bytes, flags, .. } = *r;
     let device = call.context_ref()?.device();
     if call.owned.lease_device.is_some_and(|leased| leased != device) {
         return Err(HipError::INVALID_DEVICE);
     }
     call.owned.lease.check(base, size_bytes)?;
-    call.context()?.malloc_at(base, size_bytes, kind, flags)?;
+    allocate(call.context()?)?;
     call.owned.make_room(size_bytes, call.limits);
     call.owned.lease.place(base, size_bytes)?;
     add(call, Allocation { base, size_bytes, kind, flags, device, origin: Origin::Client })?;

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use hipr_io::Item;
-use hipr_proto::op::{MallocAt, MemRecall, MemReturn};
+use hipr_proto::op::{MallocAt, MallocShared, MemRecall, MemReturn};
 use hipr_proto::{Features, HipError, HipResult, Op, Opcode, Ticket, Wire};
 
 use super::Session;
@@ -12,11 +12,16 @@ use super::state::{Retry, State};
 use crate::call::Continuation;
 use crate::env::Env;
 
+/// Returns whether an operation takes memory from the lease.
+fn places(op: Opcode) -> bool {
+    [MallocAt::OPCODE, MallocShared::OPCODE].contains(&op)
+}
+
 impl Session {
     /// Handles that a request has failed for lack of memory: it will be tried again. Returns false if nobody has memory to give back, or
     /// the request is one that takes from the lease.
     pub(super) fn falls_short(&self, env: &Env<'_>, op: Opcode, result: &HipResult<Continuation>) -> bool {
-        matches!(result, Err(HipError::OUT_OF_MEMORY)) && env.leases.get() > 0 && op != MallocAt::OPCODE
+        matches!(result, Err(HipError::OUT_OF_MEMORY)) && env.leases.get() > 0 && !places(op)
     }
 
     /// Returns whether the device is so short of memory that a code object of `len` bytes may not fit, so that it has to be kept to be
@@ -137,7 +142,8 @@ impl Session {
             })
         });
         for (op, mut fixed) in requests {
-            if op == MallocAt::OPCODE {
+            if places(op) {
+                // Both requests have the same fields.
                 placed += 1;
                 placed_bytes =
                     placed_bytes.saturating_add(MallocAt::take(&mut fixed).map_or(0, |at| at.size));

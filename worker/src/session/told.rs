@@ -34,7 +34,9 @@ impl Session {
     /// Handles that a request is about to be completed: a client that was told of free memory reckons that its own requests succeed.
     #[cold]
     pub(super) fn check_told_before(&mut self, op: Opcode, is_error: bool, wants_reply: bool) {
-        if is_error && matches!(op, Opcode::MALLOC_AT | Opcode::FREE | Opcode::FREE_HOST) {
+        if is_error
+            && matches!(op, Opcode::MALLOC_AT | Opcode::MALLOC_SHARED | Opcode::FREE | Opcode::FREE_HOST)
+        {
             self.tell_change();
         } else if wants_reply {
             self.check_told();

@@ -8,6 +8,7 @@ use super::diff::PAGE;
 use super::{Mirrors, Origin, RegionInfo, warn_once};
 use crate::convert::Ptr;
 use crate::thread;
+use crate::worker::map::Source;
 use crate::worker::placer::Kind;
 use crate::worker::{Release, Worker, map};
 
@@ -21,8 +22,8 @@ impl Mirrors {
     pub(crate) fn allocate_pinned(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
         // The worker knows portable, mapped, write-combined and coherent; for it they mean nothing.
         let allocate = |size: usize| {
-            let device_ptr = worker.allocate(Kind::Host, size as u64, 0)?;
-            Ok((device_ptr, Release::Host(device_ptr)))
+            let (device_ptr, source) = worker.allocate_host(Kind::Host, size as u64, 0)?;
+            Ok((device_ptr, Release::Host(device_ptr), source))
         };
         self.allocate(worker, len, flags, Origin::Pinned, allocate)
     }
@@ -33,8 +34,8 @@ impl Mirrors {
     /// What the worker or the operating system says.
     pub(crate) fn allocate_managed(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
         let allocate = |size: usize| {
-            let device_ptr = worker.allocate(Kind::Managed, size as u64, flags)?;
-            Ok((device_ptr, Release::Device(device_ptr)))
+            let (device_ptr, source) = worker.allocate_host(Kind::Managed, size as u64, flags)?;
+            Ok((device_ptr, Release::Device(device_ptr), source))
         };
         self.allocate(worker, len, flags, Origin::Managed, allocate)
     }
@@ -45,20 +46,21 @@ impl Mirrors {
         len: usize,
         flags: u32,
         origin: Origin,
-        allocate: impl Fn(usize) -> HipResult<(u64, Release)>,
+        allocate: impl Fn(usize) -> HipResult<(u64, Release, Source)>,
     ) -> HipResult<Ptr> {
         let size = pages(len)?;
-        let (mut remote, mut release) = allocate(size)?;
+        let (mut remote, mut release, mut source) = allocate(size)?;
         Ptr::of_memory(remote, size as u64)?;
         if remote % PAGE as u64 != 0 {
             // Pages are mapped here, so the memory there has to begin with one.
             worker.release(release)?;
             let more = size.checked_add(PAGE).ok_or(HipError::OUT_OF_MEMORY)?;
-            let (start, whole) = allocate(more)?;
+            let (start, whole, from) = allocate(more)?;
             Ptr::of_memory(start, more as u64)?;
-            (remote, release) = (start.next_multiple_of(PAGE as u64), whole);
+            (remote, release, source) = (start.next_multiple_of(PAGE as u64), whole, from);
         }
-        match self.map(worker, remote, len, flags, origin, Some(release)) {
+        let info = RegionInfo { origin, host: Ptr::NULL, len, flags, device: thread::device() };
+        match self.map(worker, remote, info, Some(release), &source) {
             Some(host) => Ok(host),
             None => {
                 worker.release(release)?;
@@ -67,21 +69,21 @@ impl Mirrors {
         }
     }
 
-    /// Maps host memory for an allocation of the worker, at the same address if possible; returns None if out of memory.
+    /// Maps host memory for an allocation of the worker, at the same address if possible; returns None if out of memory. The address
+    /// in `info` is the one that is found.
     fn map(
         &self,
         worker: &Worker,
         remote: u64,
-        len: usize,
-        flags: u32,
-        origin: Origin,
+        info: RegionInfo,
         release: Option<Release>,
+        source: &Source,
     ) -> Option<Ptr> {
-        let size = pages(len).ok()?;
+        let size = pages(info.len).ok()?;
         worker.memory().release(Ptr::from_wire(remote), size);
         let is_page = remote.is_multiple_of(PAGE as u64);
-        let same = if is_page { map::at(Ptr::from_wire(remote), size) } else { None };
-        let host = same.or_else(|| map::anywhere(size))?;
+        let same = if is_page { map::at(Ptr::from_wire(remote), size, source) } else { None };
+        let host = same.or_else(|| map::anywhere(size, source))?;
         if host.wire() != remote {
             warn_once(&ADDRESS_TAKEN, || {
                 tracing::warn!(
@@ -90,7 +92,11 @@ impl Mirrors {
                 );
             });
         }
-        self.add(RegionInfo { origin, host, len, flags, device: thread::device() }, remote, release);
+        let info = RegionInfo { host, ..info };
+        match source {
+            Source::New => self.add(info, remote, release),
+            Source::Shared(..) => self.add_shared(info, remote, release),
+        }
         Some(host)
     }
 
@@ -100,7 +106,9 @@ impl Mirrors {
     /// `hipErrorOutOfMemory`.
     pub(crate) fn adopt_memory(&self, worker: &Worker, remote: u64, len: usize) -> HipResult<Ptr> {
         Ptr::of_memory(remote, len as u64)?;
-        self.map(worker, remote, len, 0, Origin::Managed, None).ok_or(HipError::OUT_OF_MEMORY)
+        let (origin, host) = (Origin::Managed, Ptr::NULL);
+        let info = RegionInfo { origin, host, len, flags: 0, device: thread::device() };
+        self.map(worker, remote, info, None, &Source::New).ok_or(HipError::OUT_OF_MEMORY)
     }
 
     /// Frees mirrored memory of this origin; returns false if `ptr` is not the beginning of any.

@@ -24,6 +24,8 @@ pub(super) struct Region {
     /// Address on the worker; None until it is needed.
     pub(super) remote: Option<u64>,
     pub(super) release: Option<Release>,
+    /// Whether both sides map the same memory, so that there is nothing to bring together.
+    pub(super) is_shared: bool,
     /// Whether this library mapped the region's pages, which then have to be unmapped.
     pub(super) mapped: bool,
     /// The twin: the contents on which both sides last agreed; None while only the host uses the memory.
@@ -31,18 +33,20 @@ pub(super) struct Region {
     /// Whether the device cannot have written to the region yet.
     pub(super) is_fresh: bool,
     /// Whether the worker tells what changes in the region; without that, all of it is fetched.
-    is_watched: bool,
+    pub(super) is_watched: bool,
 }
 
 impl Region {
     /// Creates a region that only the host uses so far.
     pub(super) fn new(info: RegionInfo, remote: Option<u64>, release: Option<Release>, mapped: bool) -> Self {
-        Self { info, remote, release, mapped, twin: None, is_fresh: false, is_watched: false }
+        let (is_shared, twin, is_fresh, is_watched) = (false, None, false, false);
+        Self { info, remote, release, is_shared, mapped, twin, is_fresh, is_watched }
     }
 
-    /// Returns whether kernels can reach the region although no argument names it.
+    /// Returns whether the region has to be made available to kernels although no argument names it, because they can reach it.
     fn is_known_to_kernels(&self) -> bool {
         match self.info.origin {
+            _ if self.is_shared => false,
             Origin::Managed => true,
             Origin::Pinned | Origin::Registered => self.info.flags & MAPPED != 0,
         }
@@ -106,7 +110,7 @@ impl Regions {
     /// Makes a region available to the device: both sides begin with zeros, and the host's contents count as a change.
     pub(super) fn expose(&mut self, port: &dyn Port, base: usize, stream: u64) -> HipResult<()> {
         let region = self.by_host.get_mut(&base).ok_or(HipError::INVALID_VALUE)?;
-        if region.twin.is_some() {
+        if region.twin.is_some() || region.is_shared {
             return Ok(());
         }
         let Some(remote) = region.remote else { return Err(HipError::INVALID_VALUE) };
@@ -148,7 +152,7 @@ impl Regions {
 
     /// Returns the address range that contains all regions not yet available to the device; None if there are none.
     pub(super) fn hidden_range(&self) -> Option<(usize, usize)> {
-        let hidden = || self.by_host.values().filter(|region| region.twin.is_none());
+        let hidden = || self.by_host.values().filter(|region| region.twin.is_none() && !region.is_shared);
         let start = hidden().map(|region| region.info.host.0).min()?;
         let end = hidden().map(|region| region.info.host.0 + region.info.len).max()?;
         Some((start, end))

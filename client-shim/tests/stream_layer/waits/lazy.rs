@@ -9,6 +9,8 @@ const LAZY: SyncMode = SyncMode::Lazy { ahead_max_bytes: AHEAD_MAX_BYTES };
 /// Returns what a lazy wait finds of work that its stream has.
 fn left(work: Work) -> Left {
     match work {
+        // Whatever the device still has may write there, and nothing is fetched that could be waited for instead.
+        work if work.is_shared() => work.left(),
         // The device writes where the program can read.
         Work::CopyIntoMirror | Work::FillOfMirror | Work::KernelWithMirror => Left::Open,
         work => work.left().min(Left::Decided),

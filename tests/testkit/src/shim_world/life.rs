@@ -235,11 +235,18 @@ impl<'c> Life<'c> {
             self.bases.push(at as usize);
             return;
         }
-        state.host.insert(host, bytes);
         self.bases.push(host);
         let flags = if kind == MemoryKind::Pinned { 0 } else { MAPPED };
         let origin = if kind == MemoryKind::Managed { Origin::Managed } else { Origin::Pinned };
         let info = RegionInfo { origin, host: Ptr(host), len, flags, device: 0 };
+        if self.case.options.is_near && kind.is_shared_nearby() {
+            let remote = if kind == MemoryKind::Elsewhere { state.allocate(len) } else { host as u64 };
+            state.device.insert(remote, bytes);
+            state.shared.insert(host, remote);
+            self.streams.mirrors.add_shared(info, remote, None);
+            return;
+        }
+        state.host.insert(host, bytes);
         match kind {
             MemoryKind::Device | MemoryKind::Pageable => {}
             MemoryKind::Registered => {

@@ -80,6 +80,8 @@ pub(super) struct State {
     pub(super) host: BTreeMap<usize, Vec<u8>>,
     /// Memory of the device, by address.
     pub(super) device: BTreeMap<u64, Vec<u8>>,
+    /// Memory of the device that the process maps, by its address there.
+    pub(super) shared: BTreeMap<usize, u64>,
     /// Allocations that the program knows as device memory.
     pub(super) allocations: Vec<(usize, usize)>,
     /// What commands of the script mean, by number.
@@ -416,9 +418,21 @@ impl State {
         }
     }
 
+    /// Returns bytes that the process has mapped.
+    fn host_place(&mut self, at: usize, len: usize) -> Option<&mut [u8]> {
+        let own = self.host.range_mut(..=at).next_back();
+        let shared = self.shared.range(..=at).next_back();
+        let (base, bytes) = match (own, shared) {
+            (own, Some((base, remote))) if own.as_ref().is_none_or(|(own, _)| *own < base) => {
+                (base, self.device.get_mut(remote)?)
+            }
+            (own, _) => own?,
+        };
+        bytes.get_mut(at - base..at - base + len)
+    }
+
     pub(super) fn read_host_bytes(&mut self, at: usize, len: usize) -> Vec<u8> {
-        let found = self.host.range(..=at).next_back();
-        let bytes = found.and_then(|(base, bytes)| bytes.get(at - base..at - base + len).map(<[u8]>::to_vec));
+        let bytes = self.host_place(at, len).map(|place| place.to_vec());
         bytes.unwrap_or_else(|| {
             self.note(Event::Unasked { what: format!("a read of {len} bytes of the process at {at:#x}") });
             vec![0; len]
@@ -426,8 +440,7 @@ impl State {
     }
 
     pub(super) fn write_host_bytes(&mut self, at: usize, bytes: &[u8]) {
-        let found = self.host.range_mut(..=at).next_back();
-        match found.and_then(|(base, all)| all.get_mut(at - base..at - base + bytes.len())) {
+        match self.host_place(at, bytes.len()) {
             Some(place) => place.copy_from_slice(bytes),
             None => {
                 let what = format!("a write of {} bytes of the process at {at:#x}", bytes.len());

@@ -50,6 +50,11 @@ impl MemoryKind {
         self != Self::Pageable
     }
 
+    /// Returns whether it is memory that a worker on the same machine maps as well.
+    pub fn is_shared_nearby(self) -> bool {
+        matches!(self, Self::Pinned | Self::Mapped | Self::Elsewhere | Self::Managed)
+    }
+
     /// Returns whether kernels can use such memory although no argument names it.
     pub fn is_known(self) -> bool {
         matches!(self, Self::Mapped | Self::Managed)
@@ -212,6 +217,8 @@ pub struct Options {
     pub tells: Tells,
     /// Whether synchronizations pass over work that could show the program nothing.
     pub is_lazy: bool,
+    /// Whether the worker is on the same machine, so that pinned and managed memory is one memory that both sides map.
+    pub is_near: bool,
 }
 
 impl Options {
@@ -255,6 +262,7 @@ impl Options {
             weights,
             tells: Tells::Changes,
             is_lazy: false,
+            is_near: false,
         }
     }
 }
@@ -287,6 +295,7 @@ impl Case {
             _ => Tells::ChangesForAWhile,
         };
         options.is_lazy = schedule.first().is_some_and(|byte| byte % 4 == 0);
+        options.is_near = schedule.get(1).is_some_and(|byte| byte % 8 == 1);
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
         Self { options, script: Script(script), schedule: schedule.to_vec() }
@@ -520,11 +529,25 @@ impl Draw<'_, '_, '_> {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Options {
-            streams, memory, acts_max, shares_words, kernels_fail, weights, tells, is_lazy, ..
+            streams,
+            memory,
+            acts_max,
+            shares_words,
+            kernels_fail,
+            weights,
+            tells,
+            is_lazy,
+            is_near,
+            ..
         } = &self.options;
         writeln!(f, "options:")?;
         writeln!(f, "  the worker      tells {tells:?} of memory on both sides")?;
         writeln!(f, "  synchronizing   {}", if *is_lazy { "lazily" } else { "strictly" })?;
+        writeln!(
+            f,
+            "  pinned memory   {}",
+            if *is_near { "is mapped by both sides" } else { "exists twice" }
+        )?;
         writeln!(f, "  streams         {streams:?}")?;
         writeln!(f, "  memory          {memory:?}")?;
         writeln!(

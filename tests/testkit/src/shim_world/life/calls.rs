@@ -145,11 +145,13 @@ impl Life<'_> {
                 let (dst, has_waited) = (*dst, *has_waited);
                 runner.parts.pop_front();
                 match self.streams.mirrors.place(caller.port, dst, 0, Some(true)) {
-                    Ok(MemoryPlace::Mirrored(_) | MemoryPlace::Host) if !has_waited => {
+                    Ok(MemoryPlace::Mirrored(_) | MemoryPlace::Shared(_) | MemoryPlace::Host)
+                        if !has_waited =>
+                    {
                         runner.parts.push_front(Part::Finish(dst, true));
                         runner.parts.push_front(Part::Wait(WaitCall::functions(LEGACY)));
                     }
-                    Ok(MemoryPlace::Mirrored(_)) => {
+                    Ok(MemoryPlace::Mirrored(_) | MemoryPlace::Shared(_)) => {
                         runner.parts.push_front(Part::Wait(WaitCall::end_of_call(LEGACY)));
                     }
                     _ => {}
