@@ -257,6 +257,9 @@ fn launch(choices: &mut Choices<'_>) {
             match client.sync() {
                 Ok(())
                 | Err(HipError::LAUNCH_FAILURE | HipError::ILLEGAL_ADDRESS | HipError::LAUNCH_TIME_OUT) => {}
+                // There is no memory for the registers and the scratch of a group, or of all groups that have to begin together.
+                Err(HipError::LAUNCH_OUT_OF_RESOURCES) if !cooperative => {}
+                Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE) if cooperative => {}
                 Err(error) => panic!("{error:?} is not an error of a kernel"),
             }
         }
