@@ -198,6 +198,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     let plan = Plan {
         listen: options.listen.clone(),
         sessions_max: options.limits.processes_max(),
+        sessions_per_address_max: options.limits.per_address_max(),
         first_message_timeout_ms: limits.first_message_timeout_ms,
         limits: limits.protocol,
         session_args: ["--device", kind.name()]

@@ -201,6 +201,28 @@ fn a_session_more_than_there_may_be_is_refused() {
     assert_eq!(second.call(&op::Ping {}), Ok(()));
 }
 
+#[test]
+fn one_address_has_so_many_sessions_and_no_more() {
+    let worker = worker_with(&["--sessions-per-address-max", "1"]);
+    let (first, pid) = session(&worker);
+    let mut second = WireClient::connect(worker.address());
+    second.forget(&op::Init {});
+    assert!(second.closed());
+    assert!(worker.log().contains("too many sessions of one address"), "{}", worker.log());
+    drop(first);
+    eventually("the first is over", || !worker.children().contains(&pid));
+    assert_eq!(WireClient::open(worker.address()).call(&op::Ping {}), Ok(()));
+}
+
+#[test]
+fn a_session_that_is_idle_ends() {
+    let worker = worker_with(&["--idle-timeout", "1"]);
+    let (mut idle, pid) = session(&worker);
+    assert!(idle.closed());
+    eventually("its process has ended", || !worker.children().contains(&pid));
+    assert!(worker.log().contains("idle for too long"), "{}", worker.log());
+}
+
 /// Returns the sockets that a process has open.
 fn sockets(pid: u32) -> BTreeSet<String> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).expect("the process lives").flatten();

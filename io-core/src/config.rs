@@ -7,6 +7,8 @@ pub struct Config {
     pub protocol: Limits,
     /// Maximum number of connections; further ones are closed at once.
     pub connections_max: usize,
+    /// Maximum number of connections from one address; `None` as [`Seats::new`](crate::Seats::new) says.
+    pub connections_per_address_max: Option<usize>,
     /// Maximum bytes in flight of one connection: bytes of requests that the dispatch has not finished. While it is
     /// reached, the socket is not read.
     pub in_flight_max_bytes: usize,
@@ -20,6 +22,8 @@ pub struct Config {
     pub first_message_timeout_ms: u64,
     /// Time after which a connection is closed that has stopped in the middle of a message.
     pub mid_message_timeout_ms: u64,
+    /// Time after which a connection is closed that has sent nothing and was owed nothing; `None` is without limit.
+    pub idle_timeout_ms: Option<u64>,
     /// Time for which a peer that has closed its sending side is still sent replies, and for which a peer that has been
     /// sent everything may take to close its side.
     pub linger_ms: u64,
@@ -43,11 +47,13 @@ impl Default for Config {
         Self {
             protocol: Limits::default(),
             connections_max: 16384,
+            connections_per_address_max: None,
             in_flight_max_bytes: 4 << 20,
             in_flight_total_max_bytes: 64 << 20,
             unsent_max_bytes: 4 << 20,
             first_message_timeout_ms: 10_000,
             mid_message_timeout_ms: 10_000,
+            idle_timeout_ms: None,
             linger_ms: 5_000,
             spin_us: 50,
             turn_max_bytes: 256 << 10,

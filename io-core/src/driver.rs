@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use tracing::{debug, info};
 
 use crate::{
-    Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Slots, Stats, Turns,
+    Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Seats, Slots, Stats,
+    Turns,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -169,6 +170,7 @@ pub struct Driver<C: Carrier> {
     carrier: C,
     table: Table<C::Socket>,
     config: Config,
+    seats: Seats,
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
     pool: Pool,
@@ -193,6 +195,7 @@ impl<C: Carrier> Driver<C> {
         Self {
             carrier,
             table: Table::default(),
+            seats: Seats::new(config.connections_max, config.connections_per_address_max),
             config,
             mailbox: Arc::new(mailbox),
             stats,
@@ -274,20 +277,34 @@ impl<C: Carrier> Driver<C> {
 
     fn accept(&mut self) {
         while let Some((arrival, peer)) = self.carrier.accept(self.now_ms) {
-            if self.connections() >= self.config.connections_max {
+            if let Err(why) = self.seats.take(peer) {
                 Stats::add(&self.stats.connections_refused, 1);
-                info!(%peer, limit = self.config.connections_max, "connection refused: too many connections");
-            } else if let Err(why) = self.admit(arrival, peer) {
+                info!(%peer, %why, "connection refused");
+            } else if let Err(why) = self.admit_seated(arrival, peer) {
                 debug!(%peer, %why, "cannot set up an accepted connection");
             }
         }
     }
 
-    /// Adds an accepted connection.
+    /// Adds a connection that was accepted elsewhere.
     ///
     /// # Errors
-    /// Those of [`Carrier::open`].
+    /// Those of [`Carrier::open`]; [`io::ErrorKind::QuotaExceeded`] if there is no seat.
     pub fn admit(&mut self, arrival: C::Arrival, peer: Peer) -> io::Result<()> {
+        self.seats.take(peer).map_err(|why| io::Error::new(io::ErrorKind::QuotaExceeded, why.to_string()))?;
+        self.admit_seated(arrival, peer)
+    }
+
+    /// Adds a connection that has a seat, which it loses if this fails.
+    fn admit_seated(&mut self, arrival: C::Arrival, peer: Peer) -> io::Result<()> {
+        let opened = self.open(arrival, peer);
+        if opened.is_err() {
+            self.seats.give_back(peer);
+        }
+        opened
+    }
+
+    fn open(&mut self, arrival: C::Arrival, peer: Peer) -> io::Result<()> {
         let Self { carrier, config, now_ms, .. } = self;
         let id = self.table.conns.try_insert(|id| {
             let socket = carrier.open(id, arrival)?;
@@ -428,12 +445,13 @@ impl<C: Carrier> Driver<C> {
         Stats::add(&self.stats.connections_closed, 1);
         let peer = conn.link.peer();
         match end {
-            End::FirstMessageTimeout | End::MidMessageTimeout => {
+            End::FirstMessageTimeout | End::MidMessageTimeout | End::IdleTimeout => {
                 Stats::add(&self.stats.timeouts, 1);
                 info!(conn = %id, %peer, why = %end, "connection closed");
             }
             _ => debug!(conn = %id, %peer, why = %end, "connection closed"),
         }
+        self.seats.give_back(peer);
         self.carrier.close(conn.socket);
         conn.link.close(&mut self.pool, sink);
         self.carrier.handle_descriptor_free();
@@ -446,6 +464,7 @@ impl<C: Carrier> Driver<C> {
         let config = &self.config;
         let shortest =
             config.first_message_timeout_ms.min(config.mid_message_timeout_ms).min(config.linger_ms);
+        let shortest = shortest.min(config.idle_timeout_ms.unwrap_or(u64::MAX));
         (shortest / 4).clamp(5, 1000)
     }
 

@@ -30,6 +30,7 @@ mod link;
 mod listener;
 mod mailbox;
 mod readiness;
+mod seats;
 mod slots;
 mod stats;
 
@@ -45,5 +46,6 @@ pub use link::{Applied, Finish, Link, Output};
 pub use listener::{Listener, SocketFile, Stream, tune};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};
 pub use readiness::Readiness;
+pub use seats::{NoSeat, Seats};
 pub use slots::Slots;
 pub use stats::{Stats, StatsSnapshot};

@@ -25,6 +25,10 @@ pub struct Link {
     in_flight_bytes: usize,
     opened_ms: u64,
     last_rx_ms: u64,
+    /// Time at which the peer was last seen to have sent something or to be owed something.
+    active_ms: u64,
+    /// Whether the connection ends when it is idle for too long.
+    has_idle_limit: bool,
     /// Time at which the reading side ended or a close was requested.
     ended_ms: Option<u64>,
     announced: bool,
@@ -108,6 +112,8 @@ impl Link {
             in_flight_bytes: 0,
             opened_ms: now_ms,
             last_rx_ms: now_ms,
+            active_ms: now_ms,
+            has_idle_limit: config.idle_timeout_ms.is_some(),
             ended_ms: None,
             announced: false,
             established: false,
@@ -395,7 +401,7 @@ impl Link {
     /// Returns whether [`Link::overdue`] can become due by the passage of time alone.
     pub fn has_deadline(&self) -> bool {
         let ends = self.ended_ms.or(self.peer_closed_ms).is_some();
-        ends || !self.established || !self.receiver.is_between_messages()
+        ends || self.has_idle_limit || !self.established || !self.receiver.is_between_messages()
     }
 
     /// Returns why the connection has to be given up, if a deadline has passed.
@@ -412,7 +418,13 @@ impl Link {
             self.last_rx_ms = now_ms;
         }
         let late = now_ms.saturating_sub(self.last_rx_ms) >= config.mid_message_timeout_ms;
-        (late && !self.receiver.is_between_messages()).then_some(End::MidMessageTimeout)
+        if !self.receiver.is_between_messages() {
+            return late.then_some(End::MidMessageTimeout);
+        }
+        let is_owed = self.receiver.open() > 0 || self.unsent_bytes > 0;
+        self.active_ms = if is_owed { now_ms } else { self.active_ms.max(self.last_rx_ms) };
+        let idle_ms = now_ms.saturating_sub(self.active_ms);
+        config.idle_timeout_ms.is_some_and(|most_ms| idle_ms >= most_ms).then_some(End::IdleTimeout)
     }
 
     /// Releases what the link holds after its socket was closed, and tells the dispatch if it knows the connection.

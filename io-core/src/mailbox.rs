@@ -52,6 +52,8 @@ pub enum End {
     FirstMessageTimeout,
     /// Nothing arrived for [`crate::Config::mid_message_timeout_ms`] in the middle of a message.
     MidMessageTimeout,
+    /// Nothing was sent or owed for [`crate::Config::idle_timeout_ms`].
+    IdleTimeout,
     /// The socket failed.
     Socket(std::io::Error),
     /// The worker shuts down.
@@ -72,6 +74,7 @@ impl fmt::Display for End {
             Self::Protocol(why) => write!(f, "protocol error: {why}"),
             Self::FirstMessageTimeout => f.write_str("timeout: no complete first message"),
             Self::MidMessageTimeout => f.write_str("timeout in the middle of a message"),
+            Self::IdleTimeout => f.write_str("timeout: it was idle for too long"),
             Self::Socket(why) => write!(f, "socket error: {why}"),
             Self::Stopped => f.write_str("the worker shuts down"),
         }

@@ -275,6 +275,44 @@ fn silence_has_limits() {
 }
 
 #[test]
+fn who_is_idle_for_too_long_ends_and_who_is_owed_something_is_not_idle() {
+    let config = Config { idle_timeout_ms: Some(1000), ..Config::default() };
+    let malloc = message(Opcode::MALLOC, &Malloc { size: 5, flags: 0 }, &[]);
+    let mut asked = Vec::new();
+    Header::new(Opcode::MALLOC, 1, Malloc::SIZE as u64, 0).put(&mut asked);
+    Malloc { size: 5, flags: 0 }.put(&mut asked);
+    let mut rig = Rig::new(config.clone());
+    rig.read(&asked).unwrap();
+    assert!(rig.link.has_deadline(), "the loop has to look at it");
+    rig.now_ms = 5000;
+    assert!(rig.overdue().is_none(), "its request is not done");
+    let mut returned = rig.batches();
+    let Some(Item::Request { ticket, .. }) = returned[0].pop() else { panic!("no request") };
+    let reply = outbox(vec![ticket]);
+    let len = reply.as_ref().map_or(0, Outbox::len_bytes);
+    assert!(rig.apply(Notice { returned, completed: 1, outbox: reply, ..rig.notice() }).is_none());
+    rig.now_ms = 9000;
+    assert!(rig.overdue().is_none(), "its reply is not sent");
+    rig.link.handle_written(len, 9000, &rig.stats);
+    rig.now_ms = 9999;
+    assert!(rig.overdue().is_none());
+    rig.read(&malloc).unwrap();
+    let returned = rig.batches();
+    assert!(rig.apply(Notice { returned, completed: 1, ..rig.notice() }).is_none());
+    rig.now_ms = 10_998;
+    assert!(rig.overdue().is_none());
+    rig.now_ms = 10_999;
+    assert!(matches!(rig.overdue(), Some(End::IdleTimeout)));
+
+    let mut rig = Rig::new(Config { idle_timeout_ms: None, ..config });
+    rig.read(&malloc).unwrap();
+    let returned = rig.batches();
+    assert!(rig.apply(Notice { returned, completed: 1, ..rig.notice() }).is_none());
+    rig.now_ms = u64::MAX;
+    assert!(rig.overdue().is_none() && !rig.link.has_deadline());
+}
+
+#[test]
 fn a_connection_that_said_nothing_is_not_announced_and_one_that_ends_lingers() {
     let mut rig = Rig::new(Config { linger_ms: 100, ..Config::default() });
     let mut nothing = |event| panic!("{event:?}");

@@ -3,12 +3,16 @@
 mod common;
 
 use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
 
 use common::*;
 use hipr_proto::op::*;
-use hipr_proto::{FLAG_NO_REPLY, FLAG_RESPONSE, Header, HipError, HipResult, MAGIC, Opcode, VERSION, Wire};
+use hipr_proto::{
+    FLAG_NO_REPLY, FLAG_RESPONSE, Header, HipError, HipResult, MAGIC, Opcode, ReplyMode, VERSION, Wire,
+};
 use hipr_worker::device::script::{Live, Script};
-use hipr_worker::{Config, Handle};
+use hipr_worker::{Address, Config, Handle};
+use socket2::{Domain, Socket, Type};
 
 const INVALID: HipResult<()> = Err(HipError::INVALID_VALUE);
 
@@ -320,4 +324,50 @@ fn one_connection_too_many_is_closed_and_the_others_are_served() {
     drop(b);
     until("there is room", || worker.stats().io().connections() == 1);
     Peer::hello(worker.local_addr());
+}
+
+/// Connects from an address of this machine.
+fn connect_from(source: &str, worker: &Address) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(source.parse().unwrap(), 0).into()).unwrap();
+    socket.connect(&worker.tcp().unwrap().into()).unwrap();
+    socket.into()
+}
+
+#[test]
+fn one_address_does_not_get_all_seats() {
+    let (worker, _) = scripted(|config| {
+        config.limits.connections_max = 4;
+        config.limits.connections_per_address_max = Some(2);
+    });
+    let from = |source| Peer::over(connect_from(source, &worker.local_addr()));
+    let mut seated: Vec<Peer> = ["127.0.0.1", "127.0.0.1", "127.0.0.2"].map(from).into();
+    for _ in 0..10 {
+        assert!(from("127.0.0.1").sees_end(), "the address has two seats");
+    }
+    seated.push(from("127.0.0.2"));
+    assert!(from("127.0.0.3").sees_end(), "all seats are taken");
+    for peer in &mut seated {
+        peer.call(&Init {}).unwrap();
+    }
+    assert_eq!(worker.stats().io().connections_refused, 11);
+    seated.remove(0);
+    until("a seat is free", || worker.stats().io().connections() == 3);
+    from("127.0.0.1").call(&Init {}).unwrap();
+}
+
+#[test]
+fn who_is_idle_loses_the_seat_and_who_waits_does_not() {
+    let (worker, script) = scripted(|config| config.limits.idle_timeout_ms = Some(2 * TIMEOUT_MS));
+    let mut waits = Peer::hello(worker.local_addr());
+    script.hold(0, 0);
+    waits.forget(&MemsetAsync(Memset { dst: 0, value: 7, size: 0, stream: 0 }), &[]);
+    let waiting = waits.send(&DeviceSynchronize {}, &[], ReplyMode::Always).unwrap();
+    waits.flush();
+    let idle = Peer::hello(worker.local_addr());
+    assert!(idle.sees_end());
+    assert_eq!(worker.stats().io().timeouts, 1);
+    script.release(0, 0);
+    waits.reply::<DeviceSynchronize>(waiting).unwrap();
+    assert!(waits.sees_end(), "now it is idle, too");
 }

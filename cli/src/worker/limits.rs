@@ -61,6 +61,13 @@ pub(crate) struct Limits {
     /// Maximum number of sessions; further clients are disconnected. [default: 16384, or 64 with a process each]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sessions_max: Option<u32>,
+    /// Maximum number of sessions of one address (of one /64 network with IPv6). [default: half of --sessions-max, and no limit for
+    /// this machine's own addresses]
+    #[arg(long, value_name = "N", value_parser = count)]
+    sessions_per_address_max: Option<usize>,
+    /// Seconds after which a session ends whose program has sent nothing and waits for nothing. [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    idle_timeout: Option<u64>,
     /// Maximum bytes that a session may allocate (device, managed and pinned host memory, code objects); beyond it
     /// allocations fail with hipErrorOutOfMemory. [default: only the GPU's memory]
     #[arg(long, value_name = "SIZE")]
@@ -101,6 +108,8 @@ impl Limits {
         if let Some(count) = self.sessions_max {
             io.connections_max = usize::try_from(count).unwrap_or(usize::MAX);
         }
+        io.connections_per_address_max = self.sessions_per_address_max;
+        io.idle_timeout_ms = self.idle_timeout.map(|seconds| seconds.saturating_mul(1000));
         io.protocol.open_max = self.requests_open_max;
         io.in_flight_max_bytes = self.buffered_max.len();
         io.in_flight_total_max_bytes = io.in_flight_total_max_bytes.max(io.in_flight_max_bytes);
@@ -111,6 +120,11 @@ impl Limits {
         if let Some(size) = self.memory_max {
             session.memory_max_bytes = size.0;
         }
+    }
+
+    /// Returns the maximum number of sessions of one address, if one was given.
+    pub(crate) fn per_address_max(&self) -> Option<usize> {
+        self.sessions_per_address_max
     }
 
     /// Returns the maximum number of sessions if each has a process.

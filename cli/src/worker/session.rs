@@ -109,6 +109,11 @@ impl Session {
         let _ = self.child.kill();
     }
 
+    /// Returns the client.
+    pub(super) fn peer(&self) -> Peer {
+        self.peer
+    }
+
     /// Returns the process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()

@@ -7,7 +7,7 @@
 use super::pending::{Peeked, Pending};
 use super::session::Session;
 use hipr_hip::clear_exchange;
-use hipr_io::{Address, Listener};
+use hipr_io::{Address, Listener, Seats};
 use hipr_io_mio::Listen;
 use hipr_proto::Limits;
 use mio::net::UnixStream;
@@ -36,8 +36,9 @@ const GRACE_MS: u64 = 5_000;
 pub(super) struct Plan {
     /// Address to listen on.
     pub(super) listen: Address,
-    /// Maximum number of sessions.
+    /// Maximum number of sessions, and of sessions of one address ([`Seats::new`]).
     pub(super) sessions_max: usize,
+    pub(super) sessions_per_address_max: Option<usize>,
     /// Time that a client may take for its first message.
     pub(super) first_message_timeout_ms: u64,
     /// The protocol's limits.
@@ -59,7 +60,9 @@ pub(super) struct Supervisor {
     children: UnixStream,
     stops: UnixStream,
     pending: BTreeMap<usize, Pending>,
+    pending_seats: Seats,
     sessions: BTreeMap<usize, Session>,
+    seats: Seats,
     next_token: usize,
     sessions_begun: u64,
     started: Instant,
@@ -102,7 +105,10 @@ impl Supervisor {
         let listen = Some(Listen::new(listener, poll.registry(), LISTENER)?);
         let children = signals(&poll, CHILD, &[SIGCHLD])?;
         let stops = signals(&poll, STOP, &[SIGTERM, SIGINT, SIGHUP])?;
+        let per_address_max = plan.sessions_per_address_max;
         Ok(Self {
+            pending_seats: Seats::new(PENDING_MAX, per_address_max.map(|most| most.min(PENDING_MAX / 2))),
+            seats: Seats::new(plan.sessions_max, per_address_max),
             plan,
             poll,
             local_addr,
@@ -184,9 +190,15 @@ impl Supervisor {
                 continue;
             }
             if self.pending.len() >= PENDING_MAX
-                && let Some((_, oldest)) = self.pending.pop_first()
+                && let Some(oldest) =
+                    self.pending.keys().next().copied().and_then(|oldest| self.dismiss(oldest))
             {
                 info!(peer = %oldest.peer, limit = PENDING_MAX, "connection closed: too many connections without a first message");
+            }
+            if let Err(why) = self.pending_seats.take(peer) {
+                info!(%peer, %why, "connection refused before its first message");
+                self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
+                continue;
             }
             self.pending.insert(token, Pending { stream, peer, since_ms: self.now_ms, ended: false });
         }
@@ -211,6 +223,7 @@ impl Supervisor {
 
     fn dismiss(&mut self, token: usize) -> Option<Pending> {
         let client = self.pending.remove(&token);
+        client.iter().for_each(|client| self.pending_seats.give_back(client.peer));
         self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
         client
     }
@@ -219,9 +232,8 @@ impl Supervisor {
     fn admit(&mut self, token: usize) {
         let Some(mut client) = self.dismiss(token) else { return };
         let peer = client.peer;
-        let limit = self.plan.sessions_max;
-        if self.sessions.len() >= limit {
-            info!(%peer, limit, "connection refused: too many sessions");
+        if let Err(why) = self.seats.take(peer) {
+            info!(%peer, %why, "connection refused");
             return;
         }
         self.sessions_begun += 1;
@@ -235,7 +247,10 @@ impl Supervisor {
         });
         match registered {
             Ok(session) => drop(self.sessions.insert(token, session)),
-            Err(why) => warn!(%peer, %why, "cannot start a process for a session"),
+            Err(why) => {
+                self.seats.give_back(peer);
+                warn!(%peer, %why, "cannot start a process for a session");
+            }
         }
     }
 
@@ -244,6 +259,7 @@ impl Supervisor {
     fn reap(&mut self) {
         drain(&self.children);
         let gone: Vec<_> = self.sessions.extract_if(.., |_, session| session.reap()).collect();
+        gone.iter().for_each(|(_, session)| self.seats.give_back(session.peer()));
         for pid in gone.iter().map(|(_, session)| session.pid()) {
             if let Err(why) = clear_exchange(&self.plan.exchange, pid) {
                 debug!(%why, pid, "cannot remove an ended session's shared handles");

@@ -76,7 +76,11 @@ pub(crate) struct Peer {
 impl Peer {
     /// Connects without sending anything.
     pub(crate) fn connect(address: impl Into<Address>) -> Self {
-        let stream = TcpStream::connect(address.into().tcp().unwrap()).unwrap();
+        Self::over(TcpStream::connect(address.into().tcp().unwrap()).unwrap())
+    }
+
+    /// Uses a connection to a worker.
+    pub(crate) fn over(stream: TcpStream) -> Self {
         stream.set_nodelay(true).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
