@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! Call:     capture → hold → prepare (mirror: send changes) → send → sent (→ wait → fetch)
-//! WaitCall: check → host functions → before → wait → fetch and finish
+//! WaitCall: check → host functions → before → wait, and ask what has changed → fetch and finish
 //! ```
 //!
 //! * [`order`] is the rule of the legacy null stream.
@@ -27,13 +27,15 @@ pub mod sync_mode;
 pub mod wait;
 
 mod at_once;
+mod next;
 mod place;
 
 use std::sync::Mutex;
 
 use hipr_proto::HipResult;
 
-pub use call::{Call, Next};
+pub use call::Call;
+pub use next::Next;
 pub use wait::WaitCall;
 
 use crate::convert::Event;

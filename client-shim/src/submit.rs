@@ -169,6 +169,12 @@ impl Session {
                 Next::Continue => {}
                 Next::WaitForSteps(steps) => streams.host_functions.wait_for(&steps),
                 Next::Wait(wait) => call.resume(self.worker().wait(wait)),
+                Next::Answer(question) => {
+                    let (result, answers) = self.worker().answers(question);
+                    streams.mirrors.answered(self.worker(), question, answers);
+                    call.resume(result);
+                }
+                Next::WaitForAnswers(question) => streams.mirrors.wait_for_answers(question),
                 Next::Receive(transfer) => call.resume(self.worker().receive(&transfer)),
                 Next::CallHost(function, result) => call.resume(call_host(function, result)),
                 Next::Done(result) => return result,

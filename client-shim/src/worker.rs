@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hipr_abi::{hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported};
-use hipr_client::{Connection, Extra, UploadCache, WorkerAddress, offer_from_env};
+use hipr_client::{Connection, Extra, Flight, UploadCache, WorkerAddress, offer_from_env};
 use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{Features, HipError, HipResult, Op};
 
@@ -64,6 +64,8 @@ pub struct Worker {
     places: Places,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     pools: Mutex<HashMap<Ptr, PoolInfo>>,
+    /// Questions what has changed in memory on both sides that are under way, by number.
+    questions: Mutex<HashMap<u64, Flight<op::MemChanges>>>,
 }
 
 impl Worker {
@@ -87,6 +89,7 @@ impl Worker {
                     places: Places::default(),
                     streams: Mutex::default(),
                     pools: Mutex::default(),
+                    questions: Mutex::default(),
                 })
             }
             Err(error) => {

@@ -26,7 +26,7 @@ use crate::unanswered::Unanswered;
 use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 use opening::Opening;
-pub use started::Started;
+pub use started::{Flight, Started};
 
 pub use uploading::Upload;
 

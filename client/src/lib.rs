@@ -35,7 +35,7 @@ use std::fmt;
 use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
-pub use connection::{AnswerWithTail, Connection, Extra, Started, Upload};
+pub use connection::{AnswerWithTail, Connection, Extra, Flight, Started, Upload};
 pub use notifications::Failure;
 pub use replies::Rows;
 pub use stats::Stats;

@@ -10,28 +10,10 @@ use super::at_once::{outcome_of_copy, send_copy, send_fill, settles};
 use super::events::EventInfo;
 use super::mirror::{Place, Target, Waited};
 use super::pending::{Covered, Outcome, Scope, State};
-use super::{Caller, Streams};
+use super::{Caller, Next, Streams};
 use crate::command::{Arguments, Command, HostFunction, MemoryCopy, Node, Pattern, Transfer};
 use crate::convert::Event;
 use crate::worker::{Port, Wait};
-
-/// The action that the caller takes before the next phase of a call.
-#[derive(Debug)]
-pub enum Next {
-    /// Continue with the next phase.
-    Continue,
-    /// Wait until these steps of host functions have finished.
-    WaitForSteps(Vec<u64>),
-    /// Wait for the worker, or query it, and pass the result to [`Call::resume`].
-    Wait(Wait),
-    /// Copy from the device to the program's memory, wait, and pass the result to [`Call::resume`].
-    Receive(Box<Transfer>),
-    /// Call a function of the program with the result of the work before it; pass to [`Call::resume`] that result for a plain
-    /// function, and success for a callback.
-    CallHost(HostFunction, HipResult<()>),
-    /// Return this result from the call.
-    Done(HipResult<()>),
-}
 
 /// The command of a call: its own, or that of a graph's node.
 #[derive(Clone, Debug)]
@@ -84,8 +66,10 @@ enum Phase {
     Sent,
     /// The command has been sent, and the call has to wait for it; a host function is called afterwards.
     BeforeWait,
-    /// The worker has finished what the call waits for: what is to be fetched, if it was asked, and what is over.
-    Waited(Option<Waited>, Covered),
+    /// The worker has finished what the call waits for: what is to be fetched, and what is over.
+    Waited(Waited, Covered),
+    /// The same, of which a part is being fetched.
+    Fetching(Waited, Covered),
     /// The host function has returned, or bytes that the program does not rely on have arrived: what is over then.
     Returned(Waited, Covered),
 }
@@ -266,34 +250,32 @@ impl Call {
                 self.end(streams)
             }
             Phase::BeforeWait => {
-                let wait = Wait::Stream(self.stream);
-                let waited = streams.mirrors.before_wait(&streams.order, Target::Stream(self.stream));
-                match streams.pass(caller.port, wait, false) {
+                let (wait, target) = (Wait::Stream(self.stream), Target::Stream(self.stream));
+                let mut waited = streams.mirrors.before_wait(&streams.order, target);
+                let asked = match streams.pass(caller.port, wait, false) {
                     Ok(Some(covered)) => {
-                        self.phase = Phase::Waited(Some(waited), covered);
-                        Ok(Next::Wait(wait))
+                        let next = streams.mirrors.wait(caller.port, wait, &mut waited);
+                        self.phase = Phase::Waited(waited, covered);
+                        next
                     }
                     passed => {
-                        let fetch = |_| streams.mirrors.instead_of_wait(caller.port);
-                        self.answer = Some(passed.and_then(fetch));
-                        self.then(Phase::Waited(None, Covered::default()))
+                        self.phase = Phase::Waited(streams.mirrors.instead_of_wait(), Covered::default());
+                        passed.map(|_| Next::Continue)
                     }
-                }
+                };
+                asked.or_else(|error| {
+                    self.answer = Some(Err(error));
+                    Ok(Next::Continue)
+                })
             }
-            Phase::Waited(waited, covered) => {
-                let answer = self.answer.take().unwrap_or(Ok(()));
-                let fetch = |waited| streams.mirrors.after_wait(caller.port, waited);
-                let result = answer.and_then(|()| waited.as_ref().map_or(Ok(()), fetch));
-                if result.is_ok() {
-                    streams.pending.end(&covered);
+            Phase::Waited(waited, covered) => match self.answer.take().unwrap_or(Ok(())) {
+                Ok(()) => self.fetch(streams, caller.port, waited, covered),
+                Err(error) => {
+                    streams.mirrors.forget(&waited);
+                    self.fetched(streams, Err(error), &covered)
                 }
-                if let Command::Host(function) = self.work.command() {
-                    self.phase = Phase::Returned(Waited::default(), Covered::default());
-                    return Ok(Next::CallHost(*function, result));
-                }
-                result?;
-                self.end(streams)
-            }
+            },
+            Phase::Fetching(waited, covered) => self.fetch(streams, caller.port, waited, covered),
             Phase::Returned(waited, covered) => {
                 self.answer.take().unwrap_or(Ok(()))?;
                 streams.mirrors.over(&waited);
@@ -301,6 +283,37 @@ impl Call {
                 self.end(streams)
             }
         }
+    }
+
+    /// Fetches what the device wrote, step by step.
+    fn fetch(
+        &mut self,
+        streams: &Streams,
+        port: &dyn Port,
+        mut waited: Waited,
+        covered: Covered,
+    ) -> HipResult<Next> {
+        match streams.mirrors.fetch(port, &mut waited) {
+            Ok(Some(next)) => {
+                self.phase = Phase::Fetching(waited, covered);
+                Ok(next)
+            }
+            Ok(None) => self.fetched(streams, Ok(()), &covered),
+            Err(error) => self.fetched(streams, Err(error), &covered),
+        }
+    }
+
+    /// Goes on when the wait is over and what the device wrote is there, or one of the two has failed.
+    fn fetched(&mut self, streams: &Streams, result: HipResult<()>, covered: &Covered) -> HipResult<Next> {
+        if result.is_ok() {
+            streams.pending.end(covered);
+        }
+        if let Command::Host(function) = self.work.command() {
+            self.phase = Phase::Returned(Waited::default(), Covered::default());
+            return Ok(Next::CallHost(*function, result));
+        }
+        result?;
+        self.end(streams)
     }
 
     /// Ends the call: the command is finished.
@@ -574,7 +587,7 @@ impl Call {
                 let (_, covered) = streams.pending.look(&streams.order, Scope::Stream(stream));
                 let waited = streams.mirrors.before_wait(&streams.order, Target::Stream(stream));
                 self.phase = if self.is_blocking {
-                    Phase::Waited(Some(waited), covered)
+                    Phase::Waited(waited, covered)
                 } else {
                     Phase::Returned(waited, covered)
                 };

@@ -6,8 +6,9 @@
 //! * **before a kernel is launched** (or memory is copied or set in place), what the program wrote since the last time
 //!   goes to the worker, ahead of the launch and without waiting;
 //! * **after a synchronization** (of the device, a stream or an event, a query that says "done", or a blocking copy),
-//!   if work was started that is not known to have been over by the last time, what the device wrote comes here: one more
-//!   round trip. A worker that tells which pages have changed is asked for those; from another one, everything is fetched.
+//!   if work was started that is not known to have been over by the last time, what the device wrote comes here. A worker that tells
+//!   which pages have changed is asked for those together with the wait, in one flight (see `questions`); behind a query or a copy, and
+//!   from a worker that does not tell, of which everything is fetched, that is a flight of its own.
 //!
 //! What changed on either side is told by comparing with a third copy, the *twin*: the bytes that both sides last agreed
 //! on. Host and device may write different bytes of the same page; both survive.
@@ -29,20 +30,24 @@
 mod allocate;
 mod changes;
 mod diff;
+mod questions;
 mod region;
 mod uses;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{HipError, HipResult};
 
+use self::questions::Need;
 use self::region::{Region, Regions};
-use self::uses::Clock;
+use super::Next;
 use super::order::{LEGACY, Order};
 use crate::convert::{Event, Ptr};
 use crate::thread;
-use crate::worker::{Port, Release, lock};
+use crate::worker::{ChangesAnswer, HostMemory, Port, Release, Wait, lock};
+
+pub(super) use self::questions::Waited;
 
 /// The kind of memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,15 +115,6 @@ pub(super) enum Target {
 /// The stream of work whose own stream is gone and that the legacy stream does not wait for.
 const GONE: u64 = u64::MAX;
 
-/// State noted when a wait began.
-#[derive(Debug, Default)]
-pub(super) struct Waited {
-    /// The uses that have finished after the wait.
-    clock: Clock,
-    /// Number of pushes before the wait; only for waits after which all of them have arrived.
-    pushes: Option<u64>,
-}
-
 /// The mirrored memory of this process.
 #[derive(Debug, Default)]
 pub struct Mirrors {
@@ -126,6 +122,8 @@ pub struct Mirrors {
     /// Number of regions, to skip all work if there are none. While there are none, nothing is remembered of streams and events
     /// either, so that what happens to them then need not be noted.
     count: AtomicUsize,
+    /// Signalled when answers to questions have been applied.
+    applied: Condvar,
 }
 
 impl Mirrors {
@@ -138,7 +136,9 @@ impl Mirrors {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    fn insert(&self, regions: &mut Regions, region: Region) {
+    fn insert(&self, regions: &mut Regions, mut region: Region) {
+        regions.made += 1;
+        region.number = regions.made;
         if let Some(remote) = region.remote
             && remote != region.info.host.wire()
         {
@@ -244,8 +244,15 @@ impl Mirrors {
             return Ok(None);
         }
         if origin == Origin::Registered {
-            // The program keeps the memory, and with it what the device wrote.
-            regions.pull(port)?;
+            // The program keeps the memory, and with it what the device wrote. What others have asked about it comes first.
+            if let Some(last) = regions.questions.last() {
+                regions.by_host.entry(ptr.0).and_modify(|region| region.is_leaving = true);
+                regions = self.await_answers(regions, last);
+            }
+            if let Err(error) = regions.pull(port, Some(ptr.0)) {
+                regions.by_host.entry(ptr.0).and_modify(|region| region.is_leaving = false);
+                return Err(error);
+            }
         }
         let Some(region) = regions.by_host.remove(&ptr.0) else { return Ok(None) };
         if regions.by_host.is_empty() {
@@ -424,37 +431,118 @@ impl Mirrors {
             return Waited::default();
         }
         let regions = self.regions();
-        match target {
-            Target::Device => Waited { clock: regions.uses.before_now(), pushes: Some(regions.pushes) },
+        let (clock, pushes) = match target {
+            Target::Device => (regions.uses.before_now(), Some(regions.pushes)),
             Target::Stream(stream) => {
                 let includes = |other| order.includes(stream, other);
                 let has_all = regions.pushed_on.is_some_and(includes);
-                Waited {
-                    clock: regions.uses.before(stream, includes),
-                    pushes: has_all.then_some(regions.pushes),
-                }
+                (regions.uses.before(stream, includes), has_all.then_some(regions.pushes))
             }
-            Target::Event(event) => Waited { clock: regions.uses.before_event(event.wire()), pushes: None },
-        }
+            Target::Event(event) => (regions.uses.before_event(event.wire()), None),
+        };
+        Waited { clock, pushes, ..Waited::default() }
     }
 
-    /// Fetches what the device wrote, after a wait.
+    /// Returns the state of a wait that was not needed because what it is for is over: what has not been fetched of that is.
+    pub(super) fn instead_of_wait(&self) -> Waited {
+        let is_due = !self.is_empty() && self.regions().unfetched.is_some();
+        Waited { need: if is_due { Need::Any } else { Need::Nothing }, ..Waited::default() }
+    }
+
+    /// Sends a wait together with the question what the device wrote before it, if that has to be fetched. Returns what comes next: the
+    /// answers to both, or the wait alone, which then has not been sent.
+    ///
+    /// # Errors
+    /// What the worker says; a lost connection.
+    pub(super) fn wait(&self, port: &dyn Port, wait: Wait, waited: &mut Waited) -> HipResult<Next> {
+        if self.is_empty() {
+            return Ok(Next::Wait(wait));
+        }
+        let mut regions = self.regions();
+        if regions.uses.are_over() {
+            // What begins from now on is not what the wait is for.
+            waited.need = Need::Nothing;
+            return Ok(Next::Wait(wait));
+        }
+        // What is not over for a query need not be fetched.
+        if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {
+            return Ok(Next::Wait(wait));
+        }
+        waited.question = regions.ask(port, Some(wait), waited)?;
+        Ok(waited.question.map_or(Next::Wait(wait), Next::Answer))
+    }
+
+    /// Does the next step of fetching what the device wrote, after a wait. Returns what the step waits for; `None` if everything is there.
     ///
     /// # Errors
     /// What the worker answers.
-    pub(super) fn after_wait(&self, port: &dyn Port, waited: &Waited) -> HipResult<()> {
-        if self.is_empty() {
-            return Ok(());
+    pub(super) fn fetch(&self, port: &dyn Port, waited: &mut Waited) -> HipResult<Option<Next>> {
+        if self.is_empty() && waited.question.is_none() {
+            return Ok(None);
         }
         let mut regions = self.regions();
-        if waited.pushes == Some(regions.pushes) {
+        if waited.pushes.take() == Some(regions.pushes) {
             // What was sent has arrived, whatever comes next.
             regions.pushed_on = None;
         }
-        if !regions.uses.are_over() {
-            regions.fetch(port, &waited.clock)?;
+        if waited.need == Need::Nothing {
+            return Ok(None);
         }
-        Ok(())
+        if let Some(question) = waited.question {
+            let Some(told) = regions.questions.take_told(question) else {
+                return Ok(Some(Next::WaitForAnswers(question)));
+            };
+            waited.question = None;
+            let told = told?;
+            if told.knows_all && told.left.is_empty() {
+                regions.finish(waited);
+                return Ok(None);
+            }
+            waited.left = told.left;
+            waited.need = Need::Any;
+        }
+        if waited.need == Need::OfUses && regions.uses.are_over() {
+            return Ok(None);
+        }
+        waited.question = regions.ask(port, None, waited)?;
+        if let Some(question) = waited.question {
+            return Ok(Some(Next::Answer(question)));
+        }
+        if let Some(last) = regions.questions.last() {
+            return Ok(Some(Next::WaitForAnswers(last)));
+        }
+        waited.unfetched = regions.unfetched.clone();
+        regions.pull(port, None)?;
+        regions.finish(waited);
+        Ok(None)
+    }
+
+    /// Forgets what a wait has asked for, as it has failed.
+    pub(super) fn forget(&self, waited: &Waited) {
+        if let Some(question) = waited.question {
+            self.regions().questions.forget(question);
+        }
+    }
+
+    /// Takes the answers to a question ([`Next::Answer`]), whatever was answered to the wait that it came with.
+    pub fn answered(&self, memory: &dyn HostMemory, question: u64, answers: Vec<ChangesAnswer>) {
+        self.regions().answered(memory, question, answers);
+        self.applied.notify_all();
+    }
+
+    /// Returns whether the answers to a question, and to all earlier ones, have been applied.
+    pub fn is_answered(&self, question: u64) -> bool {
+        !self.regions().questions.is_open(question)
+    }
+
+    /// Waits until the answers to a question, and to all earlier ones, have been applied ([`Next::WaitForAnswers`]).
+    pub fn wait_for_answers(&self, question: u64) {
+        drop(self.await_answers(self.regions(), question));
+    }
+
+    fn await_answers<'a>(&self, regions: MutexGuard<'a, Regions>, question: u64) -> MutexGuard<'a, Regions> {
+        let is_open = |regions: &mut Regions| regions.questions.is_open(question);
+        self.applied.wait_while(regions, is_open).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns whether no work is under way that can write to memory which the program can read.
@@ -479,18 +567,6 @@ impl Mirrors {
             // What the streams wait for by themselves is over, too, and not in the clock.
             regions.unfetched.get_or_insert_default().extend(waited.clock.clone());
         }
-    }
-
-    /// Fetches what the device wrote, where a wait was not needed because what it is for is over, unless that has been fetched.
-    ///
-    /// # Errors
-    /// What the worker answers.
-    pub(super) fn instead_of_wait(&self, port: &dyn Port) -> HipResult<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let mut regions = self.regions();
-        if regions.unfetched.is_some() { regions.fetch(port, &Clock::default()) } else { Ok(()) }
     }
 
     /// Removes a stream that is about to be destroyed.

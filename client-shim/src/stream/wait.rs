@@ -27,8 +27,10 @@ enum Phase {
     Gate,
     Gated,
     Before,
-    /// The worker was asked: what has been fetched then, and what is over if it was a wait.
+    /// The worker was asked: what has to be fetched then, and what is over if it was a wait.
     Waited(Waited, Option<Covered>),
+    /// The same, of which a part is being fetched.
+    Fetching(Waited, Option<Covered>),
 }
 
 /// A call that waits or queries.
@@ -99,15 +101,32 @@ impl WaitCall {
             Wait::Stream(stream) | Wait::QueryStream(stream) => Target::Stream(stream),
             Wait::Event(event) | Wait::QueryEvent(event) => Target::Event(event),
         };
-        let waited = streams.mirrors.before_wait(&streams.order, target);
+        let mut waited = streams.mirrors.before_wait(&streams.order, target);
         let Some(covered) = streams.pass(port, wait, true)? else {
-            return Ok(Next::Done(streams.mirrors.instead_of_wait(port)));
+            return self.fetch(streams, port, streams.mirrors.instead_of_wait(), None);
         };
         let asked = settled(streams, wait);
         // A query does not tell of errors.
         let is_query = matches!(asked, Wait::QueryStream(_) | Wait::QueryEvent(_));
+        let next = streams.mirrors.wait(port, asked, &mut waited)?;
         self.phase = Phase::Waited(waited, (!is_query).then_some(covered));
-        Ok(Next::Wait(asked))
+        Ok(next)
+    }
+
+    /// Fetches what the device wrote, step by step, and ends the call.
+    fn fetch(
+        &mut self,
+        streams: &Streams,
+        port: &dyn Port,
+        mut waited: Waited,
+        covered: Option<Covered>,
+    ) -> HipResult<Next> {
+        if let Some(next) = streams.mirrors.fetch(port, &mut waited)? {
+            self.phase = Phase::Fetching(waited, covered);
+            return Ok(next);
+        }
+        covered.iter().for_each(|covered| streams.ended(self.wait(), covered));
+        Ok(Next::Done(Ok(())))
     }
 
     fn wait(&self) -> Wait {
@@ -149,12 +168,14 @@ impl WaitCall {
                 self.then(Phase::Before)
             }
             Phase::Before => self.ask(streams, caller.port),
-            Phase::Waited(waited, covered) => {
-                self.answer.take().unwrap_or(Ok(()))?;
-                streams.mirrors.after_wait(caller.port, &waited)?;
-                covered.iter().for_each(|covered| streams.ended(self.wait(), covered));
-                Ok(Next::Done(Ok(())))
-            }
+            Phase::Waited(waited, covered) => match self.answer.take().unwrap_or(Ok(())) {
+                Ok(()) => self.fetch(streams, caller.port, waited, covered),
+                Err(error) => {
+                    streams.mirrors.forget(&waited);
+                    Err(error)
+                }
+            },
+            Phase::Fetching(waited, covered) => self.fetch(streams, caller.port, waited, covered),
         }
     }
 

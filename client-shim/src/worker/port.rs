@@ -87,6 +87,13 @@ pub trait Port: HostMemory {
     /// # Errors
     /// A lost connection.
     fn changes(&self, ranges: &[MemChanges]) -> HipResult<Vec<ChangesAnswer>>;
+    /// Sends a question what has changed in ranges of device memory, behind a wait if there is one, without waiting for the answers.
+    ///
+    /// # Errors
+    /// A lost connection.
+    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[MemChanges]) -> HipResult<()>;
+    /// Waits for what was sent with a question: returns the answer to the wait, success if there was none, and that to each range.
+    fn answers(&self, question: u64) -> (HipResult<()>, Vec<ChangesAnswer>);
     /// Starts recording a stream into a graph of the worker.
     ///
     /// # Errors

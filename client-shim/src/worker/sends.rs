@@ -7,10 +7,10 @@ use hipr_client::{Extra, Rows, UPLOAD_MIN_BYTES, Upload};
 use hipr_proto::op::{self, LaunchKernel, kind};
 use hipr_proto::{Features, HipError, HipResult};
 
-use super::Worker;
 use super::memory::Allocation;
 use super::placer::Kind;
 use super::port::{ChangesAnswer, HostMemory, Port, Release, Wait};
+use super::{Worker, lock};
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use crate::convert::{Event, Ptr};
 
@@ -178,6 +178,37 @@ impl Port for Worker {
 
     fn changes(&self, ranges: &[op::MemChanges]) -> HipResult<Vec<ChangesAnswer>> {
         Ok(self.connection().ask_all_tails(ranges, None)?)
+    }
+
+    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[op::MemChanges]) -> HipResult<()> {
+        let (connection, extra) = (self.connection(), self.extra());
+        let flight = match wait {
+            None => connection.start_all(None::<(&op::Ping, _)>, ranges),
+            Some(Wait::Device) => connection.start_all(Some((&op::DeviceSynchronize {}, extra)), ranges),
+            Some(Wait::Stream(stream)) => {
+                connection.start_all(Some((&op::StreamSynchronize { stream }, extra)), ranges)
+            }
+            Some(Wait::Event(event)) => {
+                let event = event.wire();
+                connection.start_all(Some((&op::EventSynchronize { event }, extra)), ranges)
+            }
+            Some(Wait::QueryStream(stream)) => {
+                connection.start_all(Some((&op::StreamQuery { stream }, extra)), ranges)
+            }
+            Some(Wait::QueryEvent(event)) => {
+                let event = event.wire();
+                connection.start_all(Some((&op::EventQuery { event }, extra)), ranges)
+            }
+        }?;
+        lock(&self.questions).insert(question, flight);
+        Ok(())
+    }
+
+    fn answers(&self, question: u64) -> (HipResult<()>, Vec<ChangesAnswer>) {
+        let flight = lock(&self.questions).remove(&question);
+        let landed =
+            flight.ok_or(HipError::UNKNOWN).and_then(|flight| Ok(self.connection().finish_all(flight)?));
+        landed.unwrap_or_else(|error| (Err(error), Vec::new()))
     }
 
     fn begin_capture(&self, stream: u64) -> HipResult<()> {

@@ -293,12 +293,64 @@ fn a_wait_asks_until_all_of_a_region_is_told() {
 
     process.log(&mut launch(STREAM));
     assert_eq!(wait(), Err(HipError::LAUNCH_FAILURE));
-    assert_eq!(process.script.taken(), both);
+    let behind = [vec![format!("{:?}, and", Wait::Stream(STREAM))], both.to_vec()].concat();
+    assert_eq!(process.script.taken(), behind);
     assert_eq!(host(PAGES + 4096), 3, "what was told of the other is told once");
 
     assert_eq!(wait(), Err(HipError::INVALID_VALUE), "no region has a fourth page");
-    assert_eq!(process.script.taken(), both);
+    assert_eq!(process.script.taken(), behind);
     assert_eq!(wait(), Ok(()));
     assert_eq!(process.script.taken(), [both[0].clone(), "fetch".to_owned()], "what is not known is fetched");
     assert_eq!([host(0), host(PAGES), host(2 * PAGES - 1)], [1, 7, 7]);
+}
+
+/// The answers to two threads' questions are applied in the order in which the questions were sent, whoever hands them in first, and what
+/// the program sends meanwhile is newer than both.
+#[test]
+fn answers_are_applied_in_the_order_of_their_questions() {
+    const PAGES: usize = 4096;
+    for hands_in_first in [0, 1] {
+        let mut process = Process::new();
+        process.script.answers = Some(RefCell::new(VecDeque::from([
+            told(PAGES as u64, Some((0, 1))),
+            told(PAGES as u64, Some((0, 2))),
+        ])));
+        let info = RegionInfo { origin: Origin::Managed, host: Ptr(HOST), len: PAGES, flags: 0, device: 0 };
+        process.streams.mirrors.add(info, REMOTE, None);
+        process.log(&mut launch(STREAM));
+        let mut waits = [WaitCall::new(Wait::Stream(STREAM)), WaitCall::new(Wait::Device)];
+        let next = |waits: &mut [WaitCall; 2], at: usize| loop {
+            match waits[at].next(&process.streams, &process.caller()) {
+                Next::Continue => {}
+                next => return next,
+            }
+        };
+        let questions = [0, 1].map(|at| match next(&mut waits, at) {
+            Next::Answer(question) => question,
+            other => panic!("{other:?}"),
+        });
+        process.script.write_host(Ptr(HOST + 8), &[7]);
+        process.log(&mut launch(STREAM));
+        let later = 1 - hands_in_first;
+        process.answer(questions[hands_in_first]);
+        waits[hands_in_first].resume(Ok(()));
+        let first = next(&mut waits, hands_in_first);
+        if hands_in_first == 1 {
+            assert!(matches!(first, Next::WaitForAnswers(question) if question == questions[1]), "{first:?}");
+            assert_eq!(process.script.host_bytes(Ptr(HOST), 1)[..], [0], "nothing is applied");
+            assert!(!process.streams.mirrors.is_answered(questions[1]));
+        } else {
+            assert!(matches!(first, Next::Done(Ok(()))), "{first:?}");
+        }
+        process.answer(questions[later]);
+        waits[later].resume(Ok(()));
+        process.streams.mirrors.wait_for_answers(questions[1]);
+        for at in usize::from(hands_in_first == 0)..2 {
+            assert!(matches!(next(&mut waits, at), Next::Done(Ok(()))));
+        }
+        let mut expected = [2; PAGES];
+        // The program's word.
+        expected[8..12].copy_from_slice(&[7, 0, 0, 0]);
+        assert_eq!(process.script.host_bytes(Ptr(HOST), PAGES)[..], expected);
+    }
 }

@@ -31,6 +31,9 @@ pub(crate) const HOST: usize = 0x10_0000;
 pub(crate) const LEN: usize = 64;
 pub(crate) const REMOTE: u64 = 0xd_0000;
 
+/// The wait that a question was sent with, and the answers to it.
+type Question = (Option<Wait>, Vec<ChangesAnswer>);
+
 /// Writes down what is asked of the worker and of threads; has 64 bytes of host memory.
 #[derive(Default)]
 pub(crate) struct Script {
@@ -40,6 +43,8 @@ pub(crate) struct Script {
     pub(crate) device_byte: u8,
     /// The worker's answers to the questions what has changed, if it is one that has such.
     pub(crate) answers: Option<RefCell<VecDeque<ChangesAnswer>>>,
+    /// The questions under way, with the waits that they were sent with and the answers.
+    questions: RefCell<BTreeMap<u64, Question>>,
     /// Whether a request was sent whose error may still come.
     pub(crate) is_loud: bool,
     /// How many requests and bytes were sent since the worker answered.
@@ -56,6 +61,11 @@ impl Script {
 
     pub(crate) fn taken(&self) -> Vec<String> {
         self.log.take()
+    }
+
+    /// Returns the wait that a question was sent with.
+    pub(crate) fn wait_of(&self, question: u64) -> Option<Wait> {
+        self.questions.borrow().get(&question).and_then(|(wait, _)| *wait)
     }
 }
 
@@ -119,6 +129,20 @@ impl Port for Script {
         }
         let answer = || self.answers.as_ref().and_then(|answers| answers.borrow_mut().pop_front());
         Ok(ranges.iter().map(|_| answer().unwrap_or(Err(HipError::UNKNOWN))).collect())
+    }
+
+    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[MemChanges]) -> HipResult<()> {
+        wait.map_or(Ok(()), |wait| self.note(format!("{wait:?}, and")))?;
+        let answers = self.changes(ranges)?;
+        self.questions.borrow_mut().insert(question, (wait, answers));
+        Ok(())
+    }
+
+    fn answers(&self, question: u64) -> (HipResult<()>, Vec<ChangesAnswer>) {
+        (
+            Ok(()),
+            self.questions.borrow_mut().remove(&question).map(|(_, answers)| answers).unwrap_or_default(),
+        )
     }
 
     fn watch(&self, at: u64, len: usize) -> HipResult<()> {
@@ -267,9 +291,19 @@ impl Process {
                 Next::Done(result) => return (asked, result),
                 Next::CallHost(_, result) => call.resume(result),
                 Next::Continue => {}
+                Next::Answer(question) => {
+                    self.answer(question);
+                    call.resume(Ok(()));
+                }
                 _ => call.resume(Ok(())),
             }
         }
+    }
+
+    /// Hands in the answers to a question.
+    pub(crate) fn answer(&self, question: u64) {
+        let (_, answers) = self.script.answers(question);
+        self.streams.mirrors.answered(&self.script, question, answers);
     }
 
     /// Makes a call that has to succeed; returns what was asked of the worker.
@@ -331,6 +365,12 @@ pub(crate) fn drive(
             Next::Wait(wait) => {
                 waits.push(wait);
                 call.resume(answer);
+            }
+            Next::Answer(question) => {
+                let wait = process.script.wait_of(question);
+                process.answer(question);
+                waits.extend(wait);
+                call.resume(if wait.is_some() { answer } else { Ok(()) });
             }
             Next::Done(result) => return (waits, result),
             other => panic!("{other:?}"),

@@ -4,10 +4,10 @@ use std::io;
 use std::marker::PhantomData;
 use std::os::fd::OwnedFd;
 
-use hipr_proto::Op;
 use hipr_proto::op::MemLeaseReply;
+use hipr_proto::{HipResult, Op, Opcode};
 
-use super::{Connection, Extra, decode, lock};
+use super::{AnswerWithTail, Connection, Extra, decode, lock};
 use crate::CallError;
 use crate::replies::Bulk;
 use crate::unanswered::Followed;
@@ -17,6 +17,16 @@ use crate::unanswered::Followed;
 #[must_use = "the reply has to be taken"]
 pub struct Started<O> {
     id: u32,
+    before: Followed,
+    op: PhantomData<fn() -> O>,
+}
+
+/// Requests that were sent together and whose replies have to be waited for, with [`Connection::finish_all`].
+#[derive(Debug)]
+#[must_use = "the replies have to be taken"]
+pub struct Flight<O> {
+    first: Option<(u32, Opcode)>,
+    others: Vec<u32>,
     before: Followed,
     op: PhantomData<fn() -> O>,
 }
@@ -55,6 +65,64 @@ impl Connection {
         let file = self.inner.transport.take_descriptor().ok_or(io::ErrorKind::NotFound)?;
         hipr_io_shm::check_sealed(&file, len_bytes)?;
         Ok(file)
+    }
+
+    /// Sends a request that is answered, if there is a `first` one, and others behind it, in one flight, without waiting for the replies.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_all<F: Op, O: Op>(
+        &self,
+        first: Option<(&F, Extra<'_>)>,
+        others: &[O],
+    ) -> Result<Flight<O>, CallError> {
+        let inner = &self.inner;
+        let mut writer = inner.writer()?;
+        let bulk = || Some(Bulk::Collect(Vec::new()));
+        let first = match first {
+            Some((op, extra)) => Some((inner.queue(&mut writer, op, extra, bulk())?, F::OPCODE)),
+            None => None,
+        };
+        let mut ids = Vec::with_capacity(others.len());
+        for op in others {
+            ids.push(inner.queue(&mut writer, op, Extra::default(), bulk())?);
+            if writer.sender.queued_bytes() >= hipr_proto::COALESCE_BYTES / 2 {
+                inner.send(&mut writer)?;
+            }
+        }
+        inner.send(&mut writer)?;
+        let before = inner.unanswered.before(&inner.counters);
+        Ok(Flight { first, others: ids, before, op: PhantomData })
+    }
+
+    /// Waits for all replies of a flight: returns the answer to the first request, success if there was none, and those to the others
+    /// with the bytes behind the replies' fixed parts.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn finish_all<O: Op>(
+        &self,
+        flight: Flight<O>,
+    ) -> Result<(HipResult<()>, Vec<AnswerWithTail<O>>), CallError> {
+        let inner = &self.inner;
+        inner.counters.add(|c| &c.round_trips, 1);
+        let mut first = Ok(());
+        if let Some((id, opcode)) = flight.first {
+            let whole = inner.wait(id)?;
+            inner.unanswered.answered(opcode, flight.before, whole.error);
+            first = whole.error.map_or(Ok(()), Err);
+        }
+        let mut others = Vec::with_capacity(flight.others.len());
+        for id in flight.others {
+            let whole = inner.wait(id)?;
+            inner.unanswered.answered(O::OPCODE, flight.before, whole.error);
+            others.push(match decode::<O>(&whole) {
+                Ok(reply) => Ok((reply, whole.tail)),
+                Err(CallError::Hip(error)) => Err(error),
+                Err(CallError::Lost) => return Err(CallError::Lost),
+            });
+        }
+        Ok((first, others))
     }
 
     /// Waits for the lease that the first flight has asked for, if [`Features::PLACES`](hipr_proto::Features::PLACES) was offered. The

@@ -228,23 +228,32 @@ mutations! {
         "self.pushed_on.filter(|_| !self.ordered.contains(&stream))"
         => "self.pushed_on.filter(|_| false && !self.ordered.contains(&stream))";
     waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror/region.rs",
-        "self.uses.finish(clock);"
+        "self.uses.finish(&waited.clock);"
         => "let now = self.uses.before_now(); self.uses.finish(&now);";
     waits_bring_what_work_wrote: "what came before bytes that arrived is not fetched by the next wait", "stream/call.rs",
         "streams.mirrors.over(&waited);"
         => "";
-    waits_bring_what_work_wrote: "a query that says done fetches nothing", "stream/wait.rs",
-        "streams.mirrors.after_wait(caller.port, &waited)?;"
-        => "if !matches!(self.wait(), Wait::QueryStream(_)) { streams.mirrors.after_wait(caller.port, &waited)?; }";
+    waits_bring_what_work_wrote: "a query that says done fetches nothing", "stream/mirror.rs",
+        "if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {"
+        => "if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {
+            waited.need = Need::Nothing;";
     no_write_of_the_program_is_lost: "what was sent and has not arrived is fetched as a change", "stream/mirror/region.rs",
         "self.order(port, stream)?;
-        self.pull_changes(port, stream)?;"
-        => "self.pull_changes(port, stream)?;";
-    waits_bring_what_work_wrote: "what the worker knows nothing of is fetched the next time only", "stream/mirror/region.rs",
-        "self.pull_changes(port, stream)?;
-        let mut regions"
-        => "if self.by_host.values().any(|region| region.is_watched) { return self.pull_changes(port, stream); }
-        let mut regions";
+        Ok(stream)"
+        => "Ok(stream)";
+    waits_bring_what_work_wrote: "what the worker knows nothing of is fetched the next time only", "stream/mirror.rs",
+        "if told.knows_all && told.left.is_empty() {"
+        => "if told.left.is_empty() {";
+    no_write_of_the_program_is_lost: "an answer is taken for newer than what was sent behind its question", "stream/mirror/region.rs",
+        "self.questions.sent(region.info.host.0 + offset, bytes.len());"
+        => "";
+    waits_bring_what_work_wrote: "a wait ends before what was told to an earlier question is there", "stream/mirror/questions.rs",
+        "let answers = self.open.front_mut()?.answers.take()?;
+        Some((self.open.pop_front()?, answers))"
+        => "let at = self.open.iter().position(|question| question.answers.is_some())?;
+        let mut question = self.open.remove(at)?;
+        let answers = question.answers.take()?;
+        Some((question, answers))";
 
     work_is_done_in_order: "a change overtakes the synchronous copy that reads what was there", "stream/call.rs",
         "self.is_read_at_once = is_blocking;"

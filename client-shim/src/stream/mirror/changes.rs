@@ -4,11 +4,13 @@ use hipr_proto::HipResult;
 use hipr_proto::op::{Changes, MemChanges, Pages};
 
 use super::diff::{PAGE, merge};
+use super::questions::Ranges;
 use crate::convert::Ptr;
 use crate::worker::{ChangesAnswer, HostMemory};
 
-/// Merges the pages of an answer into the memory at `host`, whose twin is `twin`; both are those of the range that was asked about.
-/// Returns the number of bytes that were told; `None` if the worker does not know what has changed.
+/// Merges the pages of an answer into the memory at `host`, whose twin is `twin`; both are those of the range that was asked about. What
+/// the program has `sent` since, by host addresses, is left out. Returns the number of bytes that were told; `None` if the worker does
+/// not know what has changed.
 ///
 /// # Errors
 /// What the worker answers; `hipErrorInvalidValue` if the answer makes no sense. Nothing has been written then.
@@ -17,6 +19,7 @@ pub(super) fn apply(
     host: Ptr,
     twin: &mut [u8],
     request: &MemChanges,
+    sent: &Ranges,
     answer: ChangesAnswer,
 ) -> HipResult<Option<usize>> {
     let (reply, tail) = answer?;
@@ -24,9 +27,12 @@ pub(super) fn apply(
     for (start, pages) in changes.iter() {
         let start = start as usize;
         let mut take = |at: usize, bytes: &[u8]| {
-            if let Some(twin) = twin.get_mut(at..at + bytes.len()) {
-                merge(memory, host.offset(at), twin, bytes);
-            }
+            sent.outside(host.0 + at, bytes.len(), |address, len| {
+                let (from, to) = (address - host.0, address - host.0 + len);
+                if let (Some(twin), Some(bytes)) = (twin.get_mut(from..to), bytes.get(from - at..to - at)) {
+                    merge(memory, Ptr(address), twin, bytes);
+                }
+            });
         };
         match pages {
             Pages::Bytes(bytes) => take(start, bytes),
@@ -93,7 +99,14 @@ mod tests {
         let mut pages = vec![0; PAGE + 100];
         (pages[11], pages[PAGE + 98]) = (3, 4);
         let runs = [(0, 1, 0), (2, 1, 0)];
-        let told = apply(&memory, HOST, &mut twin, &REQUEST, Ok((reply(LEN, 2, 1), tail(&runs, &pages))));
+        let told = apply(
+            &memory,
+            HOST,
+            &mut twin,
+            &REQUEST,
+            &Ranges::default(),
+            Ok((reply(LEN, 2, 1), tail(&runs, &pages))),
+        );
         assert_eq!(told, Ok(Some(LEN)));
         let host = memory.0.borrow();
         let at = |offset: usize| (host[GUARD + offset], twin[offset]);
@@ -102,12 +115,36 @@ mod tests {
     }
 
     #[test]
+    fn what_the_program_has_sent_since_is_left_out() {
+        let (memory, mut twin) = (memory(), vec![0; LEN]);
+        let mut sent = Ranges::default();
+        sent.add(HOST.0 + 8, 4);
+        sent.add(HOST.0 + PAGE - 4, 8);
+        memory.write_host(HOST.offset(8), &[7; 4]);
+        twin[8..12].fill(7);
+        let answer = Ok((reply(LEN, 1, 1), tail(&[(0, 3, 0)], &[5; LEN])));
+        assert_eq!(apply(&memory, HOST, &mut twin, &REQUEST, &sent, answer), Ok(Some(LEN)));
+        let mut expected = vec![5; LEN];
+        expected[8..12].fill(7);
+        expected[PAGE - 4..PAGE + 4].fill(0);
+        assert_eq!(memory.0.borrow()[GUARD..GUARD + LEN], expected);
+        assert_eq!(twin, expected);
+    }
+
+    #[test]
     fn a_page_of_zeros_is_a_change_like_any() {
         let (memory, mut twin) = (memory(), vec![5; LEN]);
         memory.write_host(HOST, &[5; LEN]);
         memory.write_host(HOST.offset(PAGE + 1), &[6]);
         let runs = [(1, 2, 1)];
-        let told = apply(&memory, HOST, &mut twin, &REQUEST, Ok((reply(LEN, 1, 1), tail(&runs, &[]))));
+        let told = apply(
+            &memory,
+            HOST,
+            &mut twin,
+            &REQUEST,
+            &Ranges::default(),
+            Ok((reply(LEN, 1, 1), tail(&runs, &[]))),
+        );
         assert_eq!(told, Ok(Some(LEN)));
         let expected = [vec![5; PAGE], vec![0; LEN - PAGE]].concat();
         assert_eq!(twin, expected);
@@ -138,10 +175,13 @@ mod tests {
             let (memory, mut twin) = (memory(), vec![0; LEN]);
             let before = memory.0.borrow().clone();
             let answer = Ok((*reply, tail.clone()));
-            assert!(apply(&memory, HOST, &mut twin, &REQUEST, answer).is_err(), "{reply:?}");
+            assert!(
+                apply(&memory, HOST, &mut twin, &REQUEST, &Ranges::default(), answer).is_err(),
+                "{reply:?}"
+            );
             assert!(*memory.0.borrow() == before && twin.iter().all(|byte| *byte == 0), "{reply:?}");
         }
-        let told = |answer| apply(&memory(), HOST, &mut vec![0; LEN], &REQUEST, answer);
+        let told = |answer| apply(&memory(), HOST, &mut vec![0; LEN], &REQUEST, &Ranges::default(), answer);
         assert_eq!(told(Ok((reply(0, 0, 0), Vec::new()))), Ok(None));
         assert_eq!(told(Err(HipError::LAUNCH_FAILURE)), Err(HipError::LAUNCH_FAILURE));
     }

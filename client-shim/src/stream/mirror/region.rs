@@ -8,11 +8,12 @@ use hipr_proto::{HipError, HipResult};
 
 use super::changes::apply;
 use super::diff::{PAGE, WORD, changes, merge};
+use super::questions::{Asked, Questions, Ranges, Told, Waited};
 use super::uses::{Clock, Uses};
 use super::{Origin, RegionInfo};
 use crate::command::Pattern;
 use crate::convert::{Event, Ptr};
-use crate::worker::{Port, Release};
+use crate::worker::{ChangesAnswer, HostMemory, Port, Release, Wait};
 
 /// The flag of pinned or registered memory that kernels can access, at a device address of its own.
 const MAPPED: u32 = hipHostMallocMapped;
@@ -21,6 +22,8 @@ const _: () = assert!(hipHostMallocMapped == hipHostRegisterMapped);
 #[derive(Debug)]
 pub(super) struct Region {
     pub(super) info: RegionInfo,
+    /// Number of the region among all that there were.
+    pub(super) number: u64,
     /// Address on the worker; None until it is needed.
     pub(super) remote: Option<u64>,
     pub(super) release: Option<Release>,
@@ -34,13 +37,25 @@ pub(super) struct Region {
     pub(super) is_fresh: bool,
     /// Whether the worker tells what changes in the region; without that, all of it is fetched.
     pub(super) is_watched: bool,
+    /// Whether the region is being removed, so that no new question is about it.
+    pub(super) is_leaving: bool,
 }
 
 impl Region {
     /// Creates a region that only the host uses so far.
     pub(super) fn new(info: RegionInfo, remote: Option<u64>, release: Option<Release>, mapped: bool) -> Self {
-        let (is_shared, twin, is_fresh, is_watched) = (false, None, false, false);
-        Self { info, remote, release, is_shared, mapped, twin, is_fresh, is_watched }
+        Self {
+            info,
+            number: 0,
+            remote,
+            release,
+            is_shared: false,
+            mapped,
+            twin: None,
+            is_fresh: false,
+            is_watched: false,
+            is_leaving: false,
+        }
     }
 
     /// Returns whether the region has to be made available to kernels although no argument names it, because they can reach it.
@@ -50,6 +65,12 @@ impl Region {
             Origin::Managed => true,
             Origin::Pinned | Origin::Registered => self.info.flags & MAPPED != 0,
         }
+    }
+
+    /// Returns the question about all of the region; `None` if the worker does not have it.
+    fn asked(&self, stream: u64) -> Option<Asked> {
+        let request = MemChanges { address: self.remote?, length: self.info.len as u64, stream };
+        Some(Asked { base: self.info.host.0, number: self.number, offset: 0, request })
     }
 
     fn contains(&self, address: usize) -> bool {
@@ -62,8 +83,12 @@ pub(super) struct Regions {
     pub(super) by_host: BTreeMap<usize, Region>,
     /// Regions by device address, where it differs from the host address.
     pub(super) by_remote: BTreeMap<u64, usize>,
+    /// Number of regions that there were so far.
+    pub(super) made: u64,
     /// Work that may be writing to the regions.
     pub(super) uses: Uses,
+    /// Questions what has changed that are under way.
+    pub(super) questions: Questions,
     /// Uses that an answer to something else was behind, so that they are over, since memory was fetched last.
     pub(super) unfetched: Option<Clock>,
     /// The stream on which changes were sent last; further streams that already follow them are in `ordered`.
@@ -206,6 +231,7 @@ impl Regions {
             region.is_fresh = false;
             changes(port, region.info.host, twin, unit, |offset, bytes| {
                 sent = true;
+                self.questions.sent(region.info.host.0 + offset, bytes.len());
                 port.write(remote + offset as u64, region.info.host.offset(offset), bytes, stream)
             })?;
         }
@@ -215,21 +241,100 @@ impl Regions {
         Ok(())
     }
 
-    /// Fetches what the device wrote to the regions, and forgets the uses that are over, by this clock and by what was noted.
-    pub(super) fn fetch(&mut self, port: &dyn Port, clock: &Clock) -> HipResult<()> {
-        self.pull(port)?;
-        self.uses.finish(clock);
-        if let Some(clock) = self.unfetched.take() {
-            self.uses.finish(&clock);
+    /// Forgets the uses that are over after a wait, as what they wrote has been fetched.
+    pub(super) fn finish(&mut self, waited: &Waited) {
+        self.uses.finish(&waited.clock);
+        if let Some(clock) = &waited.unfetched {
+            self.uses.finish(clock);
+            if self.unfetched.as_ref() == Some(clock) {
+                self.unfetched = None;
+            }
         }
-        Ok(())
     }
 
-    /// Fetches what the device wrote to the regions: what has changed in those where the worker tells it, all of the others.
-    pub(super) fn pull(&mut self, port: &dyn Port) -> HipResult<()> {
-        if self.by_host.values().all(|region| region.twin.is_none()) {
-            return Ok(());
+    /// Sends the question what has changed in all regions, or in what earlier answers have left open; with a wait, behind it in the same
+    /// flight. Returns the number of the question; `None` if the worker does not tell it of all of them.
+    ///
+    /// # Errors
+    /// What the worker says; a lost connection.
+    pub(super) fn ask(
+        &mut self,
+        port: &dyn Port,
+        wait: Option<Wait>,
+        waited: &mut Waited,
+    ) -> HipResult<Option<u64>> {
+        let is_meant = |region: &&Region| region.twin.is_some() && !region.is_leaving;
+        if self.by_host.values().filter(is_meant).any(|region| !region.is_watched) {
+            return Ok(None);
         }
+        if !self.by_host.values().any(|region| is_meant(&region)) {
+            return Ok(None);
+        }
+        let stream = self.pull_stream(port)?;
+        let mut ranges = std::mem::take(&mut waited.left);
+        if ranges.is_empty() {
+            let regions = self.by_host.values().filter(is_meant);
+            ranges.extend(regions.filter_map(|region| region.asked(stream)));
+            waited.unfetched = self.unfetched.clone();
+        }
+        let requests: Vec<MemChanges> = ranges.iter().map(|asked| asked.request).collect();
+        // Noted before it is sent, and both while the regions are locked: what is sent later is newer than the answers.
+        let number = self.questions.add(ranges);
+        match port.ask(number, wait, &requests) {
+            Ok(()) => Ok(Some(number)),
+            Err(error) => {
+                self.questions.retract(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the answers to a question, and applies all that can be applied in the order of the questions.
+    pub(super) fn answered(&mut self, memory: &dyn HostMemory, number: u64, answers: Vec<ChangesAnswer>) {
+        self.questions.answer(number, answers);
+        while let Some((question, answers)) = self.questions.next_answered() {
+            let told = self.apply(memory, &question.ranges, &question.sent, answers);
+            self.questions.tell(&question, told);
+        }
+    }
+
+    /// Applies the answers to a question.
+    ///
+    /// # Errors
+    /// The first of what the worker answers. What it has told of other regions it does not tell again, so that is there nevertheless.
+    fn apply(
+        &mut self,
+        memory: &dyn HostMemory,
+        ranges: &[Asked],
+        sent: &Ranges,
+        answers: Vec<ChangesAnswer>,
+    ) -> HipResult<Told> {
+        let (mut left, mut knows_all, mut result) = (Vec::new(), true, Ok(()));
+        if answers.len() != ranges.len() {
+            result = Err(HipError::INVALID_VALUE);
+        }
+        for (asked, answer) in ranges.iter().zip(answers) {
+            let region = self.by_host.get_mut(&asked.base).filter(|region| region.number == asked.number);
+            let Some(region) = region else { continue };
+            let host = region.info.host.offset(asked.offset);
+            let len = asked.request.length as usize;
+            let twin = region.twin.as_mut().and_then(|twin| twin.get_mut(asked.offset..asked.offset + len));
+            let Some(twin) = twin else { continue };
+            match apply(memory, host, twin, &asked.request, sent, answer) {
+                Ok(Some(told)) if told == len => {}
+                Ok(Some(told)) => left.push(asked.after(told)),
+                Ok(None) => {
+                    region.is_watched = false;
+                    knows_all = false;
+                }
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        result.map(|()| Told { left, knows_all })
+    }
+
+    /// Returns the stream on which changes are fetched, behind all changes that were sent.
+    fn pull_stream(&mut self, port: &dyn Port) -> HipResult<u64> {
         let stream = match self.pull_stream {
             Some(stream) => stream,
             // Of its own and not blocking, so that it waits for nothing but what was sent: the rest of what matters is done.
@@ -237,9 +342,30 @@ impl Regions {
         };
         // What the twins have and the device does not would be taken for changes that the device made.
         self.order(port, stream)?;
-        self.pull_changes(port, stream)?;
-        let mut regions: Vec<_> = self.by_host.values_mut().filter(|region| !region.is_watched).collect();
-        regions.retain(|region| region.twin.is_some());
+        Ok(stream)
+    }
+
+    /// Fetches what the device wrote to one region, or to all of them: what has changed in those where the worker tells it, all of the
+    /// others. No question may be under way about them.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    pub(super) fn pull(&mut self, port: &dyn Port, only: Option<usize>) -> HipResult<()> {
+        let is_meant =
+            |region: &Region| region.twin.is_some() && only.is_none_or(|base| base == region.info.host.0);
+        if !self.by_host.values().any(is_meant) {
+            return Ok(());
+        }
+        let stream = self.pull_stream(port)?;
+        let watched = self.by_host.values().filter(|region| region.is_watched && is_meant(region));
+        let mut open: Vec<Asked> = watched.filter_map(|region| region.asked(stream)).collect();
+        while !open.is_empty() {
+            let requests: Vec<MemChanges> = open.iter().map(|asked| asked.request).collect();
+            let answers = port.changes(&requests)?;
+            open = self.apply(port, &open, &Ranges::default(), answers)?.left;
+        }
+        let regions = self.by_host.values_mut();
+        let regions: Vec<_> = regions.filter(|region| !region.is_watched && is_meant(region)).collect();
         let ranges: Vec<_> =
             regions.iter().filter_map(|region| Some((region.remote?, region.info.len))).collect();
         if ranges.is_empty() {
@@ -251,42 +377,5 @@ impl Regions {
             merge(port, region.info.host, twin, copy);
         }
         Ok(())
-    }
-
-    /// Fetches the changed pages of the regions of which the worker tells them. Those of which it can tell nothing any more are
-    /// not watched afterwards.
-    ///
-    /// # Errors
-    /// The first of what the worker answers. What it has told of other regions it does not tell again, so that is there nevertheless.
-    fn pull_changes(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
-        let watched = |region: &Region| region.is_watched && region.twin.is_some();
-        // The begins of regions on both sides, and how much of each has been told.
-        let mut open: Vec<(usize, MemChanges)> = Vec::new();
-        for region in self.by_host.values().filter(|region| watched(region)) {
-            let Some(address) = region.remote else { continue };
-            open.push((region.info.host.0, MemChanges { address, length: region.info.len as u64, stream }));
-        }
-        let mut result = Ok(());
-        while !open.is_empty() {
-            let requests: Vec<MemChanges> = open.iter().map(|(_, request)| *request).collect();
-            let answers = port.changes(&requests)?;
-            let mut left = Vec::new();
-            for ((base, request), answer) in open.into_iter().zip(answers) {
-                let Some(region) = self.by_host.get_mut(&base) else { continue };
-                let told = region.info.len - request.length as usize;
-                let Some(twin) = region.twin.as_mut().and_then(|twin| twin.get_mut(told..)) else { continue };
-                match apply(port, region.info.host.offset(told), twin, &request, answer) {
-                    Ok(Some(more)) if more as u64 == request.length => {}
-                    Ok(Some(more)) => {
-                        let (address, length) = (request.address + more as u64, request.length - more as u64);
-                        left.push((base, MemChanges { address, length, stream }));
-                    }
-                    Ok(None) => region.is_watched = false,
-                    Err(error) => result = result.and(Err(error)),
-                }
-            }
-            open = left;
-        }
-        result
     }
 }

@@ -67,6 +67,10 @@ enum Doing {
     Ask(Wait),
     /// It is about to ask the worker for bytes.
     AskBytes(Box<Transfer>),
+    /// It waits for the answers to a question, behind a wait if there is one.
+    Question(u64),
+    /// It waits until the answers to a question have been applied.
+    Applied(u64),
     /// It waits for commands of the worker, and will get this answer, or an error of the work that it waits for.
     Answer(Vec<usize>, HipResult<()>, Option<Wait>),
     /// It executes deeds of a host function: its item, what comes next, the result to go on with.
@@ -339,7 +343,9 @@ impl<'c> Life<'c> {
 
     /// Notes that nothing goes on, and opens a gate that a function waits at, if there is one.
     fn open_a_gate(&mut self) -> bool {
-        let waits = |doing: &Doing| matches!(doing, Doing::Steps(_) | Doing::Answer(..));
+        let waits = |doing: &Doing| {
+            matches!(doing, Doing::Steps(_) | Doing::Answer(..) | Doing::Question(..) | Doing::Applied(_))
+        };
         let waiting: Vec<usize> = self
             .programs
             .iter()

@@ -47,11 +47,33 @@ pub(super) struct Sheet {
 /// What the worker does for a command.
 #[derive(Debug, Clone)]
 enum Work {
-    Kernel { to: u64, from: u64 },
-    Fill { to: u64, bytes: Vec<u8> },
-    Copy { to: u64, from: u64, len: usize },
-    Write { to: u64, bytes: Vec<u8> },
-    Receive { to: Ptr, from: u64, len: usize },
+    Kernel {
+        to: u64,
+        from: u64,
+    },
+    Fill {
+        to: u64,
+        bytes: Vec<u8>,
+    },
+    Copy {
+        to: u64,
+        from: u64,
+        len: usize,
+    },
+    Write {
+        to: u64,
+        bytes: Vec<u8>,
+    },
+    Receive {
+        to: Ptr,
+        from: u64,
+        len: usize,
+    },
+    /// Tells what has changed, in answer to a question.
+    Look {
+        question: u64,
+        ranges: Vec<MemChanges>,
+    },
     Nothing,
 }
 
@@ -63,6 +85,17 @@ struct Command {
     /// The number of the script's command, and its item.
     of: Option<(usize, usize)>,
     is_done: bool,
+}
+
+/// A question what has changed.
+#[derive(Debug)]
+struct Question {
+    /// The command that answers it.
+    command: usize,
+    /// The wait that it was sent with.
+    wait: Option<Wait>,
+    /// The answers, when the command is done.
+    answers: Vec<ChangesAnswer>,
 }
 
 /// Where a queue of commands ends.
@@ -112,6 +145,7 @@ pub(super) struct State {
     pub(super) haste: u64,
     /// What the worker knows of memory on both sides.
     pub(super) changes: changes::Changes,
+    questions: BTreeMap<u64, Question>,
 }
 
 /// The worker and the process's memory.
@@ -307,13 +341,32 @@ impl State {
         self.execute(command);
     }
 
+    /// Answers a question. What comes behind it waits until it is answered.
+    fn answer(&mut self, question: u64, ranges: &[MemChanges]) {
+        let answers = ranges.iter().map(|range| Ok(self.look_for_changes(range))).collect();
+        if let Some(question) = self.questions.get_mut(&question) {
+            question.answers = answers;
+        }
+    }
+
+    /// Returns whether a question has been answered, and the wait that it was sent with.
+    pub(super) fn is_answered(&self, question: u64) -> (bool, Option<Wait>) {
+        let question = self.questions.get(&question);
+        question.map_or((true, None), |question| (self.is_done(question.command), question.wait))
+    }
+
     /// Executes a command.
     pub(super) fn execute(&mut self, number: usize) {
+        self.open.retain(|other| *other != number);
+        if let Some(Work::Look { question, ranges }) = self.commands.get(number).map(|command| &command.work)
+        {
+            let (question, ranges) = (*question, ranges.clone());
+            self.answer(question, &ranges);
+        }
         let Some(command) = self.commands.get_mut(number) else { return };
         command.is_done = true;
         let (work, of) = (std::mem::replace(&mut command.work, Work::Nothing), command.of);
         let stream = command.stream;
-        self.open.retain(|other| *other != number);
         if matches!(work, Work::Receive { .. }) && self.tell_errors(Wait::Stream(stream)) {
             self.refused.push(number);
             self.trace.events.extend(of.map(|(_, item)| Event::Refused { item }));
@@ -353,7 +406,7 @@ impl State {
                 self.write_host_bytes(to.0, &bytes);
                 (bytes.clone(), bytes)
             }
-            Work::Nothing => (Vec::new(), Vec::new()),
+            Work::Look { .. } | Work::Nothing => (Vec::new(), Vec::new()),
         };
         let has_failed = sheet.as_ref().is_some_and(|sheet| sheet.fails);
         let (reads, writes) = match sheet {
@@ -564,6 +617,28 @@ impl Port for Machine {
         let answers = ranges.iter().map(|range| Ok(state.tell_changes(range))).collect();
         state.is_fetching = true;
         Ok(answers)
+    }
+
+    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[MemChanges]) -> HipResult<()> {
+        let mut state = self.0.borrow_mut();
+        let Some(stream) = ranges.first().map(|range| range.stream) else {
+            return Err(HipError::INVALID_VALUE);
+        };
+        let awaited = wait.map(|wait| state.awaited(wait)).unwrap_or_default();
+        let command = state.put(stream, Work::Look { question, ranges: ranges.to_vec() }, None, None);
+        if let Some(command) = state.commands.get_mut(command) {
+            command.after.extend(awaited);
+        }
+        // The worker does what it is sent later when this is answered.
+        state.barrier = vec![command];
+        state.questions.insert(question, Question { command, wait, answers: Vec::new() });
+        Ok(())
+    }
+
+    fn answers(&self, question: u64) -> (HipResult<()>, Vec<ChangesAnswer>) {
+        let mut state = self.0.borrow_mut();
+        state.is_fetching = true;
+        (Ok(()), state.questions.remove(&question).map(|question| question.answers).unwrap_or_default())
     }
 
     fn watch(&self, at: u64, len: usize) -> HipResult<()> {

@@ -8,7 +8,7 @@ use amdhip64::stream::host_functions::Next as QueueNext;
 use amdhip64::stream::mirror::Place as MemoryPlace;
 use amdhip64::stream::order::LEGACY;
 use amdhip64::stream::{Call, Next, WaitCall};
-use amdhip64::worker::Wait;
+use amdhip64::worker::{Port, Wait};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Doing, Life, Part, Runner, Running, Thread};
@@ -86,6 +86,30 @@ impl Life<'_> {
                 runner.doing = Doing::Answer(command.into_iter().collect(), Ok(()), None);
                 (true, None)
             }
+            Doing::Question(question) => {
+                let mut state = self.machine.0.borrow_mut();
+                let (is_answered, wait) = state.is_answered(question);
+                if !is_answered {
+                    runner.doing = Doing::Question(question);
+                    return (false, None);
+                }
+                let has_failed = wait.is_some_and(|wait| state.tell_errors(wait));
+                drop(state);
+                if let (Thread::Program(thread), Some(_), false) = (runner.who, wait, has_failed) {
+                    self.note(Event::Answered { thread });
+                }
+                let (answer, answers) = self.machine.answers(question);
+                self.streams.mirrors.answered(self.machine, question, answers);
+                resume(runner, if has_failed { Err(HipError::LAUNCH_FAILURE) } else { answer });
+                (true, None)
+            }
+            Doing::Applied(question) => {
+                let is_applied = self.streams.mirrors.is_answered(question);
+                if !is_applied {
+                    runner.doing = Doing::Applied(question);
+                }
+                (is_applied, None)
+            }
             Doing::Answer(commands, mut result, wait) => {
                 let mut state = self.machine.0.borrow_mut();
                 if !state.are_done(&commands) {
@@ -99,11 +123,7 @@ impl Life<'_> {
                 if let (Thread::Program(thread), Some(_), Ok(())) = (runner.who, wait, result) {
                     self.note(Event::Answered { thread });
                 }
-                match runner.parts.front_mut() {
-                    Some(Part::Call(call)) => call.resume(result),
-                    Some(Part::Wait(call)) => call.resume(result),
-                    _ => {}
-                }
+                resume(runner, result);
                 (true, None)
             }
             Doing::Deeds(item, mut deeds, result) => {
@@ -170,6 +190,8 @@ impl Life<'_> {
                 }
             }
             Next::Wait(wait) => runner.doing = Doing::Ask(wait),
+            Next::Answer(question) => runner.doing = Doing::Question(question),
+            Next::WaitForAnswers(question) => runner.doing = Doing::Applied(question),
             Next::Receive(transfer) => runner.doing = Doing::AskBytes(transfer),
             Next::CallHost(function, result) => {
                 let (id, result) = match function {
@@ -197,5 +219,14 @@ impl Life<'_> {
             Next::Done(Err(error)) => return Some(Err(error)),
         }
         None
+    }
+}
+
+/// Passes the worker's answer to the call of a thread.
+fn resume(runner: &mut Runner, result: HipResult<()>) {
+    match runner.parts.front_mut() {
+        Some(Part::Call(call)) => call.resume(result),
+        Some(Part::Wait(call)) => call.resume(result),
+        _ => {}
     }
 }

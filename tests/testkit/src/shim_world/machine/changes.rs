@@ -36,6 +36,11 @@ impl Changes {
         self.tells != Some(Tells::Nothing)
     }
 
+    /// Returns whether the worker has a bug: it clears a mark after it has read the page.
+    fn clears_late(&self) -> bool {
+        self.tells == Some(Tells::ChangesClearedLate)
+    }
+
     /// Begins to watch memory, of which the client knows that all of it are zeros.
     pub(super) fn watch(&mut self, at: u64, len: usize) {
         self.watched.insert(at, Watch { twin: Some(vec![0; len]), is_marked: false, told: 0 });
@@ -68,12 +73,16 @@ impl Changes {
 impl State {
     /// Tells what has changed in a piece of memory, when the stream's work is done. Others get on between the two steps of it.
     pub(super) fn tell_changes(&mut self, range: &MemChanges) -> (MemChangesReply, Vec<u8>) {
-        let clears_late = self.changes.tells == Some(Tells::ChangesClearedLate);
+        self.reach(range.stream, if self.changes.clears_late() { 0 } else { self.haste & 15 });
+        self.look_for_changes(range)
+    }
+
+    /// Tells what has changed in a piece of memory. Others get on between the two steps of it.
+    pub(super) fn look_for_changes(&mut self, range: &MemChanges) -> (MemChangesReply, Vec<u8>) {
+        let clears_late = self.changes.clears_late();
         let for_a_while = self.changes.tells == Some(Tells::ChangesForAWhile);
         // With the bug, whoever gets on does so where it does harm.
-        let (before, between) =
-            if clears_late { (0, self.haste) } else { (self.haste & 15, self.haste >> 4) };
-        self.reach(range.stream, before);
+        let between = if clears_late { self.haste } else { self.haste >> 4 };
         let read = |state: &mut Self| state.read_device(range.address, range.length as usize);
         let take = |state: &mut Self| match state.changes.at(range.address) {
             Some((_, watch)) => std::mem::take(&mut watch.is_marked),
