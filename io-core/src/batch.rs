@@ -1,6 +1,6 @@
 use std::collections::VecDeque;
 
-use hipr_proto::{Tail, Ticket};
+use hipr_proto::{Header, Tail, Ticket};
 
 use crate::Config;
 
@@ -99,9 +99,22 @@ impl Batch {
         bytes.get(start..).and_then(|rest| rest.get(..span.len())).unwrap_or_default()
     }
 
-    /// Returns the number of bytes read for this batch, which count against the limits while it is in flight.
+    /// Returns the bytes of memory that this batch was made of, which count against the limits while it is in flight: a whole read
+    /// buffer if it refers to one, else the bytes that were read, and its items.
     pub fn cost_bytes(&self) -> usize {
         self.cost_bytes
+    }
+
+    /// Returns the most that a batch costs which is made of `read_bytes` bytes.
+    pub fn most_cost_bytes(read_bytes: usize) -> usize {
+        // A message has a header, and is at most two items.
+        let items = 2 * (read_bytes / Header::SIZE + 1);
+        Self::bytes_of(read_bytes, read_bytes > Config::SMALL_READ_BYTES, items)
+    }
+
+    fn bytes_of(read_bytes: usize, by_reference: bool, items: usize) -> usize {
+        let bytes = if by_reference { Config::READ_BYTES } else { read_bytes };
+        bytes + items * size_of::<Item>()
     }
 
     /// Starts a batch with the bytes of a read, which are referenced or copied.
@@ -140,9 +153,9 @@ impl Batch {
         }
     }
 
-    pub(crate) fn seal(&mut self, buffer: Option<Vec<u8>>, cost_bytes: usize) {
+    pub(crate) fn seal(&mut self, buffer: Option<Vec<u8>>, read_bytes: usize) {
         self.buffer = buffer;
-        self.cost_bytes = cost_bytes;
+        self.cost_bytes = Self::bytes_of(read_bytes, self.buffer.is_some(), self.items.len());
     }
 }
 

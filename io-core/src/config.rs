@@ -9,8 +9,8 @@ pub struct Config {
     pub connections_max: usize,
     /// Maximum number of connections from one address; `None` as [`Seats::new`](crate::Seats::new) says.
     pub connections_per_address_max: Option<usize>,
-    /// Maximum bytes in flight of one connection: bytes of requests that the dispatch has not finished. While it is
-    /// reached, the socket is not read.
+    /// Maximum bytes in flight of one connection: memory of requests that the dispatch has not finished
+    /// ([`Batch::cost_bytes`](crate::Batch::cost_bytes)). While it is reached, the socket is not read.
     pub in_flight_max_bytes: usize,
     /// Maximum bytes in flight of all connections. While it is reached, a connection is read only if it has none in flight,
     /// and at most [`Config::SMALL_READ_BYTES`] at a time, so that no connection can block the others.

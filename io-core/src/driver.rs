@@ -176,6 +176,8 @@ pub struct Driver<C: Carrier> {
     pool: Pool,
     /// Bytes read in this turn.
     turn_bytes: usize,
+    /// Bytes in flight after the last reading.
+    held_bytes: usize,
     started: Instant,
     now_ms: u64,
     next_sweep_ms: u64,
@@ -201,6 +203,7 @@ impl<C: Carrier> Driver<C> {
             stats,
             pool: Pool::default(),
             turn_bytes: 0,
+            held_bytes: 0,
             started: Instant::now(),
             now_ms: 0,
             next_sweep_ms: 0,
@@ -235,14 +238,18 @@ impl<C: Carrier> Driver<C> {
             self.accept();
             std::mem::swap(&mut self.table.ready, &mut ready);
             self.turn_bytes = 0;
+            let held_max_bytes = self.held_max_bytes(turns.is_behind());
             let mut pumped = 0;
             for id in &ready {
-                if self.turn_bytes >= self.config.turn_total_max_bytes {
+                if self.turn_bytes >= self.config.turn_total_max_bytes
+                    || self.pool.in_flight_bytes() >= held_max_bytes
+                {
                     break;
                 }
                 self.pump(*id, &mut |event| turns.handle_event(event));
                 pumped += 1;
             }
+            self.held_bytes = self.pool.in_flight_bytes();
             // Those that were left out come first in the next turn.
             ready.drain(..pumped);
             ready.append(&mut self.table.ready);
@@ -262,6 +269,16 @@ impl<C: Carrier> Driver<C> {
         }
         turns.turn();
         Ok(())
+    }
+
+    /// Returns the bytes in flight at which no more is read in this turn. While the handler is behind, it is given as much as it has
+    /// given back, or as one connection may say in a turn: what all say at once waits in their sockets, not here.
+    fn held_max_bytes(&self, is_behind: bool) -> usize {
+        if !is_behind {
+            return usize::MAX;
+        }
+        let held_bytes = self.pool.in_flight_bytes();
+        self.held_bytes.max(held_bytes.saturating_add(self.config.turn_max_bytes))
     }
 
     fn timeout(&self) -> Option<Duration> {

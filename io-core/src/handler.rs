@@ -48,6 +48,11 @@ impl<H: Handler> Turns<H> {
         self.more = self.handler.turn();
     }
 
+    /// Returns whether the handler has not done with what it was told before its last turn.
+    pub fn is_behind(&self) -> bool {
+        self.more
+    }
+
     /// Returns whether the loop may sleep.
     pub fn is_idle(&self) -> bool {
         !self.unseen && !self.more
@@ -89,9 +94,9 @@ mod tests {
         turns.handle_event(event());
         assert!(!turns.is_idle(), "it has not looked at the event");
         turns.turn();
-        assert!(!turns.is_idle(), "it says that there is more to do");
+        assert!(!turns.is_idle() && turns.is_behind(), "it says that there is more to do");
         turns.turn();
-        assert!(turns.is_idle());
+        assert!(turns.is_idle() && !turns.is_behind());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use hipr_io::{
 };
 use hipr_proto::{
     FLAG_NO_REPLY, Fatal, Header, Limits, Opcode, Outbox, Outcome, Responder, Ticket, Wire,
-    op::{Malloc, Memcpy, kind},
+    op::{Malloc, Memcpy, Ping, kind},
 };
 
 /// A link, the events it emitted, and what it needs to run.
@@ -145,13 +145,17 @@ fn how_bytes_are_cut_is_invisible() {
 
 #[test]
 fn what_is_in_flight_has_a_limit_and_comes_back() {
-    let mut rig = Rig::new(Config { in_flight_max_bytes: 50_000, ..Config::default() });
+    let mut rig = Rig::new(Config { in_flight_max_bytes: 300_000, ..Config::default() });
     let bytes = copy(30_000);
     rig.read(&bytes).unwrap();
     assert_eq!(rig.wants_read(), Config::READ_BYTES);
     rig.read(&bytes).unwrap();
-    assert_eq!((rig.wants_read(), rig.pool.in_flight_bytes()), (0, 2 * bytes.len()));
+    assert_eq!(rig.wants_read(), 0);
+    // Each keeps a whole buffer, and its two items.
+    let held_bytes = 2 * (Config::READ_BYTES + 2 * size_of::<Item>());
+    assert_eq!(rig.pool.in_flight_bytes(), held_bytes);
     let returned = rig.batches();
+    assert_eq!(returned.iter().map(Batch::cost_bytes).sum::<usize>(), held_bytes);
     let notice = Notice { returned, completed: 2, ..rig.notice() };
     assert!(rig.apply(notice).is_none());
     assert_eq!((rig.wants_read(), rig.pool.in_flight_bytes()), (Config::READ_BYTES, 0));
@@ -160,6 +164,19 @@ fn what_is_in_flight_has_a_limit_and_comes_back() {
     rig.link.close(&mut rig.pool, &mut |event| events.push(event));
     assert!(matches!(events[..], [Event::Closed { .. }]));
     assert_eq!(rig.pool.in_flight_bytes(), 0, "what a closed connection had does not count");
+}
+
+#[test]
+fn what_a_batch_costs_is_what_it_holds() {
+    for len in [1, 100, 340, 341, 680, 681, 682, 683, 2000, 10_000] {
+        let mut rig = Rig::new(Config::default());
+        let bytes = message(Opcode::PING, &Ping {}, &[]).repeat(len);
+        rig.read(&bytes).unwrap();
+        let batches = rig.batches();
+        let buffer = if bytes.len() > Config::SMALL_READ_BYTES { Config::READ_BYTES } else { bytes.len() };
+        assert_eq!(batches[0].cost_bytes(), buffer + len * size_of::<Item>());
+        assert!(batches[0].cost_bytes() <= Batch::most_cost_bytes(bytes.len()));
+    }
 }
 
 #[test]

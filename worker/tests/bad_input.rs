@@ -160,7 +160,7 @@ fn a_connection_that_waits_for_the_worker_is_not_silent() {
     let sending = std::thread::spawn(move || {
         stream.write_all(&message(Opcode::MEMCPY, 5, FLAG_NO_REPLY, &payload)).unwrap();
     });
-    until("the worker is full", || worker.stats().io().received_bytes > 4 << 20);
+    until("the worker is full", reads_no_more(&worker));
     std::thread::sleep(std::time::Duration::from_millis(TIMEOUT_MS * 2));
     script.release(0, 0);
     sending.join().unwrap();

@@ -238,13 +238,13 @@ fn a_client_that_breaks_off_while_nothing_is_read_is_released() {
     h2d(ptr, 64 << 20, 0).put(&mut payload);
     payload.resize(payload.len() + (64 << 20), 1);
     let bytes = message(hipr_proto::Opcode::MEMCPY, 5, hipr_proto::FLAG_NO_REPLY, &payload);
-    let mut sent = 0;
+    let (mut sent, mut reads_no_more) = (0, reads_no_more(&worker));
     until("the worker reads no more", || match std::io::Write::write(&mut stream, &bytes[sent..]) {
         Ok(n) => {
             sent += n;
             false
         }
-        Err(_) => worker.stats().io().received_bytes >= 4 << 20,
+        Err(_) => reads_no_more(),
     });
     // Without a word: the system sends a reset instead of an end.
     socket2::SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO)).unwrap();

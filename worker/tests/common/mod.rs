@@ -52,6 +52,17 @@ pub(crate) fn worker(name: &str) -> Handle {
     Worker::bind(config).unwrap().spawn().unwrap()
 }
 
+/// Returns a condition for [`until`]: a worker that is sent bytes has not read any for a while.
+pub(crate) fn reads_no_more(worker: &Handle) -> impl FnMut() -> bool {
+    let (mut received, mut still) = (0, 0);
+    move || {
+        let now = worker.stats().io().received_bytes;
+        still = if now == received { still + 1 } else { 0 };
+        received = now;
+        received > 1 << 18 && still > 100
+    }
+}
+
 /// Waits until `is_so` returns true; panics after the timeout.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -329,7 +329,7 @@ impl EventLoop {
         let Some(conn) = self.conns.get_mut(id) else { return };
         let (load, config) = (conn.load, &self.config);
         // What one read brings beyond the requests that may be open counts once more when it is parsed.
-        let read_bytes = 2 * self.slack.read_bytes;
+        let read_bytes = 2 * Batch::most_cost_bytes(self.slack.read_bytes);
         let most = [
             ("requests open", load.open, config.protocol.open_max),
             ("bytes in flight", load.in_flight_bytes, config.in_flight_max_bytes + read_bytes),
