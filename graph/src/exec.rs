@@ -104,8 +104,10 @@ impl<W: Work> Exec<W> {
     pub fn set_work(&mut self, node: u64, work: W) -> HipResult<()> {
         let step = self.step(node)?;
         let known = step.work.as_mut().filter(|known| known.node_type() == work.node_type());
-        *known.ok_or(HipError::INVALID_VALUE)? = work;
-        self.weigh();
+        let known = known.ok_or(HipError::INVALID_VALUE)?;
+        let (before, after) = (known.weight(), work.weight());
+        *known = work;
+        self.weight = self.weight - before + after;
         Ok(())
     }
 

@@ -20,7 +20,6 @@ mod module;
 mod pool;
 mod stream;
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use hipr_graph::Exec;
@@ -34,7 +33,7 @@ use crate::env::Env;
 use crate::owned::{NodeWork, Owned};
 use hipr_device::{Context, Region, WaitFor};
 
-pub(crate) use graph::enqueue;
+pub(crate) use graph::{GraphWork, Stage, capture_node, check_work, enqueue, finish_work, launch_stage};
 
 /// What becomes of the bytes of a copy to the device, besides that they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,13 +99,17 @@ pub(crate) enum Continuation {
         /// The stream.
         stream: u64,
     },
-    /// Execute a graph's nodes one after another, then reply without fields.
+    /// Check and execute a graph's nodes one after another, or add them to the graph that is being captured; then reply without fields.
     Replay {
         /// The graph.
-        exec: Rc<Exec<NodeWork>>,
+        exec: Arc<Exec<NodeWork>>,
         /// The stream.
         stream: u64,
+        /// What is done with the nodes first.
+        stage: Stage,
     },
+    /// Lend the graphs to a thread that does something with them, then continue with its result.
+    Lend(GraphWork),
     /// Collect the tail, then call again with it in [`Call::collected`].
     Collect,
     /// Release everything, reply, and close the connection.

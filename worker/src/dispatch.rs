@@ -9,11 +9,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
 use hipr_proto::Features;
 use tracing::{debug, error, warn};
 
+use crate::apart::Apart;
 use crate::cache::Cache;
 use crate::env::Env;
 use crate::memory_watch::MemoryWatch;
@@ -33,8 +35,8 @@ struct Seat {
     is_told: bool,
 }
 
-/// All sessions and their work on the device, without channel or clock, and without a thread but the timer of a recall of leases: the
-/// handler behind an event loop.
+/// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and one for long
+/// work on large graphs: the handler behind an event loop.
 ///
 /// [`Worker`](crate::Worker) runs it on the loop's thread or on one of its own. Whoever has a transport or a loop of their own calls it
 /// directly: [`handle_event`](Self::handle_event) with what the loop says, [`handle_wake`](Self::handle_wake) with what the
@@ -85,6 +87,7 @@ pub struct Dispatch {
     recalls: Recalls,
     memory: MemoryWatch,
     bodies: BodyPool,
+    apart: Apart,
 }
 
 impl fmt::Debug for Dispatch {
@@ -97,6 +100,10 @@ impl fmt::Debug for Dispatch {
 impl Dispatch {
     /// Consecutive turns after which a session counts as having no competitor; it then gets larger turns.
     const ALONE_TURNS: u32 = 16;
+    /// Time after which [`turn`](Self::turn) leaves the rest for the next time.
+    const TURN: Duration = Duration::from_millis(4);
+    /// Number of sessions' turns between two looks at the clock.
+    const STEPS: usize = 4;
     /// Divisor of a turn's bytes for a session that has competitors.
     const SHARES: usize = 4;
 
@@ -147,6 +154,7 @@ impl Dispatch {
             recalls: Recalls::default(),
             memory: MemoryWatch::default(),
             bodies,
+            apart: Apart::default(),
         }
     }
 
@@ -208,12 +216,18 @@ impl Dispatch {
         !self.line.is_empty()
     }
 
-    /// Runs a turn of each session in the queue. Returns false if the queue is then empty, so that nothing has to be done
-    /// until the next event or wake-up.
+    /// Runs a turn of each session in the queue, but not for long: of those that are left the first comes first the next time. Returns
+    /// false if the queue is then empty, so that nothing has to be done until the next event or wake-up.
     pub fn turn(&mut self) -> bool {
-        let mut has_turns = false;
-        for _ in 0..self.line.len() {
+        let (mut has_turns, mut since) = (false, None);
+        for turns in 1..=self.line.len() {
             has_turns = self.step();
+            if turns.is_multiple_of(Self::STEPS) {
+                let now = Instant::now();
+                if now.duration_since(*since.get_or_insert(now)) >= Self::TURN {
+                    break;
+                }
+            }
         }
         has_turns
     }
@@ -235,6 +249,7 @@ impl Dispatch {
             device: &*self.device,
             limits: &self.limits,
             cache: self.cache.as_ref(),
+            apart: &self.apart,
             requests: &self.requests,
             turn_max_bytes: self.limits.turn_max_bytes / if is_alone { 1 } else { Self::SHARES },
             collected_bytes: &self.collected_bytes,
@@ -356,6 +371,9 @@ impl Dispatch {
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
         seat.session.forget_lease(&self.leases);
+        if let Some(graphs) = seat.session.take_long() {
+            self.apart.discard(graphs);
+        }
         self.recalls.forget(conn);
         self.memory.set_told(conn, false);
         if let Some(error) = seat.session.untold() {

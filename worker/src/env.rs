@@ -7,6 +7,7 @@ use hipr_device::{Device, Waker};
 use hipr_io::BodyPool;
 
 use crate::SessionLimits;
+use crate::apart::Apart;
 use crate::cache::Cache;
 use crate::stats::Requests;
 
@@ -16,6 +17,8 @@ pub(crate) struct Env<'a> {
     pub(crate) limits: &'a SessionLimits,
     /// The cache of uploads, if the worker has one.
     pub(crate) cache: Option<&'a Cache>,
+    /// The thread for what takes long.
+    pub(crate) apart: &'a Apart,
     pub(crate) requests: &'a Requests,
     /// Bytes transferred to or from the device in one turn.
     pub(crate) turn_max_bytes: usize,

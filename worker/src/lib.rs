@@ -35,6 +35,7 @@
     reason = "HIP's constants have the names of the C headers, in patterns as well"
 )]
 
+mod apart;
 mod cache;
 mod call;
 mod config;

@@ -37,6 +37,9 @@ use crate::cache::Tenant;
 /// The last stream handle that exists without being created: two of the null stream and one of the per-thread stream.
 const STREAM_PREDEFINED_MAX: u64 = hipr_abi::hipStreamPerThread as u64;
 
+/// Number of requests for which the device is not asked whether it has room: asking takes a tenth of a short one.
+const UNASKED: u32 = 7;
+
 /// The origin of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -95,6 +98,8 @@ pub(crate) struct Owned {
     memory_bytes: u64,
     /// The bytes that running kernels may have for their workgroups, as the context was told.
     working_max: Option<u64>,
+    /// Number of requests before the device is asked again whether it has room.
+    unasked: u32,
     /// Names of the limits that have been reached.
     refused: BTreeSet<&'static str>,
     /// The graphs and captures.
@@ -197,13 +202,21 @@ impl Owned {
 
     /// Becomes ready when the device may be given another command.
     pub(crate) fn poll_room(&mut self, limits: &SessionLimits) -> Poll<()> {
+        if let Some(left) = self.unasked.checked_sub(1) {
+            self.unasked = left;
+            return Poll::Ready(());
+        }
         let left = limits.memory_max_bytes.saturating_sub(self.claimed_bytes());
         let Some(context) = self.context.as_deref_mut() else { return Poll::Ready(()) };
         if self.working_max != Some(left) && context.limit_working(left) {
             self.working_max = Some(left);
         }
         let bytes = left.max(limits.queued_min_bytes).min(limits.queued_max_bytes);
-        context.poll_room(Room { commands: limits.queued_max, bytes })
+        let polled = context.poll_room(Room { commands: limits.queued_max, bytes });
+        if polled.is_ready() {
+            self.unasked = UNASKED;
+        }
+        polled
     }
 
     /// Takes `size_bytes` for memory from what running kernels may have; returns false if they have them.

@@ -6,30 +6,31 @@
 
 mod cache;
 mod changes;
+mod clock;
 mod failure;
 mod look;
 mod recall;
+mod replay;
 mod state;
 mod told;
 mod wait;
 
 use std::collections::VecDeque;
 use std::mem;
-use std::rc::Rc;
 use std::task::Poll;
 
-use hipr_graph::Exec;
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
 use crate::cache::Keeping;
-use crate::call::{Call, Continuation, Upload, enqueue};
+use crate::call::{Call, Continuation, Stage, Upload};
 use crate::env::Env;
-use crate::owned::{NodeWork, Owned, Unfit};
+use crate::owned::{GraphTables, Owned, Unfit};
 use crate::stats::Tally;
 
+use clock::TurnClock;
 use failure::Asked;
-use state::{Arriving, Collected, State, Wait, Write};
+use state::{Arriving, Collected, Replay, State, Wait, Write};
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub(crate) struct Session {
     tally: Tally,
     /// Bytes transferred to or from the device in this turn.
     turn_bytes: usize,
+    /// Whether the last request may have taken longer than others.
+    may_be_slow: bool,
     handed_bytes: u64,
     sent_bytes: u64,
     draining: Draining,
@@ -100,6 +103,7 @@ impl Session {
             returned: Vec::new(),
             tally: Tally::default(),
             turn_bytes: 0,
+            may_be_slow: false,
             handed_bytes: 0,
             sent_bytes: 0,
             draining: Draining::No,
@@ -128,6 +132,12 @@ impl Session {
         self.ended = true;
     }
 
+    /// Takes the graphs, to be dropped apart, if that takes long.
+    pub(crate) fn take_long(&mut self) -> Option<GraphTables> {
+        let graphs = &mut self.owned.graphs;
+        graphs.are_long().then(|| mem::take(graphs))
+    }
+
     /// Returns the error of an unanswered request that no reply has reported.
     pub(crate) fn untold(&self) -> Option<HipError> {
         self.responder.kept()
@@ -146,8 +156,9 @@ impl Session {
 
     fn work(&mut self, env: &Env<'_>) -> Turn {
         self.turn_bytes = 0;
+        let mut clock = TurnClock::default();
         for _ in 0..Self::TURN_ITEMS {
-            if self.turn_bytes >= env.turn_max_bytes {
+            if self.turn_bytes >= env.turn_max_bytes || clock.is_over(mem::take(&mut self.may_be_slow)) {
                 return Turn::More;
             }
             if let Some(misuse) = self.broken {
@@ -234,9 +245,8 @@ impl Session {
                 }
                 Poll::Ready(result) => self.finish_wait(ticket, wait, result),
             },
-            State::Replay { ticket, exec, stream, next } => {
-                return self.replay(env, ticket, exec, stream, next).map(|()| true);
-            }
+            State::Replay(replay) => return self.replay(env, replay).map(|()| true),
+            State::Lent(lent) => return self.poll_lent(env, lent),
             State::Read { src, stream, offset } => {
                 return self.read_chunk(env, src, stream, offset).map(|()| true);
             }
@@ -330,6 +340,7 @@ impl Session {
         }
         let Some(batch) = self.queue.front() else { return false };
         let (op, fixed, tail) = (ticket.op(), batch.bytes(fixed), batch.bytes(tail));
+        self.may_be_slow = !clock::is_quick(op);
         if follows > 0 && op.info().is_some_and(|info| info.request.tail == Tail::Small) {
             copy_into(&mut self.fixed, fixed);
             self.tail.clear();
@@ -355,7 +366,8 @@ impl Session {
             self.wait_for_memory(ticket, fixed, tail, None);
             return true;
         }
-        if continuation.is_err() && !ticket.wants_reply() && self.tells_failure() {
+        let is_checked_later = matches!(&continuation, Ok(Continuation::Replay { stage: Stage::Check, .. }));
+        if (continuation.is_err() || is_checked_later) && !ticket.wants_reply() && self.tells_failure() {
             self.asked = failure::asked(op, fixed);
         }
         if matches!(continuation, Ok(Continuation::Collect)) {
@@ -458,7 +470,13 @@ impl Session {
             Continuation::Changes { base, src, stream } => {
                 State::Wait { ticket, wait: Wait::Changes { base, src, stream } }
             }
-            Continuation::Replay { exec, stream } => State::Replay { ticket, exec, stream, next: 0 },
+            Continuation::Replay { exec, stream, stage } => {
+                State::Replay(Replay { ticket, exec, stream, stage, next: 0 })
+            }
+            Continuation::Lend(work) => {
+                self.lend(env, ticket, work);
+                return true;
+            }
             Continuation::Shutdown => {
                 self.owned = Owned::default();
                 self.complete(ticket, Outcome::ok(&()));
@@ -466,34 +484,6 @@ impl Session {
             }
         };
         true
-    }
-
-    /// Enqueues the next node of a graph, or completes the launch. The first error ends it, as if the client had sent the
-    /// nodes itself and checked each reply.
-    fn replay(
-        &mut self,
-        env: &Env<'_>,
-        ticket: Ticket,
-        exec: Rc<Exec<NodeWork>>,
-        stream: u64,
-        next: usize,
-    ) -> Poll<()> {
-        let Some(step) = exec.steps().get(next) else {
-            self.complete(ticket, Outcome::ok(&()));
-            return Poll::Ready(());
-        };
-        if self.owned.poll_room(env.limits).is_pending() {
-            self.state = State::Replay { ticket, exec, stream, next };
-            return Poll::Pending;
-        }
-        if let Some(work) = step.work()
-            && let Err(error) = enqueue(&mut self.owned, work, stream)
-        {
-            self.complete(ticket, Outcome::error(error));
-            return Poll::Ready(());
-        }
-        self.state = State::Replay { ticket, exec, stream, next: next + 1 };
-        Poll::Ready(())
     }
 
     /// Starts a copy to the device: its bytes are written at once if the stream is idle, collected and enqueued if they are

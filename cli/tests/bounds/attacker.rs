@@ -92,6 +92,15 @@ impl<'a> Attack<'a> {
         (0..STILL).for_each(|_| self.serve_another());
     }
 
+    /// Returns whether the attacker's last request has been answered.
+    pub(crate) fn is_answered(&mut self) -> bool {
+        let stream = self.gpu.wire().stream();
+        stream.set_nonblocking(true).expect("a socket");
+        let answered = stream.peek(&mut [0]).is_ok();
+        stream.set_nonblocking(false).expect("a socket");
+        answered
+    }
+
     /// Returns the bytes of memory that the worker has taken since the beginning.
     pub(crate) fn taken_bytes(&self) -> u64 {
         self.worker.resident_bytes_of_all().saturating_sub(self.resident_bytes)

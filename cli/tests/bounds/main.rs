@@ -4,3 +4,4 @@
 mod attacker;
 mod queue;
 mod scratch;
+mod turns;

@@ -243,6 +243,7 @@ tracing = "0.1"
 
 /// The dispatch, its sessions and the devices without a GPU: the simulator has a loop of its own.
 const WORKER_LIBRARY: &str = r#"#![allow(non_upper_case_globals)]
+mod apart;
 mod cache;
 mod call;
 mod config;

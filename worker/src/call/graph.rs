@@ -1,7 +1,7 @@
 //! Operations on graphs. Devices do not know graphs: a launch executes the nodes' work one after another in the order of
 //! its stream.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hipr_abi::{
     LaunchFamily, hipGraphInstantiateFlagAutoFreeOnLaunch, hipGraphInstantiateFlagDeviceLaunch,
@@ -13,7 +13,7 @@ use hipr_proto::{Array, HipError, HipResult, Wire};
 
 use super::launch::{check_flat, check_size, check_table};
 use super::{Call, Continuation};
-use crate::owned::{KernelNode, NodeWork, Owned};
+use crate::owned::{GraphTables, KernelNode, NodeWork, Owned};
 use hipr_device::{Args, FunctionInfo, Launch, Region};
 
 /// The flags of instantiation that HIP defines.
@@ -25,6 +25,85 @@ const INSTANTIATE_FLAGS: u32 = (hipGraphInstantiateFlagAutoFreeOnLaunch
 const INSTANTIATE_DEVICE_LAUNCH: u32 = hipGraphInstantiateFlagDeviceLaunch as u32;
 /// Size in bytes of a slot in `GRAPH_ADD_KERNEL_NODE`'s arguments.
 const SLOT_BYTES: u32 = 8;
+
+/// Number of nodes up to which the nodes of a launch are checked at once.
+const CHECKED_AT_ONCE: usize = 256;
+
+/// What is done with the nodes of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// All are checked before the first is carried out.
+    Check,
+    /// They are enqueued.
+    Enqueue,
+    /// They are added to the graph that is being captured.
+    Capture,
+}
+
+// ---- what looks at all nodes -----------------------------------------------------------------------------------------
+
+/// What is done with the graphs of a session; it returns a handle.
+type WorkOnGraphs = dyn FnOnce(&mut GraphTables) -> HipResult<u64> + Send;
+
+/// Something that is done with the graphs of a session and may take long. It needs nothing else of the session, so the graphs can be lent
+/// to another thread.
+pub(crate) struct GraphWork {
+    /// Does it; returns a handle.
+    pub(crate) work: Box<WorkOnGraphs>,
+    /// Continues with the handle when the graphs are back.
+    pub(crate) then: fn(&mut Call<'_>, u64) -> HipResult<Continuation>,
+}
+
+impl std::fmt::Debug for GraphWork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GraphWork").finish_non_exhaustive()
+    }
+}
+
+/// Does something with the graphs, now if they are small.
+fn with_graphs(
+    call: &mut Call<'_>,
+    work: impl FnOnce(&mut GraphTables) -> HipResult<u64> + Send + 'static,
+    then: fn(&mut Call<'_>, u64) -> HipResult<Continuation>,
+) -> HipResult<Continuation> {
+    if call.owned.graphs.are_long() {
+        return Ok(Continuation::Lend(GraphWork { work: Box::new(work), then }));
+    }
+    let result = work(&mut call.owned.graphs);
+    finish_work(call, result, then)
+}
+
+/// Continues with the result of what was done with the graphs.
+pub(crate) fn finish_work(
+    call: &mut Call<'_>,
+    result: HipResult<u64>,
+    then: fn(&mut Call<'_>, u64) -> HipResult<Continuation>,
+) -> HipResult<Continuation> {
+    match result {
+        Ok(handle) => then(call, handle),
+        // There is nothing else of which there may not be enough.
+        Err(HipError::OUT_OF_MEMORY) => {
+            Err(call.owned.refuse(call.conn, "handles_max", call.limits.handles_max as u64))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns how many handles the session may still have, for a copy or an instance of one of its graphs.
+fn room(call: &mut Call<'_>) -> HipResult<usize> {
+    let (max, needed) = (call.limits.handles_max, call.owned.graphs.weight());
+    let left = |call: &Call<'_>| max.saturating_sub(call.owned.claimed_handles());
+    if left(call) < needed {
+        let (pools, context) = call.owned.pools()?;
+        pools.release_idle(context)?;
+    }
+    Ok(left(call))
+}
+
+/// Checks that there is room for a copy or an instance of a graph.
+fn check_weight(tables: &GraphTables, graph: u64, room: usize) -> HipResult<()> {
+    if tables.graphs.weight_of(graph)? <= room { Ok(()) } else { Err(HipError::OUT_OF_MEMORY) }
+}
 
 // ---- graphs ----------------------------------------------------------------------------------------------------------
 
@@ -39,17 +118,23 @@ pub(super) fn create(call: &mut Call<'_>, r: GraphCreate) -> HipResult<Continuat
 }
 
 pub(super) fn destroy(call: &mut Call<'_>, r: GraphDestroy) -> HipResult<Continuation> {
-    call.owned.graphs.graphs.destroy(r.graph)?;
-    call.owned.names.forget(Handle::Graph, r.graph);
-    call.done()
+    let destroy = move |tables: &mut GraphTables| tables.graphs.destroy(r.graph).map(|()| r.graph);
+    with_graphs(call, destroy, |call, graph| {
+        call.owned.names.forget(Handle::Graph, graph);
+        call.done()
+    })
 }
 
 pub(super) fn clone(call: &mut Call<'_>, r: GraphClone) -> HipResult<Continuation> {
-    let weight = call.owned.graphs.graphs.weight_of(r.original_graph)?;
-    call.check_room(weight)?;
-    let copy = call.owned.graphs.graphs.copy(r.original_graph)?;
-    let cloned_graph = call.owned.names.made(Handle::Graph, copy);
-    call.reply(GraphCloneReply { cloned_graph })
+    let room = room(call)?;
+    let copy = move |tables: &mut GraphTables| {
+        check_weight(tables, r.original_graph, room)?;
+        tables.graphs.copy(r.original_graph)
+    };
+    with_graphs(call, copy, |call, copy| {
+        let cloned_graph = call.owned.names.made(Handle::Graph, copy);
+        call.reply(GraphCloneReply { cloned_graph })
+    })
 }
 
 // ---- nodes -----------------------------------------------------------------------------------------------------------
@@ -150,7 +235,7 @@ fn kernel(
     let data = Array::<u64>::take(&mut slots, num_slots.into())?.iter().flat_map(u64::to_le_bytes).collect();
     let table = Some(table);
     let node = KernelNode { function, grid, block, shared_mem_bytes, table, data, cooperative: false };
-    Ok(NodeWork::Kernel(Rc::new(node)))
+    Ok(NodeWork::Kernel(Arc::new(node)))
 }
 
 /// Returns the position of each parameter in the slots.
@@ -212,10 +297,12 @@ pub(super) fn add_child(
     mut tail: &[u8],
 ) -> HipResult<Continuation> {
     let dependencies: Vec<u64> = Array::take(&mut tail, r.num_deps.into())?.iter().collect();
-    let weight = call.owned.graphs.graphs.weight_of(r.child)?;
-    call.check_room(weight + 1 + dependencies.len())?;
-    let node = call.owned.graphs.graphs.add_child(r.graph, &dependencies, r.child)?;
-    call.reply(GraphAddChildGraphNodeReply { node })
+    let room = room(call)?.saturating_sub(1 + dependencies.len());
+    let add = move |tables: &mut GraphTables| {
+        check_weight(tables, r.child, room)?;
+        tables.graphs.add_child(r.graph, &dependencies, r.child)
+    };
+    with_graphs(call, add, |call, node| call.reply(GraphAddChildGraphNodeReply { node }))
 }
 
 pub(super) fn add_dependencies(
@@ -292,36 +379,47 @@ pub(super) fn instantiate(call: &mut Call<'_>, r: GraphInstantiate) -> HipResult
     if r.flags & INSTANTIATE_DEVICE_LAUNCH != 0 {
         return Err(HipError::NOT_SUPPORTED);
     }
-    let exec = make_ready(call, r.graph)?;
-    let exec = call.owned.graphs.add_exec(exec);
-    let graph_exec = call.owned.names.made(Handle::Exec, exec);
-    call.reply(GraphInstantiateReply { graph_exec })
+    let room = room(call)?;
+    let instantiate = move |tables: &mut GraphTables| {
+        let exec = make_ready(tables, r.graph, room)?;
+        Ok(tables.add_exec(exec))
+    };
+    with_graphs(call, instantiate, |call, exec| {
+        let graph_exec = call.owned.names.made(Handle::Exec, exec);
+        call.reply(GraphInstantiateReply { graph_exec })
+    })
 }
 
-fn make_ready(call: &mut Call<'_>, graph: u64) -> HipResult<Exec<NodeWork>> {
-    let weight = call.owned.graphs.graphs.weight_of(graph)?;
-    call.check_room(weight)?;
-    call.owned.graphs.graphs.instantiate(graph)
+fn make_ready(tables: &GraphTables, graph: u64, room: usize) -> HipResult<Exec<NodeWork>> {
+    check_weight(tables, graph, room)?;
+    tables.graphs.instantiate(graph)
 }
 
 pub(super) fn exec_destroy(call: &mut Call<'_>, r: GraphExecDestroy) -> HipResult<Continuation> {
-    call.owned.graphs.remove_exec(r.graph_exec)?;
-    call.owned.names.forget(Handle::Exec, r.graph_exec);
-    call.done()
+    let destroy = move |tables: &mut GraphTables| tables.remove_exec(r.graph_exec).map(|()| r.graph_exec);
+    with_graphs(call, destroy, |call, exec| {
+        call.owned.names.forget(Handle::Exec, exec);
+        call.done()
+    })
 }
 
 /// Updates an instantiated graph. A failed reply contains nothing but the error, so the difference is only logged.
 pub(super) fn exec_update(call: &mut Call<'_>, r: GraphExecUpdate) -> HipResult<Continuation> {
-    call.owned.graphs.exec(r.graph_exec)?;
-    let other = make_ready(call, r.graph)?;
-    let conn = call.conn;
-    call.owned.graphs.change_exec(r.graph_exec, |exec| {
-        exec.update(&other).map_err(|mismatch| {
-            tracing::debug!(%conn, ?mismatch, "cannot update an instantiated graph");
-            HipError::GRAPH_EXEC_UPDATE_FAILURE
-        })
-    })?;
-    call.reply(GraphExecUpdateReply { update_result: UpdateResult::Success as i32 })
+    let (conn, room) = (call.conn, room(call)?);
+    let update = move |tables: &mut GraphTables| {
+        tables.exec(r.graph_exec)?;
+        let other = make_ready(tables, r.graph, room)?;
+        tables.change_exec(r.graph_exec, |exec| {
+            exec.update(&other).map_err(|mismatch| {
+                tracing::debug!(%conn, ?mismatch, "cannot update an instantiated graph");
+                HipError::GRAPH_EXEC_UPDATE_FAILURE
+            })
+        })?;
+        Ok(r.graph_exec)
+    };
+    with_graphs(call, update, |call, _| {
+        call.reply(GraphExecUpdateReply { update_result: UpdateResult::Success as i32 })
+    })
 }
 
 pub(super) fn exec_set_kernel(
@@ -340,25 +438,36 @@ pub(super) fn exec_set_kernel(
 pub(super) fn launch(call: &mut Call<'_>, r: GraphLaunch) -> HipResult<Continuation> {
     call.owned.check_stream(r.stream)?;
     let exec = call.owned.graphs.exec(r.graph_exec)?.clone();
-    for work in exec.steps().iter().filter_map(|step| step.work()) {
-        check_work(call.owned, work)?;
+    let mut stage = Stage::Check;
+    if exec.steps().len() <= CHECKED_AT_ONCE {
+        exec.steps()
+            .iter()
+            .filter_map(|step| step.work())
+            .try_for_each(|work| check_work(call.owned, work))?;
+        stage = launch_stage(call, &exec, r.stream)?;
     }
-    if !call.is_captured(r.stream)? {
-        return Ok(Continuation::Replay { exec, stream: r.stream });
+    Ok(Continuation::Replay { exec, stream: r.stream, stage })
+}
+
+/// Returns what a launch does with the nodes when they are checked.
+pub(crate) fn launch_stage(call: &mut Call<'_>, exec: &Exec<NodeWork>, stream: u64) -> HipResult<Stage> {
+    if !call.is_captured(stream)? {
+        return Ok(Stage::Enqueue);
     }
-    let weight = exec.weight() + exec.steps().len();
-    call.check_room(weight)?;
-    for work in exec.steps().iter().filter_map(|step| step.work()) {
-        let graphs = &mut call.owned.graphs;
-        graphs.captures.record_work(&mut graphs.graphs, r.stream, Some(work.clone()))?;
-    }
-    call.done()
+    call.check_room(exec.weight() + exec.steps().len())?;
+    Ok(Stage::Capture)
+}
+
+/// Adds a node's work to the graph that is being captured.
+pub(crate) fn capture_node(owned: &mut Owned, work: &NodeWork, stream: u64) -> HipResult<()> {
+    let graphs = &mut owned.graphs;
+    graphs.captures.record_work(&mut graphs.graphs, stream, Some(work.clone())).map(drop)
 }
 
 // ---- what nodes do ---------------------------------------------------------------------------------------------------
 
 /// Checks all handles and addresses of a node.
-fn check_work(owned: &Owned, work: &NodeWork) -> HipResult<()> {
+pub(crate) fn check_work(owned: &Owned, work: &NodeWork) -> HipResult<()> {
     match work {
         NodeWork::Kernel(kernel) => {
             let info = &owned.function(kernel.function)?.info;

@@ -1,7 +1,7 @@
 //! Operations that launch kernels. The argument table is checked against the data and, if the device knows them, against the
 //! kernel's parameters.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hipr_abi::{LaunchFamily, LaunchLimits, LaunchSize};
 use hipr_proto::op::{LaunchArgs, LaunchKernel, LaunchMode, Param};
@@ -66,7 +66,7 @@ pub(super) fn launch(
             Args::Flat(data) => (None, data.to_vec()),
         };
         let node = KernelNode { function, grid, block, shared_mem_bytes, table, data, cooperative };
-        return call.record(r.stream, NodeWork::Kernel(Rc::new(node)));
+        return call.record(r.stream, NodeWork::Kernel(Arc::new(node)));
     }
     let launch = Launch {
         function: r.function,

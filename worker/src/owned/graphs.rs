@@ -1,7 +1,7 @@
 //! A session's graphs, instantiated graphs and captures.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hipr_graph::{Captures, Exec, Graphs, Work, node_type};
 use hipr_proto::op::Param;
@@ -17,7 +17,7 @@ const ARGS_WEIGHT_BYTES: usize = 256;
 #[derive(Clone, Debug)]
 pub(crate) enum NodeWork {
     /// Launches a kernel.
-    Kernel(Rc<KernelNode>),
+    Kernel(Arc<KernelNode>),
     /// Copies between memory of the session.
     Copy {
         /// The destination.
@@ -79,9 +79,12 @@ impl Work for NodeWork {
 pub(crate) struct GraphTables {
     pub(crate) graphs: Graphs<NodeWork>,
     pub(crate) captures: Captures,
-    execs: BTreeMap<u64, Rc<Exec<NodeWork>>>,
+    execs: BTreeMap<u64, Arc<Exec<NodeWork>>>,
     execs_weight: usize,
 }
+
+/// Weight of graphs from which on what looks at all of their nodes may take longer than a turn.
+const LONG_WEIGHT: usize = 2048;
 
 impl GraphTables {
     /// Returns how much all of them count against the limit of handles.
@@ -89,16 +92,21 @@ impl GraphTables {
         self.graphs.weight() + self.execs_weight
     }
 
+    /// Returns whether what looks at all nodes may take longer than a turn.
+    pub(crate) fn are_long(&self) -> bool {
+        self.weight() >= LONG_WEIGHT
+    }
+
     /// Adds an instantiated graph; returns its handle.
     pub(crate) fn add_exec(&mut self, exec: Exec<NodeWork>) -> u64 {
         let handle = self.graphs.new_handle();
         self.execs_weight += exec.weight();
-        self.execs.insert(handle, Rc::new(exec));
+        self.execs.insert(handle, Arc::new(exec));
         handle
     }
 
     /// Returns an instantiated graph.
-    pub(crate) fn exec(&self, exec: u64) -> HipResult<&Rc<Exec<NodeWork>>> {
+    pub(crate) fn exec(&self, exec: u64) -> HipResult<&Arc<Exec<NodeWork>>> {
         self.execs.get(&exec).ok_or(HipError::INVALID_VALUE)
     }
 
@@ -110,7 +118,7 @@ impl GraphTables {
     ) -> HipResult<T> {
         let exec = self.execs.get_mut(&exec).ok_or(HipError::INVALID_VALUE)?;
         let before = exec.weight();
-        let result = change(Rc::make_mut(exec));
+        let result = change(Arc::make_mut(exec));
         self.execs_weight = self.execs_weight - before + exec.weight();
         result
     }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use hipr_graph::Exec;
 use hipr_io::Span;
-use hipr_proto::{HipError, Ticket};
+use hipr_proto::{HipError, HipResult, Ticket};
 
 use super::look::{Look, Telling};
 use crate::SessionLimits;
+use crate::apart::Outstanding;
 use crate::cache::{Asked, Keeping, Promise};
-use crate::owned::NodeWork;
+use crate::call::{Call, Continuation, Stage};
+use crate::owned::{GraphTables, NodeWork};
 use hipr_device::{Region, WaitFor};
 
 /// The request that is being executed. Tickets are completed in order, so there is one at a time.
@@ -31,8 +33,10 @@ pub(super) enum State {
     Held { write: Write, span: Span, from: usize, last: bool },
     /// The request failed; the rest of its tail is skipped.
     Skip { ticket: Ticket, error: HipError },
-    /// A graph's nodes are being enqueued, from `next` on.
-    Replay { ticket: Ticket, exec: Rc<Exec<NodeWork>>, stream: u64, next: usize },
+    /// A graph's nodes are being checked, enqueued or captured.
+    Replay(Replay),
+    /// The graphs are lent to another thread.
+    Lent(Lent),
     /// The request failed for lack of memory, and is tried again when others have given some back.
     Short(Box<Retry>),
     /// The session waits for the device.
@@ -84,6 +88,25 @@ pub(super) struct Retry {
     pub(super) is_last: bool,
     /// Whether to try again now.
     pub(super) is_due: bool,
+}
+
+/// A launch of a graph in progress.
+#[derive(Debug)]
+pub(super) struct Replay {
+    pub(super) ticket: Ticket,
+    pub(super) exec: Arc<Exec<NodeWork>>,
+    pub(super) stream: u64,
+    pub(super) stage: Stage,
+    /// Number of nodes of the stage that are done.
+    pub(super) next: usize,
+}
+
+/// The graphs of a session, while another thread does something with them.
+#[derive(Debug)]
+pub(super) struct Lent {
+    pub(super) ticket: Ticket,
+    pub(super) graphs: Outstanding<(GraphTables, HipResult<u64>)>,
+    pub(super) then: fn(&mut Call<'_>, u64) -> HipResult<Continuation>,
 }
 
 /// Work that a session waits for, with the action that follows.
