@@ -4,22 +4,38 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread;
 
 use hipr_device::Waker;
 
 type Job = Box<dyn FnOnce() + Send>;
+/// A job, until it begins or nobody waits for it any more.
+type Slot = Arc<Mutex<Option<Job>>>;
 
 /// The thread for work apart from the dispatch. It begins with the first work, and ends after the last when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
     /// `None` if there is no thread to be had.
-    sender: OnceCell<Option<Sender<Job>>>,
+    sender: OnceCell<Option<Sender<Slot>>>,
 }
 
-/// The result of work, when it is over.
-pub(crate) struct Outstanding<T>(Receiver<T>);
+/// The result of work, when it is over. Work that has not begun is dropped together with this.
+pub(crate) struct Outstanding<T> {
+    receiver: Receiver<T>,
+    slot: Slot,
+}
+
+impl<T> Drop for Outstanding<T> {
+    fn drop(&mut self) {
+        drop(take(&self.slot));
+    }
+}
+
+fn take(slot: &Slot) -> Option<Job> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
 
 impl<T> fmt::Debug for Outstanding<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -30,7 +46,7 @@ impl<T> fmt::Debug for Outstanding<T> {
 impl<T> Outstanding<T> {
     /// Becomes ready with the result; `None` if the work has panicked.
     pub(crate) fn poll(&self) -> Poll<Option<T>> {
-        match self.0.try_recv() {
+        match self.receiver.try_recv() {
             Ok(result) => Poll::Ready(Some(result)),
             Err(TryRecvError::Empty) => Poll::Pending,
             Err(TryRecvError::Disconnected) => Poll::Ready(None),
@@ -46,7 +62,7 @@ impl Apart {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Outstanding<T> {
         let (sender, receiver) = channel();
-        self.run(Box::new(move || {
+        let slot = self.run(Box::new(move || {
             // Without a result the other side sees that the sender is gone.
             if let Ok(result) = catch_unwind(AssertUnwindSafe(work)) {
                 let _ = sender.send(result);
@@ -54,37 +70,39 @@ impl Apart {
             drop(sender);
             waker.wake();
         }));
-        Outstanding(receiver)
+        Outstanding { receiver, slot }
     }
 
     /// Drops something that takes long to be dropped.
     pub(crate) fn discard<T: Send + 'static>(&self, what: T) {
-        self.run(Box::new(move || drop(what)));
+        self.run(Box::new(move || {
+            if catch_unwind(AssertUnwindSafe(|| drop(what))).is_err() {
+                tracing::error!("panic while releasing something");
+            }
+        }));
     }
 
-    fn run(&self, job: Job) {
+    fn run(&self, job: Job) -> Slot {
         let sender = self.sender.get_or_init(|| {
-            let (sender, jobs) = channel::<Job>();
+            let (sender, slots) = channel::<Slot>();
             let thread = thread::Builder::new().name("hipr-apart".into());
-            let spawned = thread.spawn(move || jobs.into_iter().for_each(|job| job()));
+            let work = move || slots.into_iter().filter_map(|slot| take(&slot)).for_each(|job| job());
+            let spawned = thread.spawn(work);
             spawned.inspect_err(|error| tracing::warn!(%error, "long work is done by the dispatch")).ok()?;
             Some(sender)
         });
-        match sender {
-            Some(sender) => {
-                if let Err(unsent) = sender.send(job) {
-                    (unsent.0)();
-                }
-            }
-            None => job(),
+        let slot = Arc::new(Mutex::new(Some(job)));
+        let is_sent = sender.as_ref().is_some_and(|sender| sender.send(Arc::clone(&slot)).is_ok());
+        if !is_sent && let Some(job) = take(&slot) {
+            job();
         }
+        slot
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::sync::mpsc;
 
     #[test]
@@ -105,8 +123,25 @@ mod tests {
         assert_eq!(second.poll(), Poll::Ready(None));
         let shared = Arc::new(());
         apart.discard(shared.clone());
-        apart.begin(waker(), || ());
+        let last = apart.begin(waker(), || ());
         wakes.recv().expect("a wake-up");
-        assert_eq!(Arc::strong_count(&shared), 1);
+        assert_eq!((last.poll(), Arc::strong_count(&shared)), (Poll::Ready(Some(())), 1));
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_given_up_before_it_begins() {
+        let apart = Apart::default();
+        let (go_on, held) = mpsc::channel::<()>();
+        let first = apart.begin(Waker::new(|| ()), move || held.recv().is_ok());
+        let shared = Arc::new(());
+        let of_second = shared.clone();
+        let second = apart.begin(Waker::new(|| ()), move || drop(of_second));
+        assert_eq!(Arc::strong_count(&shared), 2);
+        drop(second);
+        assert_eq!(Arc::strong_count(&shared), 1, "what it would have worked with is gone");
+        go_on.send(()).expect("the first one waits");
+        while first.poll().is_pending() {
+            thread::yield_now();
+        }
     }
 }

@@ -34,6 +34,7 @@ use crate::owned::{NodeWork, Owned};
 use hipr_device::{Context, Region, WaitFor};
 
 pub(crate) use graph::{GraphWork, Stage, capture_node, check_work, enqueue, finish_work, launch_stage};
+pub(crate) use module::{Load, finish_load};
 
 /// What becomes of the bytes of a copy to the device, besides that they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,8 @@ pub(crate) enum Continuation {
     },
     /// Lend the graphs to a thread that does something with them, then continue with its result.
     Lend(GraphWork),
+    /// Load a code object, on another thread.
+    Load(Box<Load>),
     /// Collect the tail, then call again with it in [`Call::collected`].
     Collect,
     /// Release everything, reply, and close the connection.

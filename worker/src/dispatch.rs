@@ -35,8 +35,8 @@ struct Seat {
     is_told: bool,
 }
 
-/// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and one for long
-/// work on large graphs: the handler behind an event loop.
+/// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and one for work
+/// that takes long: the handler behind an event loop.
 ///
 /// [`Worker`](crate::Worker) runs it on the loop's thread or on one of its own. Whoever has a transport or a loop of their own calls it
 /// directly: [`handle_event`](Self::handle_event) with what the loop says, [`handle_wake`](Self::handle_wake) with what the

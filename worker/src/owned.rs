@@ -83,6 +83,8 @@ pub(crate) struct Function {
 #[derive(Default)]
 pub(crate) struct Owned {
     context: Option<Box<dyn Context>>,
+    /// Whether the context is lent to another thread to load modules.
+    pub(crate) loads_apart: bool,
     allocations: BTreeMap<u64, Allocation>,
     streams: HandleSet,
     events: HandleSet,
@@ -142,6 +144,7 @@ impl Owned {
     pub(crate) fn open(&mut self, device: &dyn Device, waker: impl FnOnce() -> Waker) -> HipResult<()> {
         if self.context.is_none() {
             self.context = Some(device.open(waker())?);
+            self.loads_apart = device.loads_apart();
         }
         Ok(())
     }
@@ -152,6 +155,16 @@ impl Owned {
             .as_deref_mut()
             .ok_or(HipError::NOT_INITIALIZED)
             .map(|context| context as &mut dyn Context)
+    }
+
+    /// Takes the context, to lend it to another thread; [`Owned::take_back`] has to follow before anything else needs it.
+    pub(crate) fn lend_context(&mut self) -> HipResult<Box<dyn Context>> {
+        self.context.take().ok_or(HipError::NOT_INITIALIZED)
+    }
+
+    /// Takes the context back.
+    pub(crate) fn take_back(&mut self, context: Box<dyn Context>) {
+        self.context = Some(context);
     }
 
     /// Returns the context for queries.
@@ -170,6 +183,7 @@ impl Owned {
             refused,
             names,
             recall,
+            loads_apart: self.loads_apart,
             features: self.features,
             takes_descriptors: self.takes_descriptors,
             has_listed: self.has_listed,

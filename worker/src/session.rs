@@ -8,6 +8,7 @@ mod cache;
 mod changes;
 mod clock;
 mod failure;
+mod loading;
 mod look;
 mod recall;
 mod replay;
@@ -247,6 +248,7 @@ impl Session {
             },
             State::Replay(replay) => return self.replay(env, replay).map(|()| true),
             State::Lent(lent) => return self.poll_lent(env, lent),
+            State::Loading(loading) => return self.poll_loading(env, loading),
             State::Read { src, stream, offset } => {
                 return self.read_chunk(env, src, stream, offset).map(|()| true);
             }
@@ -473,6 +475,10 @@ impl Session {
             Continuation::Replay { exec, stream, stage } => {
                 State::Replay(Replay { ticket, exec, stream, stage, next: 0 })
             }
+            Continuation::Load(load) => {
+                self.load(env, ticket, *load);
+                return true;
+            }
             Continuation::Lend(work) => {
                 self.lend(env, ticket, work);
                 return true;
@@ -593,9 +599,14 @@ impl Session {
                     self.state = State::Collect { ticket, collected };
                     return;
                 }
-                let collected = collected.into_bytes();
+                let (collected, counted) = collected.into_bytes();
                 let again = self.may_fall_short(env, collected.len()).then(|| collected.clone());
-                let continuation = self.call(env, ticket.op(), Some(collected), &[]);
+                let mut continuation = self.call(env, ticket.op(), Some(collected), &[]);
+                if let Ok(Continuation::Load(load)) = &mut continuation {
+                    load.again = again;
+                    self.go_on(env, ticket, continuation, 0);
+                    return self.count_load(counted);
+                }
                 if again.is_some() && self.falls_short(env, ticket.op(), &continuation) {
                     return self.wait_for_memory(ticket, self.fixed.clone(), Vec::new(), again);
                 }

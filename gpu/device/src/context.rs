@@ -47,6 +47,11 @@ pub trait Device: Send + Sync {
         false
     }
 
+    /// Returns whether loading a module takes long and may be done on any thread, to which the context is then lent. The default is false.
+    fn loads_apart(&self) -> bool {
+        false
+    }
+
     /// Opens a context. It calls `waker`, on any thread, whenever a `poll_*` method that returned `Pending` may return
     /// something else.
     ///

@@ -120,6 +120,10 @@ impl Device for Gpu {
         self.0.budget.watch(seen, waker);
     }
 
+    fn loads_apart(&self) -> bool {
+        true
+    }
+
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {
         Ok(Box::new(self.context(waker)))
     }

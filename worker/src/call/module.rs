@@ -5,25 +5,94 @@ use hipr_proto::{HipError, HipResult};
 
 use super::device::check_cache_config;
 use super::{Call, Continuation};
-use hipr_device::{FunctionInfo, ModuleLoad};
+use hipr_device::{Context, FunctionInfo, ModuleLoad};
 
-/// Loads a module; returns its handle and the number by which the client knows it.
-fn load_image(call: &mut Call<'_>, image: Vec<u8>) -> HipResult<(u64, u64)> {
-    call.check_memory(image.len() as u64)?;
-    let room_bytes = call.memory_left();
-    let mut loaded = call.context()?.module_load_within(image, room_bytes)?;
-    if let ModuleLoad::NoRoom(image) = loaded {
-        call.release_idle()?;
-        let room_bytes = call.memory_left();
-        loaded = call.context()?.module_load_within(image, room_bytes)?;
+/// A code object that is to be loaded.
+#[derive(Debug)]
+pub(crate) struct Load {
+    /// The bytes of a request, and how many of them are before the code object.
+    pub(crate) image: Vec<u8>,
+    pub(crate) before_bytes: usize,
+    /// Bytes of memory that it may take.
+    pub(crate) room_bytes: u64,
+    /// The function that is to be found in it.
+    name: Option<String>,
+    /// All bytes of the request, if it can be tried again when others have given back memory.
+    pub(crate) again: Option<Vec<u8>>,
+}
+
+impl Load {
+    /// Takes the bytes, to be loaded on any thread.
+    pub(crate) fn take(&mut self) -> impl FnOnce(&mut dyn Context) -> HipResult<ModuleLoad> + Send + 'static {
+        let (mut image, room_bytes) = (std::mem::take(&mut self.image), self.room_bytes);
+        let before_bytes = std::mem::take(&mut self.before_bytes);
+        move |context| {
+            if before_bytes > 0 {
+                image = image.split_off(before_bytes);
+            }
+            context.module_load_within(image, room_bytes)
+        }
     }
-    match loaded {
+}
+
+/// Loads a module, and finds a function in it if one is named, by so many bytes before it; on another thread if that takes long.
+fn begin_load(
+    call: &mut Call<'_>,
+    image: Vec<u8>,
+    before_bytes: usize,
+    name: Option<String>,
+) -> HipResult<Continuation> {
+    call.check_memory((image.len() - before_bytes) as u64)?;
+    let load = Load { image, before_bytes, room_bytes: call.memory_left(), name, again: None };
+    load_or_lend(call, load)
+}
+
+fn load_or_lend(call: &mut Call<'_>, mut load: Load) -> HipResult<Continuation> {
+    if call.owned.loads_apart {
+        return Ok(Continuation::Load(Box::new(load)));
+    }
+    let loaded = load.take()(call.context()?);
+    finish_load(call, load, loaded)
+}
+
+/// Continues with a loaded module. If there was no room for it, it is tried once more without the idle memory of pools.
+pub(crate) fn finish_load(
+    call: &mut Call<'_>,
+    load: Load,
+    loaded: HipResult<ModuleLoad>,
+) -> HipResult<Continuation> {
+    match loaded? {
         ModuleLoad::Loaded { module, memory_bytes } => {
             let number = call.owned.add_module(module, memory_bytes);
             call.owned.make_room(0, call.limits);
-            Ok((module, number))
+            match load.name {
+                Some(name) => find_in_loaded(call, module, number, &name),
+                None => call.reply(ModuleLoadDataReply { module: number }),
+            }
         }
-        ModuleLoad::NoRoom(_) => Err(call.refuse_memory()),
+        ModuleLoad::NoRoom(image) => {
+            call.release_idle()?;
+            let room_bytes = call.memory_left();
+            if room_bytes <= load.room_bytes {
+                return Err(call.refuse_memory());
+            }
+            load_or_lend(call, Load { image, room_bytes, ..load })
+        }
+    }
+}
+
+/// Looks up a function of a module that was just loaded; if there is no such function, unloads the module again.
+fn find_in_loaded(call: &mut Call<'_>, loaded: u64, module: u64, name: &str) -> HipResult<Continuation> {
+    match find(call, loaded, name) {
+        Ok(info) => {
+            let (num_params, params) = params(&info);
+            let (function, num_args) = (info.handle, info.kernarg_size_bytes);
+            call.reply(ModuleLoadAndGetFunctionReply { module, function, num_args, num_params, params })
+        }
+        Err(why) => {
+            unload_one(call, loaded)?;
+            Err(why)
+        }
     }
 }
 
@@ -60,31 +129,15 @@ fn collect(call: &mut Call<'_>, size_bytes: u64) -> HipResult<Continuation> {
 
 pub(super) fn load(call: &mut Call<'_>, r: ModuleLoadData) -> HipResult<Continuation> {
     let Some(image) = call.collected.take() else { return collect(call, r.data_size) };
-    let (_, module) = load_image(call, image)?;
-    call.reply(ModuleLoadDataReply { module })
+    begin_load(call, image, 0, None)
 }
 
 /// Loads a module and looks up a function; if there is no such function, unloads the module again.
 pub(super) fn load_and_find(call: &mut Call<'_>, r: ModuleLoadAndGetFunction) -> HipResult<Continuation> {
-    let Some(mut name) = call.collected.take() else { return collect(call, r.data_size) };
+    let Some(image) = call.collected.take() else { return collect(call, r.data_size) };
     let name_len = usize::try_from(r.name_length).map_err(|_| HipError::INVALID_VALUE)?;
-    if name_len > name.len() {
-        return Err(HipError::INVALID_VALUE);
-    }
-    let image = name.split_off(name_len);
-    let name = name_of(&name)?;
-    let (loaded, module) = load_image(call, image)?;
-    match find(call, loaded, name) {
-        Ok(info) => {
-            let (num_params, params) = params(&info);
-            let (function, num_args) = (info.handle, info.kernarg_size_bytes);
-            call.reply(ModuleLoadAndGetFunctionReply { module, function, num_args, num_params, params })
-        }
-        Err(why) => {
-            unload_one(call, loaded)?;
-            Err(why)
-        }
-    }
+    let name = name_of(image.get(..name_len).ok_or(HipError::INVALID_VALUE)?)?.to_owned();
+    begin_load(call, image, name_len, Some(name))
 }
 
 pub(super) fn unload(call: &mut Call<'_>, r: ModuleUnload) -> HipResult<Continuation> {

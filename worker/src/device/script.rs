@@ -60,6 +60,9 @@ struct State {
     /// The bytes in use by context when [`Device::memory_changes`] was asked for last, and how often they had changed by then.
     used_bytes: (BTreeMap<usize, u64>, u64),
     memory_watcher: Option<Waker>,
+    /// Whether modules are loaded on another thread, and whether that waits for the test.
+    loads_apart: bool,
+    loads_held: bool,
 }
 
 /// An executed kernel launch.
@@ -149,6 +152,18 @@ impl Script {
     /// work when it runs.
     pub fn spoil(&self, context: usize, addresses: Range<u64>, error: HipError) {
         self.lock().spoiled.entry(context).or_default().push((addresses, error));
+    }
+
+    /// Makes all contexts load modules on a thread other than the dispatch's from now on. Whatever is loaded there waits until
+    /// [`release_loads`](Self::release_loads).
+    pub fn hold_loads(&self) {
+        let mut state = self.lock();
+        (state.loads_apart, state.loads_held) = (true, true);
+    }
+
+    /// Loads what waits to be loaded.
+    pub fn release_loads(&self) {
+        self.lock().loads_held = false;
     }
 
     /// Queues work on `stream` of context number `context` from now on, without executing it.
@@ -344,6 +359,10 @@ impl Device for Script {
             drop(state);
             waker.wake();
         }
+    }
+
+    fn loads_apart(&self) -> bool {
+        self.lock().loads_apart
     }
 
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {

@@ -61,7 +61,10 @@ impl Session {
         self.fixed.clone_from(&retry.fixed);
         let op = retry.ticket.op();
         let image = if retry.is_last { retry.collected.take() } else { retry.collected.clone() };
-        let result = self.call(env, op, image, &retry.tail);
+        let mut result = self.call(env, op, image, &retry.tail);
+        if let Ok(Continuation::Load(load)) = &mut result {
+            load.again = retry.collected.take().filter(|_| !retry.is_last);
+        }
         if !retry.is_last && self.falls_short(env, op, &result) {
             self.state = State::Short(retry);
             return None;
@@ -134,6 +137,10 @@ impl Session {
     /// needs memory is not to wait for this session's work. What requests before the answer place is left in the lease.
     pub(super) fn take_early(&mut self) {
         let Some(open) = self.owned.recall.open else { return };
+        // With the context on another thread nothing can be given back; it is looked again when that is back.
+        if matches!(self.state, State::Loading(_)) {
+            return;
+        }
         let (mut placed_bytes, mut placed) = (0u64, 0);
         let requests = self.queue.iter().flat_map(|batch| {
             batch.items().filter_map(|item| match item {

@@ -14,7 +14,7 @@ impl Session {
     const CHECKED_NODES: usize = 64;
 
     /// Returns the call of a request without collected bytes.
-    fn as_call<'a>(&'a mut self, env: &'a Env<'_>) -> Call<'a> {
+    pub(super) fn as_call<'a>(&'a mut self, env: &'a Env<'_>) -> Call<'a> {
         let (owned, reply) = (&mut self.owned, &mut self.reply);
         Call { owned, reply, collected: None, limits: env.limits, conn: self.conn }
     }

@@ -12,9 +12,9 @@ use super::look::{Look, Telling};
 use crate::SessionLimits;
 use crate::apart::Outstanding;
 use crate::cache::{Asked, Keeping, Promise};
-use crate::call::{Call, Continuation, Stage};
+use crate::call::{Call, Continuation, Load, Stage};
 use crate::owned::{GraphTables, NodeWork};
-use hipr_device::{Region, WaitFor};
+use hipr_device::{Context, ModuleLoad, Region, WaitFor};
 
 /// The request that is being executed. Tickets are completed in order, so there is one at a time.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(super) enum State {
     Replay(Replay),
     /// The graphs are lent to another thread.
     Lent(Lent),
+    /// The context is lent to another thread, which loads a module.
+    Loading(Box<Loading>),
     /// The request failed for lack of memory, and is tried again when others have given some back.
     Short(Box<Retry>),
     /// The session waits for the device.
@@ -109,6 +111,19 @@ pub(super) struct Lent {
     pub(super) then: fn(&mut Call<'_>, u64) -> HipResult<Continuation>,
 }
 
+/// A context with what became of the code object that it loaded.
+pub(super) type Loaded = (Box<dyn Context>, HipResult<ModuleLoad>);
+
+/// A module that is being loaded.
+#[derive(Debug)]
+pub(super) struct Loading {
+    pub(super) ticket: Ticket,
+    pub(super) load: Load,
+    pub(super) loaded: Outstanding<Loaded>,
+    /// Counts the code object meanwhile.
+    pub(super) counted: Option<Counted>,
+}
+
 /// Work that a session waits for, with the action that follows.
 #[derive(Debug)]
 pub(super) enum Wait {
@@ -128,22 +143,35 @@ pub(super) enum Wait {
     Reset,
 }
 
-/// A collected tail. It grows as bytes arrive, not by what a message announces, and counts against the limit of all
-/// sessions.
+/// Bytes that are counted among those of all sessions, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Counted {
+    bytes: usize,
+    total_bytes: Rc<Cell<usize>>,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.total_bytes.set(self.total_bytes.get() - self.bytes);
+    }
+}
+
+/// A collected tail. It grows as bytes arrive, not by what a message announces, and counts against the limit of all sessions.
 #[derive(Debug)]
 pub(super) struct Collected {
     bytes: Vec<u8>,
-    total_bytes: Rc<Cell<usize>>,
+    counted: Counted,
 }
 
 impl Collected {
     pub(super) fn new(total_bytes: &Rc<Cell<usize>>) -> Self {
-        Self { bytes: Vec::new(), total_bytes: total_bytes.clone() }
+        Self { bytes: Vec::new(), counted: Counted { bytes: 0, total_bytes: total_bytes.clone() } }
     }
 
     /// Adds bytes; fails with the name and value of a limit that is exceeded.
     pub(super) fn push(&mut self, bytes: &[u8], limits: &SessionLimits) -> Result<(), (&'static str, usize)> {
-        let (len, total) = (self.bytes.len() + bytes.len(), self.total_bytes.get() + bytes.len());
+        let len = self.bytes.len() + bytes.len();
+        let total = self.counted.total_bytes.get() + bytes.len();
         if len > limits.collect_max_bytes {
             return Err(("collect_max_bytes", limits.collect_max_bytes));
         }
@@ -152,21 +180,14 @@ impl Collected {
         }
         self.bytes.try_reserve(bytes.len()).map_err(|_| ("host memory", len))?;
         self.bytes.extend_from_slice(bytes);
-        self.total_bytes.set(total);
+        self.counted.bytes = len;
+        self.counted.total_bytes.set(total);
         Ok(())
     }
 
-    /// Returns all bytes, which no longer count.
-    pub(super) fn into_bytes(mut self) -> Vec<u8> {
-        let bytes = std::mem::take(&mut self.bytes);
-        self.total_bytes.set(self.total_bytes.get() - bytes.len());
-        bytes
-    }
-}
-
-impl Drop for Collected {
-    fn drop(&mut self) {
-        self.total_bytes.set(self.total_bytes.get() - self.bytes.len());
+    /// Returns all bytes, and what counts them as long as they are there.
+    pub(super) fn into_bytes(self) -> (Vec<u8>, Counted) {
+        (self.bytes, self.counted)
     }
 }
 
@@ -187,6 +208,9 @@ mod tests {
         assert_eq!(b.push(&[2; 5], &limits), Ok(()));
         assert_eq!(total.get(), 15);
         drop(b);
-        assert_eq!((a.into_bytes(), total.get()), (vec![1; 10], 0));
+        let (bytes, counted) = a.into_bytes();
+        assert_eq!((bytes, total.get()), (vec![1; 10], 10), "they are somewhere");
+        drop(counted);
+        assert_eq!(total.get(), 0);
     }
 }

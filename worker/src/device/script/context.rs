@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::task::Poll;
+use std::thread;
+use std::time::Duration;
 
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult, Text, Wire};
@@ -549,6 +551,9 @@ impl Context for ScriptContext {
     }
 
     fn module_load_within(&mut self, image: Vec<u8>, room_bytes: u64) -> HipResult<ModuleLoad> {
+        while self.script.lock().loads_held {
+            thread::sleep(Duration::from_millis(1));
+        }
         let memory_bytes = image.len() as u64;
         if memory_bytes > room_bytes {
             return Ok(ModuleLoad::NoRoom(image));
