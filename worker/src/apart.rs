@@ -62,7 +62,7 @@ impl Apart {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Outstanding<T> {
         let (sender, receiver) = channel();
-        let slot = self.run(Box::new(move || {
+        let slot = self.queue(Box::new(move || {
             // Without a result the other side sees that the sender is gone.
             if let Ok(result) = catch_unwind(AssertUnwindSafe(work)) {
                 let _ = sender.send(result);
@@ -73,16 +73,7 @@ impl Apart {
         Outstanding { receiver, slot }
     }
 
-    /// Drops something that takes long to be dropped.
-    pub(crate) fn discard<T: Send + 'static>(&self, what: T) {
-        self.run(Box::new(move || {
-            if catch_unwind(AssertUnwindSafe(|| drop(what))).is_err() {
-                tracing::error!("panic while releasing something");
-            }
-        }));
-    }
-
-    fn run(&self, job: Job) -> Slot {
+    fn queue(&self, job: Job) -> Slot {
         let sender = self.sender.get_or_init(|| {
             let (sender, slots) = channel::<Slot>();
             let thread = thread::Builder::new().name("hipr-apart".into());
@@ -121,11 +112,6 @@ mod tests {
         }
         assert_eq!(first.poll(), Poll::Ready(Some(true)));
         assert_eq!(second.poll(), Poll::Ready(None));
-        let shared = Arc::new(());
-        apart.discard(shared.clone());
-        let last = apart.begin(waker(), || ());
-        wakes.recv().expect("a wake-up");
-        assert_eq!((last.poll(), Arc::strong_count(&shared)), (Poll::Ready(Some(())), 1));
     }
 
     #[test]

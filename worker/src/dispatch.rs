@@ -9,13 +9,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
 use hipr_proto::Features;
 use tracing::{debug, error, warn};
 
-use crate::apart::Apart;
+use crate::apart::{Apart, Outstanding};
 use crate::cache::Cache;
 use crate::env::Env;
 use crate::memory_watch::MemoryWatch;
@@ -35,7 +36,7 @@ struct Seat {
     is_told: bool,
 }
 
-/// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and one for work
+/// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and two for work
 /// that takes long: the handler behind an event loop.
 ///
 /// [`Worker`](crate::Worker) runs it on the loop's thread or on one of its own. Whoever has a transport or a loop of their own calls it
@@ -88,6 +89,10 @@ pub struct Dispatch {
     memory: MemoryWatch,
     bodies: BodyPool,
     apart: Apart,
+    /// Releases what sessions had, so that it does not wait for other long work.
+    releases: Apart,
+    /// Sessions that have ended, while what they had is being released.
+    ending: BTreeMap<ConnId, Outstanding<()>>,
 }
 
 impl fmt::Debug for Dispatch {
@@ -155,6 +160,8 @@ impl Dispatch {
             memory: MemoryWatch::default(),
             bodies,
             apart: Apart::default(),
+            releases: Apart::default(),
+            ending: BTreeMap::new(),
         }
     }
 
@@ -195,6 +202,13 @@ impl Dispatch {
         if let Some(seat) = self.seats.get_mut(&conn) {
             seat.woken.store(false, SeqCst);
             Self::enqueue(&mut self.line, conn, seat);
+        }
+        if let Some(Poll::Ready(released)) = self.ending.get(&conn).map(Outstanding::poll) {
+            if released.is_none() {
+                error!(%conn, device = self.device.name(), "panic while releasing a session");
+            }
+            self.ending.remove(&conn);
+            self.pass_answer(conn);
         }
         if self.recalls.is_late(conn) {
             debug!(%conn, "not all recalled leases were given back in time");
@@ -367,12 +381,14 @@ impl Dispatch {
         }
     }
 
-    /// Drops a session with everything it owns.
+    /// Drops a session with everything it owns; what takes long to be released is released apart.
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
         seat.session.forget_lease(&self.leases);
-        if let Some(graphs) = seat.session.take_long() {
-            self.apart.discard(graphs);
+        if let Some(owned) = seat.session.take_long() {
+            let wake = Arc::clone(&self.wake);
+            let release = self.releases.begin(Waker::new(move || wake(conn)), move || drop(owned));
+            self.ending.insert(conn, release);
         }
         self.recalls.forget(conn);
         self.memory.set_told(conn, false);
@@ -382,7 +398,10 @@ impl Dispatch {
         if catch_unwind(AssertUnwindSafe(|| drop(seat))).is_err() {
             error!(%conn, device = self.device.name(), "panic while releasing a session");
         }
-        self.pass_answer(conn);
+        // Who waits for its memory tries again when that has been released.
+        if !self.ending.contains_key(&conn) {
+            self.pass_answer(conn);
+        }
         debug!(%conn, "session closed");
     }
 }

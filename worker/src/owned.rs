@@ -83,7 +83,7 @@ pub(crate) struct Function {
 #[derive(Default)]
 pub(crate) struct Owned {
     context: Option<Box<dyn Context>>,
-    /// Whether the context is lent to another thread to load modules.
+    /// Whether the context may be lent to another thread, to load modules and to be released.
     pub(crate) loads_apart: bool,
     allocations: BTreeMap<u64, Allocation>,
     streams: HandleSet,
@@ -138,6 +138,11 @@ impl Owned {
     /// Creates the resources of a session that owns nothing.
     pub(crate) fn new(takes_descriptors: bool) -> Self {
         Self { takes_descriptors, ..Self::default() }
+    }
+
+    /// Creates what a session owns that has nothing but graphs.
+    pub(crate) fn with_graphs(graphs: GraphTables) -> Self {
+        Self { graphs, ..Self::default() }
     }
 
     /// Opens the context if it is not open.
@@ -407,6 +412,15 @@ impl Owned {
         let (memory, modules) = (self.allocations.len(), self.modules.len() + self.functions.len());
         let (pools, graphs) = (self.pools.len(), self.graphs.weight());
         memory + modules + self.streams.len() + self.events.len() + pools + graphs
+    }
+
+    /// Returns whether releasing all of it may take longer than a turn.
+    pub(crate) fn is_long(&self) -> bool {
+        /// Number of handles, each of which takes some microseconds.
+        const HANDLES: usize = 1024;
+        /// Bytes of code objects, from which more is made.
+        const CODE_BYTES: u64 = 1 << 20;
+        self.handles() >= HANDLES || self.modules.values().sum::<u64>() >= CODE_BYTES
     }
 
     /// Checks that a stream exists.

@@ -26,7 +26,7 @@ use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, R
 use crate::cache::Keeping;
 use crate::call::{Call, Continuation, Stage, Upload};
 use crate::env::Env;
-use crate::owned::{GraphTables, Owned, Unfit};
+use crate::owned::{Owned, Unfit};
 use crate::stats::Tally;
 
 use clock::TurnClock;
@@ -133,10 +133,14 @@ impl Session {
         self.ended = true;
     }
 
-    /// Takes the graphs, to be dropped apart, if that takes long.
-    pub(crate) fn take_long(&mut self) -> Option<GraphTables> {
-        let graphs = &mut self.owned.graphs;
-        graphs.are_long().then(|| mem::take(graphs))
+    /// Takes what the session owns, as far as it may be released on any thread, if that takes long.
+    pub(crate) fn take_long(&mut self) -> Option<Owned> {
+        let owned = &mut self.owned;
+        if owned.loads_apart && owned.is_long() {
+            return Some(mem::take(owned));
+        }
+        let graphs = owned.graphs.are_long().then(|| mem::take(&mut owned.graphs));
+        graphs.map(Owned::with_graphs)
     }
 
     /// Returns the error of an unanswered request that no reply has reported.

@@ -1,4 +1,5 @@
-//! Modules that take long to load: others are served meanwhile, and the session goes on when its module is there.
+//! What takes long and is done apart from the dispatch, the loading of modules and the end of a session that has much: others are
+//! served meanwhile.
 
 mod common;
 
@@ -73,5 +74,27 @@ fn a_panic_while_a_module_is_loaded_ends_its_session_only() {
         until("its context is released", || script.live().contexts == 1);
         other.call(&GetDevice {}).expect("others are served");
         other.module_load();
+    }
+}
+
+#[test]
+fn others_are_served_while_a_session_ends_that_has_much() {
+    for dispatch in DISPATCHES {
+        let (worker, script) = scripted(|config| config.dispatch = dispatch);
+        script.hold_ends();
+        let (mut peer, mut other) = (Peer::hello(worker.local_addr()), Peer::hello(worker.local_addr()));
+        other.malloc(100);
+        for _ in 0..2000 {
+            peer.malloc(100);
+        }
+        drop(peer);
+        until("the connection is closed", || worker.stats().io().connections() == 1);
+        for _ in 0..50 {
+            other.call(&GetDevice {}).expect("others are served");
+        }
+        assert_eq!(script.live().contexts, 2);
+        script.release_ends();
+        until("its context is released", || script.live().contexts == 1);
+        other.call(&GetDevice {}).expect("others are served");
     }
 }

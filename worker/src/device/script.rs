@@ -63,6 +63,8 @@ struct State {
     /// Whether modules are loaded on another thread, and whether that waits for the test.
     loads_apart: bool,
     loads_held: bool,
+    /// Whether the release of a context waits for the test.
+    ends_held: bool,
 }
 
 /// An executed kernel launch.
@@ -159,6 +161,18 @@ impl Script {
     pub fn hold_loads(&self) {
         let mut state = self.lock();
         (state.loads_apart, state.loads_held) = (true, true);
+    }
+
+    /// Makes contexts wait until [`release_ends`](Self::release_ends) before they are released. From now on they may be released on a
+    /// thread other than the dispatch's.
+    pub fn hold_ends(&self) {
+        let mut state = self.lock();
+        (state.loads_apart, state.ends_held) = (true, true);
+    }
+
+    /// Releases the contexts that wait for it.
+    pub fn release_ends(&self) {
+        self.lock().ends_held = false;
     }
 
     /// Loads what waits to be loaded.

@@ -319,6 +319,9 @@ impl ScriptContext {
 
 impl Drop for ScriptContext {
     fn drop(&mut self) {
+        while self.script.lock().ends_held {
+            thread::sleep(Duration::from_millis(1));
+        }
         self.script.lock().contexts.remove(&self.id);
     }
 }
