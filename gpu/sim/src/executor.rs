@@ -1,17 +1,34 @@
 //! The threads that execute the device's work, shared by all contexts.
 //!
-//! Work is a [`Job`]: something that can be carried on a little by any thread. Jobs wait in one queue and go back to its end
-//! after each turn, so that a kernel that never ends costs others their share of time and nothing else. A job that several
-//! threads can work on at once (a grid) is in the queue several times.
+//! Work is a [`Job`]: something that can be carried on a little by any thread. Jobs wait in one queue, in which sessions get the same
+//! time, and of a session's time its streams, and go back there after each turn: so a kernel that never ends costs others their share
+//! of time and nothing else, and so do a thousand of them in one session. A job that several threads can work on at once (a grid) is in
+//! the queue several times.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::fair::Fair;
+
+/// Whose work a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The number of the context.
+    pub(crate) session: u64,
+    pub(crate) stream: u64,
+}
 
 /// Work that is done in turns.
 pub(crate) trait Job: Send + Sync {
-    /// Works for at most some milliseconds; returns true if there is more to do, so that this entry is queued again.
+    /// Returns whose time it takes.
+    fn owner(&self) -> Owner;
+
+    /// Works for at most some milliseconds, and not for long if [`RunQueue::others_wait`]; returns true if there is more to do, so that
+    /// this entry is queued again.
     fn turn(&self) -> bool;
 
     /// Ends the work with an error, because a turn panicked.
@@ -19,16 +36,48 @@ pub(crate) trait Job: Send + Sync {
 }
 
 /// The queue of jobs that wait for a thread.
-#[derive(Default)]
 pub(crate) struct RunQueue {
     state: Mutex<State>,
     wake: Condvar,
+    /// [`NOBODY`], [`SEVERAL`], or the session that has all waiting jobs.
+    waiting: AtomicU64,
 }
+
+/// No job waits. Sessions have lesser numbers, from 0 on.
+const NOBODY: u64 = u64::MAX;
+/// Jobs of several sessions wait.
+const SEVERAL: u64 = u64::MAX - 1;
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Arc<dyn Job>>,
+    /// By session, then by stream.
+    jobs: Fair<Fair<VecDeque<Arc<dyn Job>>>>,
     stopped: bool,
+}
+
+impl State {
+    fn push(&mut self, job: &Arc<dyn Job>, entries: usize) {
+        let Owner { session, stream } = job.owner();
+        let entries = std::iter::repeat_n(job, entries).map(Arc::clone);
+        self.jobs.add(session, |streams| streams.add(stream, |jobs| jobs.extend(entries)));
+    }
+
+    fn pop(&mut self) -> Option<Arc<dyn Job>> {
+        self.jobs.begin(|streams| {
+            let job = streams.begin(|jobs| (jobs.pop_front(), !jobs.is_empty()));
+            (job, !streams.is_empty())
+        })
+    }
+
+    fn charge(&mut self, Owner { session, stream }: Owner, taken_ns: u64) {
+        self.jobs.charge(session, taken_ns, |streams| streams.charge(stream, taken_ns, |_| ()));
+    }
+}
+
+impl Default for RunQueue {
+    fn default() -> Self {
+        Self { state: Mutex::default(), wake: Condvar::new(), waiting: AtomicU64::new(NOBODY) }
+    }
 }
 
 impl RunQueue {
@@ -38,7 +87,8 @@ impl RunQueue {
         if state.stopped {
             return;
         }
-        state.jobs.extend(std::iter::repeat_n(job, entries).map(Arc::clone));
+        state.push(job, entries);
+        self.note_waiting(&state);
         drop(state);
         if entries == 1 {
             self.wake.notify_one();
@@ -56,22 +106,49 @@ impl RunQueue {
         drop(jobs);
     }
 
-    /// Returns the next job, after queueing the job of a finished turn again; `None` when the device ends.
-    fn next(&self, again: Option<Arc<dyn Job>>) -> Option<Arc<dyn Job>> {
+    /// Returns whether work of other sessions waits for a thread.
+    pub(crate) fn others_wait(&self, session: u64) -> bool {
+        let waiting = self.waiting.load(Ordering::Relaxed);
+        waiting != NOBODY && waiting != session
+    }
+
+    fn note_waiting(&self, state: &State) {
+        let waiting = if state.jobs.is_empty() { NOBODY } else { state.jobs.only().unwrap_or(SEVERAL) };
+        self.waiting.store(waiting, Ordering::Relaxed);
+    }
+
+    /// Returns the next job, after the end of a turn; `None` when the device ends.
+    fn next(&self, done: Option<Done>) -> Option<Arc<dyn Job>> {
         let mut state = lock(&self.state);
-        if !state.stopped {
-            state.jobs.extend(again);
+        if let Some(Done { job, is_left, taken_ns }) = done
+            && !state.stopped
+        {
+            // In this order, as whoever has nothing to do is forgotten with what it owes.
+            if is_left {
+                state.push(&job, 1);
+            }
+            state.charge(job.owner(), taken_ns);
         }
         loop {
             if state.stopped {
                 return None;
             }
-            if let Some(job) = state.jobs.pop_front() {
+            if let Some(job) = state.pop() {
+                self.note_waiting(&state);
                 return Some(job);
             }
+            self.note_waiting(&state);
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+/// A turn that is over.
+struct Done {
+    job: Arc<dyn Job>,
+    /// Whether there is more to do.
+    is_left: bool,
+    taken_ns: u64,
 }
 
 /// The executor threads, which end when this is dropped.
@@ -116,16 +193,16 @@ impl Drop for Executors {
 }
 
 fn work(queue: &RunQueue) {
-    let mut again = None;
-    while let Some(job) = queue.next(again.take()) {
-        match catch_unwind(AssertUnwindSafe(|| job.turn())) {
-            Ok(true) => again = Some(job),
-            Ok(false) => {}
-            Err(_) => {
-                tracing::error!("the emulator panicked; failing the current command");
-                job.abandon();
-            }
-        }
+    let mut done = None;
+    while let Some(job) = queue.next(done.take()) {
+        let begun = Instant::now();
+        let is_left = catch_unwind(AssertUnwindSafe(|| job.turn())).unwrap_or_else(|_| {
+            tracing::error!("the emulator panicked; failing the current command");
+            job.abandon();
+            false
+        });
+        let taken_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        done = Some(Done { job, is_left, taken_ns });
     }
 }
 

@@ -46,6 +46,7 @@ pub mod coverage;
 mod device;
 mod event;
 mod executor;
+mod fair;
 mod fence;
 mod gpu;
 mod host_file;

@@ -18,8 +18,8 @@ use self::residents::Residents;
 use crate::alloc::Allocator;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
-use crate::executor::{Job, RunQueue, lock};
-use crate::stream::{Streams, Task, Work};
+use crate::executor::{Job, Owner, RunQueue, lock};
+use crate::stream::{HOUSEKEEPING, Streams, Task, Work};
 use crate::transfer::Transfer;
 
 #[derive(Debug)]
@@ -74,6 +74,16 @@ impl Shared {
     /// Returns whether the context was dropped; its work then ends as soon as possible.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether other sessions wait for a thread, so that work of this one has to make room soon.
+    pub(crate) fn others_wait(&self) -> bool {
+        self.run_queue.others_wait(self.id)
+    }
+
+    /// Returns whose time work on a stream takes.
+    fn owner(&self, stream: u64) -> Owner {
+        Owner { session: self.id, stream }
     }
 
     /// Returns the current page table.
@@ -174,7 +184,8 @@ impl Shared {
     /// Releases memory, on another thread because that takes a while.
     pub(crate) fn discard(&self, blocks: Vec<Arc<Block>>) {
         if blocks.iter().any(|block| block.len_bytes() > DISCARD_AT_ONCE_BYTES) {
-            self.run_queue.push(&(Arc::new(Discard(Mutex::new(blocks))) as Arc<dyn Job>), 1);
+            let discard = Discard { owner: self.owner(HOUSEKEEPING), blocks: Mutex::new(blocks) };
+            self.run_queue.push(&(Arc::new(discard) as Arc<dyn Job>), 1);
         }
     }
 }
@@ -182,14 +193,31 @@ impl Shared {
 /// Size up to which a block is released directly instead of on another thread.
 const DISCARD_AT_ONCE_BYTES: u64 = 1 << 20;
 
+/// Size of the blocks that are released in one turn.
+const DISCARD_TURN_BYTES: u64 = 16 << 20;
+/// What a small block counts.
+const LEAST_DISCARD_BYTES: u64 = 64 << 10;
+
 /// Memory to be released.
-struct Discard(Mutex<Vec<Arc<Block>>>);
+struct Discard {
+    owner: Owner,
+    blocks: Mutex<Vec<Arc<Block>>>,
+}
 
 impl Job for Discard {
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
     fn turn(&self) -> bool {
-        let blocks = std::mem::take(&mut *lock(&self.0));
-        drop(blocks);
-        false
+        let mut blocks = lock(&self.blocks);
+        let mut bytes = 0;
+        while bytes < DISCARD_TURN_BYTES
+            && let Some(block) = blocks.pop()
+        {
+            bytes += block.len_bytes().max(LEAST_DISCARD_BYTES);
+        }
+        !blocks.is_empty()
     }
 
     fn abandon(&self) {}
@@ -206,6 +234,10 @@ impl Observer for Shared {
 struct Nudge(Arc<Shared>, Arc<Record>);
 
 impl Job for Nudge {
+    fn owner(&self) -> Owner {
+        self.0.owner(HOUSEKEEPING)
+    }
+
     fn turn(&self) -> bool {
         self.0.update(|state| (state.streams.handle_complete(&self.1.fence), true));
         false
@@ -223,6 +255,10 @@ struct TransferJob {
 }
 
 impl Job for TransferJob {
+    fn owner(&self) -> Owner {
+        self.shared.owner(self.stream)
+    }
+
     fn turn(&self) -> bool {
         let result = match self.transfer.advance(self.done.load(Ordering::Relaxed)) {
             Ok(done) if done < self.transfer.len_bytes() && !self.shared.is_closed() => {

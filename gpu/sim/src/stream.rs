@@ -33,7 +33,7 @@ pub const LEGACY_STREAM: u64 = hipr_abi::hipStreamLegacy as u64;
 /// Handle of the per-thread stream, a blocking stream that always exists.
 pub const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
 /// An internal stream for what follows all enqueued work; it is not ordered against other streams.
-const HOUSEKEEPING: u64 = u64::MAX;
+pub(crate) const HOUSEKEEPING: u64 = u64::MAX;
 
 /// The work of a command.
 #[derive(Debug)]

@@ -86,7 +86,7 @@ impl Span {
 }
 
 /// Bytes that one turn of an executor thread moves at most: some milliseconds.
-const TURN_BYTES: u64 = 8 << 20;
+const TURN_BYTES: u64 = 1 << 20;
 /// Bytes on their way from one block to another.
 const CHUNK_BYTES: usize = 16 << 10;
 

@@ -14,7 +14,7 @@ use hipr_proto::HipError;
 
 use super::Shared;
 use super::residents::{First, Share};
-use crate::executor::{Job, lock};
+use crate::executor::{Job, Owner, lock};
 use crate::launch::{Needs, Setup};
 use hipr_isa::fault::{Cause, Fault};
 use hipr_isa::lds::{Lds, Scratch};
@@ -30,6 +30,8 @@ const ROUNDS: u32 = 2;
 const BARRIERS: u32 = 512;
 /// Time that a thread works on a grid before other work.
 const TURN: Duration = Duration::from_millis(4);
+/// The same if other sessions wait.
+const SHORT_TURN: Duration = Duration::from_micros(50);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -49,6 +51,8 @@ struct Member {
 #[derive(Debug)]
 struct Group {
     members: Vec<Member>,
+    /// The number of the wave that comes next.
+    next: usize,
     lds: Lds,
     /// The memory of all this; `None` if the grid has it as a whole.
     _share: Option<Share>,
@@ -66,6 +70,8 @@ enum Place {
 enum Slice {
     Ended,
     Paused,
+    /// It was not over, but others wait.
+    Cut,
 }
 
 impl Group {
@@ -75,6 +81,7 @@ impl Group {
             Place::Of(ended) => ended,
             Place::New(share) => Self::new(setup, share),
         };
+        group.next = 0;
         group.lds.reset(setup.lds_bytes);
         for (index, member) in (0..).zip(&mut group.members) {
             setup.start(&mut member.wave, number, index);
@@ -90,50 +97,62 @@ impl Group {
             stage: Stage::Ready,
         };
         let members = (0..setup.waves()).map(|_| member()).collect();
-        Box::new(Self { members, lds: Lds::default(), _share: share })
+        Box::new(Self { members, next: 0, lds: Lds::default(), _share: share })
     }
 
-    /// Executes a slice, and subtracts the executed instructions from `left`.
+    /// Executes a slice, and subtracts the executed instructions from `left`. If other sessions wait, the slice is as short as a wave's
+    /// turn; the next one goes on behind that wave.
     fn run(&mut self, setup: &Setup, space: &Space, shared: &Shared, left: &mut u64) -> Result<Slice, Fault> {
-        let mut rounds = 0;
-        for _ in 0..BARRIERS {
-            let mut yielded = true;
-            while yielded {
-                yielded = false;
-                for member in self.members.iter_mut().filter(|member| member.stage == Stage::Ready) {
-                    let mut machine = Machine {
-                        space,
-                        lds: &mut self.lds,
-                        scratch: &mut member.scratch,
-                        program: &setup.function.program,
-                        wave_sync: setup.wave_sync.as_ref(),
-                        clock_start: shared.epoch,
-                    };
-                    if *left == 0 {
-                        let cause = Cause::InstructionLimit(shared.kernel_instructions_max);
-                        return Err(Fault { cause, pc: member.wave.pc, mnemonic: None, kernel: None });
-                    }
-                    let mut budget = WAVE_INSTRUCTIONS.min(*left);
-                    *left -= budget;
-                    let stop = run(&mut member.wave, &mut machine, &mut budget)?;
-                    *left += budget;
-                    match stop {
-                        Stop::End => member.stage = Stage::Ended,
-                        Stop::Barrier => member.stage = Stage::AtBarrier,
-                        Stop::Budget => yielded = true,
-                    }
+        let (mut rounds, mut barriers, begun) = (0, 0, *left);
+        loop {
+            while let Some(member) = self.members.get_mut(self.next) {
+                self.next += 1;
+                if member.stage != Stage::Ready {
+                    continue;
                 }
-                rounds += u32::from(yielded);
+                let mut machine = Machine {
+                    space,
+                    lds: &mut self.lds,
+                    scratch: &mut member.scratch,
+                    program: &setup.function.program,
+                    wave_sync: setup.wave_sync.as_ref(),
+                    clock_start: shared.epoch,
+                };
+                if *left == 0 {
+                    let cause = Cause::InstructionLimit(shared.kernel_instructions_max);
+                    return Err(Fault { cause, pc: member.wave.pc, mnemonic: None, kernel: None });
+                }
+                let mut budget = WAVE_INSTRUCTIONS.min(*left);
+                *left -= budget;
+                let stop = run(&mut member.wave, &mut machine, &mut budget)?;
+                *left += budget;
+                match stop {
+                    Stop::End => member.stage = Stage::Ended,
+                    Stop::Barrier => member.stage = Stage::AtBarrier,
+                    Stop::Budget => {}
+                }
+                let is_last = self.next == self.members.len() && matches!(stop, Stop::End);
+                if !is_last && begun - *left >= WAVE_INSTRUCTIONS && shared.others_wait() {
+                    return Ok(Slice::Cut);
+                }
+            }
+            self.next = 0;
+            if self.members.iter().any(|member| member.stage == Stage::Ready) {
+                rounds += 1;
                 if rounds == ROUNDS {
                     return Ok(Slice::Paused);
                 }
+                continue;
             }
             let waiting = self.members.iter_mut().filter(|member| member.stage == Stage::AtBarrier);
             if waiting.map(|member| member.stage = Stage::Ready).count() == 0 {
                 return Ok(Slice::Ended);
             }
+            barriers += 1;
+            if barriers == BARRIERS {
+                return Ok(Slice::Paused);
+            }
         }
-        Ok(Slice::Paused)
     }
 }
 
@@ -148,8 +167,8 @@ struct Progress {
     paused: VecDeque<Box<Group>>,
     /// Maximum number of unfinished workgroups.
     limit: usize,
-    /// Number of slices since a workgroup ended.
-    idle_slices: usize,
+    /// Number of waves' turns since a workgroup ended.
+    idle_turns: usize,
     /// The memory of all workgroups, if they have to be executed together.
     share: Option<Share>,
     /// Whether no workgroup is started or continued any more.
@@ -267,12 +286,13 @@ impl GridJob {
         result
     }
 
-    fn pause(&self, group: Box<Group>) {
+    fn pause(&self, group: Box<Group>, is_whole: bool) {
         let mut progress = lock(&self.progress);
         progress.paused.push_back(group);
-        progress.idle_slices += 1;
-        if progress.idle_slices >= 2 * progress.limit {
-            progress.idle_slices = 0;
+        let turns = ROUNDS as usize * self.setup.waves() as usize;
+        progress.idle_turns += if is_whole { turns } else { 1 };
+        if progress.idle_turns >= 2 * progress.limit * turns {
+            progress.idle_turns = 0;
             let most = self.setup.resident_groups as usize;
             progress.limit = (progress.limit + progress.limit / 2).min(most).max(progress.limit);
         }
@@ -281,7 +301,7 @@ impl GridJob {
     fn end_group(&self, error: Option<HipError>) {
         let mut progress = lock(&self.progress);
         progress.alive = progress.alive.saturating_sub(1);
-        progress.idle_slices = 0;
+        progress.idle_turns = 0;
         if progress.error.is_none() {
             progress.error = error;
         }
@@ -329,6 +349,10 @@ impl GridJob {
 }
 
 impl Job for GridJob {
+    fn owner(&self) -> Owner {
+        Owner { session: self.shared.id, stream: self.stream }
+    }
+
     fn turn(&self) -> bool {
         let space = Space::new(self.shared.snapshot(), Arc::clone(&self.setup.memory));
         let (started, mut spare) = (Instant::now(), None);
@@ -343,13 +367,13 @@ impl Job for GridJob {
                     self.end_group(None);
                     spare = Some(group);
                 }
-                Ok(Slice::Paused) => {
-                    self.pause(group);
+                Ok(slice) => {
+                    self.pause(group, slice == Slice::Paused);
                     return !self.settle();
                 }
                 Err(fault) => self.end_group(Some(self.report(fault))),
             }
-            if started.elapsed() > TURN {
+            if started.elapsed() > if self.shared.others_wait() { SHORT_TURN } else { TURN } {
                 return !self.settle();
             }
         }

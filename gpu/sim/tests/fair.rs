@@ -1,0 +1,67 @@
+//! Tests of how the time of the device's threads is shared: who asks for much does not hold up who asks for little.
+
+mod session;
+
+use hipr_device::{Context as _, Region, WaitFor};
+use session::{LEVELS, Session, Values, gpu};
+
+const NON_BLOCKING: u32 = 1;
+/// Number of grids that one session has queued, each on a stream of its own.
+const GRIDS: u64 = 1024;
+/// Workgroups of such a grid.
+const GROUPS: u32 = 1 << 20;
+/// The most workgroups of these grids that begin between two commands of another session, each of which is done in one turn. A turn of
+/// each grid would be 1,024.
+const MOST: u32 = 32;
+
+/// Checks how many groups of endless grids begin while another session copies their count, runs a small kernel and copies it again.
+fn check(threads: usize, block: u32) {
+    let gpu = gpu(threads);
+    let (mut hog, mut victim) = (Session::open(&gpu), Session::open(&gpu));
+    let (begun, wrong) = (hog.buffer(&[0]), hog.buffer(&[0]));
+    let handle = hog.context.share_memory(begun, 0).unwrap();
+    let (count, _) = victim.context.open_memory(&handle, 0, 4096).unwrap();
+    let (before, after, out) = (victim.buffer(&[0]), victim.buffer(&[0]), victim.malloc(256));
+    let narrow = victim.kernel(LEVELS[1].1, "narrow");
+    let meet = hog.kernel(LEVELS[1].1, "meet");
+    // Each group counts itself and waits for all the others.
+    let values = Values::new().u64(begun).u64(wrong).u32(1);
+    for _ in 0..GRIDS {
+        let stream = hog.context.stream_create(NON_BLOCKING, 0).unwrap();
+        hog.launch_on(stream, meet, GROUPS, block, &values).unwrap();
+    }
+    let stream = victim.context.stream_create(NON_BLOCKING, 0).unwrap();
+    for round in 0..5 {
+        victim.context.copy(Region::flat(before, 4), Region::flat(count, 4), stream).unwrap();
+        victim.launch_on(stream, narrow, 1, 64, &Values::new().u64(out)).unwrap();
+        victim.context.copy(Region::flat(after, 4), Region::flat(count, 4), stream).unwrap();
+        victim.sync(WaitFor::Stream(stream)).unwrap();
+        let groups = victim.read(after, 1)[0] - victim.read(before, 1)[0];
+        assert!(groups <= 2 * MOST, "{groups} groups began meanwhile in round {round}");
+    }
+    assert_eq!(victim.read(out, 64), [1; 64]);
+}
+
+#[test]
+fn a_thousand_grids_of_one_session_do_not_hold_up_a_kernel_of_another() {
+    for (threads, block) in [(1, 64), (1, 1024), (2, 64), (2, 256)] {
+        check(threads, block);
+    }
+}
+
+/// Checks that groups which wait for others that have not begun go on beside a session that never rests.
+#[test]
+fn groups_that_wait_for_each_other_begin_although_others_want_all_the_time() {
+    for block in [64, 1024] {
+        let gpu = gpu(1);
+        let (mut hog, mut session) = (Session::open(&gpu), Session::open(&gpu));
+        let spin = hog.kernel(LEVELS[1].1, "spin");
+        let never = hog.buffer(&[0]);
+        hog.launch(spin, 7, 256, &Values::new().u64(never)).unwrap();
+        let meet = session.kernel(LEVELS[1].1, "meet");
+        let (arrived, wrong) = (session.buffer(&[0]), session.buffer(&[0]));
+        session.launch(meet, 20, block, &Values::new().u64(arrived).u64(wrong).u32(3)).unwrap();
+        session.sync_all().unwrap();
+        assert_eq!((session.read(arrived, 1), session.read(wrong, 1)), (vec![60], vec![0]));
+    }
+}
