@@ -21,6 +21,7 @@ use crate::machine::Program;
 use crate::map::Map;
 use crate::marks::Marks;
 use crate::pairs::Pairs;
+pub use crate::simd::words::Route;
 use crate::simd::words::{self, load_each, store_each};
 
 /// Kernels may access a block beyond its exact length up to a multiple of this: compilers widen loads of the last element
@@ -269,9 +270,7 @@ impl Block {
             if offset.is_multiple_of(8) && out.len() >= 8 {
                 let (chunks, rest) = out.as_chunks_mut::<8>();
                 let pairs = self.pairs.get(offset / 8..).unwrap_or_default();
-                for (chunk, pair) in chunks.iter_mut().zip(pairs) {
-                    *chunk = words::in_order(pair.load(Ordering::Relaxed)).to_le_bytes();
-                }
+                words::load_pairs(pairs, chunks);
                 offset += chunks.len() * 8;
                 out = rest;
             }
@@ -290,18 +289,47 @@ impl Block {
 
     /// Copies `bytes` to `offset` on. The caller has checked the range.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
-        self.put(offset, bytes);
+        self.write_by(Route::Cache, offset, bytes);
+    }
+
+    /// Copies `bytes` to `offset` on, by this route. The caller has checked the range.
+    pub fn write_by(&self, route: Route, offset: usize, bytes: &[u8]) {
+        self.put(route, offset, bytes);
         self.mark(offset, bytes.len());
     }
 
-    fn put(&self, mut offset: usize, mut bytes: &[u8]) {
+    /// Copies `len_bytes` bytes of another block, from `from` on, to `offset` on, by this route. The caller has checked both ranges, which
+    /// do not overlap.
+    pub fn copy_by(&self, route: Route, offset: usize, source: &Self, from: usize, len_bytes: usize) {
+        /// Bytes on their way from one block to another where no vectors can take them.
+        const PIECE_BYTES: usize = 4096;
+        let mut done = 0;
+        while done < len_bytes {
+            let (to, at, left) = (offset + done, from + done, len_bytes - done);
+            if to.is_multiple_of(8) && at.is_multiple_of(8) && left >= 8 {
+                let pairs = |from: usize| from / 8..from / 8 + left / 8;
+                let (into, out_of) = (self.pairs.get(pairs(to)), source.pairs.get(pairs(at)));
+                words::copy_pairs(into.unwrap_or_default(), out_of.unwrap_or_default(), route);
+                done += left / 8 * 8;
+                continue;
+            }
+            // Up to where both begin a pair, if they do at the same time.
+            let most = if to % 8 == at % 8 { (8 - to % 8) % 8 } else { PIECE_BYTES };
+            let mut piece = [0; PIECE_BYTES];
+            let piece = &mut piece[..if most == 0 { left } else { left.min(most) }];
+            source.read(at, piece);
+            self.put(route, to, piece);
+            done += piece.len();
+        }
+        self.mark(offset, len_bytes);
+    }
+
+    fn put(&self, route: Route, mut offset: usize, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if offset.is_multiple_of(8) && bytes.len() >= 8 {
                 let (chunks, rest) = bytes.as_chunks::<8>();
                 let pairs = self.pairs.get(offset / 8..).unwrap_or_default();
-                for (chunk, pair) in chunks.iter().zip(pairs) {
-                    pair.store(words::in_order(u64::from_le_bytes(*chunk)), Ordering::Relaxed);
-                }
+                words::store_pairs(pairs, chunks, route);
                 offset += chunks.len() * 8;
                 bytes = rest;
             }

@@ -1,7 +1,7 @@
 //! SIMD levels: every vector instruction is compiled once for each, and the machine determines which one runs.
 //!
-//! This module is the crate's one place with unsafe code. A function that was compiled for a processor with AVX2 must not run on one
-//! without: a [`Level`] exists only where the processor has it, and an `Exec` only for a level.
+//! This module has the crate's unsafe code, but for that of the memory of blocks (`pairs.rs`). A function that was compiled for a
+//! processor with AVX2 must not run on one without: a [`Level`] exists only where the processor has it, and an `Exec` only for a level.
 #![allow(
     unsafe_code,
     reason = "calls functions that were compiled for processor extensions, and uses their intrinsics"

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hipr_device::Region;
-use hipr_isa::mem::Block;
+use hipr_isa::mem::{Block, Route};
 use hipr_proto::{HipError, HipResult};
 
 /// A region whose bytes all lie in one block: checked once, when a command is enqueued.
@@ -58,7 +58,7 @@ impl Span {
         let (mut offset, mut bytes) = (offset, bytes);
         while let Some((at, run, _)) = self.run_at(offset).filter(|_| !bytes.is_empty()) {
             let (now, later) = bytes.split_at(usize::try_from(run).unwrap_or(usize::MAX).min(bytes.len()));
-            self.block.write(at, now);
+            self.block.write_by(self.route(now.len()), at, now);
             (offset, bytes) = (offset + now.len() as u64, later);
         }
         Ok(())
@@ -79,12 +79,22 @@ impl Span {
         Ok(())
     }
 
+    /// Returns the way that the next `len` bytes go to this memory.
+    fn route(&self, len: usize) -> Route {
+        let is_far = self.len_bytes >= CACHED_MAX_BYTES && len >= FAR_MIN_BYTES;
+        if is_far { Route::Memory } else { Route::Cache }
+    }
+
     fn fits(&self, offset: u64, len: usize) -> HipResult<()> {
         let end = offset.checked_add(len as u64);
         end.filter(|&end| end <= self.len_bytes).map(|_| ()).ok_or(HipError::INVALID_VALUE)
     }
 }
 
+/// Bytes of memory that is written as a whole of which a processor's caches may still have the first when the last are written.
+const CACHED_MAX_BYTES: u64 = 8 << 20;
+/// Bytes for which it pays to go past the caches.
+const FAR_MIN_BYTES: usize = 4096;
 /// Bytes that one turn of an executor thread moves at most: some milliseconds.
 const TURN_BYTES: u64 = 1 << 20;
 /// Bytes on their way from one block to another.
@@ -187,6 +197,14 @@ impl Transfer {
                     let bytes = bytes.get(offset as usize..end as usize).ok_or(HipError::INVALID_VALUE)?;
                     dst.write(offset, bytes)?;
                     offset = end;
+                    continue;
+                }
+                Self::Copy { dst, src } if !Arc::ptr_eq(&dst.block, &src.block) => {
+                    let (to, to_run, _) = dst.run_at(offset).ok_or(HipError::INVALID_VALUE)?;
+                    let (from, from_run, _) = src.run_at(offset).ok_or(HipError::INVALID_VALUE)?;
+                    let len = to_run.min(from_run).min(end - offset);
+                    dst.block.copy_by(dst.route(len as usize), to, &src.block, from, len as usize);
+                    offset += len;
                     continue;
                 }
                 Self::Copy { dst, src } => {

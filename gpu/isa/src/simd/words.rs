@@ -1,4 +1,4 @@
-//! Copies of words of device memory, several at a time.
+//! Copies of words and bytes of device memory, several at a time.
 //!
 //! Two words at a multiple of 8 bytes are always accessed as one. Compilers make no vectors of atomic accesses; the processor reads
 //! and writes each aligned 8 bytes of a vector as one, which is all that is wanted.
@@ -132,6 +132,119 @@ pub fn store_words(level: Level, words: &[AtomicU32], values: &[u32]) {
     if done < len {
         store_rest(&words[done..len], &values[done..len]);
     }
+}
+
+/// Which way bytes go to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Through the processor's caches, where whoever uses the bytes next finds them.
+    Cache,
+    /// Past the caches: faster for more bytes than they hold, as memory is not read that is about to be overwritten.
+    Memory,
+}
+
+/// Loads each of `pairs` into the element of `out` with the same index, up to the shorter length, in the order of the addresses.
+pub(crate) fn load_pairs(pairs: &[AtomicU64], out: &mut [[u8; 8]]) {
+    let len = pairs.len().min(out.len());
+    // SAFETY: both have that many pairs. Those that others may change meanwhile are each read as by a relaxed load.
+    let done = unsafe { move_pairs(pairs.as_ptr().cast(), out.as_mut_ptr().cast(), len, Route::Cache) };
+    for (pair, value) in pairs[done..len].iter().zip(&mut out[done..len]) {
+        *value = in_order(pair.load(Ordering::Relaxed)).to_le_bytes();
+    }
+}
+
+/// Stores each of `values` to the element of `pairs` with the same index, up to the shorter length, in the order of the addresses.
+pub(crate) fn store_pairs(pairs: &[AtomicU64], values: &[[u8; 8]], route: Route) {
+    let len = pairs.len().min(values.len());
+    let (mut done, to) = (0, pairs.as_ptr().cast_mut().cast::<u8>());
+    if route == Route::Memory && len > 0 && to.addr() % VECTOR_BYTES != 0 {
+        pairs[0].store(in_order(u64::from_le_bytes(values[0])), Ordering::Relaxed);
+        done = 1;
+    }
+    // SAFETY: both have that many pairs. Those that others may access meanwhile, and that may be changed through a shared
+    // reference, are each written as by a relaxed store.
+    done += unsafe { move_pairs(values[done..len].as_ptr().cast(), to.add(done * 8), len - done, route) };
+    for (pair, value) in pairs[done..len].iter().zip(&values[done..len]) {
+        pair.store(in_order(u64::from_le_bytes(*value)), Ordering::Relaxed);
+    }
+}
+
+/// Copies each of `from` to the element of `to` with the same index, up to the shorter length. They do not overlap.
+pub(crate) fn copy_pairs(to: &[AtomicU64], from: &[AtomicU64], route: Route) {
+    let len = to.len().min(from.len());
+    let (mut done, start) = (0, to.as_ptr().cast_mut().cast::<u8>());
+    if route == Route::Memory && len > 0 && start.addr() % VECTOR_BYTES != 0 {
+        to[0].store(from[0].load(Ordering::Relaxed), Ordering::Relaxed);
+        done = 1;
+    }
+    // SAFETY: both have that many pairs. Those that others may access meanwhile, and that may be changed through a shared
+    // reference, are each read and written as by a relaxed load and a relaxed store.
+    done += unsafe { move_pairs(from[done..len].as_ptr().cast(), start.add(done * 8), len - done, route) };
+    for (to, from) in to[done..len].iter().zip(&from[done..len]) {
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Number of bytes of a vector that every processor with this instruction set has.
+const VECTOR_BYTES: usize = 16;
+
+/// Copies up to `len` pairs of words from `from` to `to`, and returns how many were copied. No pair is torn on a side where pairs are
+/// at multiples of 8 bytes. Bytes that go past the caches are in memory before what is stored afterwards.
+///
+/// # Safety
+/// There are that many pairs at both, and `to` is a multiple of [`VECTOR_BYTES`] where the route is past the caches.
+#[cfg(target_arch = "x86_64")]
+unsafe fn move_pairs(from: *const u8, to: *mut u8, len: usize, route: Route) -> usize {
+    /// Number of pairs that are copied at a time.
+    const STEP: usize = 8;
+    let end = len - len % STEP;
+    let mut done = 0;
+    macro_rules! move_each {
+        ($store:literal) => {
+            while done < end {
+                // SAFETY: there are as many pairs from there on, and SSE2 belongs to the baseline of x86-64.
+                unsafe {
+                    std::arch::asm!(
+                        "movdqu xmm0, [{from} + 8 * {done}]",
+                        "movdqu xmm1, [{from} + 8 * {done} + 16]",
+                        "movdqu xmm2, [{from} + 8 * {done} + 32]",
+                        "movdqu xmm3, [{from} + 8 * {done} + 48]",
+                        concat!($store, " [{to} + 8 * {done}], xmm0"),
+                        concat!($store, " [{to} + 8 * {done} + 16], xmm1"),
+                        concat!($store, " [{to} + 8 * {done} + 32], xmm2"),
+                        concat!($store, " [{to} + 8 * {done} + 48], xmm3"),
+                        from = in(reg) from,
+                        to = in(reg) to,
+                        done = in(reg) done,
+                        out("xmm0") _,
+                        out("xmm1") _,
+                        out("xmm2") _,
+                        out("xmm3") _,
+                        options(nostack, preserves_flags),
+                    );
+                }
+                done += STEP;
+            }
+        };
+    }
+    match route {
+        Route::Cache => move_each!("movdqu"),
+        Route::Memory => {
+            move_each!("movntdq");
+            // SAFETY: it only orders stores, and belongs to the baseline.
+            unsafe { std::arch::x86_64::_mm_sfence() };
+        }
+    }
+    end
+}
+
+/// Copies nothing, because there are no vectors; returns 0.
+///
+/// # Safety
+/// None is needed.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn move_pairs(_: *const u8, _: *mut u8, _: usize, _: Route) -> usize {
+    0
 }
 
 // The words that are left after the vectors have functions of their own: callers without such words need not save registers for

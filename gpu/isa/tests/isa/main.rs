@@ -4,6 +4,7 @@ mod bench;
 mod blocks;
 mod buffer_format;
 mod calls;
+mod copies;
 mod cube;
 mod d16;
 mod decode;
