@@ -360,8 +360,10 @@ fn one_address_does_not_get_all_seats() {
 fn who_is_idle_loses_the_seat_and_who_waits_does_not() {
     let (worker, script) = scripted(|config| config.limits.idle_timeout_ms = Some(2 * TIMEOUT_MS));
     let mut waits = Peer::hello(worker.local_addr());
+    // A context is opened with the first memory, and nothing waits for a fill of no bytes.
+    let dst = waits.malloc(64);
     script.hold(0, 0);
-    waits.forget(&MemsetAsync(Memset { dst: 0, value: 7, size: 0, stream: 0 }), &[]);
+    waits.forget(&MemsetAsync(Memset { dst, value: 7, size: 64, stream: 0 }), &[]);
     let waiting = waits.send(&DeviceSynchronize {}, &[], ReplyMode::Always).unwrap();
     waits.flush();
     let idle = Peer::hello(worker.local_addr());
