@@ -5,7 +5,7 @@ use std::task::Poll;
 use hipr_proto::Ticket;
 
 use super::Session;
-use super::state::{Counted, Loading, State};
+use super::state::{Counted, Kept, Loading, Retry, State};
 use crate::call::{Continuation, Load, finish_load};
 use crate::env::Env;
 
@@ -21,13 +21,20 @@ impl Session {
             let loaded = work(&mut *context);
             (context, loaded)
         });
-        self.state = State::Loading(Box::new(Loading { ticket, load, loaded, counted: None }));
+        self.state = State::Loading(Box::new(Loading { ticket, load, loaded, counted: None, retry: None }));
     }
 
     /// Counts the code object among the bytes of all sessions until it is loaded.
     pub(super) fn count_load(&mut self, counted: Counted) {
         if let State::Loading(loading) = &mut self.state {
             loading.counted = Some(counted);
+        }
+    }
+
+    /// Notes that the load that has begun is another try of a request.
+    pub(super) fn keep_retry(&mut self, retry: Option<Kept>) {
+        if let State::Loading(loading) = &mut self.state {
+            loading.retry = retry;
         }
     }
 
@@ -53,7 +60,17 @@ impl Session {
             load.again = again;
             let goes_on = self.go_on(env, loading.ticket, continuation, 0);
             loading.counted.into_iter().for_each(|counted| self.count_load(counted));
+            self.keep_retry(loading.retry);
             return Poll::Ready(goes_on);
+        }
+        // The last try has taken the bytes.
+        let retry = loading.retry.filter(|retry| retry.collected.is_some());
+        if let Some(retry) = retry
+            && self.falls_short(env, loading.ticket.op(), &continuation)
+        {
+            // The memory that others have is recalled already.
+            self.state = State::Short(Box::new(Retry { ticket: loading.ticket, request: retry }));
+            return Poll::Ready(true);
         }
         if again.is_some() && self.falls_short(env, loading.ticket.op(), &continuation) {
             self.wait_for_memory(loading.ticket, self.fixed.clone(), Vec::new(), again);

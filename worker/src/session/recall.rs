@@ -8,7 +8,7 @@ use hipr_proto::op::{MallocAt, MallocShared, MemRecall, MemReturn};
 use hipr_proto::{Features, HipError, HipResult, Op, Opcode, Ticket, Wire};
 
 use super::Session;
-use super::state::{Retry, State};
+use super::state::{Kept, Retry, State};
 use crate::call::Continuation;
 use crate::env::Env;
 
@@ -47,34 +47,43 @@ impl Session {
         tail: Vec<u8>,
         collected: Option<Vec<u8>>,
     ) {
-        let retry = Retry { ticket, fixed, tail, collected, is_last: false, is_due: false };
-        self.state = State::Short(Box::new(retry));
+        let request = Kept { fixed, tail, collected, is_last: false, is_due: false };
+        self.state = State::Short(Box::new(Retry { ticket, request }));
         self.owned.recall.has_fallen_short = true;
     }
 
     /// Tries a request again, if there is more memory; returns false if the session has ended.
     pub(super) fn try_again(&mut self, env: &Env<'_>, mut retry: Box<Retry>) -> Option<bool> {
-        if !std::mem::take(&mut retry.is_due) {
+        if !std::mem::take(&mut retry.request.is_due) {
             self.state = State::Short(retry);
             return None;
         }
-        self.fixed.clone_from(&retry.fixed);
-        let op = retry.ticket.op();
-        let image = if retry.is_last { retry.collected.take() } else { retry.collected.clone() };
-        let mut result = self.call(env, op, image, &retry.tail);
-        if let Ok(Continuation::Load(load)) = &mut result {
-            load.again = retry.collected.take().filter(|_| !retry.is_last);
+        let Retry { ticket, mut request } = *retry;
+        self.fixed.clone_from(&request.fixed);
+        let op = ticket.op();
+        let image = if request.is_last { request.collected.take() } else { request.collected.clone() };
+        let result = self.call(env, op, image, &request.tail);
+        if matches!(result, Ok(Continuation::Load(_))) {
+            let goes_on = self.go_on(env, ticket, result, 0);
+            self.keep_retry(Some(request));
+            return Some(goes_on);
         }
-        if !retry.is_last && self.falls_short(env, op, &result) {
-            self.state = State::Short(retry);
+        if !request.is_last && self.falls_short(env, op, &result) {
+            self.state = State::Short(Box::new(Retry { ticket, request }));
             return None;
         }
-        Some(self.go_on(env, retry.ticket, result, 0))
+        Some(self.go_on(env, ticket, result, 0))
     }
 
     /// Lets a request that has fallen short be tried again; for the last time if nobody is left who could give something back.
     pub(crate) fn retry(&mut self, is_last: bool) {
-        if let State::Short(retry) = &mut self.state {
+        let retry = match &mut self.state {
+            State::Short(retry) => Some(&mut retry.request),
+            // It may be told while it is being tried.
+            State::Loading(loading) => loading.retry.as_mut(),
+            _ => None,
+        };
+        if let Some(retry) = retry {
             retry.is_due = true;
             retry.is_last |= is_last;
         }

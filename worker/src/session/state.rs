@@ -83,6 +83,12 @@ pub(super) enum Arriving {
 #[derive(Debug)]
 pub(super) struct Retry {
     pub(super) ticket: Ticket,
+    pub(super) request: Kept,
+}
+
+/// What is kept of a request that is tried again.
+#[derive(Debug)]
+pub(super) struct Kept {
     pub(super) fixed: Vec<u8>,
     pub(super) tail: Vec<u8>,
     pub(super) collected: Option<Vec<u8>>,
@@ -122,6 +128,8 @@ pub(super) struct Loading {
     pub(super) loaded: Outstanding<Loaded>,
     /// Counts the code object meanwhile.
     pub(super) counted: Option<Counted>,
+    /// The request, if it is being tried again; it waits on if it fails for lack of memory once more and is not tried for the last time.
+    pub(super) retry: Option<Kept>,
 }
 
 /// Work that a session waits for, with the action that follows.
