@@ -39,7 +39,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{HipError, HipResult};
 
-use self::questions::Need;
+use self::questions::{Fetching, Need};
 use self::region::{Region, Regions};
 use super::Next;
 use super::order::{LEGACY, Order};
@@ -440,13 +440,13 @@ impl Mirrors {
             }
             Target::Event(event) => (regions.uses.before_event(event.wire()), None),
         };
-        Waited { clock, pushes, ..Waited::default() }
+        Waited(Some(Box::new(Fetching { clock, pushes, ..Fetching::default() })))
     }
 
     /// Returns the state of a wait that was not needed because what it is for is over: what has not been fetched of that is.
     pub(super) fn instead_of_wait(&self) -> Waited {
         let is_due = !self.is_empty() && self.regions().unfetched.is_some();
-        Waited { need: if is_due { Need::Any } else { Need::Nothing }, ..Waited::default() }
+        Waited(is_due.then(|| Box::new(Fetching { need: Need::Any, ..Fetching::default() })))
     }
 
     /// Sends a wait together with the question what the device wrote before it, if that has to be fetched. Returns what comes next: the
@@ -455,21 +455,19 @@ impl Mirrors {
     /// # Errors
     /// What the worker says; a lost connection.
     pub(super) fn wait(&self, port: &dyn Port, wait: Wait, waited: &mut Waited) -> HipResult<Next> {
-        if self.is_empty() {
-            return Ok(Next::Wait(wait));
-        }
+        let Some(fetching) = &mut waited.0 else { return Ok(Next::Wait(wait)) };
         let mut regions = self.regions();
         if regions.uses.are_over() {
             // What begins from now on is not what the wait is for.
-            waited.need = Need::Nothing;
+            fetching.need = Need::Nothing;
             return Ok(Next::Wait(wait));
         }
         // What is not over for a query need not be fetched.
         if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {
             return Ok(Next::Wait(wait));
         }
-        waited.question = regions.ask(port, Some(wait), waited)?;
-        Ok(waited.question.map_or(Next::Wait(wait), Next::Answer))
+        fetching.question = regions.ask(port, Some(wait), fetching)?;
+        Ok(fetching.question.map_or(Next::Wait(wait), Next::Answer))
     }
 
     /// Does the next step of fetching what the device wrote, after a wait. Returns what the step waits for; `None` if everything is there.
@@ -477,49 +475,50 @@ impl Mirrors {
     /// # Errors
     /// What the worker answers.
     pub(super) fn fetch(&self, port: &dyn Port, waited: &mut Waited) -> HipResult<Option<Next>> {
-        if self.is_empty() && waited.question.is_none() {
+        let Some(fetching) = &mut waited.0 else { return Ok(None) };
+        if self.is_empty() && fetching.question.is_none() {
             return Ok(None);
         }
         let mut regions = self.regions();
-        if waited.pushes.take() == Some(regions.pushes) {
+        if fetching.pushes.take() == Some(regions.pushes) {
             // What was sent has arrived, whatever comes next.
             regions.pushed_on = None;
         }
-        if waited.need == Need::Nothing {
+        if fetching.need == Need::Nothing {
             return Ok(None);
         }
-        if let Some(question) = waited.question {
+        if let Some(question) = fetching.question {
             let Some(told) = regions.questions.take_told(question) else {
                 return Ok(Some(Next::WaitForAnswers(question)));
             };
-            waited.question = None;
+            fetching.question = None;
             let told = told?;
             if told.knows_all && told.left.is_empty() {
-                regions.finish(waited);
+                regions.finish(fetching);
                 return Ok(None);
             }
-            waited.left = told.left;
-            waited.need = Need::Any;
+            fetching.left = told.left;
+            fetching.need = Need::Any;
         }
-        if waited.need == Need::OfUses && regions.uses.are_over() {
+        if fetching.need == Need::OfUses && regions.uses.are_over() {
             return Ok(None);
         }
-        waited.question = regions.ask(port, None, waited)?;
-        if let Some(question) = waited.question {
+        fetching.question = regions.ask(port, None, fetching)?;
+        if let Some(question) = fetching.question {
             return Ok(Some(Next::Answer(question)));
         }
         if let Some(last) = regions.questions.last() {
             return Ok(Some(Next::WaitForAnswers(last)));
         }
-        waited.unfetched = regions.unfetched.clone();
+        fetching.unfetched = regions.unfetched.clone();
         regions.pull(port, None)?;
-        regions.finish(waited);
+        regions.finish(fetching);
         Ok(None)
     }
 
     /// Forgets what a wait has asked for, as it has failed.
     pub(super) fn forget(&self, waited: &Waited) {
-        if let Some(question) = waited.question {
+        if let Some(question) = waited.0.as_ref().and_then(|fetching| fetching.question) {
             self.regions().questions.forget(question);
         }
     }
@@ -565,7 +564,8 @@ impl Mirrors {
         let mut regions = self.regions();
         if !regions.uses.are_over() {
             // What the streams wait for by themselves is over, too, and not in the clock.
-            regions.unfetched.get_or_insert_default().extend(waited.clock.clone());
+            let clock = waited.0.as_ref().map(|fetching| fetching.clock.clone());
+            regions.unfetched.get_or_insert_default().extend(clock.unwrap_or_default());
         }
     }
 

@@ -228,7 +228,7 @@ mutations! {
         "self.pushed_on.filter(|_| !self.ordered.contains(&stream))"
         => "self.pushed_on.filter(|_| false && !self.ordered.contains(&stream))";
     waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror/region.rs",
-        "self.uses.finish(&waited.clock);"
+        "self.uses.finish(&fetching.clock);"
         => "let now = self.uses.before_now(); self.uses.finish(&now);";
     waits_bring_what_work_wrote: "what came before bytes that arrived is not fetched by the next wait", "stream/call.rs",
         "streams.mirrors.over(&waited);"
@@ -236,7 +236,7 @@ mutations! {
     waits_bring_what_work_wrote: "a query that says done fetches nothing", "stream/mirror.rs",
         "if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {"
         => "if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {
-            waited.need = Need::Nothing;";
+            fetching.need = Need::Nothing;";
     no_write_of_the_program_is_lost: "what was sent and has not arrived is fetched as a change", "stream/mirror/region.rs",
         "self.order(port, stream)?;
         Ok(stream)"

@@ -135,9 +135,13 @@ impl Questions {
     }
 }
 
+/// What a call has to fetch when its wait is over; nothing where there was no memory on both sides when the wait began.
+#[derive(Debug, Default)]
+pub(in super::super) struct Waited(pub(super) Option<Box<Fetching>>);
+
 /// The uses that a wait is for, and what it has asked for.
 #[derive(Debug, Default)]
-pub(in super::super) struct Waited {
+pub(super) struct Fetching {
     /// The uses that have finished after the wait.
     pub(super) clock: Clock,
     /// Number of pushes before the wait; only for waits after which all of them have arrived.

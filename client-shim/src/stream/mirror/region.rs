@@ -8,7 +8,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::changes::apply;
 use super::diff::{PAGE, WORD, changes, merge};
-use super::questions::{Asked, Questions, Ranges, Told, Waited};
+use super::questions::{Asked, Fetching, Questions, Ranges, Told};
 use super::uses::{Clock, Uses};
 use super::{Origin, RegionInfo};
 use crate::command::Pattern;
@@ -242,9 +242,9 @@ impl Regions {
     }
 
     /// Forgets the uses that are over after a wait, as what they wrote has been fetched.
-    pub(super) fn finish(&mut self, waited: &Waited) {
-        self.uses.finish(&waited.clock);
-        if let Some(clock) = &waited.unfetched {
+    pub(super) fn finish(&mut self, fetching: &Fetching) {
+        self.uses.finish(&fetching.clock);
+        if let Some(clock) = &fetching.unfetched {
             self.uses.finish(clock);
             if self.unfetched.as_ref() == Some(clock) {
                 self.unfetched = None;
@@ -261,7 +261,7 @@ impl Regions {
         &mut self,
         port: &dyn Port,
         wait: Option<Wait>,
-        waited: &mut Waited,
+        fetching: &mut Fetching,
     ) -> HipResult<Option<u64>> {
         let is_meant = |region: &&Region| region.twin.is_some() && !region.is_leaving;
         if self.by_host.values().filter(is_meant).any(|region| !region.is_watched) {
@@ -271,11 +271,11 @@ impl Regions {
             return Ok(None);
         }
         let stream = self.pull_stream(port)?;
-        let mut ranges = std::mem::take(&mut waited.left);
+        let mut ranges = std::mem::take(&mut fetching.left);
         if ranges.is_empty() {
             let regions = self.by_host.values().filter(is_meant);
             ranges.extend(regions.filter_map(|region| region.asked(stream)));
-            waited.unfetched = self.unfetched.clone();
+            fetching.unfetched = self.unfetched.clone();
         }
         let requests: Vec<MemChanges> = ranges.iter().map(|asked| asked.request).collect();
         // Noted before it is sent, and both while the regions are locked: what is sent later is newer than the answers.
