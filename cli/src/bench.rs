@@ -20,6 +20,7 @@ mod raw;
 pub(crate) mod report;
 pub(crate) mod rounds;
 mod rtt;
+mod secured;
 mod setup;
 mod sim;
 mod socket;
@@ -49,6 +50,8 @@ enum Benchmark {
     H2d(throughput::Copy),
     /// Measures copies from device to host.
     D2h(throughput::Copy),
+    /// Measures what keys and encryption cost.
+    Secured(secured::Secured),
     /// Measures many connections at once, with small calls of all kinds.
     Clients(clients::Clients),
     /// Measures one client's round trips while another copies.
@@ -75,6 +78,7 @@ pub(crate) fn run(options: Bench) -> Result<ExitCode, String> {
         Benchmark::Rtt(options) => rtt::run(&options),
         Benchmark::H2d(options) => throughput::copy(Task::H2d, &options),
         Benchmark::D2h(options) => throughput::copy(Task::D2h, &options),
+        Benchmark::Secured(options) => secured::run(&options),
         Benchmark::Clients(options) => clients::run(&options),
         Benchmark::Neighbour(options) => neighbour::run(&options),
         Benchmark::Sim(options) => sim::run(&options),

@@ -2,7 +2,7 @@
 
 use crate::output::say;
 use clap::Args;
-use hipr_client::{CallError, Connection, WorkerAddress, offer_from_env};
+use hipr_client::{CallError, Connection, WorkerAddress, accept_invitation, offer_from_env};
 use hipr_proto::{HipError, op};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ const PINGS: usize = 11;
 /// Options of `hipr info`.
 #[derive(Debug, Args)]
 pub(crate) struct Info {
-    /// Address of the worker. [default: HIPR_WORKER, else port 18515 on this machine]
+    /// Address of the worker; hipr://HOST:PORT for one that asks for keys. [default: HIPR_WORKER, else port 18515 on this machine]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
     /// Prints one JSON document instead of a table.
@@ -54,6 +54,7 @@ struct Device {
 /// Queries the worker and prints the report.
 pub(crate) fn run(options: Info) -> Result<ExitCode, String> {
     let address = options.worker.as_deref().map_or_else(WorkerAddress::from_env, WorkerAddress::new);
+    let address = accept_invitation(&address, CONNECT_TIMEOUT).map_err(|why| why.to_string())?;
     let connection = Connection::connect_offering(&address, CONNECT_TIMEOUT, offer_from_env())
         .map_err(|why| why.to_string())?;
     let report = collect(&connection).map_err(|why| format!("worker {address}: {why}"))?;

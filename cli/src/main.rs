@@ -8,6 +8,7 @@ mod device;
 mod embedded;
 mod info;
 mod isa_coverage;
+mod key;
 mod library;
 mod output;
 mod run;
@@ -33,7 +34,11 @@ enum Command {
     /// Runs a program with hipr's libamdhip64.so.
     Run(run::Run),
     /// Serves a GPU to clients.
-    Worker(worker::Worker),
+    Worker(Box<worker::Worker>),
+    /// Makes your key, or a worker's, and prints its public half.
+    Key(key::Key),
+    /// Prints an address with an invitation to a worker, for one client.
+    Invite(key::Invite),
     /// Shows a worker's devices, versions and round-trip time.
     Info(info::Info),
     /// Measures the transport and the worker, and compares them with the limits of the machine.
@@ -55,7 +60,9 @@ fn main() -> ExitCode {
     hipr_log::start(Style::Timed, level);
     let result = output::until_unread(|| match command {
         Command::Run(options) => run::run(options),
-        Command::Worker(options) => worker::run(options),
+        Command::Worker(options) => worker::run(*options),
+        Command::Key(options) => key::run(options),
+        Command::Invite(options) => key::run_invite(options),
         Command::Info(options) => info::run(options),
         Command::Bench(options) => bench::run(options),
         Command::IsaCoverage(options) => isa_coverage::run(options),

@@ -4,17 +4,22 @@ use crate::embedded;
 use crate::library::{self, Folder};
 use crate::sim::Sim;
 use clap::Args;
+use hipr_client::{WorkerAddress, accept_invitation};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode, ExitStatus};
 use std::thread;
+use std::time::Duration;
+
+/// How long an invitation may take to be turned into keys.
+const INVITATION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of `hipr run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// Address of the worker. [default: a worker with the emulated GPU is started for the program]
+    /// Address of the worker; hipr://HOST:PORT for one that asks for keys. [default: a worker with the emulated GPU is started for the program]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
     /// Lets synchronizations return at once where the program could see nothing of the work; its errors come with a later call.
@@ -40,7 +45,7 @@ pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
     };
     let address = match &embedded {
         Some(worker) => worker.local_addr().to_string(),
-        None => options.worker.unwrap_or_default(),
+        None => worker(options.worker.unwrap_or_default())?,
     };
     let (name, args) = options.program.split_first().ok_or("no program given")?;
     // Set up before the child exists: a signal that comes between must not leave it behind.
@@ -60,6 +65,13 @@ pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
     forwarder.close();
     let _ = thread.join();
     Ok(code(status.map_err(|why| format!("cannot wait for {}: {why}", name.to_string_lossy()))?))
+}
+
+/// Returns the address for the program, after an invitation in it was turned into keys.
+fn worker(given: String) -> Result<String, String> {
+    let address = WorkerAddress::new(&given);
+    let accepted = accept_invitation(&address, INVITATION_TIMEOUT).map_err(|why| why.to_string())?;
+    Ok(if accepted == address { given } else { accepted.to_string() })
 }
 
 /// Passes a signal on to the program, except for SIGINT, which the terminal sends to the whole process group.

@@ -1,5 +1,6 @@
 //! `hipr worker`: serves a GPU to clients until a signal arrives.
 
+mod access;
 mod cache;
 mod limits;
 mod pending;
@@ -9,13 +10,16 @@ mod supervisor;
 use crate::device::{self, DeviceChoice, DeviceKind};
 use crate::output::say;
 use crate::sim::Sim;
+use access::Access;
+pub(crate) use access::{invitation_url, invite, key_file};
 use cache::Cache;
 use clap::{Args, ValueEnum};
 use hipr_device::Device;
+use hipr_io::WorkerIdentity;
+pub(crate) use hipr_tls::Size;
 use hipr_worker::device::null::Null;
 use hipr_worker::{Address, Config, DispatchOn, Io};
 use limits::Limits;
-pub(crate) use limits::Size;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::convert::Infallible;
@@ -60,6 +64,8 @@ pub(crate) struct Worker {
     #[command(flatten)]
     limits: Limits,
     #[command(flatten)]
+    access: Access,
+    #[command(flatten)]
     cache: Cache,
     /// Milliseconds that a session's process may take to release its resources before it is killed.
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
@@ -95,11 +101,12 @@ impl Worker {
         DeviceChoice { kind: self.device, hip_library, exchange, sim: self.sim.config() }
     }
 
-    /// Returns the configuration of a worker with this device.
-    fn config(&self, device: Arc<dyn Device>) -> Config {
+    /// Returns the configuration of a worker with this device, and this identity if it asks for keys.
+    fn config(&self, device: Arc<dyn Device>, identity: Option<Arc<WorkerIdentity>>) -> Config {
         let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
-        let cache = self.cache.config();
-        let mut config = Config { listen, io, dispatch, cache, ..Config::new(device) };
+        let (cache, insecure_no_auth) = (self.cache.config(), self.access.insecure_no_auth());
+        let mut config = Config { listen, insecure_no_auth, io, dispatch, cache, ..Config::new(device) };
+        config.limits.identity = identity;
         self.limits.apply(&mut config);
         config.limits.spin_us = self.spin_us;
         config
@@ -116,6 +123,7 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         say!("{}", device::open(&choice).map_err(|why| why.to_string())?.name());
         return Ok(ExitCode::SUCCESS);
     }
+    options.access.prepare(&options.listen)?;
     // With processes of their own, the runtime is loaded by those that use it and not here.
     let real = matches!(choice.kind, DeviceKind::Auto | DeviceKind::Hip);
     let kind = if real && options.isolate != Some(Isolation::None) {
@@ -131,8 +139,10 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         Isolation::Process => supervise(&options, kind),
         Isolation::None => {
             let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
-            let worker = hipr_worker::Worker::bind(options.config(device)).map_err(|why| why.to_string())?;
+            let config = options.config(device, options.access.identity(None)?);
+            let worker = hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
             announce(&worker.local_addr());
+            options.access.announce(&worker.local_addr())?;
             serve(worker)
         }
     }
@@ -186,7 +196,8 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     options.cache.check_for_processes()?;
     if options.io == Io::Uring {
         // Said here, once, instead of in each session.
-        let config = Config { listen: "127.0.0.1:0".into(), cache: None, ..options.config(Arc::new(Null)) };
+        let config =
+            Config { listen: "127.0.0.1:0".into(), cache: None, ..options.config(Arc::new(Null), None) };
         hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
     }
     let exchange = tempfile::Builder::new()
@@ -197,6 +208,8 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     let limits = hipr_worker::IoConfig::default();
     let plan = Plan {
         listen: options.listen.clone(),
+        has_identity: options.access.has_identity(),
+        insecure_no_auth: options.access.insecure_no_auth(),
         sessions_max: options.limits.processes_max(),
         sessions_per_address_max: options.limits.per_address_max(),
         first_message_timeout_ms: limits.first_message_timeout_ms,
@@ -212,6 +225,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;
     let local_addr = supervisor.local_addr();
     announce(&local_addr);
+    options.access.announce(&local_addr)?;
     info!(%local_addr, device = kind.name(), sessions_max, "serving with a process for each session");
     supervisor.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
 }

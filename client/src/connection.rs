@@ -15,6 +15,7 @@ use hipr_proto::op::Handles;
 use hipr_proto::{Call, Features, HipError, HipResult, Limits, Op, Outbox, ReplyMode, Sender, Wire, op};
 
 use crate::flusher::Flusher;
+use crate::identity;
 use crate::listener::Listener;
 use crate::names::Names;
 use crate::notifications::Failure;
@@ -159,7 +160,7 @@ impl Connection {
             }
             _ => failed(error.to_string()),
         };
-        let transport = Transport::connect(address.address(), timeout).map_err(no_answer)?;
+        let transport = identity::connect(address.address(), timeout).map_err(no_answer)?;
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         transport.set_timeout(Some(left)).map_err(no_answer)?;
         let transport = Arc::new(transport);

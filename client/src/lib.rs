@@ -19,6 +19,7 @@
 mod connection;
 mod flusher;
 mod free_memory;
+mod identity;
 mod listener;
 mod names;
 mod notifications;
@@ -36,6 +37,7 @@ use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
 pub use connection::{AnswerWithTail, Connection, Extra, Flight, Started, Upload};
+pub use identity::accept_invitation;
 pub use notifications::Failure;
 pub use replies::Rows;
 pub use stats::Stats;
@@ -65,7 +67,7 @@ pub fn offer_from_env() -> Option<Features> {
 pub struct WorkerAddress(Address);
 
 impl WorkerAddress {
-    /// Parses an address: `host`, `host:port`, `unix:/path` or `shm:/path`; the port defaults to [`DEFAULT_PORT`].
+    /// Parses an address: `host`, `host:port`, `hipr://[fingerprint@]host[:port]`, `unix:/path` or `shm:/path`; the port defaults to [`DEFAULT_PORT`].
     pub fn new(text: &str) -> Self {
         Self(Address::new(text))
     }
@@ -116,6 +118,9 @@ pub struct ConnectError {
 
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Address::Secured(_) = self.address.address() {
+            return write!(f, "cannot use the worker at {}: {}", self.address, self.reason);
+        }
         write!(
             f,
             "cannot reach the worker at {}: {}; set HIPR_WORKER or start `hipr worker`",

@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hipr_proto::{Answer, Call, HipError, Limits, Opcode, ReplyReceiver};
+use hipr_tls::is_alert;
 
 use crate::notifications::Listeners;
 use crate::stats::Counters;
@@ -124,6 +125,8 @@ struct Reader {
     buffer: Box<[u8]>,
     /// The last value passed to `Transport::set_wake_bytes`.
     wake_bytes: usize,
+    /// Whether anything was read.
+    has_read: bool,
     /// The reply or notification whose inline bytes are arriving.
     current: Option<Current>,
 }
@@ -156,8 +159,14 @@ const DIRECT_BYTES: usize = 512 * 1024;
 impl Replies {
     pub(crate) fn new(transport: Arc<Transport>, limits: Limits) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
-        let reader =
-            Reader { transport, receiver: ReplyReceiver::new(limits), buffer, wake_bytes: 1, current: None };
+        let reader = Reader {
+            transport,
+            receiver: ReplyReceiver::new(limits),
+            buffer,
+            wake_bytes: 1,
+            has_read: false,
+            current: None,
+        };
         let (state, changed, reader) = (Mutex::default(), Condvar::new(), Mutex::new(reader));
         Self { state, changed, reader, listeners: Listeners::default() }
     }
@@ -361,6 +370,9 @@ impl Replies {
             for call in state.expected.drain(..) {
                 reader.receiver.expect(call).map_err(|misuse| misuse.to_string())?;
             }
+        }
+        if !core::mem::replace(&mut reader.has_read, true) && is_alert(buffer.get(..n).unwrap_or_default()) {
+            return Err("the worker wants encryption: write hipr:// before its address".to_owned());
         }
         if n == 0 {
             return Err(match reader.receiver.handle_eof() {

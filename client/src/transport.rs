@@ -1,4 +1,7 @@
-//! The transport of a connection: TCP, a Unix socket or shared memory, written by one thread and read by another.
+//! The transport of a connection: TCP with or without encryption, a Unix socket or shared memory, written by one thread and read by
+//! another.
+
+mod secured;
 
 use std::io::{self, IoSlice, Read};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -11,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use hipr_io::Address;
 use hipr_io_shm::{Waits, receive};
+pub(crate) use secured::Secured;
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 /// TCP keepalive settings: they detect a lost worker within about a minute of silence. (TCP_USER_TIMEOUT would also end
@@ -23,6 +27,7 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
 #[derive(Debug)]
 pub(crate) enum Transport {
     Tcp(TcpStream),
+    Secured(Box<Secured>),
     Unix(UnixStream, Passed),
     Shm(hipr_io_shm::Client),
 }
@@ -51,10 +56,13 @@ impl Passed {
 }
 
 impl Transport {
-    /// Connects within `timeout`.
+    /// Connects within `timeout`. [`Secured`] has its own way to connect.
     pub(crate) fn connect(address: &Address, timeout: Duration) -> io::Result<Self> {
         match address {
             Address::Tcp(host_and_port) => connect_tcp(host_and_port, timeout).map(Self::Tcp),
+            Address::Secured(_) => {
+                Err(io::Error::new(io::ErrorKind::InvalidInput, "encryption begins with keys"))
+            }
             Address::Unix(path) => {
                 connect_unix(path, timeout).map(|socket| Self::Unix(socket, Passed::default()))
             }
@@ -69,7 +77,11 @@ impl Transport {
 
     /// Returns whether the worker is on this machine, as far as the address tells: a tunnel looks as if it was.
     pub(crate) fn is_local(&self) -> bool {
-        let Self::Tcp(socket) = self else { return true };
+        let socket = match self {
+            Self::Tcp(socket) => socket,
+            Self::Secured(secured) => secured.socket(),
+            Self::Unix(..) | Self::Shm(_) => return true,
+        };
         let (peer, local) = (socket.peer_addr(), socket.local_addr());
         match (peer, local) {
             (Ok(peer), Ok(local)) => peer.ip().is_loopback() || peer.ip() == local.ip(),
@@ -81,6 +93,7 @@ impl Transport {
     fn by_kind(&self) -> Kind<'_> {
         match self {
             Self::Tcp(socket) => Kind::Socket(socket.into()),
+            Self::Secured(secured) => Kind::Socket(secured.socket().into()),
             Self::Unix(socket, _) => Kind::Socket(socket.into()),
             Self::Shm(client) => Kind::Memory(client),
         }
@@ -102,6 +115,9 @@ impl Transport {
 
     /// Writes some of the bytes and returns how many; never raises SIGPIPE, which the program may not ignore.
     pub(crate) fn write(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let Self::Secured(secured) = self {
+            return secured.write(slices);
+        }
         match self.by_kind() {
             Kind::Socket(socket) => socket.send_vectored_with_flags(slices, libc::MSG_NOSIGNAL),
             Kind::Memory(client) => client.write(slices),
@@ -112,6 +128,7 @@ impl Transport {
     pub(crate) fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(socket) => (&*socket).read(into),
+            Self::Secured(secured) => secured.read(into),
             Self::Unix(socket, passed) if passed.is_expected.load(Relaxed) => {
                 passed.receive(socket, into, Waits::ForSome)
             }
@@ -122,6 +139,9 @@ impl Transport {
 
     /// Returns whether a read would not wait: bytes have arrived, or the end of the stream. Only for the thread that may read.
     pub(crate) fn has_input(&self) -> bool {
+        if let Self::Secured(secured) = self {
+            return secured.has_input();
+        }
         match self.by_kind() {
             Kind::Socket(socket) => {
                 let mut byte = [0_u8];
@@ -136,6 +156,9 @@ impl Transport {
 
     /// Fills `into`; returns less at the end of the stream, or after a time-out or a signal.
     pub(crate) fn read_all(&self, into: &mut [u8]) -> io::Result<usize> {
+        if let Self::Secured(secured) = self {
+            return secured.read_all(into);
+        }
         if let Self::Unix(socket, passed) = self
             && passed.is_expected.load(Relaxed)
         {
@@ -159,7 +182,7 @@ impl Transport {
     /// Returns the descriptor that the worker has passed ahead of a reply that has been read.
     pub(crate) fn take_descriptor(&self) -> Option<OwnedFd> {
         match self {
-            Self::Tcp(_) => None,
+            Self::Tcp(_) | Self::Secured(_) => None,
             Self::Unix(_, passed) => passed.lock().take(),
             Self::Shm(client) => client.take_descriptor(),
         }
@@ -181,6 +204,9 @@ impl Transport {
 
     /// Shuts the connection down in both directions, which wakes threads that read or write.
     pub(crate) fn shutdown(&self) {
+        if let Self::Secured(secured) = self {
+            secured.say_goodbye();
+        }
         // The other end may be gone already.
         match self.by_kind() {
             Kind::Socket(socket) => drop(socket.shutdown(Shutdown::Both)),
@@ -204,7 +230,7 @@ enum Kind<'a> {
 }
 
 /// Connects over TCP, trying each address that the name has.
-fn connect_tcp(host_and_port: &str, timeout: Duration) -> io::Result<TcpStream> {
+pub(crate) fn connect_tcp(host_and_port: &str, timeout: Duration) -> io::Result<TcpStream> {
     let end = Instant::now() + timeout;
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in host_and_port.to_socket_addrs()? {

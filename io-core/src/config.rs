@@ -1,8 +1,13 @@
-use hipr_proto::Limits;
+use std::sync::Arc;
 
-/// Limits of an event loop. Every buffer between a socket and the device has one.
+use hipr_proto::Limits;
+use hipr_tls::WorkerIdentity;
+
+/// Limits of an event loop, and who may connect. Every buffer between a socket and the device has one.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The worker's key and whom it lets in; then a TCP connection is encrypted, and nothing else is accepted there.
+    pub identity: Option<Arc<WorkerIdentity>>,
     /// Limits of the protocol: the longest message, and the most open requests of a connection.
     pub protocol: Limits,
     /// Maximum number of connections; further ones are closed at once.
@@ -45,6 +50,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            identity: None,
             protocol: Limits::default(),
             connections_max: 16384,
             connections_per_address_max: None,

@@ -368,15 +368,15 @@ impl<C: Carrier> Driver<C> {
             }
             let (link, now_ms, stats) = (&mut conn.link, self.now_ms, &*self.stats);
             let take = |buffer: &mut Vec<u8>, len: usize, pool: &mut Pool| {
-                link.handle_read(buffer, len, now_ms, pool, stats, sink)
+                link.receive(buffer, len, now_ms, pool, stats, sink)
             };
             let want = want.min(budget.max(Config::SMALL_READ_BYTES));
             match self.carrier.read(&mut conn.socket, want, &mut self.pool, take) {
                 Ok(Read::Bytes(len, taken)) => {
                     budget = budget.saturating_sub(len);
                     self.turn_bytes += len;
-                    if let Err(why) = taken {
-                        break Some(End::Protocol(why));
+                    if let Err(end) = taken {
+                        break Some(end);
                     }
                 }
                 Ok(Read::Nothing) => break None,
@@ -386,8 +386,15 @@ impl<C: Carrier> Driver<C> {
         };
         if let Some(end) = end {
             self.end(id, &end, sink);
-        } else if conn.link.has_deadline() {
+            return;
+        }
+        // A handshake answers, though no notice came.
+        let has_answer = conn.link.has_answer();
+        if conn.link.has_deadline() {
             self.watch();
+        }
+        if has_answer {
+            self.send(id, sink);
         }
     }
 
@@ -449,6 +456,17 @@ impl<C: Carrier> Driver<C> {
         if let End::Protocol(why) = end {
             Stats::add(&self.stats.protocol_errors, 1);
             info!(conn = %id, peer = %conn.link.peer(), %why, "protocol error: closing the connection");
+        }
+        if let End::Channel(why) = end {
+            info!(conn = %id, peer = %conn.link.peer(), %why, "closing the connection");
+            if !conn.link.end(self.now_ms, sink) {
+                Stats::add(&self.stats.connections_refused, 1);
+                conn.link.refuse();
+            }
+            self.carrier.pause(&mut conn.socket);
+            self.watch();
+            self.send(id, sink);
+            return;
         }
         if !(end.is_writable() && conn.link.end(self.now_ms, sink)) {
             return self.close(id, end, sink);

@@ -1,9 +1,12 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
+use hipr_tls::Grant;
 
+use crate::secured::Secured;
 use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
 
 /// A connection without its socket, the same for all event loops. It turns received bytes into events and notices into
@@ -14,13 +17,19 @@ use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
 pub struct Link {
     conn: ConnId,
     peer: Peer,
+    /// What the client may do, if it has proved who it is.
+    grant: Option<Arc<Grant>>,
     receiver: Receiver,
+    /// What encrypts and decrypts the connection's bytes, if anything does.
+    secured: Option<Box<Secured>>,
     /// Bytes that were read but not parsed, because too many requests were open.
     stash: Vec<u8>,
     output: Output,
     /// A descriptor to pass with the next bytes that are sent.
     descriptor: Option<OwnedFd>,
+    /// Number of bytes for the socket that were not sent.
     unsent_bytes: usize,
+    /// Number of bytes of the dispatch that were sent.
     sent_bytes: u64,
     in_flight_bytes: usize,
     opened_ms: u64,
@@ -103,7 +112,9 @@ impl Link {
         Self {
             conn,
             peer,
+            grant: None,
             receiver: Receiver::new(config.protocol),
+            secured: Secured::new(peer, config).map(Box::new),
             stash: Vec::new(),
             output: Output::default(),
             descriptor: None,
@@ -156,7 +167,72 @@ impl Link {
         }
     }
 
-    /// Parses the first `len` bytes of `buffer`, which may be replaced by another of the pool.
+    /// Handles the first `len` bytes of `buffer`, as the socket gave them; `buffer` may be replaced by another of the pool.
+    ///
+    /// # Errors
+    /// Why the connection ends. What came before was passed on; call [`Link::end`].
+    pub fn receive(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        len: usize,
+        now_ms: u64,
+        pool: &mut Pool,
+        stats: &Stats,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<(), End> {
+        let Some(mut secured) = self.secured.take() else {
+            return self.handle_read(buffer, len, now_ms, pool, stats, sink).map_err(End::Protocol);
+        };
+        let sealed = buffer.get(..len).unwrap_or_default();
+        let result = self.receive_sealed(&mut secured, sealed, now_ms, pool, stats, sink);
+        self.unsent_bytes += secured.take_output(&mut self.output.outboxes);
+        self.secured = Some(secured);
+        result
+    }
+
+    fn receive_sealed(
+        &mut self,
+        secured: &mut Secured,
+        mut sealed: &[u8],
+        now_ms: u64,
+        pool: &mut Pool,
+        stats: &Stats,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<(), End> {
+        self.last_rx_ms = now_ms;
+        self.put_off_end(now_ms);
+        Stats::add(&stats.received_bytes, sealed.len() as u64);
+        if self.discards || self.ended_ms.is_some() {
+            return Ok(());
+        }
+        loop {
+            let mut plain = pool.buffer();
+            let received = secured.receive(&mut sealed, &mut plain);
+            let len = *received.as_ref().unwrap_or(&0);
+            let is_full = len == plain.len();
+            let parsed = if len == 0 {
+                Ok(())
+            } else if self.stash.is_empty() {
+                self.grant = self.grant.take().or_else(|| secured.grant());
+                self.take_plain(&mut plain, len, pool, stats, sink)
+            } else {
+                // One read may be more than one buffer.
+                self.stash.extend_from_slice(plain.get(..len).unwrap_or_default());
+                Ok(())
+            };
+            pool.keep_buffer(plain);
+            received.map_err(End::Channel)?;
+            parsed.map_err(End::Protocol)?;
+            if secured.is_ended() && !is_full {
+                return Err(self.handle_ended());
+            }
+            if !is_full {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Parses the first `len` bytes of `buffer`, which may be replaced by another of the pool. For a connection without encryption.
     ///
     /// # Errors
     /// The peer broke the protocol. What came before was passed on; call [`Link::end`].
@@ -175,6 +251,18 @@ impl Link {
         if self.discards {
             return Ok(());
         }
+        self.take_plain(buffer, len, pool, stats, sink)
+    }
+
+    #[inline]
+    fn take_plain(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        len: usize,
+        pool: &mut Pool,
+        stats: &Stats,
+        sink: &mut impl FnMut(Event),
+    ) -> Result<(), Fatal> {
         let by_reference = len > Config::SMALL_READ_BYTES;
         let mut batch = pool.batch();
         let result = self.parse(buffer.get(..len).unwrap_or_default(), by_reference, &mut batch, stats);
@@ -198,6 +286,11 @@ impl Link {
         self.announced && !self.discards
     }
 
+    /// Closes a connection that the dispatch does not know, after [`Link::end`], as soon as its peer was told why.
+    pub fn refuse(&mut self) {
+        self.close_when_sent = true;
+    }
+
     /// Notes that the peer closed its sending side, possibly before unread bytes. If those are not read and nothing moves
     /// for [`Config::linger_ms`], the connection becomes [`overdue`](Self::overdue), so that a client that is gone does not
     /// wait for a device that hangs. Loops have to call this even while they do not read.
@@ -215,6 +308,14 @@ impl Link {
         if self.discards {
             return End::Eof;
         }
+        if let Some(Err(why)) = self.secured.as_ref().map(|secured| secured.handle_eof()) {
+            return End::Channel(why);
+        }
+        self.handle_ended()
+    }
+
+    fn handle_ended(&mut self) -> End {
+        self.peer_ended = true;
         match self.receiver.handle_eof() {
             Ok(()) => End::Eof,
             Err(why) => End::Protocol(why),
@@ -264,7 +365,7 @@ impl Link {
             return pool.discard(batch);
         }
         if !mem::replace(&mut self.announced, true) {
-            sink(Event::Opened { conn: self.conn, peer: self.peer });
+            sink(Event::Opened { conn: self.conn, peer: self.peer, grant: self.grant.clone() });
         }
         self.in_flight_bytes += batch.cost_bytes();
         pool.lend(&batch);
@@ -291,13 +392,21 @@ impl Link {
         }
         self.descriptor = notice.descriptor.or(self.descriptor.take());
         if let Some(outbox) = notice.outbox.filter(|outbox| !outbox.is_empty()) {
-            self.unsent_bytes += outbox.len_bytes();
-            self.output.outboxes.push_back(outbox);
+            match &mut self.secured {
+                None => {
+                    self.unsent_bytes += outbox.len_bytes();
+                    self.output.outboxes.push_back(outbox);
+                }
+                Some(secured) => self.unsent_bytes += secured.seal(outbox, &mut self.output.outboxes),
+            }
         }
         self.wants_drain = notice.wants_drain.or(self.wants_drain);
         if notice.close && !mem::replace(&mut self.close_when_sent, true) {
             self.ended_ms = Some(now_ms);
             self.stash = Vec::new();
+            if let Some(secured) = &mut self.secured {
+                self.unsent_bytes += secured.close(&mut self.output.outboxes);
+            }
         }
         self.receiver.retire(notice.completed);
         let mut fatal = None;
@@ -333,6 +442,11 @@ impl Link {
         self.descriptor.take()
     }
 
+    /// Returns whether there are bytes to send of which no notice told: a handshake's.
+    pub fn has_answer(&self) -> bool {
+        self.secured.is_some() && !self.output.is_empty()
+    }
+
     /// Returns the number of unsent bytes, including those that were taken by [`Link::take_output`].
     pub fn unsent_bytes(&self) -> usize {
         self.unsent_bytes
@@ -363,7 +477,10 @@ impl Link {
     /// Notes that `len` of the bytes taken by [`Link::take_output`] have been sent.
     pub fn handle_sent(&mut self, len: usize, now_ms: u64, stats: &Stats) {
         Stats::add(&stats.sent_bytes, len as u64);
-        self.sent_bytes += len as u64;
+        self.sent_bytes += match &mut self.secured {
+            None => len as u64,
+            Some(secured) => secured.handle_sent(len),
+        };
         self.unsent_bytes = self.unsent_bytes.saturating_sub(len);
         // A peer that takes what it is owed gets the time for the rest.
         if len > 0 {
@@ -375,7 +492,8 @@ impl Link {
     /// Emits [`Event::Drained`] if a notice asked for it and few enough bytes are unsent. Has to be called when writing
     /// makes no more progress.
     pub fn report_drain(&mut self, sink: &mut impl FnMut(Event)) {
-        if self.wants_drain.is_some_and(|left| self.unsent_bytes <= left) {
+        let unsent_bytes = self.secured.as_ref().map_or(self.unsent_bytes, |secured| secured.unsent_bytes());
+        if self.wants_drain.is_some_and(|left| unsent_bytes <= left) {
             self.wants_drain = None;
             sink(Event::Drained { conn: self.conn, sent_bytes: self.sent_bytes });
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::{Address, Peer};
 
@@ -52,6 +52,10 @@ impl Listener {
     pub fn bind(address: &Address) -> io::Result<Self> {
         let bound = match address {
             Address::Tcp(host_and_port) => TcpListener::bind(host_and_port).map(Self::Tcp),
+            Address::Secured(_) => {
+                let why = "give the address without hipr://, and --authorized FILE";
+                Err(io::Error::new(ErrorKind::InvalidInput, why))
+            }
             Address::Unix(path) => bind_file(path).map(|(listener, file)| Self::Unix(listener, file)),
             Address::Shm(path) => bind_file(path).map(|(listener, file)| Self::Shm(listener, file)),
         };
@@ -68,6 +72,39 @@ impl Listener {
             Self::Unix(_, file) => Ok(Address::Unix(file.path.clone())),
             Self::Shm(_, file) => Ok(Address::Shm(file.path.clone())),
         }
+    }
+
+    /// Returns whether only programs on this machine can connect.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn is_local(&self) -> io::Result<bool> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().map(|addr| addr.ip().to_canonical().is_loopback()),
+            Self::Unix(..) | Self::Shm(..) => Ok(true),
+        }
+    }
+
+    /// Checks that strangers who reach the listener may not use the worker, or that its owner wants them to.
+    ///
+    /// # Errors
+    /// Other machines can connect, clients need no key, and `insecure_no_auth` is false.
+    pub fn check_access(&self, has_identity: bool, insecure_no_auth: bool) -> io::Result<()> {
+        if has_identity || self.is_local()? {
+            return Ok(());
+        }
+        let address = self.address()?;
+        if insecure_no_auth {
+            warn!(
+                %address,
+                "anybody who reaches this address may run code on this machine, and what is sent can be read and changed: no keys are asked for (--insecure-no-auth)"
+            );
+            return Ok(());
+        }
+        let why = format!(
+            "cannot serve {address}: other machines can reach it, and no keys are asked for. Give --authorized FILE (add --invite for a first client), or listen on 127.0.0.1 and use SSH; --insecure-no-auth serves anybody"
+        );
+        Err(io::Error::new(ErrorKind::PermissionDenied, why))
     }
 
     /// Sets the length of the queue of waiting connections, and whether calls block.
@@ -110,7 +147,7 @@ impl Stream {
     pub fn peer(&self) -> io::Result<Peer> {
         match self {
             Self::Tcp(stream) => stream.peer_addr().map(Peer::Tcp),
-            Self::Unix(_) | Self::Shm(_) => Ok(Peer::Local),
+            Self::Unix(stream) | Self::Shm(stream) => Ok(local_peer(stream)),
         }
     }
 
@@ -165,6 +202,18 @@ impl From<TcpStream> for Stream {
 impl From<UnixStream> for Stream {
     fn from(stream: UnixStream) -> Self {
         Self::Unix(stream)
+    }
+}
+
+/// Returns who is at the other end of a unix socket: the process that connected, as the kernel noted it then.
+pub fn local_peer(socket: &impl AsFd) -> Peer {
+    match rustix::net::sockopt::socket_peercred(socket) {
+        Ok(who) => Peer::Process {
+            pid: who.pid.as_raw_nonzero().get(),
+            uid: who.uid.as_raw(),
+            gid: who.gid.as_raw(),
+        },
+        Err(_) => Peer::Local,
     }
 }
 

@@ -1,9 +1,10 @@
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{Fatal, Outbox};
+use hipr_tls::{Fault, Grant};
 
 use crate::{Batch, Body, Peer};
 
@@ -48,6 +49,8 @@ pub enum End {
     Eof,
     /// The peer broke the protocol, or closed its side in the middle of a message.
     Protocol(Fatal),
+    /// The peer is not let in, breaks the rules of encryption, or closed its side without a good-bye.
+    Channel(Fault),
     /// No complete message arrived within [`crate::Config::first_message_timeout_ms`].
     FirstMessageTimeout,
     /// Nothing arrived for [`crate::Config::mid_message_timeout_ms`] in the middle of a message.
@@ -63,7 +66,7 @@ pub enum End {
 impl End {
     /// Returns whether replies to earlier requests can still be delivered.
     pub fn is_writable(&self) -> bool {
-        matches!(self, Self::Eof | Self::Protocol(_))
+        matches!(self, Self::Eof | Self::Protocol(_) | Self::Channel(_))
     }
 }
 
@@ -72,6 +75,7 @@ impl fmt::Display for End {
         match self {
             Self::Eof => f.write_str("the peer closed the connection"),
             Self::Protocol(why) => write!(f, "protocol error: {why}"),
+            Self::Channel(why) => why.fmt(f),
             Self::FirstMessageTimeout => f.write_str("timeout: no complete first message"),
             Self::MidMessageTimeout => f.write_str("timeout in the middle of a message"),
             Self::IdleTimeout => f.write_str("timeout: it was idle for too long"),
@@ -90,6 +94,8 @@ pub enum Event {
         conn: ConnId,
         /// The client's end.
         peer: Peer,
+        /// What the client may do, if it has proved who it is.
+        grant: Option<Arc<Grant>>,
     },
     /// A connection received requests or data.
     Batch {
@@ -241,7 +247,6 @@ impl Mailbox {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
 
     use super::*;

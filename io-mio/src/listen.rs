@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-use hipr_io::{Backoff, Listener, Peer, SocketFile, tune};
+use hipr_io::{Backoff, Listener, Peer, SocketFile, local_peer, tune};
 use hipr_io_shm::Served;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Interest, Registry, Token};
@@ -46,9 +46,10 @@ impl ListenSocket {
             }
             Self::Unix { listener, is_shared, .. } => {
                 let (stream, _) = listener.accept()?;
+                let peer = local_peer(&stream);
                 let stream =
                     if *is_shared { Stream::Shm(Served::new(stream).into()) } else { Stream::Unix(stream) };
-                Ok((stream, Peer::Local))
+                Ok((stream, peer))
             }
         }
     }

@@ -86,7 +86,7 @@ impl<B> Outbox<B> {
 
 impl<B: AsRef<[u8]>> Outbox<B> {
     /// Queues inline bytes without copying them.
-    pub(crate) fn put_inline(&mut self, inline: B) {
+    pub fn put_inline(&mut self, inline: B) {
         let len = inline.as_ref().len();
         if len > 0 {
             self.len += len;

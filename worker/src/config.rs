@@ -95,6 +95,9 @@ impl fmt::Display for DispatchOn {
 pub struct Config {
     /// Address to listen on, by default `127.0.0.1:18515`; port 0 takes a free one.
     pub listen: Address,
+    /// Whether anybody may use the worker who reaches it from another machine; without it, and without
+    /// [`IoConfig::identity`](hipr_io::Config::identity), a worker that other machines can reach does not start.
+    pub insecure_no_auth: bool,
     /// The event loop.
     pub io: Io,
     /// The thread that executes requests.
@@ -114,6 +117,7 @@ impl Config {
     pub fn new(device: Arc<dyn Device>) -> Self {
         Self {
             listen: Address::new("127.0.0.1"),
+            insecure_no_auth: false,
             io: Io::default(),
             dispatch: DispatchOn::default(),
             limits: hipr_io::Config::default(),

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hipr_io::{BodyPool, ConnId, Event, Mailbox, Notice};
+use hipr_io::{BodyPool, ConnId, Event, Grant, Mailbox, Notice, Peer};
 use hipr_proto::Features;
-use tracing::{debug, error, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::apart::{Apart, Outstanding};
 use crate::cache::Cache;
@@ -28,6 +28,8 @@ use hipr_device::{Device, Waker};
 
 struct Seat {
     session: Session,
+    /// The session's own limits, where they are not those of all.
+    limits: Option<Box<SessionLimits>>,
     /// Whether a wake-up has been sent and not handled.
     woken: Arc<AtomicBool>,
     /// Whether the session is in the queue for its turn.
@@ -58,7 +60,7 @@ struct Seat {
 ///
 /// // A loop names its connections; what it reads becomes batches in `hipr_io::Link`.
 /// let conn = Slots::default().insert(|_| ()).expect("an empty table has room");
-/// dispatch.handle_event(Event::Opened { conn, peer: Peer::Local });
+/// dispatch.handle_event(Event::Opened { conn, peer: Peer::Local, grant: None });
 /// dispatch.handle_event(Event::Ended { conn });
 /// loop {
 ///     while dispatch.step() {}
@@ -168,10 +170,10 @@ impl Dispatch {
     /// Handles an event of the loop. Requests are not executed before [`step`](Self::step).
     pub fn handle_event(&mut self, event: Event) {
         match event {
-            Event::Opened { conn, peer } => {
-                debug!(%conn, %peer, "session opened");
+            Event::Opened { conn, peer, grant } => {
+                let limits = self.open(conn, peer, grant.as_deref());
                 let (woken, in_line, is_told) = Default::default();
-                let seat = Seat { session: Session::new(conn, peer), woken, in_line, is_told };
+                let seat = Seat { session: Session::new(conn, peer), limits, woken, in_line, is_told };
                 self.seats.insert(conn, seat);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
@@ -184,6 +186,20 @@ impl Dispatch {
                 self.settle();
             }
         }
+    }
+
+    /// Says who begins a session; returns the limits that it has for itself.
+    fn open(&self, conn: ConnId, peer: Peer, grant: Option<&Grant>) -> Option<Box<SessionLimits>> {
+        match (grant, peer) {
+            (Some(Grant { key, tenant, .. }), _) => {
+                info!(%conn, %peer, tenant, key = %key.fingerprint(), "session opened");
+            }
+            (None, Peer::Process { .. }) => info!(%conn, %peer, "session opened"),
+            (None, _) => debug!(%conn, %peer, "session opened"),
+        }
+        let max = grant?.memory_max_bytes?;
+        let memory_max_bytes = max.min(self.limits.memory_max_bytes);
+        Some(Box::new(SessionLimits { memory_max_bytes, ..self.limits.clone() }))
     }
 
     /// Calls `say` with a session, unless it has ended, and queues it for a turn.
@@ -261,7 +277,7 @@ impl Dispatch {
         let (wake, woken) = (&self.wake, &seat.woken);
         let env = Env {
             device: &*self.device,
-            limits: &self.limits,
+            limits: seat.limits.as_deref().unwrap_or(&self.limits),
             cache: self.cache.as_ref(),
             apart: &self.apart,
             requests: &self.requests,

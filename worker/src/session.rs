@@ -94,7 +94,7 @@ impl Session {
         Self {
             conn,
             responder: Responder::new(),
-            owned: Owned::new(peer == Peer::Local),
+            owned: Owned::new(peer.is_local()),
             queue: VecDeque::new(),
             state: State::Idle,
             fixed: Vec::new(),

@@ -92,13 +92,14 @@ impl Worker {
     /// Creates a worker that listens on [`Config::listen`].
     ///
     /// # Errors
-    /// The address is not one, is in use, or may not be used; the event loop or the folder of the cache cannot be had.
+    /// The address is not one, is in use, or may not be used; other machines can reach it and clients need no key; the event loop or the folder of the cache cannot be had.
     pub fn bind(config: Config) -> io::Result<Self> {
         match raise_open_files() {
             Ok(limit) => debug!(?limit, "open files"),
             Err(why) => debug!(%why, "cannot raise the limit of open files"),
         }
         let listener = Listener::bind(&config.listen)?;
+        listener.check_access(config.limits.identity.is_some(), config.insecure_no_auth)?;
         let local_addr = listener.address()?;
         Self::new(config, local_addr, Source::Port(listener))
     }

@@ -1,7 +1,7 @@
 //! Command line options for the cache of uploads.
 
-use super::limits::Size;
 use clap::Args;
+use hipr_tls::Size;
 use hipr_worker::CacheConfig;
 use std::path::PathBuf;
 

@@ -1,49 +1,12 @@
 //! Command line options for the limits of sessions.
 
 use clap::Args;
+use hipr_tls::Size;
 use hipr_worker::{Config, IoConfig, SessionLimits};
-use std::fmt;
-use std::str::FromStr;
 
-/// A number of bytes: `4096`, `64K`, `4M`, `16G`, `1T`; the letters are powers of 1024.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub(crate) struct Size(pub(crate) u64);
-
-/// The units and the powers of two that they stand for.
-const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let unit = UNITS.iter().find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
-        let (digits, shift) =
-            unit.map_or((text, 0), |&(_, shift)| (text.get(..text.len() - 1).unwrap_or_default(), shift));
-        let all_digits = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
-        if !all_digits {
-            return Err("expected a number, optionally followed by K, M, G or T (powers of 1024)".into());
-        }
-        let number: Option<u64> = digits.parse().ok();
-        let bytes =
-            number.and_then(|number| number.checked_mul(1 << shift)).ok_or("the size is too large")?;
-        Ok(Self(bytes))
-    }
-}
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match UNITS.iter().find(|(_, shift)| self.0 > 0 && self.0.trailing_zeros() >= *shift) {
-            Some((letter, shift)) => write!(f, "{}{letter}", self.0 >> shift),
-            None => write!(f, "{}", self.0),
-        }
-    }
-}
-
-impl Size {
-    /// Returns the size as a length in memory. (Hosts have 64 bits.)
-    fn len(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
+/// Returns a size as a length in memory. (Hosts have 64 bits.)
+fn len(size: Size) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 
 /// Minimum of the buffer limit: it has to hold the longest message that is not streamed.
@@ -111,11 +74,11 @@ impl Limits {
         io.connections_per_address_max = self.sessions_per_address_max;
         io.idle_timeout_ms = self.idle_timeout.map(|seconds| seconds.saturating_mul(1000));
         io.protocol.open_max = self.requests_open_max;
-        io.in_flight_max_bytes = self.buffered_max.len();
+        io.in_flight_max_bytes = len(self.buffered_max);
         io.in_flight_total_max_bytes = io.in_flight_total_max_bytes.max(io.in_flight_max_bytes);
-        io.unsent_max_bytes = self.buffered_max.len();
+        io.unsent_max_bytes = len(self.buffered_max);
         session.handles_max = self.handles_max;
-        session.collect_max_bytes = self.code_object_max.len();
+        session.collect_max_bytes = len(self.code_object_max);
         session.collect_total_max_bytes = session.collect_total_max_bytes.max(session.collect_max_bytes);
         if let Some(size) = self.memory_max {
             session.memory_max_bytes = size.0;
@@ -130,36 +93,5 @@ impl Limits {
     /// Returns the maximum number of sessions if each has a process.
     pub(crate) fn processes_max(&self) -> usize {
         self.sessions_max.map_or(Self::PROCESSES_MAX, |count| usize::try_from(count).unwrap_or(usize::MAX))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_letters_for_powers_of_1024() {
-        let size = |text: &str| text.parse::<Size>().map(|size| size.0);
-        assert_eq!(size("0"), Ok(0));
-        assert_eq!(size("4097"), Ok(4097));
-        assert_eq!(size("64K"), Ok(64 << 10));
-        assert_eq!(size("4m"), Ok(4 << 20));
-        assert_eq!(size("16G"), Ok(16 << 30));
-        assert_eq!(size("2T"), Ok(2 << 40));
-        for wrong in
-            ["", "K", "-1", "+1", "1.5G", "4 M", "4MiB", "0x10", "16777216T", "18446744073709551616", "4µ"]
-        {
-            assert!(size(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn a_size_is_printed_as_it_is_read() {
-        for (bytes, text) in
-            [(0, "0"), (1, "1"), (1000, "1000"), (64 << 10, "64K"), (3 << 29, "1536M"), (1 << 40, "1T")]
-        {
-            assert_eq!(Size(bytes).to_string(), text);
-            assert_eq!(text.parse(), Ok(Size(bytes)));
-        }
     }
 }

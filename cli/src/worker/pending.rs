@@ -7,8 +7,9 @@ use hipr_io::Peer;
 use hipr_io_mio::Stream;
 use hipr_io_shm::HELLO;
 use hipr_proto::{Fatal, Limits, Receiver, Rx};
+use hipr_tls::{REFUSAL_OF_PLAIN, is_hello};
 use rustix::net::{RecvFlags, recv};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 
 /// Bytes that are peeked at. A longer first message counts as complete when this much of it has arrived.
 const PEEK_BYTES: usize = 4096;
@@ -35,11 +36,13 @@ pub(super) enum Peeked {
     Disconnected,
     /// The client does not speak the protocol.
     NotHipr(Fatal),
+    /// The client does not begin with TLS, as it has to.
+    NotTls,
 }
 
 impl Pending {
     /// Peeks at the bytes that the client has sent so far.
-    pub(super) fn peek(&self, limits: Limits) -> io::Result<Peeked> {
+    pub(super) fn peek(&self, limits: Limits, has_identity: bool) -> io::Result<Peeked> {
         let mut bytes = [0; PEEK_BYTES];
         let len = loop {
             match recv(&self.stream, &mut bytes, RecvFlags::PEEK).map_err(io::Error::from) {
@@ -62,6 +65,15 @@ impl Pending {
                 ))
             };
         }
+        if has_identity {
+            return Ok(match is_hello(said) {
+                None => Peeked::NotTls,
+                Some(true) => Peeked::Complete,
+                Some(false) if len == PEEK_BYTES => Peeked::Complete,
+                Some(false) if self.ended || len == 0 => Peeked::Disconnected,
+                Some(false) => Peeked::Incomplete,
+            });
+        }
         Ok(match first_message(said, limits) {
             Err(why) => Peeked::NotHipr(why),
             Ok(true) => Peeked::Complete,
@@ -69,6 +81,15 @@ impl Pending {
             Ok(false) if self.ended || len == 0 => Peeked::Disconnected,
             Ok(false) => Peeked::Incomplete,
         })
+    }
+
+    /// Tells a client that speaks without encryption that the worker wants some.
+    pub(super) fn refuse_plain(&mut self) {
+        // What is not read would reset the connection, and the client would not hear it.
+        let mut unread = [0; PEEK_BYTES];
+        while matches!(self.stream.read(&mut unread), Ok(len) if len > 0) {}
+        // A client that does not take seven bytes is gone.
+        let _ = self.stream.write(&REFUSAL_OF_PLAIN);
     }
 }
 

@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 use tracing::{debug, error, info, warn};
@@ -48,6 +49,8 @@ pub(super) struct Session {
     pub(super) readable: bool,
     lines: Lines,
     told: bool,
+    /// The pipe that the process closes when the client has proved its key, or ends.
+    entry: Option<pipe::Receiver>,
 }
 
 impl Session {
@@ -67,12 +70,31 @@ impl Session {
         command.args(["--session-of", &std::process::id().to_string()]);
         // What is not given here is closed in the child: all descriptors are opened close-on-exec.
         let mut child =
-            command.stdin(Stdio::from(stream)).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+            command.stdin(Stdio::from(stream)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let words = child.stderr.take().ok_or(ErrorKind::BrokenPipe)?;
         let words = pipe::Receiver::from(words);
         words.set_nonblocking(true)?;
+        let entry = child.stdout.take().map(pipe::Receiver::from);
+        entry.as_ref().map_or(Ok(()), |entry| entry.set_nonblocking(true))?;
         info!(session = number, %peer, pid = child.id(), "session started");
-        Ok(Self { number, peer, child, words, readable: true, lines: Lines::default(), told: false })
+        Ok(Self { number, peer, child, words, readable: true, lines: Lines::default(), told: false, entry })
+    }
+
+    /// Returns whether the client has not yet been let in, as far as the process has said.
+    pub(super) fn is_at_door(&mut self) -> bool {
+        let mut bytes = [0; 64];
+        loop {
+            match self.entry.as_mut().map(|entry| entry.read(&mut bytes)) {
+                // A library's words on its way to start: the pipe is still open.
+                Some(Ok(len)) if len > 0 => {}
+                Some(Err(why)) if why.kind() == ErrorKind::Interrupted => {}
+                Some(Err(why)) if why.kind() == ErrorKind::WouldBlock => return true,
+                _ => {
+                    self.entry = None;
+                    return false;
+                }
+            }
+        }
     }
 
     /// Passes on the session's output, at most a turn's worth.
@@ -106,6 +128,13 @@ impl Session {
     pub(super) fn kill(&mut self) {
         self.told = true;
         warn!(session = self.number, peer = %self.peer, "killing a session that did not end when asked to");
+        let _ = self.child.kill();
+    }
+
+    /// Kills the process of a client that has not proved its key.
+    pub(super) fn turn_away(&mut self) {
+        self.told = true;
+        info!(session = self.number, peer = %self.peer, "connection closed: too many clients that have not proved their keys");
         let _ = self.child.kill();
     }
 
@@ -233,14 +262,32 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     }
     let stream =
         take_stdin(&options.listen).map_err(|why| format!("cannot take over the connection: {why}"))?;
+    let told = Entry::new().map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
+    let identity = options.access.identity(Some(Box::new(move |_| told.tell())))?;
     let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
-    match hipr_worker::Worker::for_connection(options.config(device), stream) {
+    match hipr_worker::Worker::for_connection(options.config(device, identity), stream) {
         Err(why) if why.kind() == ErrorKind::NotConnected => Ok(ExitCode::SUCCESS),
         Err(why) => Err(format!("cannot serve the connection: {why}")),
         Ok(worker) => {
             watch(worker.stats(), Duration::from_millis(options.release_timeout_ms));
             super::serve(worker)
         }
+    }
+}
+
+/// What tells the supervisor that the client was let in: the end of the pipe that standard output was.
+struct Entry(Mutex<Option<OwnedFd>>);
+
+impl Entry {
+    /// Takes the pipe from standard output, which is then nothing for all libraries in this process.
+    fn new() -> io::Result<Self> {
+        let pipe = io::stdout().as_fd().try_clone_to_owned()?;
+        rustix::stdio::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
+        Ok(Self(Mutex::new(Some(pipe))))
+    }
+
+    fn tell(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
@@ -262,7 +309,7 @@ fn take_stdin(accepted_at: &Address) -> io::Result<Stream> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     Ok(match accepted_at {
-        Address::Tcp(_) => TcpStream::from(socket).into(),
+        Address::Tcp(_) | Address::Secured(_) => TcpStream::from(socket).into(),
         Address::Unix(_) => UnixStream::from(socket).into(),
         Address::Shm(_) => Stream::Shm(socket.into()),
     })

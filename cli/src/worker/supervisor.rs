@@ -28,6 +28,8 @@ const FIRST: usize = 3;
 
 /// Maximum number of connections without a complete first message; a further one closes the oldest.
 const PENDING_MAX: usize = 256;
+/// Maximum number of processes whose clients have not proved their keys; a further one ends the oldest.
+const AT_DOOR_MAX: usize = 16;
 /// Time that a session may take to end after it was asked to.
 const GRACE_MS: u64 = 5_000;
 
@@ -36,6 +38,10 @@ const GRACE_MS: u64 = 5_000;
 pub(super) struct Plan {
     /// Address to listen on.
     pub(super) listen: Address,
+    /// Whether clients have to prove a key; the sessions' processes see to that.
+    pub(super) has_identity: bool,
+    /// Whether other machines may use the worker without keys.
+    pub(super) insecure_no_auth: bool,
     /// Maximum number of sessions, and of sessions of one address ([`Seats::new`]).
     pub(super) sessions_max: usize,
     pub(super) sessions_per_address_max: Option<usize>,
@@ -100,6 +106,7 @@ impl Supervisor {
     /// The address is not one, is in use, or may not be used; the system has no descriptors.
     pub(super) fn bind(plan: Plan) -> io::Result<Self> {
         let listener = Listener::bind(&plan.listen)?;
+        listener.check_access(plan.has_identity, plan.insecure_no_auth)?;
         let local_addr = listener.address()?;
         let poll = Poll::new()?;
         let listen = Some(Listen::new(listener, poll.registry(), LISTENER)?);
@@ -209,11 +216,15 @@ impl Supervisor {
         let Some(client) = self.pending.get_mut(&token) else { return };
         client.ended |= ended;
         let peer = client.peer;
-        match client.peek(self.plan.limits) {
+        match client.peek(self.plan.limits, self.plan.has_identity) {
             Ok(Peeked::Incomplete) => return,
             Ok(Peeked::Complete) => return self.admit(token),
             Ok(Peeked::Disconnected) => {
                 debug!(%peer, "connection closed before its first message was complete")
+            }
+            Ok(Peeked::NotTls) => {
+                info!(%peer, "closing the connection: the other end does not speak TLS");
+                client.refuse_plain();
             }
             Ok(Peeked::NotHipr(why)) => info!(%peer, %why, "protocol error: closing the connection"),
             Err(why) => debug!(%peer, %why, "connection lost"),
@@ -232,6 +243,7 @@ impl Supervisor {
     fn admit(&mut self, token: usize) {
         let Some(mut client) = self.dismiss(token) else { return };
         let peer = client.peer;
+        self.bound_door();
         if let Err(why) = self.seats.take(peer) {
             info!(%peer, %why, "connection refused");
             return;
@@ -251,6 +263,23 @@ impl Supervisor {
                 self.seats.give_back(peer);
                 warn!(%peer, %why, "cannot start a process for a session");
             }
+        }
+    }
+
+    /// Ends the oldest process whose client has not proved its key, if there are as many as there may be: who has no key must not take
+    /// the seats of those who have one.
+    fn bound_door(&mut self) {
+        if !self.plan.has_identity {
+            return;
+        }
+        let max = (self.plan.sessions_max / 4).clamp(1, AT_DOOR_MAX);
+        let mut at_door =
+            self.sessions.values_mut().filter_map(|session| session.is_at_door().then_some(session));
+        let oldest = at_door.next();
+        if 1 + at_door.count() >= max
+            && let Some(oldest) = oldest
+        {
+            oldest.turn_away();
         }
     }
 

@@ -137,7 +137,7 @@ impl<'p> Client<'p> {
         let stream = match worker.local_addr() {
             Address::Unix(path) => connected(Domain::UNIX, &SockAddr::unix(path)?)?,
             Address::Shm(path) => bridge::connect(&path)?,
-            address @ Address::Tcp(_) => {
+            address @ (Address::Tcp(_) | Address::Secured(_)) => {
                 let stream = connected(Domain::IPV4, &address.tcp().expect("numbers").into())?;
                 stream.set_tcp_nodelay(true)?;
                 stream

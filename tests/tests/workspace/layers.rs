@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
     ("hipr-log", &[]),
+    // Keys and encryption know neither the protocol inside nor a socket.
+    ("hipr-tls", &[]),
     // The interpreter knows neither HIP nor the protocol.
     ("hipr-isa", &[]),
     ("hipr-abi", &["hipr-ctype"]),
@@ -17,12 +19,12 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("hipr-graph", &["hipr-abi", "hipr-ctype", "hipr-proto"]),
     // The contract for GPUs knows no GPU.
     ("hipr-device", &["hipr-proto"]),
-    ("hipr-io", &["hipr-proto"]),
-    ("hipr-io-shm", &["hipr-io", "hipr-proto"]),
-    ("hipr-io-mio", &["hipr-io", "hipr-io-shm", "hipr-proto"]),
-    ("hipr-io-uring", &["hipr-io", "hipr-io-shm", "hipr-proto"]),
+    ("hipr-io", &["hipr-proto", "hipr-tls"]),
+    ("hipr-io-shm", &["hipr-io", "hipr-proto", "hipr-tls"]),
+    ("hipr-io-mio", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-tls"]),
+    ("hipr-io-uring", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-tls"]),
     // The connection knows nothing of HIP's C boundary.
-    ("hipr-client", &["hipr-io", "hipr-io-shm", "hipr-proto"]),
+    ("hipr-client", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-tls"]),
     ("comgr-sys", &["hipr-ctype", "hipr-dynlib"]),
     ("hip-sys", &["hipr-abi", "hipr-code-object", "hipr-ctype", "hipr-dynlib"]),
     ("hipr-sim", &["hipr-abi", "hipr-ctype", "hipr-code-object", "hipr-device", "hipr-isa", "hipr-proto"]),
@@ -53,6 +55,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "hipr-io-shm",
             "hipr-io-uring",
             "hipr-proto",
+            "hipr-tls",
         ],
     ),
     (
@@ -68,6 +71,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "hipr-io-shm",
             "hipr-log",
             "hipr-proto",
+            "hipr-tls",
         ],
     ),
     // The program puts all together. That it names the shim makes cargo build the library for other programs; nothing of that is linked.
@@ -93,6 +97,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "hipr-proto",
             "hipr-shim",
             "hipr-sim",
+            "hipr-tls",
             "hipr-worker",
         ],
     ),

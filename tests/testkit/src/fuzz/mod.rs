@@ -8,6 +8,8 @@ mod codec;
 #[cfg(feature = "gpu")]
 mod device;
 pub mod dictionary;
+#[cfg(feature = "keys")]
+mod identity;
 #[cfg(feature = "gpu")]
 mod image;
 #[cfg(feature = "gpu")]
@@ -18,6 +20,8 @@ mod script;
 
 pub use bytes::{client_bytes, server_bytes};
 pub use codec::codec_roundtrip;
+#[cfg(feature = "keys")]
+pub use identity::identity;
 #[cfg(feature = "gpu")]
 pub use image::{bundle, code_object};
 #[cfg(feature = "gpu")]
@@ -37,6 +41,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "gpu")]
     ("code_object", code_object),
     ("codec_roundtrip", codec_roundtrip),
+    #[cfg(feature = "keys")]
+    ("identity", identity),
     #[cfg(feature = "gpu")]
     ("isa_decode", isa_decode),
     #[cfg(feature = "gpu")]

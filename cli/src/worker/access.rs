@@ -1,0 +1,152 @@
+//! Command line options for who may use a worker.
+
+use crate::output::say;
+use clap::Args;
+use hipr_io::{Address, Grant, WorkerIdentity};
+use hipr_tls::{Fingerprint, Invitations, SecretKey, Size, Token, config_folder, make_key, read_key};
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::info;
+
+/// How long an invitation can be used.
+const INVITATION_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Name of the file with a worker's key, in the folder of hipr's settings.
+const KEY_FILE: &str = "worker-key";
+
+/// What is called when a client was let in.
+type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
+
+/// Who may use the worker.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Who may use it")]
+pub(crate) struct Access {
+    /// File of the keys that may use the worker, a line each: a key as `hipr key` prints it, then tenant=NAME and memory-max=SIZE. The
+    /// worker then speaks nothing but TLS, and clients write hipr:// before its address. The file is read again when it changes.
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure_no_auth")]
+    authorized: Option<PathBuf>,
+    /// File with the worker's own key. [default: worker-key in ~/.config/hipr, made if there is none]
+    #[arg(long, value_name = "FILE", requires = "authorized")]
+    key: Option<PathBuf>,
+    /// Prints an address with an invitation for one client, which `hipr run --worker` turns into keys; HOST or HOST:PORT is where
+    /// clients reach the worker, if that is not where it listens.
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true, requires = "authorized",
+          default_missing_value = "")]
+    invite: Option<String>,
+    /// Serves everybody who can reach the worker, without keys and encryption, also from other machines.
+    #[arg(long)]
+    insecure_no_auth: bool,
+}
+
+impl Access {
+    /// Returns whether the worker asks for keys.
+    pub(crate) fn has_identity(&self) -> bool {
+        self.authorized.is_some()
+    }
+
+    /// Returns whether other machines may use the worker without keys.
+    pub(crate) fn insecure_no_auth(&self) -> bool {
+        self.insecure_no_auth
+    }
+
+    /// Makes what is missing, before anything is served: the worker's key, and, for an invitation, an empty file of authorized keys.
+    ///
+    /// # Errors
+    /// A file cannot be read or made, or is wrong; the worker does not listen on TCP.
+    pub(crate) fn prepare(&self, listen: &Address) -> Result<(), String> {
+        let Some(authorized) = &self.authorized else { return Ok(()) };
+        if !matches!(listen, Address::Tcp(_)) {
+            return Err(format!(
+                "--authorized is for TCP; who may use {listen} is decided by its file's permissions"
+            ));
+        }
+        let key = self.key_file()?;
+        if !exists(&key)? {
+            make_key(&key, false).map_err(|why| why.to_string())?;
+            info!(file = %key.display(), "the worker's key was made");
+        }
+        if self.invite.is_some() && !exists(authorized)? {
+            let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(authorized);
+            made.map_err(|why| format!("{}: {why}", authorized.display()))?;
+        }
+        let identity = self.identity(None)?.ok_or("there are no authorized keys")?;
+        let keys = identity.authorized().count().map_err(|why| why.to_string())?;
+        info!(fingerprint = %identity.fingerprint(), keys, file = %authorized.display(), "only authorized keys may use the worker");
+        Ok(())
+    }
+
+    /// Returns the worker's identity, if it asks for keys; `on_entry` is called when a client was let in.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare).
+    pub(crate) fn identity(&self, on_entry: Option<OnEntry>) -> Result<Option<Arc<WorkerIdentity>>, String> {
+        let Some(authorized) = &self.authorized else { return Ok(None) };
+        let key = read_key(&self.key_file()?).map_err(|why| why.to_string())?;
+        let identity = WorkerIdentity::new(&key, authorized).map_err(|why| why.to_string())?;
+        Ok(Some(Arc::new(match on_entry {
+            Some(told) => identity.on_entry(told),
+            None => identity,
+        })))
+    }
+
+    fn key_file(&self) -> Result<PathBuf, String> {
+        key_file(self.key.as_deref())
+    }
+
+    /// Prints an invitation to the worker that listens at `local_addr`, if one is wanted.
+    ///
+    /// # Errors
+    /// It cannot be noted.
+    pub(crate) fn announce(&self, local_addr: &Address) -> Result<(), String> {
+        let (Some(name), Some(authorized), Some(local)) = (&self.invite, &self.authorized, local_addr.tcp())
+        else {
+            return Ok(());
+        };
+        let place = match Address::new(name) {
+            _ if name.is_empty() && local.ip().is_unspecified() => {
+                format!("{}:{}", host_name(), local.port())
+            }
+            _ if name.is_empty() => local.to_string(),
+            _ if name.contains(':') => name.clone(),
+            _ => format!("{name}:{}", local.port()),
+        };
+        let key = read_key(&self.key_file()?).map_err(|why| why.to_string())?;
+        let token = invite(authorized, None, None)?;
+        say!("invitation: {}", invitation_url(&key, &place, &token));
+        Ok(())
+    }
+}
+
+/// Returns the file with a worker's key: the one that was given, or the usual one.
+pub(crate) fn key_file(given: Option<&Path>) -> Result<PathBuf, String> {
+    match given {
+        Some(path) => Ok(path.to_owned()),
+        None => Ok(config_folder().map_err(|why| why.to_string())?.join(KEY_FILE)),
+    }
+}
+
+fn exists(path: &Path) -> Result<bool, String> {
+    path.try_exists().map_err(|why| format!("{}: {why}", path.display()))
+}
+
+/// Notes an invitation, which can be used once in 24 hours.
+pub(crate) fn invite(
+    authorized: &Path,
+    tenant: Option<String>,
+    memory_max: Option<Size>,
+) -> Result<Token, String> {
+    let noted = Invitations::beside(authorized).invite(tenant, memory_max, INVITATION_TIME);
+    noted.map_err(|why| why.to_string())
+}
+
+/// Returns the address that an invitation is given as.
+pub(crate) fn invitation_url(key: &SecretKey, place: &str, token: &Token) -> String {
+    let fingerprint: Fingerprint = key.public().fingerprint();
+    format!("hipr://{fingerprint}@{place}/#{}", token.text())
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,144 @@
+//! Who the user is, and which worker is trusted: the files in the folder of hipr's settings, and what the environment says.
+
+use std::env;
+use std::fmt;
+use std::io::{self, ErrorKind, Write};
+use std::time::{Duration, Instant};
+
+use hipr_io::{Address, SecuredAddress};
+use hipr_tls::{
+    Changed, ClientChannel, ClientIdentity, Expected, Fault, Fingerprint, KnownWorkers, SecretKey, Token,
+    config_folder, make_key, read_key,
+};
+
+use crate::transport::{Secured, Transport, connect_tcp};
+use crate::{ConnectError, WorkerAddress};
+
+/// Name of the file with the user's key.
+const KEY_FILE: &str = "key";
+/// Name of the file with the known workers' fingerprints.
+const KNOWN_FILE: &str = "known_workers";
+
+fn failed(why: impl fmt::Display) -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, why.to_string())
+}
+
+/// Connects to a worker within `timeout`, with the user's key if its address asks for encryption.
+pub(crate) fn connect(address: &Address, timeout: Duration) -> io::Result<Transport> {
+    match address {
+        Address::Secured(address) => connect_secured(address, timeout).map(Box::new).map(Transport::Secured),
+        _ => Transport::connect(address, timeout),
+    }
+}
+
+fn connect_secured(address: &SecuredAddress, timeout: Duration) -> io::Result<Secured> {
+    if address.token.is_some() {
+        return Err(failed(
+            "the address has an invitation, which `hipr run` and `hipr info` turn into keys; a program needs the address without what begins with #",
+        ));
+    }
+    open(address, &users_key(false)?, None, timeout)
+}
+
+/// Turns an invitation into keys: makes the user's key if there is none, has the worker authorize it, and notes the worker's.
+/// Returns the address for programs, which has no token. An address without an invitation stays as it is.
+///
+/// # Errors
+/// The worker cannot be reached, is not the one that the invitation names, or knows of no such invitation (any more); a file of keys
+/// cannot be read or written.
+pub fn accept_invitation(address: &WorkerAddress, timeout: Duration) -> Result<WorkerAddress, ConnectError> {
+    let Address::Secured(invited) = address.address() else { return Ok(address.clone()) };
+    let Some(token) = &invited.token else { return Ok(address.clone()) };
+    let accept = || {
+        let token = Token::parse(token).ok_or_else(|| failed("what follows # is no invitation"))?;
+        let secured = open(invited, &users_key(true)?, Some(token), timeout)?;
+        secured.enter()?;
+        let worker = secured.worker();
+        secured.say_goodbye();
+        if let Some(worker) = worker {
+            known_workers()?.add(&invited.host_and_port, worker).map_err(failed)?;
+        }
+        Ok(Address::Secured(SecuredAddress {
+            fingerprint: worker.map(|worker| worker.to_string()),
+            host_and_port: invited.host_and_port.clone(),
+            token: None,
+        }))
+    };
+    let accepted: io::Result<Address> = accept();
+    accepted
+        .map(WorkerAddress::from)
+        .map_err(|why| ConnectError { address: address.clone(), reason: why.to_string() })
+}
+
+fn users_key(may_make: bool) -> io::Result<SecretKey> {
+    let path = config_folder().map_err(failed)?.join(KEY_FILE);
+    if path.try_exists()? {
+        read_key(&path).map_err(failed)
+    } else if may_make {
+        make_key(&path, false).map_err(failed)
+    } else {
+        Err(failed(format!("you have no key at {}; `hipr key` makes one", path.display())))
+    }
+}
+
+fn known_workers() -> io::Result<KnownWorkers> {
+    Ok(KnownWorkers::new(&config_folder().map_err(failed)?.join(KNOWN_FILE)))
+}
+
+fn open(
+    address: &SecuredAddress,
+    key: &SecretKey,
+    token: Option<Token>,
+    timeout: Duration,
+) -> io::Result<Secured> {
+    let end = Instant::now() + timeout;
+    let worker = &address.host_and_port;
+    let known = known_workers()?;
+    let pinned = address.fingerprint.as_deref().map(str::parse::<Fingerprint>).transpose().map_err(failed)?;
+    let noted = if pinned.is_some() { None } else { known.find(worker).map_err(failed)? };
+    let expected = pinned.or(noted).map_or(Expected::Any, Expected::Known);
+    if expected == Expected::Any && env::var("HIPR_TRUST_NEW").is_ok_and(|value| value.trim() == "off") {
+        return Err(failed(format!(
+            "its key is not known, and HIPR_TRUST_NEW=off: write hipr://FINGERPRINT@{worker}, or add a line to {}",
+            known.path().display()
+        )));
+    }
+    let identity = ClientIdentity::new(key)?;
+    let channel = ClientChannel::new(&identity, expected, token)?;
+    let socket = connect_tcp(worker, timeout)?;
+    let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    socket.set_read_timeout(Some(left))?;
+    socket.set_write_timeout(Some(left))?;
+    let secured =
+        Secured::open(socket, channel).map_err(|why| explained(why, worker, noted.is_some(), &known))?;
+    if expected == Expected::Any
+        && let Some(fingerprint) = secured.worker()
+        && known.add(worker, fingerprint).map_err(failed)?
+    {
+        // Where it cannot be written, nobody reads it.
+        let _ = writeln!(
+            io::stderr(),
+            "hipr: from now on {worker} is known by its key {fingerprint} (noted in {}); compare it with what the worker has printed",
+            known.path().display()
+        );
+    }
+    Ok(secured)
+}
+
+/// Says what to do about a worker with another key than expected.
+fn explained(why: io::Error, worker: &str, is_noted: bool, known: &KnownWorkers) -> io::Error {
+    let fault = why.get_ref().and_then(|why| why.downcast_ref::<Fault>());
+    let Some(Fault::Changed(changed)) = fault else { return why };
+    let Changed { expected, found } = **changed;
+    let remedy = if is_noted {
+        format!(
+            "if its owner confirms the new key, remove the line of {worker} from {}",
+            known.path().display()
+        )
+    } else {
+        "ask its owner for the fingerprint, and write that into the address".to_owned()
+    };
+    failed(format!(
+        "the worker's key has changed, or somebody is in between: it is {found}, and was expected to be {expected}; nothing was sent. {remedy}"
+    ))
+}

@@ -1,0 +1,123 @@
+//! The encryption of a link: what the socket gave becomes bytes of HIPR, and what a notice brings becomes what the socket takes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hipr_proto::Outbox;
+use hipr_tls::{Fault, Grant, ServerChannel};
+
+use crate::{Body, Config, Peer, gather};
+
+/// The encryption of one connection.
+#[derive(Debug)]
+pub(crate) struct Secured {
+    /// What a connection fails with that cannot have a channel.
+    channel: Result<ServerChannel, Fault>,
+    /// The pieces of output that were not sent: their length, and the number of the dispatch's bytes in them.
+    pieces: VecDeque<(usize, usize)>,
+    /// Number of bytes of the first piece that were sent.
+    sent_of_first: usize,
+    /// Number of the dispatch's bytes that were not sent.
+    unsent_bytes: usize,
+}
+
+impl Secured {
+    /// Creates the encryption of a connection, if there is to be one: TCP connections of a worker that has an identity.
+    pub(crate) fn new(peer: Peer, config: &Config) -> Option<Self> {
+        let identity = config.identity.as_ref().filter(|_| matches!(peer, Peer::Tcp(_)))?;
+        let (pieces, sent_of_first, unsent_bytes) = Default::default();
+        Some(Self { channel: ServerChannel::new(identity.clone()), pieces, sent_of_first, unsent_bytes })
+    }
+
+    /// Decrypts; see [`ServerChannel::receive`].
+    pub(crate) fn receive(&mut self, sealed: &mut &[u8], into: &mut [u8]) -> Result<usize, Fault> {
+        self.channel.as_mut().map_err(|why| why.clone())?.receive(sealed, into)
+    }
+
+    /// Returns what the client may do, once it was let in.
+    pub(crate) fn grant(&self) -> Option<Arc<Grant>> {
+        self.channel.as_ref().ok()?.grant().cloned()
+    }
+
+    /// Returns whether the client has said good-bye.
+    pub(crate) fn is_ended(&mut self) -> bool {
+        self.channel.as_mut().is_ok_and(|channel| channel.channel().is_ended())
+    }
+
+    /// Handles the end of what the socket gives.
+    ///
+    /// # Errors
+    /// The client has not said good-bye.
+    pub(crate) fn handle_eof(&self) -> Result<(), Fault> {
+        self.channel.as_ref().map_err(Clone::clone)?.handle_eof()
+    }
+
+    /// Appends what the channel itself has to say; returns its length in bytes.
+    pub(crate) fn take_output(&mut self, into: &mut VecDeque<Outbox<Body>>) -> usize {
+        self.take(0, into)
+    }
+
+    /// Encrypts an outbox and appends it; returns the length in bytes of what was appended.
+    pub(crate) fn seal(&mut self, mut outbox: Outbox<Body>, into: &mut VecDeque<Outbox<Body>>) -> usize {
+        let mut len = 0;
+        while let Ok(channel) = &mut self.channel
+            && !outbox.is_empty()
+        {
+            // Small ones share a record.
+            let plain = gather(outbox.slices(), |slices| {
+                channel.channel().send(slices);
+                slices.iter().map(|slice| slice.len()).sum()
+            });
+            outbox.advance(plain);
+            len += self.take(plain, into);
+        }
+        len
+    }
+
+    /// Says good-bye; returns the length in bytes of what was appended.
+    pub(crate) fn close(&mut self, into: &mut VecDeque<Outbox<Body>>) -> usize {
+        if let Ok(channel) = &mut self.channel {
+            channel.channel().close();
+        }
+        self.take(0, into)
+    }
+
+    fn take(&mut self, plain: usize, into: &mut VecDeque<Outbox<Body>>) -> usize {
+        let Ok(channel) = &mut self.channel else { return 0 };
+        if !channel.channel().has_output() {
+            return 0;
+        }
+        // More than the header and the tag of each record of 16 KiB.
+        let room = plain + plain / 512 + 512;
+        let mut sealed = Vec::with_capacity(room);
+        channel.channel().take_output(&mut sealed);
+        let len = sealed.len();
+        let mut outbox = Outbox::new();
+        outbox.put_inline(Body::from(sealed));
+        into.push_back(outbox);
+        self.pieces.push_back((len, plain));
+        self.unsent_bytes += plain;
+        len
+    }
+
+    /// Returns the number of the dispatch's bytes that were not sent.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        self.unsent_bytes
+    }
+
+    /// Notes that `len` bytes of output were sent; returns how many of the dispatch's bytes these end. A piece counts when all of it was
+    /// sent.
+    pub(crate) fn handle_sent(&mut self, len: usize) -> u64 {
+        self.sent_of_first += len;
+        let mut plain = 0;
+        while let Some((piece, of_dispatch)) =
+            self.pieces.front().copied().filter(|(piece, _)| *piece <= self.sent_of_first)
+        {
+            self.sent_of_first -= piece;
+            plain += of_dispatch;
+            self.pieces.pop_front();
+        }
+        self.unsent_bytes = self.unsent_bytes.saturating_sub(plain);
+        plain as u64
+    }
+}

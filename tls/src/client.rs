@@ -1,0 +1,155 @@
+//! The client's end: who the user is, which worker is expected, and the channel of one connection.
+
+use std::fmt;
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, version};
+
+use crate::fault::Changed;
+use crate::preamble::{Answer, Collected, Hello};
+use crate::verify::{ALPN, Proof, provider};
+use crate::{Channel, Fault, Fingerprint, SecretKey, Token};
+
+/// The worker that a client expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// The one with this key.
+    Known(Fingerprint),
+    /// Any, to be trusted at first use.
+    Any,
+}
+
+/// A user's key, ready for connections.
+#[derive(Clone)]
+pub struct ClientIdentity {
+    config: Arc<ClientConfig>,
+}
+
+impl fmt::Debug for ClientIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a client's identity")
+    }
+}
+
+impl ClientIdentity {
+    /// Creates the identity of who has this key.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn new(key: &SecretKey) -> Result<Self, Fault> {
+        let certified = key.certified().map_err(|why| Fault::Setup(why.to_string()))?;
+        let provider = provider();
+        let proof = Proof(provider.signature_verification_algorithms);
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(proof))
+            .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(certified)));
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.resumption = Resumption::disabled();
+        config.enable_sni = false;
+        Ok(Self { config: Arc::new(config) })
+    }
+
+    /// Returns what rustls needs for a connection, for a stream without preamble, to compare with.
+    pub fn rustls(&self) -> Arc<ClientConfig> {
+        self.config.clone()
+    }
+}
+
+/// One connection to a worker: the handshake, the preamble, and then bytes of HIPR.
+#[derive(Debug)]
+pub struct ClientChannel {
+    channel: Channel,
+    expected: Expected,
+    token: Option<Token>,
+    /// Whether the worker's key was found right, and this side's preamble is in the output.
+    is_ready: bool,
+    collected: Collected,
+    /// Whether the worker has let this side in.
+    is_in: bool,
+}
+
+impl ClientChannel {
+    /// Creates the channel of a connection to a worker; the handshake's first bytes are in its output. `token` is an invitation's.
+    ///
+    /// # Errors
+    /// The identity cannot be used.
+    pub fn new(identity: &ClientIdentity, expected: Expected, token: Option<Token>) -> Result<Self, Fault> {
+        // Workers have no names; the key says who it is.
+        let name = ServerName::try_from("hipr").map_err(|why| Fault::Setup(why.to_string()))?;
+        let connection = ClientConnection::new(identity.config.clone(), name)?;
+        let channel = Channel::new(connection.into());
+        let (collected, is_ready, is_in) = Default::default();
+        Ok(Self { channel, expected, token, is_ready, collected, is_in })
+    }
+
+    /// Does what [`Channel::receive`] does for bytes of HIPR; handshake and preamble give none. There may be output afterwards.
+    ///
+    /// # Errors
+    /// As there; the worker has another key than expected, or does not let this side in.
+    pub fn receive(&mut self, input: &mut &[u8], into: &mut [u8]) -> Result<usize, Fault> {
+        while !self.is_in {
+            let wanted = self.collected.wanted().map_err(Fault::Preamble)?;
+            if wanted > 0 {
+                let mut piece = [0; 64];
+                let piece = piece.get_mut(..wanted.min(64)).unwrap_or_default();
+                let len = self.channel.receive(input, piece)?;
+                self.begin()?;
+                self.collected.push(piece.get(..len).unwrap_or_default());
+                if len < piece.len() {
+                    return Ok(0);
+                }
+                continue;
+            }
+            let answer = Answer::from_fields(self.collected.fields()).map_err(Fault::Preamble)?;
+            match answer.refusal {
+                Some(why) => return Err(Fault::Refused(format!("the worker says: {why}"))),
+                None => self.is_in = true,
+            }
+            self.channel.open();
+        }
+        self.channel.receive(input, into)
+    }
+
+    /// Checks the worker's key and says this side's preamble, when the handshake is over.
+    fn begin(&mut self) -> Result<(), Fault> {
+        if self.is_ready || self.channel.is_handshaking() {
+            return Ok(());
+        }
+        let found = self.worker().ok_or(Fault::Preamble("the worker has shown no key"))?;
+        if let Expected::Known(expected) = self.expected
+            && expected != found
+        {
+            self.channel.close();
+            return Err(Fault::Changed(Box::new(Changed { expected, found })));
+        }
+        self.is_ready = true;
+        let hello = Hello { token: self.token.take() }.to_bytes();
+        self.channel.send(&[IoSlice::new(&hello)]);
+        Ok(())
+    }
+
+    /// Returns whether the worker has proved its key, and it is the expected one: from now on bytes can be sent.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Returns whether the worker has let this side in.
+    pub fn is_in(&self) -> bool {
+        self.is_in
+    }
+
+    /// Returns the fingerprint of the worker's key, once it is proved.
+    pub fn worker(&self) -> Option<Fingerprint> {
+        self.channel.peer_key().map(|key| key.fingerprint())
+    }
+
+    /// Returns the channel, for everything else.
+    pub fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+}

@@ -1,0 +1,184 @@
+//! The worker's end: who it is, whom it lets in, and the channel of one connection.
+
+use std::fmt;
+use std::io::IoSlice;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::{ServerConfig, ServerConnection, version};
+
+use crate::preamble::{Answer, Collected, Hello};
+use crate::verify::{ALPN, Proof, provider};
+use crate::{AuthorizedFile, Channel, Fault, FileError, Fingerprint, Grant, Invitations, SecretKey};
+
+/// A worker's key and whom it lets in.
+pub struct WorkerIdentity {
+    config: Arc<ServerConfig>,
+    fingerprint: Fingerprint,
+    authorized: AuthorizedFile,
+    invitations: Invitations,
+    on_entry: Option<OnEntry>,
+}
+
+/// What is called when a client was let in.
+type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
+
+impl fmt::Debug for WorkerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {}", self.fingerprint, self.authorized.path().display())
+    }
+}
+
+impl WorkerIdentity {
+    /// Creates the identity of a worker with this key, which lets in whom the file says when they come.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn new(key: &SecretKey, authorized: &Path) -> Result<Self, Fault> {
+        let setup = |why: &dyn fmt::Display| Fault::Setup(why.to_string());
+        let certified = key.certified().map_err(|why| setup(&why))?;
+        let provider = provider();
+        let proof = Proof(provider.signature_verification_algorithms);
+        let builder = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&version::TLS13])
+            .map_err(|why| setup(&why))?;
+        let mut config = builder
+            .with_client_cert_verifier(Arc::new(proof))
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(certified)));
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        // Every connection proves its key anew: one that was struck off does not come back.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.max_early_data_size = 0;
+        Ok(Self {
+            config: Arc::new(config),
+            fingerprint: key.public().fingerprint(),
+            authorized: AuthorizedFile::new(authorized),
+            invitations: Invitations::beside(authorized),
+            on_entry: None,
+        })
+    }
+
+    /// Sets what is called when a client was let in, before any of its requests.
+    #[must_use]
+    pub fn on_entry(mut self, told: impl Fn(&Grant) + Send + Sync + 'static) -> Self {
+        self.on_entry = Some(Box::new(told));
+        self
+    }
+
+    /// Returns the fingerprint by which clients know the worker.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Returns the file of authorized keys.
+    pub fn authorized(&self) -> &AuthorizedFile {
+        &self.authorized
+    }
+
+    /// Returns what rustls needs for a connection, for a stream without preamble, to compare with.
+    pub fn rustls(&self) -> Arc<ServerConfig> {
+        self.config.clone()
+    }
+
+    /// Decides about a client that has proved its key.
+    fn admit(&self, channel: &Channel, hello: &Hello) -> Result<Grant, String> {
+        let key = channel.peer_key().ok_or("you have shown no key")?;
+        // The file's name and state are nothing that a stranger has to know.
+        let broken = |why: FileError| {
+            tracing::error!(%why, "nobody is let in");
+            "this worker cannot read who is authorized; its log says why".to_owned()
+        };
+        if let Some(token) = &hello.token
+            && !self.invitations.redeem(token, key, &self.authorized).map_err(broken)?
+        {
+            return Err(
+                "this invitation was used or has ended; ask for another, or leave out what begins with #"
+                    .into(),
+            );
+        }
+        let grant = self.authorized.grant(&key).map_err(broken)?;
+        grant.ok_or_else(|| {
+            format!("your key is not authorized; its owner adds this line to the worker's file: {key}")
+        })
+    }
+}
+
+/// One connection to a worker: the handshake, the preamble, and then bytes of HIPR.
+#[derive(Debug)]
+pub struct ServerChannel {
+    channel: Channel,
+    identity: Arc<WorkerIdentity>,
+    collected: Collected,
+    grant: Option<Arc<Grant>>,
+}
+
+impl ServerChannel {
+    /// Creates the channel of a connection that was just accepted.
+    ///
+    /// # Errors
+    /// The identity cannot be used.
+    pub fn new(identity: Arc<WorkerIdentity>) -> Result<Self, Fault> {
+        let connection = ServerConnection::new(identity.config.clone())?;
+        let channel = Channel::new(connection.into());
+        Ok(Self { channel, identity, collected: Collected::default(), grant: None })
+    }
+
+    /// Does what [`Channel::receive`] does for bytes of HIPR; handshake and preamble give none. There may be output afterwards, also
+    /// after an error.
+    ///
+    /// # Errors
+    /// As there; the client is not let in.
+    pub fn receive(&mut self, input: &mut &[u8], into: &mut [u8]) -> Result<usize, Fault> {
+        while self.grant.is_none() {
+            let wanted = self.collected.wanted().map_err(Fault::Preamble)?;
+            if wanted > 0 {
+                let mut piece = [0; 64];
+                let piece = piece.get_mut(..wanted.min(64)).unwrap_or_default();
+                let len = self.channel.receive(input, piece)?;
+                self.collected.push(piece.get(..len).unwrap_or_default());
+                if len < piece.len() {
+                    return Ok(0);
+                }
+                continue;
+            }
+            let hello = Hello::from_fields(self.collected.fields()).map_err(Fault::Preamble)?;
+            let admitted = self.identity.admit(&self.channel, &hello);
+            let answer = Answer { refusal: admitted.as_ref().err().cloned() }.to_bytes();
+            self.channel.send(&[IoSlice::new(&answer)]);
+            match admitted {
+                Ok(grant) => {
+                    if let Some(told) = &self.identity.on_entry {
+                        told(&grant);
+                    }
+                    self.grant = Some(Arc::new(grant));
+                    self.channel.open();
+                }
+                Err(why) => {
+                    self.channel.close();
+                    return Err(Fault::Refused(why));
+                }
+            }
+        }
+        self.channel.receive(input, into)
+    }
+
+    /// Returns what the client may do, once it was let in.
+    pub fn grant(&self) -> Option<&Arc<Grant>> {
+        self.grant.as_ref()
+    }
+
+    /// Handles the end of the incoming bytes.
+    ///
+    /// # Errors
+    /// As [`Channel::handle_eof`].
+    pub fn handle_eof(&self) -> Result<(), Fault> {
+        self.channel.handle_eof()
+    }
+
+    /// Returns the channel, for everything else.
+    pub fn channel(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+}
