@@ -7,9 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::authorized::{AuthorizedFile, Terms};
-use crate::base64::{self, Alphabet};
 use crate::files::{self, FileError, each_line};
-use crate::key::sha256;
+use crate::key::{decode_32, encode_32, sha256};
 use crate::{KeyError, PublicKey, Size};
 
 /// The most invitations that wait at a time.
@@ -31,12 +30,12 @@ impl Token {
 
     /// Parses a token as it is written.
     pub fn parse(text: &str) -> Option<Self> {
-        base64::decode_32(text).map(Self)
+        decode_32(text).map(Self)
     }
 
     /// Returns the token as it is written.
     pub fn text(&self) -> String {
-        base64::encode(Alphabet::Url, &self.0)
+        encode_32(&self.0)
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -143,9 +142,7 @@ impl Invitations {
         let said = change(&mut waiting).map_err(|why| failed(&why))?;
         let text: String = waiting
             .iter()
-            .map(|Waiting { hash, end_s, terms }| {
-                format!("{} until={end_s}{terms}\n", base64::encode(Alphabet::Url, hash))
-            })
+            .map(|Waiting { hash, end_s, terms }| format!("{} until={end_s}{terms}\n", encode_32(hash)))
             .collect();
         let written =
             file.set_len(0).and_then(|()| file.write_all(text.as_bytes())).and_then(|()| file.sync_all());
@@ -157,7 +154,7 @@ impl Invitations {
 fn parse(text: &str) -> Result<Vec<Waiting>, (usize, String)> {
     let mut all = Vec::new();
     each_line(text, |words| {
-        let hash = words.next().and_then(base64::decode_32);
+        let hash = words.next().and_then(decode_32);
         let end_s = words.next().and_then(|word| word.strip_prefix("until=")?.parse().ok());
         let (Some(hash), Some(end_s)) = (hash, end_s) else {
             return Err("a line has a token's hash, until=SECONDS, and what the invitation gives".to_owned());

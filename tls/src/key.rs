@@ -4,13 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::crypto::ring::sign::any_eddsa_type;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
-
-use crate::base64::{self, Alphabet};
 
 /// What a SubjectPublicKeyInfo of an Ed25519 key begins with (RFC 8410, section 4); the 32 bytes of the key follow.
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -70,7 +70,7 @@ impl PublicKey {
 
     /// Parses the two words of a line; see the type.
     pub(crate) fn from_words(name: &str, digits: &str) -> Result<Self, KeyError> {
-        let key = (name == NAME).then(|| base64::decode_32(digits)).flatten();
+        let key = (name == NAME).then(|| decode_32(digits)).flatten();
         key.map(Self).ok_or(KeyError::Public)
     }
 }
@@ -86,7 +86,7 @@ impl FromStr for PublicKey {
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{NAME} {}", base64::encode(Alphabet::Url, &self.0))
+        write!(f, "{NAME} {}", encode_32(&self.0))
     }
 }
 
@@ -104,14 +104,14 @@ impl FromStr for Fingerprint {
     type Err = KeyError;
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        let bytes = text.strip_prefix(FINGERPRINT_NAME).and_then(base64::decode_32);
+        let bytes = text.strip_prefix(FINGERPRINT_NAME).and_then(decode_32);
         bytes.map(Self).ok_or(KeyError::Fingerprint)
     }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{FINGERPRINT_NAME}{}", base64::encode(Alphabet::Url, &self.0))
+        write!(f, "{FINGERPRINT_NAME}{}", encode_32(&self.0))
     }
 }
 
@@ -119,6 +119,17 @@ impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
+}
+
+/// Returns 32 bytes in the base64 of URLs, without padding: 43 digits.
+pub(crate) fn encode_32(bytes: &[u8; 32]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Returns the 32 bytes that [`encode_32`] writes as `text`; `None` for every other text.
+pub(crate) fn decode_32(text: &str) -> Option<[u8; 32]> {
+    // A longer text is not decoded at all.
+    (text.len() == 43).then(|| URL_SAFE_NO_PAD.decode(text).ok()).flatten()?.try_into().ok()
 }
 
 /// Returns the SHA-256 of `bytes`.
@@ -158,7 +169,7 @@ impl SecretKey {
 
     /// Returns the text of a file with the key: PKCS#8 in PEM.
     pub fn to_pem(&self) -> String {
-        format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", base64::encode(Alphabet::Pem, &self.pkcs8))
+        format!("{PEM_BEGIN}\n{}\n{PEM_END}\n", STANDARD.encode(&self.pkcs8))
     }
 
     /// Reads a file's text; lines before and after the key do not matter.
@@ -168,7 +179,7 @@ impl SecretKey {
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let mut lines = text.lines().map(str::trim).skip_while(|line| *line != PEM_BEGIN).skip(1);
         let digits: String = lines.by_ref().take_while(|line| *line != PEM_END).collect();
-        base64::decode(Alphabet::Pem, &digits).ok_or(KeyError::Secret).and_then(Self::from_pkcs8)
+        STANDARD.decode(digits).map_err(|_| KeyError::Secret).and_then(Self::from_pkcs8)
     }
 
     /// Returns the key as rustls signs with it, sent as a raw public key.
@@ -220,7 +231,29 @@ mod tests {
         let key = PublicKey::from_spki(&spki).unwrap();
         let secret = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n-----END PRIVATE KEY-----\n";
         assert_eq!(SecretKey::from_pem(secret).unwrap().public(), key);
-        assert_eq!(base64::encode(Alphabet::Url, &sha256(&spki)), key.fingerprint().to_string()[7..]);
+        assert_eq!(encode_32(&sha256(&spki)), key.fingerprint().to_string()[7..]);
+    }
+
+    #[test]
+    fn one_value_has_one_text() {
+        let bytes: [u8; 32] = std::array::from_fn(|at| 0xff - at as u8);
+        let text = encode_32(&bytes);
+        assert_eq!(decode_32(&text), Some(bytes));
+        // The last digit stands for four bits of the value and two that are zero.
+        let last = text.chars().next_back().unwrap();
+        for other in ('0'..='9')
+            .chain('a'..='z')
+            .chain('A'..='Z')
+            .chain(['-', '_', '+', '/', '='])
+            .filter(|&c| c != last)
+        {
+            let changed = format!("{}{other}", &text[..42]);
+            assert_ne!(decode_32(&changed), Some(bytes), "{changed}");
+        }
+        for wrong in [&text[..42], &format!("{text}="), &text.replace('_', "/"), &format!(" {}", &text[..42])]
+        {
+            assert_eq!(decode_32(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -8,7 +8,6 @@
 #![forbid(unsafe_code)]
 
 mod authorized;
-mod base64;
 mod channel;
 mod client;
 mod fault;
