@@ -4,6 +4,7 @@ mod access;
 mod cache;
 mod limits;
 mod pending;
+mod sandbox;
 mod session;
 mod supervisor;
 
@@ -20,11 +21,12 @@ pub(crate) use hipr_tls::Size;
 use hipr_worker::device::null::Null;
 use hipr_worker::{Address, Config, DispatchOn, Io};
 use limits::Limits;
+use sandbox::{Reach, Sandbox};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::convert::Infallible;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -67,6 +69,8 @@ pub(crate) struct Worker {
     access: Access,
     #[command(flatten)]
     cache: Cache,
+    #[command(flatten)]
+    sandbox: Sandbox,
     /// Milliseconds that a session's process may take to release its resources before it is killed.
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
     release_timeout_ms: u64,
@@ -99,6 +103,24 @@ impl Worker {
     fn device_choice(&self) -> DeviceChoice {
         let (hip_library, exchange) = (self.hip_library.clone(), self.exchange.clone());
         DeviceChoice { kind: self.device, hip_library, exchange, sim: self.sim.config() }
+    }
+
+    /// Returns what the process of a session needs of the machine.
+    fn reach(&self) -> Reach {
+        // A runtime is found beside its name, and its own libraries beside the file.
+        let file = self.hip_library.as_deref().and_then(|path| path.canonicalize().ok());
+        let library = [self.hip_library.as_deref(), file.as_deref()];
+        let folders = library.into_iter().flatten().filter_map(Path::parent).map(Path::to_owned);
+        let (keys, changed) = self.access.files();
+        let program = std::env::current_exe().ok();
+        Reach {
+            read: folders.chain(program).chain(keys).collect(),
+            change: changed,
+            exchange: self.exchange.clone(),
+            own: [Some(std::env::temp_dir()), self.cache.folder()].into_iter().flatten().collect(),
+            has_gpu: self.device == DeviceKind::Hip,
+            has_uring: self.io == Io::Uring,
+        }
     }
 
     /// Returns the configuration of a worker with this device, and this identity if it asks for keys.
@@ -193,6 +215,7 @@ fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
 }
 
 fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
+    options.sandbox.check()?;
     options.cache.check_for_processes()?;
     if options.io == Io::Uring {
         // Said here, once, instead of in each session.

@@ -8,7 +8,8 @@ use std::process::Command;
 fn front(runtime: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hipr"));
     command.args(["worker", "--listen", "127.0.0.1:0", "--device", "hip", "--isolate", "process"]);
-    command.args(["--cache", "256M"]);
+    // The runtime is hipr's own library, whose worker is reached by a socket.
+    command.args(["--cache", "256M", "--sandbox", "off"]);
     command.arg("--hip-library").arg(runtime);
     command
 }

@@ -3,7 +3,7 @@
 use hipr_client::{Connection, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_proto::{Header, HipError, Opcode};
-use hipr_tests::faults::{HANG, LIBRARY, PLAN, Plan};
+use hipr_tests::faults::{HANG, LIBRARY, PLAN, Plan, SOIL, SOILED};
 use hipr_tests::{
     WireClient, WorkerProcess, built_library, eventually, library, process_lives, start_worker,
 };
@@ -83,7 +83,9 @@ fn a_session_that_crashes_takes_nobody_along() {
 fn with_a_hip_runtime_each_session_has_a_process_unless_that_is_switched_off() {
     let back = start_worker();
     let library = library();
-    let hip = ["--device", "hip", "--hip-library", library.to_str().expect("a path in UTF-8")];
+    // What is a runtime here reaches its worker by a socket.
+    let library = library.to_str().expect("a path in UTF-8");
+    let hip = ["--device", "hip", "--hip-library", library, "--sandbox", "off"];
     for (options, processes) in [(&[][..], 2), (&["--isolate", "none"], 0)] {
         let mut command = Command::new(HIPR);
         command.env("HIPR_WORKER", back.address().to_string());
@@ -358,7 +360,8 @@ fn a_process_that_hangs_in_releasing_is_killed() {
     command.env(LIBRARY, library()).env(PLAN, folder.path().join("plan"));
     let runtime = built_library("libfaulty_hip.so");
     let runtime = runtime.to_str().expect("a path in UTF-8");
-    let options = ["--device", "hip", "--hip-library", runtime, "--release-timeout-ms", "200"];
+    let options =
+        ["--device", "hip", "--hip-library", runtime, "--sandbox", "off", "--release-timeout-ms", "200"];
     let mut worker = WorkerProcess::start_command(command, &options);
     let (mut other, other_pid) = session(&worker);
     let (mut client, _) = session(&worker);
@@ -370,4 +373,44 @@ fn a_process_that_hangs_in_releasing_is_killed() {
     assert!(log.contains("SIGKILL"), "{log}");
     assert_eq!(other.call(&op::Ping {}), Ok(()));
     assert!(worker.lives());
+}
+
+/// The runtime's new memory has bytes of somebody in it. Where that can be another session, it is cleared; a process of its own gets what
+/// its driver gives, which is nobody's.
+#[test]
+fn new_memory_has_nothing_of_another_session() {
+    let back = start_worker();
+    let runtime = built_library("libfaulty_hip.so");
+    let hip =
+        ["--device", "hip", "--hip-library", runtime.to_str().expect("a path in UTF-8"), "--sandbox", "off"];
+    for (isolation, expected) in [("none", 0), ("process", SOIL as u8)] {
+        let mut command = Command::new(HIPR);
+        command.env("HIPR_WORKER", back.address().to_string());
+        command.env(LIBRARY, library()).env(SOILED, "1");
+        let worker = WorkerProcess::start_command(command, &[&hip[..], &["--isolate", isolation]].concat());
+        let mut client = WireClient::open(worker.address());
+        let size = 100_000;
+        let pool = client.call(&op::DeviceGetDefaultMemPool { device: 0 }).expect("a pool").mem_pool;
+        let own = client.call(&op::StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
+        let mut places = vec![
+            ("hipMalloc", client.call(&op::Malloc { size, flags: 0 }).map(|reply| reply.device_ptr)),
+            ("uncached", client.call(&op::Malloc { size, flags: 3 }).map(|reply| reply.device_ptr)),
+            ("hipHostMalloc", client.call(&op::MallocHost { size, flags: 0 }).map(|reply| reply.device_ptr)),
+            ("managed", client.call(&op::MallocManaged { size, flags: 1 }).map(|reply| reply.device_ptr)),
+        ];
+        for stream in [0, own] {
+            let made = client.call(&op::MallocAsync { size, stream }).map(|reply| reply.device_ptr);
+            places.push(("hipMallocAsync", made));
+            let made =
+                client.call(&op::MallocFromPoolAsync { size, mem_pool: pool, stream }).map(|reply| reply.device_ptr);
+            places.push(("hipMallocFromPoolAsync", made));
+        }
+        for (name, place) in places {
+            let src = place.unwrap_or_else(|why| panic!("{name}: {why}"));
+            let copy = op::Memcpy { dst: 0, src, size, kind: kind::DEVICE_TO_HOST, stream: 0 };
+            let bytes = client.call_with(&copy, &[], None).inline;
+            assert_eq!(bytes.len() as u64, size, "{name}");
+            assert!(bytes.iter().all(|&byte| byte == expected), "{name}, --isolate {isolation}");
+        }
+    }
 }

@@ -19,7 +19,9 @@ use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
-pub use plan::{EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, TRACE, called};
+pub use plan::{
+    BREAK_OUT, EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, SECRET, SERVICE, SOIL, SOILED, TRACE, called,
+};
 
 /// The plan's format. It is compiled here too, because a program can link only one library that exports HIP's functions.
 #[path = "../faulty-hip/src/plan.rs"]

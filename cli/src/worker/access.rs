@@ -91,6 +91,18 @@ impl Access {
         })))
     }
 
+    /// Returns the file of authorized keys, if it is only read, and the files that change when a client uses an invitation: none where
+    /// nobody is invited.
+    pub(super) fn files(&self) -> (Option<PathBuf>, Vec<PathBuf>) {
+        let Some(authorized) = self.authorized.clone() else { return (None, Vec::new()) };
+        let invitations = Invitations::beside(&authorized).path().to_owned();
+        if invitations.exists() {
+            (None, vec![authorized, invitations])
+        } else {
+            (Some(authorized), Vec::new())
+        }
+    }
+
     fn key_file(&self) -> Result<PathBuf, String> {
         key_file(self.key.as_deref())
     }

@@ -29,6 +29,11 @@ impl Cache {
         Some(CacheConfig { max_bytes: max.0, folder: self.folder.clone(), folder_max_bytes: folder_max.0 })
     }
 
+    /// Returns the folder of the cache, if it has one.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.folder.clone()
+    }
+
     /// Checks what the processes of sessions would find out, one after another.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::device;
 use hipr_io::{Address, Peer, Stream};
-use hipr_worker::Stats;
+use hipr_worker::{Io, Stats};
 use mio::unix::pipe;
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 use std::collections::VecDeque;
@@ -14,10 +14,12 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use tempfile::TempDir;
 use tracing::{debug, error, info, warn};
 
 /// This program's executable, even if its file has been replaced since.
@@ -51,6 +53,8 @@ pub(super) struct Session {
     told: bool,
     /// The pipe that the process closes when the client has proved its key, or ends.
     entry: Option<pipe::Receiver>,
+    /// The folder of the process's temporary files, which goes with it.
+    _temporary: TempDir,
 }
 
 impl Session {
@@ -59,14 +63,18 @@ impl Session {
     /// Maximum bytes of output that are read from an ended session.
     const LAST_BYTES: usize = 1 << 20;
 
-    /// Starts a process for the client at the other end of `stream`; this process keeps no copy of the connection.
+    /// Starts a process for the client at the other end of `stream`; this process keeps no copy of the connection. Temporary files of the
+    /// process are in a folder of its own within `exchange`.
     pub(super) fn start(
         number: u64,
         peer: Peer,
         stream: OwnedFd,
+        exchange: &Path,
         more: impl IntoIterator<Item = OsString>,
     ) -> io::Result<Self> {
         let mut command = again(more);
+        let temporary = tempfile::Builder::new().prefix("temporary-").tempdir_in(exchange)?;
+        command.env("TMPDIR", temporary.path());
         command.args(["--session-of", &std::process::id().to_string()]);
         // What is not given here is closed in the child: all descriptors are opened close-on-exec.
         let mut child =
@@ -77,7 +85,8 @@ impl Session {
         let entry = child.stdout.take().map(pipe::Receiver::from);
         entry.as_ref().map_or(Ok(()), |entry| entry.set_nonblocking(true))?;
         info!(session = number, %peer, pid = child.id(), "session started");
-        Ok(Self { number, peer, child, words, readable: true, lines: Lines::default(), told: false, entry })
+        let (readable, lines, told) = (true, Lines::default(), false);
+        Ok(Self { number, peer, child, words, readable, lines, told, entry, _temporary: temporary })
     }
 
     /// Returns whether the client has not yet been let in, as far as the process has said.
@@ -264,8 +273,14 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
         take_stdin(&options.listen).map_err(|why| format!("cannot take over the connection: {why}"))?;
     let told = Entry::new().map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
     let identity = options.access.identity(Some(Box::new(move |_| told.tell())))?;
+    options.sandbox.enter(options.reach())?;
     let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
-    match hipr_worker::Worker::for_connection(options.config(device, identity), stream) {
+    let mut config = options.config(device, identity);
+    if options.sandbox.is_on() && config.io == Io::Auto {
+        // A ring's requests pass by the filter of system calls.
+        config.io = Io::Mio;
+    }
+    match hipr_worker::Worker::for_connection(config, stream) {
         Err(why) if why.kind() == ErrorKind::NotConnected => Ok(ExitCode::SUCCESS),
         Err(why) => Err(format!("cannot serve the connection: {why}")),
         Ok(worker) => {

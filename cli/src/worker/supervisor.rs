@@ -251,7 +251,7 @@ impl Supervisor {
         self.sessions_begun += 1;
         let started = self.poll.registry().deregister(&mut client.stream).and_then(|()| {
             let args = self.plan.session_args.iter().cloned();
-            Session::start(self.sessions_begun, peer, client.stream.into(), args)
+            Session::start(self.sessions_begun, peer, client.stream.into(), &self.plan.exchange, args)
         });
         let registered = started.and_then(|mut session| {
             self.poll.registry().register(&mut session.words, Token(token), Interest::READABLE)?;

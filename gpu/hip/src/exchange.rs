@@ -65,6 +65,11 @@ pub fn clear_exchange(folder: &Path, pid: u32) -> std::io::Result<()> {
 }
 
 impl Exchange {
+    /// Returns whether the sessions are in this process.
+    pub(super) fn is_for_one_process(&self) -> bool {
+        matches!(self, Self::Process(_))
+    }
+
     /// Creates the exchange of this process, or of all processes that use the folder.
     pub(super) fn new(folder: Option<&Path>) -> Self {
         folder.map_or_else(|| Self::Process(Mutex::default()), |folder| Self::Folder(folder.to_path_buf()))

@@ -97,7 +97,7 @@ pub struct Hip {
 
 impl Hip {
     /// Loads the runtime at `library`, or under its usual names. `exchange` is the folder in which the processes of one
-    /// worker exchange what their sessions share.
+    /// worker exchange what their sessions share; without it all sessions are in this process, and memory is cleared before one gets it.
     ///
     /// # Errors
     /// There is none (which says what was looked for and where), or no thread can be had.
@@ -156,7 +156,7 @@ impl Device for Hip {
     }
 
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {
-        let owner = Owner::new(self.runtime.clone());
+        let owner = Owner::new(self.runtime.clone(), self.exchange.is_for_one_process());
         let version = self.runtime.runtime_version().map_err(|error| HipError(error.code));
         let devices = self.device_count();
         let kernels = Kernels::new(self.comgr.clone());

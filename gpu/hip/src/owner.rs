@@ -11,6 +11,7 @@
 //! Stream numbers 0 and 1 are the null stream of the current device, 2 is a stream of the owner's that stands for the
 //! per-thread stream; all others were made by [`Owner::stream_create`].
 
+mod clear;
 mod copy;
 mod device;
 mod ipc;
@@ -32,6 +33,7 @@ pub(crate) use stream::Marker;
 use hip_sys::{Hip, hipError_t, hipSuccess};
 use hipr_proto::{HipError, HipResult};
 
+use clear::Clearing;
 use pinned::Pinned;
 use resource::{Memory, Module};
 use stream::Retired;
@@ -44,6 +46,9 @@ thread_local! {
 /// Everything that one user of the library has created.
 pub(crate) struct Owner {
     hip: Arc<Hip>,
+    /// Whether other owners may be in this process, whose freed memory the library gives on.
+    shares_process: bool,
+    clearing: Clearing,
     device: i32,
     memory: BTreeMap<u64, Memory>,
     /// Device of each stream.
@@ -66,10 +71,12 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    /// Creates an owner without resources; device 0 is current.
-    pub(crate) fn new(hip: Arc<Hip>) -> Self {
+    /// Creates an owner without resources; device 0 is current. If others may be in this process, its memory is cleared before it sees it.
+    pub(crate) fn new(hip: Arc<Hip>, shares_process: bool) -> Self {
         Self {
             hip,
+            shares_process,
+            clearing: Clearing::default(),
             device: 0,
             memory: BTreeMap::new(),
             streams: BTreeMap::new(),
@@ -138,6 +145,7 @@ impl Owner {
         for (stream, device) in streams.into_iter().chain(per_thread) {
             Self::note(self.destroy_stream(stream, device));
         }
+        self.release_clearing();
         for (event, device) in std::mem::take(&mut self.events) {
             Self::note(self.destroy_event(event, device));
         }

@@ -10,8 +10,11 @@
 //! |---|---|
 //! | [`LIBRARY`] | path of the real runtime |
 //! | [`PLAN`] | path of the plan, a file that appears complete: see [`Plan`]. A call fails only as long as it is there |
+//! | [`BREAK_OUT`] | where to try out what the process may do, when the library is used first: see `break_out.rs` |
+//! | [`SOILED`] | new memory has bytes in it, as if somebody had had it before |
 //! | [`TRACE`] | path of a file to which each call that is counted appends a line: see [`called`] |
 
+mod break_out;
 mod plan;
 
 use std::cell::Cell;
@@ -25,11 +28,14 @@ use std::{env, process, thread};
 
 use hip_sys::*;
 
-pub use plan::{EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, TRACE, called};
+pub use plan::{
+    BREAK_OUT, EVERY, FAILED, HANG, LIBRARY, PLAN, Plan, SECRET, SERVICE, SOIL, SOILED, TRACE, called,
+};
 
 /// The settings from the environment, and the real runtime.
 struct Runtime {
     real: Hip,
+    soils: bool,
     plan_file: Option<PathBuf>,
     plan: OnceLock<Plan>,
     trace: Option<File>,
@@ -40,6 +46,7 @@ struct Runtime {
 
 impl Runtime {
     fn load() -> Result<Self, String> {
+        break_out::try_all();
         let library = env::var_os(LIBRARY).ok_or_else(|| format!("{LIBRARY} is not set"))?;
         let real = Hip::load_from(library.as_ref()).map_err(|why| why.to_string())?;
         let open = |path: OsString| {
@@ -50,6 +57,7 @@ impl Runtime {
         let plan_file = env::var_os(PLAN).map(PathBuf::from);
         Ok(Self {
             real,
+            soils: env::var_os(SOILED).is_some(),
             plan_file,
             plan: OnceLock::new(),
             trace,
@@ -175,6 +183,28 @@ fn call<R: Returned>(index: usize, name: &str, real: impl FnOnce(&Hip) -> R) -> 
     answer.told(name)
 }
 
+/// Leaves bytes in new memory, as of somebody who had it before.
+macro_rules! soil {
+    (hipMalloc $real:ident $place:ident, $len:ident) => { soil!(@ $real $place $len) };
+    (hipExtMallocWithFlags $real:ident $place:ident, $len:ident, $flags:ident) => { soil!(@ $real $place $len) };
+    (hipHostMalloc $real:ident $place:ident, $len:ident, $flags:ident) => { soil!(@ $real $place $len) };
+    (hipMallocManaged $real:ident $place:ident, $len:ident, $flags:ident) => { soil!(@ $real $place $len) };
+    (hipMallocAsync $real:ident $place:ident, $len:ident, $stream:ident) => { soil!(@ $real $place $len) };
+    (hipMallocFromPoolAsync $real:ident $place:ident, $len:ident, $pool:ident, $stream:ident) => {
+        soil!(@ $real $place $len)
+    };
+    (@ $real:ident $place:ident $len:ident) => {
+        if runtime().soils {
+            // SAFETY: the call before this one allocated so many bytes, and has returned their address in the place.
+            let soiled = unsafe { [$real.hipMemset(*$place, SOIL, $len), $real.hipDeviceSynchronize()] };
+            if soiled != [hipSuccess; 2] {
+                stop("new memory cannot be written");
+            }
+        }
+    };
+    ($($other:tt)*) => {};
+}
+
 macro_rules! exports {
     ($($need:ident $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty $(as $alias:literal)?;)+) => {
         /// A number for each function.
@@ -191,7 +221,11 @@ macro_rules! exports {
             unsafe extern "C" fn $name($($arg: $ty),*) -> $ret {
                 call(Index::$name as usize, stringify!($name), |real| {
                     // SAFETY: the caller's arguments, as they are.
-                    unsafe { real.$name($($arg),*) }
+                    let returned = unsafe { real.$name($($arg),*) };
+                    if returned.is_success() {
+                        soil!($name real $($arg),*);
+                    }
+                    returned
                 })
             }
         )+

@@ -9,6 +9,17 @@ pub const PLAN: &str = "FAULTY_HIP_PLAN";
 /// Environment variable with the path of the trace.
 pub const TRACE: &str = "FAULTY_HIP_TRACE";
 
+/// Environment variable that makes new memory have bytes in it.
+pub const SOILED: &str = "FAULTY_HIP_SOILED";
+/// The byte in such memory.
+pub const SOIL: i32 = 0xaa;
+/// Environment variable with a folder and the address of a TCP service, separated by a comma: what the process may do is tried out.
+pub const BREAK_OUT: &str = "FAULTY_HIP_BREAK_OUT";
+/// Name of a file in that folder.
+pub const SECRET: &str = "secret";
+/// Name of a unix socket in that folder.
+pub const SERVICE: &str = "service";
+
 /// The call that fails: `hipMalloc 3 2 0` in the file is the third call of hipMalloc, with error 2. With call number 0
 /// calls are only counted.
 #[derive(Clone, Debug, PartialEq, Eq)]

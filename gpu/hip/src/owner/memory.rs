@@ -2,6 +2,7 @@
 
 use core::ptr::null_mut;
 
+use hip_sys::hipMallocSignalMemory;
 use hipr_device::MemoryKind;
 use hipr_proto::{HipError, HipResult};
 
@@ -31,7 +32,12 @@ impl Owner {
             }
         };
         self.check(result)?;
-        Ok(self.add_memory(number(address), len_bytes, Origin::Malloc(kind), self.device))
+        let address = number(address);
+        // What signals are is the library's.
+        if flags != hipMallocSignalMemory || kind != MemoryKind::Device {
+            self.clear_new(address, len_bytes, kind)?;
+        }
+        Ok(self.add_memory(address, len_bytes, Origin::Malloc(kind), self.device))
     }
 
     /// HIP API: hipMallocAsync; a release without it allocates at once.
@@ -47,6 +53,7 @@ impl Owner {
         let stream = self.enter_stream(stream)?;
         // SAFETY: the stream exists, the place outlives the call.
         self.check(unsafe { self.hip.hipMallocAsync(&mut address, len, ptr(stream)) })?;
+        self.clear_in_stream(number(address), len_bytes, stream)?;
         Ok(self.add_memory(number(address), len_bytes, Origin::Pool, self.device))
     }
 

@@ -96,6 +96,7 @@ impl Owner {
         let stream = self.enter_stream(stream)?;
         // SAFETY: pool and stream exist, the place outlives the call.
         self.check(unsafe { self.hip.hipMallocFromPoolAsync(&mut address, len, ptr(pool), ptr(stream)) })?;
+        self.clear_in_stream(number(address), len_bytes, stream)?;
         Ok(self.add_memory(number(address), len_bytes, Origin::Pool, device))
     }
 

@@ -64,7 +64,7 @@ impl Owner {
         }
     }
 
-    fn create_stream(&self, flags: u32, priority: i32) -> HipResult<u64> {
+    pub(super) fn create_stream(&self, flags: u32, priority: i32) -> HipResult<u64> {
         self.enter()?;
         let mut stream = null_mut();
         // SAFETY: the place outlives the call.
