@@ -161,7 +161,7 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         Isolation::Process => supervise(&options, kind),
         Isolation::None => {
             let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
-            let config = options.config(device, options.access.identity(None)?);
+            let config = options.config(device, options.access.identity(None, None)?);
             let worker = hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
             announce(&worker.local_addr());
             options.access.announce(&worker.local_addr())?;

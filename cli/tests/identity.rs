@@ -2,7 +2,7 @@
 //! let in.
 
 use hipr_tests::{WorkerProcess, eventually};
-use hipr_tls::{ClientChannel, ClientIdentity, Expected, SecretKey};
+use hipr_tls::{ClientChannel, ClientIdentity, Expected, SecretKey, read_key};
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -360,5 +360,42 @@ fn a_local_client_is_logged_as_the_kernel_names_it() {
         eventually("the log names the user", || worker.log().contains(&user));
         worker.terminate();
         worker.wait();
+    }
+}
+
+/// Connects with a user's key; returns the connection once the worker has let it in, or what it was told.
+fn let_in(user: &Home, worker: SocketAddr) -> Result<TcpStream, String> {
+    let key = read_key(&user.path("key")).expect("a key");
+    let identity = ClientIdentity::new(&key).expect("an identity");
+    let mut channel = ClientChannel::new(&identity, Expected::Any, None).expect("a channel");
+    let mut stream = TcpStream::connect(worker).expect("connected");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("set");
+    let mut sealed = [0; 4096];
+    while !channel.is_in() {
+        let mut output = Vec::new();
+        channel.channel().take_output(&mut output);
+        stream.write_all(&output).expect("sent");
+        let len = stream.read(&mut sealed).expect("an answer");
+        assert!(len > 0, "the connection has ended");
+        channel.receive(&mut &sealed[..len], &mut [0; 64]).map_err(|why| why.to_string())?;
+    }
+    Ok(stream)
+}
+
+#[test]
+fn a_tenant_has_as_many_sessions_at_a_time_as_its_line_says() {
+    for options in WORKERS {
+        let (user, other) = (Home::new(), Home::new());
+        let (line, others) = (user.key(), other.key());
+        let safe =
+            Safe::start(&format!("{line} tenant=lab sessions-max=2\n{others} sessions-max=1\n"), options);
+        let place = safe.worker.address();
+        let mut held: Vec<_> = (0..2).map(|_| let_in(&user, place).expect("a seat")).collect();
+        let told = let_in(&user, place).expect_err("a third session");
+        assert!(told.contains("lab has 2 sessions at this worker already"), "{told}");
+        refused(&user.hipr(&["info", "--worker", &safe.pinned()]), "lab has 2 sessions");
+        succeeds(&run_program(&other, &safe.pinned()));
+        held.pop();
+        eventually("a seat is free", || let_in(&user, place).is_ok());
     }
 }

@@ -401,8 +401,9 @@ fn new_memory_has_nothing_of_another_session() {
         for stream in [0, own] {
             let made = client.call(&op::MallocAsync { size, stream }).map(|reply| reply.device_ptr);
             places.push(("hipMallocAsync", made));
-            let made =
-                client.call(&op::MallocFromPoolAsync { size, mem_pool: pool, stream }).map(|reply| reply.device_ptr);
+            let made = client
+                .call(&op::MallocFromPoolAsync { size, mem_pool: pool, stream })
+                .map(|reply| reply.device_ptr);
             places.push(("hipMallocFromPoolAsync", made));
         }
         for (name, place) in places {

@@ -43,7 +43,7 @@ pub use config::Config;
 pub use driver::{Carrier, Driver, Read, Table, WriteContext};
 pub use gather::gather;
 pub use handler::{Handler, Turns};
-pub use hipr_tls::{Fault, Grant, WorkerIdentity};
+pub use hipr_tls::{Admission, Fault, Grant, WorkerIdentity};
 pub use link::{Applied, Finish, Link, Output};
 pub use listener::{Listener, SocketFile, Stream, local_peer, tune};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
-use hipr_tls::Grant;
+use hipr_tls::Admission;
 
 use crate::secured::Secured;
 use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
@@ -18,7 +18,7 @@ pub struct Link {
     conn: ConnId,
     peer: Peer,
     /// What the client may do, if it has proved who it is.
-    grant: Option<Arc<Grant>>,
+    grant: Option<Arc<Admission>>,
     receiver: Receiver,
     /// What encrypts and decrypts the connection's bytes, if anything does.
     secured: Option<Box<Secured>>,

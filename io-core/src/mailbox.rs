@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{Fatal, Outbox};
-use hipr_tls::{Fault, Grant};
+use hipr_tls::{Admission, Fault};
 
 use crate::{Batch, Body, Peer};
 
@@ -95,7 +95,7 @@ pub enum Event {
         /// The client's end.
         peer: Peer,
         /// What the client may do, if it has proved who it is.
-        grant: Option<Arc<Grant>>,
+        grant: Option<Arc<Admission>>,
     },
     /// A connection received requests or data.
     Batch {

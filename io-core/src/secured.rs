@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hipr_proto::Outbox;
-use hipr_tls::{Fault, Grant, ServerChannel};
+use hipr_tls::{Admission, Fault, ServerChannel};
 
 use crate::{Body, Config, Peer, gather};
 
@@ -35,7 +35,7 @@ impl Secured {
     }
 
     /// Returns what the client may do, once it was let in.
-    pub(crate) fn grant(&self) -> Option<Arc<Grant>> {
+    pub(crate) fn grant(&self) -> Option<Arc<Admission>> {
         self.channel.as_ref().ok()?.grant().cloned()
     }
 

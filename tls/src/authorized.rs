@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::files::{self, FileError, each_line};
+use crate::key::sha256;
 use crate::{PublicKey, Size};
 
 /// The most keys of a file.
@@ -23,17 +24,51 @@ pub struct Grant {
     pub tenant: String,
     /// The most memory of a session, in bytes, if the line says so.
     pub memory_max_bytes: Option<u64>,
+    /// The most sessions that the tenant may have when this key begins one, if the line says so.
+    pub sessions_max: Option<u32>,
+    /// How much of the device's time the tenant gets in relation to others that want some.
+    pub weight: u32,
+    /// The longest time of a kernel, in seconds, if the line says so.
+    pub kernel_timeout_s: Option<u32>,
 }
+
+impl Grant {
+    /// Returns what a key gets whose line says nothing but the tenant.
+    pub fn new(key: PublicKey, tenant: &str) -> Self {
+        let tenant = tenant.to_owned();
+        Self { key, tenant, memory_max_bytes: None, sessions_max: None, weight: 1, kernel_timeout_s: None }
+    }
+
+    /// Returns a number that stands for the tenant, and no other as far as anybody can make it so.
+    pub fn tenant_number(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = sha256(self.tenant.as_bytes());
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
+    }
+}
+
+/// The most sessions that a line can give a tenant.
+const SESSIONS_MAX: u32 = 1 << 16;
+/// The most weight.
+const WEIGHT_MAX: u32 = 100;
 
 /// The words of a line behind the key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Terms {
     tenant: Option<String>,
     memory_max: Option<Size>,
+    sessions_max: Option<u32>,
+    weight: Option<u32>,
+    kernel_timeout_s: Option<u32>,
+}
+
+/// Parses a number from 1 to `max`.
+fn number(text: &str, max: u32) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=max).contains(number));
+    number.ok_or_else(|| format!("'{text}' is not a number from 1 to {max}"))
 }
 
 impl Terms {
-    /// Reads `tenant=NAME` and `memory-max=SIZE`, in any order, each once at most.
+    /// Reads `tenant=NAME`, `memory-max=SIZE`, `sessions-max=N`, `weight=N` and `kernel-timeout=SECONDS`, in any order, each once at most.
     pub(crate) fn parse(words: &mut dyn Iterator<Item = &str>) -> Result<Self, String> {
         let mut terms = Self::default();
         for word in words {
@@ -46,7 +81,23 @@ impl Terms {
                     let size = size.parse().map_err(|why| format!("memory-max: {why}"))?;
                     terms.memory_max.replace(size).is_none()
                 }
-                _ => return Err(format!("'{word}' is neither tenant=NAME nor memory-max=SIZE")),
+                Some((name @ "sessions-max", text)) => {
+                    let count = number(text, SESSIONS_MAX).map_err(|why| format!("{name}: {why}"))?;
+                    terms.sessions_max.replace(count).is_none()
+                }
+                Some((name @ "weight", text)) => {
+                    let weight = number(text, WEIGHT_MAX).map_err(|why| format!("{name}: {why}"))?;
+                    terms.weight.replace(weight).is_none()
+                }
+                Some((name @ "kernel-timeout", text)) => {
+                    let seconds = number(text, u32::MAX).map_err(|why| format!("{name}: {why}"))?;
+                    terms.kernel_timeout_s.replace(seconds).is_none()
+                }
+                _ => {
+                    return Err(format!(
+                        "'{word}' is none of tenant=NAME, memory-max=SIZE, sessions-max=N, weight=N and kernel-timeout=SECONDS"
+                    ));
+                }
             };
             if !is_new {
                 return Err(format!("'{word}' says again what the line has said"));
@@ -57,12 +108,18 @@ impl Terms {
 
     pub(crate) fn new(tenant: Option<String>, memory_max: Option<Size>) -> Result<Self, String> {
         tenant.as_deref().map_or(Ok(()), check_tenant)?;
-        Ok(Self { tenant, memory_max })
+        Ok(Self { tenant, memory_max, ..Self::default() })
     }
 
     pub(crate) fn for_key(self, key: PublicKey) -> Grant {
         let tenant = self.tenant.unwrap_or_else(|| key.fingerprint().to_string());
-        Grant { key, tenant, memory_max_bytes: self.memory_max.map(|size| size.0) }
+        Grant {
+            memory_max_bytes: self.memory_max.map(|size| size.0),
+            sessions_max: self.sessions_max,
+            weight: self.weight.unwrap_or(1),
+            kernel_timeout_s: self.kernel_timeout_s,
+            ..Grant::new(key, &tenant)
+        }
     }
 }
 
@@ -73,6 +130,15 @@ impl fmt::Display for Terms {
         }
         if let Some(size) = self.memory_max {
             write!(f, " memory-max={size}")?;
+        }
+        for (name, number) in [
+            ("sessions-max", self.sessions_max),
+            ("weight", self.weight),
+            ("kernel-timeout", self.kernel_timeout_s),
+        ] {
+            if let Some(number) = number {
+                write!(f, " {name}={number}")?;
+            }
         }
         Ok(())
     }

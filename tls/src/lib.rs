@@ -18,6 +18,7 @@ mod known;
 pub mod preamble;
 mod server;
 mod size;
+mod tenants;
 mod verify;
 
 pub use authorized::{Authorized, AuthorizedFile, Grant};
@@ -30,3 +31,4 @@ pub use key::{Fingerprint, KeyError, PublicKey, SecretKey};
 pub use known::KnownWorkers;
 pub use server::{ServerChannel, WorkerIdentity};
 pub use size::Size;
+pub use tenants::Admission;

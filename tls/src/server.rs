@@ -9,8 +9,11 @@ use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::{ServerConfig, ServerConnection, version};
 
 use crate::preamble::{Answer, Collected, Hello};
+use crate::tenants::Tenants;
 use crate::verify::{ALPN, Proof, provider};
-use crate::{AuthorizedFile, Channel, Fault, FileError, Fingerprint, Grant, Invitations, SecretKey};
+use crate::{
+    Admission, AuthorizedFile, Channel, Fault, FileError, Fingerprint, Grant, Invitations, SecretKey,
+};
 
 /// A worker's key and whom it lets in.
 pub struct WorkerIdentity {
@@ -18,6 +21,7 @@ pub struct WorkerIdentity {
     fingerprint: Fingerprint,
     authorized: AuthorizedFile,
     invitations: Invitations,
+    tenants: Tenants,
     on_entry: Option<OnEntry>,
 }
 
@@ -56,6 +60,7 @@ impl WorkerIdentity {
             fingerprint: key.public().fingerprint(),
             authorized: AuthorizedFile::new(authorized),
             invitations: Invitations::beside(authorized),
+            tenants: Tenants::default(),
             on_entry: None,
         })
     }
@@ -64,6 +69,13 @@ impl WorkerIdentity {
     #[must_use]
     pub fn on_entry(mut self, told: impl Fn(&Grant) + Send + Sync + 'static) -> Self {
         self.on_entry = Some(Box::new(told));
+        self
+    }
+
+    /// Sets the folder in which the processes of one worker count the sessions of tenants; without it they are counted in this process.
+    #[must_use]
+    pub fn count_in(mut self, folder: &Path) -> Self {
+        self.tenants = Tenants::Folder(folder.to_owned());
         self
     }
 
@@ -83,7 +95,7 @@ impl WorkerIdentity {
     }
 
     /// Decides about a client that has proved its key.
-    fn admit(&self, channel: &Channel, hello: &Hello) -> Result<Grant, String> {
+    fn admit(&self, channel: &Channel, hello: &Hello) -> Result<Admission, String> {
         let key = channel.peer_key().ok_or("you have shown no key")?;
         // The file's name and state are nothing that a stranger has to know.
         let broken = |why: FileError| {
@@ -99,8 +111,16 @@ impl WorkerIdentity {
             );
         }
         let grant = self.authorized.grant(&key).map_err(broken)?;
-        grant.ok_or_else(|| {
+        let grant = grant.ok_or_else(|| {
             format!("your key is not authorized; its owner adds this line to the worker's file: {key}")
+        })?;
+        let (tenant, max) = (grant.tenant.clone(), grant.sessions_max);
+        self.tenants.admit(grant).map_err(broken)?.ok_or_else(|| {
+            let max = max.unwrap_or_default();
+            tracing::info!(tenant, max, "a session of a tenant that has as many as it may have is refused");
+            format!(
+                "{tenant} has {max} sessions at this worker already, and may not have more (sessions-max)"
+            )
         })
     }
 }
@@ -111,7 +131,7 @@ pub struct ServerChannel {
     channel: Channel,
     identity: Arc<WorkerIdentity>,
     collected: Collected,
-    grant: Option<Arc<Grant>>,
+    grant: Option<Arc<Admission>>,
 }
 
 impl ServerChannel {
@@ -165,7 +185,7 @@ impl ServerChannel {
     }
 
     /// Returns what the client may do, once it was let in.
-    pub fn grant(&self) -> Option<&Arc<Grant>> {
+    pub fn grant(&self) -> Option<&Arc<Admission>> {
         self.grant.as_ref()
     }
 

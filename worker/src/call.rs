@@ -143,7 +143,7 @@ impl Call<'_> {
         tail: &[u8],
     ) -> HipResult<Continuation> {
         if op.info().is_some_and(|info| info.class != Class::Exempt) {
-            self.owned.open(env.device, env.waker)?;
+            self.owned.open(env.device, env.limits.share, env.waker)?;
             if needs_device(op) {
                 self.owned.context_ref()?.available()?;
             }

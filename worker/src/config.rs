@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hipr_io::Address;
 use hipr_proto::Features;
 
-use hipr_device::Device;
+use hipr_device::{Device, Share};
 
 use crate::cache::CacheConfig;
 
@@ -183,6 +183,8 @@ pub struct SessionLimits {
     /// Maximum bytes of copies that are kept of what the client knows of watched memory; they have what the session's memory leaves of
     /// its maximum, too. Without them the client copies such memory whole.
     pub twin_max_bytes: u64,
+    /// Whose device time the session's work takes; `None` if it is nobody else's.
+    pub share: Option<Share>,
     /// Features of the extension that a session may use. With `None` the offer of features fails with `hipErrorNotSupported`, as
     /// by a worker that does not have the operation.
     pub features: Option<Features>,
@@ -216,6 +218,7 @@ impl Default for SessionLimits {
             handles_max: 1 << 20,
             memory_max_bytes: u64::MAX,
             twin_max_bytes: 4 << 30,
+            share: None,
             features: Some(FEATURES),
         }
     }

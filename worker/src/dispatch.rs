@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hipr_io::{BodyPool, ConnId, Event, Grant, Mailbox, Notice, Peer};
+use hipr_io::{Admission, BodyPool, ConnId, Event, Grant, Mailbox, Notice, Peer};
 use hipr_proto::Features;
 use tracing::{debug, error, info, warn};
 
@@ -24,12 +24,14 @@ use crate::recalls::Recalls;
 use crate::session::{Session, Turn};
 use crate::stats::Requests;
 use crate::{SessionLimits, Stats};
-use hipr_device::{Device, Waker};
+use hipr_device::{Device, Share, Waker};
 
 struct Seat {
     session: Session,
     /// The session's own limits, where they are not those of all.
     limits: Option<Box<SessionLimits>>,
+    /// The seat among those of its tenant.
+    _admission: Option<Arc<Admission>>,
     /// Whether a wake-up has been sent and not handled.
     woken: Arc<AtomicBool>,
     /// Whether the session is in the queue for its turn.
@@ -171,9 +173,10 @@ impl Dispatch {
     pub fn handle_event(&mut self, event: Event) {
         match event {
             Event::Opened { conn, peer, grant } => {
-                let limits = self.open(conn, peer, grant.as_deref());
+                let limits = self.open(conn, peer, grant.as_ref().map(|admission| &***admission));
                 let (woken, in_line, is_told) = Default::default();
-                let seat = Seat { session: Session::new(conn, peer), limits, woken, in_line, is_told };
+                let session = Session::new(conn, peer);
+                let seat = Seat { session, limits, _admission: grant, woken, in_line, is_told };
                 self.seats.insert(conn, seat);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
@@ -197,9 +200,11 @@ impl Dispatch {
             (None, Peer::Process { .. }) => info!(%conn, %peer, "session opened"),
             (None, _) => debug!(%conn, %peer, "session opened"),
         }
-        let max = grant?.memory_max_bytes?;
-        let memory_max_bytes = max.min(self.limits.memory_max_bytes);
-        Some(Box::new(SessionLimits { memory_max_bytes, ..self.limits.clone() }))
+        let grant = grant?;
+        let memory_max_bytes = self.limits.memory_max_bytes.min(grant.memory_max_bytes.unwrap_or(u64::MAX));
+        let kernel_timeout = grant.kernel_timeout_s.map(|seconds| Duration::from_secs(seconds.into()));
+        let share = Some(Share { tenant: grant.tenant_number(), weight: grant.weight, kernel_timeout });
+        Some(Box::new(SessionLimits { memory_max_bytes, share, ..self.limits.clone() }))
     }
 
     /// Calls `say` with a session, unless it has ended, and queues it for a turn.

@@ -20,7 +20,7 @@ use hipr_io::ConnId;
 use hipr_proto::op::Handle;
 use hipr_proto::{Features, HipError, HipResult, Lease};
 
-use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Room, Waker};
+use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Room, Share, Waker};
 
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
@@ -146,9 +146,18 @@ impl Owned {
     }
 
     /// Opens the context if it is not open.
-    pub(crate) fn open(&mut self, device: &dyn Device, waker: impl FnOnce() -> Waker) -> HipResult<()> {
+    pub(crate) fn open(
+        &mut self,
+        device: &dyn Device,
+        share: Option<Share>,
+        waker: impl FnOnce() -> Waker,
+    ) -> HipResult<()> {
         if self.context.is_none() {
-            self.context = Some(device.open(waker())?);
+            let mut context = device.open(waker())?;
+            if let Some(share) = share {
+                context.set_share(share);
+            }
+            self.context = Some(context);
             self.loads_apart = device.loads_apart();
         }
         Ok(())

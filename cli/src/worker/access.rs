@@ -23,8 +23,9 @@ type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may use it")]
 pub(crate) struct Access {
-    /// File of the keys that may use the worker, a line each: a key as `hipr key` prints it, then tenant=NAME and memory-max=SIZE. The
-    /// worker then speaks nothing but TLS, and clients write hipr:// before its address. The file is read again when it changes.
+    /// File of the keys that may use the worker, a line each: a key as `hipr key` prints it, then what it gives: tenant=NAME,
+    /// memory-max=SIZE, sessions-max=N, weight=N, kernel-timeout=SECONDS. The worker then speaks nothing but TLS, and clients write hipr://
+    /// before its address. The file is read again when it changes.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_no_auth")]
     authorized: Option<PathBuf>,
     /// File with the worker's own key. [default: worker-key in ~/.config/hipr, made if there is none]
@@ -71,20 +72,29 @@ impl Access {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(authorized);
             made.map_err(|why| format!("{}: {why}", authorized.display()))?;
         }
-        let identity = self.identity(None)?.ok_or("there are no authorized keys")?;
+        let identity = self.identity(None, None)?.ok_or("there are no authorized keys")?;
         let keys = identity.authorized().count().map_err(|why| why.to_string())?;
         info!(fingerprint = %identity.fingerprint(), keys, file = %authorized.display(), "only authorized keys may use the worker");
         Ok(())
     }
 
-    /// Returns the worker's identity, if it asks for keys; `on_entry` is called when a client was let in.
+    /// Returns the worker's identity, if it asks for keys; `on_entry` is called when a client was let in. `exchange` is the folder that the
+    /// processes of sessions have in common.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare).
-    pub(crate) fn identity(&self, on_entry: Option<OnEntry>) -> Result<Option<Arc<WorkerIdentity>>, String> {
+    pub(crate) fn identity(
+        &self,
+        on_entry: Option<OnEntry>,
+        exchange: Option<&Path>,
+    ) -> Result<Option<Arc<WorkerIdentity>>, String> {
         let Some(authorized) = &self.authorized else { return Ok(None) };
         let key = read_key(&self.key_file()?).map_err(|why| why.to_string())?;
         let identity = WorkerIdentity::new(&key, authorized).map_err(|why| why.to_string())?;
+        let identity = match exchange {
+            Some(folder) => identity.count_in(folder),
+            None => identity,
+        };
         Ok(Some(Arc::new(match on_entry {
             Some(told) => identity.on_entry(told),
             None => identity,

@@ -272,7 +272,8 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let stream =
         take_stdin(&options.listen).map_err(|why| format!("cannot take over the connection: {why}"))?;
     let told = Entry::new().map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
-    let identity = options.access.identity(Some(Box::new(move |_| told.tell())))?;
+    let identity =
+        options.access.identity(Some(Box::new(move |_| told.tell())), options.exchange.as_deref())?;
     options.sandbox.enter(options.reach())?;
     let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
     let mut config = options.config(device, identity);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::task::Poll;
+use std::time::Duration;
 
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
@@ -71,6 +72,17 @@ pub enum MemoryKind {
     Managed,
 }
 
+/// Who gets a part of the device's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The tenant, whose contexts share what it gets.
+    pub tenant: u64,
+    /// How much the tenant gets in relation to others that want time as well; a context without a tenant has weight 1.
+    pub weight: u32,
+    /// The longest time of a kernel, where that is less than the device's own.
+    pub kernel_timeout: Option<Duration>,
+}
+
 /// The work that a wait covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitFor {
@@ -129,6 +141,10 @@ pub trait Context: Send {
     fn poll_room(&mut self, _room: Room) -> Poll<()> {
         Poll::Ready(())
     }
+
+    /// Says whose device time the work takes, before any is enqueued. The default does nothing, for a device whose driver divides its time
+    /// and whose kernels cannot be ended.
+    fn set_share(&mut self, _share: Share) {}
 
     /// Sets the most bytes of host memory that running kernels may have for their workgroups, scratch above all; every device has a
     /// minimum that is not counted. Returns false if they have more, and then nothing changes. The default is a device that needs none.

@@ -26,7 +26,7 @@ mod region;
 mod room;
 mod waker;
 
-pub use context::{Context, Device, MemPools, MemoryKind, WaitFor};
+pub use context::{Context, Device, MemPools, MemoryKind, Share, WaitFor};
 pub use hipr_proto::op::Param;
 pub use launch::{Args, BlockSize, FunctionInfo, Launch};
 pub use module::ModuleLoad;

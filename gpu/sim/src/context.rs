@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use hipr_device::{
-    BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Param, Region, Room, WaitFor, Waker,
+    BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Param, Region, Room, Share, WaitFor,
+    Waker,
 };
 use hipr_isa::mem::Block;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
@@ -147,6 +148,10 @@ impl Context for SimContext {
 
     fn set_device(&mut self, device: i32) -> HipResult<()> {
         Self::check_device(device)
+    }
+
+    fn set_share(&mut self, share: Share) {
+        self.shared.set_share(share);
     }
 
     fn limit_working(&mut self, max_bytes: u64) -> bool {

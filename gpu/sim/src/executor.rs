@@ -1,8 +1,8 @@
 //! The threads that execute the device's work, shared by all contexts.
 //!
-//! Work is a [`Job`]: something that can be carried on a little by any thread. Jobs wait in one queue, in which sessions get the same
-//! time, and of a session's time its streams, and go back there after each turn: so a kernel that never ends costs others their share
-//! of time and nothing else, and so do a thousand of them in one session. A job that several threads can work on at once (a grid) is in
+//! Work is a [`Job`]: something that can be carried on a little by any thread. Jobs wait in one queue, in which tenants get time by their
+//! weights, of a tenant's time its sessions the same, and of a session's time its streams, and go back there after each turn: so a kernel
+//! that never ends costs others their share of time and nothing else, and so do a thousand of them in one session. A job that several threads can work on at once (a grid) is in
 //! the queue several times.
 
 use std::collections::VecDeque;
@@ -17,6 +17,9 @@ use crate::fair::Fair;
 /// Whose work a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
+    pub(crate) tenant: u64,
+    /// How much time the tenant gets in relation to others.
+    pub(crate) weight: u32,
     /// The number of the context.
     pub(crate) session: u64,
     pub(crate) stream: u64,
@@ -48,29 +51,45 @@ const NOBODY: u64 = u64::MAX;
 /// Jobs of several sessions wait.
 const SEVERAL: u64 = u64::MAX - 1;
 
+/// The jobs of a session, by stream.
+type Streams = Fair<VecDeque<Arc<dyn Job>>>;
+
 #[derive(Default)]
 struct State {
-    /// By session, then by stream.
-    jobs: Fair<Fair<VecDeque<Arc<dyn Job>>>>,
+    /// By tenant, then by session.
+    jobs: Fair<Fair<Streams>>,
     stopped: bool,
 }
 
 impl State {
     fn push(&mut self, job: &Arc<dyn Job>, entries: usize) {
-        let Owner { session, stream } = job.owner();
+        let Owner { tenant, weight, session, stream } = job.owner();
         let entries = std::iter::repeat_n(job, entries).map(Arc::clone);
-        self.jobs.add(session, |streams| streams.add(stream, |jobs| jobs.extend(entries)));
+        self.jobs.add(tenant, weight, |sessions| {
+            sessions.add(session, 1, |streams| streams.add(stream, 1, |jobs| jobs.extend(entries)));
+        });
     }
 
     fn pop(&mut self) -> Option<Arc<dyn Job>> {
-        self.jobs.begin(|streams| {
-            let job = streams.begin(|jobs| (jobs.pop_front(), !jobs.is_empty()));
-            (job, !streams.is_empty())
+        self.jobs.begin(|sessions| {
+            let job = sessions.begin(|streams| {
+                let job = streams.begin(|jobs| (jobs.pop_front(), !jobs.is_empty()));
+                (job, !streams.is_empty())
+            });
+            (job, !sessions.is_empty())
         })
     }
 
-    fn charge(&mut self, Owner { session, stream }: Owner, taken_ns: u64) {
-        self.jobs.charge(session, taken_ns, |streams| streams.charge(stream, taken_ns, |_| ()));
+    fn charge(&mut self, Owner { tenant, session, stream, .. }: Owner, taken_ns: u64) {
+        self.jobs.charge(tenant, taken_ns, |sessions| {
+            sessions.charge(session, taken_ns, |streams| streams.charge(stream, taken_ns, |_| ()));
+        });
+    }
+
+    /// Returns the session that waits, if it is only one.
+    fn only(&self) -> Option<u64> {
+        let (_, sessions) = self.jobs.only()?;
+        sessions.only().map(|(session, _)| session)
     }
 }
 
@@ -113,7 +132,7 @@ impl RunQueue {
     }
 
     fn note_waiting(&self, state: &State) {
-        let waiting = if state.jobs.is_empty() { NOBODY } else { state.jobs.only().unwrap_or(SEVERAL) };
+        let waiting = if state.jobs.is_empty() { NOBODY } else { state.only().unwrap_or(SEVERAL) };
         self.waiting.store(waiting, Ordering::Relaxed);
     }
 

@@ -1,11 +1,11 @@
-//! Deficit round robin: who of many that have work waiting comes next, so that each gets the same time, whatever it asks for.
+//! Deficit round robin: who of many that have work waiting comes next, so that each gets the time of its weight, whatever it asks for.
 //!
 //! In each round a flow is given some time and may begin work while it has any left. What its work has really taken is subtracted
 //! afterwards: whoever took more is passed over in as many rounds as that was worth.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Time that a flow is given in a round.
+/// Time that a flow of weight 1 is given in a round.
 const QUANTUM_NS: i64 = 100_000;
 /// Number of flows that are kept while they have nothing to do, so that the next one finds its memory.
 const KEPT: usize = 16;
@@ -41,16 +41,12 @@ impl<Q> Default for Fair<Q> {
 }
 
 impl<Q: Default> Fair<Q> {
-    /// Lets `add` put something into the queue of a flow.
-    pub(crate) fn add(&mut self, key: u64, add: impl FnOnce(&mut Q)) {
-        let new = || Flow {
-            queue: Q::default(),
-            left_ns: QUANTUM_NS,
-            quantum_ns: QUANTUM_NS,
-            begun: 0,
-            waits: false,
-        };
+    /// Lets `add` put something into the queue of a flow, which gets `weight` times the time of one of weight 1.
+    pub(crate) fn add(&mut self, key: u64, weight: u32, add: impl FnOnce(&mut Q)) {
+        let quantum_ns = QUANTUM_NS * i64::from(weight.max(1));
+        let new = || Flow { queue: Q::default(), left_ns: quantum_ns, quantum_ns, begun: 0, waits: false };
         let flow = self.flows.entry(key).or_insert_with(new);
+        flow.quantum_ns = quantum_ns;
         add(&mut flow.queue);
         if std::mem::replace(&mut flow.waits, true) {
             return;
@@ -101,9 +97,10 @@ impl<Q: Default> Fair<Q> {
         self.ring.is_empty()
     }
 
-    /// Returns the flow that waits, if it is only one.
-    pub(crate) fn only(&self) -> Option<u64> {
-        self.ring.front().copied().filter(|_| self.ring.len() == 1)
+    /// Returns the flow that waits and its queue, if it is only one.
+    pub(crate) fn only(&self) -> Option<(u64, &Q)> {
+        let key = self.ring.front().filter(|_| self.ring.len() == 1)?;
+        self.flows.get(key).map(|flow| (*key, &flow.queue))
     }
 }
 
@@ -114,35 +111,47 @@ mod tests {
     type Line = Fair<VecDeque<u64>>;
 
     fn add(line: &mut Line, key: u64, item: u64) {
-        line.add(key, |queue| queue.push_back(item));
+        add_weighted(line, key, 1, item);
+    }
+
+    fn add_weighted(line: &mut Line, key: u64, weight: u32, item: u64) {
+        line.add(key, weight, |queue| queue.push_back(item));
+    }
+
+    fn only(line: &Line) -> Option<u64> {
+        line.only().map(|(key, _)| key)
     }
 
     fn begin(line: &mut Line) -> Option<u64> {
         line.begin(|queue| (queue.pop_front(), !queue.is_empty()))
     }
 
-    /// Returns how often each of two flows had a turn until the first had 1,000, when their turns take so long.
-    fn turns(takes_ns: [u64; 2]) -> [u64; 2] {
+    /// Returns how often each of two flows with these weights had a turn until the first had 1,000, when their turns take so long.
+    fn turns(takes_ns: [u64; 2], weights: [u32; 2]) -> [u64; 2] {
         let (mut line, mut turns) = (Line::default(), [0; 2]);
-        (0..2).for_each(|key| add(&mut line, key, key));
+        (0..2).for_each(|key| add_weighted(&mut line, key, weights[key as usize], key));
         while turns[0] < 1000 {
             let key = begin(&mut line).expect("both always wait");
             turns[key as usize] += 1;
-            add(&mut line, key, key);
+            add_weighted(&mut line, key, weights[key as usize], key);
             line.charge(key, takes_ns[key as usize], |_| ());
         }
         turns
     }
 
     #[test]
-    fn each_gets_the_same_time_however_long_its_turns_take() {
+    fn each_gets_time_by_its_weight_however_long_its_turns_take() {
         for takes_ns in
             [[50_000, 50_000], [10_000, 50_000], [50_000, 4_000_000], [1_000, 3_000], [500_000, 130_000]]
         {
-            let turns = turns(takes_ns);
-            let [a, b] = [turns[0] * takes_ns[0], turns[1] * takes_ns[1]];
-            let most = 2 * takes_ns.into_iter().max().unwrap_or(0) + 2 * QUANTUM_NS as u64;
-            assert!(a.abs_diff(b) <= most, "{takes_ns:?}: {a} and {b} ns");
+            for weights in [[1, 1], [1, 3], [7, 2], [100, 1], [0, 1]] {
+                let turns = turns(takes_ns, weights);
+                // In time of weight 1.
+                let time = |key: usize| turns[key] * takes_ns[key] / u64::from(weights[key].max(1));
+                let (a, b) = (time(0), time(1));
+                let most = 2 * takes_ns.into_iter().max().unwrap_or(0) + 2 * QUANTUM_NS as u64;
+                assert!(a.abs_diff(b) <= most, "{takes_ns:?}, weights {weights:?}: {a} and {b} ns");
+            }
         }
     }
 
@@ -151,9 +160,9 @@ mod tests {
         let mut line = Line::default();
         (0..1000).for_each(|item| add(&mut line, 7, item));
         let first = begin(&mut line);
-        assert_eq!((first, line.only()), (Some(0), Some(7)));
+        assert_eq!((first, only(&line)), (Some(0), Some(7)));
         add(&mut line, 8, 5000);
-        assert_eq!((line.only(), line.is_empty()), (None, false));
+        assert_eq!((only(&line), line.is_empty()), (None, false));
         line.charge(7, QUANTUM_NS as u64 / 2, |_| ());
         let next: Vec<_> = (0..2)
             .map(|_| {

@@ -3,12 +3,12 @@
 mod grid;
 mod residents;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hipr_device::{Room, Waker};
+use hipr_device::{Room, Share, Waker};
 use hipr_isa::map::Map;
 use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
@@ -41,8 +41,11 @@ pub(crate) struct Shared {
     pub(crate) threads: usize,
     /// Maximum number of instructions of one launch.
     pub(crate) kernel_instructions_max: u64,
-    /// Maximum time of one launch.
-    pub(crate) kernel_timeout: Option<Duration>,
+    /// Maximum time of one launch, in nanoseconds.
+    kernel_timeout_ns: AtomicU64,
+    /// See [`Owner`].
+    tenant: AtomicU64,
+    weight: AtomicU32,
     /// Time zero of the device.
     pub(crate) epoch: Instant,
     pub(crate) waker: Waker,
@@ -55,16 +58,19 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(gpu: &Inner, waker: Waker, allocator: Allocator) -> Arc<Self> {
+        let id = gpu.contexts.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self {
-            id: gpu.contexts.fetch_add(1, Ordering::Relaxed),
+            id,
             run_queue: Arc::clone(&gpu.run_queue),
             residents: Residents::new(&gpu.run_queue, &gpu.budget),
             threads: gpu.executors.count(),
             kernel_instructions_max: gpu.kernel_instructions_max,
-            kernel_timeout: gpu.kernel_timeout,
+            kernel_timeout_ns: AtomicU64::new(gpu.kernel_timeout.map_or(u64::MAX, nanoseconds)),
             epoch: gpu.epoch,
             waker,
             closed: AtomicBool::new(false),
+            tenant: AtomicU64::new(id),
+            weight: AtomicU32::new(1),
             state: Mutex::new(State { allocator, streams: Streams::new(), wanted: None }),
             held_commands: AtomicUsize::new(0),
             held_bytes: AtomicU64::new(0),
@@ -81,9 +87,25 @@ impl Shared {
         self.run_queue.others_wait(self.id)
     }
 
+    /// Says whose time the work takes, before any is enqueued. Otherwise the context is a tenant of its own.
+    pub(crate) fn set_share(&self, share: Share) {
+        self.tenant.store(share.tenant, Ordering::Relaxed);
+        self.weight.store(share.weight, Ordering::Relaxed);
+        if let Some(timeout) = share.kernel_timeout {
+            self.kernel_timeout_ns.fetch_min(nanoseconds(timeout), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the maximum time of one launch.
+    fn kernel_timeout(&self) -> Option<Duration> {
+        let timeout_ns = self.kernel_timeout_ns.load(Ordering::Relaxed);
+        (timeout_ns != u64::MAX).then(|| Duration::from_nanos(timeout_ns))
+    }
+
     /// Returns whose time work on a stream takes.
-    fn owner(&self, stream: u64) -> Owner {
-        Owner { session: self.id, stream }
+    pub(crate) fn owner(&self, stream: u64) -> Owner {
+        let (tenant, weight) = (self.tenant.load(Ordering::Relaxed), self.weight.load(Ordering::Relaxed));
+        Owner { tenant, weight, session: self.id, stream }
     }
 
     /// Returns the current page table.
@@ -192,6 +214,10 @@ impl Shared {
 
 /// Size up to which a block is released directly instead of on another thread.
 const DISCARD_AT_ONCE_BYTES: u64 = 1 << 20;
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
 
 /// Size of the blocks that are released in one turn.
 const DISCARD_TURN_BYTES: u64 = 16 << 20;

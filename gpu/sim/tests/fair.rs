@@ -2,7 +2,8 @@
 
 mod session;
 
-use hipr_device::{Context as _, Region, WaitFor};
+use hipr_device::{Context as _, Region, Share, WaitFor};
+use hipr_proto::HipError;
 use session::{LEVELS, Session, Values, gpu};
 
 const NON_BLOCKING: u32 = 1;
@@ -64,4 +65,53 @@ fn groups_that_wait_for_each_other_begin_although_others_want_all_the_time() {
         session.sync_all().unwrap();
         assert_eq!((session.read(arrived, 1), session.read(wrong, 1)), (vec![60], vec![0]));
     }
+}
+
+/// Runs grids of sessions that never end, each of a tenant with a weight, on one thread; returns how many workgroups of each session began
+/// until the first had so many.
+fn begun(sessions: &[(u64, u32)], first: u32) -> Vec<u32> {
+    let gpu = gpu(1);
+    let mut observer = Session::open(&gpu);
+    let mut all = Vec::new();
+    for &(tenant, weight) in sessions {
+        let mut session = Session::open(&gpu);
+        session.context.set_share(Share { tenant, weight, kernel_timeout: None });
+        let (total, wide) = (session.buffer(&[0]), session.buffer(&[0, 0]));
+        let handle = session.context.share_memory(total, 0).unwrap();
+        let (seen, _) = observer.context.open_memory(&handle, 0, 4096).unwrap();
+        let count = session.kernel(LEVELS[1].1, "count");
+        session.launch(count, u32::MAX / 64, 64, &Values::new().u64(total).u64(wide).u64(1)).unwrap();
+        all.push((session, seen));
+    }
+    loop {
+        let counts: Vec<_> = all.iter().map(|&(_, seen)| observer.read(seen, 1)[0] / 64).collect();
+        if counts[0] >= first {
+            return counts;
+        }
+    }
+}
+
+/// How much of its turn a session really has is the machine's business; the shares are far enough apart.
+#[test]
+fn tenants_get_time_by_their_weights_and_share_it_among_their_sessions() {
+    let counts = begun(&[(7, 1), (8, 10)], 2_000);
+    assert!(counts[1] > 4 * counts[0], "weights 1 and 10: {counts:?}");
+    let counts = begun(&[(7, 1), (7, 1), (7, 1), (7, 1), (7, 1), (7, 1), (8, 1)], 1_000);
+    let (tenant, other) = (counts[..6].iter().sum::<u32>(), counts[6]);
+    assert!(
+        other > 2 * counts[0] && other < 2 * tenant,
+        "six sessions of one tenant beside one of another: {counts:?}"
+    );
+}
+
+#[test]
+fn the_kernels_of_a_tenant_end_when_their_time_is_over() {
+    let gpu = gpu(1);
+    let mut session = Session::open(&gpu);
+    let kernel_timeout = Some(std::time::Duration::from_millis(20));
+    session.context.set_share(Share { tenant: 7, weight: 1, kernel_timeout });
+    let spin = session.kernel(LEVELS[1].1, "spin");
+    let never = session.buffer(&[0]);
+    session.launch(spin, 7, 256, &Values::new().u64(never)).unwrap();
+    assert_eq!(session.sync_all(), Err(HipError::LAUNCH_TIME_OUT));
 }

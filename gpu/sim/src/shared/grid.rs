@@ -273,7 +273,7 @@ impl GridJob {
 
     /// Executes a slice of `group`.
     fn carry_on(&self, group: &mut Group, space: &Space) -> Result<Slice, Fault> {
-        if let Some(timeout) = self.shared.kernel_timeout
+        if let Some(timeout) = self.shared.kernel_timeout()
             && self.started.get_or_init(Instant::now).elapsed() > timeout
         {
             let pc = group.members.first().map_or(0, |member| member.wave.pc);
@@ -350,7 +350,7 @@ impl GridJob {
 
 impl Job for GridJob {
     fn owner(&self) -> Owner {
-        Owner { session: self.shared.id, stream: self.stream }
+        self.shared.owner(self.stream)
     }
 
     fn turn(&self) -> bool {

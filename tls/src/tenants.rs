@@ -1,0 +1,145 @@
+//! How many sessions of a tenant there are at present.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs::{File, OpenOptions};
+use std::ops::Deref;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::key::sha256;
+use crate::{FileError, Grant};
+
+/// Where the sessions of tenants are counted.
+#[derive(Debug)]
+pub(crate) enum Tenants {
+    /// The sessions are in this process.
+    Process(Arc<Mutex<HashMap<String, u32>>>),
+    /// Each session is in a process of its own; all have this folder. Who has locked a file in it has a seat, and loses it with its end.
+    Folder(PathBuf),
+}
+
+/// A client that was let in. Its tenant has a session more until this is dropped.
+#[derive(Debug)]
+pub struct Admission {
+    grant: Grant,
+    _seat: Seat,
+}
+
+impl Deref for Admission {
+    type Target = Grant;
+
+    fn deref(&self) -> &Grant {
+        &self.grant
+    }
+}
+
+#[derive(Debug)]
+enum Seat {
+    Counted {
+        tenant: String,
+        counts: Arc<Mutex<HashMap<String, u32>>>,
+    },
+    Locked {
+        _file: File,
+    },
+    /// The tenant may have any number.
+    Free,
+}
+
+impl Default for Tenants {
+    fn default() -> Self {
+        Self::Process(Arc::default())
+    }
+}
+
+impl Tenants {
+    /// Lets a client in; `None` if its tenant has as many sessions as it may have.
+    ///
+    /// # Errors
+    /// A file in the folder cannot be had.
+    pub(crate) fn admit(&self, grant: Grant) -> Result<Option<Admission>, FileError> {
+        let Some(max) = grant.sessions_max else { return Ok(Some(Admission { grant, _seat: Seat::Free })) };
+        let seat = match self {
+            Self::Process(counts) => count(counts, &grant.tenant, max),
+            Self::Folder(folder) => lock(folder, &grant.tenant, max)?,
+        };
+        Ok(seat.map(|seat| Admission { grant, _seat: seat }))
+    }
+}
+
+fn count(counts: &Arc<Mutex<HashMap<String, u32>>>, tenant: &str, max: u32) -> Option<Seat> {
+    let mut all = counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let sessions = all.entry(tenant.to_owned()).or_default();
+    (*sessions < max).then(|| {
+        *sessions += 1;
+        Seat::Counted { tenant: tenant.to_owned(), counts: counts.clone() }
+    })
+}
+
+fn lock(folder: &Path, tenant: &str, max: u32) -> Result<Option<Seat>, FileError> {
+    // A tenant's name may be longer than a file's.
+    let name = sha256(tenant.as_bytes()).iter().fold(String::from("tenant-"), |mut name, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(name, "{byte:02x}");
+        name
+    });
+    for seat in 0..max {
+        let path = folder.join(format!("{name}-{seat}"));
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = file.map_err(|why| FileError::new(&path, why))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(Seat::Locked { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => {}
+            Err(why) => return Err(FileError::new(&path, why)),
+        }
+    }
+    Ok(None)
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Self::Counted { tenant, counts } = self else { return };
+        let mut all = counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sessions) = all.get_mut(tenant) {
+            *sessions -= 1;
+            if *sessions == 0 {
+                all.remove(tenant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SecretKey;
+
+    fn grant(tenant: &str, sessions_max: Option<u32>) -> Grant {
+        let key = SecretKey::generate().expect("random numbers").public();
+        Grant { sessions_max, ..Grant::new(key, tenant) }
+    }
+
+    #[test]
+    fn a_tenant_has_so_many_sessions_at_a_time_wherever_they_are_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for tenants in [Tenants::default(), Tenants::Folder(folder.path().to_owned())] {
+            let admit = |tenant, max| tenants.admit(grant(tenant, max)).expect("the folder is there");
+            for _ in 0..3 {
+                let mut two: Vec<_> = (0..2).map(|_| admit("a", Some(2)).expect("a seat")).collect();
+                assert!(admit("a", Some(2)).is_none(), "{tenants:?}");
+                // Another key of the same tenant may have another limit; others are not concerned.
+                assert!(admit("a", Some(1)).is_none() && admit("a", Some(3)).is_some());
+                assert!(admit("b", Some(1)).is_some() && admit("a", None).is_some());
+                two.pop();
+                let again = admit("a", Some(2)).expect("a seat is free");
+                assert_eq!(again.tenant, "a");
+                assert!(admit("a", Some(2)).is_none());
+            }
+            assert!(admit("a", Some(0)).is_none());
+        }
+    }
+}
