@@ -5,10 +5,11 @@
 mod code_objects;
 mod elf;
 mod log;
+mod work;
 
 pub use code_objects::{IMAGES, Image};
 
-use crate::WireClient;
+use crate::{Buffer, Gpu, WireClient, args};
 use hipr_proto::op::Ping;
 use hipr_proto::{HipError, HipResult};
 use std::collections::BTreeMap;
@@ -23,8 +24,8 @@ use std::time::{Duration, Instant};
 pub struct Case {
     /// What it is, in a line.
     pub name: &'static str,
-    /// Does it on an open session; returns what was sent and answered.
-    pub attack: Box<dyn Fn(&mut WireClient) -> Sent>,
+    /// Does it to a worker, in a session that has ended then; returns what was sent and answered.
+    pub attack: Box<dyn Fn(SocketAddr) -> Sent>,
 }
 
 /// What a case sent, and the answers.
@@ -70,9 +71,9 @@ impl fmt::Display for Sent {
 
 /// Returns all cases.
 pub fn cases() -> Vec<Case> {
-    let load = |image| Box::new(move |client: &mut WireClient| code_objects::load(client, image));
+    let load = |image| Box::new(move |worker| code_objects::load(&mut WireClient::open(worker), image));
     let images = IMAGES.iter().map(|image| Case { name: image.name, attack: load(image) });
-    images.chain(log::cases()).collect()
+    images.chain(log::cases()).chain(work::cases()).collect()
 }
 
 /// What an attack came to.
@@ -80,30 +81,72 @@ pub fn cases() -> Vec<Case> {
 pub struct Attacked {
     /// What was sent and answered.
     pub sent: Sent,
-    /// The longest time that a bystander waited for the answer to a ping.
+    /// The longest time that a bystander waited for the answer to a ping, until the attacker's session had ended.
     pub slowest: Duration,
+    /// The median time of a small kernel of the bystander with the wait for it, during the attack and before it.
+    pub kernel: [Duration; 2],
 }
 
-/// Runs a case in a session of its own, while a bystander asks something all the time. Panics if either connection fails.
+/// Kernels of the attacks and of the bystander.
+static KERNELS: &[u8] = include_bytes!("../../cli/tests/bounds/kernels.co");
+
+/// How often the bystander asks before an attack, and after it, when the session may be ending.
+const ROUNDS: usize = 50;
+
+/// Somebody who is served beside an attack.
+struct Bystander {
+    gpu: Gpu,
+    total: Buffer<u32>,
+    slowest: Duration,
+    kernels: Vec<Duration>,
+}
+
+impl Bystander {
+    /// Asks for a ping, then for a small kernel.
+    fn ask(&mut self) {
+        let asked = Instant::now();
+        self.gpu.wire().call(&Ping {}).expect("a bystander is answered");
+        self.slowest = self.slowest.max(asked.elapsed());
+        let asked = Instant::now();
+        let total = self.total;
+        self.gpu.launch("count", 1, 1, 0, args![total]);
+        self.gpu.synchronize().expect("a bystander's kernel is executed");
+        self.kernels.push(asked.elapsed());
+        thread::sleep(Duration::from_millis(1));
+    }
+
+    /// Returns the median time of the kernels so far, and begins anew.
+    fn take_kernel(&mut self) -> Duration {
+        self.kernels.sort_unstable();
+        let median = self.kernels.get(self.kernels.len() / 2).copied().unwrap_or_default();
+        self.kernels.clear();
+        median
+    }
+}
+
+/// Runs a case in a session of its own, while a bystander asks for something all the time. Panics if either connection fails.
 pub fn run(worker: SocketAddr, case: &Case) -> Attacked {
-    let mut bystander = WireClient::open(worker);
+    let mut gpu = Gpu::open(worker, KERNELS);
+    let total = gpu.zeroed(1);
+    let mut bystander = Bystander { gpu, total, slowest: Duration::ZERO, kernels: Vec::new() };
+    (0..ROUNDS).for_each(|_| bystander.ask());
+    let before = bystander.take_kernel();
+    bystander.slowest = Duration::ZERO;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let watch = scope.spawn(|| {
-            let mut slowest = Duration::ZERO;
             while !is_over.load(Ordering::Relaxed) {
-                let asked = Instant::now();
-                bystander.call(&Ping {}).expect("a bystander is answered");
-                slowest = slowest.max(asked.elapsed());
-                thread::sleep(Duration::from_millis(1));
+                bystander.ask();
             }
-            slowest
+            let during = bystander.take_kernel();
+            (0..ROUNDS).for_each(|_| bystander.ask());
+            (bystander.slowest, [during, before])
         });
         // Also if the attack panics, so that the thread ends.
-        let sent = catch_unwind(AssertUnwindSafe(|| (case.attack)(&mut WireClient::open(worker))));
+        let sent = catch_unwind(AssertUnwindSafe(|| (case.attack)(worker)));
         is_over.store(true, Ordering::Relaxed);
-        let slowest = watch.join().expect("a bystander is answered");
+        let (slowest, kernel) = watch.join().expect("a bystander is answered");
         let sent = sent.unwrap_or_else(|_| panic!("{}: the worker does not answer", case.name));
-        Attacked { sent, slowest }
+        Attacked { sent, slowest, kernel }
     })
 }

@@ -31,6 +31,9 @@ pub(crate) struct Attack {
     /// What a session may allocate on the worker that is started, or on the one that is given, in MiB.
     #[arg(long, default_value_t = 64)]
     memory_max: u64,
+    /// The longest time that a bystander may wait for the answer to a ping, in milliseconds.
+    #[arg(long, default_value_t = 50)]
+    bystander_max_ms: u64,
     /// Runs only cases whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
@@ -48,20 +51,30 @@ impl Attack {
         };
         let most = self.memory_max * MIB + BESIDE_BYTES;
         let mut is_right = true;
-        println!("{:<50} {:>10} {:>10} {:>12}  answers", "attack", "sent, KiB", "cost, MiB", "bystander");
+        let mut slowest = Duration::ZERO;
+        let heads = ("attack", "sent, KiB", "cost, MiB", "bystander", "its kernel");
+        println!("{:<50} {:>10} {:>10} {:>12} {:>12}  answers", heads.0, heads.1, heads.2, heads.3, heads.4);
         for case in attack::cases().into_iter().filter(|case| case.name.contains(&self.only)) {
             let (attacked, cost) = watched(pid, || attack::run(address, &case))?;
             println!(
-                "{:<50} {:>10} {:>10} {:>9.1} ms  {}",
+                "{:<50} {:>10} {:>10} {:>9.1} ms {:>10.1} x  {}",
                 case.name,
                 attacked.sent.bytes >> 10,
                 cost / MIB,
                 attacked.slowest.as_secs_f64() * 1e3,
+                attacked.kernel[0].as_secs_f64() / attacked.kernel[1].as_secs_f64(),
                 attacked.sent
             );
+            slowest = slowest.max(attacked.slowest);
             is_right &= attacked.sent.is_right && cost <= most;
         }
         println!("the most that a session may cost: {} MiB", most / MIB);
+        println!(
+            "the longest that a bystander waited: {:.1} ms of at most {} ms; its kernel: median, by that before the attack",
+            slowest.as_secs_f64() * 1e3,
+            self.bystander_max_ms
+        );
+        is_right &= slowest <= Duration::from_millis(self.bystander_max_ms);
         Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

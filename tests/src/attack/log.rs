@@ -14,11 +14,11 @@ pub(super) fn cases() -> [Case; 2] {
     [
         Case {
             name: "3,000 times the same kernel name",
-            attack: Box::new(|client| refused(client, |_| forged(0))),
+            attack: Box::new(|worker| refused(&mut WireClient::open(worker), |_| forged(0))),
         },
         Case {
             name: "3,000 kernel names that forge log lines",
-            attack: Box::new(|client| refused(client, forged)),
+            attack: Box::new(|worker| refused(&mut WireClient::open(worker), forged)),
         },
     ]
 }
