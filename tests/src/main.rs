@@ -12,7 +12,7 @@ use std::time::Instant;
 use std::{env, fmt, fs, io};
 
 use clap::{Parser, Subcommand, ValueEnum};
-use hipr_testkit::{core_world, shim_world, simulate, worker_world};
+use hipr_testkit::{core_world, resume_world, shim_world, simulate, worker_world};
 use hipr_tests::{circles, counts, items};
 
 /// Test tools of hipr.
@@ -172,6 +172,8 @@ enum World {
     Worker,
     /// The client library's stream layer: threads, streams, mirrored memory, host functions, a worker.
     Shim,
+    /// Sessions that outlive their connections: frames, claims, cuts, late sockets.
+    Resume,
 }
 
 impl fmt::Display for World {
@@ -180,6 +182,7 @@ impl fmt::Display for World {
             Self::Core => "core",
             Self::Worker => "worker",
             Self::Shim => "shim",
+            Self::Resume => "resume",
         })
     }
 }
@@ -265,6 +268,12 @@ impl Simulate {
                 let (seed, failure) = simulate::first_failure(seeds, jobs, shim_world::check_seed, progress)?;
                 let found = shim_world::shrink(shim_world::Case::from_seed(seed), failure);
                 Some((seed, format!("seed {seed} fails:\n{found}")))
+            }
+            World::Resume => {
+                simulate::silence_panics();
+                let (seed, failure) =
+                    simulate::first_failure(seeds, jobs, resume_world::check_seed, progress)?;
+                Some((seed, format!("seed {seed} fails:\n{failure}")))
             }
         }
     }

@@ -18,6 +18,7 @@
 //! * [`core_world`] the smallest world: `hipr-proto` and a pipe. What happened at its public doors is a [`Trace`].
 //! * `worker_world` the world whose server is the worker, and the plans that `loop_conformance` carries out over sockets.
 //! * `shim_world` the world of the client library's stream layer: several threads, streams, mirrored memory, host functions.
+//! * `resume_world` the world of sessions that outlive their connections.
 //! * [`invariants`] judge a trace, each a function with a name; [`mutation`] lists the bugs that they have to catch.
 
 pub mod choices;
@@ -31,6 +32,8 @@ pub mod script;
 pub mod simulate;
 pub mod trace;
 
+#[cfg(feature = "resume")]
+pub mod resume_world;
 #[cfg(feature = "shim")]
 pub mod shim_world;
 #[cfg(feature = "worker")]

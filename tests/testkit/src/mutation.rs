@@ -1,5 +1,5 @@
-//! Bugs that the invariants have to catch. `tests/mutants.rs` copies the protocol crate, the worker, or the client library's stream layer,
-//! applies one patch, and expects the simulator to detect it.
+//! Bugs that the invariants have to catch. `tests/mutants.rs` copies the protocol crate, the worker, the client library's stream layer, or
+//! the crate of sessions that outlive their connections, applies one patch, and expects the simulator to detect it.
 
 /// Number of seeds within which a bug of the protocol crate has to be caught.
 pub const SEEDS: u64 = 1000;
@@ -10,7 +10,10 @@ pub const WORKER_SEEDS: u64 = 1000;
 /// Number of seeds within which a bug of the client library has to be caught.
 pub const SHIM_SEEDS: u64 = 10_000;
 
-/// A bug, as a patch of the protocol crate, of the worker or of the client library.
+/// Number of seeds within which a bug of sessions that outlive their connections has to be caught.
+pub const RESUME_SEEDS: u64 = 2000;
+
+/// A bug, as a patch of the protocol crate, of the worker, of the client library or of sessions that outlive their connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mutation {
     /// Description of the bug.
@@ -330,4 +333,88 @@ mutations! {
     nothing_panics: "a byte too many is merged", "stream/mirror/diff.rs",
         "new.get(at + same..at + same + run).unwrap_or_default(),"
         => "&new[at + same..at + same + run + 1],";
+}
+
+mutations! {
+    /// Bugs of sessions that outlive their connections, at least one for each invariant of their world.
+    RESUME_MUTATIONS;
+
+    bytes_arrive_once_and_in_order: "what the other end has is sent again", "endpoint.rs",
+        "self.sent = self.acked;
+        self.is_cut = false;"
+        => "self.sent = self.acked.saturating_sub(1); self.ring.clear(); self.is_cut = false;";
+    bytes_arrive_once_and_in_order: "a connection goes on where the last one stopped", "endpoint.rs",
+        "self.sent = self.acked;
+        self.is_cut = false;"
+        => "self.is_cut = false;";
+    bytes_arrive_once_and_in_order: "half a head outlives its connection", "endpoint.rs",
+        "(self.head_len, self.frame_left, self.is_last_here) = (0, 0, false);"
+        => "(self.frame_left, self.is_last_here) = (0, false);";
+    bytes_arrive_once_and_in_order: "half a frame outlives its connection", "endpoint.rs",
+        "(self.head_len, self.frame_left, self.is_last_here) = (0, 0, false);"
+        => "(self.head_len, self.is_last_here) = (0, false);";
+    bytes_arrive_once_and_in_order: "what is stowed outlives its connection and comes again", "endpoint.rs",
+        "self.stowed.clear();"
+        => "";
+    bytes_arrive_once_and_in_order: "the second piece of the ring is left out", "endpoint.rs",
+        "into.extend_from_slice(second);"
+        => "into.extend(second.iter().map(|_| 0));";
+    bytes_arrive_once_and_in_order: "what is stowed comes behind what follows", "endpoint.rs",
+        "let mut len = self.stowed.take(into);
+        self.taken += len as u64;
+        if self.stowed.len() > 0 {"
+        => "let mut len = 0;
+        if input.is_empty() {
+            len = self.stowed.take(into);
+            self.taken += len as u64;
+        }
+        if false {";
+    an_end_is_learned_as_an_end: "the end is said before the last bytes", "endpoint.rs",
+        "self.is_finished && !self.is_end_sent && self.sent + len as u64 == self.end();"
+        => "self.is_finished && !self.is_end_sent;";
+    an_end_is_learned_as_an_end: "an end is heard before the last frame's bytes", "endpoint.rs",
+        "self.is_last_here |= is_last;"
+        => "self.is_last_here |= is_last; self.has_end |= is_last;";
+    an_honest_end_is_believed: "what was said to be taken is less than what was taken", "endpoint.rs",
+        "self.told = self.has();
+        self.told
+    }"
+        => "self.told = self.has();
+        self.told + 1
+    }";
+    an_honest_end_is_believed: "the end is not said again over another connection", "endpoint.rs",
+        "if header.len > 0 && (self.has_end || self.is_last_here) {"
+        => "if self.has_end || self.is_last_here {";
+    late_and_strange_claims_are_refused: "a late claim is let in", "registry.rs",
+        "if claim.epoch <= session.epoch {"
+        => "if false {";
+    late_and_strange_claims_are_refused: "another key's claim is let in", "registry.rs",
+        ".filter(|session| session.key == *key)"
+        => "";
+    late_and_strange_claims_are_refused: "a second session takes the name of the first", "registry.rs",
+        "if self.sessions.contains_key(&name) {"
+        => "if false {";
+    memory_is_bounded: "a full ring takes more", "endpoint.rs",
+        "let len = bytes.len().min(self.room());"
+        => "let len = bytes.len();";
+    an_honest_end_is_believed: "what is stowed counts as taken", "endpoint.rs",
+        "self.stowed.push(piece);"
+        => "self.stowed.push(piece); self.taken += piece.len() as u64;";
+    links_that_hold_bring_everything: "what was taken is never said without bytes", "endpoint.rs",
+        "self.has() - self.told >= every as u64"
+        => "false";
+    links_that_hold_bring_everything: "what the other end has is not forgotten", "endpoint.rs",
+        "self.ring.drop_front(usize::try_from(offset - self.acked).unwrap_or(usize::MAX));
+            self.acked = offset;"
+        => "";
+    links_that_hold_bring_everything: "the end is not said over a new connection", "endpoint.rs",
+        "(self.head_len, self.frame_left, self.is_last_here) = (0, 0, false);
+        self.is_end_sent = false;"
+        => "(self.head_len, self.frame_left, self.is_last_here) = (0, 0, false);";
+    acknowledgements_are_few: "everything that was taken is said at once", "endpoint.rs",
+        "self.has() - self.told >= every as u64"
+        => "self.has() > self.told";
+    nothing_panics: "a ring gives back more than it has", "ring.rs",
+        "self.0.drain(..len.min(self.0.len()));"
+        => "self.0.drain(..len + 1);";
 }

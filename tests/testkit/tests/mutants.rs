@@ -1,8 +1,8 @@
 //! Checks that the simulator finds each of the bugs in [`hipr_testkit::mutation`] by the invariant that is meant to find
 //! it.
 //!
-//! A bug is a patch of a copy of the protocol crate, of the worker without its event loops, or of the client library's stream layer with
-//! what that needs, built with a copy of the simulator in a folder of cargo's own for such things; the product has no trace of it.
+//! A bug is a patch of a copy of the protocol crate, of the worker without its event loops, of the client library's stream layer with
+//! what that needs, or of the crate of sessions that outlive their connections, built with a copy of the simulator in a folder of cargo's own for such things; the product has no trace of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 
 use hipr_testkit::invariants::INVARIANTS;
 use hipr_testkit::mutation::{
-    MUTATIONS, Mutation, SEEDS, SHIM_MUTATIONS, SHIM_SEEDS, WORKER_MUTATIONS, WORKER_SEEDS,
+    MUTATIONS, Mutation, RESUME_MUTATIONS, RESUME_SEEDS, SEEDS, SHIM_MUTATIONS, SHIM_SEEDS, WORKER_MUTATIONS,
+    WORKER_SEEDS,
 };
-use hipr_testkit::shim_world;
+use hipr_testkit::{resume_world, shim_world};
 
 /// Maximum time of a mutant's run: an endless loop is not how a bug should be found.
 const RUN_MAX: Duration = Duration::from_secs(120);
@@ -25,6 +26,7 @@ fn every_invariant_has_a_bug_that_it_catches() {
     let shim = shim_world::invariants::INVARIANTS.iter().map(|(name, _)| *name);
     assert_eq!(uncaught(core, MUTATIONS), [""; 0]);
     assert_eq!(uncaught(shim, SHIM_MUTATIONS), [""; 0]);
+    assert_eq!(uncaught(resume_world::INVARIANTS.iter().copied(), RESUME_MUTATIONS), [""; 0]);
 }
 
 fn uncaught(names: impl Iterator<Item = &'static str>, mutations: &[Mutation]) -> Vec<&'static str> {
@@ -39,6 +41,11 @@ fn every_bug_is_caught() {
 #[test]
 fn every_bug_of_the_client_library_is_caught() {
     check(&SHIM);
+}
+
+#[test]
+fn every_bug_of_sessions_that_outlive_their_connections_is_caught() {
+    check(&RESUME);
 }
 
 #[test]
@@ -128,6 +135,21 @@ static WORKER: Subject = Subject {
     run: WORKER_RUN,
 };
 
+static RESUME: Subject = Subject {
+    name: "resume-mutants",
+    folder: "resume",
+    mutations: RESUME_MUTATIONS,
+    seeds: RESUME_SEEDS,
+    manifests: &[
+        ("Cargo.toml", WORKSPACE),
+        ("resume/Cargo.toml", RESUME_MANIFEST),
+        ("testkit/Cargo.toml", RESUME_TESTKIT_MANIFEST),
+        ("run/Cargo.toml", RUN_MANIFEST),
+    ],
+    library: None,
+    run: RESUME_RUN,
+};
+
 struct Verdict {
     is_right: bool,
     line: String,
@@ -193,6 +215,22 @@ hipr-proto = { path = "ROOT/proto-core" }
 hipr-worker = { path = "../worker" }
 "#;
 
+const RESUME_TESTKIT_MANIFEST: &str = r#"[package]
+name = "hipr-testkit"
+version = "0.1.0"
+edition = "2024"
+[features]
+default = ["resume"]
+worker = []
+gpu = []
+shim = []
+resume = []
+[dependencies]
+arbitrary = "1"
+hipr-proto = { path = "ROOT/proto-core" }
+hipr-resume = { path = "../resume" }
+"#;
+
 const RUN_MANIFEST: &str = r#"[package]
 name = "run"
 version = "0.1.0"
@@ -207,6 +245,12 @@ version = "0.1.0"
 edition = "2024"
 [dependencies]
 smallvec = "1"
+"#;
+
+const RESUME_MANIFEST: &str = r#"[package]
+name = "hipr-resume"
+version = "0.1.0"
+edition = "2024"
 "#;
 
 const SHIM_MANIFEST: &str = r#"[package]
@@ -294,6 +338,23 @@ fn main() {
     let wanted = std::env::args().nth(1).unwrap_or_default();
     for seed in 0..SHIM_SEEDS {
         if let Err(failure) = shim_world::check_seed(seed) {
+            let names: Vec<_> = failure.violations.iter().map(|violation| violation.invariant).collect();
+            println!("{seed} {}", names.join(" "));
+            if failure.names(&wanted) {
+                return;
+            }
+        }
+    }
+}
+"#;
+
+const RESUME_RUN: &str = r#"
+use hipr_testkit::{mutation::RESUME_SEEDS, resume_world, simulate::silence_panics};
+fn main() {
+    silence_panics();
+    let wanted = std::env::args().nth(1).unwrap_or_default();
+    for seed in 0..RESUME_SEEDS {
+        if let Err(failure) = resume_world::check_seed(seed) {
             let names: Vec<_> = failure.violations.iter().map(|violation| violation.invariant).collect();
             println!("{seed} {}", names.join(" "));
             if failure.names(&wanted) {

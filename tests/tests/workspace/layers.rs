@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
     ("hipr-log", &[]),
+    // Sessions that outlive their connections know neither the protocol inside nor a socket.
+    ("hipr-resume", &[]),
     // Keys and encryption know neither the protocol inside nor a socket.
     ("hipr-tls", &[]),
     // The interpreter knows neither HIP nor the protocol.

@@ -16,6 +16,8 @@ mod image;
 mod isa;
 #[cfg(feature = "gpu")]
 mod kernel;
+#[cfg(feature = "resume")]
+mod resume;
 mod script;
 
 pub use bytes::{client_bytes, server_bytes};
@@ -28,6 +30,8 @@ pub use image::{bundle, code_object};
 pub use isa::isa_decode;
 #[cfg(feature = "gpu")]
 pub use kernel::kernel_step;
+#[cfg(feature = "resume")]
+pub use resume::resume;
 pub use script::{pair, server_script};
 
 /// A fuzz target, which panics if a property does not hold.
@@ -48,6 +52,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     #[cfg(feature = "gpu")]
     ("kernel_step", kernel_step),
     ("pair", pair),
+    #[cfg(feature = "resume")]
+    ("resume", resume),
     ("server_bytes", server_bytes),
     ("server_script", server_script),
 ];
