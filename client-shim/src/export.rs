@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hipr_abi::hipChannelFormatDesc;
 use hipr_proto::{HipError, HipResult};
 
+use crate::calls::Exported;
 use crate::convert::{Ptr, Str};
 use crate::process;
 use crate::session::Session;
@@ -88,6 +89,20 @@ macro_rules! exports {
             }
         )*)*
 
+        /// The functions of the table, in its order.
+        #[allow(non_camel_case_types, reason = "names are those of the C headers")]
+        #[derive(Clone, Copy)]
+        enum Index { $($($name),*),* }
+
+        impl Index {
+            #[inline(always)]
+            fn exported(self) -> $crate::calls::Exported {
+                $crate::calls::Exported { names: NAMES, index: self as u16 }
+            }
+        }
+
+        static NAMES: &[&str] = &[$($(stringify!($name)),*),*];
+
         /// The export table, row by row.
         pub static EXPORTS: &[$crate::export::Export] = &[$($(
             $crate::export::Export {
@@ -124,19 +139,19 @@ macro_rules! route {
 macro_rules! row {
     (send $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ($($op:tt)*)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(stringify!($name), |session| {
+            $crate::export::call(Index::$name.exported(), |session| {
                 session.worker().call(&hipr_proto::op::$($op)*).map(drop)
             })
         } }
     };
     (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(stringify!($name), |session| $target(session, $($arg),*))
+            $crate::export::call(Index::$name.exported(), |session| $target(session, $($arg),*))
         } }
     };
     (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(stringify!($name), |session| $target(session, $($values)+))
+            $crate::export::call(Index::$name.exported(), |session| $target(session, $($values)+))
         } }
     };
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
@@ -144,24 +159,24 @@ macro_rules! row {
     };
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(stringify!($name), |session| {
+            $crate::export::call(Index::$name.exported(), |session| {
                 $crate::thread::with_stream_per_thread(|| $target(session, $($values)+))
             })
         } }
     };
     (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::local(stringify!($name), || $target($($arg),*))
+            $crate::export::local(Index::$name.exported(), || $target($($arg),*))
         } }
     };
     (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
-            $crate::export::boundary(stringify!($name), || $target($($arg),*))
+            $crate::export::boundary(Index::$name.exported(), || $target($($arg),*))
         } }
     };
     (rtc $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) () ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
-            $crate::export::boundary(stringify!($name), || {
+            $crate::export::boundary(Index::$name.exported(), || {
                 // SAFETY: the row states the C prototype, which is the same in every release.
                 let function = unsafe {
                     $crate::rtc::function::<unsafe extern "C" fn($($ty),*) -> $ret>(stringify!($name))
@@ -181,7 +196,7 @@ macro_rules! row {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
             static SAID: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
             $(let _ = $arg;)*
-            $crate::export::unsupported(stringify!($name), &SAID)
+            $crate::export::unsupported(Index::$name.exported(), &SAID)
         } }
     };
 }
@@ -259,36 +274,36 @@ impl Returned for hipChannelFormatDesc {
 }
 
 /// Runs `body`; catches a panic, which must not unwind into C.
-pub(crate) fn boundary<R: Returned>(name: &'static str, body: impl FnOnce() -> R) -> R {
-    process::enter(name);
+pub(crate) fn boundary<R: Returned>(function: Exported, body: impl FnOnce() -> R) -> R {
+    process::enter(function);
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
-        tracing::error!("{name} failed inside hipr; this is a bug of hipr");
+        tracing::error!("{} failed inside hipr; this is a bug of hipr", function.name());
         R::PANICKED
     })
 }
 
 /// Executes a function of the `local` route, which returns a `hipError_t`, and records it as the thread's last error.
-pub(crate) fn local(name: &'static str, body: impl FnOnce() -> HipResult<()>) -> i32 {
-    let code = boundary(name, || code_of(body()));
+pub(crate) fn local(function: Exported, body: impl FnOnce() -> HipResult<()>) -> i32 {
+    let code = boundary(function, || code_of(body()));
     thread::record(code);
     code
 }
 
 /// Executes a function of a route that needs a session, opening it if necessary, and records the thread's last error.
-pub(crate) fn call(name: &'static str, body: impl FnOnce(&'static Session) -> HipResult<()>) -> i32 {
-    let code = boundary(name, || code_of(process::session().and_then(body)));
+pub(crate) fn call(function: Exported, body: impl FnOnce(&'static Session) -> HipResult<()>) -> i32 {
+    let code = boundary(function, || code_of(process::session().and_then(body)));
     if code != 0 {
-        tracing::debug!("{name} = {}", HipError(code));
+        tracing::debug!("{} = {}", function.name(), HipError(code));
     }
     thread::record(code);
     code
 }
 
 /// Executes a function of the `unsupported` route: logs a warning the first time and returns an error. `said` is the row's own.
-pub(crate) fn unsupported<R: Returned>(name: &'static str, said: &AtomicBool) -> R {
-    let result = boundary(name, || {
+pub(crate) fn unsupported<R: Returned>(function: Exported, said: &AtomicBool) -> R {
+    let result = boundary(function, || {
         if !said.swap(true, Ordering::Relaxed) {
-            tracing::warn!("{name} is not supported by hipr; it returns an error");
+            tracing::warn!("{} is not supported by hipr; it returns an error", function.name());
         }
         R::UNSUPPORTED
     });

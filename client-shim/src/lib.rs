@@ -38,6 +38,7 @@ pub mod thread;
 pub mod types;
 pub mod worker;
 
+mod calls;
 mod hip;
 mod log;
 mod rtc;

@@ -17,8 +17,9 @@ use hipr_proto::{Features, HipError, HipResult, op};
 
 pub use crate::session::Session;
 
+use crate::calls::{self, Exported};
 use crate::program::{recent, register};
-use crate::stats;
+use crate::{stats, thread};
 use hipr_client::{Failure, Stats};
 
 /// Longest time that the end of the process waits for the worker.
@@ -72,6 +73,7 @@ fn open() -> HipResult<Session> {
         place.store(descriptor, Ordering::Relaxed);
     }
     session.worker().connection().on_failure(log_failure);
+    session.worker().connection().note_callers(thread::call);
     if session.worker().features().contains(Features::PLACES) {
         session.worker().connection().on_recall(answer_recall);
     }
@@ -93,11 +95,12 @@ fn answer_recall(recall: u64) {
     }
 }
 
-/// Writes to the log which call it was whose error the next call that waits returns.
+/// Writes to the log which call it was whose error a call that waits returns.
 fn log_failure(failure: &Failure) {
     let kernel = session_if_open().and_then(|session| session.program().peek(failure.function));
-    let kernel = kernel.map_or(String::new(), |kernel| format!("kernel {}: ", kernel.name));
-    tracing::warn!("{kernel}{failure}; the next call that waits returns the error");
+    let call = failure.caller.and_then(calls::name_of);
+    let line = failure.line(call, kernel.as_ref().map(|kernel| &*kernel.name));
+    tracing::warn!("{line}; a call that waits returns the error");
 }
 
 /// Returns the session if it is open.
@@ -112,11 +115,14 @@ pub fn session_if_open() -> Option<&'static Session> {
 
 /// Initialises the log and counts the call; every C function calls it first.
 #[inline]
-pub(crate) fn enter(name: &'static str) {
+pub(crate) fn enter(function: Exported) {
     static LOG: Once = Once::new();
-    LOG.call_once(crate::log::init);
-    stats::count_call();
-    tracing::trace!("{name}");
+    LOG.call_once(|| {
+        crate::log::init();
+        function.learn_names();
+    });
+    thread::set_call(function.call(stats::count_call()));
+    tracing::trace!("{}", function.name());
 }
 
 /// Installs the fork handlers; runs when the library is loaded.

@@ -10,9 +10,9 @@ use hipr_client::Stats;
 /// Number of calls of HIP functions.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts a call of a HIP function.
-pub(crate) fn count_call() {
-    CALLS.fetch_add(1, Ordering::Relaxed);
+/// Counts a call of a HIP function; returns its number, from 1 on.
+pub(crate) fn count_call() -> u64 {
+    CALLS.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Sets the count to 0, in a forked child.

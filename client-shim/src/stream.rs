@@ -59,6 +59,8 @@ pub struct Caller<'a> {
     pub thread: u64,
     /// The thread's current device.
     pub device: i32,
+    /// The call of the program that the thread makes ([`crate::thread::call`]).
+    pub call: u64,
     /// The thread's capture mode (`hipStreamCaptureMode`).
     pub capture_mode: i32,
     /// Whether the thread executes queued steps, and so must not wait for them.

@@ -69,6 +69,7 @@ impl Session {
             threads: &HostThreads,
             thread: number,
             device,
+            call: thread::call(),
             capture_mode,
             is_host_thread,
         }
@@ -184,8 +185,9 @@ impl Session {
 
     /// Executes a step of a queue.
     fn carry_out(&self, step: QueuedCommand) {
-        let QueuedCommand { number, device, command, stream, .. } = step;
+        let QueuedCommand { number, device, call, command, stream, .. } = step;
         thread::set_device(device);
+        thread::set_call(call);
         // A function that unwinds must not leave the stream blocked for ever.
         let done = catch_unwind(AssertUnwindSafe(|| self.drive(&mut Call::held(command, stream))));
         let result = done.unwrap_or_else(|_| {

@@ -39,6 +39,8 @@ struct State {
     last_result: Cell<i32>,
     /// The number is 0 until it is asked for.
     identity: Cell<Identity>,
+    /// The call that is being made.
+    call: Cell<u64>,
     is_stream_per_thread: Cell<bool>,
 }
 
@@ -50,6 +52,7 @@ thread_local! {
             last_error: Cell::new(0),
             last_result: Cell::new(0),
             identity: Cell::new(NEW),
+            call: Cell::new(0),
             is_stream_per_thread: Cell::new(false),
         }
     };
@@ -79,6 +82,16 @@ pub fn take_last_error() -> i32 {
 /// Returns the result of the thread's last call, success included, and clears it.
 pub fn take_last_result() -> i32 {
     STATE.with(|state| state.last_result.replace(0))
+}
+
+/// Notes the call on whose behalf the thread does what it does next: its function and number, in one word.
+pub fn set_call(call: u64) {
+    STATE.with(|state| state.call.set(call));
+}
+
+/// Returns the call on whose behalf the thread acts; 0 if it is none.
+pub fn call() -> u64 {
+    STATE.with(|state| state.call.get())
 }
 
 /// Returns the thread's current device.

@@ -475,7 +475,13 @@ impl Connection {
         Ok(reply)
     }
 
-    /// Passes what the worker tells of failed requests to `listener` instead of writing it to the log. It is called on a thread that
+    /// Begins to note who makes each request: `caller` returns a number for the calling thread's call, which [`Failure::caller`] has.
+    /// Has no effect the second time.
+    pub fn note_callers(&self, caller: fn() -> u64) {
+        self.inner.replies.listeners().callers.start(caller);
+    }
+
+    /// Passes what the worker tells of failed requests and failed work to `listener` instead of writing it to the log. It is called on a thread that
     /// waits for a reply, and must not use the connection. Has no effect the second time.
     pub fn on_failure(&self, listener: impl Fn(&Failure) + Send + Sync + 'static) {
         self.inner.replies.listeners().on_failure(Box::new(listener));

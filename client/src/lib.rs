@@ -16,6 +16,7 @@
 //! Threads share a connection: requests leave in the order in which they were made, and of the threads that wait
 //! for answers one reads the socket, delivers what belongs to the others, and hands over when it has its own.
 
+mod callers;
 mod connection;
 mod flusher;
 mod free_memory;
@@ -38,7 +39,7 @@ use hipr_proto::{Features, HipError};
 
 pub use connection::{AnswerWithTail, Connection, Extra, Flight, Started, Upload};
 pub use identity::accept_invitation;
-pub use notifications::Failure;
+pub use notifications::{Failed, Failure};
 pub use replies::Rows;
 pub use stats::Stats;
 pub use uploads::{CacheUse, UPLOAD_MIN_BYTES, UploadCache};
@@ -53,6 +54,7 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::NOTIFICATIONS)
     .union(Features::PLACES)
     .union(Features::MEM_INFO)
+    .union(Features::WORK_ERRORS)
     .union(Features::SHARED);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which

@@ -3,43 +3,121 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use hipr_proto::op::{MemInfoChanged, MemRecall, RequestFailed};
+use hipr_proto::op::{ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, WorkFailed, with_op};
 use hipr_proto::{HipError, Op, Opcode, Wire};
 
+use crate::callers::Callers;
 use crate::free_memory::FreeMemory;
 
-/// A request that was not answered and failed. The next call that waits returns the error; this says where it comes from.
+/// Maximum number of characters of a worker's text that are shown, and of a kernel's name.
+const TEXT_MAX_CHARS: usize = 512;
+const KERNEL_MAX_CHARS: usize = 256;
+
+/// What has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// The request was refused.
+    Request,
+    /// What the request has launched.
+    Work,
+    /// One of so many launches, at most, of which the request is the last.
+    OneOf(u32),
+    /// Work of which nothing is known.
+    Unknown,
+}
+
+/// An error that a call returns which waits, but does not come from that call; this says where it comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// Number of the request among those of the connection, from 1 on; modulo 2^32.
     pub request: u32,
     /// The operation.
     pub op: Opcode,
+    /// What has failed.
+    pub what: Failed,
+    /// Who has made the request, if callers [are noted](crate::Connection::note_callers) and it was not too long ago.
+    pub caller: Option<u64>,
     /// The error.
     pub error: HipError,
     /// The handle of the kernel that it names; 0 if it names none.
     pub function: u64,
     /// The handle of the stream that it names; 0 if it names none.
     pub stream: u64,
-    /// The fields of the request, in the worker's words.
+    /// The name of the kernel, if the worker says it.
+    pub kernel: String,
+    /// The fields of a refused request, or what happened to the work, in the worker's words.
     pub text: String,
+}
+
+/// Says whether an operation names a stream.
+struct NamesStream;
+
+impl ForOp for NamesStream {
+    type Out = bool;
+
+    fn call<O: Op>(self) -> bool {
+        let (mut zero, mut names) = (O::ZERO, false);
+        zero.handles(|kind, _| names |= kind == Handle::Stream);
+        names
+    }
+}
+
+impl Failure {
+    /// Returns one line that says what has failed: the function of HIP, `call` if it is known, with its number among the calls of the
+    /// program; the error; the kernel, with this name if the worker has said none; the stream, and what the worker says.
+    pub fn line(&self, call: Option<(&str, u64)>, kernel: Option<&str>) -> String {
+        let hip_function = self.op.info().map(|info| info.hip_function).filter(|name| !name.is_empty());
+        let function = match (call, hip_function) {
+            (Some((name, number)), _) => format!("{name} (call {number})"),
+            (None, Some(name)) => name.to_owned(),
+            (None, None) => self.op.to_string(),
+        };
+        let error = self.error;
+        let mut line = match self.what {
+            Failed::Request => format!("{function} failed on the worker with {error}"),
+            Failed::Work => format!("the work of {function} failed with {error}"),
+            Failed::OneOf(most) => {
+                format!(
+                    "work failed with {error}: one of at most {most} launches, the last of them by {function}"
+                )
+            }
+            Failed::Unknown => {
+                return format!("work failed with {error}; nothing is known of where that comes from");
+            }
+        };
+        let kernel = kernel.filter(|_| self.kernel.is_empty()).unwrap_or(&self.kernel);
+        let mut parts = Vec::new();
+        if !kernel.is_empty() {
+            parts.push(format!("kernel {}", shown(kernel, KERNEL_MAX_CHARS)));
+        }
+        match self.stream {
+            0 if with_op(self.op, NamesStream) == Some(true) => parts.push("the null stream".to_owned()),
+            0 => {}
+            stream => parts.push(format!("stream {stream:#x}")),
+        }
+        parts.push(match self.text.as_str() {
+            "" => format!("request {}", self.request),
+            text => format!("request {}: {}", self.request, shown(text, TEXT_MAX_CHARS)),
+        });
+        line.push_str(&format!(" ({})", parts.join(", ")));
+        line
+    }
+}
+
+/// Returns a worker's text, which may have anything in it and any length, to be shown.
+fn shown(text: &str, max_chars: usize) -> String {
+    text.chars().take(max_chars).flat_map(char::escape_debug).collect()
 }
 
 impl fmt::Display for Failure {
     /// Writes the function of HIP, the error, and what was asked for.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let function = self.op.info().map_or("", |info| info.hip_function);
-        match function {
-            "" => write!(f, "{}", self.op)?,
-            name => f.write_str(name)?,
-        }
-        write!(f, " failed on the worker with {} (request {}", self.error, self.request)?;
-        if !self.text.is_empty() {
-            // A worker's text may have anything in it.
-            write!(f, ": {}", self.text.escape_debug())?;
-        }
-        f.write_str(")")
+        f.write_str(&self.line(None, None))
     }
+}
+
+fn opcode(operation: u32) -> Opcode {
+    Opcode(u16::try_from(operation).unwrap_or(u16::MAX))
 }
 
 type OnFailure = Box<dyn Fn(&Failure) + Send + Sync>;
@@ -52,6 +130,8 @@ pub(crate) struct Listeners {
     recall: OnceLock<OnRecall>,
     /// What is known of changes of free memory.
     pub(crate) memory: FreeMemory,
+    /// Who has made which request.
+    pub(crate) callers: Callers,
 }
 
 impl fmt::Debug for Listeners {
@@ -71,25 +151,51 @@ impl Listeners {
         let _ = self.recall.set(listener);
     }
 
+    fn tell(&self, failure: &Failure) {
+        match self.failure.get() {
+            Some(listener) => listener(failure),
+            None => tracing::error!("{failure}; a call that waits returns the error"),
+        }
+    }
+
     /// Passes a notification on. One that is not known here, or not whole, is ignored.
     pub(crate) fn hear(&self, op: Opcode, mut fixed: &[u8], tail: &[u8]) {
         if op == RequestFailed::OPCODE
             && let Ok(failed) = RequestFailed::take(&mut fixed)
         {
-            let failure = Failure {
+            // It may have been memory; and who asks for free memory is told the error.
+            self.memory.change();
+            self.tell(&Failure {
                 request: failed.request,
-                op: Opcode(u16::try_from(failed.operation).unwrap_or(u16::MAX)),
+                op: opcode(failed.operation),
+                what: Failed::Request,
+                caller: self.callers.find(failed.request),
                 error: HipError(failed.error_code),
                 function: failed.function,
                 stream: failed.stream,
+                kernel: String::new(),
                 text: String::from_utf8_lossy(tail).into_owned(),
-            };
-            // It may have been memory; and who asks for free memory is told the error.
-            self.memory.change();
-            match self.failure.get() {
-                Some(listener) => listener(&failure),
-                None => tracing::error!("{failure}; the next call that waits returns the error"),
-            }
+            });
+        }
+        if op == WorkFailed::OPCODE
+            && let Ok(failed) = WorkFailed::take(&mut fixed)
+            && let Some((kernel, text)) = tail.split_at_checked(failed.kernel_length as usize)
+        {
+            self.tell(&Failure {
+                request: failed.request,
+                op: opcode(failed.operation),
+                what: match failed.launches {
+                    0 => Failed::Unknown,
+                    1 => Failed::Work,
+                    launches => Failed::OneOf(launches),
+                },
+                caller: self.callers.find(failed.request),
+                error: HipError(failed.error_code),
+                function: failed.function,
+                stream: failed.stream,
+                kernel: String::from_utf8_lossy(kernel).into_owned(),
+                text: String::from_utf8_lossy(text).into_owned(),
+            });
         }
         if op == MemRecall::OPCODE
             && let (Ok(recall), Some(listener)) = (MemRecall::take(&mut fixed), self.recall.get())

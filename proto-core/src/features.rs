@@ -42,8 +42,11 @@ impl Features {
     /// The worker tells when the free memory of the device changes, so that the client need not ask. Only with NOTIFICATIONS and PLACES.
     pub const MEM_INFO: Self = Self(1 << 9);
 
+    /// The worker tells which launch the error of a kernel comes from. Only with NOTIFICATIONS.
+    pub const WORK_ERRORS: Self = Self(1 << 10);
+
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 9] = [
+    const NAMED: [(Self, &str); 10] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -53,6 +56,7 @@ impl Features {
         (Self::PLACES, "PLACES"),
         (Self::SHARED, "SHARED"),
         (Self::MEM_INFO, "MEM_INFO"),
+        (Self::WORK_ERRORS, "WORK_ERRORS"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
@@ -85,10 +89,11 @@ impl Features {
     /// Returns the features that are in this set with all that they need.
     #[must_use]
     pub const fn usable(self) -> Self {
-        if self.contains(Self::NOTIFICATIONS.union(Self::PLACES)) {
-            self
-        } else {
-            self.without(Self::MEM_INFO)
+        let of_notifications = Self::MEM_INFO.union(Self::WORK_ERRORS);
+        match (self.contains(Self::NOTIFICATIONS), self.contains(Self::PLACES)) {
+            (true, true) => self,
+            (true, false) => self.without(Self::MEM_INFO),
+            (false, _) => self.without(of_notifications),
         }
     }
 
@@ -140,6 +145,9 @@ mod tests {
         let info = Features::MEM_INFO.union(Features::PLACES);
         assert_eq!(info.usable(), Features::PLACES);
         assert_eq!(info.union(Features::NOTIFICATIONS).usable(), info.union(Features::NOTIFICATIONS));
+        let errors = Features::WORK_ERRORS.union(Features::NAMES);
+        assert_eq!(errors.usable(), Features::NAMES);
+        assert_eq!(errors.union(Features::NOTIFICATIONS).usable(), errors.union(Features::NOTIFICATIONS));
     }
 
     #[test]

@@ -72,7 +72,7 @@ operations! {
         Ping {} => ();
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
-    /// 512 MEM_INFO), right behind `INIT` and without waiting for its reply.
+    /// 512 MEM_INFO, 1024 WORK_ERRORS), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -607,6 +607,20 @@ operations! {
     /// file, and with `hipErrorOutOfMemory` if the client has written to more of the file than its allocations and its lease have.
     0x02B1 MALLOC_SHARED malloc_shared "hipHostMalloc" Extension forget Plain:
         MallocShared { device_ptr: u64, size: u64, kind: u32, flags: u32 } => ();
+
+    /// Tells which request an error of the device's work comes from, right before the reply that has the error, or where it is kept for the
+    /// next one. `launches` is how many launches it may be: 1 if it is certain, 0 if nothing is known. `request` and `operation` are those
+    /// of the header of the launch, of the last one of several; `function` and `stream` the handles of its kernel and its stream (0: not
+    /// known). Behind them come the name of the kernel and what the device says, UTF-8, both cut where they are long. A session needs the features
+    /// NOTIFICATIONS and WORK_ERRORS for this.
+    0x02C8 WORK_FAILED work_failed "" Extension notify Exempt:
+        WorkFailed {
+            request: u32, operation: u32, error_code: i32, launches: u32, kernel_length: u32, text_length: u32, function: u64,
+            stream: u64,
+        }
+            + Small("kernel:bytes[kernel_length] text:bytes[text_length]",
+                |r| Exact(u64::from(r.kernel_length) + u64::from(r.text_length)))
+        => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

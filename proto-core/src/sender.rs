@@ -97,6 +97,12 @@ impl<B: AsRef<[u8]>> Sender<B> {
         self.flush
     }
 
+    /// Returns the id of the request that was queued last; 0 before the first.
+    #[inline]
+    pub fn last_id(&self) -> u32 {
+        self.next_id.wrapping_sub(1)
+    }
+
     /// Returns the number of bytes that are queued to be sent.
     pub fn queued_bytes(&self) -> usize {
         self.out.len_bytes()

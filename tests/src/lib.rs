@@ -21,4 +21,7 @@ pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::{WorkerProcess, eventually, process_lives};
 pub use proxy::{Conversation, Direction, Flight, Link, Proxy, Share, Traffic};
 pub use wire_client::{Replied, WireClient};
-pub use worker::{TestWorker, built_library, library, library_folder, start_worker, start_worker_with_cache};
+pub use worker::{
+    TestWorker, built_library, library, library_folder, start_worker, start_worker_with_cache,
+    start_worker_with_limit,
+};

@@ -33,6 +33,13 @@ pub fn start_worker_with_cache() -> TestWorker {
     start_worker_with(|config| config.cache = Some(cache))
 }
 
+/// Starts a worker with an emulated GPU on a free loopback port, which stops a kernel after so many instructions.
+pub fn start_worker_with_limit(kernel_instructions_max: u64) -> TestWorker {
+    let kernel_instructions_max = Some(kernel_instructions_max);
+    let gpu = hipr_sim::Config { kernel_instructions_max, ..hipr_sim::Config::default() };
+    start_worker_with(|config| config.device = Arc::new(Gpu::new(gpu).expect("the emulated GPU")))
+}
+
 /// Starts a worker with the emulated GPU on a free loopback port, with a configuration that `configure` has changed.
 fn start_worker_with(configure: impl FnOnce(&mut Config)) -> TestWorker {
     let device = Arc::new(Gpu::new(hipr_sim::Config::default()).expect("the emulated GPU"));

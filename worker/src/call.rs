@@ -492,6 +492,7 @@ impl Visit for Call<'_> {
         request_failed(RequestFailed),
         mem_recall(MemRecall),
         mem_info_changed(MemInfoChanged),
+        work_failed(WorkFailed),
         }
     }
 }

@@ -199,6 +199,7 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::NOTIFICATIONS)
     .union(Features::PLACES)
     .union(Features::MEM_INFO)
+    .union(Features::WORK_ERRORS)
     .union(Features::SHARED);
 
 impl Default for SessionLimits {

@@ -5,6 +5,7 @@
 
 mod graphs;
 mod handles;
+mod launches;
 mod names;
 mod pools;
 mod recall;
@@ -24,6 +25,7 @@ use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Room, Share
 
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
+use self::launches::Launches;
 use self::names::Names;
 pub(crate) use self::names::Unfit;
 use self::pools::Pools;
@@ -132,6 +134,8 @@ pub(crate) struct Owned {
     pub(crate) told: Option<Told>,
     /// Whether the client has asked for the list of static replies.
     pub(crate) has_listed: bool,
+    /// Which request launches belong to.
+    pub(crate) launches: Launches,
 }
 
 impl Owned {
@@ -143,6 +147,11 @@ impl Owned {
     /// Creates what a session owns that has nothing but graphs.
     pub(crate) fn with_graphs(graphs: GraphTables) -> Self {
         Self { graphs, ..Self::default() }
+    }
+
+    /// Returns whether the client is told which launch an error comes from.
+    pub(crate) fn tells_work(&self) -> bool {
+        self.features.is_some_and(|features| features.contains(Features::WORK_ERRORS))
     }
 
     /// Opens the context if it is not open.
@@ -159,6 +168,9 @@ impl Owned {
             }
             self.context = Some(context);
             self.loads_apart = device.loads_apart();
+            if !device.tells_failures() && self.tells_work() {
+                self.launches.note();
+            }
         }
         Ok(())
     }
@@ -192,11 +204,14 @@ impl Owned {
         let recall = std::mem::take(&mut self.recall);
         let mut names = std::mem::take(&mut self.names);
         names.clear();
+        let mut launches = std::mem::take(&mut self.launches);
+        launches.clear();
         *self = Self {
             context,
             refused,
             names,
             recall,
+            launches,
             loads_apart: self.loads_apart,
             features: self.features,
             takes_descriptors: self.takes_descriptors,

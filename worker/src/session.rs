@@ -24,13 +24,13 @@ use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
 use crate::cache::Keeping;
-use crate::call::{Call, Continuation, Stage, Upload};
+use crate::call::{Call, Continuation, Upload};
 use crate::env::Env;
 use crate::owned::{Owned, Unfit};
 use crate::stats::Tally;
 
 use clock::TurnClock;
-use failure::Asked;
+use failure::FailedWork;
 use state::{Arriving, Collected, Replay, State, Wait, Write};
 
 /// Why a turn ended.
@@ -51,8 +51,8 @@ pub(crate) struct Session {
     owned: Owned,
     queue: VecDeque<Batch>,
     state: State,
-    /// The fixed part and small tail of a request that arrived in pieces, or a reply's fixed part; kept to reuse its
-    /// memory.
+    /// The fixed part of a request that is not done at once, the small tail of one that arrived in pieces, and a reply's fixed part; kept to
+    /// reuse the memory.
     fixed: Vec<u8>,
     tail: Vec<u8>,
     reply: Vec<u8>,
@@ -67,8 +67,10 @@ pub(crate) struct Session {
     sent_bytes: u64,
     draining: Draining,
     ended: bool,
-    /// What the request has asked for that is about to fail.
-    asked: Asked,
+    /// Number of the last request whose fixed part is in `fixed`.
+    fixed_of: Option<u32>,
+    /// The work whose error the request is about to be completed with.
+    failed_work: Option<FailedWork>,
     /// A bug of the worker, after which replies could be wrong.
     broken: Option<Misuse>,
 }
@@ -109,7 +111,8 @@ impl Session {
             sent_bytes: 0,
             draining: Draining::No,
             ended: false,
-            asked: Asked::default(),
+            fixed_of: None,
+            failed_work: None,
             broken: None,
         }
     }
@@ -344,11 +347,13 @@ impl Session {
             self.fail(ticket, error, follows > 0);
             return true;
         }
+        self.owned.launches.set_request(ticket.id(), ticket.op());
         let Some(batch) = self.queue.front() else { return false };
         let (op, fixed, tail) = (ticket.op(), batch.bytes(fixed), batch.bytes(tail));
         self.may_be_slow = !clock::is_quick(op);
         if follows > 0 && op.info().is_some_and(|info| info.request.tail == Tail::Small) {
             copy_into(&mut self.fixed, fixed);
+            self.fixed_of = Some(ticket.id());
             self.tail.clear();
             self.state = State::Small { ticket };
             return true;
@@ -366,18 +371,14 @@ impl Session {
             self.reply(ticket);
             return true;
         }
+        // To say what it has asked for if it fails, and to go on when the rest of it is there.
+        copy_into(&mut self.fixed, fixed);
+        self.fixed_of = Some(ticket.id());
         // What is not whole yet cannot be tried again.
         if follows == 0 && self.falls_short(env, op, &continuation) {
             let (fixed, tail) = (fixed.to_vec(), tail.to_vec());
             self.wait_for_memory(ticket, fixed, tail, None);
             return true;
-        }
-        let is_checked_later = matches!(&continuation, Ok(Continuation::Replay { stage: Stage::Check, .. }));
-        if (continuation.is_err() || is_checked_later) && !ticket.wants_reply() && self.tells_failure() {
-            self.asked = failure::asked(op, fixed);
-        }
-        if matches!(continuation, Ok(Continuation::Collect)) {
-            copy_into(&mut self.fixed, fixed);
         }
         self.go_on(env, ticket, continuation, follows)
     }
@@ -672,7 +673,9 @@ impl Session {
         if self.is_told() {
             self.check_told_before(op, outcome.is_error(), ticket.wants_reply());
         }
-        let tells = !ticket.wants_reply() && self.tells_failure();
+        let failed_work = self.failed_work.take().filter(|_| outcome.is_error());
+        let is_told = failed_work.is_some_and(|failed| self.tell_work(failed));
+        let tells = !is_told && !ticket.wants_reply() && self.tells_failure();
         self.broken = self.broken.or(self.responder.complete(ticket, outcome).err());
         if tells && let Some(error) = self.responder.kept() {
             self.tell_failure(id, op, error);

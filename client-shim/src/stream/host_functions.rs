@@ -34,6 +34,8 @@ pub struct QueuedCommand {
     pub number: u64,
     /// The device that was current in the calling thread.
     pub device: i32,
+    /// The call that has queued it.
+    pub call: u64,
     /// The work of the step.
     pub command: Command,
     /// The stream on which the command takes effect.
@@ -203,7 +205,7 @@ impl HostFunctions {
         after: Vec<u64>,
     ) -> HipResult<u64> {
         let number = state.count;
-        let step = QueuedCommand { number, device: caller.device, command, stream, after };
+        let step = QueuedCommand { number, device: caller.device, call: caller.call, command, stream, after };
         match state.queues.get_mut(&queue) {
             Some(queue) => {
                 queue.steps.push_back(step);

@@ -272,6 +272,7 @@ impl Process {
             threads: &self.script,
             thread: 1,
             device: 0,
+            call: 0,
             capture_mode: 0,
             is_host_thread: false,
         }

@@ -104,6 +104,7 @@ pub(crate) mod hip {
         pub(crate) fn hipDeviceReset() -> i32;
         pub(crate) fn hipStreamQuery(stream: Ptr) -> i32;
         pub(crate) fn hipStreamSynchronize(stream: Ptr) -> i32;
+        pub(crate) fn hipStreamWaitEvent(stream: Ptr, event: Ptr, flags: u32) -> i32;
         pub(crate) fn hipStreamDestroy(stream: Ptr) -> i32;
         pub(crate) fn hipLaunchHostFunc(stream: Ptr, function: Option<extern "C" fn(Ptr)>, data: Ptr) -> i32;
         pub(crate) fn hipModuleLoadData(module: *mut Ptr, image: *const c_void) -> i32;

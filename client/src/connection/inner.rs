@@ -145,6 +145,7 @@ impl Inner {
             let set = op::SetDevice { device_id: device };
             let queued = writer.sender.request_with(&set, &[], None, ReplyMode::Never);
             self.queued(queued.map(drop))?;
+            self.replies.listeners().callers.note(writer.sender.last_id());
             writer.device = device;
             if writer.sender.wants_flush() {
                 self.send(writer)?;
@@ -158,6 +159,7 @@ impl Inner {
         let inline = (!extra.inline.is_empty()).then_some(Borrowed(extra.inline));
         let queued = writer.sender.request_with(op, extra.tail, inline, reply_mode);
         let call = self.queued(queued)?;
+        self.replies.listeners().callers.note(writer.sender.last_id());
         tracing::trace!("request {}", O::OPCODE);
         match (call, bulk) {
             (Some(call), Some(bulk)) => {

@@ -37,6 +37,7 @@ pub(crate) struct Asked {
     pub(crate) op: Opcode,
     pub(crate) fixed: Vec<u8>,
     pub(crate) tail: Vec<u8>,
+    pub(crate) wants_reply: bool,
 }
 
 impl Asked {
@@ -54,6 +55,8 @@ pub(crate) enum Reaction {
     GoodWith(Vec<u8>, Vec<u8>),
     /// Replies with an error.
     Bad(HipError),
+    /// Keeps the error of a request without a reply, and tells at once that it failed, with this text.
+    Refused(HipError, String),
     /// Closes the connection.
     Close,
 }
@@ -111,7 +114,13 @@ fn serve(
         loop {
             let done = match server.handle_input(&mut input).expect("a client that knows the protocol") {
                 Rx::Request { ticket, op, fixed, tail } => {
-                    let asked = Asked { connection, op, fixed: fixed.to_vec(), tail: Vec::new() };
+                    let asked = Asked {
+                        connection,
+                        op,
+                        fixed: fixed.to_vec(),
+                        tail: Vec::new(),
+                        wants_reply: ticket.wants_reply(),
+                    };
                     open = Some((ticket, asked));
                     tail == 0
                 }
@@ -134,6 +143,15 @@ fn serve(
                     server.complete(ticket, outcome).expect("in order");
                 }
                 Reaction::Bad(error) => server.complete(ticket, Outcome::error(error)).expect("in order"),
+                Reaction::Refused(error, text) => {
+                    let text_length = text.len() as u32;
+                    let (request, operation) = (ticket.id(), u32::from(ticket.op().0));
+                    server.complete(ticket, Outcome::error(error)).expect("in order");
+                    let zero = op::RequestFailed::ZERO;
+                    let failed =
+                        op::RequestFailed { request, operation, error_code: error.0, text_length, ..zero };
+                    server.notify(&failed, text.as_bytes()).expect("a whole one");
+                }
                 Reaction::Close => return,
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
-use crate::{BlockSize, FunctionInfo, Launch, ModuleLoad, Region, Room, Waker};
+use crate::{BlockSize, FunctionInfo, Launch, ModuleLoad, Region, Room, Waker, WorkFailure};
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
 pub trait Device: Send + Sync {
@@ -50,6 +50,11 @@ pub trait Device: Send + Sync {
 
     /// Returns whether loading a module takes long and may be done on any thread, to which the context is then lent. The default is false.
     fn loads_apart(&self) -> bool {
+        false
+    }
+
+    /// Returns whether contexts say which launch an error comes from: [`Context::take_failure`]. The default is false.
+    fn tells_failures(&self) -> bool {
         false
     }
 
@@ -406,6 +411,12 @@ pub trait Context: Send {
 
     /// Becomes ready when all work of `what` is done. Returns an error of that work once.
     fn poll_sync(&mut self, what: WaitFor) -> Poll<HipResult<()>>;
+
+    /// Returns which launch the error comes from that a `poll_*` method has returned last, once. The default is `None`: the device
+    /// does not know.
+    fn take_failure(&mut self) -> Option<WorkFailure> {
+        None
+    }
 
     /// Returns `Ok` if all work of `what` is done, else `NOT_READY`. (HIP API: hipStreamQuery, hipEventQuery.)
     fn query(&mut self, what: WaitFor) -> HipResult<()>;

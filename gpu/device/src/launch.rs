@@ -2,6 +2,8 @@
 
 use hipr_proto::op::Param;
 
+use crate::Origin;
+
 /// A kernel found in a module.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionInfo {
@@ -50,6 +52,8 @@ pub struct Launch<'a> {
     pub stop_event: Option<u64>,
     /// Whether all workgroups must be resident at once (HIP API: hipModuleLaunchCooperativeKernel).
     pub cooperative: bool,
+    /// The request that it belongs to, which a device repeats that says which work has failed.
+    pub origin: Origin,
 }
 
 /// The block size that uses a device best (HIP API: hipModuleOccupancyMaxPotentialBlockSize).

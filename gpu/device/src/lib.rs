@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod context;
+mod failure;
 mod launch;
 mod module;
 mod region;
@@ -27,6 +28,7 @@ mod room;
 mod waker;
 
 pub use context::{Context, Device, MemPools, MemoryKind, Share, WaitFor};
+pub use failure::{Origin, WorkFailure};
 pub use hipr_proto::op::Param;
 pub use launch::{Args, BlockSize, FunctionInfo, Launch};
 pub use module::ModuleLoad;

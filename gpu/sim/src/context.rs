@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use hipr_device::{
     BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Param, Region, Room, Share, WaitFor,
-    Waker,
+    Waker, WorkFailure,
 };
 use hipr_isa::mem::Block;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
@@ -44,6 +44,8 @@ pub struct SimContext {
     events: BTreeMap<u64, Event>,
     modules: BTreeMap<u64, Module>,
     functions: BTreeMap<u64, Arc<Function>>,
+    /// The work that the error comes from which was returned last.
+    failure: Option<Box<WorkFailure>>,
 }
 
 impl SimContext {
@@ -58,6 +60,7 @@ impl SimContext {
             events: BTreeMap::new(),
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
+            failure: None,
         }
     }
 
@@ -336,10 +339,20 @@ impl Context for SimContext {
             match state.streams.wait(what, record.as_deref()) {
                 Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
                 Ok(Wait::On(_)) => {}
-                Ok(Wait::Over) => return Poll::Ready(state.streams.take_error(what, own)),
+                Ok(Wait::Over) => {
+                    let failed = state.streams.take_error(what, own).err();
+                    drop(state);
+                    let Some(failed) = failed else { return Poll::Ready(Ok(())) };
+                    self.failure = failed.work;
+                    return Poll::Ready(Err(failed.error));
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+    }
+
+    fn take_failure(&mut self) -> Option<WorkFailure> {
+        self.failure.take().map(|failure| *failure)
     }
 
     fn poll_ready(&mut self, stream: u64) -> Poll<()> {

@@ -108,6 +108,10 @@ impl Device for Gpu {
         true
     }
 
+    fn tells_failures(&self) -> bool {
+        true
+    }
+
     fn has_kernel_rules(&self) -> bool {
         true
     }

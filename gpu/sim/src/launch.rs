@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hipr_abi::{LaunchFamily, LaunchLimits, LaunchSize};
 use hipr_code_object::{KernelDescriptor, LaunchFacts};
-use hipr_device::{Args, Launch, Param};
+use hipr_device::{Args, Launch, Origin, Param};
 use hipr_proto::{HipError, HipResult};
 
 use crate::module::Function;
@@ -32,6 +32,9 @@ const SCRATCH_MAX_BYTES: u64 = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) function: Arc<Function>,
+    /// The handle of the function, and the client's request, to say which launch has failed.
+    pub(crate) handle: u64,
+    pub(crate) origin: Origin,
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) lds_bytes: u32,
@@ -107,6 +110,8 @@ impl Setup {
         let wave_sync = launch.cooperative.then(|| WaveSync::for_groups(volume(grid).unwrap_or(0)));
         Ok(Self {
             function,
+            handle: launch.function,
+            origin: launch.origin,
             grid,
             block,
             lds_bytes,

@@ -19,7 +19,7 @@ use crate::alloc::Allocator;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
 use crate::executor::{Job, Owner, RunQueue, lock};
-use crate::stream::{HOUSEKEEPING, Streams, Task, Work};
+use crate::stream::{Failed, HOUSEKEEPING, Streams, Task, Work};
 use crate::transfer::Transfer;
 
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Shared {
     }
 
     /// Ends the task that `stream` runs, and starts what waited for it.
-    pub(crate) fn finish(self: &Arc<Self>, stream: u64, result: HipResult<()>) {
+    pub(crate) fn finish(self: &Arc<Self>, stream: u64, result: Result<(), Failed>) {
         self.update(|state| ((), state.streams.finish(stream, result)));
     }
 
@@ -293,11 +293,11 @@ impl Job for TransferJob {
             }
             other => other.map(|_| ()),
         };
-        self.shared.finish(self.stream, result);
+        self.shared.finish(self.stream, result.map_err(Failed::from));
         false
     }
 
     fn abandon(&self) {
-        self.shared.finish(self.stream, Err(HipError::LAUNCH_FAILURE));
+        self.shared.finish(self.stream, Err(HipError::LAUNCH_FAILURE.into()));
     }
 }

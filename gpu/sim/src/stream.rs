@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use hipr_device::WaitFor;
+use hipr_device::{WaitFor, WorkFailure};
 use hipr_proto::{HipError, HipResult};
 
 use crate::event::Record;
@@ -46,6 +46,19 @@ pub(crate) enum Work {
     Free(u64),
     /// Executes a task that takes time.
     Task(Task),
+}
+
+/// An error of work, and what is known of the work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) error: HipError,
+    pub(crate) work: Option<Box<WorkFailure>>,
+}
+
+impl From<HipError> for Failed {
+    fn from(error: HipError) -> Self {
+        Self { error, work: None }
+    }
 }
 
 /// Work that the executor threads do.
@@ -335,9 +348,9 @@ impl Streams {
     }
 
     /// Notes that the task which `stream` runs has ended. `true` if somebody watches.
-    pub(crate) fn finish(&mut self, stream: u64, result: HipResult<()>) -> bool {
-        if let Err(error) = result {
-            self.errors.add(stream, error);
+    pub(crate) fn finish(&mut self, stream: u64, result: Result<(), Failed>) -> bool {
+        if let Err(failed) = result {
+            self.errors.add(stream, failed);
         }
         let Some(queue) = self.queues.get_mut(&stream).filter(|queue| queue.running) else { return false };
         queue.running = false;
@@ -395,7 +408,7 @@ impl Streams {
     }
 
     /// Takes the errors of the work that `what` covers, and returns the first of them.
-    pub(crate) fn take_error(&mut self, what: WaitFor, record: Option<&Record>) -> HipResult<()> {
+    pub(crate) fn take_error(&mut self, what: WaitFor, record: Option<&Record>) -> Result<(), Failed> {
         let stream = match what {
             WaitFor::Device => return self.errors.take(|_| true),
             WaitFor::Stream(stream) => stream,
@@ -418,38 +431,35 @@ impl Streams {
 #[derive(Debug, Default)]
 struct Errors {
     /// The errors with their numbers, by stream; those of streams that are gone are under [`HOUSEKEEPING`], whose commands do not fail.
-    of: BTreeMap<u64, (u64, HipError)>,
+    of: BTreeMap<u64, (u64, Failed)>,
     /// Number of errors so far.
     count: u64,
 }
 
 impl Errors {
-    fn add(&mut self, stream: u64, error: HipError) {
+    fn add(&mut self, stream: u64, failed: Failed) {
         self.count += 1;
-        self.of.entry(stream).or_insert((self.count, error));
+        self.of.entry(stream).or_insert((self.count, failed));
     }
 
     /// Handles that a stream is gone: of all of these only the first error is kept.
     fn forget(&mut self, stream: u64) {
-        if let Some(error) = self.of.remove(&stream) {
-            let first = self
-                .of
-                .get(&HOUSEKEEPING)
-                .map_or(error, |&first| if first.0 < error.0 { first } else { error });
-            self.of.insert(HOUSEKEEPING, first);
+        let Some(gone) = self.of.remove(&stream) else { return };
+        if self.of.get(&HOUSEKEEPING).is_none_or(|first| gone.0 < first.0) {
+            self.of.insert(HOUSEKEEPING, gone);
         }
     }
 
-    fn take_of(&mut self, stream: u64) -> HipResult<()> {
-        self.of.remove(&stream).map_or(Ok(()), |(_, error)| Err(error))
+    fn take_of(&mut self, stream: u64) -> Result<(), Failed> {
+        self.of.remove(&stream).map_or(Ok(()), |(_, failed)| Err(failed))
     }
 
     /// Takes the errors of the streams for which `is_covered` returns true, and of those that are gone; returns the first.
-    fn take(&mut self, is_covered: impl Fn(u64) -> bool) -> HipResult<()> {
+    fn take(&mut self, is_covered: impl Fn(u64) -> bool) -> Result<(), Failed> {
         let taken = self.of.extract_if(.., |&stream, _| stream == HOUSEKEEPING || is_covered(stream));
         taken
             .map(|(_, numbered)| numbered)
-            .min_by_key(|&(number, _)| number)
-            .map_or(Ok(()), |(_, error)| Err(error))
+            .min_by_key(|(number, _)| *number)
+            .map_or(Ok(()), |(_, failed)| Err(failed))
     }
 }

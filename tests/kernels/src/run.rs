@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
 
-use hipr_device::{Args, Context, Launch, MemoryKind, Param, Region, WaitFor, Waker};
+use hipr_device::{Args, Context, Launch, MemoryKind, Origin, Param, Region, WaitFor, Waker};
 use hipr_proto::HipResult;
 use hipr_sim::{Gpu, SimContext};
 
@@ -105,6 +105,7 @@ pub fn on_emulator(gpu: &Gpu, names: &[String], image: &[u8], inputs: &[u32]) ->
             start_event: None,
             stop_event: None,
             cooperative: false,
+            origin: Origin::NONE,
         };
         let launched = session.context.launch(&launch).and_then(|()| session.sync());
         launched.map_err(|error| format!("{name}: {error}"))?;

@@ -497,6 +497,7 @@ pub(crate) fn enqueue(owned: &mut Owned, work: &NodeWork, stream: u64) -> HipRes
                 Some(table) => Args::Params { table, data: &kernel.data },
                 None => Args::Flat(check_flat(&info, &kernel.data)?),
             };
+            let origin = owned.launches.begin(kernel.function, stream);
             owned.context()?.launch(&Launch {
                 function: kernel.function,
                 grid: kernel.grid,
@@ -507,6 +508,7 @@ pub(crate) fn enqueue(owned: &mut Owned, work: &NodeWork, stream: u64) -> HipRes
                 start_event: None,
                 stop_event: None,
                 cooperative: kernel.cooperative,
+                origin,
             })
         }
         NodeWork::Copy { dst, .. } if dst.len_bytes() == Some(0) => Ok(()),

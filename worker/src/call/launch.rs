@@ -78,6 +78,7 @@ pub(super) fn launch(
         start_event,
         stop_event,
         cooperative,
+        origin: call.owned.launches.begin(r.function, r.stream),
     };
     call.context()?.launch(&launch)?;
     for event in [start_event, stop_event].into_iter().flatten() {

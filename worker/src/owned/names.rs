@@ -152,6 +152,12 @@ impl Names {
         number
     }
 
+    /// Returns the number by which the client knows an object, if it has one; else 0.
+    pub(crate) fn known(&self, kind: Handle, handle: u64) -> u64 {
+        let unnamed = if handle < ClientName::FIRST { handle } else { 0 };
+        self.numbers.get(&(kind, handle)).copied().unwrap_or(unnamed)
+    }
+
     /// Returns the device's handle of the object that a client means by a handle or a number; the handle of nothing if that stands
     /// for no object of this kind.
     #[inline(always)]
@@ -327,6 +333,8 @@ mod tests {
         assert!(told >= GIVEN && names.resolve(STREAM, told) == name(0, 0));
         assert_eq!(names.resolve(STREAM, name(0, 0)), name(9, 9), "the client's name is as it was");
         assert_eq!(names.number_of(STREAM, name(0, 0)), told);
+        assert_eq!((names.known(STREAM, name(0, 0)), names.known(STREAM, 0x40)), (told, 0x40));
+        assert_eq!(names.known(EVENT, name(0, 0)), 0, "nothing that the client could know");
         names.forget(STREAM, name(0, 0));
         assert_eq!(names.resolve(STREAM, told), NOTHING);
         let again = names.made(EVENT, name(0, 0));

@@ -57,10 +57,7 @@ impl Session {
         }
         match self.replay_step(env, &mut replay) {
             Ok(false) => self.state = State::Replay(replay),
-            result => {
-                self.complete(replay.ticket, result.map(drop).into());
-                self.asked = Default::default();
-            }
+            result => self.complete(replay.ticket, result.map(drop).into()),
         }
         Poll::Ready(())
     }

@@ -37,6 +37,7 @@ impl Session {
 
     /// Continues a request whose wait is over.
     pub(super) fn finish_wait(&mut self, ticket: Ticket, wait: Wait, result: HipResult<()>) {
+        self.work_waited(&wait, result);
         if matches!(wait, Wait::Sync(_))
             && let Err(error) = self.owned.synchronized()
         {

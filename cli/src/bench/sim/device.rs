@@ -1,6 +1,6 @@
 //! The emulated GPU used directly: memory, kernels, waiting.
 
-use hipr_device::{Args, Context, Launch, MemoryKind, Region, WaitFor, Waker};
+use hipr_device::{Args, Context, Launch, MemoryKind, Origin, Region, WaitFor, Waker};
 use hipr_isa::simd::Level;
 use hipr_proto::HipError;
 use hipr_sim::{Config, Gpu, SimContext};
@@ -86,6 +86,7 @@ impl Device {
             start_event: None,
             stop_event: None,
             cooperative: false,
+            origin: Origin::NONE,
         };
         self.context.launch(&launch).map_err(|error| failed("a launch", error))?;
         loop {

@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
+use hipr_device::WorkFailure;
 use hipr_proto::HipError;
 
 use super::Shared;
 use super::residents::{First, Share};
 use crate::executor::{Job, Owner, lock};
 use crate::launch::{Needs, Setup};
+use crate::stream::Failed;
 use hipr_isa::fault::{Cause, Fault};
 use hipr_isa::lds::{Lds, Scratch};
 use hipr_isa::mem::Space;
@@ -175,7 +177,7 @@ struct Progress {
     stopped: bool,
     /// Whether the stream has been notified of the end.
     finished: bool,
-    error: Option<HipError>,
+    error: Option<Failed>,
 }
 
 /// A launch that is running.
@@ -264,7 +266,11 @@ impl GridJob {
                     "there is no memory to execute the kernel"
                 );
                 let too_large = HipError::COOPERATIVE_LAUNCH_TOO_LARGE;
-                progress.error = Some(if is_whole { too_large } else { HipError::LAUNCH_OUT_OF_RESOURCES });
+                let error = if is_whole { too_large } else { HipError::LAUNCH_OUT_OF_RESOURCES };
+                let text = format!(
+                    "no memory to execute {groups} workgroups: {chip_bytes} bytes of registers and LDS, {scratch_bytes} of scratch"
+                );
+                progress.error = Some(self.failed(error, text));
                 progress.stopped = true;
                 None
             }
@@ -298,7 +304,7 @@ impl GridJob {
         }
     }
 
-    fn end_group(&self, error: Option<HipError>) {
+    fn end_group(&self, error: Option<Failed>) {
         let mut progress = lock(&self.progress);
         progress.alive = progress.alive.saturating_sub(1);
         progress.idle_turns = 0;
@@ -323,7 +329,7 @@ impl GridJob {
         }
         let first = !std::mem::replace(&mut progress.finished, true);
         share = share.or(progress.share.take());
-        let result = progress.error.map_or(Ok(()), Err);
+        let result = progress.error.take().map_or(Ok(()), Err);
         drop(progress);
         drop((dropped, share));
         if first {
@@ -332,7 +338,15 @@ impl GridJob {
         true
     }
 
-    fn report(&self, fault: Fault) -> HipError {
+    /// Returns an error of this launch.
+    fn failed(&self, error: HipError, text: String) -> Failed {
+        let Setup { function, handle, origin, .. } = &self.setup;
+        let (kernel, stream) = (function.name.to_string(), self.stream);
+        let work = WorkFailure { origin: *origin, function: *handle, stream, kernel, text };
+        Failed { error, work: Some(Box::new(work)) }
+    }
+
+    fn report(&self, fault: Fault) -> Failed {
         let error = match fault.cause {
             Cause::IllegalAddress { .. } | Cause::MisalignedAtomic { .. } => HipError::ILLEGAL_ADDRESS,
             Cause::Unknown { .. } | Cause::BadPc | Cause::Trap(_) | Cause::NoGlobalWaveSync(_) => {
@@ -342,9 +356,10 @@ impl GridJob {
         };
         let name = Arc::clone(&self.setup.function.name);
         let offset = fault.pc.wrapping_sub(self.setup.function.entry);
+        let failed = self.failed(error, fault.to_string());
         let fault = fault.in_kernel(name);
         tracing::error!(%fault, offset_bytes = offset as i64, stream = self.stream, "kernel failed");
-        error
+        failed
     }
 }
 
@@ -381,7 +396,7 @@ impl Job for GridJob {
     }
 
     fn abandon(&self) {
-        self.end_group(Some(HipError::LAUNCH_FAILURE));
+        self.end_group(Some(self.failed(HipError::LAUNCH_FAILURE, "the emulator panicked".to_owned())));
         self.settle();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use hipr_device::{Args, Context, Launch, MemoryKind, Param, Region, WaitFor, Waker};
+use hipr_device::{Args, Context, Launch, MemoryKind, Origin, Param, Region, WaitFor, Waker};
 use hipr_proto::HipResult;
 use hipr_sim::{Config, Gpu, SimContext};
 
@@ -155,6 +155,7 @@ impl Values {
             start_event: None,
             stop_event: None,
             cooperative: false,
+            origin: Origin::NONE,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use hipr_code_object::{CodeObject, KernelDescriptor};
-use hipr_device::{Args, Context as _, Launch, MemoryKind, Param, Region};
+use hipr_device::{Args, Context as _, Launch, MemoryKind, Origin, Param, Region};
 use hipr_isa::gws::WaveSync;
 use hipr_isa::lds::{Lds, Scratch};
 use hipr_isa::mem::{Block, Space};
@@ -301,6 +301,7 @@ impl Values {
             start_event: None,
             stop_event: None,
             cooperative: false,
+            origin: Origin::NONE,
         }
     }
 }

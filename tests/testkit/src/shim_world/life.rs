@@ -289,7 +289,7 @@ impl<'c> Life<'c> {
             Thread::Queue(queue) => (queue.wrapping_add(100), true),
         };
         let (port, threads) = (self.machine, &self.starts);
-        Caller { port, threads, thread, device: 0, capture_mode: 0, is_host_thread }
+        Caller { port, threads, thread, device: 0, call: 0, capture_mode: 0, is_host_thread }
     }
 
     fn live(mut self) {
