@@ -23,7 +23,6 @@ use crate::replies::{Bulk, Replies, Rows, Whole};
 use crate::statics::{Question, Statics, check_device_count};
 use crate::stats::{Counters, Stats};
 use crate::transport::Transport;
-use crate::unanswered::Unanswered;
 use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 use opening::Opening;
@@ -82,7 +81,6 @@ pub(crate) struct Inner {
     is_closing: AtomicBool,
     flusher: Flusher,
     listener: Listener,
-    unanswered: Unanswered,
     counters: Counters,
     statics: Statics,
     /// The request for the list of static replies, until somebody has waited for its reply.
@@ -182,7 +180,6 @@ impl Connection {
             is_closing: AtomicBool::new(false),
             flusher: Flusher::default(),
             listener: Listener::default(),
-            unanswered: Unanswered::default(),
             counters: Counters::default(),
             statics: Statics::default(),
             listing: Mutex::default(),
@@ -231,18 +228,18 @@ impl Connection {
     /// those whose caller [keeps account](Extra::is_noted) of them; or of what uses a name that may stand for nothing. Replies that
     /// report no kept errors do not count.
     pub fn may_owe_errors(&self) -> bool {
-        self.inner.unanswered.may_owe_errors()
+        self.inner.unanswered().may_owe_errors()
     }
 
     /// Returns how many requests and bytes have been sent since the last request that was answered.
     pub fn ahead(&self) -> (u64, u64) {
-        self.inner.unanswered.ahead(&self.inner.counters)
+        self.inner.unanswered().ahead(&self.inner.counters)
     }
 
     /// Returns whether what a client counts may differ from what the worker has, because a request failed that was to make something
     /// with a name, or memory at an address of the client's choice.
     pub fn is_in_doubt(&self) -> bool {
-        self.inner.unanswered.is_in_doubt()
+        self.inner.unanswered().is_in_doubt()
     }
 
     /// Returns how many requests have left that may have changed the free memory of the device, other than by memory that is counted in

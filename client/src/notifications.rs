@@ -8,6 +8,7 @@ use hipr_proto::{HipError, Op, Opcode, Wire};
 
 use crate::callers::Callers;
 use crate::free_memory::FreeMemory;
+use crate::unanswered::Unanswered;
 
 /// Maximum number of characters of a worker's text that are shown, and of a kernel's name.
 const TEXT_MAX_CHARS: usize = 512;
@@ -130,6 +131,8 @@ pub(crate) struct Listeners {
     recall: OnceLock<OnRecall>,
     /// What is known of changes of free memory.
     pub(crate) memory: FreeMemory,
+    /// Which requests may still have left an error.
+    pub(crate) unanswered: Unanswered,
     /// Who has made which request.
     pub(crate) callers: Callers,
 }
@@ -152,6 +155,7 @@ impl Listeners {
     }
 
     fn tell(&self, failure: &Failure) {
+        self.unanswered.heard_failure();
         match self.failure.get() {
             Some(listener) => listener(failure),
             None => tracing::error!("{failure}; a call that waits returns the error"),

@@ -9,15 +9,17 @@ use crate::stats::Counters;
 
 /// Counts requests that are not answered, whatever they are, apart from those whose caller keeps account of them
 /// ([`Extra::is_noted`](crate::Extra::is_noted)). The error of such a request comes with the next reply of an operation that reports kept
-/// errors.
+/// errors. A failure that the worker tells of counts as such a request, whichever request it was.
 #[derive(Debug, Default)]
 pub(crate) struct Unanswered {
     /// Number of the last request.
     told: AtomicU64,
-    /// Number of the last request that made something with a name, or memory at an address that the client chose.
-    made: AtomicU64,
     /// Number of the last request that a reply has followed.
     answered: AtomicU64,
+    /// Number of requests that made something with a name, or memory at an address that the client chose, noted or not.
+    made: AtomicU64,
+    /// Number of those of them that a reply has followed.
+    made_answered: AtomicU64,
     /// Whether a name may stand for nothing, so that whatever uses it fails: a reply with an error followed the request that was to make
     /// it, and does not say whose error it is.
     is_in_doubt: AtomicBool,
@@ -31,8 +33,9 @@ pub(crate) struct Unanswered {
 pub(crate) struct Followed {
     /// Number of the last of them.
     told: u64,
-    /// Whether some may have made something with a name.
-    made: bool,
+    /// Number of those that made something with a name, and whether no reply has followed some of them.
+    made: u64,
+    may_lack: bool,
     /// Number of requests and of bytes that have been sent.
     requests: u64,
     bytes: u64,
@@ -41,19 +44,27 @@ pub(crate) struct Followed {
 impl Unanswered {
     /// Notes a request that is sent without a reply. Requests are noted in the order in which they are sent.
     #[inline]
-    pub(crate) fn told(&self, op: Opcode) {
-        let number = self.told.fetch_add(1, Ordering::AcqRel) + 1;
-        if op.makes().is_some() || op == Opcode::MALLOC_AT {
-            self.made.store(number, Ordering::Release);
+    pub(crate) fn told(&self, op: Opcode, is_noted: bool) {
+        if !is_noted {
+            self.told.fetch_add(1, Ordering::AcqRel);
         }
+        if op.makes().is_some() || op == Opcode::MALLOC_AT {
+            self.made.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// Notes that the worker has told of a failure, which a later reply reports.
+    pub(crate) fn heard_failure(&self) {
+        self.told.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the requests that the reply to a request follows which has just been sent.
     pub(crate) fn before(&self, counters: &Counters) -> Followed {
-        let answered = self.answered.load(Ordering::Acquire);
+        let made = self.made.load(Ordering::Acquire);
         Followed {
             told: self.told.load(Ordering::Acquire),
-            made: self.made.load(Ordering::Acquire) > answered,
+            made,
+            may_lack: made > self.made_answered.load(Ordering::Acquire),
             requests: counters.frames_sent.load(Ordering::Relaxed),
             bytes: counters.bytes_sent.load(Ordering::Relaxed),
         }
@@ -68,10 +79,11 @@ impl Unanswered {
         }
         // Only a query is answered so: nothing that failed before it.
         let is_bad = error.is_some_and(|error| error != HipError::NOT_READY);
-        if is_bad && followed.made {
+        if is_bad && followed.may_lack {
             self.is_in_doubt.store(true, Ordering::Release);
         }
         self.answered.fetch_max(followed.told, Ordering::AcqRel);
+        self.made_answered.fetch_max(followed.made, Ordering::AcqRel);
     }
 
     /// Returns how many requests and bytes have been sent since the last request that was answered.

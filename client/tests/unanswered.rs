@@ -109,20 +109,50 @@ fn after_an_error_names_may_stand_for_nothing() {
         (HipError::OUT_OF_MEMORY, false, false),
         (HipError::OUT_OF_MEMORY, true, true),
     ];
-    for (error, makes, is_in_doubt) in cases {
+    let cases = cases.into_iter().flat_map(|(error, makes, in_doubt)| {
+        [(error, makes, false, in_doubt), (error, makes, true, in_doubt)]
+    });
+    for (error, makes, is_noted, is_in_doubt) in cases {
         let connection = connect(&worker);
-        if makes {
-            connection.create(&op::EventCreate { flags: 0 }, Extra::default()).expect("it is sent");
-        } else {
-            connection.tell(&op::EventDestroy { event: 1 }).expect("it is sent");
+        match (makes, is_noted) {
+            (true, false) => {
+                connection.create(&op::EventCreate { flags: 0 }, Extra::default()).expect("it is sent");
+            }
+            // Memory at an address of the client's choice.
+            (true, true) => send(&connection, Opcode::MALLOC_AT, false, true),
+            (false, _) => send(&connection, Opcode::EVENT_DESTROY, false, is_noted),
         }
-        assert!(connection.may_owe_errors());
+        assert_eq!(connection.may_owe_errors(), !is_noted);
         code.store(error.0, Ordering::Relaxed);
         let _ = connection.ask(&op::StreamQuery { stream: 0 });
         code.store(0, Ordering::Relaxed);
         for _ in 0..2 {
-            assert_eq!(connection.may_owe_errors(), is_in_doubt, "{error}, something was made: {makes}");
+            assert_eq!(
+                connection.may_owe_errors(),
+                is_in_doubt,
+                "{error}, something was made: {makes}, noted: {is_noted}"
+            );
             connection.ask(&op::StreamQuery { stream: 0 }).expect("a good answer");
         }
+    }
+}
+
+/// What the worker has told of is asked for, also if it is of work that cannot fail as far as its caller knows.
+#[test]
+fn a_failure_that_was_told_is_asked_for_once() {
+    let worker = FakeWorker::start(|asked: &Asked| match asked.op {
+        Opcode::OFFER => Reaction::Good(bytes(&OfferReply { features: Features::NOTIFICATIONS.bits() })),
+        Opcode::MEMSET_ASYNC => Reaction::Refused(HipError::INVALID_VALUE, String::new()),
+        _ => easy(asked),
+    });
+    let connection = connect(&worker);
+    for _ in 0..2 {
+        send(&connection, Opcode::MEMSET_ASYNC, false, true);
+        assert!(!connection.may_owe_errors(), "nothing was heard of it");
+        connection.ask(&op::Ping {}).expect("it reports nothing");
+        assert!(connection.may_owe_errors());
+        let asked = connection.ask(&op::StreamQuery { stream: 0 });
+        assert_eq!(asked, Err(hipr_client::CallError::Hip(HipError::INVALID_VALUE)));
+        assert!(!connection.may_owe_errors(), "once");
     }
 }

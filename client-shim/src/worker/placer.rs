@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use hipr_abi::{hipMemoryTypeDevice, hipMemoryTypeHost, hipMemoryTypeManaged};
 use hipr_proto::op::{self, MemLeaseReply, MemShareReply};
-use hipr_proto::{Features, HipError, HipResult, Lease};
+use hipr_proto::{Features, HipError, HipResult, Lease, Op};
 
 use super::map::Source;
 use super::shared::{Part, Shared};
@@ -245,7 +245,8 @@ impl Worker {
             match placer.place(size) {
                 Place::At(device_ptr) => match placer.shared.at(device_ptr, size, shares) {
                     Part::None => {
-                        self.tell(&op::MallocAt { device_ptr, size, kind: kind.number(), flags })?;
+                        // What the lease has is there.
+                        self.put(&op::MallocAt { device_ptr, size, kind: kind.number(), flags })?;
                         return Ok(Some((device_ptr, Source::New)));
                     }
                     Part::Of(file) => {
@@ -344,21 +345,22 @@ impl Worker {
         }
     }
 
-    /// Frees memory, and sends the request that does so on the worker.
+    /// Frees memory with a request that is not waited for. Memory that comes back to the lease is known to be there, so that this cannot fail.
     ///
     /// # Errors
-    /// As `send`.
-    pub(super) fn free<R>(&self, device_ptr: u64, send: impl FnOnce() -> HipResult<R>) -> HipResult<R> {
+    /// A lost connection.
+    pub(super) fn free<O: Op>(&self, device_ptr: u64, request: &O) -> HipResult<()> {
         if !self.can_place() {
-            return send();
+            return self.tell(request);
         }
         let mut placer = lock(&self.places.placer);
-        if !placer.lease.comes_back(device_ptr) {
+        let comes_back = placer.lease.comes_back(device_ptr);
+        if !comes_back {
             // The account does not say what becomes of it.
             placer.told.forget();
         }
         placer.free(device_ptr);
-        send()
+        if comes_back { self.put(request) } else { self.tell(request) }
     }
 
     /// Changes the account of the lease by memory that does not come back, and sends the request that makes the worker change its own.

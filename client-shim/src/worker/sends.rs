@@ -98,8 +98,8 @@ impl Worker {
     /// A lost connection.
     pub(crate) fn release(&self, release: Release) -> HipResult<()> {
         match release {
-            Release::Device(device_ptr) => self.free(device_ptr, || self.tell(&op::Free { device_ptr })),
-            Release::Host(device_ptr) => self.free(device_ptr, || self.tell(&op::FreeHost { device_ptr })),
+            Release::Device(device_ptr) => self.free(device_ptr, &op::Free { device_ptr }),
+            Release::Host(device_ptr) => self.free(device_ptr, &op::FreeHost { device_ptr }),
         }
     }
 }

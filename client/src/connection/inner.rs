@@ -13,6 +13,7 @@ use crate::CallError;
 use crate::flusher::{Buffered, Flusher};
 use crate::listener::{Heard, Listener};
 use crate::replies::{Bulk, Whole};
+use crate::unanswered::Unanswered;
 use crate::uploads::LinkSpeed;
 
 impl Heard for Inner {
@@ -46,6 +47,11 @@ impl Buffered for Inner {
 }
 
 impl Inner {
+    /// Returns which requests may still have left an error.
+    pub(super) fn unanswered(&self) -> &Unanswered {
+        &self.replies.listeners().unanswered
+    }
+
     /// Reads what has arrived, without waiting.
     pub(super) fn hear_arrived(&self) {
         if let Err(reason) = self.replies.hear_arrived(&self.counters) {
@@ -71,13 +77,13 @@ impl Inner {
         let mut writer = self.writer()?;
         let id = self.queue(&mut writer, op, extra, Some(bulk))?;
         let sent = self.send_if_wanted(&mut writer);
-        let before = self.unanswered.before(&self.counters);
+        let before = self.unanswered().before(&self.counters);
         drop(writer);
         self.counters.add(|c| &c.round_trips, 1);
         // Memory was lent: the wait has to be over before this returns, even where nothing was sent.
         let whole = self.wait(id);
         if let Ok(whole) = &whole {
-            self.unanswered.answered(O::OPCODE, before, whole.error);
+            self.unanswered().answered(O::OPCODE, before, whole.error);
         }
         sent.and(whole)
     }
@@ -107,14 +113,14 @@ impl Inner {
             }
         }
         let sent = queued.and_then(|()| self.send(&mut writer));
-        let before = self.unanswered.before(&self.counters);
+        let before = self.unanswered().before(&self.counters);
         drop(writer);
         self.counters.add(|c| &c.round_trips, 1);
         // Memory was lent for each: all waits have to be over before this returns.
         let wholes: Vec<_> = ids.into_iter().map(|id| self.wait(id)).collect();
         sent?;
         for whole in wholes.iter().flatten() {
-            self.unanswered.answered(O::OPCODE, before, whole.error);
+            self.unanswered().answered(O::OPCODE, before, whole.error);
         }
         wholes.into_iter().collect()
     }
@@ -153,8 +159,8 @@ impl Inner {
         }
         let reply_mode = if bulk.is_some() { ReplyMode::Always } else { ReplyMode::Never };
         self.replies.listeners().memory.note(O::OPCODE);
-        if bulk.is_none() && !extra.is_noted {
-            self.unanswered.told(O::OPCODE);
+        if bulk.is_none() {
+            self.unanswered().told(O::OPCODE, extra.is_noted);
         }
         let inline = (!extra.inline.is_empty()).then_some(Borrowed(extra.inline));
         let queued = writer.sender.request_with(op, extra.tail, inline, reply_mode);

@@ -41,7 +41,7 @@ impl Connection {
         let mut writer = self.inner.writer()?;
         let id = self.inner.queue(&mut writer, op, extra, Some(Bulk::Collect(Vec::new())))?;
         self.inner.send_if_wanted(&mut writer)?;
-        let before = self.inner.unanswered.before(&self.inner.counters);
+        let before = self.inner.unanswered().before(&self.inner.counters);
         Ok(Started { id, before, op: PhantomData })
     }
 
@@ -52,7 +52,7 @@ impl Connection {
     pub fn finish<O: Op>(&self, started: Started<O>) -> Result<O::Reply, CallError> {
         self.inner.counters.add(|c| &c.round_trips, 1);
         let whole = self.inner.wait(started.id)?;
-        self.inner.unanswered.answered(O::OPCODE, started.before, whole.error);
+        self.inner.unanswered().answered(O::OPCODE, started.before, whole.error);
         decode::<O>(&whole)
     }
 
@@ -91,7 +91,7 @@ impl Connection {
             }
         }
         inner.send(&mut writer)?;
-        let before = inner.unanswered.before(&inner.counters);
+        let before = inner.unanswered().before(&inner.counters);
         Ok(Flight { first, others: ids, before, op: PhantomData })
     }
 
@@ -109,13 +109,13 @@ impl Connection {
         let mut first = Ok(());
         if let Some((id, opcode)) = flight.first {
             let whole = inner.wait(id)?;
-            inner.unanswered.answered(opcode, flight.before, whole.error);
+            inner.unanswered().answered(opcode, flight.before, whole.error);
             first = whole.error.map_or(Ok(()), Err);
         }
         let mut others = Vec::with_capacity(flight.others.len());
         for id in flight.others {
             let whole = inner.wait(id)?;
-            inner.unanswered.answered(O::OPCODE, flight.before, whole.error);
+            inner.unanswered().answered(O::OPCODE, flight.before, whole.error);
             others.push(match decode::<O>(&whole) {
                 Ok(reply) => Ok((reply, whole.tail)),
                 Err(CallError::Hip(error)) => Err(error),
