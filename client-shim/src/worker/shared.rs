@@ -17,7 +17,7 @@ const FREED_MAX: usize = 1024;
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     file: File,
-    /// The memory that is there: addresses and sizes.
+    /// Addresses and sizes of the allocations that client and worker both map.
     live: BTreeMap<u64, u64>,
     /// Ranges of memory that was freed, with the numbers of the frees, which the worker may not have carried out.
     freed: Vec<(u64, Range<u64>)>,

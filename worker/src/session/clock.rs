@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hipr_proto::Opcode;
 
-/// Time after which a turn ends when the current step is done.
+/// Time of a turn: when it is over, the session's current request is finished and the next session has its turn.
 const TURN: Duration = Duration::from_millis(2);
 /// Number of quick steps between two looks at the clock.
 const STEPS: u32 = 16;
