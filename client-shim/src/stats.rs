@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(
             line(7, 5, stats),
             "{\"pid\":7,\"calls\":5,\"frames_sent\":3,\"frames_received\":0,\"bytes_sent\":0,\"bytes_received\":0,\
-             \"writes\":0,\"round_trips\":2,\"cache_bytes_saved\":0}\n"
+             \"writes\":0,\"round_trips\":2,\"cache_bytes_saved\":0,\"packed_bytes_saved\":0}\n"
         );
     }
 }

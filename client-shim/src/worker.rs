@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hipr_abi::{hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported};
-use hipr_client::{Connection, Extra, Flight, UploadCache, WorkerAddress, offer_from_env};
+use hipr_client::{CompressUse, Connection, Extra, Flight, UploadCache, WorkerAddress, offer_from_env};
 use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{Features, HipError, HipResult, Op};
 
@@ -78,7 +78,8 @@ impl Worker {
         let timeout_ms = timeout_ms.and_then(|text| text.trim().parse().ok()).unwrap_or(CONNECT_TIMEOUT_MS);
         let address = WorkerAddress::from_env();
         let timeout = Duration::from_millis(timeout_ms);
-        match Connection::connect_with_cache(&address, timeout, offer_from_env(), UploadCache::from_env()) {
+        let (cache, compress) = (UploadCache::from_env(), CompressUse::from_env());
+        match Connection::connect_with(&address, timeout, offer_from_env(), cache, compress) {
             Ok(connection) => {
                 tracing::info!("connected to the worker at {address}");
                 Ok(Self {

@@ -2,7 +2,9 @@
 
 mod inner;
 mod opening;
+mod packing;
 mod started;
+mod transfers;
 mod uploading;
 
 use std::io;
@@ -19,6 +21,7 @@ use crate::identity;
 use crate::listener::Listener;
 use crate::names::Names;
 use crate::notifications::Failure;
+use crate::packing::{CompressUse, Packing, Press};
 use crate::replies::{Bulk, Replies, Rows, Whole};
 use crate::statics::{Question, Statics, check_device_count};
 use crate::stats::{Counters, Stats};
@@ -27,8 +30,7 @@ use crate::uploads::{CacheUse, LinkSpeed, UploadCache, Uploads};
 use crate::{CallError, ConnectError, WorkerAddress};
 use opening::Opening;
 pub use started::{Flight, Started};
-
-pub use uploading::Upload;
+pub use transfers::{Download, Upload};
 
 /// The answer to a request: the reply with the bytes behind its fixed part, or the worker's error.
 pub type AnswerWithTail<O> = Result<(<O as Op>::Reply, Vec<u8>), HipError>;
@@ -88,6 +90,7 @@ pub(crate) struct Inner {
     /// The request for the first lease, until somebody has waited for its reply.
     first_lease: Mutex<Option<Call>>,
     uploads: Uploads,
+    packing: Packing,
 }
 
 #[derive(Debug)]
@@ -100,6 +103,8 @@ struct Writer {
     names: Names,
     /// How fast the link takes bytes.
     speed: LinkSpeed,
+    /// What packs bytes.
+    press: Press,
     /// Whether SHUTDOWN has been sent.
     closed: bool,
 }
@@ -113,22 +118,23 @@ impl Connection {
         Self::connect_offering(address, timeout, Some(crate::FEATURES))
     }
 
-    /// Does what [`connect_offering`](Self::connect_offering) does, and offers the use of the worker's cache of uploads as well, if
-    /// anything is offered.
+    /// Does what [`connect_offering`](Self::connect_offering) does, and offers the use of the worker's cache of uploads and packed bytes as
+    /// well, if anything is offered.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub fn connect_with_cache(
+    pub fn connect_with(
         address: &WorkerAddress,
         timeout: Duration,
         offer: Option<Features>,
         cache: UploadCache,
+        compress: CompressUse,
     ) -> Result<Self, ConnectError> {
         let offer = offer.map(|features| match cache.when {
             CacheUse::Off => features,
             CacheUse::Auto | CacheUse::On => features.union(Features::CACHE),
         });
-        Self::open(address, timeout, offer, cache)
+        Self::open(address, timeout, offer, cache, compress)
     }
 
     /// Does what [`connect`](Self::connect) does, and offers the worker these features of the extension; none at all, as a client
@@ -141,7 +147,8 @@ impl Connection {
         timeout: Duration,
         offer: Option<Features>,
     ) -> Result<Self, ConnectError> {
-        Self::open(address, timeout, offer, UploadCache { when: CacheUse::Off, key_file: None })
+        let cache = UploadCache { when: CacheUse::Off, key_file: None };
+        Self::open(address, timeout, offer, cache, CompressUse::Off)
     }
 
     fn open(
@@ -149,6 +156,7 @@ impl Connection {
         timeout: Duration,
         offer: Option<Features>,
         cache: UploadCache,
+        compress: CompressUse,
     ) -> Result<Self, ConnectError> {
         let end = Instant::now() + timeout;
         let failed = |reason: String| ConnectError { address: address.clone(), reason };
@@ -161,6 +169,12 @@ impl Connection {
         let transport = identity::connect(address.address(), timeout).map_err(no_answer)?;
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         transport.set_timeout(Some(left)).map_err(no_answer)?;
+        let offer = match offer {
+            Some(features) if compress.may_pay(transport.is_local()) => {
+                Some(features.union(Features::PACKED))
+            }
+            offer => offer,
+        };
         let transport = Arc::new(transport);
         let writer = Writer {
             sender: Sender::new(),
@@ -168,6 +182,7 @@ impl Connection {
             device: 0,
             names: Names::default(),
             speed: LinkSpeed::default(),
+            press: Press::default(),
             closed: false,
         };
         let inner = Arc::new_cyclic(|this| Inner {
@@ -185,6 +200,7 @@ impl Connection {
             listing: Mutex::default(),
             first_lease: Mutex::default(),
             uploads: Uploads::new(cache),
+            packing: Packing::new(compress),
         });
         let features = match inner.open_session(offer) {
             Ok(features) => features,

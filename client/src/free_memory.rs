@@ -73,6 +73,7 @@ const fn effect(op: Opcode) -> Effect {
         | Opcode::CACHE_HAVE
         | Opcode::CACHE_PUT
         | Opcode::CACHE_COPY
+        | Opcode::PUT_PACKED
         | Opcode::LAUNCH_KERNEL
         | Opcode::LAUNCH_COOPERATIVE_KERNEL
         | Opcode::MODULE_LAUNCH_KERNEL
@@ -102,6 +103,7 @@ const fn effect(op: Opcode) -> Effect {
         | Opcode::MEMCPY_3D
         | Opcode::MEMCPY_DTOH
         | Opcode::MEMCPY_DTOH_ASYNC
+        | Opcode::GET_PACKED
         | Opcode::MEMCPY_PEER
         | Opcode::MEM_CHANGES
         | Opcode::MEM_LEASE => Effect::Settles,

@@ -24,6 +24,7 @@ mod identity;
 mod listener;
 mod names;
 mod notifications;
+mod packing;
 mod replies;
 mod statics;
 mod stats;
@@ -37,16 +38,18 @@ use std::fmt;
 use hipr_io::Address;
 use hipr_proto::{Features, HipError};
 
-pub use connection::{AnswerWithTail, Connection, Extra, Flight, Started, Upload};
+pub use connection::{AnswerWithTail, Connection, Download, Extra, Flight, Started, Upload};
 pub use identity::accept_invitation;
 pub use notifications::{Failed, Failure};
+pub use packing::CompressUse;
 pub use replies::Rows;
 pub use stats::Stats;
 pub use uploads::{CacheUse, UPLOAD_MIN_BYTES, UploadCache};
 
 pub use hipr_proto::DEFAULT_PORT;
 
-/// The features of the extension that this client can use, besides the cache of uploads ([`Connection::connect_with_cache`]).
+/// The features of the extension that this client can use, besides the cache of uploads and packed bytes
+/// ([`Connection::connect_with`]).
 pub const FEATURES: Features = Features::STATIC
     .union(Features::NAMES)
     .union(Features::PAGES)

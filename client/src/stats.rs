@@ -41,6 +41,8 @@ counters! {
     round_trips,
     /// Number of bytes of copies to the device that were not sent because the worker's cache had them.
     cache_bytes_saved,
+    /// Number of bytes of copies and code objects that were not sent or received because they were packed.
+    packed_bytes_saved,
 }
 
 impl Counters {

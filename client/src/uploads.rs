@@ -87,7 +87,7 @@ pub(crate) struct Uploads {
 }
 
 /// A link over which asking does not pay, however long it takes to answer, in bytes a second: 2 Gbit/s.
-const FAST: f64 = 2e9 / 8.0;
+pub(crate) const FAST: f64 = 2e9 / 8.0;
 
 impl Uploads {
     pub(crate) fn new(options: UploadCache) -> Self {

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use hipr_client::{
-    CacheUse, CallError, Connection, Extra, FEATURES, UPLOAD_MIN_BYTES, Upload, UploadCache, WorkerAddress,
+    CacheUse, CallError, CompressUse, Connection, Extra, FEATURES, UPLOAD_MIN_BYTES, Upload, UploadCache,
+    WorkerAddress,
 };
 use hipr_proto::op::{self, kind};
 use hipr_proto::{Features, HipError, Opcode, Wire};
@@ -28,7 +29,8 @@ fn with_cache(listen: Address) -> Handle {
 fn connect(address: impl ToString, folder: &Path, when: CacheUse) -> Connection {
     let cache = UploadCache { when, key_file: Some(folder.join("key")) };
     let address = WorkerAddress::new(&address.to_string());
-    Connection::connect_with_cache(&address, TIMEOUT, Some(FEATURES), cache).expect("a worker is there")
+    Connection::connect_with(&address, TIMEOUT, Some(FEATURES), cache, CompressUse::Off)
+        .expect("a worker is there")
 }
 
 fn noise(len: usize, seed: u8) -> Vec<u8> {

@@ -37,6 +37,8 @@ impl Features {
     pub const NOTIFICATIONS: Self = Self(1 << 5);
     /// The client places memory within a lease, at addresses of its own window, and does not wait for it.
     pub const PLACES: Self = Self(1 << 6);
+    /// Bulk bytes of copies and code objects may be packed, so that a slow link carries fewer.
+    pub const PACKED: Self = Self(1 << 7);
     /// Client and worker are on one machine, and map the same memory: pinned and managed memory that the client places.
     pub const SHARED: Self = Self(1 << 8);
     /// The worker tells when the free memory of the device changes, so that the client need not ask. Only with NOTIFICATIONS and PLACES.
@@ -46,7 +48,7 @@ impl Features {
     pub const WORK_ERRORS: Self = Self(1 << 10);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 10] = [
+    const NAMED: [(Self, &str); 11] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -54,6 +56,7 @@ impl Features {
         (Self::CACHE, "CACHE"),
         (Self::NOTIFICATIONS, "NOTIFICATIONS"),
         (Self::PLACES, "PLACES"),
+        (Self::PACKED, "PACKED"),
         (Self::SHARED, "SHARED"),
         (Self::MEM_INFO, "MEM_INFO"),
         (Self::WORK_ERRORS, "WORK_ERRORS"),

@@ -28,6 +28,7 @@ mod cache;
 mod define;
 mod handle;
 mod info;
+mod packed;
 mod pages;
 mod statics;
 mod tail;
@@ -47,6 +48,9 @@ pub use cache::{
 pub use handle::{ClientName, Handle, Handles};
 pub use info::{Class, Domain, ForOp, Info, Op, Part, ReplyRule, Source, StaticInfo, Tail, TailLen};
 pub(crate) use info::{Sizes, max_size};
+pub use packed::{
+    PACKED_MIN_BYTES, PACKED_PART_MAX_BYTES, PACKED_WINDOW_LOG, packed_max_bytes, packed_worth_bytes, purpose,
+};
 pub use pages::{Changes, PAGE_BYTES, PAGE_RUNS_MAX, PageRun, Pages};
 pub use statics::{
     DEVICES_MAX, STATIC_DEVICES_MAX, STATIC_LIST_MAX_BYTES, STATIC_REQUEST_MAX_BYTES, StaticEntry,
@@ -72,7 +76,7 @@ operations! {
         Ping {} => ();
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
-    /// 512 MEM_INFO, 1024 WORK_ERRORS), right behind `INIT` and without waiting for its reply.
+    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -621,6 +625,32 @@ operations! {
             + Small("kernel:bytes[kernel_length] text:bytes[text_length]",
                 |r| Exact(u64::from(r.kernel_length) + u64::from(r.text_length)))
         => ();
+
+    /// Copies a part of a copy from the client, in the order of a stream: `length` bytes (1 byte to 4 MiB) at `offset` of `size` bytes to
+    /// `dst`. What `MEMCPY_HTOD_ASYNC` refuses for the whole copy is refused for each part. There are `packed` inline bytes: `length` if
+    /// they are not packed, fewer if they are (rule 14). With `purpose` 1 the client is taken to know the bytes, as with `MEM_PUSH`; with 2
+    /// they are put into the cache, as with `CACHE_PUT`; otherwise it is 0. With `waits` 1 later requests come behind the copy. A
+    /// session needs the feature PACKED for this and for the next two.
+    0x02D0 PUT_PACKED put_packed "hipMemcpyHtoDAsync" Extension forget Synchronizes:
+        PutPacked {
+            dst: u64, size: u64, offset: u64, length: u64, packed: u64, stream: u64, waits: u32, purpose: u32,
+        }
+            + Bulk("[inline bytes of length packed, flag HAS_INLINE_DATA]", |r| Exact(r.packed))
+        => ();
+
+    /// Returns a part of a copy to the client when the work that `stream` has is done, as `MEMCPY_DTOH_ASYNC` does: `length` bytes (1 byte
+    /// to 4 MiB) at `offset` of `size` bytes from `src`. With `is_packed` 1 the inline bytes are packed (rule 14), else they are `length`
+    /// bytes; the worker chooses.
+    0x02D1 GET_PACKED get_packed "hipMemcpyDtoHAsync" Extension sync Synchronizes:
+        GetPacked { src: u64, size: u64, offset: u64, length: u64, stream: u64 }
+        => GetPackedReply { is_packed: u32, reserved: u32 }
+            + Bulk("[inline bytes]", |r| AtMost(packed_max_bytes(r.length)));
+
+    /// Loads a code object of `data_size` bytes that is packed (rule 14) in `packed` bytes, which are fewer.
+    0x02D2 MODULE_LOAD_PACKED module_load_packed "hipModuleLoadData" Extension sync Creates:
+        ModuleLoadPacked { data_size: u64, packed: u64 }
+            + Bulk("packed:inline bytes[packed]", |r| Exact(r.packed))
+        => ModuleLoadDataReply;
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

@@ -4,6 +4,7 @@
 //! What a worker answers is written down with what differs between two runs left out: addresses, handles, times, free memory.
 
 mod graphs;
+mod packed;
 mod sharing;
 
 use crate::WireClient;
@@ -173,6 +174,7 @@ impl Suite<'_> {
     fn every_operation(&mut self) -> Result<(), Lost> {
         self.request(&op::Init {}, &[], None, nothing)?;
         let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::CACHE);
+        let features = features.union(Features::PACKED);
         self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
         // Some of each kind: who fails every call of the runtime fails each that the list needs.
@@ -195,6 +197,7 @@ impl Suite<'_> {
         self.sharing(buffer, stream)?;
         self.changes(stream)?;
         self.cache(stream)?;
+        self.packed(buffer, stream)?;
         self.places()?;
         self.what_no_worker_has()?;
         self.tell(&op::EventDestroy { event: start }, &[], None)?;

@@ -1,7 +1,7 @@
 //! Executes requests: a method for each operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
-//! `lease`, `changes`, `cache`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
+//! `lease`, `changes`, `cache`, `packed`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
 //! does not compile ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one
 //! answer, `NOT_SUPPORTED`, with the operations that nobody knows.
 
@@ -17,6 +17,7 @@ mod launch;
 mod lease;
 mod memory;
 mod module;
+mod packed;
 mod pool;
 mod stream;
 
@@ -35,6 +36,7 @@ use hipr_device::{Context, Region, WaitFor};
 
 pub(crate) use graph::{GraphWork, Stage, capture_node, check_work, enqueue, finish_work, launch_stage};
 pub(crate) use module::{Load, finish_load};
+pub(crate) use packed::Unpack;
 
 /// What becomes of the bytes of a copy to the device, besides that they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,8 @@ pub(crate) enum Continuation {
         /// The chunk, which is as long as the region.
         chunk: Arc<Promise>,
     },
+    /// Unpack bytes into a region in the order of a stream, then reply without fields.
+    Unpack(Box<Unpack>),
     /// Look for chunks with these names in the cache, then reply which there are.
     Have(Vec<[u8; CACHE_NAME_BYTES]>),
     /// Wait for the stream, then reply with a region's bytes.
@@ -90,6 +94,8 @@ pub(crate) enum Continuation {
         src: Region,
         /// The stream.
         stream: u64,
+        /// Whether the bytes are packed if that pays.
+        packs: bool,
     },
     /// Wait for the stream, then reply with what has changed in a watched range.
     Changes {
@@ -378,6 +384,9 @@ impl Visit for Call<'_> {
         cache_open(CacheOpen) = cache::open;
         cache_put(CachePut) = cache::put;
         cache_copy(CacheCopy) = cache::copy;
+        put_packed(PutPacked) = packed::put;
+        get_packed(GetPacked) = packed::get;
+        module_load_packed(ModuleLoadPacked) = module::load_packed;
 
         ipc_get_mem_handle(IpcGetMemHandle) = ipc::memory_handle;
         ipc_open_mem_handle(IpcOpenMemHandle) = ipc::open_memory;

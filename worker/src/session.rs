@@ -7,9 +7,12 @@
 mod cache;
 mod changes;
 mod clock;
+mod counted;
 mod failure;
+mod frames;
 mod loading;
 mod look;
+mod packed;
 mod recall;
 mod replay;
 mod state;
@@ -23,8 +26,7 @@ use std::task::Poll;
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
-use crate::cache::Keeping;
-use crate::call::{Call, Continuation, Upload};
+use crate::call::{Call, Continuation};
 use crate::env::Env;
 use crate::owned::{Owned, Unfit};
 use crate::stats::Tally;
@@ -251,7 +253,7 @@ impl Session {
                     self.state = State::Wait { ticket, wait };
                     return Poll::Pending;
                 }
-                Poll::Ready(result) => self.finish_wait(ticket, wait, result),
+                Poll::Ready(result) => self.finish_wait(env, ticket, wait, result),
             },
             State::Replay(replay) => return self.replay(env, replay).map(|()| true),
             State::Lent(lent) => return self.poll_lent(env, lent),
@@ -263,6 +265,9 @@ impl Session {
             State::Look { ticket, look } => return self.look(env, ticket, look).map(|()| true),
             State::Tell(telling) => self.tell_more(env, telling),
             State::Have { ticket, asked } => return self.poll_have(ticket, asked),
+            State::Unpack { write, unpacking } => return self.unpack(env, write, unpacking).map(|()| true),
+            State::Pack { ticket, packing } => return self.pack(env, ticket, packing).map(|()| true),
+            State::SendPacked(packing) => self.send_packed(env, packing),
             State::CopyKept { write, chunk } => return self.copy_kept(env, write, chunk).map(|()| true),
             State::Write { write, ready: false } => {
                 let stream = write.stream;
@@ -434,13 +439,13 @@ impl Session {
                 return true;
             }
             Continuation::Write { dst, stream, waits, what } => {
-                let what = match (what, env.cache) {
-                    (Upload::Kept, Some(cache)) => Arriving::Kept(Box::new(Keeping::new(cache, tail))),
-                    (Upload::Known, _) => Arriving::Known,
-                    (Upload::Written, _) | (Upload::Kept, None) => Arriving::Written,
-                };
+                let what = Arriving::new(env, what, tail);
                 let write = Write { ticket, dst, stream, offset: 0, waits, what };
                 return self.begin_write(env, write, tail);
+            }
+            Continuation::Unpack(unpack) => {
+                self.begin_unpack(env, ticket, *unpack);
+                return true;
             }
             Continuation::CopyKept { dst, stream, waits, chunk } => {
                 let write = Write { ticket, dst, stream, offset: 0, waits, what: Arriving::Written };
@@ -451,7 +456,9 @@ impl Session {
                 return true;
             }
             Continuation::Collect if tail > 0 => {
-                State::Collect { ticket, collected: Collected::new(env.collected_bytes) }
+                let is_short = ticket.op() == Opcode::PUT_PACKED;
+                let collect = if is_short { Collected::short } else { Collected::new };
+                State::Collect { ticket, collected: collect(env.collected_bytes) }
             }
             Continuation::Collect => {
                 let continuation = self.call(env, ticket.op(), Some(Vec::new()), &[]);
@@ -473,7 +480,9 @@ impl Session {
             Continuation::Wait(what) => State::Wait { ticket, wait: Wait::Sync(what) },
             Continuation::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
             Continuation::Reset => State::Wait { ticket, wait: Wait::Reset },
-            Continuation::Read { src, stream } => State::Wait { ticket, wait: Wait::Read { src, stream } },
+            Continuation::Read { src, stream, packs } => {
+                State::Wait { ticket, wait: Wait::Read { src, stream, packs } }
+            }
             Continuation::Changes { base, src, stream } => {
                 State::Wait { ticket, wait: Wait::Changes { base, src, stream } }
             }
@@ -568,13 +577,18 @@ impl Session {
             self.state = State::Write { write, ready: true };
             return Poll::Ready(());
         }
+        self.arrived(env, write);
+        Poll::Ready(())
+    }
+
+    /// Ends a copy whose last bytes the device has taken.
+    fn arrived(&mut self, env: &Env<'_>, mut write: Write) {
         if let Arriving::Kept(keeping) = mem::replace(&mut write.what, Arriving::Written)
             && let Some(cache) = env.cache
         {
             self.owned.tenant.keep(cache, *keeping);
         }
         self.written(write);
-        Poll::Ready(())
     }
 
     /// Handles bytes of a tail.
@@ -604,7 +618,11 @@ impl Session {
                     self.state = State::Collect { ticket, collected };
                     return;
                 }
-                let (collected, counted) = collected.into_bytes();
+                let (collected, mut counted) = collected.into_bytes();
+                if let Err((limit, max)) = packed::count_beside(&mut counted, env, ticket.op(), &self.fixed) {
+                    let error = self.owned.refuse(self.conn, limit, max as u64);
+                    return self.fail(ticket, error, false);
+                }
                 let again = self.may_fall_short(env, collected.len()).then(|| collected.clone());
                 let mut continuation = self.call(env, ticket.op(), Some(collected), &[]);
                 if let Ok(Continuation::Load(load)) = &mut continuation {
@@ -617,6 +635,10 @@ impl Session {
                 }
                 match continuation {
                     Ok(Continuation::Collect) => self.fail(ticket, HipError::INVALID_VALUE, false),
+                    Ok(Continuation::Unpack(_)) => {
+                        self.go_on(env, ticket, continuation, 0);
+                        self.count_unpacking(counted);
+                    }
                     continuation => drop(self.go_on(env, ticket, continuation, 0)),
                 }
             }

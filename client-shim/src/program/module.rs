@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use hipr_proto::op::{self, kind, put_name};
-use hipr_proto::{Features, HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult, Op};
 
 use super::Loader;
 use super::code::{Code, CodeImage, MANAGED_SUFFIX, Managed};
@@ -14,6 +14,9 @@ use crate::stream::mirror::Origin;
 use crate::worker::memory::{Allocation, Kind};
 use crate::worker::{Worker, lock};
 use hipr_client::Extra;
+
+/// Minimum size in bytes of a code object that is packed although that costs a round trip.
+const PACKED_ALONE_BYTES: usize = 4 << 20;
 
 /// A loaded module.
 #[derive(Debug)]
@@ -41,17 +44,34 @@ impl LoadedModule {
     /// What the worker answers.
     pub(crate) fn load(worker: &Worker, device: i32, image: CodeImage<'_>) -> HipResult<Self> {
         worker.make_room(image.memory_bytes())?;
-        let extra = Extra { inline: &image.bytes, ..worker.extra() };
-        let request = op::ModuleLoadData { data_size: image.bytes.len() as u64 };
-        let handle = if image.needs_no_answer() {
-            worker.connection().create(&request, extra)?
-        } else {
-            worker.connection().ask_with(&request, extra)?.module
+        let data_size = image.bytes.len() as u64;
+        let needs_answer = !image.needs_no_answer();
+        let handle = match worker.connection().pack(&image.bytes) {
+            Some(packed) => {
+                let request = op::ModuleLoadPacked { data_size, packed: packed.len() as u64 };
+                Self::send(worker, &request, &packed, needs_answer)?
+            }
+            None => Self::send(worker, &op::ModuleLoadData { data_size }, &image.bytes, needs_answer)?,
         };
         Ok(Self::of(handle, device, image.code))
     }
 
-    /// Loads a code object and finds one of its kernels, in at most one round trip.
+    /// Sends a request that loads a module; returns the module's handle.
+    fn send<O: Op<Reply = op::ModuleLoadDataReply>>(
+        worker: &Worker,
+        request: &O,
+        inline: &[u8],
+        needs_answer: bool,
+    ) -> HipResult<u64> {
+        let extra = Extra { inline, ..worker.extra() };
+        if needs_answer {
+            Ok(worker.connection().ask_with(request, extra)?.module)
+        } else {
+            Ok(worker.connection().create(request, extra)?)
+        }
+    }
+
+    /// Loads a code object and finds one of its kernels, in at most one round trip; in two if it is long and packed, which is sooner.
     ///
     /// # Errors
     /// `hipErrorNotFound` if it has no kernel of that name, which is not asked; what the worker answers.
@@ -62,7 +82,9 @@ impl LoadedModule {
         name: &str,
     ) -> HipResult<(Self, Arc<Function>)> {
         check_kernel(image.code.as_deref(), name)?;
-        if image.needs_no_answer() && worker.features().contains(Features::NAMES) {
+        let is_packed =
+            image.bytes.len() >= PACKED_ALONE_BYTES && worker.connection().packs(image.bytes.len());
+        if is_packed || image.needs_no_answer() && worker.features().contains(Features::NAMES) {
             let module = Self::load(worker, device, image)?;
             let function = module.function(worker, name)?;
             return Ok((module, function));

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use hipr_abi::{hipEventDisableTiming, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
-use hipr_client::{Extra, Rows, UPLOAD_MIN_BYTES, Upload};
-use hipr_proto::op::{self, LaunchKernel, kind};
+use hipr_client::{Download, Extra, Rows, UPLOAD_MIN_BYTES, Upload};
+use hipr_proto::op::{self, LaunchKernel, PACKED_MIN_BYTES, kind};
 use hipr_proto::{Features, HipError, HipResult};
 
 use super::memory::Allocation;
@@ -81,7 +81,7 @@ macro_rules! request {
 }
 
 impl Worker {
-    /// Copies consecutive bytes to the device by name, where that pays; returns false, and has done nothing, if it does not.
+    /// Copies consecutive bytes to the device by name or packed, where that pays; returns false, and has done nothing, if it does not.
     fn upload(&self, transfer: &Transfer, bytes: &[u8]) -> HipResult<bool> {
         let size = transfer.copy.size;
         if transfer.kind != kind::HOST_TO_DEVICE || (size.height, size.depth) != (1, 1) {
@@ -89,7 +89,25 @@ impl Worker {
         }
         let &Transfer { to: dst, stream, is_blocking: waits, .. } = transfer;
         let device = self.extra().device;
-        Ok(self.connection().upload(&Upload { dst, stream, waits, device }, bytes)?)
+        let upload = Upload { dst, stream, waits, device };
+        let is_named = bytes.len() >= UPLOAD_MIN_BYTES && self.connection().upload(&upload, bytes)?;
+        Ok(is_named || self.connection().upload_packed(&upload, bytes, false, true)?)
+    }
+
+    /// Copies consecutive bytes to the program packed, where that pays; returns false, and has done nothing, if it does not.
+    fn download(&self, transfer: &Transfer) -> HipResult<bool> {
+        let MemoryCopy { dst, size, .. } = transfer.copy;
+        if transfer.kind != kind::DEVICE_TO_HOST
+            || (size.height, size.depth) != (1, 1)
+            || size.width < PACKED_MIN_BYTES
+            || !self.features().contains(Features::PACKED)
+        {
+            return Ok(false);
+        }
+        let download = Download { src: transfer.from, stream: transfer.stream, device: self.extra().device };
+        // SAFETY: host memory that the caller names as the destination of this copy.
+        let into = unsafe { dst.at.host_bytes_mut(size.width) };
+        Ok(self.connection().download_packed(&download, into)?)
     }
 
     /// Frees memory on the worker.
@@ -257,6 +275,9 @@ impl Port for Worker {
     }
 
     fn receive(&self, transfer: &Transfer) -> HipResult<()> {
+        if self.download(transfer)? {
+            return Ok(());
+        }
         let MemoryCopy { dst, size, .. } = transfer.copy;
         let rows = Rows {
             start: dst.at.as_mut_ptr(),
@@ -304,7 +325,7 @@ impl Port for Worker {
     }
 
     fn copy(&self, transfer: &Transfer, inline: &[u8]) -> HipResult<()> {
-        if inline.len() >= UPLOAD_MIN_BYTES && self.upload(transfer, inline)? {
+        if inline.len() >= PACKED_MIN_BYTES && self.upload(transfer, inline)? {
             return Ok(());
         }
         let extra = Extra { inline, ..self.noted() };
@@ -319,6 +340,12 @@ impl Port for Worker {
         let (size, kind) = (bytes.len() as u64, kind::HOST_TO_DEVICE);
         let extra = Extra { inline: bytes, ..self.extra() };
         if self.tells_changes() {
+            let upload = Upload { dst: to, stream, waits: false, device: extra.device };
+            if size >= PACKED_MIN_BYTES as u64
+                && self.connection().upload_packed(&upload, bytes, true, false)?
+            {
+                return Ok(());
+            }
             let request = op::MemPush { address: to, length: size, stream };
             return Ok(self.connection().tell_with(&request, extra)?);
         }

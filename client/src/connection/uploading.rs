@@ -3,26 +3,14 @@
 use std::sync::MutexGuard;
 use std::time::Instant;
 
-use hipr_proto::op::{self, CACHE_NAMES_MAX};
+use hipr_proto::op::{self, CACHE_NAMES_MAX, purpose};
 use hipr_proto::{Features, HipError};
 
+use super::transfers::{Upload, UploadPart};
 use super::{Connection, Extra, Inner, Writer, decode};
 use crate::CallError;
 use crate::replies::Bulk;
 use crate::uploads::{Chunk, chunks, lock};
-
-/// A copy of consecutive bytes to the device.
-#[derive(Clone, Copy, Debug)]
-pub struct Upload {
-    /// The address of the destination.
-    pub dst: u64,
-    /// The stream.
-    pub stream: u64,
-    /// Whether later requests come behind the copy, on any stream.
-    pub waits: bool,
-    /// The device that has to be current for the request; None if it does not matter.
-    pub device: Option<i32>,
-}
 
 impl Connection {
     /// Copies bytes to the device by name, if the worker has a cache and that is likely to be faster; returns false, and has done nothing,
@@ -45,7 +33,7 @@ impl Connection {
                 return Ok(false);
             }
         };
-        inner.send_chunks(upload, bytes.len() as u64, &chunks, &has)?;
+        inner.send_chunks(upload, bytes.len() as u64, &chunks, &has, self.packs(bytes.len()))?;
         Ok(true)
     }
 }
@@ -110,6 +98,7 @@ impl Inner {
         size: u64,
         chunks: &[Chunk<'_>],
         has: &[bool],
+        packs: bool,
     ) -> Result<(), CallError> {
         let &Upload { dst, stream, waits, device } = upload;
         let mut writer = self.writer()?;
@@ -123,6 +112,11 @@ impl Inner {
                 let copy = op::CacheCopy { chunk, dst, size, offset, length, stream, waits, reserved: 0 };
                 self.queue(&mut writer, &copy, Extra { device, ..Extra::default() }, None)?;
                 self.counters.add(|c| &c.cache_bytes_saved, length);
+            } else if packs {
+                let (bytes, purpose) = (chunk.bytes, purpose::KEPT);
+                let waits = waits == 1;
+                let part = UploadPart { size, offset, bytes, waits, purpose, is_noted: false };
+                self.send_part(&mut writer, upload, part)?;
             } else {
                 let put = op::CachePut { dst, size, offset, length, stream, waits, reserved: 0 };
                 let extra = Extra { device, inline: chunk.bytes, ..Extra::default() };

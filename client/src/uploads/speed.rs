@@ -43,6 +43,12 @@ impl LinkSpeed {
         }
     }
 
+    /// Notes that bytes were made ready from `start` to `end`, which says nothing of the link and is no pause.
+    pub(crate) fn skip(&mut self, start: Instant, end: Instant) {
+        let before = self.end.filter(|before| start.saturating_duration_since(*before) < PAUSE);
+        self.end = before.map(|_| end);
+    }
+
     /// Returns the bytes that the link takes in a second; None if too few were written at a time.
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
         self.bytes_per_s
@@ -80,6 +86,18 @@ mod tests {
         let (mut speed, mut now) = (LinkSpeed::default(), Instant::now());
         write(&mut speed, &mut now, 100, 10, 5);
         assert_eq!(speed.bytes_per_s(), None);
+    }
+
+    #[test]
+    fn time_to_make_bytes_ready_says_nothing_of_the_link() {
+        let (mut speed, mut now) = (LinkSpeed::default(), Instant::now());
+        for _ in 0..20 {
+            let start = now;
+            now += Duration::from_millis(50);
+            speed.skip(start, now);
+            write(&mut speed, &mut now, 1, 1, 0);
+        }
+        assert!(speed.bytes_per_s().is_some_and(|speed| speed > 9e8));
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Opcode {
             }
             Self::EVENT_CREATE | Self::EVENT_CREATE_WITH_FLAGS | Self::IPC_OPEN_EVENT_HANDLE => Handle::Event,
             Self::MEM_POOL_CREATE => Handle::Pool,
-            Self::MODULE_LOAD_DATA | Self::MODULE_LOAD_DATA_EX => Handle::Module,
+            Self::MODULE_LOAD_DATA | Self::MODULE_LOAD_DATA_EX | Self::MODULE_LOAD_PACKED => Handle::Module,
             Self::MODULE_GET_FUNCTION => Handle::Function,
             Self::GRAPH_CREATE | Self::GRAPH_CLONE | Self::STREAM_END_CAPTURE => Handle::Graph,
             Self::GRAPH_INSTANTIATE => Handle::Exec,

@@ -1,5 +1,6 @@
 //! A HIP program that copies as many MiB to the device as its argument says, the same bytes each time, and says how long that took.
-//! With a second argument it copies all of them back, without it the last ones. Exits with 0 if they are right.
+//! With a second argument it copies all of them back, without it the last ones. With `small` as the third they are small whole numbers,
+//! which can be packed, else like noise. Exits with 0 if they are right.
 
 use hip_sys::Hip;
 use std::process::ExitCode;
@@ -20,9 +21,11 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let mib: usize = args.next().ok_or("usage: upload-weights MIB [all]")?.parse()?;
+    let mib: usize = args.next().ok_or("usage: upload-weights MIB [all [small]]")?.parse()?;
     let looks_at_all = args.next().is_some();
-    let weights = weights(mib << 17);
+    // Four whole numbers below 8 in a word.
+    let mask = if args.next().as_deref() == Some("small") { 0x0007_0007_0007_0007 } else { u64::MAX };
+    let weights: Vec<u64> = weights(mib << 17).into_iter().map(|word| word & mask).collect();
     let hip = Hip::load()?;
     let buffer = hip.zeroed::<u64>(weights.len())?;
     hip.synchronize()?;
@@ -43,6 +46,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let code = unsafe {
         (hip.hipMemcpy)(back.as_mut_ptr().cast(), from, size_of_val(back.as_slice()), DEVICE_TO_HOST)
     };
+    if looks_at_all {
+        println!("and back in {:.2} s together", start.elapsed().as_secs_f64());
+    }
     if code != 0 || back != expected {
         return Err(format!("hipMemcpy: {code}, or other bytes than were copied there").into());
     }

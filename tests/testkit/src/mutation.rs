@@ -218,6 +218,16 @@ mutations! {
     transcript_is_the_models: "a freed address is given out before the free", "owned.rs",
         "self.lease.free_async(ptr);"
         => "self.lease.free(ptr);";
+    transcript_is_the_models: "each piece that is unpacked is written to the beginning", "session/packed.rs",
+        "context.poll_write(&dst, offset, piece, stream)"
+        => "context.poll_write(&dst, 0, piece, stream)";
+    transcript_is_the_models: "bytes that are not worth packing are sent from the beginning again", "session/packed.rs",
+        "State::Read { src, stream, offset: read }"
+        => "State::Read { src, stream, offset: 0 }";
+    transcript_is_the_models: "packed copies need no feature", "call/packed.rs",
+        "call.check_feature(Features::PACKED)?;
+    let PutPacked"
+        => "let PutPacked";
     transcript_is_the_models: "the name of an unloaded module stays", "owned.rs",
         "self.names.forget(Handle::Module, module);"
         => "";

@@ -31,8 +31,8 @@ fn a_world_without_decisions_comes_to_an_end() {
 /// Checks that the first seeds cover everything that can happen.
 #[test]
 fn the_first_seeds_meet_everything_there_is() {
-    const REQUESTS: &str = "Down Fill ForeignStream Free FreeAsync Function GraphCreate Init Launch Lease Load LongName Malloc MallocAt Name \
-                            Offer Ping Return Short Shutdown StreamCreate StreamDestroy StreamFlags Synchronize Unknown Unload Up";
+    const REQUESTS: &str = "Down DownPacked Fill ForeignStream Free FreeAsync Function GraphCreate Init Launch Lease Load LongName Malloc MallocAt Name \
+                            Offer Ping Return Short Shutdown StreamCreate StreamDestroy StreamFlags Synchronize Unknown Unload Up UpPacked";
     const FAULTS: &str = "Die Fail Hang Slow";
     const ACTS: &str = "Await AwaitEnd Bytes HalfClose Read ReadLate Reset";
     let mut met = BTreeSet::new();

@@ -85,7 +85,7 @@ fn copy(
             let src = src()?;
             call.owned.check_region(&src)?;
             call.check_uncaptured_stream(stream)?;
-            Ok(Continuation::Read { src, stream })
+            Ok(Continuation::Read { src, stream, packs: false })
         }
         kind::DEVICE_TO_DEVICE | kind::DEFAULT => {
             let (dst, src) = (dst()?, src()?);

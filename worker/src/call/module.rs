@@ -1,7 +1,8 @@
 //! Operations on modules, their kernels and variables.
 
+use hipr_io::{PackError, unpack_all};
 use hipr_proto::op::*;
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use super::device::check_cache_config;
 use super::{Call, Continuation};
@@ -13,6 +14,8 @@ pub(crate) struct Load {
     /// The bytes of a request, and how many of them are before the code object.
     pub(crate) image: Vec<u8>,
     pub(crate) before_bytes: usize,
+    /// Number of bytes of the code object, if it is packed.
+    pub(crate) unpacked_bytes: Option<u64>,
     /// Bytes of memory that it may take.
     pub(crate) room_bytes: u64,
     /// The function that is to be found in it.
@@ -26,7 +29,14 @@ impl Load {
     pub(crate) fn take(&mut self) -> impl FnOnce(&mut dyn Context) -> HipResult<ModuleLoad> + Send + 'static {
         let (mut image, room_bytes) = (std::mem::take(&mut self.image), self.room_bytes);
         let before_bytes = std::mem::take(&mut self.before_bytes);
+        let unpacked_bytes = self.unpacked_bytes.take();
         move |context| {
+            if let Some(length) = unpacked_bytes {
+                image = unpack_all(&image, length).map_err(|why| match why {
+                    PackError::Damaged => HipError::INVALID_VALUE,
+                    PackError::Memory => HipError::OUT_OF_MEMORY,
+                })?;
+            }
             if before_bytes > 0 {
                 image = image.split_off(before_bytes);
             }
@@ -43,8 +53,8 @@ fn begin_load(
     name: Option<String>,
 ) -> HipResult<Continuation> {
     call.check_memory((image.len() - before_bytes) as u64)?;
-    let load = Load { image, before_bytes, room_bytes: call.memory_left(), name, again: None };
-    load_or_lend(call, load)
+    let room_bytes = call.memory_left();
+    load_or_lend(call, Load { image, before_bytes, unpacked_bytes: None, room_bytes, name, again: None })
 }
 
 fn load_or_lend(call: &mut Call<'_>, mut load: Load) -> HipResult<Continuation> {
@@ -130,6 +140,25 @@ fn collect(call: &mut Call<'_>, size_bytes: u64) -> HipResult<Continuation> {
 pub(super) fn load(call: &mut Call<'_>, r: ModuleLoadData) -> HipResult<Continuation> {
     let Some(image) = call.collected.take() else { return collect(call, r.data_size) };
     begin_load(call, image, 0, None)
+}
+
+/// Loads a module whose code object is packed, and not longer than one that is not packed may be.
+pub(super) fn load_packed(call: &mut Call<'_>, r: ModuleLoadPacked) -> HipResult<Continuation> {
+    call.check_feature(Features::PACKED)?;
+    let ModuleLoadPacked { data_size, packed } = r;
+    let Some(image) = call.collected.take() else {
+        if packed >= data_size {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let max = call.limits.collect_max_bytes as u64;
+        if data_size > max {
+            return Err(call.owned.refuse(call.conn, "collect_max_bytes", max));
+        }
+        return collect(call, data_size);
+    };
+    call.check_memory(data_size)?;
+    let (unpacked_bytes, room_bytes) = (Some(data_size), call.memory_left());
+    load_or_lend(call, Load { image, before_bytes: 0, unpacked_bytes, room_bytes, name: None, again: None })
 }
 
 /// Loads a module and looks up a function; if there is no such function, unloads the module again.

@@ -5,7 +5,8 @@ use std::task::Poll;
 use hipr_proto::Ticket;
 
 use super::Session;
-use super::state::{Counted, Kept, Loading, Retry, State};
+use super::counted::Counted;
+use super::state::{Kept, Loading, Retry, State};
 use crate::call::{Continuation, Load, finish_load};
 use crate::env::Env;
 

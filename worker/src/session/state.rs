@@ -8,11 +8,14 @@ use hipr_graph::Exec;
 use hipr_io::Span;
 use hipr_proto::{HipError, HipResult, Ticket};
 
+use super::counted::Counted;
+use super::frames::{Packing, Unpacking};
 use super::look::{Look, Telling};
 use crate::SessionLimits;
 use crate::apart::Outstanding;
 use crate::cache::{Asked, Keeping, Promise};
-use crate::call::{Call, Continuation, Load, Stage};
+use crate::call::{Call, Continuation, Load, Stage, Upload};
+use crate::env::Env;
 use crate::owned::{GraphTables, NodeWork};
 use hipr_device::{Context, ModuleLoad, Region, WaitFor};
 
@@ -49,6 +52,12 @@ pub(super) enum State {
     Look { ticket: Ticket, look: Box<Look> },
     /// A chunk of the cache is written to the device, once it is ready for it.
     CopyKept { write: Write, chunk: Arc<Promise> },
+    /// Bytes are unpacked and written to the device, once it is ready for them.
+    Unpack { write: Write, unpacking: Box<Unpacking> },
+    /// A reply's bytes are read from the device and packed.
+    Pack { ticket: Ticket, packing: Box<Packing> },
+    /// A reply's packed bytes are sent, as fast as the peer receives them.
+    SendPacked(Box<Packing>),
     /// Files are looked for that are chunks of the cache.
     Have { ticket: Ticket, asked: Asked },
     /// The changes are sent, as fast as the peer receives them.
@@ -77,6 +86,17 @@ pub(super) enum Arriving {
     Known,
     /// They are a chunk for the cache of uploads.
     Kept(Box<Keeping>),
+}
+
+impl Arriving {
+    /// Returns what becomes of `len` arriving bytes.
+    pub(super) fn new(env: &Env<'_>, what: Upload, len: u64) -> Self {
+        match (what, env.cache) {
+            (Upload::Kept, Some(cache)) => Self::Kept(Box::new(Keeping::new(cache, len))),
+            (Upload::Known, _) => Self::Known,
+            (Upload::Written, _) | (Upload::Kept, None) => Self::Written,
+        }
+    }
 }
 
 /// A request that failed for lack of memory and is tried again.
@@ -139,29 +159,16 @@ pub(super) enum Wait {
     Sync(WaitFor),
     /// The bytes of a copy to the device; then the copy is completed.
     Written(u64),
-    /// The work of a stream; then memory is read.
-    Read { src: Region, stream: u64 },
+    /// The work of a stream; then memory is read, and packed if `packs` says so and it pays.
+    Read { src: Region, stream: u64, packs: bool },
     /// The work of a stream; then the session looks for what has changed in the allocation at `base`.
     Changes { base: u64, src: Region, stream: u64 },
     /// The first bytes of a read; then they are sent.
-    Fetch { src: Region, stream: u64 },
+    Fetch { src: Region, stream: u64, packs: bool },
     /// The work that uses an allocation; then it is freed.
     Free(u64),
     /// The device; then it is reset.
     Reset,
-}
-
-/// Bytes that are counted among those of all sessions, until this is dropped.
-#[derive(Debug)]
-pub(super) struct Counted {
-    bytes: usize,
-    total_bytes: Rc<Cell<usize>>,
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.total_bytes.set(self.total_bytes.get() - self.bytes);
-    }
 }
 
 /// A collected tail. It grows as bytes arrive, not by what a message announces, and counts against the limit of all sessions.
@@ -169,27 +176,33 @@ impl Drop for Counted {
 pub(super) struct Collected {
     bytes: Vec<u8>,
     counted: Counted,
+    /// Whether the tail is so short that it is collected in any case: a copy may not fail for what others collect.
+    is_short: bool,
 }
 
 impl Collected {
     pub(super) fn new(total_bytes: &Rc<Cell<usize>>) -> Self {
-        Self { bytes: Vec::new(), counted: Counted { bytes: 0, total_bytes: total_bytes.clone() } }
+        Self { bytes: Vec::new(), counted: Counted::nothing(total_bytes), is_short: false }
+    }
+
+    /// Collects a tail that has a bound of its own.
+    pub(super) fn short(total_bytes: &Rc<Cell<usize>>) -> Self {
+        Self { is_short: true, ..Self::new(total_bytes) }
     }
 
     /// Adds bytes; fails with the name and value of a limit that is exceeded.
     pub(super) fn push(&mut self, bytes: &[u8], limits: &SessionLimits) -> Result<(), (&'static str, usize)> {
         let len = self.bytes.len() + bytes.len();
-        let total = self.counted.total_bytes.get() + bytes.len();
         if len > limits.collect_max_bytes {
             return Err(("collect_max_bytes", limits.collect_max_bytes));
         }
-        if total > limits.collect_total_max_bytes {
-            return Err(("collect_total_max_bytes", limits.collect_total_max_bytes));
-        }
         self.bytes.try_reserve(bytes.len()).map_err(|_| ("host memory", len))?;
+        if self.is_short {
+            self.counted.add_bounded(bytes.len());
+        } else {
+            self.counted.add(bytes.len(), limits)?;
+        }
         self.bytes.extend_from_slice(bytes);
-        self.counted.bytes = len;
-        self.counted.total_bytes.set(total);
         Ok(())
     }
 
@@ -215,7 +228,10 @@ mod tests {
         assert_eq!(b.push(&[2; 6], &limits), Err(("collect_total_max_bytes", 15)), "all have a limit");
         assert_eq!(b.push(&[2; 5], &limits), Ok(()));
         assert_eq!(total.get(), 15);
-        drop(b);
+        let mut short = Collected::short(&total);
+        assert_eq!(short.push(&[3; 4], &limits), Ok(()), "a short one is collected in any case");
+        assert_eq!((total.get(), short.push(&[3; 7], &limits)), (19, Err(("collect_max_bytes", 10))));
+        drop((b, short));
         let (bytes, counted) = a.into_bytes();
         assert_eq!((bytes, total.get()), (vec![1; 10], 10), "they are somewhere");
         drop(counted);

@@ -22,7 +22,7 @@ impl Session {
             Wait::Sync(what) => context.poll_sync(what),
             Wait::Written(stream) => context.poll_written(stream),
             Wait::Read { stream, .. } | Wait::Changes { stream, .. } => context.poll_readable(stream),
-            Wait::Fetch { src, stream } => {
+            Wait::Fetch { src, stream, .. } => {
                 let len = usize::try_from(src.len_bytes().unwrap_or(0)).unwrap_or(usize::MAX);
                 match len.min(env.limits.chunk_bytes) {
                     0 => Poll::Ready(Ok(())),
@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// Continues a request whose wait is over.
-    pub(super) fn finish_wait(&mut self, ticket: Ticket, wait: Wait, result: HipResult<()>) {
+    pub(super) fn finish_wait(&mut self, env: &Env<'_>, ticket: Ticket, wait: Wait, result: HipResult<()>) {
         self.work_waited(&wait, result);
         if matches!(wait, Wait::Sync(_))
             && let Err(error) = self.owned.synchronized()
@@ -58,10 +58,10 @@ impl Session {
                 self.owned.clear();
                 return self.complete(ticket, result.into());
             }
-            Wait::Read { src, stream } => {
+            Wait::Read { src, stream, packs } => {
                 self.owned.unstage(Some(stream));
                 if result.is_ok() {
-                    self.state = State::Wait { ticket, wait: Wait::Fetch { src, stream } };
+                    self.state = State::Wait { ticket, wait: Wait::Fetch { src, stream, packs } };
                     return;
                 }
             }
@@ -71,7 +71,12 @@ impl Session {
                     return self.begin_look(ticket, Look::new(base, src, stream));
                 }
             }
-            Wait::Fetch { src, stream } => {
+            Wait::Fetch { src, stream, packs: true } => {
+                if result.is_ok() {
+                    return self.begin_pack(env, ticket, src, stream);
+                }
+            }
+            Wait::Fetch { src, stream, packs: false } => {
                 if result.is_ok() {
                     let len = src.len_bytes().unwrap_or(0);
                     self.complete(ticket, Outcome::ok(&()).with_inline(Inline::Stream(len)));

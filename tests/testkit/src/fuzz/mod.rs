@@ -16,6 +16,8 @@ mod image;
 mod isa;
 #[cfg(feature = "gpu")]
 mod kernel;
+#[cfg(feature = "gpu")]
+mod packed;
 #[cfg(feature = "resume")]
 mod resume;
 mod script;
@@ -30,6 +32,8 @@ pub use image::{bundle, code_object};
 pub use isa::isa_decode;
 #[cfg(feature = "gpu")]
 pub use kernel::kernel_step;
+#[cfg(feature = "gpu")]
+pub use packed::packed;
 #[cfg(feature = "resume")]
 pub use resume::resume;
 pub use script::{pair, server_script};
@@ -51,6 +55,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("isa_decode", isa_decode),
     #[cfg(feature = "gpu")]
     ("kernel_step", kernel_step),
+    #[cfg(feature = "gpu")]
+    ("packed", packed),
     ("pair", pair),
     #[cfg(feature = "resume")]
     ("resume", resume),

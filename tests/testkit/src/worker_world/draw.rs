@@ -184,7 +184,7 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
     };
     let spoiled = if choices.one_in(10) { half_bytes } else { 0 };
     let ptr = client.model.base() + choices.below(half_bytes - len.min(half_bytes) + 1) + spoiled;
-    match choices.below(24) {
+    match choices.below(27) {
         0 => Request::Ping,
         1 | 2 => Request::Up(ptr, len as usize),
         3 | 4 => Request::Down(ptr, len),
@@ -202,6 +202,8 @@ fn draw_good(choices: &mut Choices<'_>, client: &Client, sizes: &Sizes, half_byt
         17 => draw_return(choices, client),
         18 | 19 => Request::Lease(if choices.one_in(8) { choices.below(TOTAL_BYTES) } else { 0 }),
         20..=22 => draw_placed(choices, client),
+        23 | 24 => Request::UpPacked(ptr, len as usize, choices.one_in(6)),
+        25 => Request::DownPacked(ptr, len),
         _ => Request::Synchronize,
     }
 }
@@ -254,7 +256,10 @@ fn draw_odd(choices: &mut Choices<'_>, client: &Client, half_bytes: u64) -> Requ
 
 fn draw_fault(choices: &mut Choices<'_>, request: &Request) -> Option<Fault> {
     let error = HipError(700 + choices.below(9) as i32);
-    let waits = matches!(request, Request::Synchronize | Request::Down(..) | Request::Free(_));
+    let waits = matches!(
+        request,
+        Request::Synchronize | Request::Down(..) | Request::DownPacked(..) | Request::Free(_)
+    );
     match choices.below(8) {
         0 => Some(Fault::Die(error)),
         1..=3 if waits => Some(Fault::Slow(choices.below(4) as u32)),

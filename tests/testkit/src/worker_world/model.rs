@@ -322,6 +322,30 @@ impl Model {
                 let bytes = self.bytes(*src, *len).map(|bytes| bytes.to_vec());
                 return Ok((Vec::new(), bytes.unwrap_or_else(|| vec![0; *len as usize])));
             }
+            Request::UpPacked(dst, len, is_damaged) => {
+                self.check_features()?;
+                self.check(*dst, *len as u64)?;
+                let (sent, frame) = Request::packed_bytes(*dst, *len);
+                if sent.is_empty() || *is_damaged && frame.is_some() {
+                    return Err(HipError::INVALID_VALUE);
+                }
+                self.dead.map_or(Ok(()), Err)?;
+                let spoiled = self.spoiled_error;
+                self.bytes(*dst, *len as u64).ok_or(spoiled)?.copy_from_slice(&sent);
+            }
+            Request::DownPacked(src, len) => {
+                self.check_features()?;
+                self.check(*src, *len)?;
+                if *len == 0 {
+                    return Err(HipError::INVALID_VALUE);
+                }
+                self.wait(fault)?;
+                let spoiled = self.spoiled_error;
+                let is_read = call.loud && self.kept.is_none();
+                let bytes = self.bytes(*src, *len).map(|bytes| bytes.to_vec());
+                let bytes = if is_read { bytes.ok_or(spoiled)? } else { bytes.unwrap_or_default() };
+                return Ok((vec![0; op::GetPackedReply::SIZE], bytes));
+            }
             Request::Load(0) => {
                 self.create("module_load", 0, fault)?;
                 return Err(HipError::INVALID_IMAGE);

@@ -1,9 +1,11 @@
 //! A client that executes its part of a plan without a socket: it takes received bytes and returns bytes to send.
 
+use hipr_io::unpack_all;
 use hipr_proto::{Answer, Client as Protocol, HipError, Limits, Outbox};
 
 use super::model::Learned;
 use super::plan::{Act, Client};
+use super::request::Request;
 
 /// The progress of a client, for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -262,8 +264,32 @@ impl<'p> Peer<'p> {
     }
 
     fn learn(&mut self) {
-        if let Some((error, fixed, data)) = self.arriving.take() {
+        if let Some((error, mut fixed, mut data)) = self.arriving.take() {
+            if error.is_none()
+                && let Some(len) = self.packed_len()
+            {
+                if fixed.first() == Some(&1) {
+                    match unpack_all(&data, len) {
+                        Ok(bytes) => data = bytes,
+                        Err(why) => self.wrong = Some(format!("packed bytes: {why:?}")),
+                    }
+                }
+                // Whether they are packed is the worker's choice.
+                fixed.fill(0);
+            }
             self.learned.push(Learned::Reply { error, fixed, data });
+        }
+    }
+
+    /// Returns the number of bytes that the reply brings which is learned now, if they may be packed.
+    fn packed_len(&self) -> Option<u64> {
+        let mut loud = self.plan.acts.iter().filter_map(|act| match act {
+            Act::Call(call) if call.loud => Some(&call.request),
+            _ => None,
+        });
+        match loud.nth(self.learned.len())? {
+            Request::DownPacked(_, len) => Some(*len),
+            _ => None,
         }
     }
 

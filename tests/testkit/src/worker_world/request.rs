@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use hipr_proto::op::{self, LaunchArgs, Param, kind};
+use hipr_io::Packer;
+use hipr_proto::op::{self, LaunchArgs, Param, kind, purpose};
 use hipr_proto::{Features, Op, Opcode, Wire};
 use hipr_worker::device::script::Fault;
 
@@ -19,7 +20,7 @@ pub const KERNARG_BYTES: u32 = 8;
 const DEVICE_MEMORY: u32 = 2;
 
 /// The features that clients offer.
-pub const OFFERED: Features = Features::NAMES.union(Features::PLACES);
+pub const OFFERED: Features = Features::NAMES.union(Features::PLACES).union(Features::PACKED);
 
 /// A request, and the fault that happens when it is executed.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +46,7 @@ pub enum Request {
     Synchronize,
     /// `STREAM_SYNCHRONIZE` of a stream that does not belong to the client.
     ForeignStream,
-    /// `OFFER` of the features NAMES and PLACES.
+    /// `OFFER` of the features NAMES, PLACES and PACKED.
     Offer,
     /// `NAME`.
     Name(u64),
@@ -75,6 +76,10 @@ pub enum Request {
     Up(u64, usize),
     /// `MEMCPY` from the device: address and number of bytes.
     Down(u64, u64),
+    /// `PUT_PACKED`: address, number of bytes, and whether the frame is damaged, if they are packed.
+    UpPacked(u64, usize, bool),
+    /// `GET_PACKED`: address and number of bytes.
+    DownPacked(u64, u64),
     /// `MODULE_LOAD_DATA` of this many bytes.
     Load(usize),
     /// `MODULE_UNLOAD` of a module.
@@ -125,6 +130,8 @@ impl Request {
             Self::Return(..) => Opcode::MEM_RETURN,
             Self::Fill(..) => Opcode::MEMSET,
             Self::Up(..) | Self::Down(..) => Opcode::MEMCPY,
+            Self::UpPacked(..) => Opcode::PUT_PACKED,
+            Self::DownPacked(..) => Opcode::GET_PACKED,
             Self::Load(_) => Opcode::MODULE_LOAD_DATA,
             Self::Unload(_) => Opcode::MODULE_UNLOAD,
             Self::Function(..) | Self::LongName(_) => Opcode::MODULE_GET_FUNCTION,
@@ -136,8 +143,9 @@ impl Request {
     /// Returns the number of bulk bytes in the request and in a successful reply.
     pub fn bulk_bytes(&self) -> usize {
         match self {
+            Self::UpPacked(_, len, _) => *len,
             Self::Up(_, len) | Self::Load(len) | Self::LongName(len) | Self::Unknown(len) => *len,
-            Self::Down(_, len) => *len as usize,
+            Self::Down(_, len) | Self::DownPacked(_, len) => *len as usize,
             _ => 0,
         }
     }
@@ -148,6 +156,14 @@ impl Request {
         // So that two copies differ.
         bytes.iter_mut().zip(dst.to_le_bytes()).for_each(|(byte, mark)| *byte ^= mark);
         bytes
+    }
+
+    /// Returns the bytes of a packed copy to the device, and the frame, if packing them pays.
+    pub fn packed_bytes(dst: u64, len: usize) -> (Vec<u8>, Option<Vec<u8>>) {
+        let bytes: Vec<u8> = (0..len).map(|at| (at / 48) as u8 ^ dst.to_le_bytes()[at % 8]).collect();
+        let mut frame = Vec::new();
+        let pays = Packer::new().is_ok_and(|mut packer| packer.pack(&bytes, &mut frame));
+        (bytes, pays.then_some(frame))
     }
 
     /// Encodes the request.
@@ -184,6 +200,20 @@ impl Request {
             }
             Self::Down(src, size) => {
                 fixed(&op::Memcpy { src: *src, size: *size, kind: kind::DEVICE_TO_HOST, ..Wire::ZERO })
+            }
+            Self::UpPacked(dst, len, is_damaged) => {
+                let (bytes, frame) = Self::packed_bytes(*dst, *len);
+                let mut sent = frame.unwrap_or(bytes);
+                let (size, packed) = (*len as u64, sent.len() as u64);
+                if *is_damaged && packed < size {
+                    sent[0] ^= 1;
+                }
+                let purpose = purpose::WRITTEN;
+                let put = op::PutPacked { dst: *dst, size, length: size, packed, purpose, ..Wire::ZERO };
+                bulk(&put, sent)
+            }
+            Self::DownPacked(src, size) => {
+                fixed(&op::GetPacked { src: *src, size: *size, length: *size, ..Wire::ZERO })
             }
             Self::Load(len) => bulk(&op::ModuleLoadData { data_size: *len as u64 }, noise(*len)),
             Self::Unload(module) => fixed(&op::ModuleUnload { module: *module }),
