@@ -8,6 +8,7 @@ mod log;
 mod work;
 
 pub use code_objects::{IMAGES, Image};
+pub use work::request;
 
 use crate::{Buffer, Gpu, WireClient, args};
 use hipr_proto::op::Ping;

@@ -1,6 +1,7 @@
 //! A worker under attack: the worker, the attacking session, and somebody who is served beside it.
 
-use hipr_proto::{Op, ReplyMode, op};
+use hipr_proto::op;
+pub(crate) use hipr_tests::attack::request;
 use hipr_tests::{Buffer, Gpu, WireClient, WorkerProcess, args, eventually};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Write};
@@ -126,15 +127,4 @@ impl<'a> Attack<'a> {
         self.bystander.call(&op::DeviceSynchronize {}).expect("the bystander is served");
         eventually("its memory is free", || taken() <= BESIDES);
     }
-}
-
-/// Returns a request as it is sent.
-pub(crate) fn request<O: Op>(op: &O, tail: &[u8]) -> Vec<u8> {
-    let mut client = hipr_proto::Client::<Vec<u8>>::new(hipr_proto::Limits::default());
-    let sent = client.request_with(op, tail, None, ReplyMode::Never);
-    sent.expect("a well-formed request");
-    client.flush();
-    let mut outbox = hipr_proto::Outbox::new();
-    client.poll_transmit(&mut outbox);
-    outbox.slices().flatten().copied().collect()
 }

@@ -40,8 +40,8 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Returns a request as it is sent.
-fn request<O: Op>(op: &O, tail: &[u8]) -> Vec<u8> {
+/// Returns a request without a reply as it is sent.
+pub fn request<O: Op>(op: &O, tail: &[u8]) -> Vec<u8> {
     let mut client = Client::<Vec<u8>>::new(Limits::default());
     client.request_with(op, tail, None, ReplyMode::Never).expect("a well-formed request");
     client.flush();
