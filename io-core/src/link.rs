@@ -199,9 +199,7 @@ impl Link {
         stats: &Stats,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), End> {
-        self.last_rx_ms = now_ms;
-        self.put_off_end(now_ms);
-        Stats::add(&stats.received_bytes, sealed.len() as u64);
+        self.note_received(sealed.len(), now_ms, stats);
         if self.discards || self.ended_ms.is_some() {
             return Ok(());
         }
@@ -245,13 +243,19 @@ impl Link {
         stats: &Stats,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), Fatal> {
-        self.last_rx_ms = now_ms;
-        self.put_off_end(now_ms);
-        Stats::add(&stats.received_bytes, len as u64);
+        self.note_received(len, now_ms, stats);
         if self.discards {
             return Ok(());
         }
         self.take_plain(buffer, len, pool, stats, sink)
+    }
+
+    /// Notes that the socket gave so many bytes.
+    #[inline]
+    fn note_received(&mut self, len: usize, now_ms: u64, stats: &Stats) {
+        self.last_rx_ms = now_ms;
+        self.put_off_end(now_ms);
+        Stats::add(&stats.received_bytes, len as u64);
     }
 
     #[inline]

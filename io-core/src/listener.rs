@@ -48,7 +48,7 @@ impl Listener {
     /// worker that no longer runs.
     ///
     /// # Errors
-    /// The address is not one, is in use, or may not be used.
+    /// The address cannot be read, is in use, or may not be used.
     pub fn bind(address: &Address) -> io::Result<Self> {
         let bound = match address {
             Address::Tcp(host_and_port) => TcpListener::bind(host_and_port).map(Self::Tcp),

@@ -36,7 +36,7 @@ impl fmt::Debug for Packer {
 }
 
 impl Packer {
-    /// Maximum size of a packer in bytes.
+    /// Maximum memory of a packer, in bytes.
     pub const MAX_BYTES: usize = 3 << 19;
 
     /// Creates a packer.
@@ -120,7 +120,7 @@ impl fmt::Debug for Unpacker {
 }
 
 impl Unpacker {
-    /// Maximum size of an unpacker in bytes, its window included.
+    /// Maximum memory of an unpacker, in bytes, its window included.
     pub const MAX_BYTES: usize = 3 << 19;
 
     /// Creates what unpacks a frame to `length` bytes.

@@ -8,7 +8,7 @@ mod log;
 mod work;
 
 pub use code_objects::{IMAGES, Image};
-pub use work::request;
+pub use work::{large_launch, request};
 
 use crate::{Buffer, Gpu, WireClient, args};
 use hipr_proto::op::Ping;

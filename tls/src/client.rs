@@ -22,7 +22,7 @@ pub enum Expected {
     Any,
 }
 
-/// A user's key, ready for connections.
+/// A user's key with the TLS settings made from it, for any number of connections.
 #[derive(Clone)]
 pub struct ClientIdentity {
     config: Arc<ClientConfig>,

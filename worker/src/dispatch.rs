@@ -173,7 +173,7 @@ impl Dispatch {
     pub fn handle_event(&mut self, event: Event) {
         match event {
             Event::Opened { conn, peer, grant } => {
-                let limits = self.open(conn, peer, grant.as_ref().map(|admission| &***admission));
+                let limits = self.open(conn, peer, grant.as_deref().map(|admission| &**admission));
                 let (woken, in_line, is_told) = Default::default();
                 let session = Session::new(conn, peer);
                 let seat = Seat { session, limits, _admission: grant, woken, in_line, is_told };

@@ -92,7 +92,8 @@ impl Worker {
     /// Creates a worker that listens on [`Config::listen`].
     ///
     /// # Errors
-    /// The address is not one, is in use, or may not be used; other machines can reach it and clients need no key; the event loop or the folder of the cache cannot be had.
+    /// The address cannot be read, is in use, or may not be used; other machines can reach it and clients need no key; the event loop or
+    /// the folder of the cache cannot be opened.
     pub fn bind(config: Config) -> io::Result<Self> {
         match raise_open_files() {
             Ok(limit) => debug!(?limit, "open files"),

@@ -103,7 +103,7 @@ impl Supervisor {
     /// Starts to listen, and to handle signals.
     ///
     /// # Errors
-    /// The address is not one, is in use, or may not be used; the system has no descriptors.
+    /// The address cannot be read, is in use, or may not be used; the system has no descriptors.
     pub(super) fn bind(plan: Plan) -> io::Result<Self> {
         let listener = Listener::bind(&plan.listen)?;
         listener.check_access(plan.has_identity, plan.insecure_no_auth)?;

@@ -1,7 +1,8 @@
 //! Commands that the device does not finish: they have bounds, and beyond these the session is not read until commands end.
 
 use crate::attacker::{Attack, front, loops, request, worker};
-use hipr_proto::op::{self, LaunchArgs, Param};
+use hipr_proto::op;
+use hipr_tests::attack::large_launch;
 use hipr_tests::{WorkerProcess, args};
 
 /// More bytes than the buffers of a connection, on both sides, and the commands within the bounds together hold.
@@ -21,25 +22,11 @@ fn floods(attack: &mut Attack<'_>) -> Vec<(&'static str, Vec<u8>)> {
     let stream = wire.call(&op::StreamCreate { flags: 0, priority: 0 }).expect("a stream").stream;
     let set = op::MemsetAsync(op::Memset { dst, value: 1, size: 1, stream: 0 });
     let copy = op::Memcpy { dst, src, size: 4, kind: op::kind::DEVICE_TO_DEVICE, stream };
-    let mut arguments = Vec::new();
-    let (large, total) = (Param { offset: 0, size: 64_000 }, Param { offset: 64_000, size: 8 });
-    LaunchArgs::put(&[large, total], &[0; 64_008], &mut arguments);
-    let launch = op::LaunchKernel {
-        function: attack.gpu.function("take"),
-        grid_dim_x: 1,
-        grid_dim_y: 1,
-        grid_dim_z: 1,
-        block_dim_x: 1,
-        block_dim_y: 1,
-        block_dim_z: 1,
-        num_args: 2,
-        ..hipr_proto::Wire::ZERO
-    };
     vec![
         ("sets", request(&set, &[])),
         ("copies", request(&copy, &[])),
         ("records", request(&op::EventRecord { event, stream }, &[])),
-        ("launches", request(&launch, &arguments)),
+        ("launches", large_launch(&mut attack.gpu)),
     ]
 }
 

@@ -91,8 +91,8 @@ fn sets(gpu: &mut Gpu) -> Sent {
     flood(gpu, &request(&op::MemsetAsync(op::Memset { dst, value: 1, size: 1, stream: 0 }), &[]))
 }
 
-fn launches(gpu: &mut Gpu) -> Sent {
-    spin(gpu);
+/// Returns a launch with nearly 64 KiB of arguments as it is sent.
+pub fn large_launch(gpu: &mut Gpu) -> Vec<u8> {
     let mut arguments = Vec::new();
     let (large, total) = (Param { offset: 0, size: 64_000 }, Param { offset: 64_000, size: 8 });
     LaunchArgs::put(&[large, total], &[0; 64_008], &mut arguments);
@@ -107,7 +107,13 @@ fn launches(gpu: &mut Gpu) -> Sent {
         num_args: 2,
         ..Wire::ZERO
     };
-    flood(gpu, &request(&launch, &arguments))
+    request(&launch, &arguments)
+}
+
+fn launches(gpu: &mut Gpu) -> Sent {
+    spin(gpu);
+    let launch = large_launch(gpu);
+    flood(gpu, &launch)
 }
 
 fn hoard(gpu: &mut Gpu) -> Sent {

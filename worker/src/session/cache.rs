@@ -44,30 +44,16 @@ impl Session {
 
     /// Writes the next bytes of a chunk, as those of a copy from the client.
     pub(super) fn copy_kept(&mut self, env: &Env<'_>, mut write: Write, chunk: Arc<Promise>) -> Poll<()> {
-        let Write { dst, stream, offset, .. } = write;
-        let context = match self.owned.context() {
-            Ok(context) => context,
-            Err(error) => {
-                self.complete(write.ticket, Outcome::error(error));
-                return Poll::Ready(());
-            }
-        };
-        if offset == 0 && context.poll_ready(stream).is_pending() {
+        if self.poll_begin(&write).is_pending() {
             self.state = State::CopyKept { write, chunk };
             return Poll::Pending;
         }
-        let begin = usize::try_from(offset).unwrap_or(usize::MAX);
+        let begin = usize::try_from(write.offset).unwrap_or(usize::MAX);
         let rest = chunk.bytes().get(begin..).unwrap_or_default();
         let piece = rest.get(..env.limits.chunk_bytes).unwrap_or(rest);
-        match context.poll_write(&dst, offset, piece, stream) {
-            Poll::Ready(Ok(len)) => {
-                self.turn_bytes += len;
-                write.offset += len as u64;
-                let is_last = write.offset >= chunk.bytes().len() as u64;
-                if offset == 0 {
-                    self.owned.unstage(Some(stream));
-                }
-                if !is_last {
+        match self.write_piece(&mut write, piece) {
+            Poll::Ready(Ok(_)) => {
+                if write.offset < chunk.bytes().len() as u64 {
                     self.state = State::CopyKept { write, chunk };
                     return Poll::Ready(());
                 }

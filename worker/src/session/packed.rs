@@ -73,15 +73,7 @@ impl Session {
         mut write: Write,
         mut unpacking: Box<Unpacking>,
     ) -> Poll<()> {
-        let Write { dst, stream, offset, .. } = write;
-        let context = match self.owned.context() {
-            Ok(context) => context,
-            Err(error) => {
-                self.complete(write.ticket, Outcome::error(error));
-                return Poll::Ready(());
-            }
-        };
-        if offset == 0 && context.poll_ready(stream).is_pending() {
+        if self.poll_begin(&write).is_pending() {
             self.state = State::Unpack { write, unpacking };
             return Poll::Pending;
         }
@@ -93,21 +85,17 @@ impl Session {
                 return Poll::Ready(());
             }
         };
-        match context.poll_write(&dst, offset, piece, stream) {
+        let at = write.dst.ptr.saturating_add(write.offset);
+        match self.write_piece(&mut write, piece) {
             Poll::Ready(Ok(len)) => {
                 let taken = piece.get(..len).unwrap_or_default();
                 match &mut write.what {
                     Arriving::Written => {}
-                    Arriving::Known => self.owned.learn(dst.ptr.saturating_add(offset), taken, env.limits),
+                    Arriving::Known => self.owned.learn(at, taken, env.limits),
                     Arriving::Kept(keeping) => keeping.push(taken),
                 }
                 unpacking.taken += len;
-                write.offset += len as u64;
-                self.turn_bytes += len;
-                if offset == 0 {
-                    self.owned.unstage(Some(stream));
-                }
-                if dst.len_bytes() == Some(write.offset) {
+                if write.dst.len_bytes() == Some(write.offset) {
                     self.arrived(env, write);
                 } else {
                     self.state = State::Unpack { write, unpacking };
@@ -123,6 +111,30 @@ impl Session {
                 Poll::Pending
             }
         }
+    }
+
+    /// Becomes ready when the stream is, before the first bytes of a copy that the worker has all of.
+    pub(super) fn poll_begin(&mut self, write: &Write) -> Poll<()> {
+        match self.owned.context() {
+            Ok(context) if write.offset == 0 => context.poll_ready(write.stream),
+            // What cannot be written to says so itself.
+            _ => Poll::Ready(()),
+        }
+    }
+
+    /// Writes the next bytes of such a copy; returns how many the device has taken.
+    pub(super) fn write_piece(&mut self, write: &mut Write, piece: &[u8]) -> Poll<HipResult<usize>> {
+        let Write { dst, stream, offset, .. } = *write;
+        let context = self.owned.context()?;
+        let written = context.poll_write(&dst, offset, piece, stream);
+        if let Poll::Ready(Ok(len)) = written {
+            self.turn_bytes += len;
+            write.offset += len as u64;
+            if offset == 0 {
+                self.owned.unstage(Some(stream));
+            }
+        }
+        written
     }
 
     /// Begins to read bytes whose first ones the device has fetched; they are packed if there is memory for it and somebody gets them.

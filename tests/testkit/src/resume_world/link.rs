@@ -37,7 +37,7 @@ pub(super) struct End {
     pub(super) endpoint: Endpoint,
     ring_bytes: usize,
     peer_ring_bytes: usize,
-    /// How many bytes it has to say, and has said.
+    /// Number of bytes that the end has to send in all, and of those that it has handed to its endpoint.
     pub(super) goal: u64,
     pub(super) said: u64,
     pub(super) taken: u64,
