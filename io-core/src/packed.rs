@@ -111,6 +111,7 @@ impl Packer {
 pub struct Unpacker {
     context: DCtx<'static>,
     left: u64,
+    is_begun: bool,
 }
 
 impl fmt::Debug for Unpacker {
@@ -130,7 +131,7 @@ impl Unpacker {
     pub fn new(length: u64) -> Result<Self, PackError> {
         let mut context = DCtx::try_create().ok_or(PackError::Memory)?;
         context.set_parameter(DParameter::WindowLogMax(PACKED_WINDOW_LOG)).map_err(|_| PackError::Memory)?;
-        Ok(Self { context, left: length })
+        Ok(Self { context, left: length, is_begun: false })
     }
 
     /// Returns how many bytes are still to come.
@@ -142,8 +143,16 @@ impl Unpacker {
     /// there is room, or all that were left. The frame has been checked to its end when none is left.
     ///
     /// # Errors
-    /// The frame is damaged, or longer or shorter than expected, or bytes follow it.
+    /// The frame is damaged, needs a larger window than it may, or is longer or shorter than expected, or bytes follow it.
     pub fn unpack(&mut self, packed: &mut &[u8], out: &mut [u8]) -> Result<usize, PackError> {
+        if !self.is_begun {
+            // Given a whole frame and room for all its bytes, zstd takes a shorter way, which does not look at the window and does not notice
+            // the same damage. It never sees a whole frame if the first byte comes alone.
+            let mut first = InBuffer::around(packed.get(..1).unwrap_or_default());
+            self.step(&mut OutBuffer::around(&mut [][..]), &mut first)?;
+            *packed = packed.get(first.pos()..).unwrap_or_default();
+            self.is_begun = true;
+        }
         let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(out.len());
         let out = out.get_mut(..room).unwrap_or_default();
         let mut input = InBuffer::around(packed);
@@ -300,6 +309,47 @@ mod tests {
         let mut unpacker = Unpacker::new(4).expect("memory");
         assert_eq!(unpacker.unpack(&mut &frame(b"abcd")[..], &mut out), Ok(4));
         assert_eq!(&out, b"abcd\x09\x09\x09\x09");
+    }
+
+    /// Returns the outcome of unpacking a frame at once, which has to be that of unpacking it byte by byte.
+    fn either_way(packed: &[u8], len: usize) -> Result<Vec<u8>, PackError> {
+        let at_once = unpack_all(packed, len as u64);
+        let mut unpacker = Unpacker::new(len as u64).expect("memory");
+        let (mut input, mut out) = (packed, vec![0; len]);
+        let in_pieces = out.chunks_mut(1).try_for_each(|byte| unpacker.unpack(&mut input, byte).map(drop));
+        assert_eq!(in_pieces.map(|()| out), at_once);
+        at_once
+    }
+
+    /// A frame of `len` bytes with this window in its header and these blocks, each with its header's three bytes.
+    fn frame_of(window: u8, len: usize, blocks: &[&[u8]]) -> Vec<u8> {
+        [&[0x28, 0xb5, 0x2f, 0xfd, 0x80, window][..], &(len as u32).to_le_bytes(), &blocks.concat()].concat()
+    }
+
+    #[test]
+    fn damage_is_noticed_in_the_same_way_at_once_and_in_pieces() {
+        let last_as_they_are = [0x21, 0, 0, b'a', b'b', b'c', b'd'];
+        for window in 0..=255 {
+            let is_small = window <= (PACKED_WINDOW_LOG as u8 - 10) << 3;
+            let expected = if is_small { Ok(b"abcd".to_vec()) } else { Err(PackError::Damaged) };
+            let packed = frame_of(window, 4, &[&last_as_they_are]);
+            assert_eq!(either_way(&packed, 4), expected, "window {window}");
+        }
+        // A block without bytes, of each kind: as they are, one byte many times, packed, reserved.
+        for kind in 0..4 {
+            let empty = [kind << 1, 0, 0];
+            let packed = frame_of(0, 4, &[&empty[..], if kind == 1 { b"x" } else { b"" }, &last_as_they_are]);
+            let outcome = either_way(&packed, 4);
+            assert_eq!(outcome.is_ok(), kind != 3, "kind {kind}: {outcome:?}");
+        }
+        let packed = frame(&text(100));
+        for at in 0..packed.len() {
+            for bit in 0..8 {
+                let mut damaged = packed.clone();
+                damaged[at] ^= 1 << bit;
+                let _ = either_way(&damaged, 100);
+            }
+        }
     }
 
     /// What a frame can ask for is bounded by the window, whatever it announces.
