@@ -1,9 +1,11 @@
 //! `hipr worker`: serves a GPU to clients until a signal arrives.
 
 mod access;
+mod audit;
 mod cache;
 mod limits;
 mod pending;
+mod report;
 mod sandbox;
 mod session;
 mod supervisor;
@@ -13,10 +15,11 @@ use crate::output::say;
 use crate::sim::Sim;
 use access::Access;
 pub(crate) use access::{invitation_url, invite, key_file};
+use audit::AuditFile;
 use cache::Cache;
 use clap::{Args, ValueEnum};
 use hipr_device::Device;
-use hipr_io::WorkerIdentity;
+use hipr_io::{Audit, WorkerIdentity};
 pub(crate) use hipr_tls::Size;
 use hipr_worker::device::null::Null;
 use hipr_worker::{Address, Config, DispatchOn, Io};
@@ -67,6 +70,9 @@ pub(crate) struct Worker {
     limits: Limits,
     #[command(flatten)]
     access: Access,
+    /// Appends a record of each session's begin and end, and of clients that are refused, to this file: one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
     #[command(flatten)]
     cache: Cache,
     #[command(flatten)]
@@ -123,6 +129,15 @@ impl Worker {
         }
     }
 
+    /// Opens the record of sessions, if one is wanted.
+    ///
+    /// # Errors
+    /// Its file cannot be opened.
+    fn audit_file(&self) -> Result<Option<Arc<AuditFile>>, String> {
+        let has_identity = self.access.has_identity();
+        self.audit.as_deref().map(|path| AuditFile::open(path, &self.listen, has_identity)).transpose()
+    }
+
     /// Returns the configuration of a worker with this device, and this identity if it asks for keys.
     fn config(&self, device: Arc<dyn Device>, identity: Option<Arc<WorkerIdentity>>) -> Config {
         let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
@@ -161,11 +176,15 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         Isolation::Process => supervise(&options, kind),
         Isolation::None => {
             let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
-            let config = options.config(device, options.access.identity(None, None)?);
+            let mut config = options.config(device, options.access.identity(None, None)?);
+            let audit = options.audit_file()?;
+            config.limits.audit = audit.clone().map(|audit| audit as Arc<dyn Audit>);
             let worker = hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
             announce(&worker.local_addr());
             options.access.announce(&worker.local_addr())?;
-            serve(worker)
+            let served = serve(worker);
+            audit.iter().for_each(|audit| audit.close());
+            served
         }
     }
 }
@@ -243,12 +262,16 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
             .chain(exchange_args)
             .collect(),
         exchange: exchange.path().to_path_buf(),
+        audit: options.audit_file()?,
     };
+    let audit = plan.audit.clone();
     let sessions_max = plan.sessions_max;
     let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;
     let local_addr = supervisor.local_addr();
     announce(&local_addr);
     options.access.announce(&local_addr)?;
     info!(%local_addr, device = kind.name(), sessions_max, "serving with a process for each session");
-    supervisor.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
+    let served = supervisor.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string());
+    audit.iter().for_each(|audit| audit.close());
+    served
 }

@@ -387,12 +387,23 @@ fn a_tenant_has_as_many_sessions_at_a_time_as_its_line_says() {
     for options in WORKERS {
         let (user, other) = (Home::new(), Home::new());
         let (line, others) = (user.key(), other.key());
+        let folder = tempfile::tempdir().expect("a folder");
+        let records = folder.path().join("records");
+        let options = [options, &["--audit", records.to_str().expect("text")]].concat();
         let safe =
-            Safe::start(&format!("{line} tenant=lab sessions-max=2\n{others} sessions-max=1\n"), options);
+            Safe::start(&format!("{line} tenant=lab sessions-max=2\n{others} sessions-max=1\n"), &options);
         let place = safe.worker.address();
         let mut held: Vec<_> = (0..2).map(|_| let_in(&user, place).expect("a seat")).collect();
         let told = let_in(&user, place).expect_err("a third session");
         assert!(told.contains("lab has 2 sessions at this worker already"), "{told}");
+        eventually("it is recorded, with the tenant and its key", || {
+            let text = fs::read_to_string(&records).expect("text");
+            text.lines().any(|line| {
+                ["\"refused\"", "\"tenant-sessions\"", "\"lab\"", "\"SHA256:"]
+                    .iter()
+                    .all(|part| line.contains(part))
+            })
+        });
         refused(&user.hipr(&["info", "--worker", &safe.pinned()]), "lab has 2 sessions");
         succeeds(&run_program(&other, &safe.pinned()));
         held.pop();

@@ -3,11 +3,15 @@ use std::sync::Arc;
 use hipr_proto::Limits;
 use hipr_tls::WorkerIdentity;
 
+use crate::Audit;
+
 /// Limits of an event loop, and who may connect. Every buffer between a socket and the device has one.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The worker's key and whom it lets in; then a TCP connection is encrypted, and nothing else is accepted there.
     pub identity: Option<Arc<WorkerIdentity>>,
+    /// Keeps a record of sessions and of those who get none.
+    pub audit: Option<Arc<dyn Audit>>,
     /// Limits of the protocol: the longest message, and the most open requests of a connection.
     pub protocol: Limits,
     /// Maximum number of connections; further ones are closed at once.
@@ -51,6 +55,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             identity: None,
+            audit: None,
             protocol: Limits::default(),
             connections_max: 16384,
             connections_per_address_max: None,

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tracing::{debug, info};
 
 use crate::{
-    Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Seats, Slots, Stats,
-    Turns,
+    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Seats, Slots,
+    Stats, Turns, Who,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -297,9 +297,18 @@ impl<C: Carrier> Driver<C> {
             if let Err(why) = self.seats.take(peer) {
                 Stats::add(&self.stats.connections_refused, 1);
                 info!(%peer, %why, "connection refused");
+                self.record_refusal(|| Who::at(peer), why.word(), &why);
             } else if let Err(why) = self.admit_seated(arrival, peer) {
                 debug!(%peer, %why, "cannot set up an accepted connection");
             }
+        }
+    }
+
+    /// Keeps a record of a client that was not let in.
+    fn record_refusal(&self, who: impl FnOnce() -> Who, word: &'static str, why: &dyn fmt::Display) {
+        if let Some(audit) = &self.config.audit {
+            let (reason, words) = (Some(word.into()), Some(why.to_string().into()));
+            audit.record(&who(), AuditEvent::Refused { reason, words });
         }
     }
 
@@ -453,6 +462,7 @@ impl<C: Carrier> Driver<C> {
     /// Ends a connection that will send no more: closes it now, or when it has been answered.
     fn end(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
         let Some(conn) = self.table.conns.get_mut(id) else { return };
+        conn.link.note_end(end);
         if let End::Protocol(why) = end {
             Stats::add(&self.stats.protocol_errors, 1);
             info!(conn = %id, peer = %conn.link.peer(), %why, "protocol error: closing the connection");
@@ -462,7 +472,12 @@ impl<C: Carrier> Driver<C> {
             if !conn.link.end(self.now_ms, sink) {
                 Stats::add(&self.stats.connections_refused, 1);
                 conn.link.refuse();
+                let (peer, away) = (conn.link.peer(), conn.link.turned_away().cloned());
+                let word = away.as_ref().map_or(why.word(), |away| away.word);
+                let (key, tenant) = away.map(|away| (away.key, away.tenant)).unwrap_or_default();
+                self.record_refusal(|| Who { key, tenant, ..Who::at(peer) }, word, why);
             }
+            let Some(conn) = self.table.conns.get_mut(id) else { return };
             self.carrier.pause(&mut conn.socket);
             self.watch();
             self.send(id, sink);
@@ -476,7 +491,8 @@ impl<C: Carrier> Driver<C> {
     }
 
     fn close(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
-        let Some(conn) = self.table.conns.remove(id) else { return };
+        let Some(mut conn) = self.table.conns.remove(id) else { return };
+        conn.link.note_end(end);
         Stats::add(&self.stats.connections_closed, 1);
         let peer = conn.link.peer();
         match end {

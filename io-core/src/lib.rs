@@ -19,9 +19,11 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod audit;
 mod backoff;
 mod batch;
 mod body;
+mod bucket;
 mod config;
 mod driver;
 mod gather;
@@ -37,9 +39,11 @@ mod slots;
 mod stats;
 
 pub use address::{Address, Peer, SecuredAddress};
+pub use audit::{Account, Audit, AuditEvent, Detail, Who, WrongKind};
 pub use backoff::Backoff;
 pub use batch::{Batch, Item, Pool, Span};
 pub use body::{Body, BodyPool};
+pub use bucket::{Bucket, Rate};
 pub use config::Config;
 pub use driver::{Carrier, Driver, Read, Table, WriteContext};
 pub use gather::gather;

@@ -4,10 +4,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
-use hipr_tls::Admission;
+use hipr_tls::{Admission, TurnedAway};
 
 use crate::secured::Secured;
-use crate::{Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
+use crate::{Account, Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
 
 /// A connection without its socket, the same for all event loops. It turns received bytes into events and notices into
 /// bytes to send, and decides by the limits of [`Config`] when to read and when to give up.
@@ -32,6 +32,8 @@ pub struct Link {
     /// Number of bytes of the dispatch that were sent.
     sent_bytes: u64,
     in_flight_bytes: usize,
+    /// What was moved, on the wire, and why the connection ends.
+    account: Account,
     opened_ms: u64,
     last_rx_ms: u64,
     /// Time at which the peer was last seen to have sent something or to be owed something.
@@ -121,6 +123,7 @@ impl Link {
             unsent_bytes: 0,
             sent_bytes: 0,
             in_flight_bytes: 0,
+            account: Account::default(),
             opened_ms: now_ms,
             last_rx_ms: now_ms,
             active_ms: now_ms,
@@ -255,6 +258,7 @@ impl Link {
     fn note_received(&mut self, len: usize, now_ms: u64, stats: &Stats) {
         self.last_rx_ms = now_ms;
         self.put_off_end(now_ms);
+        self.account.received_bytes += len as u64;
         Stats::add(&stats.received_bytes, len as u64);
     }
 
@@ -288,6 +292,18 @@ impl Link {
             }
         }
         self.announced && !self.discards
+    }
+
+    /// Notes why the connection ends; the first reason stays.
+    pub fn note_end(&mut self, end: &End) {
+        if self.account.reason.is_empty() {
+            self.account.reason = end.to_string().into();
+        }
+    }
+
+    /// Returns whom the worker has not let in, as far as that is known: its key and tenant.
+    pub fn turned_away(&self) -> Option<&TurnedAway> {
+        self.secured.as_ref()?.turned_away()
     }
 
     /// Closes a connection that the dispatch does not know, after [`Link::end`], as soon as its peer was told why.
@@ -360,6 +376,7 @@ impl Link {
                 Err(why) => break Err(why),
             }
         };
+        self.account.requests += requests;
         Stats::add(&stats.requests, requests);
         result
     }
@@ -480,6 +497,7 @@ impl Link {
 
     /// Notes that `len` of the bytes taken by [`Link::take_output`] have been sent.
     pub fn handle_sent(&mut self, len: usize, now_ms: u64, stats: &Stats) {
+        self.account.sent_bytes += len as u64;
         Stats::add(&stats.sent_bytes, len as u64);
         self.sent_bytes += match &mut self.secured {
             None => len as u64,
@@ -553,7 +571,7 @@ impl Link {
     pub fn close(self, pool: &mut Pool, sink: &mut impl FnMut(Event)) {
         pool.forget(self.in_flight_bytes);
         if self.announced {
-            sink(Event::Closed { conn: self.conn });
+            sink(Event::Closed { conn: self.conn, account: Box::new(self.account) });
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hipr_proto::{Fatal, Outbox};
 use hipr_tls::{Admission, Fault};
 
-use crate::{Batch, Body, Peer};
+use crate::{Account, Batch, Body, Peer};
 
 /// Identifies a connection for the lifetime of the loop: a slot, and how often the slot was used before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,6 +120,8 @@ pub enum Event {
     Closed {
         /// The connection.
         conn: ConnId,
+        /// What it has moved, and why it ended.
+        account: Box<Account>,
     },
 }
 

@@ -25,6 +25,16 @@ pub enum NoSeat {
     AddressFull(usize),
 }
 
+impl NoSeat {
+    /// Returns a word for the reason, which does not change.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Full(_) => "no-seat",
+            Self::AddressFull(_) => "no-seat-for-address",
+        }
+    }
+}
+
 impl fmt::Display for NoSeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hipr_proto::Outbox;
-use hipr_tls::{Admission, Fault, ServerChannel};
+use hipr_tls::{Admission, Fault, ServerChannel, TurnedAway};
 
 use crate::{Body, Config, Peer, gather};
 
@@ -37,6 +37,11 @@ impl Secured {
     /// Returns what the client may do, once it was let in.
     pub(crate) fn grant(&self) -> Option<Arc<Admission>> {
         self.channel.as_ref().ok()?.grant().cloned()
+    }
+
+    /// Returns what is known of a client that was not let in.
+    pub(crate) fn turned_away(&self) -> Option<&TurnedAway> {
+        self.channel.as_ref().ok()?.turned_away()
     }
 
     /// Returns whether the client has said good-bye.

@@ -101,7 +101,7 @@ fn answer(event: Event, responders: &mut BTreeMap<ConnId, Responder<Body>>, mail
         }
         Event::Ended { conn } => mailbox.post(Notice { close: true, ..Notice::new(conn) }),
         Event::Drained { .. } => {}
-        Event::Closed { conn } => drop(responders.remove(&conn)),
+        Event::Closed { conn, .. } => drop(responders.remove(&conn)),
     }
 }
 

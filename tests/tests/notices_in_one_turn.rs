@@ -171,7 +171,7 @@ fn handler(mailbox: Arc<Mailbox>) -> impl FnMut(Event) {
             mailbox.post(notice);
         }
         Event::Ended { conn } => mailbox.post(Notice { close: true, ..Notice::new(conn) }),
-        Event::Closed { conn } => drop(sessions.remove(&conn)),
+        Event::Closed { conn, .. } => drop(sessions.remove(&conn)),
     }
 }
 

@@ -32,6 +32,22 @@ pub struct Changed {
     pub found: crate::Fingerprint,
 }
 
+impl Fault {
+    /// Returns a word for the reason, which does not change.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotTls => "not-tls",
+            Self::Tls(rustls::Error::NoCertificatesPresented) => "no-key",
+            Self::Tls(_) => "tls",
+            Self::TooLong | Self::Preamble(_) => "preamble",
+            Self::Refused(_) => "not-let-in",
+            Self::Changed(_) => "changed-key",
+            Self::Truncated => "cut-off",
+            Self::Setup(_) => "setup",
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

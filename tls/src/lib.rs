@@ -29,6 +29,6 @@ pub use files::{FileError, config_folder, make_key, read_key};
 pub use invitation::{Invitations, Token};
 pub use key::{Fingerprint, KeyError, PublicKey, SecretKey};
 pub use known::KnownWorkers;
-pub use server::{ServerChannel, WorkerIdentity};
+pub use server::{ServerChannel, TurnedAway, WorkerIdentity};
 pub use size::Size;
 pub use tenants::Admission;

@@ -12,7 +12,8 @@ use crate::preamble::{Answer, Collected, Hello};
 use crate::tenants::Tenants;
 use crate::verify::{ALPN, Proof, provider};
 use crate::{
-    Admission, AuthorizedFile, Channel, Fault, FileError, Fingerprint, Grant, Invitations, SecretKey,
+    Admission, AuthorizedFile, Channel, Fault, FileError, Fingerprint, Grant, Invitations, PublicKey,
+    SecretKey,
 };
 
 /// A worker's key and whom it lets in.
@@ -23,6 +24,17 @@ pub struct WorkerIdentity {
     invitations: Invitations,
     tenants: Tenants,
     on_entry: Option<OnEntry>,
+}
+
+/// A client that was not let in, for a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TurnedAway {
+    /// A word for the reason, which does not change.
+    pub word: &'static str,
+    /// The key that the client has proved.
+    pub key: Option<Fingerprint>,
+    /// The tenant that the key belongs to, if it has one.
+    pub tenant: Option<String>,
 }
 
 /// What is called when a client was let in.
@@ -95,32 +107,43 @@ impl WorkerIdentity {
     }
 
     /// Decides about a client that has proved its key.
-    fn admit(&self, channel: &Channel, hello: &Hello) -> Result<Admission, String> {
-        let key = channel.peer_key().ok_or("you have shown no key")?;
+    fn admit(&self, channel: &Channel, hello: &Hello) -> Result<Admission, (TurnedAway, String)> {
+        let away = |word, key: Option<PublicKey>, tenant| TurnedAway {
+            word,
+            key: key.map(|key| key.fingerprint()),
+            tenant,
+        };
+        let key = channel
+            .peer_key()
+            .ok_or_else(|| (away("no-key", None, None), "you have shown no key".to_owned()))?;
+        let known = Some(key);
         // The file's name and state are nothing that a stranger has to know.
         let broken = |why: FileError| {
             tracing::error!(%why, "nobody is let in");
-            "this worker cannot read who is authorized; its log says why".to_owned()
+            let words = "this worker cannot read who is authorized; its log says why".to_owned();
+            (away("authorized-file", known, None), words)
         };
         if let Some(token) = &hello.token
             && !self.invitations.redeem(token, key, &self.authorized).map_err(broken)?
         {
-            return Err(
-                "this invitation was used or has ended; ask for another, or leave out what begins with #"
-                    .into(),
-            );
+            let words =
+                "this invitation was used or has ended; ask for another, or leave out what begins with #";
+            return Err((away("invitation", known, None), words.to_owned()));
         }
         let grant = self.authorized.grant(&key).map_err(broken)?;
         let grant = grant.ok_or_else(|| {
-            format!("your key is not authorized; its owner adds this line to the worker's file: {key}")
+            let words =
+                format!("your key is not authorized; its owner adds this line to the worker's file: {key}");
+            (away("wrong-key", known, None), words)
         })?;
         let (tenant, max) = (grant.tenant.clone(), grant.sessions_max);
         self.tenants.admit(grant).map_err(broken)?.ok_or_else(|| {
             let max = max.unwrap_or_default();
             tracing::info!(tenant, max, "a session of a tenant that has as many as it may have is refused");
-            format!(
+            let words = format!(
                 "{tenant} has {max} sessions at this worker already, and may not have more (sessions-max)"
-            )
+            );
+            (away("tenant-sessions", known, Some(tenant)), words)
         })
     }
 }
@@ -132,6 +155,7 @@ pub struct ServerChannel {
     identity: Arc<WorkerIdentity>,
     collected: Collected,
     grant: Option<Arc<Admission>>,
+    turned_away: Option<Box<TurnedAway>>,
 }
 
 impl ServerChannel {
@@ -142,7 +166,7 @@ impl ServerChannel {
     pub fn new(identity: Arc<WorkerIdentity>) -> Result<Self, Fault> {
         let connection = ServerConnection::new(identity.config.clone())?;
         let channel = Channel::new(connection.into());
-        Ok(Self { channel, identity, collected: Collected::default(), grant: None })
+        Ok(Self { channel, identity, collected: Collected::default(), grant: None, turned_away: None })
     }
 
     /// Does what [`Channel::receive`] does for bytes of HIPR; handshake and preamble give none. There may be output afterwards, also
@@ -165,7 +189,8 @@ impl ServerChannel {
             }
             let hello = Hello::from_fields(self.collected.fields()).map_err(Fault::Preamble)?;
             let admitted = self.identity.admit(&self.channel, &hello);
-            let answer = Answer { refusal: admitted.as_ref().err().cloned() }.to_bytes();
+            let refusal = admitted.as_ref().err().map(|(_, words)| words.clone());
+            let answer = Answer { refusal }.to_bytes();
             self.channel.send(&[IoSlice::new(&answer)]);
             match admitted {
                 Ok(grant) => {
@@ -175,13 +200,19 @@ impl ServerChannel {
                     self.grant = Some(Arc::new(grant));
                     self.channel.open();
                 }
-                Err(why) => {
+                Err((away, why)) => {
+                    self.turned_away = Some(Box::new(away));
                     self.channel.close();
                     return Err(Fault::Refused(why));
                 }
             }
         }
         self.channel.receive(input, into)
+    }
+
+    /// Returns what is known of a client that was not let in; `None` if its key was not looked at.
+    pub fn turned_away(&self) -> Option<&TurnedAway> {
+        self.turned_away.as_deref()
     }
 
     /// Returns what the client may do, once it was let in.

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hipr_io::{Admission, BodyPool, ConnId, Event, Grant, Mailbox, Notice, Peer};
+use hipr_io::{
+    Account, Admission, Audit, AuditEvent, BodyPool, ConnId, Event, Grant, Mailbox, Notice, Peer, Who,
+};
 use hipr_proto::Features;
 use tracing::{debug, error, info, warn};
 
@@ -30,6 +32,8 @@ struct Seat {
     session: Session,
     /// The session's own limits, where they are not those of all.
     limits: Option<Box<SessionLimits>>,
+    /// Whom records of the session concern, if there are any.
+    who: Option<Box<Who>>,
     /// The seat among those of its tenant.
     _admission: Option<Arc<Admission>>,
     /// Whether a wake-up has been sent and not handled.
@@ -97,6 +101,11 @@ pub struct Dispatch {
     releases: Apart,
     /// Sessions that have ended, while what they had is being released.
     ending: BTreeMap<ConnId, Outstanding<()>>,
+    audit: Option<Arc<dyn Audit>>,
+    /// Number of sessions that have begun.
+    sessions_begun: u64,
+    /// Sessions that have ended before their connections: whom their records concern, and the device time that they have had.
+    unrecorded: BTreeMap<ConnId, (Box<Who>, Option<u64>)>,
 }
 
 impl fmt::Debug for Dispatch {
@@ -126,14 +135,15 @@ impl Dispatch {
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
-        Self::with_cache(device, limits, None, mailbox, wake, stats)
+        Self::with_cache(device, limits, None, None, mailbox, wake, stats)
     }
 
-    /// Creates a dispatch without sessions that may have a cache of uploads.
+    /// Creates a dispatch without sessions that may have a cache of uploads, and may keep records.
     pub(crate) fn with_cache(
         device: Arc<dyn Device>,
         mut limits: SessionLimits,
         cache: Option<Cache>,
+        audit: Option<Arc<dyn Audit>>,
         mailbox: Arc<Mailbox>,
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
@@ -166,6 +176,9 @@ impl Dispatch {
             apart: Apart::default(),
             releases: Apart::default(),
             ending: BTreeMap::new(),
+            audit,
+            sessions_begun: 0,
+            unrecorded: BTreeMap::new(),
         }
     }
 
@@ -173,10 +186,12 @@ impl Dispatch {
     pub fn handle_event(&mut self, event: Event) {
         match event {
             Event::Opened { conn, peer, grant } => {
-                let limits = self.open(conn, peer, grant.as_deref().map(|admission| &**admission));
+                let known = grant.as_deref().map(|admission| &**admission);
+                let limits = self.open(conn, peer, known);
+                let who = self.record_begin(peer, known);
                 let (woken, in_line, is_told) = Default::default();
                 let session = Session::new(conn, peer);
-                let seat = Seat { session, limits, _admission: grant, woken, in_line, is_told };
+                let seat = Seat { session, limits, who, _admission: grant, woken, in_line, is_told };
                 self.seats.insert(conn, seat);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
@@ -184,8 +199,9 @@ impl Dispatch {
                 self.tell(conn, |session| session.handle_drained(sent_bytes))
             }
             Event::Ended { conn } => self.tell(conn, Session::handle_end),
-            Event::Closed { conn } => {
+            Event::Closed { conn, account } => {
                 self.remove(conn);
+                self.record_end(conn, *account);
                 self.settle();
             }
         }
@@ -205,6 +221,26 @@ impl Dispatch {
         let kernel_timeout = grant.kernel_timeout_s.map(|seconds| Duration::from_secs(seconds.into()));
         let share = Some(Share { tenant: grant.tenant_number(), weight: grant.weight, kernel_timeout });
         Some(Box::new(SessionLimits { memory_max_bytes, share, ..self.limits.clone() }))
+    }
+
+    /// Records that a session begins; returns whom later records of it concern.
+    fn record_begin(&mut self, peer: Peer, grant: Option<&Grant>) -> Option<Box<Who>> {
+        self.sessions_begun += 1;
+        let audit = self.audit.as_ref()?;
+        let who = Who::of_session(self.sessions_begun, peer, grant);
+        audit.record(&who, AuditEvent::Begin {});
+        Some(Box::new(who))
+    }
+
+    /// Records that a session and its connection have ended.
+    fn record_end(&mut self, conn: ConnId, account: Account) {
+        let Some((who, device_ns)) = self.unrecorded.remove(&conn) else { return };
+        let Account { received_bytes, sent_bytes, requests, reason } = account;
+        if let Some(audit) = &self.audit {
+            let (received_bytes, sent_bytes) = (Some(received_bytes), Some(sent_bytes));
+            let (reason, requests) = (Some(reason), Some(requests));
+            audit.record(&who, AuditEvent::End { reason, received_bytes, sent_bytes, requests, device_ns });
+        }
     }
 
     /// Calls `say` with a session, unless it has ended, and queues it for a turn.
@@ -406,6 +442,9 @@ impl Dispatch {
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
         seat.session.forget_lease(&self.leases);
+        if let Some(who) = seat.who.take() {
+            self.unrecorded.insert(conn, (who, seat.session.device_ns()));
+        }
         if let Some(owned) = seat.session.take_long() {
             let wake = Arc::clone(&self.wake);
             let release = self.releases.begin(Waker::new(move || wake(conn)), move || drop(owned));

@@ -15,6 +15,8 @@ mod watches;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use hipr_io::ConnId;
@@ -85,6 +87,8 @@ pub(crate) struct Function {
 #[derive(Default)]
 pub(crate) struct Owned {
     context: Option<Box<dyn Context>>,
+    /// Where the time is counted that the session's work has had on the device.
+    pub(crate) device_ns: Option<Arc<AtomicU64>>,
     /// Whether the context may be lent to another thread, to load modules and to be released.
     pub(crate) loads_apart: bool,
     allocations: BTreeMap<u64, Allocation>,
@@ -166,6 +170,7 @@ impl Owned {
             if let Some(share) = share {
                 context.set_share(share);
             }
+            self.device_ns = context.device_ns();
             self.context = Some(context);
             self.loads_apart = device.loads_apart();
             if !device.tells_failures() && self.tells_work() {
@@ -206,8 +211,10 @@ impl Owned {
         names.clear();
         let mut launches = std::mem::take(&mut self.launches);
         launches.clear();
+        let device_ns = self.device_ns.take();
         *self = Self {
             context,
+            device_ns,
             refused,
             names,
             recall,

@@ -21,6 +21,7 @@ mod wait;
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
@@ -146,6 +147,11 @@ impl Session {
         }
         let graphs = owned.graphs.are_long().then(|| mem::take(&mut owned.graphs));
         graphs.map(Owned::with_graphs)
+    }
+
+    /// Returns the time that the session's work has had on the device, in nanoseconds, if the device knows.
+    pub(crate) fn device_ns(&self) -> Option<u64> {
+        self.owned.device_ns.as_ref().map(|counted| counted.load(Relaxed))
     }
 
     /// Returns the error of an unanswered request that no reply has reported.

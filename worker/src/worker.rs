@@ -149,14 +149,14 @@ impl Worker {
     pub fn run(self) -> io::Result<()> {
         let Self { config, local_addr, event_loop, cache, mailbox, stats } = self;
         let dispatch_on = config.dispatch.decided_for(&*config.device);
-        let has_cache = cache.is_some();
+        let (has_cache, audit) = (cache.is_some(), config.limits.audit.clone());
         let (device, io) = (config.device.name(), event_loop.name());
         info!(%local_addr, device, io, dispatch = %dispatch_on, "serving");
         let make = {
             let mailbox = mailbox.clone();
             let stats = stats.clone();
             move |wake: Wake| {
-                Dispatch::with_cache(config.device, config.session, cache, mailbox, wake, &stats)
+                Dispatch::with_cache(config.device, config.session, cache, audit, mailbox, wake, &stats)
             }
         };
         let result = if dispatch_on == DispatchOn::Thread {

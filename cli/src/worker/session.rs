@@ -1,10 +1,13 @@
 //! A session in a process of its own: the supervisor's handle, and the process itself.
 
 use super::Worker;
+use super::audit::AuditFile;
+use super::report::{Reporter, Reports};
 use crate::device;
 use hipr_io::{Address, Peer, Stream};
 use hipr_worker::{Io, Stats};
 use mio::unix::pipe;
+use mio::{Interest, Registry, Token};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,7 +19,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -51,8 +54,13 @@ pub(super) struct Session {
     pub(super) readable: bool,
     lines: Lines,
     told: bool,
-    /// The pipe that the process closes when the client has proved its key, or ends.
+    /// The pipe through which the process says when the client has proved its key, and what is to be recorded. It closes it when it has no
+    /// more to say, or ends.
     entry: Option<pipe::Receiver>,
+    /// Whether there may be something to read from it.
+    pub(super) speaks: bool,
+    /// What it has said, if sessions are recorded.
+    reports: Option<Reports>,
     /// The folder of the process's temporary files, which goes with it.
     _temporary: TempDir,
 }
@@ -64,12 +72,13 @@ impl Session {
     const LAST_BYTES: usize = 1 << 20;
 
     /// Starts a process for the client at the other end of `stream`; this process keeps no copy of the connection. Temporary files of the
-    /// process are in a folder of its own within `exchange`.
+    /// process are in a folder of its own within `exchange`. What happens is recorded in `audit`.
     pub(super) fn start(
         number: u64,
         peer: Peer,
         stream: OwnedFd,
         exchange: &Path,
+        audit: Option<Arc<AuditFile>>,
         more: impl IntoIterator<Item = OsString>,
     ) -> io::Result<Self> {
         let mut command = again(more);
@@ -85,22 +94,47 @@ impl Session {
         let entry = child.stdout.take().map(pipe::Receiver::from);
         entry.as_ref().map_or(Ok(()), |entry| entry.set_nonblocking(true))?;
         info!(session = number, %peer, pid = child.id(), "session started");
-        let (readable, lines, told) = (true, Lines::default(), false);
-        Ok(Self { number, peer, child, words, readable, lines, told, entry, _temporary: temporary })
+        let (readable, lines, told, speaks) = (true, Lines::default(), false, true);
+        let reports = audit.map(|audit| Reports::new(audit, number, peer));
+        let _temporary = temporary;
+        Ok(Self { number, peer, child, words, readable, lines, told, entry, speaks, reports, _temporary })
+    }
+
+    /// Has the poll notice what the process says.
+    pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        registry.register(&mut self.words, token, Interest::READABLE)?;
+        match self.entry.as_mut().filter(|_| self.reports.is_some()) {
+            Some(entry) => registry.register(entry, token, Interest::READABLE),
+            None => Ok(()),
+        }
     }
 
     /// Returns whether the client has not yet been let in, as far as the process has said.
     pub(super) fn is_at_door(&mut self) -> bool {
-        let mut bytes = [0; 64];
-        loop {
+        self.listen(Self::TURN_BYTES);
+        self.entry.is_some() && !self.reports.as_ref().is_some_and(Reports::is_admitted)
+    }
+
+    /// Reads what the process has to say to the supervisor.
+    fn listen(&mut self, mut budget: usize) {
+        let mut bytes = [0; 1024];
+        while budget > 0 {
             match self.entry.as_mut().map(|entry| entry.read(&mut bytes)) {
-                // A library's words on its way to start: the pipe is still open.
-                Some(Ok(len)) if len > 0 => {}
+                // It may also be a library's words on its way to start.
+                Some(Ok(len)) if len > 0 => {
+                    budget = budget.saturating_sub(len);
+                    self.reports
+                        .iter_mut()
+                        .for_each(|reports| reports.push(bytes.get(..len).unwrap_or_default()));
+                }
                 Some(Err(why)) if why.kind() == ErrorKind::Interrupted => {}
-                Some(Err(why)) if why.kind() == ErrorKind::WouldBlock => return true,
+                Some(Err(why)) if why.kind() == ErrorKind::WouldBlock => {
+                    self.speaks = false;
+                    return;
+                }
                 _ => {
-                    self.entry = None;
-                    return false;
+                    (self.entry, self.speaks) = (None, false);
+                    return;
                 }
             }
         }
@@ -109,6 +143,14 @@ impl Session {
     /// Passes on the session's output, at most a turn's worth.
     pub(super) fn relay(&mut self) {
         self.read(Self::TURN_BYTES);
+        if self.speaks && self.reports.is_some() {
+            self.listen(Self::TURN_BYTES);
+        }
+    }
+
+    /// Returns whether there may be something to pass on.
+    pub(super) fn is_ready(&self) -> bool {
+        self.readable || self.speaks && self.reports.is_some()
     }
 
     fn read(&mut self, mut budget: usize) {
@@ -143,6 +185,7 @@ impl Session {
     /// Kills the process of a client that has not proved its key.
     pub(super) fn turn_away(&mut self) {
         self.told = true;
+        self.reports.iter().for_each(Reports::turn_away);
         info!(session = self.number, peer = %self.peer, "connection closed: too many clients that have not proved their keys");
         let _ = self.child.kill();
     }
@@ -170,7 +213,9 @@ impl Session {
         self.readable = true;
         self.read(Self::LAST_BYTES);
         self.lines.end(|line| say(self.number, line));
+        self.listen(Self::LAST_BYTES);
         let (session, peer, end) = (self.number, self.peer, describe(status));
+        self.reports.iter_mut().for_each(|reports| reports.end(&end));
         if status.success() || self.told {
             info!(session, %peer, end, "session ended");
         } else {
@@ -271,12 +316,19 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     }
     let stream =
         take_stdin(&options.listen).map_err(|why| format!("cannot take over the connection: {why}"))?;
-    let told = Entry::new().map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
+    let is_recorded = options.audit.is_some();
+    let reporter =
+        Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
+    let reporter = Arc::new(reporter);
+    let told = Arc::clone(&reporter);
     let identity =
-        options.access.identity(Some(Box::new(move |_| told.tell())), options.exchange.as_deref())?;
+        options.access.identity(Some(Box::new(move |_| told.tell_entry())), options.exchange.as_deref())?;
     options.sandbox.enter(options.reach())?;
     let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
     let mut config = options.config(device, identity);
+    if is_recorded {
+        config.limits.audit = Some(reporter);
+    }
     if options.sandbox.is_on() && config.io == Io::Auto {
         // A ring's requests pass by the filter of system calls.
         config.io = Io::Mio;
@@ -288,22 +340,6 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
             watch(worker.stats(), Duration::from_millis(options.release_timeout_ms));
             super::serve(worker)
         }
-    }
-}
-
-/// What tells the supervisor that the client was let in: the end of the pipe that standard output was.
-struct Entry(Mutex<Option<OwnedFd>>);
-
-impl Entry {
-    /// Takes the pipe from standard output, which is then nothing for all libraries in this process.
-    fn new() -> io::Result<Self> {
-        let pipe = io::stdout().as_fd().try_clone_to_owned()?;
-        rustix::stdio::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
-        Ok(Self(Mutex::new(Some(pipe))))
-    }
-
-    fn tell(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

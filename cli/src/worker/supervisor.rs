@@ -4,10 +4,12 @@
 //! One thread. It never loads a GPU's runtime itself, reads no message, and owns nothing of a session but the process's
 //! number and what the process writes to its standard error.
 
+use super::audit::AuditFile;
 use super::pending::{Peeked, Pending};
+use super::report::refuse;
 use super::session::Session;
 use hipr_hip::clear_exchange;
-use hipr_io::{Address, Listener, Seats};
+use hipr_io::{Address, Listener, Peer, Seats};
 use hipr_io_mio::Listen;
 use hipr_proto::Limits;
 use mio::net::UnixStream;
@@ -17,6 +19,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, info, warn};
 
@@ -53,6 +56,8 @@ pub(super) struct Plan {
     pub(super) session_args: Vec<OsString>,
     /// Folder in which sessions exchange what they share.
     pub(super) exchange: PathBuf,
+    /// The record of sessions.
+    pub(super) audit: Option<Arc<AuditFile>>,
 }
 
 /// Accepts clients and supervises the processes of their sessions.
@@ -156,7 +161,7 @@ impl Supervisor {
                     STOP => self.handle_stop(),
                     Token(token) => {
                         if let Some(session) = self.sessions.get_mut(&token) {
-                            session.readable = true;
+                            (session.readable, session.speaks) = (true, true);
                         } else {
                             self.handle_pending(token, event.is_read_closed() || event.is_error());
                         }
@@ -173,7 +178,7 @@ impl Supervisor {
     fn timeout(&self) -> Option<Duration> {
         let listen = self.listen.as_ref();
         let busy = listen.is_some_and(|listen| listen.is_ready(self.now_ms))
-            || self.sessions.values().any(|session| session.readable);
+            || self.sessions.values().any(Session::is_ready);
         if busy {
             return Some(Duration::ZERO);
         }
@@ -200,10 +205,13 @@ impl Supervisor {
                 && let Some(oldest) =
                     self.pending.keys().next().copied().and_then(|oldest| self.dismiss(oldest))
             {
-                info!(peer = %oldest.peer, limit = PENDING_MAX, "connection closed: too many connections without a first message");
+                let why = "too many connections without a first message";
+                info!(peer = %oldest.peer, limit = PENDING_MAX, "connection closed: {why}");
+                self.record(oldest.peer, "no-first-message", why);
             }
             if let Err(why) = self.pending_seats.take(peer) {
                 info!(%peer, %why, "connection refused before its first message");
+                self.record(peer, why.word(), why.to_string());
                 self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
                 continue;
             }
@@ -225,11 +233,19 @@ impl Supervisor {
             Ok(Peeked::NotTls) => {
                 info!(%peer, "closing the connection: the other end does not speak TLS");
                 client.refuse_plain();
+                self.record(peer, "not-tls", "the other end does not speak TLS");
             }
             Ok(Peeked::NotHipr(why)) => info!(%peer, %why, "protocol error: closing the connection"),
             Err(why) => debug!(%peer, %why, "connection lost"),
         }
         self.dismiss(token);
+    }
+
+    /// Records a client for whom no process is started.
+    fn record(&self, peer: Peer, word: &'static str, words: impl Into<String>) {
+        if let Some(audit) = &self.plan.audit {
+            refuse(audit, peer, word, words);
+        }
     }
 
     fn dismiss(&mut self, token: usize) -> Option<Pending> {
@@ -246,15 +262,17 @@ impl Supervisor {
         self.bound_door();
         if let Err(why) = self.seats.take(peer) {
             info!(%peer, %why, "connection refused");
+            self.record(peer, why.word(), why.to_string());
             return;
         }
         self.sessions_begun += 1;
         let started = self.poll.registry().deregister(&mut client.stream).and_then(|()| {
             let args = self.plan.session_args.iter().cloned();
-            Session::start(self.sessions_begun, peer, client.stream.into(), &self.plan.exchange, args)
+            let (number, audit) = (self.sessions_begun, self.plan.audit.clone());
+            Session::start(number, peer, client.stream.into(), &self.plan.exchange, audit, args)
         });
         let registered = started.and_then(|mut session| {
-            self.poll.registry().register(&mut session.words, Token(token), Interest::READABLE)?;
+            session.register(self.poll.registry(), Token(token))?;
             Ok(session)
         });
         match registered {
@@ -262,6 +280,7 @@ impl Supervisor {
             Err(why) => {
                 self.seats.give_back(peer);
                 warn!(%peer, %why, "cannot start a process for a session");
+                self.record(peer, "no-process", why.to_string());
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -150,6 +152,12 @@ pub trait Context: Send {
     /// Says whose device time the work takes, before any is enqueued. The default does nothing, for a device whose driver divides its time
     /// and whose kernels cannot be ended.
     fn set_share(&mut self, _share: Share) {}
+
+    /// Returns where the time is counted that the context's work has had on the device's threads, in nanoseconds; it is counted on when the
+    /// context is gone. The default is a device of which that is not known.
+    fn device_ns(&self) -> Option<Arc<AtomicU64>> {
+        None
+    }
 
     /// Sets the most bytes of host memory that running kernels may have for their workgroups, scratch above all; every device has a
     /// minimum that is not counted. Returns false if they have more, and then nothing changes. The default is a device that needs none.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use hipr_device::{
@@ -51,7 +52,7 @@ pub struct SimContext {
 impl SimContext {
     pub(crate) fn new(gpu: Arc<Inner>, waker: Waker) -> Self {
         let allocator = Allocator::new(Arc::clone(&gpu.budget));
-        let shared = Shared::new(&gpu, waker, allocator);
+        let shared = Shared::new(&gpu, waker, allocator, Arc::default());
         Self {
             gpu,
             shared,
@@ -157,6 +158,10 @@ impl Context for SimContext {
         self.shared.set_share(share);
     }
 
+    fn device_ns(&self) -> Option<Arc<AtomicU64>> {
+        Some(Arc::clone(&self.shared.device_ns))
+    }
+
     fn limit_working(&mut self, max_bytes: u64) -> bool {
         self.shared.residents.limit(max_bytes)
     }
@@ -216,7 +221,8 @@ impl Context for SimContext {
     fn reset(&mut self) -> HipResult<()> {
         let allocator = lock(&self.shared.state).allocator.successor();
         self.shared.close();
-        self.shared = Shared::new(&self.gpu, self.shared.waker.clone(), allocator);
+        let device_ns = Arc::clone(&self.shared.device_ns);
+        self.shared = Shared::new(&self.gpu, self.shared.waker.clone(), allocator, device_ns);
         self.stack_bytes = STACK_DEFAULT_BYTES;
         self.events.clear();
         self.modules.clear();

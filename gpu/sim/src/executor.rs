@@ -34,6 +34,9 @@ pub(crate) trait Job: Send + Sync {
     /// this entry is queued again.
     fn turn(&self) -> bool;
 
+    /// Notes that a turn has taken so long. What is nobody's work notes nothing.
+    fn note_time(&self, _taken_ns: u64) {}
+
     /// Ends the work with an error, because a turn panicked.
     fn abandon(&self);
 }
@@ -221,6 +224,7 @@ fn work(queue: &RunQueue) {
             false
         });
         let taken_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        job.note_time(taken_ns);
         done = Some(Done { job, is_left, taken_ns });
     }
 }

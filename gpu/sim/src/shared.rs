@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     /// See [`Owner`].
     tenant: AtomicU64,
     weight: AtomicU32,
+    /// Time that the work has had, in nanoseconds.
+    pub(crate) device_ns: Arc<AtomicU64>,
     /// Time zero of the device.
     pub(crate) epoch: Instant,
     pub(crate) waker: Waker,
@@ -57,7 +59,12 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(gpu: &Inner, waker: Waker, allocator: Allocator) -> Arc<Self> {
+    pub(crate) fn new(
+        gpu: &Inner,
+        waker: Waker,
+        allocator: Allocator,
+        device_ns: Arc<AtomicU64>,
+    ) -> Arc<Self> {
         let id = gpu.contexts.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self {
             id,
@@ -71,6 +78,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             tenant: AtomicU64::new(id),
             weight: AtomicU32::new(1),
+            device_ns,
             state: Mutex::new(State { allocator, streams: Streams::new(), wanted: None }),
             held_commands: AtomicUsize::new(0),
             held_bytes: AtomicU64::new(0),
@@ -283,6 +291,10 @@ struct TransferJob {
 impl Job for TransferJob {
     fn owner(&self) -> Owner {
         self.shared.owner(self.stream)
+    }
+
+    fn note_time(&self, taken_ns: u64) {
+        self.shared.device_ns.fetch_add(taken_ns, Ordering::Relaxed);
     }
 
     fn turn(&self) -> bool {

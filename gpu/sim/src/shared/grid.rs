@@ -368,6 +368,10 @@ impl Job for GridJob {
         self.shared.owner(self.stream)
     }
 
+    fn note_time(&self, taken_ns: u64) {
+        self.shared.device_ns.fetch_add(taken_ns, Ordering::Relaxed);
+    }
+
     fn turn(&self) -> bool {
         let space = Space::new(self.shared.snapshot(), Arc::clone(&self.setup.memory));
         let (started, mut spare) = (Instant::now(), None);
