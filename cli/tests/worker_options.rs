@@ -201,12 +201,14 @@ fn the_page_for_owners_of_gpus_has_all_options_and_their_defaults() {
             options += 1;
         }
     }
-    assert_eq!(options, 27, "options that the help has:\n{help}");
+    assert_eq!(options, 29, "options that the help has:\n{help}");
     for (option, default) in [
         ("handles-max", "1048576"),
         ("code-object-max", "1G"),
         ("requests-open-max", "16384"),
         ("buffered-max", "4M"),
+        ("resume-timeout", "60"),
+        ("resume-buffer", "8M"),
     ] {
         let row = page.lines().find(|line| line.contains(&format!("| `--{option} "))).expect("a row");
         assert!(row.ends_with(&format!("| {default} |")), "{row}");

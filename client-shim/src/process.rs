@@ -9,6 +9,7 @@
 //! the worker good-bye. Only if something is pending that can still fail it waits for the answer (at most 5 seconds), and logs the
 //! error that no call has reported. What the worker has not answered by then, it carries out and logs all the same.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
@@ -69,9 +70,13 @@ pub fn session() -> HipResult<&'static Session> {
 
 fn open() -> HipResult<Session> {
     let session = Session::open()?;
-    for (place, descriptor) in DESCRIPTORS.iter().zip(session.worker().connection().raw_fds()) {
-        place.store(descriptor, Ordering::Relaxed);
-    }
+    let note = |descriptors: [RawFd; 2]| {
+        for (place, descriptor) in DESCRIPTORS.iter().zip(descriptors) {
+            place.store(descriptor, Ordering::Relaxed);
+        }
+    };
+    note(session.worker().connection().raw_fds());
+    session.worker().connection().on_reconnect(note);
     session.worker().connection().on_failure(log_failure);
     session.worker().connection().note_callers(thread::call);
     if session.worker().features().contains(Features::PLACES) {

@@ -159,14 +159,35 @@ impl Connection {
         compress: CompressUse,
     ) -> Result<Self, ConnectError> {
         let end = Instant::now() + timeout;
-        let failed = |reason: String| ConnectError { address: address.clone(), reason };
+        let resume = identity::resume_timeout(address.address());
+        match Self::open_within(address, timeout, offer, cache.clone(), compress, resume) {
+            // A worker that knows no sessions which outlive their connections ends the connection, and is used as it is.
+            Err((_, true)) if Instant::now() < end => {
+                let left = end.saturating_duration_since(Instant::now());
+                Self::open_within(address, left, offer, cache, compress, None).map_err(|(error, _)| error)
+            }
+            opened => opened.map_err(|(error, _)| error),
+        }
+    }
+
+    /// Connects and opens a session; fails with the reason, and whether the worker may not know what it was asked for below HIPR.
+    fn open_within(
+        address: &WorkerAddress,
+        timeout: Duration,
+        offer: Option<Features>,
+        cache: UploadCache,
+        compress: CompressUse,
+        resume: Option<Duration>,
+    ) -> Result<Self, (ConnectError, bool)> {
+        let end = Instant::now() + timeout;
+        let failed = |reason: String| (ConnectError { address: address.clone(), reason }, false);
         let no_answer = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 failed(format!("no answer within {} ms", timeout.as_millis()))
             }
             _ => failed(error.to_string()),
         };
-        let transport = identity::connect(address.address(), timeout).map_err(no_answer)?;
+        let transport = identity::connect(address.address(), timeout, resume).map_err(no_answer)?;
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         transport.set_timeout(Some(left)).map_err(no_answer)?;
         let offer = match offer {
@@ -209,11 +230,9 @@ impl Connection {
             }
             Err(Opening::Failed(reason)) => {
                 let late = Instant::now() >= end;
-                return Err(failed(if late {
-                    format!("no answer within {} ms", timeout.as_millis())
-                } else {
-                    reason
-                }));
+                let reason =
+                    if late { format!("no answer within {} ms", timeout.as_millis()) } else { reason };
+                return Err((failed(reason).0, inner.transport.is_unanswered()));
             }
         };
         inner.transport.set_timeout(None).map_err(no_answer)?;
@@ -279,6 +298,11 @@ impl Connection {
     /// Returns the file descriptors that the connection has open; -1 stands for none.
     pub fn raw_fds(&self) -> [RawFd; 2] {
         self.inner.transport.raw_fds()
+    }
+
+    /// Calls `told` with the file descriptors of each connection that takes the place of one that was cut. Has no effect the second time.
+    pub fn on_reconnect(&self, told: impl Fn([RawFd; 2]) + Send + Sync + 'static) {
+        self.inner.transport.on_reconnect(told);
     }
 
     /// Returns the number of the worker's devices.

@@ -3,15 +3,17 @@
 use std::env;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
+use std::net::ToSocketAddrs;
 use std::time::{Duration, Instant};
 
 use hipr_io::{Address, SecuredAddress};
+use hipr_resume::Claim;
 use hipr_tls::{
     Changed, ClientChannel, ClientIdentity, Expected, Fault, Fingerprint, KnownWorkers, SecretKey, Token,
     config_folder, make_key, read_key,
 };
 
-use crate::transport::{Secured, Transport, connect_tcp};
+use crate::transport::{Line, Resumed, Route, Secured, Transport, connect_tcp, send_route};
 use crate::{ConnectError, WorkerAddress};
 
 /// Name of the file with the user's key.
@@ -23,21 +25,70 @@ fn failed(why: impl fmt::Display) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, why.to_string())
 }
 
-/// Connects to a worker within `timeout`, with the user's key if its address asks for encryption.
-pub(crate) fn connect(address: &Address, timeout: Duration) -> io::Result<Transport> {
-    match address {
-        Address::Secured(address) => connect_secured(address, timeout).map(Box::new).map(Transport::Secured),
+/// How long a program's calls wait for another connection when theirs was cut, unless the environment says something else.
+const RESUME_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Returns how long calls wait for another connection to this worker when theirs was cut; `None` if they do not: over links that cannot be
+/// cut, and, as nobody but the environment can know better, on this machine.
+pub(crate) fn resume_timeout(address: &Address) -> Option<Duration> {
+    let host_and_port = match address {
+        Address::Tcp(host_and_port) => host_and_port,
+        Address::Secured(secured) => &secured.host_and_port,
+        Address::Unix(_) | Address::Shm(_) => return None,
+    };
+    if let Ok(text) = env::var("HIPR_RESUME_TIMEOUT_MS") {
+        match text.trim().parse() {
+            Ok(0) => return None,
+            Ok(timeout_ms) => return Some(Duration::from_millis(timeout_ms)),
+            Err(why) => tracing::warn!("HIPR_RESUME_TIMEOUT_MS is not a number of milliseconds: {why}"),
+        }
+    }
+    let mut addresses = host_and_port.to_socket_addrs().ok()?;
+    (!addresses.all(|address| address.ip().to_canonical().is_loopback())).then_some(RESUME_TIMEOUT)
+}
+
+/// Connects to a worker within `timeout`, with the user's key if its address asks for encryption. With `resume` the session goes on when
+/// the connection is cut and there is another within that time.
+pub(crate) fn connect(
+    address: &Address,
+    timeout: Duration,
+    resume: Option<Duration>,
+) -> io::Result<Transport> {
+    match (address, resume) {
+        (Address::Tcp(host_and_port), Some(resume)) => {
+            let host_and_port = host_and_port.clone();
+            let connect = move |_: &Claim, route, timeout| {
+                let socket = connect_tcp(&host_and_port, timeout)?;
+                send_route(&socket, route)?;
+                Line::tcp(socket)
+            };
+            Resumed::begin(connect, timeout, resume).map(Transport::Resumed)
+        }
+        (Address::Secured(address), Some(resume)) => {
+            let address = address.clone();
+            let connect = move |claim: &Claim, route, timeout| {
+                Line::secured(connect_secured(&address, timeout, Some((claim, route)))?)
+            };
+            Resumed::begin(connect, timeout, resume).map(Transport::Resumed)
+        }
+        (Address::Secured(address), None) => {
+            connect_secured(address, timeout, None).map(Box::new).map(Transport::Secured)
+        }
         _ => Transport::connect(address, timeout),
     }
 }
 
-fn connect_secured(address: &SecuredAddress, timeout: Duration) -> io::Result<Secured> {
+fn connect_secured(
+    address: &SecuredAddress,
+    timeout: Duration,
+    claim: Option<(&Claim, Route)>,
+) -> io::Result<Secured> {
     if address.token.is_some() {
         return Err(failed(
             "the address has an invitation, which `hipr run` and `hipr info` turn into keys; a program needs the address without what begins with #",
         ));
     }
-    open(address, &users_key(false)?, None, timeout)
+    open(address, &users_key(false)?, None, claim, timeout)
 }
 
 /// Turns an invitation into keys: makes the user's key if there is none, has the worker authorize it, and notes the worker's.
@@ -51,7 +102,7 @@ pub fn accept_invitation(address: &WorkerAddress, timeout: Duration) -> Result<W
     let Some(token) = &invited.token else { return Ok(address.clone()) };
     let accept = || {
         let token = Token::parse(token).ok_or_else(|| failed("what follows # is no invitation"))?;
-        let secured = open(invited, &users_key(true)?, Some(token), timeout)?;
+        let secured = open(invited, &users_key(true)?, Some(token), None, timeout)?;
         secured.enter()?;
         let worker = secured.worker();
         secured.say_goodbye();
@@ -89,6 +140,7 @@ fn open(
     address: &SecuredAddress,
     key: &SecretKey,
     token: Option<Token>,
+    claim: Option<(&Claim, Route)>,
     timeout: Duration,
 ) -> io::Result<Secured> {
     let end = Instant::now() + timeout;
@@ -104,11 +156,17 @@ fn open(
         )));
     }
     let identity = ClientIdentity::new(key)?;
-    let channel = ClientChannel::new(&identity, expected, token)?;
+    let mut channel = ClientChannel::new(&identity, expected, token)?;
+    let mut route = 0;
+    if let Some((claim, its_route)) = claim {
+        channel = channel.claiming(*claim);
+        route = its_route;
+    }
     let socket = connect_tcp(worker, timeout)?;
     let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
     socket.set_read_timeout(Some(left))?;
     socket.set_write_timeout(Some(left))?;
+    send_route(&socket, route)?;
     let secured =
         Secured::open(socket, channel).map_err(|why| explained(why, worker, noted.is_some(), &known))?;
     if expected == Expected::Any

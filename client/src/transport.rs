@@ -1,6 +1,8 @@
 //! The transport of a connection: TCP with or without encryption, a Unix socket or shared memory, written by one thread and read by
 //! another.
 
+mod line;
+mod resumed;
 mod secured;
 
 use std::io::{self, IoSlice, Read};
@@ -9,11 +11,13 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hipr_io::Address;
 use hipr_io_shm::{Waits, receive};
+pub(crate) use line::{Line, send_route};
+pub(crate) use resumed::{Resumed, Route};
 pub(crate) use secured::Secured;
 use socket2::{Domain, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
@@ -28,6 +32,8 @@ const KEEPALIVE: TcpKeepalive = TcpKeepalive::new()
 pub(crate) enum Transport {
     Tcp(TcpStream),
     Secured(Box<Secured>),
+    /// TCP, with or without encryption; the session goes on when the connection is cut.
+    Resumed(Arc<Resumed>),
     Unix(UnixStream, Passed),
     Shm(hipr_io_shm::Client),
 }
@@ -77,9 +83,14 @@ impl Transport {
 
     /// Returns whether the worker is on this machine, as far as the address tells: a tunnel looks as if it was.
     pub(crate) fn is_local(&self) -> bool {
+        let line;
         let socket = match self {
             Self::Tcp(socket) => socket,
             Self::Secured(secured) => secured.socket(),
+            Self::Resumed(resumed) => {
+                line = resumed.line();
+                line.socket()
+            }
             Self::Unix(..) | Self::Shm(_) => return true,
         };
         let (peer, local) = (socket.peer_addr(), socket.local_addr());
@@ -94,6 +105,7 @@ impl Transport {
         match self {
             Self::Tcp(socket) => Kind::Socket(socket.into()),
             Self::Secured(secured) => Kind::Socket(secured.socket().into()),
+            Self::Resumed(resumed) => Kind::Session(resumed),
             Self::Unix(socket, _) => Kind::Socket(socket.into()),
             Self::Shm(client) => Kind::Memory(client),
         }
@@ -106,6 +118,7 @@ impl Transport {
                 socket.set_read_timeout(timeout)?;
                 socket.set_write_timeout(timeout)
             }
+            Kind::Session(resumed) => resumed.set_timeout(timeout),
             Kind::Memory(client) => {
                 client.set_timeout(timeout);
                 Ok(())
@@ -120,6 +133,7 @@ impl Transport {
         }
         match self.by_kind() {
             Kind::Socket(socket) => socket.send_vectored_with_flags(slices, libc::MSG_NOSIGNAL),
+            Kind::Session(resumed) => resumed.write(slices),
             Kind::Memory(client) => client.write(slices),
         }
     }
@@ -129,6 +143,7 @@ impl Transport {
         match self {
             Self::Tcp(socket) => (&*socket).read(into),
             Self::Secured(secured) => secured.read(into),
+            Self::Resumed(resumed) => resumed.read(into),
             Self::Unix(socket, passed) if passed.is_expected.load(Relaxed) => {
                 passed.receive(socket, into, Waits::ForSome)
             }
@@ -150,6 +165,7 @@ impl Transport {
                 let peeked = unsafe { libc::recv(socket.as_raw_fd(), byte.as_mut_ptr().cast(), 1, flags) };
                 peeked >= 0
             }
+            Kind::Session(resumed) => resumed.has_input(),
             Kind::Memory(client) => client.has_input(),
         }
     }
@@ -158,6 +174,9 @@ impl Transport {
     pub(crate) fn read_all(&self, into: &mut [u8]) -> io::Result<usize> {
         if let Self::Secured(secured) = self {
             return secured.read_all(into);
+        }
+        if let Self::Resumed(resumed) = self {
+            return resumed.read_all(into);
         }
         if let Self::Unix(socket, passed) = self
             && passed.is_expected.load(Relaxed)
@@ -182,7 +201,7 @@ impl Transport {
     /// Returns the descriptor that the worker has passed ahead of a reply that has been read.
     pub(crate) fn take_descriptor(&self) -> Option<OwnedFd> {
         match self {
-            Self::Tcp(_) | Self::Secured(_) => None,
+            Self::Tcp(_) | Self::Secured(_) | Self::Resumed(_) => None,
             Self::Unix(_, passed) => passed.lock().take(),
             Self::Shm(client) => client.take_descriptor(),
         }
@@ -210,7 +229,21 @@ impl Transport {
         // The other end may be gone already.
         match self.by_kind() {
             Kind::Socket(socket) => drop(socket.shutdown(Shutdown::Both)),
+            Kind::Session(resumed) => resumed.shutdown(),
             Kind::Memory(client) => client.shutdown(),
+        }
+    }
+
+    /// Returns whether the other end may be a worker that knows no sessions which outlive their connections, as it was asked for one and
+    /// has not answered.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Resumed(resumed) if resumed.is_unanswered())
+    }
+
+    /// Calls `told` with the file descriptors of each connection that takes the place of the first.
+    pub(crate) fn on_reconnect(&self, told: impl Fn([RawFd; 2]) + Send + Sync + 'static) {
+        if let Self::Resumed(resumed) = self {
+            resumed.on_reconnect(told);
         }
     }
 
@@ -218,14 +251,16 @@ impl Transport {
     pub(crate) fn raw_fds(&self) -> [RawFd; 2] {
         match self.by_kind() {
             Kind::Socket(socket) => [socket.as_raw_fd(), -1],
+            Kind::Session(resumed) => [resumed.line().socket().as_raw_fd(), -1],
             Kind::Memory(client) => client.descriptors().map(|descriptor| descriptor.as_raw_fd()),
         }
     }
 }
 
-/// A transport by how it is used: all sockets alike, or shared memory.
+/// A transport by how it is used: all sockets alike, a session that goes on over several, or shared memory.
 enum Kind<'a> {
     Socket(SockRef<'a>),
+    Session(&'a Resumed),
     Memory(&'a hipr_io_shm::Client),
 }
 

@@ -125,6 +125,16 @@ macro_rules! events {
 events! {
     /// A session has begun.
     Begin "begin" {}
+    /// The connection of a session was cut; the session is kept for its client.
+    Park "park" {
+        /// Why.
+        reason: Cow<'static, str>,
+    }
+    /// A session goes on over another connection.
+    Resume "resume" {
+        /// The client's end of it.
+        from: Cow<'static, str>,
+    }
     /// A session has ended.
     End "end" {
         /// Why.

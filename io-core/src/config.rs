@@ -36,6 +36,14 @@ pub struct Config {
     /// Time for which a peer that has closed its sending side is still sent replies, and for which a peer that has been
     /// sent everything may take to close its side.
     pub linger_ms: u64,
+    /// Time for which the session of a TCP connection that was cut is kept for its client; 0: it ends at once.
+    pub resume_timeout_ms: u64,
+    /// Maximum bytes that a session which outlives its connection keeps until its client has them, and that its client may have sent
+    /// without an acknowledgement.
+    pub resume_ring_bytes: usize,
+    /// The number by which who accepts connections finds the process of a session ([`Terms::route`](hipr_resume::Terms::route)); 0: this
+    /// process accepts them itself.
+    pub resume_route: u64,
     /// Time for which an idle loop polls shared-memory connections after the last activity, before it sleeps.
     pub spin_us: u64,
     /// Bytes read from one connection before the next gets its turn.
@@ -66,6 +74,9 @@ impl Default for Config {
             mid_message_timeout_ms: 10_000,
             idle_timeout_ms: None,
             linger_ms: 5_000,
+            resume_timeout_ms: 60_000,
+            resume_ring_bytes: 8 << 20,
+            resume_route: 0,
             spin_us: 50,
             turn_max_bytes: 256 << 10,
             turn_total_max_bytes: 1 << 20,

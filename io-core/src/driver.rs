@@ -1,13 +1,18 @@
+mod claims;
+
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hipr_resume::Registry;
+use hipr_tls::PublicKey;
 use tracing::{debug, info};
 
 use crate::{
     AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Seats, Slots,
-    Stats, Turns, Who,
+    Stats, Stream, Turns, Who,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -43,6 +48,18 @@ pub trait Carrier {
     /// # Errors
     /// Those of the system; they end the connection.
     fn open(&mut self, conn: ConnId, arrival: Self::Arrival) -> io::Result<Self::Socket>;
+
+    /// Sets up a connection that was accepted elsewhere.
+    ///
+    /// # Errors
+    /// Those of the system, for example [`io::ErrorKind::NotConnected`] for a peer that has gone already.
+    fn adopt(&mut self, stream: Stream) -> io::Result<(Self::Arrival, Peer)>;
+
+    /// Makes an open socket that of another connection, whose events it reports from now on.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn rebind(&mut self, socket: &mut Self::Socket, conn: ConnId) -> io::Result<()>;
 
     /// Returns the error of a connection that failed in both directions, even if it has unread bytes.
     fn failure(&mut self, socket: &mut Self::Socket) -> Option<io::Error>;
@@ -104,7 +121,8 @@ pub struct WriteContext<'a> {
 #[derive(Debug)]
 struct Conn<S> {
     link: Link,
-    socket: S,
+    /// None while the session waits for its client.
+    socket: Option<S>,
     /// Whether the connection is in the list of ready connections.
     ready: bool,
     /// Whether reading stopped because a limit was reached.
@@ -129,13 +147,13 @@ impl<S> Default for Table<S> {
 impl<S> Table<S> {
     /// Returns the socket of a connection.
     pub fn socket(&mut self, conn: ConnId) -> Option<&mut S> {
-        self.conns.get_mut(conn).map(|conn| &mut conn.socket)
+        self.conns.get_mut(conn).and_then(|conn| conn.socket.as_mut())
     }
 
     /// Returns the connection in a slot, with its socket.
     pub fn socket_at(&mut self, slot: u32) -> Option<(ConnId, &mut S)> {
         let id = self.conns.id_at(slot)?;
-        self.conns.get_mut(id).map(|conn| (id, &mut conn.socket))
+        self.conns.get_mut(id).and_then(|conn| conn.socket.as_mut()).map(|socket| (id, socket))
     }
 
     /// Marks a connection as ready, after an event of its socket.
@@ -171,6 +189,10 @@ pub struct Driver<C: Carrier> {
     table: Table<C::Socket>,
     config: Config,
     seats: Seats,
+    /// The sessions that outlive their connections.
+    sessions: Registry<ConnId, Option<PublicKey>>,
+    /// Connections without a seat, the oldest first.
+    door: VecDeque<ConnId>,
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
     pool: Pool,
@@ -199,6 +221,8 @@ impl<C: Carrier> Driver<C> {
             table: Table::default(),
             seats: Seats::new(config.connections_max, config.connections_per_address_max),
             config,
+            sessions: Registry::default(),
+            door: VecDeque::new(),
             mailbox: Arc::new(mailbox),
             stats,
             pool: Pool::default(),
@@ -235,7 +259,7 @@ impl<C: Carrier> Driver<C> {
             self.carrier.wait(if sleeps { timeout } else { Some(Duration::ZERO) }, &mut self.table)?;
             self.mailbox.awake();
             self.now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.accept();
+            self.accept(&mut |event| turns.handle_event(event));
             std::mem::swap(&mut self.table.ready, &mut ready);
             self.turn_bytes = 0;
             let held_max_bytes = self.held_max_bytes(turns.is_behind());
@@ -292,9 +316,25 @@ impl<C: Carrier> Driver<C> {
 
     // ---- connections -------------------------------------------------------------------------------------------------
 
-    fn accept(&mut self) {
+    fn accept(&mut self, sink: &mut impl FnMut(Event)) {
+        for stream in self.mailbox.take_handed() {
+            match self.carrier.adopt(stream) {
+                Ok((arrival, peer)) => {
+                    if self.admit_at_door(arrival, peer) {
+                        self.bound_door(sink);
+                    } else {
+                        info!(%peer, "connection refused: it has no session to go on with");
+                    }
+                }
+                Err(why) => debug!(%why, "cannot take over a connection"),
+            }
+        }
         while let Some((arrival, peer)) = self.carrier.accept(self.now_ms) {
             if let Err(why) = self.seats.take(peer) {
+                if self.admit_at_door(arrival, peer) {
+                    self.bound_door(sink);
+                    continue;
+                }
                 Stats::add(&self.stats.connections_refused, 1);
                 info!(%peer, %why, "connection refused");
                 self.record_refusal(|| Who::at(peer), why.word(), &why);
@@ -315,8 +355,9 @@ impl<C: Carrier> Driver<C> {
     /// Adds a connection that was accepted elsewhere.
     ///
     /// # Errors
-    /// Those of [`Carrier::open`]; [`io::ErrorKind::QuotaExceeded`] if there is no seat.
-    pub fn admit(&mut self, arrival: C::Arrival, peer: Peer) -> io::Result<()> {
+    /// Those of [`Carrier::adopt`] and [`Carrier::open`]; [`io::ErrorKind::QuotaExceeded`] if there is no seat.
+    pub fn admit(&mut self, stream: Stream) -> io::Result<()> {
+        let (arrival, peer) = self.carrier.adopt(stream)?;
         self.seats.take(peer).map_err(|why| io::Error::new(io::ErrorKind::QuotaExceeded, why.to_string()))?;
         self.admit_seated(arrival, peer)
     }
@@ -327,21 +368,21 @@ impl<C: Carrier> Driver<C> {
         if opened.is_err() {
             self.seats.give_back(peer);
         }
-        opened
+        opened.map(drop)
     }
 
-    fn open(&mut self, arrival: C::Arrival, peer: Peer) -> io::Result<()> {
+    fn open(&mut self, arrival: C::Arrival, peer: Peer) -> io::Result<ConnId> {
         let Self { carrier, config, now_ms, .. } = self;
         let id = self.table.conns.try_insert(|id| {
             let socket = carrier.open(id, arrival)?;
             let link = Link::new(id, peer, config, *now_ms);
-            Ok(Conn { link, socket, ready: false, paused: false, peer_closed: false })
+            Ok(Conn { link, socket: Some(socket), ready: false, paused: false, peer_closed: false })
         })?;
         Stats::add(&self.stats.connections_opened, 1);
         debug!(conn = %id, %peer, "connection opened");
         self.table.make_ready(id);
         self.watch();
-        Ok(())
+        Ok(id)
     }
 
     /// Writes to and reads from one connection, within its budget for the turn.
@@ -351,8 +392,17 @@ impl<C: Carrier> Driver<C> {
         if std::mem::take(&mut conn.peer_closed) {
             conn.link.handle_peer_closed(self.now_ms);
         }
-        if let Some(why) = self.carrier.failure(&mut conn.socket) {
-            return self.end(id, &End::Socket(why), sink);
+        let Some(socket) = &mut conn.socket else { return self.receive_parked(id, sink) };
+        if let Some(why) = self.carrier.failure(socket) {
+            if conn.link.session_name().is_some() {
+                // What was not read may say that the session is over.
+                self.receive(id, sink);
+            }
+            let has_more = |conn: &Conn<_>| conn.ready || conn.socket.is_none();
+            if !self.table.conns.get_mut(id).is_some_and(|conn| has_more(conn)) {
+                self.end(id, &End::Socket(why), sink);
+            }
+            return;
         }
         if self.send(id, sink) {
             self.receive(id, sink);
@@ -361,15 +411,21 @@ impl<C: Carrier> Driver<C> {
 
     fn receive(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) {
         let Some(conn) = self.table.conns.get_mut(id) else { return };
+        let Some(socket) = &mut conn.socket else { return };
         conn.paused = false;
         let mut budget = self.config.turn_max_bytes;
         let end = loop {
-            let want = conn.link.wants_read(&self.config, &self.pool);
+            let want = conn.link.begin_read(&self.config, &self.pool);
             if want == 0 {
                 conn.paused = true;
                 self.starved |= self.pool.in_flight_bytes() >= self.config.in_flight_total_max_bytes;
-                self.carrier.pause(&mut conn.socket);
+                self.carrier.pause(socket);
                 break None;
+            }
+            if conn.link.has_held()
+                && let Err(end) = conn.link.receive_held(&mut self.pool, &self.stats, sink)
+            {
+                break Some(end);
             }
             if budget == 0 {
                 Table::enlist(&mut self.table.ready, conn);
@@ -380,12 +436,15 @@ impl<C: Carrier> Driver<C> {
                 link.receive(buffer, len, now_ms, pool, stats, sink)
             };
             let want = want.min(budget.max(Config::SMALL_READ_BYTES));
-            match self.carrier.read(&mut conn.socket, want, &mut self.pool, take) {
+            match self.carrier.read(socket, want, &mut self.pool, take) {
                 Ok(Read::Bytes(len, taken)) => {
                     budget = budget.saturating_sub(len);
                     self.turn_bytes += len;
                     if let Err(end) = taken {
                         break Some(end);
+                    }
+                    if conn.link.claim().is_some() {
+                        return self.decide(id, sink);
                     }
                 }
                 Ok(Read::Nothing) => break None,
@@ -411,8 +470,13 @@ impl<C: Carrier> Driver<C> {
     /// closed or ended.
     fn send(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) -> bool {
         let Some(conn) = self.table.conns.get_mut(id) else { return false };
+        let Some(socket) = &mut conn.socket else {
+            // What the ring takes counts as sent.
+            conn.link.report_drain(sink);
+            return false;
+        };
         let context = WriteContext { now_ms: self.now_ms, stats: &self.stats };
-        if let Err(why) = self.carrier.write(&mut conn.socket, &mut conn.link, context) {
+        if let Err(why) = self.carrier.write(socket, &mut conn.link, context) {
             self.end(id, &End::Socket(why), sink);
             return false;
         }
@@ -420,7 +484,7 @@ impl<C: Carrier> Driver<C> {
         match conn.link.finish(self.now_ms) {
             Finish::No => {}
             Finish::HalfClose => {
-                self.carrier.half_close(&mut conn.socket);
+                self.carrier.half_close(socket);
                 Table::enlist(&mut self.table.ready, conn);
             }
             Finish::Close => {
@@ -440,7 +504,7 @@ impl<C: Carrier> Driver<C> {
             return Link::apply_gone(notice, &mut self.pool);
         };
         let applied = conn.link.apply(notice, self.now_ms, &mut self.pool, &self.stats, sink);
-        if conn.paused {
+        if conn.paused || conn.link.has_held() {
             Table::enlist(&mut self.table.ready, conn);
         }
         if let Some(why) = applied.fatal {
@@ -461,11 +525,14 @@ impl<C: Carrier> Driver<C> {
 
     /// Ends a connection that will send no more: closes it now, or when it has been answered.
     fn end(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
+        if self.park(id, end, sink) {
+            return;
+        }
         let Some(conn) = self.table.conns.get_mut(id) else { return };
         conn.link.note_end(end);
-        if let End::Protocol(why) = end {
+        if let End::Protocol(_) | End::Frames(_) = end {
             Stats::add(&self.stats.protocol_errors, 1);
-            info!(conn = %id, peer = %conn.link.peer(), %why, "protocol error: closing the connection");
+            info!(conn = %id, peer = %conn.link.peer(), why = %end, "closing the connection");
         }
         if let End::Channel(why) = end {
             info!(conn = %id, peer = %conn.link.peer(), %why, "closing the connection");
@@ -478,7 +545,7 @@ impl<C: Carrier> Driver<C> {
                 self.record_refusal(|| Who { key, tenant, ..Who::at(peer) }, word, why);
             }
             let Some(conn) = self.table.conns.get_mut(id) else { return };
-            self.carrier.pause(&mut conn.socket);
+            conn.socket.iter_mut().for_each(|socket| self.carrier.pause(socket));
             self.watch();
             self.send(id, sink);
             return;
@@ -486,7 +553,7 @@ impl<C: Carrier> Driver<C> {
         if !(end.is_writable() && conn.link.end(self.now_ms, sink)) {
             return self.close(id, end, sink);
         }
-        self.carrier.pause(&mut conn.socket);
+        conn.socket.iter_mut().for_each(|socket| self.carrier.pause(socket));
         self.watch();
     }
 
@@ -496,14 +563,21 @@ impl<C: Carrier> Driver<C> {
         Stats::add(&self.stats.connections_closed, 1);
         let peer = conn.link.peer();
         match end {
-            End::FirstMessageTimeout | End::MidMessageTimeout | End::IdleTimeout => {
+            End::FirstMessageTimeout | End::MidMessageTimeout | End::IdleTimeout | End::NotResumed => {
                 Stats::add(&self.stats.timeouts, 1);
                 info!(conn = %id, %peer, why = %end, "connection closed");
             }
             _ => debug!(conn = %id, %peer, why = %end, "connection closed"),
         }
-        self.seats.give_back(peer);
-        self.carrier.close(conn.socket);
+        if conn.link.is_seated() {
+            self.seats.give_back(peer);
+        } else {
+            self.door.retain(|other| *other != id);
+        }
+        if let Some(name) = conn.link.session_name() {
+            self.sessions.remove(&name);
+        }
+        conn.socket.into_iter().for_each(|socket| self.carrier.close(socket));
         conn.link.close(&mut self.pool, sink);
         self.carrier.handle_descriptor_free();
     }
@@ -537,6 +611,10 @@ impl<C: Carrier> Driver<C> {
         if watched {
             self.watch();
         }
-        late.into_iter().for_each(|(id, end)| self.close(id, &end, sink));
+        for (id, end) in late {
+            if !self.park(id, &end, sink) {
+                self.close(id, &end, sink);
+            }
+        }
     }
 }

@@ -1,3 +1,5 @@
+mod session;
+
 use std::collections::VecDeque;
 use std::mem;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,7 +8,7 @@ use std::sync::Arc;
 use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
 use hipr_tls::{Admission, TurnedAway};
 
-use crate::secured::Secured;
+use crate::below::Below;
 use crate::{Account, Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
 
 /// A connection without its socket, the same for all event loops. It turns received bytes into events and notices into
@@ -20,8 +22,14 @@ pub struct Link {
     /// What the client may do, if it has proved who it is.
     grant: Option<Arc<Admission>>,
     receiver: Receiver,
-    /// What encrypts and decrypts the connection's bytes, if anything does.
-    secured: Option<Box<Secured>>,
+    /// What lies between HIPR and the socket, if anything does.
+    below: Option<Box<Below>>,
+    /// Whether the first bytes say whether anything does.
+    is_undecided: bool,
+    /// Whether the connection has no seat, so that it may only go on with a session that has one.
+    is_seatless: bool,
+    /// Time at which the session lost its connection; `None` while it has one.
+    parked_ms: Option<u64>,
     /// Bytes that were read but not parsed, because too many requests were open.
     stash: Vec<u8>,
     output: Output,
@@ -111,12 +119,16 @@ pub struct Applied {
 impl Link {
     /// Creates the link of a connection that was just opened.
     pub fn new(conn: ConnId, peer: Peer, config: &Config, now_ms: u64) -> Self {
+        let below = Below::encrypted(peer, config).map(Box::new);
         Self {
             conn,
             peer,
             grant: None,
             receiver: Receiver::new(config.protocol),
-            secured: Secured::new(peer, config).map(Box::new),
+            is_undecided: matches!(peer, Peer::Tcp(_)) && below.is_none(),
+            below,
+            is_seatless: false,
+            parked_ms: None,
             stash: Vec::new(),
             output: Output::default(),
             descriptor: None,
@@ -158,7 +170,7 @@ impl Link {
         } else if self.ended_ms.is_some()
             || !self.stash.is_empty()
             || self.in_flight_bytes >= config.in_flight_max_bytes
-            || self.unsent_bytes >= config.unsent_max_bytes
+            || self.backlog_bytes() >= config.unsent_max_bytes
         {
             0
         } else if pool.in_flight_bytes() < config.in_flight_total_max_bytes {
@@ -183,54 +195,18 @@ impl Link {
         stats: &Stats,
         sink: &mut impl FnMut(Event),
     ) -> Result<(), End> {
-        let Some(mut secured) = self.secured.take() else {
+        if self.is_undecided {
+            self.is_undecided = false;
+            self.below = Below::in_the_clear(buffer.get(..len).unwrap_or_default()).map(Box::new);
+            if self.below.is_none() && self.is_seatless {
+                return Err(End::NoSeat);
+            }
+        }
+        if self.below.is_none() {
             return self.handle_read(buffer, len, now_ms, pool, stats, sink).map_err(End::Protocol);
-        };
-        let sealed = buffer.get(..len).unwrap_or_default();
-        let result = self.receive_sealed(&mut secured, sealed, now_ms, pool, stats, sink);
-        self.unsent_bytes += secured.take_output(&mut self.output.outboxes);
-        self.secured = Some(secured);
-        result
-    }
-
-    fn receive_sealed(
-        &mut self,
-        secured: &mut Secured,
-        mut sealed: &[u8],
-        now_ms: u64,
-        pool: &mut Pool,
-        stats: &Stats,
-        sink: &mut impl FnMut(Event),
-    ) -> Result<(), End> {
-        self.note_received(sealed.len(), now_ms, stats);
-        if self.discards || self.ended_ms.is_some() {
-            return Ok(());
         }
-        loop {
-            let mut plain = pool.buffer();
-            let received = secured.receive(&mut sealed, &mut plain);
-            let len = *received.as_ref().unwrap_or(&0);
-            let is_full = len == plain.len();
-            let parsed = if len == 0 {
-                Ok(())
-            } else if self.stash.is_empty() {
-                self.grant = self.grant.take().or_else(|| secured.grant());
-                self.take_plain(&mut plain, len, pool, stats, sink)
-            } else {
-                // One read may be more than one buffer.
-                self.stash.extend_from_slice(plain.get(..len).unwrap_or_default());
-                Ok(())
-            };
-            pool.keep_buffer(plain);
-            received.map_err(End::Channel)?;
-            parsed.map_err(End::Protocol)?;
-            if secured.is_ended() && !is_full {
-                return Err(self.handle_ended());
-            }
-            if !is_full {
-                return Ok(());
-            }
-        }
+        self.note_received(len, now_ms, stats);
+        self.receive_below(buffer.get(..len).unwrap_or_default(), pool, stats, sink)
     }
 
     /// Parses the first `len` bytes of `buffer`, which may be replaced by another of the pool. For a connection without encryption.
@@ -303,7 +279,7 @@ impl Link {
 
     /// Returns whom the worker has not let in, as far as that is known: its key and tenant.
     pub fn turned_away(&self) -> Option<&TurnedAway> {
-        self.secured.as_ref()?.turned_away()
+        self.below.as_ref()?.turned_away()
     }
 
     /// Closes a connection that the dispatch does not know, after [`Link::end`], as soon as its peer was told why.
@@ -324,12 +300,12 @@ impl Link {
 
     /// Handles the end of the incoming stream; returns why the connection ends.
     pub fn handle_eof(&mut self) -> End {
-        self.peer_ended = true;
-        if self.discards {
+        self.peer_ended = !self.can_park();
+        if self.discards && self.peer_ended {
             return End::Eof;
         }
-        if let Some(Err(why)) = self.secured.as_ref().map(|secured| secured.handle_eof()) {
-            return End::Channel(why);
+        if let Some(Err(why)) = self.below.as_ref().map(|below| below.handle_eof()) {
+            return why;
         }
         self.handle_ended()
     }
@@ -413,22 +389,23 @@ impl Link {
         }
         self.descriptor = notice.descriptor.or(self.descriptor.take());
         if let Some(outbox) = notice.outbox.filter(|outbox| !outbox.is_empty()) {
-            match &mut self.secured {
+            match &mut self.below {
                 None => {
                     self.unsent_bytes += outbox.len_bytes();
                     self.output.outboxes.push_back(outbox);
                 }
-                Some(secured) => self.unsent_bytes += secured.seal(outbox, &mut self.output.outboxes),
+                Some(below) => self.unsent_bytes += below.queue(outbox, &mut self.output.outboxes),
             }
         }
         self.wants_drain = notice.wants_drain.or(self.wants_drain);
         if notice.close && !mem::replace(&mut self.close_when_sent, true) {
             self.ended_ms = Some(now_ms);
             self.stash = Vec::new();
-            if let Some(secured) = &mut self.secured {
-                self.unsent_bytes += secured.close(&mut self.output.outboxes);
+            if let Some(below) = &mut self.below {
+                self.unsent_bytes += below.close(&mut self.output.outboxes);
             }
         }
+        self.refill();
         self.receiver.retire(notice.completed);
         let mut fatal = None;
         if !self.stash.is_empty() && notice.completed > 0 {
@@ -463,9 +440,9 @@ impl Link {
         self.descriptor.take()
     }
 
-    /// Returns whether there are bytes to send of which no notice told: a handshake's.
+    /// Returns whether there are bytes to send of which no notice told: a handshake's, or what was taken.
     pub fn has_answer(&self) -> bool {
-        self.secured.is_some() && !self.output.is_empty()
+        self.below.is_some() && !self.output.is_empty()
     }
 
     /// Returns the number of unsent bytes, including those that were taken by [`Link::take_output`].
@@ -499,11 +476,12 @@ impl Link {
     pub fn handle_sent(&mut self, len: usize, now_ms: u64, stats: &Stats) {
         self.account.sent_bytes += len as u64;
         Stats::add(&stats.sent_bytes, len as u64);
-        self.sent_bytes += match &mut self.secured {
+        self.sent_bytes += match &mut self.below {
             None => len as u64,
-            Some(secured) => secured.handle_sent(len),
+            Some(below) => below.handle_sent(len),
         };
         self.unsent_bytes = self.unsent_bytes.saturating_sub(len);
+        self.refill();
         // A peer that takes what it is owed gets the time for the rest.
         if len > 0 {
             self.ended_ms = self.ended_ms.map(|_| now_ms);
@@ -514,7 +492,7 @@ impl Link {
     /// Emits [`Event::Drained`] if a notice asked for it and few enough bytes are unsent. Has to be called when writing
     /// makes no more progress.
     pub fn report_drain(&mut self, sink: &mut impl FnMut(Event)) {
-        let unsent_bytes = self.secured.as_ref().map_or(self.unsent_bytes, |secured| secured.unsent_bytes());
+        let unsent_bytes = self.below.as_ref().map_or(self.unsent_bytes, |below| below.unsent_bytes());
         if self.wants_drain.is_some_and(|left| unsent_bytes <= left) {
             self.wants_drain = None;
             sink(Event::Drained { conn: self.conn, sent_bytes: self.sent_bytes });
@@ -525,7 +503,9 @@ impl Link {
     /// has [`Config::linger_ms`] to close its side.
     #[must_use]
     pub fn finish(&mut self, now_ms: u64) -> Finish {
-        if !self.close_when_sent || self.unsent_bytes > 0 || self.discards {
+        let session = self.below.as_ref().and_then(|below| below.session());
+        let has_more = session.is_some_and(|session| !session.is_end_sent());
+        if !self.close_when_sent || self.unsent_bytes > 0 || has_more || self.discards {
             Finish::No
         } else if self.peer_ended {
             Finish::Close
@@ -540,12 +520,15 @@ impl Link {
 
     /// Returns whether [`Link::overdue`] can become due by the passage of time alone.
     pub fn has_deadline(&self) -> bool {
-        let ends = self.ended_ms.or(self.peer_closed_ms).is_some();
+        let ends = self.ended_ms.or(self.peer_closed_ms).or(self.parked_ms).is_some();
         ends || self.has_idle_limit || !self.established || !self.receiver.is_between_messages()
     }
 
     /// Returns why the connection has to be given up, if a deadline has passed.
     pub fn overdue(&mut self, now_ms: u64, config: &Config, pool: &Pool) -> Option<End> {
+        if let Some(parked_ms) = self.parked_ms {
+            return (now_ms.saturating_sub(parked_ms) >= self.keeps_ms(config)).then_some(End::NotResumed);
+        }
         if let Some(ended_ms) = self.ended_ms.or(self.peer_closed_ms) {
             return (now_ms.saturating_sub(ended_ms) >= config.linger_ms).then_some(End::Eof);
         }
@@ -561,7 +544,7 @@ impl Link {
         if !self.receiver.is_between_messages() {
             return late.then_some(End::MidMessageTimeout);
         }
-        let is_owed = self.receiver.open() > 0 || self.unsent_bytes > 0;
+        let is_owed = self.receiver.open() > 0 || self.backlog_bytes() > 0;
         self.active_ms = if is_owed { now_ms } else { self.active_ms.max(self.last_rx_ms) };
         let idle_ms = now_ms.saturating_sub(self.active_ms);
         config.idle_timeout_ms.is_some_and(|most_ms| idle_ms >= most_ms).then_some(End::IdleTimeout)

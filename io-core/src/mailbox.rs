@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hipr_proto::{Fatal, Outbox};
 use hipr_tls::{Admission, Fault};
 
-use crate::{Account, Batch, Body, Peer};
+use crate::{Account, Batch, Body, Peer, Stream};
 
 /// Identifies a connection for the lifetime of the loop: a slot, and how often the slot was used before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,6 +51,12 @@ pub enum End {
     Protocol(Fatal),
     /// The peer is not let in, breaks the rules of encryption, or closed its side without a good-bye.
     Channel(Fault),
+    /// The peer breaks the rules of sessions that outlive their connections.
+    Frames(hipr_resume::Fault),
+    /// All seats are taken, and the connection does not go on with a session.
+    NoSeat,
+    /// Nobody has gone on with the session within [`crate::Config::resume_timeout_ms`].
+    NotResumed,
     /// No complete message arrived within [`crate::Config::first_message_timeout_ms`].
     FirstMessageTimeout,
     /// Nothing arrived for [`crate::Config::mid_message_timeout_ms`] in the middle of a message.
@@ -76,6 +82,9 @@ impl fmt::Display for End {
             Self::Eof => f.write_str("the peer closed the connection"),
             Self::Protocol(why) => write!(f, "protocol error: {why}"),
             Self::Channel(why) => why.fmt(f),
+            Self::Frames(why) => write!(f, "protocol error: {why}"),
+            Self::NoSeat => f.write_str("all seats are taken"),
+            Self::NotResumed => f.write_str("its client did not come back in time"),
             Self::FirstMessageTimeout => f.write_str("timeout: no complete first message"),
             Self::MidMessageTimeout => f.write_str("timeout in the middle of a message"),
             Self::IdleTimeout => f.write_str("timeout: it was idle for too long"),
@@ -115,6 +124,20 @@ pub enum Event {
     Ended {
         /// The connection.
         conn: ConnId,
+    },
+    /// The connection was cut, and its session is kept for its client.
+    Parked {
+        /// The connection.
+        conn: ConnId,
+        /// Why it ended.
+        reason: String,
+    },
+    /// The session goes on over another connection, which has the name of the one before.
+    Resumed {
+        /// The connection.
+        conn: ConnId,
+        /// The client's end of it.
+        peer: Peer,
     },
     /// The connection is closed; no further event refers to it.
     Closed {
@@ -166,6 +189,9 @@ pub struct Mailbox {
     asleep: AtomicBool,
     /// Whether a turn of the loop is wanted that has not begun.
     wanted: AtomicBool,
+    /// Connections that were accepted elsewhere.
+    handed: Mutex<Vec<Stream>>,
+    has_handed: AtomicBool,
     stop: AtomicBool,
     wake: Box<dyn Fn() + Send + Sync>,
 }
@@ -177,12 +203,17 @@ impl fmt::Debug for Mailbox {
 }
 
 impl Mailbox {
+    /// Maximum number of handed connections that wait.
+    const HANDED_MAX: usize = 16;
+
     /// Creates a mailbox that wakes its loop by calling `wake`.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self {
             notices: Mutex::default(),
             asleep: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
+            handed: Mutex::default(),
+            has_handed: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             wake: Box::new(wake),
         }
@@ -216,6 +247,26 @@ impl Mailbox {
     pub fn rouse(&self) {
         self.wanted.store(true, SeqCst);
         self.wake_sleeper();
+    }
+
+    /// Hands the loop a connection that was accepted elsewhere and may only go on with a session of this loop. Drops it if the loop has not
+    /// taken as many as may wait. Can be called from any thread.
+    pub fn hand(&self, stream: Stream) {
+        let mut handed = self.handed.lock().unwrap_or_else(PoisonError::into_inner);
+        if handed.len() < Self::HANDED_MAX {
+            handed.push(stream);
+        }
+        drop(handed);
+        self.has_handed.store(true, SeqCst);
+        self.rouse();
+    }
+
+    /// Returns the connections that were [handed](Self::hand) to the loop. For the loop.
+    pub fn take_handed(&self) -> Vec<Stream> {
+        if !self.has_handed.load(SeqCst) || !self.has_handed.swap(false, SeqCst) {
+            return Vec::new();
+        }
+        std::mem::take(&mut *self.handed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Announces that the loop is about to sleep; returns false if it must not, because something is queued. From this

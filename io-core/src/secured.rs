@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hipr_proto::Outbox;
-use hipr_tls::{Admission, Fault, ServerChannel, TurnedAway};
+use hipr_resume::{Claim, Terms};
+use hipr_tls::{Admission, Fault, PublicKey, ServerChannel, TurnedAway};
 
 use crate::{Body, Config, Peer, gather};
 
@@ -42,6 +43,19 @@ impl Secured {
     /// Returns what is known of a client that was not let in.
     pub(crate) fn turned_away(&self) -> Option<&TurnedAway> {
         self.channel.as_ref().ok()?.turned_away()
+    }
+
+    /// Returns the session that the client claims, and its key; `None` when that was answered.
+    pub(crate) fn claim(&self) -> Option<(Claim, Option<PublicKey>)> {
+        let channel = self.channel.as_ref().ok()?;
+        Some((channel.claim()?, channel.key()))
+    }
+
+    /// Answers the claim.
+    pub(crate) fn answer(&mut self, terms: Result<Terms, String>) {
+        if let Ok(channel) = &mut self.channel {
+            channel.answer(terms);
+        }
     }
 
     /// Returns whether the client has said good-bye.

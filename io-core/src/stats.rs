@@ -30,6 +30,10 @@ counters! {
     protocol_errors,
     /// Connections closed because of a timeout in or before a message.
     timeouts,
+    /// Connections that were cut whose sessions were kept.
+    sessions_parked,
+    /// Sessions that went on over another connection.
+    sessions_resumed,
     /// Requests received.
     requests,
     /// Bytes received.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hipr_io::{
     Batch, Carrier, Config, ConnId, Driver, Event, Handler, Link, Mailbox, Notice, Peer, Pool, Read, Stats,
-    Table, WriteContext,
+    Stream, Table, WriteContext,
 };
 use hipr_proto::{FLAG_NO_REPLY, Header, Opcode};
 
@@ -47,6 +47,14 @@ impl Carrier for Said {
     fn open(&mut self, conn: ConnId, arrival: Self::Arrival) -> io::Result<Self::Socket> {
         self.opened.push(conn);
         Ok(arrival.into())
+    }
+
+    fn adopt(&mut self, _: Stream) -> io::Result<(Vec<u8>, Peer)> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn rebind(&mut self, _: &mut Self::Socket, _: ConnId) -> io::Result<()> {
+        Ok(())
     }
 
     fn failure(&mut self, _: &mut Self::Socket) -> Option<io::Error> {

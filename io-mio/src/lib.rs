@@ -11,7 +11,7 @@ mod stream;
 use std::io;
 use std::sync::Arc;
 
-use hipr_io::{Config, Driver, Listener, Stats, tune};
+use hipr_io::{Config, Driver, Listener, Stats};
 
 pub use crate::listen::Listen;
 pub use crate::sockets::Sockets;
@@ -36,8 +36,6 @@ pub fn serve(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Resul
 pub fn serve_connection(stream: hipr_io::Stream, config: Config, stats: Arc<Stats>) -> io::Result<Loop> {
     let (sockets, mailbox) = Sockets::new(None, &config)?;
     let mut driver = Driver::new(sockets, mailbox, config, stats);
-    let peer = stream.peer()?;
-    tune(&stream, peer);
-    driver.admit(Stream::new(stream)?, peer)?;
+    driver.admit(stream)?;
     Ok(driver)
 }

@@ -8,7 +8,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use hipr_io::{
-    Carrier, Config, ConnId, Link, Listener, Mailbox, Peer, Pool, Read, Readiness, Table, WriteContext,
+    Carrier, Config, ConnId, Link, Listener, Mailbox, Peer, Pool, Read, Readiness, Table, WriteContext, tune,
 };
 use hipr_io_shm::{BusyPoller, Shared, SharedMemory, pass};
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -135,6 +135,18 @@ impl Carrier for Sockets {
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll.registry().register(&mut stream, Token(conn.slot() as usize), interest)?;
         Ok(Socket { stream, readiness: Readiness::new(), reset: false, is_polled: false })
+    }
+
+    fn adopt(&mut self, stream: hipr_io::Stream) -> io::Result<(Stream, Peer)> {
+        let peer = stream.peer()?;
+        tune(&stream, peer);
+        Ok((Stream::new(stream)?, peer))
+    }
+
+    fn rebind(&mut self, socket: &mut Socket, conn: ConnId) -> io::Result<()> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        socket.readiness.readable = true;
+        self.poll.registry().reregister(&mut socket.stream, Token(conn.slot() as usize), interest)
     }
 
     fn failure(&mut self, socket: &mut Socket) -> Option<io::Error> {

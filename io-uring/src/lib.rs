@@ -16,7 +16,7 @@ mod token;
 use std::io;
 use std::sync::Arc;
 
-use hipr_io::{Config, Driver, Listener, Mailbox, Stats, Stream, tune};
+use hipr_io::{Config, Driver, Listener, Mailbox, Stats, Stream};
 
 pub use crate::shared::Socket;
 pub use crate::sockets::Sockets;
@@ -40,10 +40,7 @@ pub fn serve(listener: Listener, config: Config, stats: Arc<Stats>) -> io::Resul
 /// As [`serve`]; [`io::ErrorKind::NotConnected`] for a peer that has gone already.
 pub fn serve_connection(stream: Stream, config: Config, stats: Arc<Stats>) -> io::Result<Loop> {
     let mut driver = over(Sockets::new(None, &config)?, config, stats);
-    stream.set_nonblocking(false)?;
-    let peer = stream.peer()?;
-    tune(&stream, peer);
-    driver.admit(stream, peer)?;
+    driver.admit(stream)?;
     Ok(driver)
 }
 

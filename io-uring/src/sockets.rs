@@ -307,6 +307,20 @@ impl Carrier for Sockets {
         Ok(Socket { port: id.slot(), memory })
     }
 
+    fn adopt(&mut self, stream: Stream) -> io::Result<(Stream, Peer)> {
+        stream.set_nonblocking(false)?;
+        let peer = stream.peer()?;
+        tune(&stream, peer);
+        Ok((stream, peer))
+    }
+
+    fn rebind(&mut self, socket: &mut Socket, conn: ConnId) -> io::Result<()> {
+        if let Some(port) = self.lent.ports.at_mut(socket.port) {
+            port.conn = Some(conn);
+        }
+        Ok(())
+    }
+
     fn failure(&mut self, socket: &mut Socket) -> Option<io::Error> {
         self.lent.ports.at_mut(socket.port)?.failure()
     }

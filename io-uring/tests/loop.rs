@@ -101,6 +101,7 @@ fn answer(event: Event, responders: &mut BTreeMap<ConnId, Responder<Body>>, mail
         }
         Event::Ended { conn } => mailbox.post(Notice { close: true, ..Notice::new(conn) }),
         Event::Drained { .. } => {}
+        Event::Parked { .. } | Event::Resumed { .. } => unreachable!("no client claims a session"),
         Event::Closed { conn, .. } => drop(responders.remove(&conn)),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 /// Length of a claim.
 pub const CLAIM_BYTES: usize = 44;
 /// Length of the terms.
-pub const TERMS_BYTES: usize = 20;
+pub const TERMS_BYTES: usize = 28;
 
 /// The name of a session: 256 random bits that its client has chosen. Who knows it, and has the client's key if it has shown one, can go
 /// on with the session.
@@ -48,6 +48,8 @@ pub struct Terms {
     pub to_client_max_bytes: u32,
     /// The offset up to which the worker has the client's bytes.
     pub taken: u64,
+    /// What a connection that goes on with the session says first, so that it is passed to the session's process; 0: nothing.
+    pub route: u64,
 }
 
 impl Claim {
@@ -73,7 +75,7 @@ impl Terms {
         let mut bytes = [0; TERMS_BYTES];
         let words = [self.timeout_ms, self.to_worker_max_bytes, self.to_client_max_bytes];
         let [a, b, c] = words.map(u32::to_le_bytes);
-        put(&mut bytes, &[&a, &b, &c, &self.taken.to_le_bytes()]);
+        put(&mut bytes, &[&a, &b, &c, &self.taken.to_le_bytes(), &self.route.to_le_bytes()]);
         bytes
     }
 
@@ -82,12 +84,14 @@ impl Terms {
         let (timeout_ms, rest) = bytes.split_first_chunk()?;
         let (to_worker, rest) = rest.split_first_chunk()?;
         let (to_client, rest) = rest.split_first_chunk()?;
-        let taken: &[u8; 8] = rest.try_into().ok()?;
+        let (taken, rest) = rest.split_first_chunk()?;
+        let route: &[u8; 8] = rest.try_into().ok()?;
         Some(Self {
             timeout_ms: u32::from_le_bytes(*timeout_ms),
             to_worker_max_bytes: u32::from_le_bytes(*to_worker),
             to_client_max_bytes: u32::from_le_bytes(*to_client),
             taken: u64::from_le_bytes(*taken),
+            route: u64::from_le_bytes(*route),
         })
     }
 }
@@ -109,6 +113,7 @@ mod tests {
             to_worker_max_bytes: 1 << 20,
             to_client_max_bytes: 3,
             taken: u64::MAX,
+            route: 0x0807_0605_0403_0201,
         };
         assert_eq!(Claim::from_bytes(&claim.to_bytes()), Some(claim));
         assert_eq!(Terms::from_bytes(&terms.to_bytes()), Some(terms));

@@ -19,7 +19,7 @@ mod worker;
 pub use chain::Chain;
 pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::{WorkerProcess, eventually, process_lives};
-pub use proxy::{Conversation, Direction, Flight, Link, Proxy, Share, Traffic};
+pub use proxy::{Conversation, Cuts, Direction, Flight, Link, Proxy, Share, Traffic};
 pub use wire_client::{Replied, WireClient};
 pub use worker::{
     TestWorker, built_library, library, library_folder, start_worker, start_worker_with_cache,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use hipr_tests::distance::{self, Measured, PROGRAMS, Program};
-use hipr_tests::{Flight, Link, Proxy, Traffic, library_folder, start_worker};
+use hipr_tests::{Cuts, Flight, Link, Proxy, Traffic, library_folder, start_worker};
 
 /// How long connections may take to end after the program has.
 const SETTLES: Duration = Duration::from_secs(10);
@@ -30,9 +30,12 @@ struct Network {
 impl Network {
     fn link(self) -> Link {
         let bits_per_s = self.mbit_per_s.map(|mbit| mbit.saturating_mul(MEGA));
-        Link { delay: Duration::from_millis(self.delay_ms), bits_per_s }
+        Link { delay: Duration::from_millis(self.delay_ms), bits_per_s, cuts: None }
     }
 }
+
+/// How long a program waits for another connection; without it, not at all for a worker of this machine.
+const RESUME_TIMEOUT: &str = "HIPR_RESUME_TIMEOUT_MS";
 
 const MEGA: NonZeroU64 = NonZeroU64::new(1_000_000).expect("not zero");
 
@@ -47,6 +50,10 @@ pub(crate) struct Behind {
     /// Where the proxy listens.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "HOST:PORT")]
     listen: SocketAddr,
+    /// Cuts each connection when it is this old. Programs go on with their sessions if HIPR_RESUME_TIMEOUT_MS allows it, which `proxy` sets to
+    /// 60000 for its program; what passes is not counted then, only the cuts.
+    #[arg(long, value_name = "MS")]
+    cut_after_ms: Option<u64>,
     /// Prints each round trip that the program waits for.
     #[arg(long)]
     trace: bool,
@@ -68,12 +75,14 @@ impl Behind {
         };
         let told = |flight: &Flight| eprintln!("{flight}");
         let told = self.trace.then(|| Box::new(told) as Box<dyn Fn(&Flight) + Send + Sync>);
-        let proxy = Proxy::listen(self.listen, worker, self.network.link(), told);
+        let cuts = self.cut_after_ms.map(|age_ms| Cuts::After(Duration::from_millis(age_ms)));
+        let link = Link { cuts, ..self.network.link() };
+        let proxy = Proxy::listen(self.listen, worker, link, told);
         let proxy = proxy.map_err(|why| format!("cannot listen at {}: {why}", self.listen))?;
         let Some((program, arguments)) = self.program.split_first() else {
             println!("listening on {}", proxy.address());
             io::stdin().read_to_end(&mut Vec::new()).map_err(|why| format!("cannot read: {why}"))?;
-            print!("{}", self.render(&ended(&proxy)));
+            print!("{}", self.render(&proxy));
             return Ok(ExitCode::SUCCESS);
         };
         let folder = library_folder();
@@ -85,14 +94,21 @@ impl Behind {
         let mut command = Command::new(program);
         command.args(arguments).env("LD_LIBRARY_PATH", search);
         command.env("HIPR_WORKER", proxy.address().to_string());
+        if self.cut_after_ms.is_some() && env::var_os(RESUME_TIMEOUT).is_none() {
+            command.env(RESUME_TIMEOUT, "60000");
+        }
         let status = command.status();
         let status = status.map_err(|why| format!("cannot run {}: {why}", program.to_string_lossy()))?;
         // Standard output is the program's.
-        eprint!("{}", self.render(&ended(&proxy)));
+        eprint!("{}", self.render(&proxy));
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
     }
 
-    fn render(&self, traffic: &Traffic) -> String {
+    fn render(&self, proxy: &Proxy) -> String {
+        let traffic = &ended(proxy);
+        if self.cut_after_ms.is_some() {
+            return format!("{} connections were cut\n", proxy.cuts());
+        }
         if !self.json {
             return traffic.to_string();
         }

@@ -6,13 +6,13 @@ mod traffic;
 
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-pub use link::{Direction, Link};
+pub use link::{Cuts, Direction, Link};
 pub use traffic::{Conversation, Flight, Share, Traffic};
 
 /// What is called with each flight that lands.
@@ -36,7 +36,17 @@ struct Shared {
     one_has_ended: Condvar,
     ends: AtomicBool,
     told: Option<Told>,
+    /// Number of connections that were cut.
+    cuts: AtomicU64,
+    /// Whether connections are closed as soon as they are made.
+    refuses: AtomicBool,
+    open: Mutex<Vec<TcpStream>>,
+    /// State of the numbers that look random.
+    seed: AtomicU64,
 }
+
+/// Bytes behind which the first connection is cut at the earliest, so that a session begins.
+const FIRST_BYTES: u64 = 20_000;
 
 #[derive(Default)]
 struct Counts {
@@ -48,6 +58,31 @@ struct Counts {
 impl Shared {
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    fn note_open(&self, sides: &[&TcpStream]) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|socket| socket.peer_addr().is_ok());
+        open.extend(sides.iter().filter_map(|side| side.try_clone().ok()));
+    }
+
+    /// Returns a number that looks random.
+    fn next(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.seed.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Draws the number of bytes behind which a connection is cut.
+    fn bytes_within(&self, most: u32) -> u64 {
+        let is_first = self.seed.load(Ordering::Relaxed) == 1;
+        let bits = 4 + self.next() % u64::from(most.saturating_sub(3).max(1));
+        let bytes = self.next() % (1 << bits);
+        if is_first { FIRST_BYTES + bytes } else { bytes }
     }
 }
 
@@ -77,6 +112,10 @@ impl Proxy {
             one_has_ended: Condvar::new(),
             ends: AtomicBool::new(false),
             told,
+            cuts: AtomicU64::new(0),
+            refuses: AtomicBool::new(false),
+            open: Mutex::default(),
+            seed: AtomicU64::new(1),
         });
         let accepting = Arc::clone(&shared);
         let accepts = thread::spawn(move || {
@@ -86,6 +125,9 @@ impl Proxy {
                 }
                 // A client whose worker is gone is dropped, as by the worker's machine.
                 let Ok(worker) = TcpStream::connect(worker) else { continue };
+                if accepting.refuses.load(Ordering::Relaxed) {
+                    continue;
+                }
                 accepting.counts().open += 1;
                 let shared = Arc::clone(&accepting);
                 thread::spawn(move || carry(&client, &worker, link, &shared));
@@ -97,6 +139,25 @@ impl Proxy {
     /// Returns the address to which clients connect.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the number of connections that were cut because of [`Link::cuts`].
+    pub fn cuts(&self) -> u64 {
+        self.shared.cuts.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether connections are closed as soon as they are made.
+    pub fn set_refuses(&self, refuses: bool) {
+        self.shared.refuses.store(refuses, Ordering::Relaxed);
+    }
+
+    /// Cuts all connections.
+    pub fn cut_all(&self) {
+        let mut open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+        for socket in open.drain(..) {
+            // One that has ended cannot be cut.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
     }
 
     /// Returns the traffic so far. What a client has received is counted in it.
@@ -129,8 +190,20 @@ impl Drop for Proxy {
 
 fn carry(client: &TcpStream, worker: &TcpStream, link: Link, shared: &Shared) {
     let mut counted = Counted { conversation: Conversation::default(), shared };
+    shared.note_open(&[client, worker]);
+    let (at, left_bytes) = match link.cuts {
+        None => (None, None),
+        Some(Cuts::After(age)) => (Some(Instant::now() + age), None),
+        Some(Cuts::Within(most)) => (None, Some(shared.bytes_within(most))),
+    };
+    let mut knife = carrier::Knife { at, left_bytes, has_cut: false };
     // A broken connection ends as it does without a proxy: both sides see that it is closed.
-    let _ = carrier::carry(client, worker, link, &mut counted);
+    let _ = carrier::carry(client, worker, link, &mut counted, &mut knife);
+    shared.cuts.fetch_add(u64::from(knife.has_cut), Ordering::Relaxed);
+    for side in [client, worker] {
+        // Copies of them may be noted.
+        let _ = side.shutdown(Shutdown::Both);
+    }
     shared.counts().open -= 1;
     shared.one_has_ended.notify_all();
 }

@@ -171,6 +171,7 @@ fn handler(mailbox: Arc<Mailbox>) -> impl FnMut(Event) {
             mailbox.post(notice);
         }
         Event::Ended { conn } => mailbox.post(Notice { close: true, ..Notice::new(conn) }),
+        Event::Parked { .. } | Event::Resumed { .. } => unreachable!("no client claims a session"),
         Event::Closed { conn, .. } => drop(sessions.remove(&conn)),
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::IoSlice;
 use std::sync::Arc;
 
+use hipr_resume::{Claim, Terms};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, version};
@@ -66,6 +67,10 @@ pub struct ClientChannel {
     channel: Channel,
     expected: Expected,
     token: Option<Token>,
+    /// The session that the connection is for, if it is to outlive it.
+    claim: Option<Claim>,
+    /// What the worker has answered to that.
+    terms: Option<Terms>,
     /// Whether the worker's key was found right, and this side's preamble is in the output.
     is_ready: bool,
     collected: Collected,
@@ -83,8 +88,20 @@ impl ClientChannel {
         let name = ServerName::try_from("hipr").map_err(|why| Fault::Setup(why.to_string()))?;
         let connection = ClientConnection::new(identity.config.clone(), name)?;
         let channel = Channel::new(connection.into());
-        let (collected, is_ready, is_in) = Default::default();
-        Ok(Self { channel, expected, token, is_ready, collected, is_in })
+        let (claim, terms, collected, is_ready, is_in) = Default::default();
+        Ok(Self { channel, expected, token, claim, terms, is_ready, collected, is_in })
+    }
+
+    /// Claims a session, which is to outlive the connection. Has to be called before anything is received.
+    #[must_use]
+    pub fn claiming(mut self, claim: Claim) -> Self {
+        self.claim = Some(claim);
+        self
+    }
+
+    /// Returns the terms of the session that was claimed, once the worker has let this side in.
+    pub fn terms(&self) -> Option<Terms> {
+        self.terms
     }
 
     /// Does what [`Channel::receive`] does for bytes of HIPR; handshake and preamble give none. There may be output afterwards.
@@ -108,7 +125,10 @@ impl ClientChannel {
             let answer = Answer::from_fields(self.collected.fields()).map_err(Fault::Preamble)?;
             match answer.refusal {
                 Some(why) => return Err(Fault::Refused(format!("the worker says: {why}"))),
-                None => self.is_in = true,
+                None if answer.terms.is_some() != self.claim.is_some() => {
+                    return Err(Fault::Preamble("it does not answer the claim"));
+                }
+                None => (self.is_in, self.terms) = (true, answer.terms),
             }
             self.channel.open();
         }
@@ -128,7 +148,7 @@ impl ClientChannel {
             return Err(Fault::Changed(Box::new(Changed { expected, found })));
         }
         self.is_ready = true;
-        let hello = Hello { token: self.token.take() }.to_bytes();
+        let hello = Hello { token: self.token.take(), claim: self.claim, route: None }.to_bytes();
         self.channel.send(&[IoSlice::new(&hello)]);
         Ok(())
     }

@@ -1,6 +1,9 @@
-//! What both ends say inside the encrypted channel before HIPR begins. `docs/identity.md` has every byte of it.
+//! What both ends say before HIPR begins: inside the encrypted channel, and without one if the session is to outlive its connection.
+//! `docs/identity.md` has every byte of it.
 //!
 //! The client sends one preamble and goes on with HIPR at once; the worker sends one, and then its replies. So it costs no round trip.
+
+use hipr_resume::{Claim, Terms};
 
 use crate::Token;
 
@@ -19,6 +22,10 @@ pub const REFUSAL_MAX_BYTES: usize = 512;
 const TOKEN: u16 = 1;
 /// Kind of the field with the text of a refusal.
 const REFUSAL: u16 = 1;
+/// Kind of the field with a claim or with the terms of a session: from now on, frames.
+const RESUME: u16 = 2;
+/// Kind of the field with the route of a session, in a preamble of its own before everything else.
+const ROUTE: u16 = 3;
 /// Kinds from here on may be ignored by those that do not know them.
 const OPTIONAL: u16 = 0x8000;
 
@@ -27,6 +34,10 @@ const OPTIONAL: u16 = 0x8000;
 pub struct Hello {
     /// The token of an invitation.
     pub token: Option<Token>,
+    /// Which session the connection is for, if the session is to outlive it; frames follow.
+    pub claim: Option<Claim>,
+    /// To which process of the worker the connection is to be passed. Stands alone, before what that process is told.
+    pub route: Option<u64>,
 }
 
 /// What a worker answers.
@@ -34,13 +45,17 @@ pub struct Hello {
 pub struct Answer {
     /// Why the client may not come in; `None` if it may.
     pub refusal: Option<String>,
+    /// The terms of the session that was claimed; frames follow.
+    pub terms: Option<Terms>,
 }
 
 impl Hello {
     /// Returns the preamble's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let fields = self.token.as_ref().map(|token| field(TOKEN, token.bytes()));
-        with_head(&fields.unwrap_or_default())
+        let token = self.token.as_ref().map(|token| field(TOKEN, token.bytes()));
+        let claim = self.claim.map(|claim| field(RESUME, &claim.to_bytes()));
+        let route = self.route.map(|route| field(ROUTE, &route.to_le_bytes()));
+        with_head(&[token, claim, route].map(Option::unwrap_or_default).concat())
     }
 
     /// Reads the fields.
@@ -53,6 +68,14 @@ impl Hello {
             TOKEN => {
                 let token = Token::from_bytes(value).ok_or("a token has 32 bytes")?;
                 hello.token.replace(token).map_or(Ok(()), |_| Err("two tokens"))
+            }
+            RESUME => {
+                let claim = Claim::from_bytes(value).ok_or("a claim has 44 bytes")?;
+                hello.claim.replace(claim).map_or(Ok(()), |_| Err("two claims"))
+            }
+            ROUTE => {
+                let route = value.try_into().map_err(|_| "a route has 8 bytes")?;
+                hello.route.replace(u64::from_le_bytes(route)).map_or(Ok(()), |_| Err("two routes"))
             }
             _ => Err("a field that is not known"),
         })?;
@@ -69,11 +92,12 @@ impl Answer {
                 .take_while(|end| *end <= REFUSAL_MAX_BYTES)
                 .last()
         };
-        let fields = self
+        let refusal = self
             .refusal
             .as_deref()
             .map(|text| field(REFUSAL, text.as_bytes().get(..cut(text).unwrap_or(0)).unwrap_or_default()));
-        with_head(&fields.unwrap_or_default())
+        let terms = self.terms.map(|terms| field(RESUME, &terms.to_bytes()));
+        with_head(&[refusal, terms].map(Option::unwrap_or_default).concat())
     }
 
     /// Reads the fields.
@@ -87,6 +111,10 @@ impl Answer {
             REFUSAL => {
                 let text = std::str::from_utf8(value).map_err(|_| "the text is not UTF-8")?;
                 answer.refusal.replace(text.to_owned()).map_or(Ok(()), |_| Err("two refusals"))
+            }
+            RESUME => {
+                let terms = Terms::from_bytes(value).ok_or("terms have 28 bytes")?;
+                answer.terms.replace(terms).map_or(Ok(()), |_| Err("terms twice"))
             }
             _ => Err("a field that is not known"),
         })?;
@@ -108,6 +136,25 @@ pub fn fields_len(head: [u8; HEAD_BYTES]) -> Result<usize, &'static str> {
     }
     let len = usize::from(u16::from_le_bytes([l0, l1]));
     if len > FIELDS_MAX_BYTES { Err("it is too long") } else { Ok(len) }
+}
+
+/// Returns whether bytes begin with a whole preamble; `None` if they do not begin with one.
+pub fn is_whole(bytes: &[u8]) -> Option<bool> {
+    let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else {
+        return (!bytes.is_empty() && MAGIC.starts_with(bytes.get(..MAGIC.len().min(bytes.len()))?))
+            .then_some(false);
+    };
+    fields_len(*head).ok().map(|len| bytes.len() >= HEAD_BYTES + len)
+}
+
+/// Reads the route of a whole preamble that has nothing else; returns it with the length of the preamble in bytes.
+pub fn read_route(bytes: &[u8]) -> Option<(u64, usize)> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+    let len = fields_len(*head).ok()?;
+    match Hello::from_fields(rest.get(..len)?) {
+        Ok(Hello { route: Some(route), token: None, claim: None }) => Some((route, HEAD_BYTES + len)),
+        _ => None,
+    }
 }
 
 fn with_head(fields: &[u8]) -> Vec<u8> {
@@ -139,7 +186,7 @@ fn each_field(
 
 /// Collects a preamble from pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
+pub struct Collected {
     bytes: Vec<u8>,
 }
 
@@ -148,7 +195,7 @@ impl Collected {
     ///
     /// # Errors
     /// As [`fields_len`].
-    pub(crate) fn wanted(&self) -> Result<usize, &'static str> {
+    pub fn wanted(&self) -> Result<usize, &'static str> {
         let whole = match self.bytes.first_chunk::<HEAD_BYTES>() {
             Some(head) => HEAD_BYTES + fields_len(*head)?,
             None => HEAD_BYTES,
@@ -156,11 +203,13 @@ impl Collected {
         Ok(whole.saturating_sub(self.bytes.len()))
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Adds bytes, no more than are wanted.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    pub(crate) fn fields(&self) -> &[u8] {
+    /// Returns the bytes of the fields.
+    pub fn fields(&self) -> &[u8] {
         self.bytes.get(HEAD_BYTES..).unwrap_or_default()
     }
 }

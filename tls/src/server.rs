@@ -5,6 +5,7 @@ use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
 
+use hipr_resume::{Claim, Terms};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::{ServerConfig, ServerConnection, version};
 
@@ -136,6 +137,9 @@ impl WorkerIdentity {
                 format!("your key is not authorized; its owner adds this line to the worker's file: {key}");
             (away("wrong-key", known, None), words)
         })?;
+        if hello.claim.is_some_and(|claim| claim.epoch > 0) {
+            return Ok(Admission::again(grant));
+        }
         let (tenant, max) = (grant.tenant.clone(), grant.sessions_max);
         self.tenants.admit(grant).map_err(broken)?.ok_or_else(|| {
             let max = max.unwrap_or_default();
@@ -156,6 +160,8 @@ pub struct ServerChannel {
     collected: Collected,
     grant: Option<Arc<Admission>>,
     turned_away: Option<Box<TurnedAway>>,
+    /// The session that the client claims, until that is answered.
+    claim: Option<Claim>,
 }
 
 impl ServerChannel {
@@ -166,11 +172,12 @@ impl ServerChannel {
     pub fn new(identity: Arc<WorkerIdentity>) -> Result<Self, Fault> {
         let connection = ServerConnection::new(identity.config.clone())?;
         let channel = Channel::new(connection.into());
-        Ok(Self { channel, identity, collected: Collected::default(), grant: None, turned_away: None })
+        let (collected, turned_away, claim) = Default::default();
+        Ok(Self { channel, identity, collected, grant: None, turned_away, claim })
     }
 
-    /// Does what [`Channel::receive`] does for bytes of HIPR; handshake and preamble give none. There may be output afterwards, also
-    /// after an error.
+    /// Does what [`Channel::receive`] does for what follows the preamble; handshake and preamble give nothing. There may be output
+    /// afterwards, also after an error. Nothing more is read while a [claim](Self::claim) waits for its [answer](Self::answer).
     ///
     /// # Errors
     /// As there; the client is not let in.
@@ -188,24 +195,32 @@ impl ServerChannel {
                 continue;
             }
             let hello = Hello::from_fields(self.collected.fields()).map_err(Fault::Preamble)?;
+            if hello.route.is_some() {
+                return Err(Fault::Preamble("a route stands alone, before the encryption"));
+            }
             let admitted = self.identity.admit(&self.channel, &hello);
-            let refusal = admitted.as_ref().err().map(|(_, words)| words.clone());
-            let answer = Answer { refusal }.to_bytes();
-            self.channel.send(&[IoSlice::new(&answer)]);
             match admitted {
                 Ok(grant) => {
                     if let Some(told) = &self.identity.on_entry {
                         told(&grant);
                     }
                     self.grant = Some(Arc::new(grant));
+                    self.claim = hello.claim;
+                    if self.claim.is_none() {
+                        self.say(&Answer::default());
+                    }
                     self.channel.open();
                 }
                 Err((away, why)) => {
                     self.turned_away = Some(Box::new(away));
+                    self.say(&Answer { refusal: Some(why.clone()), terms: None });
                     self.channel.close();
                     return Err(Fault::Refused(why));
                 }
             }
+        }
+        if self.claim.is_some() {
+            return Ok(0);
         }
         self.channel.receive(input, into)
     }
@@ -213,6 +228,31 @@ impl ServerChannel {
     /// Returns what is known of a client that was not let in; `None` if its key was not looked at.
     pub fn turned_away(&self) -> Option<&TurnedAway> {
         self.turned_away.as_deref()
+    }
+
+    fn say(&mut self, answer: &Answer) {
+        self.channel.send(&[IoSlice::new(&answer.to_bytes())]);
+    }
+
+    /// Returns the session that the client claims, if that was not answered.
+    pub fn claim(&self) -> Option<Claim> {
+        self.claim
+    }
+
+    /// Answers the claim: with the session's terms, or why there is none.
+    pub fn answer(&mut self, terms: Result<Terms, String>) {
+        if self.claim.take().is_some() {
+            let is_refused = terms.is_err();
+            self.say(&Answer { terms: terms.as_ref().ok().copied(), refusal: terms.err() });
+            if is_refused {
+                self.channel.close();
+            }
+        }
+    }
+
+    /// Returns the key that the client has proved to have.
+    pub fn key(&self) -> Option<PublicKey> {
+        self.channel.peer_key()
     }
 
     /// Returns what the client may do, once it was let in.

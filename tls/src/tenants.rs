@@ -100,6 +100,13 @@ fn lock(folder: &Path, tenant: &str, max: u32) -> Result<Option<Seat>, FileError
     Ok(None)
 }
 
+impl Admission {
+    /// Lets a client in that goes on with a session, which has its seat already; with any other it has to end.
+    pub(crate) fn again(grant: Grant) -> Self {
+        Self { grant, _seat: Seat::Free }
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         let Self::Counted { tenant, counts } = self else { return };

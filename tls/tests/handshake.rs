@@ -340,20 +340,23 @@ fn a_client_without_a_key_or_with_an_older_tls_is_refused() {
 fn preambles_are_read_as_they_are_written() {
     let token =
         Token::parse(&PublicKey::from_spki(&key().public().spki()).unwrap().to_string()[13..]).unwrap();
-    for hello in [Hello::default(), Hello { token: Some(token) }] {
+    for hello in [Hello::default(), Hello { token: Some(token), ..Hello::default() }] {
         let bytes = hello.to_bytes();
         let (head, fields) = bytes.split_first_chunk().unwrap();
         assert_eq!(hipr_tls::preamble::fields_len(*head), Ok(fields.len()));
         assert_eq!(Hello::from_fields(fields), Ok(hello));
     }
     for text in ["no", "", &"é".repeat(1000)] {
-        let bytes = Answer { refusal: Some(text.to_owned()) }.to_bytes();
+        let bytes = Answer { refusal: Some(text.to_owned()), terms: None }.to_bytes();
         let read = Answer::from_fields(&bytes[8..]).unwrap().refusal.unwrap();
         assert!(text.starts_with(&read) && read.len() <= 512 && (text.len() > 512 || read == text));
     }
     // To the byte: docs/identity.md.
     assert_eq!(Hello::default().to_bytes(), b"HIPS\x01\0\0\0");
-    assert_eq!(Answer { refusal: Some("no".into()) }.to_bytes(), b"HIPS\x01\0\x06\0\x01\0\x02\0no");
+    assert_eq!(
+        Answer { refusal: Some("no".into()), terms: None }.to_bytes(),
+        b"HIPS\x01\0\x06\0\x01\0\x02\0no"
+    );
 }
 
 #[test]

@@ -199,6 +199,12 @@ impl Dispatch {
                 self.tell(conn, |session| session.handle_drained(sent_bytes))
             }
             Event::Ended { conn } => self.tell(conn, Session::handle_end),
+            Event::Parked { conn, reason } => {
+                self.record(conn, || AuditEvent::Park { reason: Some(reason.into()) });
+            }
+            Event::Resumed { conn, peer } => {
+                self.record(conn, || AuditEvent::Resume { from: Some(peer.to_string().into()) });
+            }
             Event::Closed { conn, account } => {
                 self.remove(conn);
                 self.record_end(conn, *account);
@@ -230,6 +236,14 @@ impl Dispatch {
         let who = Who::of_session(self.sessions_begun, peer, grant);
         audit.record(&who, AuditEvent::Begin {});
         Some(Box::new(who))
+    }
+
+    /// Records what happens to a session that has not ended.
+    fn record(&self, conn: ConnId, event: impl FnOnce() -> AuditEvent) {
+        let who = self.seats.get(&conn).and_then(|seat| seat.who.as_ref());
+        if let (Some(audit), Some(who)) = (&self.audit, who) {
+            audit.record(who, event());
+        }
     }
 
     /// Records that a session and its connection have ended.

@@ -141,6 +141,11 @@ impl Worker {
         Stopper(self.mailbox.clone())
     }
 
+    /// Returns what hands the worker further connections.
+    pub fn door(&self) -> Door {
+        Door(self.mailbox.clone())
+    }
+
     /// Serves on the calling thread, until a [`Stopper`] is used, the system reports an error or, for one connection, its
     /// end.
     ///
@@ -192,6 +197,17 @@ impl Stopper {
     /// Stops the worker: its connections are closed and its sessions released. Returns at once.
     pub fn stop(&self) {
         self.0.stop();
+    }
+}
+
+/// Hands a worker connections that were accepted elsewhere, from any thread.
+#[derive(Clone, Debug)]
+pub struct Door(Arc<Mailbox>);
+
+impl Door {
+    /// Hands over a connection, which may only go on with a session of the worker.
+    pub fn hand(&self, stream: impl Into<Stream>) {
+        self.0.hand(stream.into());
     }
 }
 

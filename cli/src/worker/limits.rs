@@ -2,7 +2,7 @@
 
 use clap::Args;
 use hipr_tls::Size;
-use hipr_worker::{Config, IoConfig, SessionLimits};
+use hipr_worker::{Config, IoConfig, RING_MAX_BYTES, RING_MIN_BYTES, SessionLimits};
 
 /// Returns a size as a length in memory. (Hosts have 64 bits.)
 fn len(size: Size) -> usize {
@@ -11,6 +11,15 @@ fn len(size: Size) -> usize {
 
 /// Minimum of the buffer limit: it has to hold the longest message that is not streamed.
 const BUFFERED_MIN: Size = Size(128 << 10);
+
+/// Returns the size of a ring.
+fn ring(text: &str) -> Result<Size, String> {
+    let (least, most) = (Size(RING_MIN_BYTES as u64), Size(RING_MAX_BYTES as u64));
+    match text.parse()? {
+        size if size < least || size > most => Err(format!("it must be from {least} to {most}")),
+        size => Ok(size),
+    }
+}
 
 fn buffered(text: &str) -> Result<Size, String> {
     let size = text.parse()?;
@@ -31,6 +40,15 @@ pub(crate) struct Limits {
     /// Seconds after which a session ends whose program has sent nothing and waits for nothing. [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout: Option<u64>,
+    /// Seconds for which a session is kept whose TCP link was cut, so that its client can go on over another; 0 ends it at once. With
+    /// a process for each session it ends at once.
+    #[arg(long, value_name = "SECONDS", default_value_t = IoConfig::default().resume_timeout_ms / 1000,
+          value_parser = clap::value_parser!(u64).range(..=86_400))]
+    resume_timeout: u64,
+    /// Maximum bytes that such a session keeps until its client has them, and that its client may have on the way.
+    #[arg(long, value_name = "SIZE", default_value_t = Size(IoConfig::default().resume_ring_bytes as u64),
+          value_parser = ring)]
+    resume_buffer: Size,
     /// Maximum bytes that a session may allocate (device, managed and pinned host memory, code objects); beyond it
     /// allocations fail with hipErrorOutOfMemory. [default: only the GPU's memory]
     #[arg(long, value_name = "SIZE")]
@@ -72,6 +90,8 @@ impl Limits {
             io.connections_max = usize::try_from(count).unwrap_or(usize::MAX);
         }
         io.connections_per_address_max = self.sessions_per_address_max;
+        io.resume_timeout_ms = self.resume_timeout * 1000;
+        io.resume_ring_bytes = len(self.resume_buffer);
         io.idle_timeout_ms = self.idle_timeout.map(|seconds| seconds.saturating_mul(1000));
         io.protocol.open_max = self.requests_open_max;
         io.in_flight_max_bytes = len(self.buffered_max);

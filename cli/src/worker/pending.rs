@@ -7,7 +7,7 @@ use hipr_io::Peer;
 use hipr_io_mio::Stream;
 use hipr_io_shm::HELLO;
 use hipr_proto::{Fatal, Limits, Receiver, Rx};
-use hipr_tls::{REFUSAL_OF_PLAIN, is_hello};
+use hipr_tls::{REFUSAL_OF_PLAIN, is_hello, preamble};
 use rustix::net::{RecvFlags, recv};
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -36,6 +36,13 @@ pub(super) enum Peeked {
     Disconnected,
     /// The client does not speak the protocol.
     NotHipr(Fatal),
+    /// The connection is for the process of a session that has begun, and says so in its first bytes, of which this is the number.
+    Routed {
+        /// The process's route.
+        route: u64,
+        /// Length in bytes of what says so.
+        len: usize,
+    },
     /// The client does not begin with TLS, as it has to.
     NotTls,
 }
@@ -65,13 +72,23 @@ impl Pending {
                 ))
             };
         }
-        if has_identity {
+        if let Some((route, len)) = preamble::read_route(said) {
+            return Ok(Peeked::Routed { route, len });
+        }
+        if has_identity && preamble::is_whole(said) != Some(false) {
             return Ok(match is_hello(said) {
                 None => Peeked::NotTls,
                 Some(true) => Peeked::Complete,
                 Some(false) if len == PEEK_BYTES => Peeked::Complete,
                 Some(false) if self.ended || len == 0 => Peeked::Disconnected,
                 Some(false) => Peeked::Incomplete,
+            });
+        }
+        if let Some(is_whole) = preamble::is_whole(said) {
+            return Ok(match is_whole {
+                true => Peeked::Complete,
+                false if self.ended || len == 0 => Peeked::Disconnected,
+                false => Peeked::Incomplete,
             });
         }
         Ok(match first_message(said, limits) {
@@ -81,6 +98,15 @@ impl Pending {
             Ok(false) if self.ended || len == 0 => Peeked::Disconnected,
             Ok(false) => Peeked::Incomplete,
         })
+    }
+
+    /// Takes the first `len` bytes, which were peeked at.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub(super) fn skip(&mut self, len: usize) -> io::Result<()> {
+        let mut bytes = [0; PEEK_BYTES];
+        self.stream.read_exact(bytes.get_mut(..len).unwrap_or_default())
     }
 
     /// Tells a client that speaks without encryption that the worker wants some.

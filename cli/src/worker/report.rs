@@ -133,6 +133,9 @@ impl Reports {
                 (self.has_begun, self.who.key, self.who.tenant) = (true, key, tenant);
                 self.audit.record(&self.who, event);
             }
+            AuditEvent::Park { .. } | AuditEvent::Resume { .. } if self.has_begun && !self.has_ended => {
+                self.audit.record(&self.who, event);
+            }
             AuditEvent::End { .. } if self.has_begun && !self.has_ended => {
                 self.has_ended = true;
                 self.audit.record(&self.who, event);

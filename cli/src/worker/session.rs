@@ -5,6 +5,7 @@ use super::audit::AuditFile;
 use super::report::{Reporter, Reports};
 use crate::device;
 use hipr_io::{Address, Peer, Stream};
+use hipr_io_shm::{Waits, pass, receive};
 use hipr_worker::{Io, Stats};
 use mio::unix::pipe;
 use mio::{Interest, Registry, Token};
@@ -12,7 +13,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_pro
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -61,6 +62,10 @@ pub(super) struct Session {
     pub(super) speaks: bool,
     /// What it has said, if sessions are recorded.
     reports: Option<Reports>,
+    /// The socket through which the process gets connections.
+    control: UnixStream,
+    /// What a connection says that is to be passed to the process; nobody can guess it.
+    route: u64,
     /// The folder of the process's temporary files, which goes with it.
     _temporary: TempDir,
 }
@@ -85,19 +90,39 @@ impl Session {
         let temporary = tempfile::Builder::new().prefix("temporary-").tempdir_in(exchange)?;
         command.env("TMPDIR", temporary.path());
         command.args(["--session-of", &std::process::id().to_string()]);
+        let (control, given) = UnixStream::pair()?;
+        let route = random_route()?;
         // What is not given here is closed in the child: all descriptors are opened close-on-exec.
-        let mut child =
-            command.stdin(Stdio::from(stream)).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut child = command
+            .stdin(Stdio::from(OwnedFd::from(given)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        drop(command);
         let words = child.stderr.take().ok_or(ErrorKind::BrokenPipe)?;
         let words = pipe::Receiver::from(words);
         words.set_nonblocking(true)?;
         let entry = child.stdout.take().map(pipe::Receiver::from);
         entry.as_ref().map_or(Ok(()), |entry| entry.set_nonblocking(true))?;
+        pass(&control, &[IoSlice::new(&route.to_le_bytes())], &stream)?;
         info!(session = number, %peer, pid = child.id(), "session started");
         let (readable, lines, told, speaks) = (true, Lines::default(), false, true);
         let reports = audit.map(|audit| Reports::new(audit, number, peer));
-        let _temporary = temporary;
-        Ok(Self { number, peer, child, words, readable, lines, told, entry, speaks, reports, _temporary })
+        Ok(Self {
+            number,
+            peer,
+            child,
+            words,
+            readable,
+            lines,
+            told,
+            entry,
+            speaks,
+            reports,
+            control,
+            route,
+            _temporary: temporary,
+        })
     }
 
     /// Has the poll notice what the process says.
@@ -107,6 +132,19 @@ impl Session {
             Some(entry) => registry.register(entry, token, Interest::READABLE),
             None => Ok(()),
         }
+    }
+
+    /// Returns the route of connections that go on with the session.
+    pub(super) fn route(&self) -> u64 {
+        self.route
+    }
+
+    /// Passes the process a connection that is to go on with the session; this process keeps no copy.
+    ///
+    /// # Errors
+    /// The process does not take it.
+    pub(super) fn hand(&self, stream: OwnedFd) -> io::Result<()> {
+        pass(&self.control, &[IoSlice::new(&self.route.to_le_bytes())], &stream).map(drop)
     }
 
     /// Returns whether the client has not yet been let in, as far as the process has said.
@@ -304,7 +342,7 @@ impl Lines {
 
 // ---- the process itself ----------------------------------------------------------------------------------------------
 
-/// Serves the client that is connected to standard input, until it disconnects, a signal arrives, or the supervisor ends.
+/// Serves the client whose connection comes through standard input, until it disconnects, a signal arrives, or the supervisor ends.
 pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, String> {
     set_parent_process_death_signal(Some(Signal::TERM))
         .map_err(|why| format!("cannot tie the process's end to the supervisor's: {why}"))?;
@@ -314,8 +352,9 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     if let Err(why) = fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJ) {
         debug!(%why, "cannot set oom_score_adj");
     }
-    let stream =
-        take_stdin(&options.listen).map_err(|why| format!("cannot take over the connection: {why}"))?;
+    let lost = |why: io::Error| format!("cannot take over the connection: {why}");
+    let control = take_stdin().map_err(lost)?;
+    let (route, stream) = take_connection(&control, &options.listen).map_err(lost)?;
     let is_recorded = options.audit.is_some();
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
@@ -333,10 +372,19 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
         // A ring's requests pass by the filter of system calls.
         config.io = Io::Mio;
     }
+    config.limits.resume_route = route;
+    // Further ones only go on with its session.
+    config.limits.connections_max = 1;
     match hipr_worker::Worker::for_connection(config, stream) {
         Err(why) if why.kind() == ErrorKind::NotConnected => Ok(ExitCode::SUCCESS),
         Err(why) => Err(format!("cannot serve the connection: {why}")),
         Ok(worker) => {
+            let (door, accepted_at) = (worker.door(), options.listen.clone());
+            thread::spawn(move || {
+                while let Ok((_, stream)) = take_connection(&control, &accepted_at) {
+                    door.hand(stream);
+                }
+            });
             watch(worker.stats(), Duration::from_millis(options.release_timeout_ms));
             super::serve(worker)
         }
@@ -347,7 +395,11 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
 /// session owned.
 fn watch(stats: Stats, timeout: Duration) {
     thread::spawn(move || {
-        while stats.io().connections_closed == 0 {
+        let is_over = || {
+            let counts = stats.io();
+            counts.connections_closed > 0 && counts.connections_closed >= counts.connections_opened
+        };
+        while !is_over() {
             thread::sleep(WATCH_EVERY);
         }
         thread::sleep(timeout);
@@ -356,15 +408,31 @@ fn watch(stats: Stats, timeout: Duration) {
     });
 }
 
-/// Takes the connection from standard input, which is then empty for all libraries in this process.
-fn take_stdin(accepted_at: &Address) -> io::Result<Stream> {
+/// Takes the supervisor's socket from standard input, which is then empty for all libraries in this process.
+fn take_stdin() -> io::Result<UnixStream> {
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-    Ok(match accepted_at {
+    Ok(socket.into())
+}
+
+/// Waits for a connection that the supervisor passes; returns it with the session's route.
+fn take_connection(control: &UnixStream, accepted_at: &Address) -> io::Result<(u64, Stream)> {
+    let (mut route, mut socket) = ([0; 8], None);
+    let len = receive(control, &mut route, &mut socket, Waits::ForAll)?;
+    let socket = socket.filter(|_| len == route.len()).ok_or(ErrorKind::UnexpectedEof)?;
+    let stream = match accepted_at {
         Address::Tcp(_) | Address::Secured(_) => TcpStream::from(socket).into(),
         Address::Unix(_) => UnixStream::from(socket).into(),
         Address::Shm(_) => Stream::Shm(socket.into()),
-    })
+    };
+    Ok((u64::from_le_bytes(route), stream))
+}
+
+/// Returns a number that nobody can guess, and that is not 0.
+fn random_route() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes).max(1))
 }
 
 #[cfg(test)]

@@ -227,6 +227,10 @@ impl Supervisor {
         match client.peek(self.plan.limits, self.plan.has_identity) {
             Ok(Peeked::Incomplete) => return,
             Ok(Peeked::Complete) => return self.admit(token),
+            Ok(Peeked::Routed { route, len }) => match client.skip(len) {
+                Ok(()) => return self.pass(token, route),
+                Err(why) => debug!(%peer, %why, "connection lost"),
+            },
             Ok(Peeked::Disconnected) => {
                 debug!(%peer, "connection closed before its first message was complete")
             }
@@ -253,6 +257,21 @@ impl Supervisor {
         client.iter().for_each(|client| self.pending_seats.give_back(client.peer));
         self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
         client
+    }
+
+    /// Passes a connection to the process of the session that it goes on with. If there is none, a process is started for it, which tells
+    /// the client so.
+    fn pass(&mut self, token: usize, route: u64) {
+        let Some(session) = self.sessions.values().find(|session| session.route() == route) else {
+            return self.admit(token);
+        };
+        let Some(mut client) = self.pending.remove(&token) else { return };
+        self.pending_seats.give_back(client.peer);
+        let passed = self.poll.registry().deregister(&mut client.stream);
+        if let Err(why) = passed.and_then(|()| session.hand(client.stream.into())) {
+            info!(peer = %client.peer, %why, "connection refused: its session's process does not take it");
+        }
+        self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
     }
 
     /// Starts a session for a connection whose first message is complete.

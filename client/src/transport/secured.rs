@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hipr_io::gather;
+use hipr_resume::Terms;
 use hipr_tls::{ClientChannel, Fault, Fingerprint};
 use socket2::SockRef;
 
@@ -168,11 +169,22 @@ impl Secured {
         Ok(())
     }
 
+    /// Returns the terms of the session that was claimed, once they have come.
+    pub(crate) fn terms(&self) -> Option<Terms> {
+        lock(&self.channel).terms()
+    }
+
     /// Tells the worker that nothing more comes, if that can be done without waiting.
     pub(crate) fn say_goodbye(&self) {
+        self.say_goodbye_behind(&[]);
+    }
+
+    /// Does what [`say_goodbye`](Self::say_goodbye) does behind some last bytes.
+    pub(crate) fn say_goodbye_behind(&self, bytes: &[u8]) {
         let Ok(outgoing) = self.outgoing.try_lock() else { return };
         let mut last = Vec::new();
         if let Ok(mut channel) = self.channel.try_lock() {
+            channel.channel().send(&[IoSlice::new(bytes)]);
             channel.channel().close();
             channel.channel().take_output(&mut last);
         }

@@ -37,6 +37,7 @@ pub(super) fn carry(
     worker: &TcpStream,
     link: Link,
     watch: &mut dyn Watch,
+    knife: &mut Knife,
 ) -> io::Result<()> {
     for side in [client, worker] {
         side.set_nodelay(true)?;
@@ -45,24 +46,62 @@ pub(super) fn carry(
     let (mut to_worker, mut to_client) = (Lane::new(link), Lane::new(link));
     loop {
         let now = Instant::now();
+        if knife.is_due(now) {
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
         to_client.fill(worker, now, |_| {})?;
         // Directly before replies are handed over: what the client has sent by now it has sent without them.
         to_worker.fill(client, now, |bytes| {
             if bytes.is_empty() { watch.client_ended() } else { watch.sent(bytes) }
         })?;
         to_client
-            .empty(client, now, |bytes| watch.deliver(bytes, &mut |bytes| (&mut &*client).write(bytes)))?;
-        to_worker.empty(worker, now, |bytes| (&mut &*worker).write(bytes))?;
+            .empty(client, now, |bytes| watch.deliver(bytes, &mut |bytes| knife.write(client, bytes)))?;
+        to_worker.empty(worker, now, |bytes| knife.write(worker, bytes))?;
         if to_worker.is_over && to_client.is_over {
             return Ok(());
         }
-        wait(client, worker, &to_worker, &to_client)?;
+        wait(client, worker, &to_worker, &to_client, knife)?;
+    }
+}
+
+/// What cuts a connection.
+pub(super) struct Knife {
+    pub(super) at: Option<Instant>,
+    /// Bytes, of both directions, behind which it cuts.
+    pub(super) left_bytes: Option<u64>,
+    /// Whether it has.
+    pub(super) has_cut: bool,
+}
+
+impl Knife {
+    fn is_due(&mut self, now: Instant) -> bool {
+        self.has_cut = self.left_bytes == Some(0) || self.at.is_some_and(|at| at <= now);
+        self.has_cut
+    }
+
+    /// Writes bytes, but none behind the cut.
+    fn write(&mut self, mut to: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+        let Some(left) = &mut self.left_bytes else { return to.write(bytes) };
+        let room = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+        if room == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let len = to.write(&bytes[..room])?;
+        *left -= len as u64;
+        Ok(len)
     }
 }
 
 /// Waits until there is something to do.
-fn wait(client: &TcpStream, worker: &TcpStream, to_worker: &Lane, to_client: &Lane) -> io::Result<()> {
-    let due = [to_worker, to_client].into_iter().filter_map(Lane::next_due).min();
+fn wait(
+    client: &TcpStream,
+    worker: &TcpStream,
+    to_worker: &Lane,
+    to_client: &Lane,
+    knife: &Knife,
+) -> io::Result<()> {
+    let due = [to_worker, to_client].into_iter().filter_map(Lane::next_due);
+    let due = due.chain(knife.at).min();
     let timeout = due.map(|due| due.saturating_duration_since(Instant::now()));
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     let interests =

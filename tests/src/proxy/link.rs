@@ -19,6 +19,17 @@ pub struct Link {
     pub delay: Duration,
     /// Bits that enter the link per second, in each direction; None if there is no limit.
     pub bits_per_s: Option<NonZeroU64>,
+    /// When connections are cut; None if they are not.
+    pub cuts: Option<Cuts>,
+}
+
+/// When a connection is cut: both sides see its end, and what was under way is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cuts {
+    /// At this age.
+    After(Duration),
+    /// Behind a random byte: up to 2 to the power of a random exponent, which is at least 4 and at most this.
+    Within(u32),
 }
 
 impl Link {

@@ -11,7 +11,7 @@ use hipr_tests::{Direction, Link, Proxy};
 const MS: Duration = Duration::from_millis(1);
 
 fn link(delay_ms: u32, bits_per_s: u64) -> Link {
-    Link { delay: MS * delay_ms, bits_per_s: NonZeroU64::new(bits_per_s) }
+    Link { delay: MS * delay_ms, bits_per_s: NonZeroU64::new(bits_per_s), cuts: None }
 }
 
 #[test]

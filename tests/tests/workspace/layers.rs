@@ -12,7 +12,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
     // Sessions that outlive their connections know neither the protocol inside nor a socket.
     ("hipr-resume", &[]),
     // Keys and encryption know neither the protocol inside nor a socket.
-    ("hipr-tls", &[]),
+    ("hipr-tls", &["hipr-resume"]),
     // The interpreter knows neither HIP nor the protocol.
     ("hipr-isa", &[]),
     ("hipr-abi", &["hipr-ctype"]),
@@ -21,12 +21,12 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("hipr-graph", &["hipr-abi", "hipr-ctype", "hipr-proto"]),
     // The contract for GPUs knows no GPU.
     ("hipr-device", &["hipr-proto"]),
-    ("hipr-io", &["hipr-proto", "hipr-tls"]),
-    ("hipr-io-shm", &["hipr-io", "hipr-proto", "hipr-tls"]),
-    ("hipr-io-mio", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-tls"]),
-    ("hipr-io-uring", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-tls"]),
+    ("hipr-io", &["hipr-proto", "hipr-resume", "hipr-tls"]),
+    ("hipr-io-shm", &["hipr-io", "hipr-proto", "hipr-resume", "hipr-tls"]),
+    ("hipr-io-mio", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-resume", "hipr-tls"]),
+    ("hipr-io-uring", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-resume", "hipr-tls"]),
     // The connection knows nothing of HIP's C boundary.
-    ("hipr-client", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-tls"]),
+    ("hipr-client", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-resume", "hipr-tls"]),
     ("comgr-sys", &["hipr-ctype", "hipr-dynlib"]),
     ("hip-sys", &["hipr-abi", "hipr-code-object", "hipr-ctype", "hipr-dynlib"]),
     ("hipr-sim", &["hipr-abi", "hipr-ctype", "hipr-code-object", "hipr-device", "hipr-isa", "hipr-proto"]),
@@ -57,6 +57,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "hipr-io-shm",
             "hipr-io-uring",
             "hipr-proto",
+            "hipr-resume",
             "hipr-tls",
         ],
     ),
@@ -73,6 +74,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "hipr-io-shm",
             "hipr-log",
             "hipr-proto",
+            "hipr-resume",
             "hipr-tls",
         ],
     ),
@@ -99,6 +101,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "hipr-proto",
             "hipr-shim",
             "hipr-sim",
+            "hipr-resume",
             "hipr-tls",
             "hipr-worker",
         ],

@@ -148,7 +148,8 @@ impl Server {
         options: &Options,
         met: &mut Met,
     ) -> Result<Option<Terms>, Broken> {
-        let terms = |taken| Terms { timeout_ms: 1, to_worker_max_bytes: 0, to_client_max_bytes: 0, taken };
+        let terms =
+            |taken| Terms { timeout_ms: 1, to_worker_max_bytes: 0, to_client_max_bytes: 0, taken, route: 0 };
         if claim.epoch == 0 {
             // A copy of the first claim that comes when the worker has lost the session begins another one. Nobody ever uses that, and the
             // program is not its other end.

@@ -1,0 +1,369 @@
+//! Tests that a session goes on when its connection is cut: a worker's process with each event loop, with sessions in one process and in
+//! processes of their own, with and without encryption, behind a proxy that cuts links at random bytes.
+//!
+//! What the library reads from the environment is the process's, so that each client is this program again.
+
+use std::env;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use hipr_client::{CallError, Connection, Extra, WorkerAddress};
+use hipr_proto::op::{self, kind};
+use hipr_resume::{Claim, Name};
+use hipr_tests::{Cuts, Link, Proxy, WorkerProcess, eventually};
+use hipr_tls::make_key;
+use hipr_tls::preamble::{Answer, Collected, Hello};
+use tempfile::TempDir;
+
+const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The loops, and sessions in one process and in processes of their own. What keeps a session's process from harm keeps it from io_uring.
+const WORKERS: [&[&str]; 4] = [
+    &["--io", "mio", "--isolate", "none"],
+    &["--io", "auto", "--isolate", "none"],
+    &["--isolate", "process"],
+    &["--io", "auto", "--isolate", "process", "--sandbox", "off"],
+];
+/// What a worker's log says of a session whose link was cut, and of one that goes on.
+const PARKED: &str = "the session is kept for its client";
+const WENT_ON: &str = "the session goes on over another connection";
+
+/// A worker, and a folder with the keys that let a client in if it asks for any.
+struct Served {
+    worker: WorkerProcess,
+    folder: TempDir,
+    is_encrypted: bool,
+}
+
+impl Served {
+    fn start(options: &[&str], is_encrypted: bool) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = folder.path().join("hipr");
+        let mut options = options.to_vec();
+        let authorized = folder.path().join("authorized");
+        if is_encrypted {
+            let user = make_key(&settings.join("key"), false).expect("a key");
+            fs::write(&authorized, format!("{}\n", user.public())).expect("written");
+            options.extend(["--authorized", authorized.to_str().expect("text")]);
+        }
+        let audit = folder.path().join("audit");
+        options.extend(["--audit", audit.to_str().expect("text")]);
+        let mut command = Command::new(HIPR);
+        command.env("XDG_CONFIG_HOME", folder.path()).env_remove("HIPR_LOG");
+        let options = [&["--device", "sim"], options.as_slice()].concat();
+        Self { worker: WorkerProcess::start_command(command, &options), folder, is_encrypted }
+    }
+
+    /// Makes a command that runs a part of this program as a client behind a proxy.
+    fn client(&self, proxy: &Proxy, part: &str) -> Command {
+        let scheme = if self.is_encrypted { "hipr://" } else { "" };
+        let mut command = Command::new(env::current_exe().expect("this program"));
+        command
+            .args(["--ignored", "--exact", part, "--nocapture"])
+            .env("HIPR_WORKER", format!("{scheme}{}", proxy.address()))
+            .env("XDG_CONFIG_HOME", self.folder.path());
+        command
+    }
+
+    /// Counts the lines of the worker's log that have these words.
+    fn said(&self, words: &str) -> usize {
+        self.worker.log().lines().filter(|line| line.contains(words)).count()
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+// ---- what clients do -------------------------------------------------------------------------------------------------
+
+/// Numbers that look random.
+fn next(seed: &AtomicU64) -> u64 {
+    let mut z = seed.fetch_add(0x9e37_79b9_7f4a_7c15, SeqCst).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn noise(len: usize, seed: u64) -> Vec<u8> {
+    let seed = AtomicU64::new(seed);
+    (0..len.div_ceil(8)).flat_map(|_| next(&seed).to_le_bytes()).take(len).collect()
+}
+
+fn connect() -> Connection {
+    Connection::connect(&WorkerAddress::from_env(), TIMEOUT).expect("a worker is there")
+}
+
+fn upload(connection: &Connection, dst: u64, bytes: &[u8]) {
+    let copy = op::Memcpy { dst, src: 0, size: bytes.len() as u64, kind: kind::HOST_TO_DEVICE, stream: 0 };
+    connection.tell_with(&copy, Extra { inline: bytes, ..Extra::default() }).expect("sent");
+}
+
+fn download(connection: &Connection, src: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let copy = op::Memcpy { dst: 0, src, size: len as u64, kind: kind::DEVICE_TO_HOST, stream: 0 };
+    connection.read(&copy, Extra::default(), &mut bytes).expect("read");
+    bytes
+}
+
+/// Copies bytes to the device and back, on two threads, with many small requests between.
+#[test]
+#[ignore = "a part of the other tests"]
+fn copies_and_compares() {
+    let rounds: u64 = env::var("ROUNDS").expect("a number of rounds").parse().expect("a number");
+    let connection = connect();
+    let work = |number: u64| {
+        let place = connection.ask(&op::Malloc { size: 4 << 20, flags: 0 }).expect("memory").device_ptr;
+        for round in 0..rounds {
+            let seed = AtomicU64::new(number << 32 | round);
+            let len = usize::try_from(next(&seed) % (1 << (4 + next(&seed) % 18))).expect("small") + 1;
+            let bytes = noise(len, round);
+            upload(&connection, place, &bytes);
+            for _ in 0..next(&seed) % 50 {
+                let set = op::Memset { dst: place + (3 << 20), value: 7, size: 16, stream: 0 };
+                connection.tell(&set).expect("sent");
+            }
+            if round % 3 == 0 {
+                assert_eq!(connection.ask(&op::GetDeviceCount {}).expect("an answer").count, 1);
+            }
+            assert!(download(&connection, place, len) == bytes, "round {round}, {len} bytes");
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| work(1));
+        work(2);
+    });
+    connection.close(TIMEOUT);
+    println!("all is right");
+}
+
+/// Sends much that nobody has time for, and takes much at the same time.
+#[test]
+#[ignore = "a part of the other tests"]
+fn sends_and_takes_at_once() {
+    let connection = connect();
+    let place = connection.ask(&op::Malloc { size: 16 << 20, flags: 0 }).expect("memory").device_ptr;
+    let bytes = noise(8 << 20, 5);
+    upload(&connection, place, &bytes);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..3 {
+                upload(&connection, place + (8 << 20), &bytes);
+            }
+        });
+        for _ in 0..3 {
+            assert!(download(&connection, place, 8 << 20) == bytes);
+        }
+    });
+    connection.close(TIMEOUT);
+    println!("all is right");
+}
+
+/// Says when it is there, and then what becomes of its next call.
+#[test]
+#[ignore = "a part of the other tests"]
+fn waits_and_asks() {
+    let connection = connect();
+    assert_eq!(connection.ask(&op::GetDeviceCount {}).expect("an answer").count, 1);
+    fs::write(env::var("READY").expect("a path"), "").expect("written");
+    while !Path::new(&env::var("GO").expect("a path")).exists() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    match connection.ask(&op::Malloc { size: 64, flags: 0 }) {
+        Ok(_) => println!("answered"),
+        Err(CallError::Lost) => println!("lost"),
+        Err(CallError::Hip(error)) => println!("{error:?}"),
+    }
+}
+
+// ---- tests -----------------------------------------------------------------------------------------------------------
+
+/// Runs a part of this program over links that are cut; returns how many were.
+fn right_over(served: &Served, most: u32, part: &str) -> u64 {
+    let rounds = env::var("HIPR_RESUME_ROUNDS").unwrap_or_else(|_| "6".to_owned());
+    let link = Link { cuts: Some(Cuts::Within(most)), ..Link::default() };
+    let proxy = Proxy::start(served.worker.address(), link).expect("a proxy");
+    let mut client = served.client(&proxy, part);
+    // Most links are cut before a session has gone on over them.
+    let output = client.env("ROUNDS", rounds).env("HIPR_RESUME_TIMEOUT_MS", "600000").output();
+    let said = text(&output.expect("the client runs"));
+    assert!(said.contains("all is right"), "{said}\n{}", served.worker.log());
+    proxy.cuts()
+}
+
+fn each_worker(test: impl Fn(&[&str], bool) + Sync) {
+    thread::scope(|scope| {
+        for options in WORKERS {
+            let test = &test;
+            scope.spawn(move || [false, true].map(|is_encrypted| test(options, is_encrypted)));
+        }
+    });
+}
+
+#[test]
+fn no_byte_is_lost_or_doubled_or_wrong_wherever_links_are_cut() {
+    each_worker(|options, is_encrypted| {
+        let served = Served::start(&[options, &["--resume-timeout", "600"]].concat(), is_encrypted);
+        let cuts = right_over(&served, 18, "copies_and_compares");
+        let went_on = served.said(WENT_ON);
+        println!("{options:?}, encrypted: {is_encrypted}: {cuts} cuts, {went_on} sessions went on");
+        assert!(cuts >= 10 && went_on >= 5, "{options:?}: {cuts} cuts, {went_on} sessions went on");
+        eventually("the session is over with its client", || served.worker.children().is_empty());
+    });
+}
+
+#[test]
+fn both_directions_go_on_when_neither_end_has_room() {
+    each_worker(|options, is_encrypted| {
+        let served = Served::start(&[options, &["--resume-buffer", "64K"]].concat(), is_encrypted);
+        assert!(right_over(&served, 24, "sends_and_takes_at_once") > 0, "{options:?}");
+    });
+}
+
+/// Runs a client whose link is cut, lets `change` happen, and returns what its next call says.
+fn after_a_cut(served: &mut Served, change: impl FnOnce(&mut Served, &Proxy)) -> String {
+    let proxy = Proxy::start(served.worker.address(), Link::default()).expect("a proxy");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (ready, go) = (folder.path().join("ready"), folder.path().join("go"));
+    let mut command = served.client(&proxy, "waits_and_asks");
+    command.env("HIPR_RESUME_TIMEOUT_MS", "5000").env("READY", &ready).env("GO", &go);
+    let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
+    eventually("the client has begun", || ready.exists());
+    proxy.set_refuses(true);
+    proxy.cut_all();
+    change(served, &proxy);
+    fs::write(&go, "").expect("written");
+    String::from_utf8_lossy(&child.wait_with_output().expect("its output").stdout).into_owned()
+}
+
+#[test]
+fn a_call_waits_until_there_is_a_link_again() {
+    each_worker(|options, is_encrypted| {
+        let mut served = Served::start(options, is_encrypted);
+        let said = after_a_cut(&mut served, |served, proxy| {
+            eventually("it is kept", || served.said(PARKED) == 1);
+            proxy.set_refuses(false);
+        });
+        assert!(said.contains("answered"), "{options:?}: {said}{}", served.worker.log());
+        let recorded = || fs::read_to_string(served.folder.path().join("audit")).unwrap_or_default();
+        eventually("the end is recorded", || recorded().contains(r#""event":"end""#));
+        let recorded = recorded();
+        let events: Vec<_> = recorded.lines().filter_map(|line| line.split(r#""event":""#).nth(1)).collect();
+        let events: Vec<_> = events.iter().filter_map(|rest| rest.split('"').next()).collect();
+        assert_eq!(events, ["begin", "park", "resume", "end"], "{options:?}: {recorded}");
+        assert_eq!(
+            (served.said(PARKED), served.said(WENT_ON)),
+            (1, 1),
+            "{options:?}: {}",
+            served.worker.log()
+        );
+    });
+}
+
+#[test]
+fn a_session_that_the_worker_has_given_up_is_lost() {
+    each_worker(|options, is_encrypted| {
+        let mut served = Served::start(&[options, &["--resume-timeout", "1"]].concat(), is_encrypted);
+        let said = after_a_cut(&mut served, |served, proxy| {
+            eventually("it is given up", || served.said("its client did not come back in time") == 1);
+            eventually("its process is gone", || served.worker.children().is_empty());
+            proxy.set_refuses(false);
+        });
+        assert!(said.contains("lost"), "{options:?}: {said}");
+        eventually("the client was told", || served.said("a session cannot go on") > 0);
+    });
+}
+
+#[test]
+fn a_worker_that_is_gone_is_waited_for_no_longer_than_was_said() {
+    let mut served = Served::start(WORKERS[0], false);
+    let said = after_a_cut(&mut served, |served, _| served.worker.kill());
+    assert!(said.contains("lost"), "{said}");
+}
+
+#[test]
+fn a_worker_without_resumption_is_used_as_before() {
+    each_worker(|options, is_encrypted| {
+        let mut served = Served::start(&[options, &["--resume-timeout", "0"]].concat(), is_encrypted);
+        let said = after_a_cut(&mut served, |_, proxy| proxy.set_refuses(false));
+        assert!(said.contains("lost"), "{options:?}: {said}");
+        assert_eq!((served.said(PARKED), served.said(WENT_ON)), (0, 0), "{options:?}");
+    });
+}
+
+/// A connection with a route that nobody has, or with that of another's session, gets no session.
+#[test]
+fn a_route_alone_opens_nothing() {
+    for options in WORKERS {
+        let served = Served::start(options, false);
+        let begin = |hellos: &[Hello]| {
+            let mut stream = TcpStream::connect(served.worker.address()).expect("connected");
+            stream.set_read_timeout(Some(TIMEOUT)).expect("set");
+            hellos.iter().for_each(|hello| stream.write_all(&hello.to_bytes()).expect("sent"));
+            stream
+        };
+        let name = |byte| Name::new([byte; 32]);
+        let claim = |byte, epoch| Hello {
+            claim: Some(Claim { name: name(byte), epoch, taken: 0 }),
+            ..Hello::default()
+        };
+        let route = |route| Hello { route: Some(route), ..Hello::default() };
+        let mut first = begin(&[claim(1, 0)]);
+        let terms = answer(&mut first).and_then(|answer| answer.terms).expect("terms");
+        let has_processes = options.contains(&"process");
+        assert_eq!(terms.route != 0, has_processes, "{options:?}");
+        if has_processes {
+            for (number, byte, epoch) in [(terms.route ^ 1, 1, 1), (terms.route, 2, 1), (terms.route, 2, 0)] {
+                let said = answer(&mut begin(&[route(number), claim(byte, epoch)]));
+                assert!(
+                    said.is_none_or(|said| said.terms.is_none() && said.refusal.is_some()),
+                    "{options:?}: session {byte}, connection {epoch}"
+                );
+            }
+            // With its name it goes on.
+            let again = answer(&mut begin(&[route(terms.route), claim(1, 1)])).expect("an answer");
+            assert_eq!(again.terms, Some(terms), "{options:?}");
+        } else {
+            assert_eq!(answer(&mut begin(&[route(7), claim(1, 1)])), None, "there are no routes");
+        }
+    }
+}
+
+/// Reads a worker's preamble; `None` if the connection ends before.
+fn answer(stream: &mut TcpStream) -> Option<Answer> {
+    let mut said = Collected::default();
+    while said.wanted().expect("a preamble") > 0 {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).ok()?;
+        said.push(&byte);
+    }
+    Some(Answer::from_fields(said.fields()).expect("an answer"))
+}
+
+/// The program of the demo, which sends and takes some megabytes.
+#[test]
+fn a_hip_program_does_not_notice_that_its_link_is_cut() {
+    each_worker(|options, is_encrypted| {
+        let served = Served::start(options, is_encrypted);
+        let link = Link { cuts: Some(Cuts::Within(20)), ..Link::default() };
+        let proxy = Proxy::start(served.worker.address(), link).expect("a proxy");
+        let scheme = if is_encrypted { "hipr://" } else { "" };
+        let address = format!("{scheme}{}", proxy.address());
+        let mut command = Command::new(HIPR);
+        command.args(["run", "--worker", &address, "--", HIPR, "demo-program"]);
+        command.env("HIPR_RESUME_TIMEOUT_MS", "60000").env("XDG_CONFIG_HOME", served.folder.path());
+        let output = command.output().expect("hipr runs");
+        assert!(
+            output.status.success() && text(&output).contains("matmul"),
+            "{options:?}: {}",
+            text(&output)
+        );
+        assert!(served.said(WENT_ON) > 0, "{options:?}: {} cuts: {}", proxy.cuts(), served.worker.log());
+    });
+}

@@ -1,0 +1,151 @@
+//! Connections that claim sessions, and sessions without a connection.
+
+use hipr_resume::{Claim, Refusal};
+use tracing::{debug, info};
+
+use super::{Carrier, Driver, Table};
+use crate::{ConnId, End, Event, Fault, Peer, Stats};
+
+/// Maximum number of connections without a seat, which may only go on with a session; a further one closes the oldest.
+const DOOR_MAX: usize = 16;
+
+impl<C: Carrier> Driver<C> {
+    /// Adds a connection that found no seat, if it may be one that goes on with a session that has one. Returns whether it was added.
+    pub(super) fn admit_at_door(&mut self, arrival: C::Arrival, peer: Peer) -> bool {
+        if self.sessions.is_empty() || !matches!(peer, Peer::Tcp(_)) {
+            return false;
+        }
+        let Ok(id) = self.open(arrival, peer) else { return false };
+        if let Some(conn) = self.table.conns.get_mut(id) {
+            conn.link.has_no_seat();
+        }
+        self.door.push_back(id);
+        true
+    }
+
+    /// Closes the oldest connections without a seat, if there are too many.
+    pub(super) fn bound_door(&mut self, sink: &mut impl FnMut(Event)) {
+        while self.door.len() > DOOR_MAX {
+            if let Some(oldest) = self.door.pop_front() {
+                self.close(oldest, &End::NoSeat, sink);
+            }
+        }
+    }
+
+    /// Answers what a connection claims, if it claims anything.
+    pub(super) fn decide(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) {
+        let Some(conn) = self.table.conns.get_mut(id) else { return };
+        let Some((claim, key)) = conn.link.claim() else { return };
+        if claim.epoch > 0 {
+            return match self.sessions.resume(&claim, &key) {
+                Ok(session) => self.resume(id, session, &claim, sink),
+                // Who was really cut off comes again, with a later one.
+                Err(Refusal::Late) => {
+                    self.close(id, &End::Channel(Fault::Preamble("its claim came late")), sink)
+                }
+                Err(why) => self.refuse(id, why, sink),
+            };
+        }
+        if !conn.link.is_seated() {
+            return self.close(id, &End::NoSeat, sink);
+        }
+        if let Err(why) = self.sessions.begin(claim.name, key, id) {
+            return self.refuse(id, why, sink);
+        }
+        conn.link.begin_session(&claim, &self.config);
+        Table::enlist(&mut self.table.ready, conn);
+        self.send(id, sink);
+    }
+
+    fn refuse(&mut self, id: ConnId, why: Refusal, sink: &mut impl FnMut(Event)) {
+        let Some(conn) = self.table.conns.get_mut(id) else { return };
+        info!(conn = %id, peer = %conn.link.peer(), %why, "a session cannot go on");
+        Stats::add(&self.stats.connections_refused, 1);
+        conn.link.refuse_claim(why.to_string());
+        let _ = conn.link.end(self.now_ms, sink);
+        conn.link.refuse();
+        self.watch();
+        self.send(id, sink);
+    }
+
+    /// Gives the socket of a connection to the session that it claims; the session's own is closed, if it has one.
+    fn resume(&mut self, id: ConnId, session: ConnId, claim: &Claim, sink: &mut impl FnMut(Event)) {
+        let can_resume = self.table.conns.get_mut(session).is_some_and(|conn| conn.link.can_resume(claim));
+        if id == session || !can_resume {
+            return self.refuse(id, Refusal::Unknown, sink);
+        }
+        let Some(arrived) = self.table.conns.remove(id) else { return };
+        let Some(conn) = self.table.conns.get_mut(session) else { return };
+        self.door.retain(|other| *other != id);
+        if arrived.link.is_seated() {
+            self.seats.give_back(arrived.link.peer());
+        }
+        Stats::add(&self.stats.connections_closed, 1);
+        if let Some(fenced) = conn.socket.take() {
+            self.carrier.close(fenced);
+        }
+        let peer = arrived.link.peer();
+        conn.link.resume(arrived.link, claim, self.now_ms);
+        if let Some(mut socket) = arrived.socket {
+            match self.carrier.rebind(&mut socket, session) {
+                Ok(()) => conn.socket = Some(socket),
+                Err(why) => {
+                    debug!(conn = %session, %why, "cannot take over a connection");
+                    self.carrier.close(socket);
+                    conn.link.park(self.now_ms);
+                }
+            }
+        }
+        Stats::add(&self.stats.sessions_resumed, 1);
+        if conn.link.is_announced() {
+            sink(Event::Resumed { conn: session, peer });
+        }
+        info!(conn = %session, %peer, connections = claim.epoch, "the session goes on over another connection");
+        Table::enlist(&mut self.table.ready, conn);
+        self.carrier.handle_descriptor_free();
+        self.watch();
+        self.send(session, sink);
+    }
+
+    /// Takes the connection from a session that was cut off, and waits for its client. Returns false if the session ends with the
+    /// connection.
+    pub(super) fn park(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) -> bool {
+        let Some(conn) = self.table.conns.get_mut(id) else { return false };
+        let is_cut = !matches!(
+            end,
+            End::Protocol(_)
+                | End::Frames(_)
+                | End::IdleTimeout
+                | End::NotResumed
+                | End::NoSeat
+                | End::Stopped
+        );
+        if !is_cut || !conn.link.can_park() {
+            return false;
+        }
+        if let Some(socket) = conn.socket.take() {
+            let peer = conn.link.peer();
+            info!(conn = %id, %peer, why = %end, timeout_ms = self.config.resume_timeout_ms, "the link was cut: the session is kept for its client");
+            Stats::add(&self.stats.sessions_parked, 1);
+            if conn.link.is_announced() {
+                sink(Event::Parked { conn: id, reason: end.to_string() });
+            }
+            self.carrier.close(socket);
+            self.carrier.handle_descriptor_free();
+        }
+        conn.link.park(self.now_ms);
+        self.watch();
+        true
+    }
+
+    /// Lets a session without a connection take what has arrived for it.
+    pub(super) fn receive_parked(&mut self, id: ConnId, sink: &mut impl FnMut(Event)) {
+        let Some(conn) = self.table.conns.get_mut(id) else { return };
+        if conn.link.has_held() && conn.link.begin_read(&self.config, &self.pool) > 0 {
+            let received = conn.link.receive_held(&mut self.pool, &self.stats, sink);
+            if let Err(end) = received {
+                self.end(id, &end, sink);
+            }
+        }
+    }
+}
