@@ -7,6 +7,7 @@ and with one in a process of its own. Prints a line for each run, then those tha
     run.py … --doc docs/clients.md                       writes the page with the results of this very run
     run.py … --lazy                                      everything with lazy synchronization
     run.py … --proxy target/release/hipr-tests           counts round trips and bytes of the programs of ../distance.tsv
+    run.py … --proxy … --cut-after-ms 2000               cuts each connection after two seconds: programs do not notice
 """
 
 import argparse
@@ -39,8 +40,11 @@ def main():
                                         "worker in a process of its own; --json has the figures")
     parser.add_argument("--delay-ms", default="0", help="the proxy's delay in each direction")
     parser.add_argument("--mbit-per-s", help="the proxy's bandwidth in each direction")
+    parser.add_argument("--cut-after-ms", help="instead of counting, the proxy cuts each connection at this age, and all programs run with it")
     parser.add_argument("--counted", nargs="+", help="only these, behind the proxy, each as 'CLIENT PROGRAM (MODE)'")
     options = parser.parse_args()
+    if options.cut_after_ms and not options.proxy:
+        parser.error("--cut-after-ms needs --proxy")
     if options.counted:
         options.client = [client for client in options.client if any(name.lower().startswith(client) for name in options.counted)]
     clients = Path(installed())
@@ -82,7 +86,7 @@ def run(options, clients):
     with (ExitStack() as stack, worker.scratch() as folder, ThreadPoolExecutor(options.jobs) as pool):
         separate = stack.enter_context(worker.Worker(hipr))
         workers = [separate]
-        places = [("embedded", None), ("separate", separate)]
+        places = reached(stack, options, separate)
         counted = Counted(options)
         work = []
         if {"tinygrad", "llama"} & set(options.client):
@@ -93,7 +97,7 @@ def run(options, clients):
         if "llama" in options.client:
             import llama_client
             workers.append(stack.enter_context(worker.Worker(hipr, *llama_client.OPTIONS)))
-            work += llama_runs(options, lab, clients, [("embedded", None), ("separate", workers[-1])], counted)
+            work += llama_runs(options, lab, clients, reached(stack, options, workers[-1]), counted)
         if "iree" in options.client:
             import iree_client
             programs = iree_client.programs(clients, Path(folder))
@@ -108,6 +112,18 @@ def run(options, clients):
             results.append({"client": "hipr", "program": "worker", "mode": "", "worker": "separate",
                             "failure": "the worker has ended", "seconds": 0})
     return results
+
+
+def reached(stack, options, separate):
+    """Where programs find a worker: inside `hipr run` and in a process of its own; or only the latter, over links that are cut."""
+    import worker
+    if not options.cut_after_ms:
+        return [("embedded", None), ("separate", separate)]
+    worker.ENVIRONMENT["HIPR_RESUME_TIMEOUT_MS"] = "60000"
+    cutter = worker.Proxy([options.proxy, "proxy", "--worker", separate.address, "--cut-after-ms", options.cut_after_ms, "--json"])
+    stack.enter_context(cutter)
+    stack.callback(lambda: print(f"{cutter.counts()['cuts']} connections were cut"))
+    return [("cut", cutter)]
 
 
 class Counted:
@@ -125,7 +141,8 @@ class Counted:
         return not self.only or (name in self.only and place[1] is not None)
 
     def is_counted(self, name, place):
-        return self.options.proxy is not None and place[1] is not None and name in self.names
+        counts = self.options.proxy is not None and not self.options.cut_after_ms
+        return counts and place[1] is not None and name in self.names
 
     def behind(self, place, program):
         """Runs `program` at a place that is behind a proxy; gives its results, and what the proxy has counted."""
@@ -181,7 +198,7 @@ def tinygrad_runs(options, lab, clients, places, counted):
     import tinygrad_client as tinygrad
     tinygrad.install(lab, clients)
     if options.quick:
-        places = places[1:]
+        places = places[-1:]
     wanted = [(program, place, f"tinygrad {program}.py (process)") for program in tinygrad.PROGRAMS for place in places]
     work = [lambda program=program, place=place, name=name:
             counted.run(name, place, lambda place: tinygrad.run(lab, place, program, options.only))

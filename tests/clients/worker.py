@@ -10,6 +10,8 @@ from pathlib import Path
 
 # Options of `hipr run` for every program; `--lazy-sync` may be among them.
 RUN_OPTIONS = []
+# What every program finds in its environment.
+ENVIRONMENT = {}
 # A program that takes longer is stuck.
 PROGRAM_SECONDS_MAX = 600
 # A program that waits for input and says nothing for so long has nothing more to say.
@@ -22,7 +24,7 @@ class Worker:
     def __init__(self, hipr, *options):
         self.process = subprocess.Popen(
             [hipr, "worker", "--listen", "127.0.0.1:0", "--device", "sim", *options],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):
             raise RuntimeError(f"no worker: {line!r}")
@@ -74,7 +76,7 @@ def execute(command, environment, is_done=None):
     wrong, standard output, standard error)."""
     with tempfile.TemporaryFile() as log:
         stdin = subprocess.PIPE if is_done else subprocess.DEVNULL
-        process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=log, env=environment)
+        process = subprocess.Popen(command, stdin=stdin, stdout=subprocess.PIPE, stderr=log, env={**environment, **ENVIRONMENT})
         try:
             output = listen(process, is_done)
         except BaseException as ended:

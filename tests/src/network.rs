@@ -107,7 +107,12 @@ impl Behind {
     fn render(&self, proxy: &Proxy) -> String {
         let traffic = &ended(proxy);
         if self.cut_after_ms.is_some() {
-            return format!("{} connections were cut\n", proxy.cuts());
+            let cuts = proxy.cuts();
+            return if self.json {
+                format!("{}\n", serde_json::json!({ "cuts": cuts }))
+            } else {
+                format!("{cuts} connections were cut\n")
+            };
         }
         if !self.json {
             return traffic.to_string();
