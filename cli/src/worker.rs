@@ -236,6 +236,7 @@ fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
 fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     options.sandbox.check()?;
     options.cache.check_for_processes()?;
+    options.limits.check_for_processes()?;
     if options.io == Io::Uring {
         // Said here, once, instead of in each session.
         let config =

@@ -64,6 +64,72 @@ fn memory_has_a_limit_for_each_session() {
 }
 
 #[test]
+fn what_names_allocations_counts_as_memory() {
+    for worker in workers(&["--memory-max", "1M"]) {
+        let mut client = WireClient::open(worker.address());
+        // 16 MiB of names are free, and a MiB is what there is besides.
+        let mut made = 0;
+        let error = loop {
+            match client.call(&op::EventCreate { flags: 0 }) {
+                Ok(_) => made += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((made, error), ((17 << 20) / 512, HipError::OUT_OF_MEMORY));
+        refused(&mut client, &op::Malloc { size: 1, flags: 0 });
+        drop(client);
+        named_once(worker, "memory_max_bytes");
+    }
+}
+
+/// Sessions together have no more than there is for all, whoever comes first; what one gives back another can have.
+#[test]
+fn memory_has_a_limit_for_all_sessions() {
+    const TOTAL: u64 = 256 << 20;
+    let options = ["--device", "sim", "--isolate", "none", "--memory-total", "256M", "--memory-max", "200M"];
+    let worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
+    let large = op::Malloc { size: 150 << 20, flags: 0 };
+    let mut first = WireClient::open(worker.address());
+    first.call(&large).expect("within both limits");
+    refused(&mut first, &op::Malloc { size: 51 << 20, flags: 0 });
+    let mut second = WireClient::open(worker.address());
+    refused(&mut second, &large);
+    let left = second.call(&op::MemGetInfo {}).expect("information").free_bytes;
+    assert!(((50 << 20)..=TOTAL - large.size).contains(&left), "{left} bytes are left");
+    // Many take what is there, a MiB each in turn, and not more of it.
+    let mut others: Vec<_> = (0..5).map(|_| WireClient::open(worker.address())).collect();
+    let mut taken = 0;
+    loop {
+        let before = taken;
+        for other in &mut others {
+            let made = other.call(&op::Malloc { size: 1 << 20, flags: 0 }).is_ok();
+            taken += if made { 1 << 20 } else { 0 };
+        }
+        if taken == before {
+            break;
+        }
+    }
+    assert!((30 << 20..=TOTAL - large.size).contains(&taken), "{taken} bytes besides");
+    // The second one still has what is set aside for its kernels; with that all is taken.
+    while second.call(&op::Malloc { size: 1 << 20, flags: 0 }).is_ok() {
+        taken += 1 << 20;
+    }
+    assert!(taken <= TOTAL - large.size, "{taken} bytes besides");
+    drop(first);
+    eventually("the first session has ended", || second.call(&large).is_ok());
+    drop((second, others));
+    let mut last = WireClient::open(worker.address());
+    eventually("all of it is free again", || last.call(&op::Malloc { size: 190 << 20, flags: 0 }).is_ok());
+}
+
+#[test]
+fn a_limit_of_all_sessions_is_not_promised_to_processes() {
+    let output = hipr(&["worker", "--device", "sim", "--isolate", "process", "--memory-total", "1G"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--memory-total needs --isolate none"), "{}", stderr(&output));
+}
+
+#[test]
 fn code_objects_count_as_memory() {
     let load = op::ModuleLoadData { data_size: KERNELS.len() as u64 };
     for worker in workers(&["--memory-max", "4K"]) {
@@ -155,6 +221,7 @@ fn mistakes_are_named() {
         ("--memory-max", "99999999T", "too large"),
         ("--buffered-max", "1K", "at least 128K"),
         ("--sessions-max", "0", "--sessions-max"),
+        ("--memory-total", "127M", "at least 128M"),
         ("--handles-max", "0", "at least 1"),
         ("--requests-open-max", "-1", "--requests-open-max"),
     ] {
@@ -201,7 +268,7 @@ fn the_page_for_owners_of_gpus_has_all_options_and_their_defaults() {
             options += 1;
         }
     }
-    assert_eq!(options, 29, "options that the help has:\n{help}");
+    assert_eq!(options, 30, "options that the help has:\n{help}");
     for (option, default) in [
         ("handles-max", "1048576"),
         ("code-object-max", "1G"),

@@ -189,6 +189,11 @@ impl Call<'_> {
         let max = self.limits.handles_max;
         self.check_limit("handles_max", max as u64, |owned| {
             owned.claimed_handles().saturating_add(count) <= max
+        })?;
+        // What it takes to know of them is memory as well.
+        let limits = self.limits;
+        self.check_limit("memory_max_bytes", limits.memory_max_bytes, |owned| {
+            owned.handles_left(0, limits) >= count
         })
     }
 
@@ -197,7 +202,8 @@ impl Call<'_> {
         self.check_room(1)?;
         let (limits, max) = (self.limits, self.limits.memory_max_bytes);
         self.check_limit("memory_max_bytes", max, |owned| {
-            owned.claimed_bytes().saturating_add(size_bytes) <= max && owned.take_working(size_bytes, limits)
+            owned.claimed_bytes_with(1).saturating_add(size_bytes) <= max
+                && owned.take_working(size_bytes, limits)
         })?;
         self.owned.make_room(size_bytes, self.limits);
         Ok(())

@@ -180,6 +180,13 @@ pub struct SessionLimits {
     /// Maximum bytes that a session may have allocated: device, managed and pinned host memory, and code objects. The free
     /// and total memory that the session is told is limited to it.
     pub memory_max_bytes: u64,
+    /// Maximum bytes that all sessions together may have: their memory and what it takes to know of it, what the device sets aside for
+    /// their kernels, unfinished commands, and replies that were not received. A session may have what the others leave, but always the
+    /// device's minimum for kernels, [`queued_min_bytes`](Self::queued_min_bytes) and a reply of
+    /// [`chunk_bytes`](Self::chunk_bytes).
+    pub memory_total_bytes: u64,
+    /// Maximum bytes of host memory that the device sets aside for the workgroups of a session's kernels.
+    pub working_max_bytes: u64,
     /// Maximum bytes of copies that are kept of what the client knows of watched memory; they have what the session's memory leaves of
     /// its maximum, too. Without them the client copies such memory whole.
     pub twin_max_bytes: u64,
@@ -219,6 +226,8 @@ impl Default for SessionLimits {
             collect_total_max_bytes: 4 << 30,
             handles_max: 1 << 20,
             memory_max_bytes: u64::MAX,
+            memory_total_bytes: u64::MAX,
+            working_max_bytes: u64::MAX,
             twin_max_bytes: 4 << 30,
             share: None,
             features: Some(FEATURES),

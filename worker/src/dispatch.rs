@@ -28,10 +28,18 @@ use crate::stats::Requests;
 use crate::{SessionLimits, Stats};
 use hipr_device::{Device, Share, Waker};
 
+/// What a session had, while it is being released.
+struct Ending {
+    release: Outstanding<()>,
+    weight_bytes: u64,
+}
+
 struct Seat {
     session: Session,
     /// The session's own limits, where they are not those of all.
     limits: Option<Box<SessionLimits>>,
+    /// The bytes of the session that were counted among those of all sessions.
+    weight_bytes: u64,
     /// Whom records of the session concern, if there are any.
     who: Option<Box<Who>>,
     /// The seat among those of its tenant.
@@ -100,7 +108,9 @@ pub struct Dispatch {
     /// Releases what sessions had, so that it does not wait for other long work.
     releases: Apart,
     /// Sessions that have ended, while what they had is being released.
-    ending: BTreeMap<ConnId, Outstanding<()>>,
+    ending: BTreeMap<ConnId, Ending>,
+    /// Bytes that all sessions have, if they may have only so many together.
+    weight_bytes: u64,
     audit: Option<Arc<dyn Audit>>,
     /// Number of sessions that have begun.
     sessions_begun: u64,
@@ -122,6 +132,9 @@ impl Dispatch {
     const TURN: Duration = Duration::from_millis(4);
     /// Number of sessions' turns between two looks at the clock.
     const STEPS: usize = 4;
+    /// What part of the memory of all sessions is set aside for the kernels of one, and the least of that.
+    const WORKING_PART: u64 = 16;
+    const WORKING_MIN_BYTES: u64 = 32 << 20;
     /// Divisor of a turn's bytes for a session that has competitors.
     const SHARES: usize = 4;
 
@@ -152,8 +165,14 @@ impl Dispatch {
         let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
             .union(lacks(device.can_place(), Features::PLACES.union(Features::MEM_INFO)))
             .union(lacks(device.can_share(), Features::SHARED))
-            .union(lacks(cache.is_some(), Features::CACHE));
+            .union(lacks(cache.is_some(), Features::CACHE))
+            // What is free changes with what others do, which nobody tells.
+            .union(lacks(limits.memory_total_bytes == u64::MAX, Features::MEM_INFO));
         limits.features = limits.features.map(|features| features.without(lacking));
+        if limits.memory_total_bytes != u64::MAX {
+            let part = (limits.memory_total_bytes / Self::WORKING_PART).max(Self::WORKING_MIN_BYTES);
+            limits.working_max_bytes = limits.working_max_bytes.min(part);
+        }
         let (seats, line, last, last_repeated, collected_bytes) = Default::default();
         let (wake, requests) = (Arc::new(wake), stats.requests_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);
@@ -176,6 +195,7 @@ impl Dispatch {
             apart: Apart::default(),
             releases: Apart::default(),
             ending: BTreeMap::new(),
+            weight_bytes: 0,
             audit,
             sessions_begun: 0,
             unrecorded: BTreeMap::new(),
@@ -191,7 +211,9 @@ impl Dispatch {
                 let who = self.record_begin(peer, known);
                 let (woken, in_line, is_told) = Default::default();
                 let session = Session::new(conn, peer);
-                let seat = Seat { session, limits, who, _admission: grant, woken, in_line, is_told };
+                let weight_bytes = 0;
+                let seat =
+                    Seat { session, limits, weight_bytes, who, _admission: grant, woken, in_line, is_told };
                 self.seats.insert(conn, seat);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
@@ -274,11 +296,12 @@ impl Dispatch {
             seat.woken.store(false, SeqCst);
             Self::enqueue(&mut self.line, conn, seat);
         }
-        if let Some(Poll::Ready(released)) = self.ending.get(&conn).map(Outstanding::poll) {
+        if let Some(Poll::Ready(released)) = self.ending.get(&conn).map(|ending| ending.release.poll()) {
             if released.is_none() {
                 error!(%conn, device = self.device.name(), "panic while releasing a session");
             }
-            self.ending.remove(&conn);
+            let gone = self.ending.remove(&conn).map_or(0, |ending| ending.weight_bytes);
+            self.weight_bytes = self.weight_bytes.saturating_sub(gone);
             self.pass_answer(conn);
         }
         if self.recalls.is_late(conn) {
@@ -330,9 +353,18 @@ impl Dispatch {
         self.last_repeated = if is_repeated { self.last_repeated.saturating_add(1) } else { 0 };
         let is_alone = self.last_repeated >= Self::ALONE_TURNS;
         let (wake, woken) = (&self.wake, &seat.woken);
+        let mut limits = seat.limits.as_deref().unwrap_or(&self.limits);
+        let within;
+        let has_total = limits.memory_total_bytes != u64::MAX;
+        if has_total {
+            let others = self.weight_bytes.saturating_sub(seat.weight_bytes);
+            let room_bytes = limits.memory_total_bytes.saturating_sub(others);
+            within = seat.session.limits_within(room_bytes, limits);
+            limits = &within;
+        }
         let env = Env {
             device: &*self.device,
-            limits: seat.limits.as_deref().unwrap_or(&self.limits),
+            limits,
             cache: self.cache.as_ref(),
             apart: &self.apart,
             requests: &self.requests,
@@ -356,6 +388,12 @@ impl Dispatch {
             self.remove(conn);
             return;
         };
+        if has_total {
+            let weight_bytes = seat.session.weight_bytes();
+            let others = self.weight_bytes.saturating_sub(seat.weight_bytes);
+            self.weight_bytes = others.saturating_add(weight_bytes);
+            seat.weight_bytes = weight_bytes;
+        }
         let is_told = seat.session.is_told();
         if std::mem::replace(&mut seat.is_told, is_told) != is_told {
             self.memory.set_told(conn, is_told);
@@ -462,7 +500,9 @@ impl Dispatch {
         if let Some(owned) = seat.session.take_long() {
             let wake = Arc::clone(&self.wake);
             let release = self.releases.begin(Waker::new(move || wake(conn)), move || drop(owned));
-            self.ending.insert(conn, release);
+            self.ending.insert(conn, Ending { release, weight_bytes: seat.weight_bytes });
+        } else {
+            self.weight_bytes = self.weight_bytes.saturating_sub(seat.weight_bytes);
         }
         self.recalls.forget(conn);
         self.memory.set_told(conn, false);

@@ -6,6 +6,7 @@
 mod graphs;
 mod handles;
 mod launches;
+mod limits;
 mod names;
 mod pools;
 mod recall;
@@ -17,13 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::task::Poll;
 
-use hipr_io::ConnId;
 use hipr_proto::op::Handle;
 use hipr_proto::{Features, HipError, HipResult, Lease};
 
-use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Room, Share, Waker};
+use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Share, Waker};
 
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
@@ -35,7 +34,6 @@ use self::recall::Recall;
 use self::settings::Settings;
 use self::told::Told;
 pub(crate) use self::watches::{Difference, Watch, Watches};
-use crate::SessionLimits;
 use crate::cache::Tenant;
 
 /// The last stream handle that exists without being created: two of the null stream and one of the per-thread stream.
@@ -225,82 +223,6 @@ impl Owned {
             has_listed: self.has_listed,
             ..Self::default()
         };
-    }
-
-    // ---- limits ------------------------------------------------------------------------------------------------------
-
-    /// Returns the bytes that count against the session's memory limit.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.memory_bytes.saturating_add(self.pools.spare_bytes())
-    }
-
-    /// Returns the bytes that the session has, and those that it may place.
-    pub(crate) fn claimed_bytes(&self) -> u64 {
-        self.memory_bytes().saturating_add(self.lease.bytes())
-    }
-
-    /// Returns the number of handles and allocations that the session has, and of those that it may place.
-    pub(crate) fn claimed_handles(&self) -> usize {
-        let placeable = usize::try_from(self.lease.allocations()).unwrap_or(usize::MAX);
-        self.handles().saturating_add(placeable)
-    }
-
-    /// Returns how many bytes the copies of what the client knows may have.
-    pub(crate) fn twin_room(&self, limits: &SessionLimits) -> u64 {
-        limits.memory_max_bytes.saturating_sub(self.memory_bytes()).min(limits.twin_max_bytes)
-    }
-
-    /// Becomes ready when the device may be given another command.
-    pub(crate) fn poll_room(&mut self, limits: &SessionLimits) -> Poll<()> {
-        if let Some(left) = self.unasked.checked_sub(1) {
-            self.unasked = left;
-            return Poll::Ready(());
-        }
-        let left = limits.memory_max_bytes.saturating_sub(self.claimed_bytes());
-        let Some(context) = self.context.as_deref_mut() else { return Poll::Ready(()) };
-        if self.working_max != Some(left) && context.limit_working(left) {
-            self.working_max = Some(left);
-        }
-        let bytes = left.max(limits.queued_min_bytes).min(limits.queued_max_bytes);
-        let polled = context.poll_room(Room { commands: limits.queued_max, bytes });
-        if polled.is_ready() {
-            self.unasked = UNASKED;
-        }
-        polled
-    }
-
-    /// Takes `size_bytes` for memory from what running kernels may have; returns false if they have them.
-    pub(crate) fn take_working(&mut self, size_bytes: u64, limits: &SessionLimits) -> bool {
-        let taken = self.claimed_bytes().saturating_add(size_bytes);
-        let left = limits.memory_max_bytes.saturating_sub(taken);
-        let Some(context) = self.context.as_deref_mut() else { return true };
-        let is_taken = self.working_max == Some(left) || context.limit_working(left);
-        if is_taken {
-            self.working_max = Some(left);
-        }
-        is_taken
-    }
-
-    /// Gives up the copies of what the client knows if they take the place of `size_bytes` that will be allocated.
-    pub(crate) fn make_room(&mut self, size_bytes: u64, limits: &SessionLimits) {
-        let left = limits.memory_max_bytes.saturating_sub(self.memory_bytes()).saturating_sub(size_bytes);
-        self.watches.limit(left.min(limits.twin_max_bytes));
-    }
-
-    /// Notes bytes that the client has sent for an address of watched memory.
-    pub(crate) fn learn(&mut self, address: u64, bytes: &[u8], limits: &SessionLimits) {
-        if let Ok(base) = self.allocation_at(address).map(|allocation| allocation.base) {
-            let room = self.twin_room(limits);
-            self.watches.learn(base, address, bytes, room);
-        }
-    }
-
-    /// Returns the error for exceeding `limit`, and logs it once per session.
-    pub(crate) fn refuse(&mut self, conn: ConnId, limit: &'static str, max: u64) -> HipError {
-        if self.refused.insert(limit) {
-            tracing::info!(%conn, limit, max, "out of memory: the session has reached a limit of the worker");
-        }
-        HipError::OUT_OF_MEMORY
     }
 
     // ---- memory ------------------------------------------------------------------------------------------------------

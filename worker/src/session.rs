@@ -27,6 +27,7 @@ use std::task::Poll;
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
 use hipr_proto::{HipError, HipResult, Inline, Misuse, Opcode, Outbox, Outcome, Responder, Tail, Ticket};
 
+use crate::SessionLimits;
 use crate::call::{Call, Continuation};
 use crate::env::Env;
 use crate::owned::{Owned, Unfit};
@@ -147,6 +148,16 @@ impl Session {
         }
         let graphs = owned.graphs.are_long().then(|| mem::take(&mut owned.graphs));
         graphs.map(Owned::with_graphs)
+    }
+
+    /// Returns the bytes that count against what all sessions may have together.
+    pub(crate) fn weight_bytes(&self) -> u64 {
+        self.owned.weight_bytes().saturating_add(self.unsent_bytes())
+    }
+
+    /// Returns the session's limits where all sessions may have `room_bytes` besides what the others have.
+    pub(crate) fn limits_within(&self, room_bytes: u64, limits: &SessionLimits) -> SessionLimits {
+        self.owned.limits_within(room_bytes, self.unsent_bytes(), limits)
     }
 
     /// Returns the time that the session's work has had on the device, in nanoseconds, if the device knows.

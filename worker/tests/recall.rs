@@ -212,3 +212,27 @@ fn all_kinds_of_memory_are_found() {
         assert_eq!(result, Ok(()), "{name}");
     }
 }
+
+/// What all sessions may have together is shared in the same way as what the device has.
+#[test]
+fn what_all_may_have_is_there_for_others_although_somebody_has_leased_it() {
+    // A 16th is set aside for the holder's kernels.
+    for (used, beside, fits) in
+        [(0, 600 * MIB, true), (100 * MIB, 500 * MIB, true), (100 * MIB, 600 * MIB, false)]
+    {
+        let total = 700 * MIB;
+        let worker = worker(|config| config.session.memory_total_bytes = total);
+        let mut holder = tenant(&worker);
+        let got = lease(&mut holder, 0);
+        assert!(got.added_bytes > 300 * MIB && got.added_bytes <= total / 2, "{}", got.added_bytes);
+        if used > 0 {
+            let at = MallocAt { device_ptr: got.window_start, size: used, kind: DEVICE, flags: 0 };
+            assert_eq!(holder.call(&at), Ok(()));
+        }
+        let asking = asks(tenant(&worker), beside);
+        let number = recalled(&mut holder);
+        give_back(&mut holder, got.added_bytes - used, number);
+        let (result, _peer) = asking.join().expect("no panic");
+        assert_eq!(result.is_ok(), fits, "{beside} bytes beside {used} that are used: {result:?}");
+    }
+}

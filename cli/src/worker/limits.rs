@@ -21,6 +21,14 @@ fn ring(text: &str) -> Result<Size, String> {
     }
 }
 
+/// Minimum of what all sessions may have: some of them have to find room for a kernel.
+const TOTAL_MIN: Size = Size(128 << 20);
+
+fn total(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size < TOTAL_MIN { Err(format!("it must be at least {TOTAL_MIN}")) } else { Ok(size) }
+}
+
 fn buffered(text: &str) -> Result<Size, String> {
     let size = text.parse()?;
     if size < BUFFERED_MIN { Err(format!("it must be at least {BUFFERED_MIN}")) } else { Ok(size) }
@@ -53,6 +61,10 @@ pub(crate) struct Limits {
     /// allocations fail with hipErrorOutOfMemory. [default: only the GPU's memory]
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<Size>,
+    /// Maximum bytes that all sessions together may have: what --memory-max counts, what is set aside for their kernels, unfinished commands
+    /// and unread replies. With --isolate none only. [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = total)]
+    memory_total: Option<Size>,
     /// Maximum number of allocations, streams, events, modules and functions of a session; beyond it hipErrorOutOfMemory.
     #[arg(long, value_name = "N", default_value_t = SessionLimits::default().handles_max,
           value_parser = count)]
@@ -103,6 +115,21 @@ impl Limits {
         if let Some(size) = self.memory_max {
             session.memory_max_bytes = size.0;
         }
+        if let Some(size) = self.memory_total {
+            session.memory_total_bytes = size.0;
+            session.collect_total_max_bytes = session.collect_total_max_bytes.min(len(size));
+        }
+    }
+
+    /// Checks that the limits can be kept with a process for each session.
+    ///
+    /// # Errors
+    /// One is over all sessions, which do not know of each other then.
+    pub(crate) fn check_for_processes(&self) -> Result<(), String> {
+        if self.memory_total.is_none() {
+            return Ok(());
+        }
+        Err("--memory-total needs --isolate none: processes do not share a count of memory; with processes give --memory-max and --sessions-max, whose product bounds them".into())
     }
 
     /// Returns the maximum number of sessions of one address, if one was given.

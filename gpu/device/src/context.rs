@@ -153,6 +153,11 @@ pub trait Context: Send {
     /// and whose kernels cannot be ended.
     fn set_share(&mut self, _share: Share) {}
 
+    /// Returns the bytes of host memory that commands take which are not finished. The default is a device of which that is not known.
+    fn queued_bytes(&self) -> u64 {
+        0
+    }
+
     /// Returns where the time is counted that the context's work has had on the device's threads, in nanoseconds; it is counted on when the
     /// context is gone. The default is a device of which that is not known.
     fn device_ns(&self) -> Option<Arc<AtomicU64>> {

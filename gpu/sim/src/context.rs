@@ -158,6 +158,10 @@ impl Context for SimContext {
         self.shared.set_share(share);
     }
 
+    fn queued_bytes(&self) -> u64 {
+        self.shared.queued_bytes()
+    }
+
     fn device_ns(&self) -> Option<Arc<AtomicU64>> {
         Some(Arc::clone(&self.shared.device_ns))
     }

@@ -34,6 +34,11 @@ pub(crate) trait Job: Send + Sync {
     /// this entry is queued again.
     fn turn(&self) -> bool;
 
+    /// Returns the number of instructions that were executed for it so far.
+    fn executed(&self) -> u64 {
+        0
+    }
+
     /// Notes that a turn has taken so long. What is nobody's work notes nothing.
     fn note_time(&self, _taken_ns: u64) {}
 
@@ -180,12 +185,20 @@ pub(crate) struct Executors {
 }
 
 impl Executors {
-    /// Starts `count` threads for `queue`, or fewer if the system refuses some; fails if there is none.
-    pub(crate) fn start(queue: &Arc<RunQueue>, count: usize) -> std::io::Result<Self> {
+    /// Starts `count` threads for `queue`, or fewer if the system refuses some; fails if there is none. With `instruction_ns` a turn counts
+    /// by its instructions, else by its time.
+    pub(crate) fn start(
+        queue: &Arc<RunQueue>,
+        count: usize,
+        instruction_ns: Option<u64>,
+    ) -> std::io::Result<Self> {
         let mut threads = Vec::with_capacity(count);
         for index in 0..count.max(1) {
             let queue = Arc::clone(queue);
-            match std::thread::Builder::new().name(format!("gpu-{index}")).spawn(move || work(&queue)) {
+            match std::thread::Builder::new()
+                .name(format!("gpu-{index}"))
+                .spawn(move || work(&queue, instruction_ns))
+            {
                 Ok(thread) => threads.push(thread),
                 Err(error) if threads.is_empty() => return Err(error),
                 Err(error) => {
@@ -214,16 +227,19 @@ impl Drop for Executors {
     }
 }
 
-fn work(queue: &RunQueue) {
+fn work(queue: &RunQueue, instruction_ns: Option<u64>) {
     let mut done = None;
     while let Some(job) = queue.next(done.take()) {
-        let begun = Instant::now();
+        let (begun, before) = (Instant::now(), job.executed());
         let is_left = catch_unwind(AssertUnwindSafe(|| job.turn())).unwrap_or_else(|_| {
             tracing::error!("the emulator panicked; failing the current command");
             job.abandon();
             false
         });
-        let taken_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let taken_ns = match instruction_ns {
+            Some(each_ns) => job.executed().saturating_sub(before).saturating_mul(each_ns),
+            None => u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        };
         job.note_time(taken_ns);
         done = Some(Done { job, is_left, taken_ns });
     }

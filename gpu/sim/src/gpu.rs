@@ -38,6 +38,9 @@ pub struct Config {
     /// Maximum time that a launch may run from its first instruction on, while it takes turns with others; by default no limit.
     /// One that wants longer fails with `LAUNCH_TIME_OUT`.
     pub kernel_timeout: Option<Duration>,
+    /// Time in nanoseconds that an instruction counts where the threads' time is shared; by default what the machine really took counts.
+    /// With it, and one thread, the shares of sessions do not depend on the machine.
+    pub instruction_ns: Option<u64>,
 }
 
 /// An emulated GPU. Clones are the same device; it ends when the last clone and the last context are dropped.
@@ -56,7 +59,7 @@ impl Gpu {
         let level = level.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let arch = config.arch;
         let run_queue = Arc::<RunQueue>::default();
-        let executors = Executors::start(&run_queue, threads)?;
+        let executors = Executors::start(&run_queue, threads, config.instruction_ns)?;
         let budget = Budget::new(config.memory_bytes.unwrap_or_else(|| default_memory_bytes(arch)));
         let epoch = Instant::now();
         let kernel_instructions_max = config.kernel_instructions_max.unwrap_or(u64::MAX);

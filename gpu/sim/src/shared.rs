@@ -121,6 +121,11 @@ impl Shared {
         lock(&self.state).allocator.snapshot()
     }
 
+    /// Returns the bytes of the commands that are not finished.
+    pub(crate) fn queued_bytes(&self) -> u64 {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
+
     /// Becomes ready when the commands that are not finished leave some of `room`; when that is used up, not before half of it is
     /// free.
     pub(crate) fn poll_room(&self, room: Room) -> Poll<()> {

@@ -4,7 +4,9 @@ mod session;
 
 use hipr_device::{Context as _, Region, Share, WaitFor};
 use hipr_proto::HipError;
+use hipr_sim::{Config, Gpu};
 use session::{LEVELS, Session, Values, gpu};
+use std::num::NonZero;
 
 const NON_BLOCKING: u32 = 1;
 /// Number of grids that one session has queued, each on a stream of its own.
@@ -110,6 +112,48 @@ fn tenants_get_time_by_their_weights_and_share_it_among_their_sessions() {
         other > 2 * counts[0] && other < 2 * tenant,
         "six sessions of one tenant beside one of another: {counts:?}"
     );
+}
+
+/// Returns how many workgroups of a tenant's endless grid begin while another one's grid of so many groups is executed, where an instruction
+/// counts as so much time. The device itself notes the numbers, as commands before and behind that grid.
+fn begun_beside(groups: u32, weight: u32, beside: u32) -> u32 {
+    let (threads, memory_bytes) = (NonZero::new(1), Some(256 << 20));
+    let config = Config { threads, memory_bytes, instruction_ns: Some(20), ..Config::default() };
+    let gpu = Gpu::new(config).unwrap();
+    let (mut endless, mut session) = (Session::open(&gpu), Session::open(&gpu));
+    endless.context.set_share(Share { tenant: 7, weight: beside, kernel_timeout: None });
+    session.context.set_share(Share { tenant: 8, weight, kernel_timeout: None });
+    let values = |session: &mut Session| {
+        let (total, wide) = (session.buffer(&[0]), session.buffer(&[0, 0]));
+        (total, Values::new().u64(total).u64(wide).u64(1))
+    };
+    let (total, arguments) = values(&mut endless);
+    let handle = endless.context.share_memory(total, 0).unwrap();
+    let (seen, _) = session.context.open_memory(&handle, 0, 4096).unwrap();
+    let count = endless.kernel(LEVELS[1].1, "count");
+    endless.launch(count, u32::MAX / 64, 64, &arguments).unwrap();
+    let (count, noted) = (session.kernel(LEVELS[1].1, "count"), session.buffer(&[0, 0]));
+    let (own, arguments) = values(&mut session);
+    session.context.copy(Region::flat(noted, 4), Region::flat(seen, 4), 0).unwrap();
+    session.launch(count, groups, 64, &arguments).unwrap();
+    session.context.copy(Region::flat(noted + 4, 4), Region::flat(seen, 4), 0).unwrap();
+    session.sync_all().unwrap();
+    assert_eq!(session.read(own, 1), [groups * 64]);
+    let noted = session.read(noted, 2);
+    noted[1].wrapping_sub(noted[0]) / 64
+}
+
+/// Both execute the same kernel, so that groups count instructions; nothing of it is measured in time.
+#[test]
+fn tenants_get_instructions_by_their_weights() {
+    const GROUPS: u32 = 20_000;
+    for (weight, beside) in [(1, 3), (3, 1), (1, 1), (2, 3)] {
+        let (begun, expected) = (begun_beside(GROUPS, weight, beside), GROUPS / weight * beside);
+        assert!(
+            begun.abs_diff(expected) <= expected / 10,
+            "weights {weight} and {beside}: {begun} groups beside {GROUPS}, and not {expected}"
+        );
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{Case, KERNELS, Sent};
 use crate::{Gpu, args};
 use hipr_proto::op::{self, LaunchArgs, Param};
-use hipr_proto::{Client, Limits, Op, Outbox, ReplyMode, Wire};
+use hipr_proto::{Client, HipError, Limits, Op, Outbox, ReplyMode, Wire};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
@@ -37,6 +37,9 @@ pub(super) fn cases() -> Vec<Case> {
         case("60 updates of a graph of 20,000 nodes", updates),
         case("100,000 streams, and sets behind them", streams),
         case("100,000 allocations, and the end of the session", allocations),
+        case("500,000 allocations of 16 bytes", many_allocations),
+        case("500,000 events", many_events),
+        case("a graph of 500,000 nodes", many_nodes),
     ]
 }
 
@@ -150,6 +153,28 @@ fn streams(gpu: &mut Gpu) -> Sent {
     let create = request(&op::StreamCreate { flags: 0, priority: 0 }, &[]).repeat(100_000);
     let set = request(&op::MemsetAsync(op::Memset { dst, value: 1, size: 1, stream: 0 }), &[]).repeat(2_000);
     done(gpu, &[create, set].concat())
+}
+
+/// Sends a request so often that what names its results takes more than a session may have, where that has a limit.
+fn many(gpu: &mut Gpu, one: &[u8]) -> Sent {
+    let mut sent = done(gpu, &one.repeat(500_000));
+    // The first error of all is reported, once.
+    sent.is_right =
+        sent.answers.keys().all(|answer| answer.is_none_or(|code| HipError(code) == HipError::OUT_OF_MEMORY));
+    sent
+}
+
+fn many_allocations(gpu: &mut Gpu) -> Sent {
+    many(gpu, &request(&op::Malloc { size: 16, flags: 0 }, &[]))
+}
+
+fn many_events(gpu: &mut Gpu) -> Sent {
+    many(gpu, &request(&op::EventCreate { flags: 0 }, &[]))
+}
+
+fn many_nodes(gpu: &mut Gpu) -> Sent {
+    let graph = gpu.wire().call(&op::GraphCreate { flags: 0 }).expect("a graph").graph;
+    many(gpu, &request(&op::GraphAddEmptyNode { graph, ..Wire::ZERO }, &[]))
 }
 
 fn allocations(gpu: &mut Gpu) -> Sent {

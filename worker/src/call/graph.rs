@@ -91,8 +91,8 @@ pub(crate) fn finish_work(
 
 /// Returns how many handles the session may still have, for a copy or an instance of one of its graphs.
 fn room(call: &mut Call<'_>) -> HipResult<usize> {
-    let (max, needed) = (call.limits.handles_max, call.owned.graphs.weight());
-    let left = |call: &Call<'_>| max.saturating_sub(call.owned.claimed_handles());
+    let needed = call.owned.graphs.weight();
+    let left = |call: &Call<'_>| call.owned.handles_left(0, call.limits);
     if left(call) < needed {
         let (pools, context) = call.owned.pools()?;
         pools.release_idle(context)?;

@@ -27,7 +27,7 @@ pub(super) fn lease(call: &mut Call<'_>, r: MemLease) -> HipResult<Continuation>
         call.check_memory(r.want_bytes)?;
     }
     let added_bytes = reserve(call, r.want_bytes)?;
-    let room = call.limits.handles_max.saturating_sub(call.owned.claimed_handles());
+    let room = call.owned.handles_left(added_bytes, call.limits);
     let least = usize::from(r.want_bytes > 0);
     let added_allocations = (room / 4).clamp(least, ALLOCATIONS_MAX) as u64;
     call.owned.lease_device = Some(device);

@@ -72,6 +72,11 @@ impl Watches {
         self.by_base.insert(base, watch);
     }
 
+    /// Returns the bytes of all twins.
+    pub(crate) fn twin_bytes(&self) -> u64 {
+        self.twin_bytes
+    }
+
     /// Ends the watch of an allocation.
     pub(crate) fn remove(&mut self, base: u64) {
         let gone = self.by_base.remove(&base);

@@ -368,6 +368,10 @@ impl Job for GridJob {
         self.shared.owner(self.stream)
     }
 
+    fn executed(&self) -> u64 {
+        self.executed.load(Ordering::Relaxed)
+    }
+
     fn note_time(&self, taken_ns: u64) {
         self.shared.device_ns.fetch_add(taken_ns, Ordering::Relaxed);
     }
