@@ -255,6 +255,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
         insecure_no_auth: options.access.insecure_no_auth(),
         sessions_max: options.limits.processes_max(),
         sessions_per_address_max: options.limits.per_address_max(),
+        connections_per_second: options.limits.connections_per_second(),
         first_message_timeout_ms: limits.first_message_timeout_ms,
         limits: limits.protocol,
         session_args: ["--device", kind.name()]

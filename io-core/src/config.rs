@@ -18,6 +18,11 @@ pub struct Config {
     pub connections_max: usize,
     /// Maximum number of connections from one address; `None` as [`Seats::new`](crate::Seats::new) says.
     pub connections_per_address_max: Option<usize>,
+    /// Maximum number of connections of one address that are accepted in a second; further ones are closed at once.
+    pub connections_per_second: Option<u32>,
+    /// Maximum number of requests that are read in a second of a tenant, or of an address without a key; further ones stay in the socket.
+    /// What a tenant's line says comes before it.
+    pub requests_per_second: Option<u32>,
     /// Maximum bytes in flight of one connection: memory of requests that the dispatch has not finished
     /// ([`Batch::cost_bytes`](crate::Batch::cost_bytes)). While it is reached, the socket is not read.
     pub in_flight_max_bytes: usize,
@@ -67,6 +72,8 @@ impl Default for Config {
             protocol: Limits::default(),
             connections_max: 16384,
             connections_per_address_max: None,
+            connections_per_second: None,
+            requests_per_second: None,
             in_flight_max_bytes: 4 << 20,
             in_flight_total_max_bytes: 64 << 20,
             unsent_max_bytes: 4 << 20,

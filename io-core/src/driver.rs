@@ -1,6 +1,6 @@
 mod claims;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -10,9 +10,11 @@ use hipr_resume::Registry;
 use hipr_tls::PublicKey;
 use tracing::{debug, info};
 
+use hipr_proto::Header;
+
 use crate::{
-    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Peer, Pool, Seats, Slots,
-    Stats, Stream, Turns, Who,
+    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Payer, Peer, Pool, Rate,
+    Rates, Seats, Slots, Stats, Stream, Turns, Who,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -129,6 +131,8 @@ struct Conn<S> {
     paused: bool,
     /// Whether the peer closed its side and the link has not been notified.
     peer_closed: bool,
+    /// Time until which nothing is read because of the rate of requests.
+    held_until_ms: Option<u64>,
 }
 
 /// The connections of a loop, as its carrier sees them.
@@ -178,6 +182,9 @@ impl<S> Table<S> {
     }
 }
 
+/// Bytes that are read at least where requests have a rate.
+const LEAST_READ_BYTES: usize = 4096;
+
 /// An event loop without its sockets: decides which connection is served when, how connections end, and what happens on
 /// timeouts. It can be created on one thread and run on another.
 ///
@@ -193,6 +200,11 @@ pub struct Driver<C: Carrier> {
     sessions: Registry<ConnId, Option<PublicKey>>,
     /// Connections without a seat, the oldest first.
     door: VecDeque<ConnId>,
+    /// The connections of each address, and the requests of each tenant or address.
+    connection_rates: Rates,
+    request_rates: Rates,
+    /// The connections that are not read because of the rate of requests, by the time until then.
+    held: BTreeSet<(u64, ConnId)>,
     mailbox: Arc<Mailbox>,
     stats: Arc<Stats>,
     pool: Pool,
@@ -220,6 +232,9 @@ impl<C: Carrier> Driver<C> {
             carrier,
             table: Table::default(),
             seats: Seats::new(config.connections_max, config.connections_per_address_max),
+            connection_rates: Rates::new(),
+            request_rates: Rates::new(),
+            held: BTreeSet::new(),
             config,
             sessions: Registry::default(),
             door: VecDeque::new(),
@@ -260,6 +275,7 @@ impl<C: Carrier> Driver<C> {
             self.mailbox.awake();
             self.now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.accept(&mut |event| turns.handle_event(event));
+            self.release();
             std::mem::swap(&mut self.table.ready, &mut ready);
             self.turn_bytes = 0;
             let held_max_bytes = self.held_max_bytes(turns.is_behind());
@@ -310,7 +326,8 @@ impl<C: Carrier> Driver<C> {
         if !self.table.ready.is_empty() || accept_at_ms <= self.now_ms {
             return Some(Duration::ZERO);
         }
-        let wake_ms = self.next_sweep_ms.min(accept_at_ms);
+        let held_ms = self.held.first().map_or(u64::MAX, |(until_ms, _)| *until_ms);
+        let wake_ms = self.next_sweep_ms.min(accept_at_ms).min(held_ms);
         (wake_ms != u64::MAX).then(|| Duration::from_millis(wake_ms.saturating_sub(self.now_ms).max(1)))
     }
 
@@ -330,7 +347,12 @@ impl<C: Carrier> Driver<C> {
             }
         }
         while let Some((arrival, peer)) = self.carrier.accept(self.now_ms) {
-            if let Err(why) = self.seats.take(peer) {
+            if !self.may_connect(peer) {
+                Stats::add(&self.stats.connections_refused, 1);
+                let why = "too many connections of one address in a second";
+                info!(%peer, %why, "connection refused");
+                self.record_refusal(|| Who::at(peer), "connection-rate", &why);
+            } else if let Err(why) = self.seats.take(peer) {
                 if self.admit_at_door(arrival, peer) {
                     self.bound_door(sink);
                     continue;
@@ -342,6 +364,13 @@ impl<C: Carrier> Driver<C> {
                 debug!(%peer, %why, "cannot set up an accepted connection");
             }
         }
+    }
+
+    /// Counts a connection; returns whether its address may have one more now.
+    fn may_connect(&mut self, peer: Peer) -> bool {
+        let Some(rate) = self.config.connections_per_second.map(Rate::per_second) else { return true };
+        let now_ms = self.now_ms;
+        self.connection_rates.of(Payer::of(peer, None), rate, now_ms).take(rate, now_ms)
     }
 
     /// Keeps a record of a client that was not let in.
@@ -376,7 +405,8 @@ impl<C: Carrier> Driver<C> {
         let id = self.table.conns.try_insert(|id| {
             let socket = carrier.open(id, arrival)?;
             let link = Link::new(id, peer, config, *now_ms);
-            Ok(Conn { link, socket: Some(socket), ready: false, paused: false, peer_closed: false })
+            let (ready, paused, peer_closed, held_until_ms) = Default::default();
+            Ok(Conn { link, socket: Some(socket), ready, paused, peer_closed, held_until_ms })
         })?;
         Stats::add(&self.stats.connections_opened, 1);
         debug!(conn = %id, %peer, "connection opened");
@@ -415,7 +445,27 @@ impl<C: Carrier> Driver<C> {
         conn.paused = false;
         let mut budget = self.config.turn_max_bytes;
         let end = loop {
-            let want = conn.link.begin_read(&self.config, &self.pool);
+            let mut want = conn.link.begin_read(&self.config, &self.pool);
+            if let Some((payer, rate)) = conn.link.rate(&self.config) {
+                let bucket = self.request_rates.of(payer, rate, self.now_ms);
+                bucket.owe(conn.link.take_uncharged(), rate, self.now_ms);
+                let wait_ms = bucket.wait_ms(rate, self.now_ms);
+                if wait_ms > 0 {
+                    conn.link.hold(true);
+                    let until_ms = self.now_ms.saturating_add(wait_ms);
+                    if let Some(earlier_ms) = conn.held_until_ms.replace(until_ms) {
+                        self.held.remove(&(earlier_ms, id));
+                    }
+                    self.held.insert((until_ms, id));
+                    self.carrier.pause(socket);
+                    break None;
+                }
+                conn.link.hold(false);
+                want = conn.link.begin_read(&self.config, &self.pool);
+                // Not many more than there may be.
+                let most = usize::try_from(bucket.room()).unwrap_or(usize::MAX).saturating_mul(Header::SIZE);
+                want = want.min(most.max(LEAST_READ_BYTES));
+            }
             if want == 0 {
                 conn.paused = true;
                 self.starved |= self.pool.in_flight_bytes() >= self.config.in_flight_total_max_bytes;
@@ -498,6 +548,17 @@ impl<C: Carrier> Driver<C> {
         true
     }
 
+    /// Makes the connections ready whose requests may be read again.
+    fn release(&mut self) {
+        while let Some(&(until_ms, id)) = self.held.first().filter(|(until_ms, _)| *until_ms <= self.now_ms) {
+            self.held.remove(&(until_ms, id));
+            if let Some(conn) = self.table.conns.get_mut(id) {
+                conn.held_until_ms = None;
+                Table::enlist(&mut self.table.ready, conn);
+            }
+        }
+    }
+
     fn apply(&mut self, notice: Notice, sink: &mut impl FnMut(Event)) {
         let id = notice.conn;
         let Some(conn) = self.table.conns.get_mut(id) else {
@@ -560,6 +621,9 @@ impl<C: Carrier> Driver<C> {
     fn close(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
         let Some(mut conn) = self.table.conns.remove(id) else { return };
         conn.link.note_end(end);
+        if let Some(until_ms) = conn.held_until_ms {
+            self.held.remove(&(until_ms, id));
+        }
         Stats::add(&self.stats.connections_closed, 1);
         let peer = conn.link.peer();
         match end {

@@ -9,7 +9,7 @@ use hipr_proto::{Fatal, Header, Outbox, Receiver, Rx};
 use hipr_tls::{Admission, TurnedAway};
 
 use crate::below::Below;
-use crate::{Account, Batch, Body, Config, ConnId, End, Event, Notice, Peer, Pool, Stats};
+use crate::{Account, Batch, Body, Config, ConnId, End, Event, Notice, Payer, Peer, Pool, Rate, Stats};
 
 /// A connection without its socket, the same for all event loops. It turns received bytes into events and notices into
 /// bytes to send, and decides by the limits of [`Config`] when to read and when to give up.
@@ -42,6 +42,10 @@ pub struct Link {
     in_flight_bytes: usize,
     /// What was moved, on the wire, and why the connection ends.
     account: Account,
+    /// Number of requests that were counted for the rate of requests.
+    charged: u64,
+    /// Whether nothing is read because of that rate.
+    is_held: bool,
     opened_ms: u64,
     last_rx_ms: u64,
     /// Time at which the peer was last seen to have sent something or to be owed something.
@@ -136,6 +140,8 @@ impl Link {
             sent_bytes: 0,
             in_flight_bytes: 0,
             account: Account::default(),
+            charged: 0,
+            is_held: false,
             opened_ms: now_ms,
             last_rx_ms: now_ms,
             active_ms: now_ms,
@@ -168,6 +174,7 @@ impl Link {
         if self.discards {
             Config::READ_BYTES
         } else if self.ended_ms.is_some()
+            || self.is_held
             || !self.stash.is_empty()
             || self.in_flight_bytes >= config.in_flight_max_bytes
             || self.backlog_bytes() >= config.unsent_max_bytes
@@ -268,6 +275,25 @@ impl Link {
             }
         }
         self.announced && !self.discards
+    }
+
+    /// Returns for whom the requests count, and at which rate, if there is one.
+    pub(crate) fn rate(&self, config: &Config) -> Option<(Payer, Rate)> {
+        let grant = self.grant.as_deref().map(|admission| &**admission);
+        let own = grant.and_then(|grant| grant.requests_per_second);
+        let rate =
+            own.or(config.requests_per_second).filter(|_| !self.discards && self.ended_ms.is_none())?;
+        Some((Payer::of(self.peer, grant), Rate::per_second(rate)))
+    }
+
+    /// Returns the number of requests since the last call.
+    pub(crate) fn take_uncharged(&mut self) -> u64 {
+        self.account.requests - std::mem::replace(&mut self.charged, self.account.requests)
+    }
+
+    /// Says whether nothing may be read because of the rate of requests.
+    pub(crate) fn hold(&mut self, is_held: bool) {
+        self.is_held = is_held;
     }
 
     /// Notes why the connection ends; the first reason stays.
@@ -528,6 +554,11 @@ impl Link {
     pub fn overdue(&mut self, now_ms: u64, config: &Config, pool: &Pool) -> Option<End> {
         if let Some(parked_ms) = self.parked_ms {
             return (now_ms.saturating_sub(parked_ms) >= self.keeps_ms(config)).then_some(End::NotResumed);
+        }
+        if self.is_held {
+            // It is we who do not listen.
+            self.put_off_end(now_ms);
+            (self.last_rx_ms, self.active_ms) = (now_ms, now_ms);
         }
         if let Some(ended_ms) = self.ended_ms.or(self.peer_closed_ms) {
             return (now_ms.saturating_sub(ended_ms) >= config.linger_ms).then_some(End::Eof);

@@ -95,7 +95,7 @@ impl Seats {
 }
 
 /// Returns the address, or the begin of the network, that a peer counts for.
-fn network(peer: SocketAddr) -> IpAddr {
+pub(crate) fn network(peer: SocketAddr) -> IpAddr {
     match peer.ip().to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))

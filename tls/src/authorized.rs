@@ -30,13 +30,26 @@ pub struct Grant {
     pub weight: u32,
     /// The longest time of a kernel, in seconds, if the line says so.
     pub kernel_timeout_s: Option<u32>,
+    /// The most sessions that the tenant may begin in a second, if the line says so.
+    pub connections_per_second: Option<u32>,
+    /// The most requests of the tenant's that are read in a second, if the line says so.
+    pub requests_per_second: Option<u32>,
 }
 
 impl Grant {
     /// Returns what a key gets whose line says nothing but the tenant.
     pub fn new(key: PublicKey, tenant: &str) -> Self {
         let tenant = tenant.to_owned();
-        Self { key, tenant, memory_max_bytes: None, sessions_max: None, weight: 1, kernel_timeout_s: None }
+        Self {
+            key,
+            tenant,
+            memory_max_bytes: None,
+            sessions_max: None,
+            weight: 1,
+            kernel_timeout_s: None,
+            connections_per_second: None,
+            requests_per_second: None,
+        }
     }
 
     /// Returns a number that stands for the tenant, and no other as far as anybody can make it so.
@@ -48,6 +61,8 @@ impl Grant {
 
 /// The most sessions that a line can give a tenant.
 const SESSIONS_MAX: u32 = 1 << 16;
+/// The highest rate.
+const RATE_MAX: u32 = 1_000_000_000;
 /// The most weight.
 const WEIGHT_MAX: u32 = 100;
 
@@ -59,6 +74,8 @@ pub(crate) struct Terms {
     sessions_max: Option<u32>,
     weight: Option<u32>,
     kernel_timeout_s: Option<u32>,
+    connections_per_second: Option<u32>,
+    requests_per_second: Option<u32>,
 }
 
 /// Parses a number from 1 to `max`.
@@ -68,7 +85,8 @@ fn number(text: &str, max: u32) -> Result<u32, String> {
 }
 
 impl Terms {
-    /// Reads `tenant=NAME`, `memory-max=SIZE`, `sessions-max=N`, `weight=N` and `kernel-timeout=SECONDS`, in any order, each once at most.
+    /// Reads `tenant=NAME`, `memory-max=SIZE`, `sessions-max=N`, `weight=N`, `kernel-timeout=SECONDS`, `connections-per-second=N` and
+    /// `requests-per-second=N`, in any order, each once at most.
     pub(crate) fn parse(words: &mut dyn Iterator<Item = &str>) -> Result<Self, String> {
         let mut terms = Self::default();
         for word in words {
@@ -93,9 +111,17 @@ impl Terms {
                     let seconds = number(text, u32::MAX).map_err(|why| format!("{name}: {why}"))?;
                     terms.kernel_timeout_s.replace(seconds).is_none()
                 }
+                Some((name @ "connections-per-second", text)) => {
+                    let count = number(text, RATE_MAX).map_err(|why| format!("{name}: {why}"))?;
+                    terms.connections_per_second.replace(count).is_none()
+                }
+                Some((name @ "requests-per-second", text)) => {
+                    let count = number(text, RATE_MAX).map_err(|why| format!("{name}: {why}"))?;
+                    terms.requests_per_second.replace(count).is_none()
+                }
                 _ => {
                     return Err(format!(
-                        "'{word}' is none of tenant=NAME, memory-max=SIZE, sessions-max=N, weight=N and kernel-timeout=SECONDS"
+                        "'{word}' is none of tenant=NAME, memory-max=SIZE, sessions-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N and requests-per-second=N"
                     ));
                 }
             };
@@ -118,6 +144,8 @@ impl Terms {
             sessions_max: self.sessions_max,
             weight: self.weight.unwrap_or(1),
             kernel_timeout_s: self.kernel_timeout_s,
+            connections_per_second: self.connections_per_second,
+            requests_per_second: self.requests_per_second,
             ..Grant::new(key, &tenant)
         }
     }
@@ -135,6 +163,8 @@ impl fmt::Display for Terms {
             ("sessions-max", self.sessions_max),
             ("weight", self.weight),
             ("kernel-timeout", self.kernel_timeout_s),
+            ("connections-per-second", self.connections_per_second),
+            ("requests-per-second", self.requests_per_second),
         ] {
             if let Some(number) = number {
                 write!(f, " {name}={number}")?;

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod authorized;
+mod bucket;
 mod channel;
 mod client;
 mod fault;
@@ -22,6 +23,7 @@ mod tenants;
 mod verify;
 
 pub use authorized::{Authorized, AuthorizedFile, Grant};
+pub use bucket::{Bucket, Rate};
 pub use channel::{Channel, REFUSAL_OF_PLAIN, is_alert, is_hello};
 pub use client::{ClientChannel, ClientIdentity, Expected};
 pub use fault::{Changed, Fault};

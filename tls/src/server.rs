@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::IoSlice;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hipr_resume::{Claim, Terms};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
@@ -140,6 +141,14 @@ impl WorkerIdentity {
         if hello.claim.is_some_and(|claim| claim.epoch > 0) {
             return Ok(Admission::again(grant));
         }
+        if !self.tenants.may_connect(&grant, now_ms()).map_err(broken)? {
+            let (tenant, rate) = (grant.tenant, grant.connections_per_second.unwrap_or_default());
+            tracing::info!(tenant, rate, "a session of a tenant that begins as many as it may is refused");
+            let words = format!(
+                "{tenant} begins more than {rate} sessions a second at this worker (connections-per-second); try again later"
+            );
+            return Err((away("tenant-rate", known, Some(tenant)), words));
+        }
         let (tenant, max) = (grant.tenant.clone(), grant.sessions_max);
         self.tenants.admit(grant).map_err(broken)?.ok_or_else(|| {
             let max = max.unwrap_or_default();
@@ -150,6 +159,11 @@ impl WorkerIdentity {
             (away("tenant-sessions", known, Some(tenant)), words)
         })
     }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// One connection to a worker: the handshake, the preamble, and then bytes of HIPR.

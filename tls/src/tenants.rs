@@ -3,21 +3,22 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::key::sha256;
-use crate::{FileError, Grant};
+use crate::{Bucket, FileError, Grant, Rate};
 
 /// Where the sessions of tenants are counted.
 #[derive(Debug)]
 pub(crate) enum Tenants {
     /// The sessions are in this process.
-    Process(Arc<Mutex<HashMap<String, u32>>>),
+    Process(Arc<Mutex<HashMap<String, u32>>>, Mutex<HashMap<String, (Rate, Bucket)>>),
     /// Each session is in a process of its own; all have this folder. Who has locked a file in it has a seat, and loses it with its end.
     Folder(PathBuf),
 }
@@ -52,11 +53,36 @@ enum Seat {
 
 impl Default for Tenants {
     fn default() -> Self {
-        Self::Process(Arc::default())
+        Self::Process(Arc::default(), Mutex::default())
     }
 }
 
 impl Tenants {
+    /// Counts a connection of a tenant; returns whether it may have one more now. The time is in milliseconds of the system's clock.
+    ///
+    /// # Errors
+    /// A file in the folder cannot be had.
+    pub(crate) fn may_connect(&self, grant: &Grant, now_ms: u64) -> Result<bool, FileError> {
+        let Some(rate) = grant.connections_per_second.map(Rate::per_second) else { return Ok(true) };
+        match self {
+            Self::Process(_, buckets) => {
+                let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
+                // As many as there are tenants in the file, and those that were struck off.
+                buckets.retain(|tenant, (rate, bucket)| {
+                    *tenant == grant.tenant || !bucket.is_full(*rate, now_ms)
+                });
+                let new = || (rate, Bucket::new(rate, now_ms));
+                let (known, bucket) = buckets.entry(grant.tenant.clone()).or_insert_with(new);
+                *known = rate;
+                Ok(bucket.take(rate, now_ms))
+            }
+            Self::Folder(folder) => {
+                let path = folder.join(format!("{}-rate", file_name(&grant.tenant)));
+                take_from(&path, rate, now_ms).map_err(|why| FileError::new(&path, why))
+            }
+        }
+    }
+
     /// Lets a client in; `None` if its tenant has as many sessions as it may have.
     ///
     /// # Errors
@@ -64,7 +90,7 @@ impl Tenants {
     pub(crate) fn admit(&self, grant: Grant) -> Result<Option<Admission>, FileError> {
         let Some(max) = grant.sessions_max else { return Ok(Some(Admission { grant, _seat: Seat::Free })) };
         let seat = match self {
-            Self::Process(counts) => count(counts, &grant.tenant, max),
+            Self::Process(counts, _) => count(counts, &grant.tenant, max),
             Self::Folder(folder) => lock(folder, &grant.tenant, max)?,
         };
         Ok(seat.map(|seat| Admission { grant, _seat: seat }))
@@ -80,13 +106,32 @@ fn count(counts: &Arc<Mutex<HashMap<String, u32>>>, tenant: &str, max: u32) -> O
     })
 }
 
-fn lock(folder: &Path, tenant: &str, max: u32) -> Result<Option<Seat>, FileError> {
-    // A tenant's name may be longer than a file's.
-    let name = sha256(tenant.as_bytes()).iter().fold(String::from("tenant-"), |mut name, byte| {
+/// Returns what the names of a tenant's files begin with; the tenant's own name may be longer than a file's.
+fn file_name(tenant: &str) -> String {
+    sha256(tenant.as_bytes()).iter().fold(String::from("tenant-"), |mut name, byte| {
         // Writing to a string does not fail.
         let _ = write!(name, "{byte:02x}");
         name
-    });
+    })
+}
+
+/// Takes one from the bucket that a file has, which many processes use.
+fn take_from(path: &Path, rate: Rate, now_ms: u64) -> io::Result<bool> {
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    flock(&file, FlockOperation::LockExclusive)?;
+    let mut bytes = [0; 16];
+    let mut bucket = match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => Bucket::from_bytes(bytes, now_ms),
+        Err(_) => Bucket::new(rate, now_ms),
+    };
+    let has_one = bucket.take(rate, now_ms);
+    file.write_all_at(&bucket.to_bytes(), 0)?;
+    Ok(has_one)
+}
+
+fn lock(folder: &Path, tenant: &str, max: u32) -> Result<Option<Seat>, FileError> {
+    let name = file_name(tenant);
     for seat in 0..max {
         let path = folder.join(format!("{name}-{seat}"));
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
@@ -128,6 +173,40 @@ mod tests {
     fn grant(tenant: &str, sessions_max: Option<u32>) -> Grant {
         let key = SecretKey::generate().expect("random numbers").public();
         Grant { sessions_max, ..Grant::new(key, tenant) }
+    }
+
+    #[test]
+    fn a_tenant_begins_so_many_sessions_in_a_second_wherever_they_are_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for tenants in [Tenants::default(), Tenants::Folder(folder.path().to_owned())] {
+            let may = |tenant, per_second, now_ms| {
+                let rated = Grant { connections_per_second: per_second, ..grant(tenant, None) };
+                tenants.may_connect(&rated, now_ms).expect("the folder is there")
+            };
+            for (tenant, per_second, now_ms, expected) in [
+                ("a", Some(2), 5_000, true),
+                ("a", Some(2), 5_000, true),
+                ("a", Some(2), 5_000, false),
+                ("b", Some(1), 5_000, true),
+                ("b", Some(1), 5_999, false),
+                ("c", None, 5_999, true),
+                ("c", None, 5_999, true),
+                ("a", Some(2), 5_500, true),
+                ("a", Some(2), 5_999, false),
+                // Another key of the tenant's may have another rate.
+                ("a", Some(1000), 6_003, true),
+            ] {
+                assert_eq!(may(tenant, per_second, now_ms), expected, "{tenant} at {now_ms} ms, {tenants:?}");
+            }
+        }
+        // A clock that was set back holds nobody up for longer than its rate.
+        let tenants = Tenants::Folder(folder.path().to_owned());
+        let rated = Grant { connections_per_second: Some(2), ..grant("a", None) };
+        for (now_ms, expected) in
+            [(1_000_000, true), (1_000_000, true), (10, false), (509, false), (510, true)]
+        {
+            assert_eq!(tenants.may_connect(&rated, now_ms).expect("a file"), expected, "at {now_ms} ms");
+        }
     }
 
     #[test]

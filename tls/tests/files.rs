@@ -80,6 +80,9 @@ fn lines_of_authorized_keys_say_what_is_wrong_with_them() {
         (format!("{key} kernel-timeout=0"), "kernel-timeout"),
         (format!("{key} kernel-timeout=4294967296"), "kernel-timeout"),
         (format!("{key} weight=2 weight=2"), "says again"),
+        (format!("{key} connections-per-second=0"), "connections-per-second: '0' is not a number"),
+        (format!("{key} requests-per-second=1000000001"), "requests-per-second"),
+        (format!("{key} requests-per-second=1 requests-per-second=2"), "says again"),
         (format!("{key} admin"), "'admin'"),
         (format!("{key}\n{key}"), "an earlier line"),
     ] {

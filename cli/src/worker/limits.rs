@@ -45,6 +45,13 @@ pub(crate) struct Limits {
     /// this machine's own addresses]
     #[arg(long, value_name = "N", value_parser = count)]
     sessions_per_address_max: Option<usize>,
+    /// Maximum number of connections of one address in a second; further clients are disconnected. [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    connections_per_second: Option<u32>,
+    /// Maximum number of requests in a second of a tenant, or of an address without a key; further ones are read later. With processes it
+    /// holds for each session. [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    requests_per_second: Option<u32>,
     /// Seconds after which a session ends whose program has sent nothing and waits for nothing. [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout: Option<u64>,
@@ -104,6 +111,8 @@ impl Limits {
         io.connections_per_address_max = self.sessions_per_address_max;
         io.resume_timeout_ms = self.resume_timeout * 1000;
         io.resume_ring_bytes = len(self.resume_buffer);
+        io.connections_per_second = self.connections_per_second;
+        io.requests_per_second = self.requests_per_second;
         io.idle_timeout_ms = self.idle_timeout.map(|seconds| seconds.saturating_mul(1000));
         io.protocol.open_max = self.requests_open_max;
         io.in_flight_max_bytes = len(self.buffered_max);
@@ -130,6 +139,11 @@ impl Limits {
             return Ok(());
         }
         Err("--memory-total needs --isolate none: processes do not share a count of memory; with processes give --memory-max and --sessions-max, whose product bounds them".into())
+    }
+
+    /// Returns the maximum number of connections of one address in a second.
+    pub(crate) fn connections_per_second(&self) -> Option<u32> {
+        self.connections_per_second
     }
 
     /// Returns the maximum number of sessions of one address, if one was given.

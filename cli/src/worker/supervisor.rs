@@ -9,7 +9,7 @@ use super::pending::{Peeked, Pending};
 use super::report::refuse;
 use super::session::Session;
 use hipr_hip::clear_exchange;
-use hipr_io::{Address, Listener, Peer, Seats};
+use hipr_io::{Address, Listener, Payer, Peer, Rate, Rates, Seats};
 use hipr_io_mio::Listen;
 use hipr_proto::Limits;
 use mio::net::UnixStream;
@@ -48,6 +48,8 @@ pub(super) struct Plan {
     /// Maximum number of sessions, and of sessions of one address ([`Seats::new`]).
     pub(super) sessions_max: usize,
     pub(super) sessions_per_address_max: Option<usize>,
+    /// Maximum number of connections of one address in a second.
+    pub(super) connections_per_second: Option<u32>,
     /// Time that a client may take for its first message.
     pub(super) first_message_timeout_ms: u64,
     /// The protocol's limits.
@@ -72,6 +74,7 @@ pub(super) struct Supervisor {
     stops: UnixStream,
     pending: BTreeMap<usize, Pending>,
     pending_seats: Seats,
+    rates: Rates,
     sessions: BTreeMap<usize, Session>,
     seats: Seats,
     next_token: usize,
@@ -120,6 +123,7 @@ impl Supervisor {
         let per_address_max = plan.sessions_per_address_max;
         Ok(Self {
             pending_seats: Seats::new(PENDING_MAX, per_address_max.map(|most| most.min(PENDING_MAX / 2))),
+            rates: Rates::new(),
             seats: Seats::new(plan.sessions_max, per_address_max),
             plan,
             poll,
@@ -194,6 +198,16 @@ impl Supervisor {
         while let Some((mut stream, peer)) =
             self.listen.as_mut().and_then(|listen| listen.accept(self.now_ms))
         {
+            if let Some(rate) = self.plan.connections_per_second.map(Rate::per_second)
+                && !self.rates.of(Payer::of(peer, None), rate, self.now_ms).take(rate, self.now_ms)
+            {
+                let why = "too many connections of one address in a second";
+                info!(%peer, %why, "connection refused");
+                self.record(peer, "connection-rate", why);
+                drop(stream);
+                self.listen.iter_mut().for_each(Listen::handle_descriptor_free);
+                continue;
+            }
             let token = self.next_token;
             // 2^64 connections are not reached.
             self.next_token += 1;

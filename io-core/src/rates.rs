@@ -1,0 +1,127 @@
+//! How many things each of many may do in a second.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use hipr_tls::{Bucket, Grant, Rate};
+
+use crate::Peer;
+use crate::seats::network;
+
+/// Whom something counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Payer {
+    /// A tenant, by its number.
+    Tenant(u64),
+    /// An address, or a network of IPv6.
+    Address(IpAddr),
+    /// A user of this machine, by number.
+    User(u32),
+    /// Everybody else.
+    Others,
+}
+
+impl Payer {
+    /// Returns whom a connection counts for: its tenant if it has proved a key, else its address.
+    pub fn of(peer: Peer, grant: Option<&Grant>) -> Self {
+        match (grant, peer) {
+            (Some(grant), _) => Self::Tenant(grant.tenant_number()),
+            (None, Peer::Tcp(address)) => Self::Address(network(address)),
+            (None, Peer::Process { uid, .. }) => Self::User(uid),
+            (None, Peer::Local) => Self::Others,
+        }
+    }
+}
+
+/// What is left to each. Whoever has done nothing for a while is forgotten. Times are milliseconds of any clock that only goes forward.
+#[derive(Debug, Default)]
+pub struct Rates {
+    buckets: HashMap<Payer, (Rate, Bucket)>,
+    /// Number of entries at which those that are full are removed.
+    full_at: usize,
+    /// Time before which it is not looked for them again.
+    next_ms: u64,
+}
+
+impl Rates {
+    /// Number of entries from which on it is looked for some that are not needed.
+    const KEPT: usize = 1024;
+    /// Maximum number of entries; whoever comes then shares one with others that do.
+    const MAX: usize = 65_536;
+
+    /// Creates an empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns what is left to somebody.
+    pub fn of(&mut self, payer: Payer, rate: Rate, now_ms: u64) -> &mut Bucket {
+        let is_new = !self.buckets.contains_key(&payer);
+        let is_large = self.buckets.len() >= self.full_at.max(Self::KEPT).min(Self::MAX);
+        if is_new && is_large && now_ms >= self.next_ms {
+            self.buckets.retain(|_, (rate, bucket)| !bucket.is_full(*rate, now_ms));
+            self.full_at = 2 * self.buckets.len();
+            // Looking through that many takes some time.
+            self.next_ms = now_ms + if self.buckets.len() >= Self::MAX / 2 { 1000 } else { 0 };
+        }
+        let has_place = !is_new || self.buckets.len() < Self::MAX;
+        let payer = if has_place { payer } else { Payer::Others };
+        let entry = self.buckets.entry(payer).or_insert_with(|| (rate, Bucket::new(rate, now_ms)));
+        entry.0 = rate;
+        &mut entry.1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn tcp(address: &str) -> Payer {
+        Payer::of(Peer::Tcp(SocketAddr::new(address.parse().unwrap(), 1)), None)
+    }
+
+    #[test]
+    fn each_has_a_rate_of_its_own() {
+        let (rate, mut rates) = (Rate::per_second(1), Rates::new());
+        let process = |pid, uid| Payer::of(Peer::Process { pid, uid, gid: 1 }, None);
+        // What is wanted at which time, and whether it is there.
+        for (payer, now_ms, expected) in [
+            (tcp("10.0.0.1"), 0, true),
+            (tcp("10.0.0.1"), 999, false),
+            (tcp("::ffff:10.0.0.1"), 999, false),
+            (tcp("10.0.0.2"), 999, true),
+            (tcp("2001:db8::1"), 999, true),
+            (tcp("2001:db8::2"), 999, false),
+            (process(1, 7), 999, true),
+            (process(2, 7), 999, false),
+            (process(2, 8), 999, true),
+            (tcp("10.0.0.1"), 1000, true),
+        ] {
+            assert_eq!(
+                rates.of(payer, rate, now_ms).take(rate, now_ms),
+                expected,
+                "{payer:?} at {now_ms} ms"
+            );
+        }
+    }
+
+    #[test]
+    fn who_does_nothing_is_forgotten_and_many_at_once_share() {
+        let (rate, mut rates) = (Rate::per_second(1), Rates::new());
+        for number in 0..200_000 {
+            let now_ms = u64::from(number) * 1000;
+            assert!(rates.of(Payer::User(number), rate, now_ms).take(rate, now_ms));
+        }
+        assert!(rates.buckets.len() <= Rates::KEPT + 1, "{}", rates.buckets.len());
+        let mut at_once = Rates::new();
+        let taken =
+            (0..100_000).filter(|number| at_once.of(Payer::User(*number), rate, 0).take(rate, 0)).count();
+        assert_eq!((taken, at_once.buckets.len()), (Rates::MAX + 1, Rates::MAX + 1));
+        assert!(at_once.of(Payer::User(100_000), rate, 5000).take(rate, 5000));
+        assert!(
+            at_once.of(Payer::User(100_001), rate, 5000).take(rate, 5000),
+            "they have places of their own again"
+        );
+    }
+}
