@@ -1,8 +1,8 @@
 //! Tests of sessions in processes of their own: a session that crashes does not affect the others, and leaves nothing behind.
 
-use hipr_client::{Connection, WorkerAddress};
+use hipr_client::{CallError, Connection, WorkerAddress};
 use hipr_proto::op::{self, kind};
-use hipr_proto::{Header, HipError, Opcode};
+use hipr_proto::{Features, Header, HipError, Opcode};
 use hipr_tests::faults::{HANG, LIBRARY, PLAN, Plan, SOIL, SOILED};
 use hipr_tests::{
     WireClient, WorkerProcess, built_library, eventually, library, process_lives, start_worker,
@@ -292,6 +292,42 @@ fn info_works_and_a_session_has_an_emulated_gpu_of_its_own() {
     let before = free(&mut a);
     filled(&mut WireClient::open(worker.address()), 1);
     assert_eq!(free(&mut a), before);
+}
+
+#[test]
+fn the_end_of_work_is_told() {
+    let worker = worker();
+    let address = WorkerAddress::new(&worker.address().to_string());
+    let wanted = Features::NOTIFICATIONS.union(Features::WATCHES);
+    let connection =
+        Connection::connect_offering(&address, Duration::from_secs(20), Some(wanted)).expect("a worker");
+    assert_eq!(connection.features(), wanted);
+    let (sender, told) = std::sync::mpsc::channel();
+    connection.on_watch_over(move |number, error| {
+        // The test may be over.
+        let _ = sender.send((number, error));
+    });
+    const SIZE: u64 = 64 << 20;
+    let dst = connection.ask(&op::Malloc { size: SIZE, flags: 0 }).expect("memory").device_ptr;
+    let mut number = 0;
+    loop {
+        for value in 0..8 {
+            let set = op::Memset { dst, value, size: SIZE, stream: 0 };
+            connection.tell(&op::MemsetAsync(set)).expect("a connection");
+        }
+        number += 1;
+        match connection.ask(&op::StreamWatch { stream: 0, number }) {
+            Ok(()) => {}
+            Err(CallError::Hip(HipError::NOT_READY)) => break,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    // It is told without being asked.
+    eventually("the end of the work is told", || {
+        connection.hear_arrived();
+        told.try_recv() == Ok((number, None))
+    });
+    assert_eq!(connection.ask(&op::StreamQuery { stream: 0 }), Ok(()));
 }
 
 /// Shares memory and events between two sessions, through two processes and the C API.

@@ -79,6 +79,11 @@ fn open() -> HipResult<Session> {
     session.worker().connection().on_reconnect(note);
     session.worker().connection().on_failure(log_failure);
     session.worker().connection().note_callers(thread::call);
+    session.worker().connection().on_watch_over(|number, error| {
+        if let Some(session) = session_if_open() {
+            session.streams().watch_is_over(number, error);
+        }
+    });
     if session.worker().features().contains(Features::PLACES) {
         session.worker().connection().on_recall(answer_recall);
     }

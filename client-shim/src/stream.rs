@@ -29,10 +29,11 @@ pub mod wait;
 mod at_once;
 mod next;
 mod place;
+mod watches;
 
 use std::sync::Mutex;
 
-use hipr_proto::HipResult;
+use hipr_proto::{HipError, HipResult};
 
 pub use call::Call;
 pub use next::Next;
@@ -45,7 +46,7 @@ use graphs::SessionGraphs;
 use host_functions::{HostFunctions, Threads};
 use mirror::Mirrors;
 use order::Order;
-use pending::{Covered, Outcome, Pending, Scope, State};
+use pending::{Covered, Outcome, Pending, Said, Scope, State};
 use sync_mode::SyncMode;
 
 /// The thread that makes a call, with the worker, the memory and the threads that it uses.
@@ -84,6 +85,16 @@ pub struct Streams {
     sync_mode: SyncMode,
     /// Event that is put on streams for their order; created when first needed.
     join_event: Mutex<Option<Event>>,
+}
+
+/// Who answers a query.
+enum Asked {
+    /// The worker, asked so; with the watch that begins with it, and the work that is watched.
+    Worker(Wait, Option<(u64, Covered)>),
+    /// Nobody: what it is for is done.
+    Nobody,
+    /// Nobody: what it is for is not done, and the worker will tell when it is.
+    Later,
 }
 
 impl Streams {
@@ -146,8 +157,10 @@ impl Streams {
     fn look(&self, wait: Wait) -> (State, Covered) {
         let scope = match wait {
             Wait::Device => Scope::Device,
-            Wait::Stream(stream) | Wait::QueryStream(stream) => Scope::Stream(stream),
-            Wait::Event(event) | Wait::QueryEvent(event) => {
+            Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
+                Scope::Stream(stream)
+            }
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
                 match self.events.info(event).ok().and_then(|info| info.scope()) {
                     Some(scope) => scope,
                     None => return (State::Unknown, Covered::default()),
@@ -197,6 +210,51 @@ impl Streams {
         }
     }
 
+    /// Returns what a query is that is about to ask the worker: what the worker has told answers it, or it begins a watch, where the worker
+    /// can tell.
+    fn watch(&self, port: &dyn Port, query: Wait) -> Asked {
+        if !port.can_watch() {
+            return Asked::Worker(query, None);
+        }
+        port.hear();
+        let (state, covered) = self.look(query);
+        if state != State::Open {
+            // What others take part in is known to the worker alone; the rest is asked for the sake of its errors.
+            return Asked::Worker(query, None);
+        }
+        match self.pending.said(query, &covered) {
+            Said::Done if port.is_quiet() => return Asked::Nobody,
+            Said::NotDone => return Asked::Later,
+            Said::Done | Said::Nothing => {}
+        }
+        let Some(number) = self.pending.begin_watch(query, &covered) else {
+            return Asked::Worker(query, None);
+        };
+        let watch = match query {
+            Wait::QueryStream(stream) => Wait::WatchStream(stream, number),
+            Wait::QueryEvent(event) => Wait::WatchEvent(event, number),
+            other => other,
+        };
+        Asked::Worker(watch, Some((number, covered)))
+    }
+
+    /// Handles the answer to a query that began a watch.
+    fn watched(&self, query: Wait, (number, covered): &(u64, Covered), answer: HipResult<()>) {
+        let is_event = matches!(query, Wait::QueryEvent(_));
+        // If the event was recorded anew meanwhile, nobody knows which record the worker was asked about.
+        let is_certain = !is_event || self.look(query).1 == *covered;
+        if is_certain && answer == Err(HipError::NOT_READY) {
+            self.pending.open_watch(*number);
+        } else {
+            self.pending.end_watch(*number, is_certain && answer.is_ok());
+        }
+    }
+
+    /// Handles that the worker tells of the end of a watch: its work is done, or a query would return this error.
+    pub fn watch_is_over(&self, number: u64, error: Option<HipError>) {
+        self.pending.end_watch(number, error.is_none());
+    }
+
     /// Removes a stream that the program destroys from the captures. Everything else about it is known until
     /// [`Command::DestroyStream`](crate::command::Command::DestroyStream) is executed, behind the work that it still has.
     pub fn forget_stream(&self, stream: u64) {
@@ -233,6 +291,7 @@ impl Streams {
     /// `hipErrorInvalidHandle`: there is no such event.
     fn begin_record(&self, event: Event, stream: u64) -> HipResult<EventInfo> {
         let info = self.events.begin_record(event, stream)?;
+        self.pending.forget_event(event);
         self.mirrors.event_recorded(&self.order, event, stream);
         Ok(info)
     }
@@ -240,6 +299,8 @@ impl Streams {
     /// Notes that the recording of an event has been sent.
     fn end_record(&self, event: Event, stream: u64) {
         self.events.end_record(event, self.pending.record(&self.order, stream));
+        // A query may have asked for the record before, and may have been sent behind this.
+        self.pending.forget_event(event);
     }
 
     /// Notes that an event will be recorded by a command that is queued.

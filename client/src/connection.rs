@@ -539,6 +539,13 @@ impl Connection {
         self.inner.listener.start(self.inner.this.clone(), answer);
     }
 
+    /// Calls `listener` with the number of each watch (`STREAM_WATCH`, `EVENT_WATCH`) that is over, and with what a query would return if that
+    /// is an error: on a thread that reads, before any later reply is known, so it may wait for nothing. A worker may say any number, at
+    /// any time. Has no effect the second time.
+    pub fn on_watch_over(&self, listener: impl Fn(u64, Option<HipError>) + Send + Sync + 'static) {
+        self.inner.replies.listeners().on_watch_over(Box::new(listener));
+    }
+
     /// Sends all buffered requests.
     ///
     /// # Errors

@@ -93,10 +93,12 @@ const fn effect(op: Opcode) -> Effect {
         Opcode::DEVICE_SYNCHRONIZE
         | Opcode::STREAM_SYNCHRONIZE
         | Opcode::STREAM_QUERY
+        | Opcode::STREAM_WATCH
         | Opcode::STREAM_WAIT_EVENT
         | Opcode::STREAM_DESTROY
         | Opcode::EVENT_SYNCHRONIZE
         | Opcode::EVENT_QUERY
+        | Opcode::EVENT_WATCH
         | Opcode::EVENT_DESTROY
         | Opcode::MEMCPY
         | Opcode::MEMCPY_2D

@@ -58,6 +58,7 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::PLACES)
     .union(Features::MEM_INFO)
     .union(Features::WORK_ERRORS)
+    .union(Features::WATCHES)
     .union(Features::SHARED);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use hipr_proto::op::{ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, WorkFailed, with_op};
+use hipr_proto::op::{
+    ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, WatchOver, WorkFailed, with_op,
+};
 use hipr_proto::{HipError, Op, Opcode, Wire};
 
 use crate::callers::Callers;
@@ -123,12 +125,14 @@ fn opcode(operation: u32) -> Opcode {
 
 type OnFailure = Box<dyn Fn(&Failure) + Send + Sync>;
 type OnRecall = Box<dyn Fn(u64) + Send + Sync>;
+type OnWatchOver = Box<dyn Fn(u64, Option<HipError>) + Send + Sync>;
 
 /// What notifications are passed to. Functions run on the thread that reads, so they wait for nothing.
 #[derive(Default)]
 pub(crate) struct Listeners {
     failure: OnceLock<OnFailure>,
     recall: OnceLock<OnRecall>,
+    watch_over: OnceLock<OnWatchOver>,
     /// What is known of changes of free memory.
     pub(crate) memory: FreeMemory,
     /// Which requests may still have left an error.
@@ -152,6 +156,11 @@ impl Listeners {
     /// Sets the function that is told of recalls; has no effect the second time.
     pub(crate) fn on_recall(&self, listener: OnRecall) {
         let _ = self.recall.set(listener);
+    }
+
+    /// Sets the function that is told of ends of watches; has no effect the second time.
+    pub(crate) fn on_watch_over(&self, listener: OnWatchOver) {
+        let _ = self.watch_over.set(listener);
     }
 
     fn tell(&self, failure: &Failure) {
@@ -205,6 +214,12 @@ impl Listeners {
             && let (Ok(recall), Some(listener)) = (MemRecall::take(&mut fixed), self.recall.get())
         {
             listener(recall.number);
+        }
+        if op == WatchOver::OPCODE
+            && let (Ok(over), Some(listener)) = (WatchOver::take(&mut fixed), self.watch_over.get())
+        {
+            let error = (over.error_code != 0).then_some(HipError(over.error_code));
+            listener(over.number, error);
         }
         if op == MemInfoChanged::OPCODE
             && let Ok(changed) = MemInfoChanged::take(&mut fixed)

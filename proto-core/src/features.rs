@@ -46,9 +46,11 @@ impl Features {
 
     /// The worker tells which launch the error of a kernel comes from. Only with NOTIFICATIONS.
     pub const WORK_ERRORS: Self = Self(1 << 10);
+    /// The worker tells when a stream or an event is done of which a query found that it is not. Only with NOTIFICATIONS.
+    pub const WATCHES: Self = Self(1 << 11);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 11] = [
+    const NAMED: [(Self, &str); 12] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -60,6 +62,7 @@ impl Features {
         (Self::SHARED, "SHARED"),
         (Self::MEM_INFO, "MEM_INFO"),
         (Self::WORK_ERRORS, "WORK_ERRORS"),
+        (Self::WATCHES, "WATCHES"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
@@ -92,7 +95,7 @@ impl Features {
     /// Returns the features that are in this set with all that they need.
     #[must_use]
     pub const fn usable(self) -> Self {
-        let of_notifications = Self::MEM_INFO.union(Self::WORK_ERRORS);
+        let of_notifications = Self::MEM_INFO.union(Self::WORK_ERRORS).union(Self::WATCHES);
         match (self.contains(Self::NOTIFICATIONS), self.contains(Self::PLACES)) {
             (true, true) => self,
             (true, false) => self.without(Self::MEM_INFO),
@@ -148,9 +151,11 @@ mod tests {
         let info = Features::MEM_INFO.union(Features::PLACES);
         assert_eq!(info.usable(), Features::PLACES);
         assert_eq!(info.union(Features::NOTIFICATIONS).usable(), info.union(Features::NOTIFICATIONS));
-        let errors = Features::WORK_ERRORS.union(Features::NAMES);
-        assert_eq!(errors.usable(), Features::NAMES);
-        assert_eq!(errors.union(Features::NOTIFICATIONS).usable(), errors.union(Features::NOTIFICATIONS));
+        for told in [Features::WORK_ERRORS, Features::WATCHES] {
+            let both = told.union(Features::NAMES);
+            assert_eq!(both.usable(), Features::NAMES);
+            assert_eq!(both.union(Features::NOTIFICATIONS).usable(), both.union(Features::NOTIFICATIONS));
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod packed;
 mod pages;
 mod statics;
 mod tail;
+mod watch;
 
 #[cfg(test)]
 use alloc::vec::Vec;
@@ -59,6 +60,7 @@ pub use statics::{
 pub use tail::{
     Edge, LaunchArgs, LaunchMode, NAME_FIELD_BYTES, NAME_MAX_BYTES, Param, kind, name_of, put_name,
 };
+pub use watch::WATCHES_MAX;
 
 use crate::wire::Text;
 
@@ -76,7 +78,7 @@ operations! {
         Ping {} => ();
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
-    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS), right behind `INIT` and without waiting for its reply.
+    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -651,6 +653,24 @@ operations! {
         ModuleLoadPacked { data_size: u64, packed: u64 }
             + Bulk("packed:inline bytes[packed]", |r| Exact(r.packed))
         => ModuleLoadDataReply;
+
+    /// Returns what `STREAM_QUERY` does. If that is `hipErrorNotReady`, one `WATCH_OVER` with this `number` comes when a `STREAM_QUERY`
+    /// would return something else: before any reply that is later than that. A request for the same stream takes the place of this
+    /// one. The session need not have more than 64 such streams and events at a time; of another one `WATCH_OVER` says at
+    /// once that it is not watched. A session needs the features NOTIFICATIONS and WATCHES for this and for the next two.
+    0x02D8 STREAM_WATCH stream_watch "hipStreamQuery" Extension sync Plain:
+        StreamWatch { stream: u64, number: u64 } => ();
+
+    /// Returns what `EVENT_QUERY` does, and asks to be told as `STREAM_WATCH` does. If the event is recorded anew it is watched until that
+    /// record is done.
+    0x02D9 EVENT_WATCH event_watch "hipEventQuery" Extension sync Plain:
+        EventWatch { event: u64, number: u64 } => ();
+
+    /// Tells that a query of the stream or event of the request with this `number` would now return something else: `error_code`, 0 if its
+    /// work is done. `hipErrorNotReady` says that it is not watched. It comes once for each, and not for those whose stream or event a
+    /// `DEVICE_RESET` destroyed. Errors of the work stay for a wait. `reserved` is 0.
+    0x02DA WATCH_OVER watch_over "" Extension notify Exempt:
+        WatchOver { number: u64, error_code: i32, reserved: u32 } => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

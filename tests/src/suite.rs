@@ -174,7 +174,9 @@ impl Suite<'_> {
     fn every_operation(&mut self) -> Result<(), Lost> {
         self.request(&op::Init {}, &[], None, nothing)?;
         let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::CACHE);
-        let features = features.union(Features::PACKED);
+        let features =
+            features.union(Features::PACKED).union(Features::NOTIFICATIONS).union(Features::WATCHES);
+        self.wire.hear();
         self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
         // Some of each kind: who fails every call of the runtime fails each that the list needs.
@@ -454,6 +456,7 @@ impl Suite<'_> {
         self.ask(&op::StreamGetFlags { stream: a })?;
         self.ask(&op::StreamGetPriority { stream: b })?;
         self.ask(&op::StreamQuery { stream: a })?;
+        self.ask(&op::StreamWatch { stream: a, number: 1 })?;
         self.request(&op::StreamGetCaptureInfo { stream: a }, &[], None, |reply| {
             reply.capture_status.to_string()
         })?;
@@ -475,6 +478,8 @@ impl Suite<'_> {
         self.request(&op::EventSynchronize { event: stop }, &[], None, nothing)?;
         self.ask(&op::EventQuery { event: stop })?;
         self.ask(&op::EventQuery { event: NOWHERE })?;
+        self.ask(&op::EventWatch { event: stop, number: 2 })?;
+        self.ask(&op::EventWatch { event: NOWHERE, number: 3 })?;
         self.request(&op::EventElapsedTime { start_event: start, stop_event: stop }, &[], None, nothing)?;
         Ok((start, stop))
     }

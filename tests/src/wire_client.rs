@@ -1,6 +1,6 @@
 //! A single-threaded client that sends exactly what a test wants.
 
-use hipr_proto::op::{Offer, RequestFailed};
+use hipr_proto::op::{Offer, RequestFailed, WatchOver};
 use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Outbox, ReplyMode};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -40,9 +40,14 @@ impl WireClient {
         Self { stream, client: Client::new(Limits::default()), input, failures, hears }
     }
 
+    /// Takes notifications from now on, which have to be offered to be taken.
+    pub fn hear(&mut self) {
+        self.client.accept_notifications();
+    }
+
     /// Offers the worker to take notifications, which has to accept that.
     pub fn accept_notifications(&mut self) {
-        self.client.accept_notifications();
+        self.hear();
         let features = Features::NOTIFICATIONS.bits();
         let accepted = self.call(&Offer { features, reserved: 0 });
         assert_eq!(accepted.map(|reply| reply.features), Ok(features));
@@ -135,9 +140,10 @@ impl WireClient {
                             break true;
                         }
                     }
+                    Answer::Notification(notification) if notification.op == WatchOver::OPCODE => {}
                     Answer::Notification(notification) => {
                         let failed =
-                            notification.read().expect("the only notification that this client gets");
+                            notification.read().expect("the only other notification that this client gets");
                         self.failures.push((failed, Vec::new()));
                         self.hears = notification.inline > 0;
                     }

@@ -18,7 +18,10 @@ const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
         &["MALLOC_AT", "MALLOC_SHARED", "MEM_LEASE", "MEM_RETURN", "MEM_SHARE"],
     ),
     ("A real GPU does not say when its free memory changes.", &["MEM_INFO"]),
-    ("Only the worker sends it.", &["MEM_INFO_CHANGED", "MEM_RECALL", "REQUEST_FAILED", "WORK_FAILED"]),
+    (
+        "Only the worker sends it.",
+        &["MEM_INFO_CHANGED", "MEM_RECALL", "REQUEST_FAILED", "WATCH_OVER", "WORK_FAILED"],
+    ),
 ];
 
 fn chain() -> Chain {

@@ -1,7 +1,9 @@
 //! Counts round trips, which determine the cost of latency without measuring time.
 
-use hipr_tests::{Link, Proxy, library_folder, start_worker};
+use hipr_tests::{Chain, Link, Proxy, library_folder, start_worker};
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -57,4 +59,37 @@ fn memory_on_both_sides_moves_by_the_pages_that_changed() {
     assert!(there < ROUNDS * (2 * 4096 + 2000) + (256 << 10), "{there} bytes there");
     let [whole, _] = received("off");
     assert!(whole > ROUNDS * (64 << 20), "{whole} bytes: without the extension all of it is fetched");
+}
+
+/// Runs the program that asks for an event until it is done; returns how often it was told that it is not, and how often the worker was
+/// waited for.
+fn flights_of_polling(worker: SocketAddr) -> (u64, u64) {
+    let folder = library_folder();
+    let stats = folder.path().join("stats.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_polls"))
+        .env("LD_LIBRARY_PATH", folder.path())
+        .env("HIPR_WORKER", worker.to_string())
+        .env("HIPR_STATS_FILE", &stats)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let polls = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+    let line = std::fs::read_to_string(&stats).expect("the file was written");
+    let (_, rest) = line.split_once("\"round_trips\":").expect("the counter");
+    (polls, rest.split([',', '}']).next().and_then(|n| n.parse().ok()).expect("a number"))
+}
+
+#[test]
+fn asking_again_and_again_costs_one_flight() {
+    const ROUNDS: u64 = 10;
+    // To open, to load and to allocate, to wait once, for the result.
+    const OTHERS: u64 = 12;
+    let worker = start_worker();
+    let chain = Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")));
+    for (device, address) in [("emulated", worker.address()), ("in front of another worker", chain.address())]
+    {
+        let (polls, flights) = flights_of_polling(address);
+        assert!(polls > 0, "{device}: kernels take time");
+        assert!(flights <= ROUNDS + OTHERS, "{device}: {flights} round trips for {polls} polls");
+    }
 }

@@ -434,6 +434,7 @@ impl Visit for Call<'_> {
         stream_destroy(StreamDestroy) = stream::destroy;
         stream_synchronize(StreamSynchronize) = stream::synchronize;
         stream_query(StreamQuery) = stream::query;
+        stream_watch(StreamWatch) = stream::watch;
         stream_wait_event(StreamWaitEvent) = stream::wait_event;
         stream_get_flags(StreamGetFlags) = stream::flags;
         stream_get_priority(StreamGetPriority) = stream::priority;
@@ -446,6 +447,7 @@ impl Visit for Call<'_> {
         event_record(EventRecord) = stream::event_record;
         event_synchronize(EventSynchronize) = stream::event_synchronize;
         event_query(EventQuery) = stream::event_query;
+        event_watch(EventWatch) = stream::event_watch;
         event_elapsed_time(EventElapsedTime) = stream::event_elapsed_time;
 
         module_load_data(ModuleLoadData) = module::load;
@@ -508,6 +510,7 @@ impl Visit for Call<'_> {
         mem_recall(MemRecall),
         mem_info_changed(MemInfoChanged),
         work_failed(WorkFailed),
+        watch_over(WatchOver),
         }
     }
 }

@@ -207,6 +207,7 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::PLACES)
     .union(Features::MEM_INFO)
     .union(Features::WORK_ERRORS)
+    .union(Features::WATCHES)
     .union(Features::PACKED)
     .union(Features::SHARED);
 

@@ -9,6 +9,7 @@ mod launches;
 mod limits;
 mod names;
 mod pools;
+mod queried;
 mod recall;
 mod settings;
 mod told;
@@ -30,6 +31,7 @@ use self::launches::Launches;
 use self::names::Names;
 pub(crate) use self::names::Unfit;
 use self::pools::Pools;
+use self::queried::Queried;
 use self::recall::Recall;
 use self::settings::Settings;
 use self::told::Told;
@@ -134,6 +136,8 @@ pub(crate) struct Owned {
     pub(crate) recall: Recall,
     /// What the client was told of free memory, until it is told that this no longer holds.
     pub(crate) told: Option<Told>,
+    /// Of which streams and events the client is told when they are done.
+    pub(crate) queried: Queried,
     /// Whether the client has asked for the list of static replies.
     pub(crate) has_listed: bool,
     /// Which request launches belong to.

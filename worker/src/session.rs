@@ -18,6 +18,7 @@ mod replay;
 mod state;
 mod told;
 mod wait;
+mod watched;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -176,6 +177,7 @@ impl Session {
         if self.is_told() {
             self.check_told();
         }
+        self.check_watched();
         self.tally.count(env.requests);
         self.count_lease(env.leases);
         turn
@@ -702,6 +704,7 @@ impl Session {
         if self.is_told() {
             self.check_told_before(ticket.op(), false, ticket.wants_reply());
         }
+        self.check_watched_before(ticket.wants_reply());
         let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
         self.broken = self.broken.or(done.err());
     }
@@ -712,6 +715,7 @@ impl Session {
         if self.is_told() {
             self.check_told_before(op, outcome.is_error(), ticket.wants_reply());
         }
+        self.check_watched_before(ticket.wants_reply());
         let failed_work = self.failed_work.take().filter(|_| outcome.is_error());
         let is_told = failed_work.is_some_and(|failed| self.tell_work(failed));
         let tells = !is_told && !ticket.wants_reply() && self.tells_failure();

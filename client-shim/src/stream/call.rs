@@ -518,6 +518,7 @@ impl Call {
             }
             Command::DestroyEvent(event) => {
                 streams.events.remove(*event);
+                streams.pending.forget_event(*event);
                 mirrors.forget_event(*event);
                 port.destroy_event(*event)?;
             }

@@ -463,7 +463,7 @@ impl Mirrors {
             return Ok(Next::Wait(wait));
         }
         // What is not over for a query need not be fetched.
-        if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {
+        if wait.is_query() {
             return Ok(Next::Wait(wait));
         }
         fetching.question = regions.ask(port, Some(wait), fetching)?;

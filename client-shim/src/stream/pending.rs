@@ -23,7 +23,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use super::order::{LEGACY, Order};
-use crate::worker::lock;
+use super::watches::Watches;
+use crate::convert::Event;
+use crate::worker::{Wait, lock};
 
 /// A value that is no stream's handle.
 const NONE: u64 = u64::MAX;
@@ -78,6 +80,17 @@ pub(super) struct Covered {
     all: u64,
 }
 
+/// What the worker has told of the work of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It is done. Whether it has failed is not said.
+    Done,
+    /// It is not done; the worker tells when something is that it comes behind.
+    NotDone,
+    /// Nothing.
+    Nothing,
+}
+
 /// The notes about all streams.
 #[derive(Debug)]
 pub struct Pending {
@@ -85,6 +98,8 @@ pub struct Pending {
     open_on: AtomicU64,
     /// The stream on which decided work was put last, if nothing was asked since then and no open work was put on another stream.
     decided_on: AtomicU64,
+    /// Whether anything is watched.
+    is_watching: AtomicBool,
     /// Whether other devices or processes take part, so that the notes tell nothing.
     is_shared: AtomicBool,
     table: Mutex<Table>,
@@ -103,6 +118,8 @@ struct Line {
     over: u64,
     /// The last work that counts as finished.
     settled: u64,
+    /// The last work of which the worker has told that it is done. It may have failed.
+    done: u64,
 }
 
 #[derive(Debug, Default)]
@@ -119,6 +136,7 @@ struct Table {
     all_settled: u64,
     /// The last work of streams that were destroyed, and the last open work of such.
     gone: Line,
+    watches: Watches,
 }
 
 impl Default for Pending {
@@ -126,6 +144,7 @@ impl Default for Pending {
         Self {
             open_on: AtomicU64::new(NONE),
             decided_on: AtomicU64::new(NONE),
+            is_watching: AtomicBool::new(false),
             is_shared: AtomicBool::new(false),
             table: Mutex::default(),
         }
@@ -234,6 +253,53 @@ impl Pending {
         }
     }
 
+    // ---- what the worker tells ---------------------------------------------------------------------------------------
+
+    /// Returns what the worker has told of the work that a query covers.
+    pub(super) fn said(&self, query: Wait, covered: &Covered) -> Said {
+        let table = lock(&self.table);
+        let is_done = |(stream, number): &(u64, u64)| {
+            let line = table.find(*stream).filter(|line| line.since < *number);
+            line.is_some_and(|line| *number <= line.done.max(line.over).max(table.all_over))
+        };
+        if !covered.streams.is_empty() && covered.streams.iter().all(is_done) {
+            return Said::Done;
+        }
+        if table.watches.holds_up(query, &covered.streams) { Said::NotDone } else { Said::Nothing }
+    }
+
+    /// Begins to watch what a query is about; returns the number of the watch. The worker need not have been asked yet.
+    pub(super) fn begin_watch(&self, query: Wait, covered: &Covered) -> Option<u64> {
+        let mut table = lock(&self.table);
+        let number = table.watches.begin(query, &covered.streams);
+        self.is_watching.store(!table.watches.is_empty(), Ordering::Release);
+        number
+    }
+
+    /// Notes that the worker will tell of a watch, unless it has.
+    pub(super) fn open_watch(&self, number: u64) {
+        lock(&self.table).watches.open(number);
+    }
+
+    /// Ends a watch; its work is done if `is_done` says so. Has no effect for one that is not known.
+    pub(super) fn end_watch(&self, number: u64, is_done: bool) {
+        let mut table = lock(&self.table);
+        let covered = table.watches.end(number).filter(|_| is_done);
+        for (stream, number) in covered.into_iter().flatten() {
+            if let Some(line) = table.find_mut(stream).filter(|line| line.since < number) {
+                line.done = line.done.max(number);
+            }
+        }
+        self.is_watching.store(!table.watches.is_empty(), Ordering::Release);
+    }
+
+    /// Ends the watches of an event, which is recorded anew or destroyed.
+    pub(super) fn forget_event(&self, event: Event) {
+        if self.is_watching.load(Ordering::Acquire) {
+            lock(&self.table).watches.forget_event(event);
+        }
+    }
+
     /// Notes that other devices are used, or memory of other processes: from now on the worker is asked in any case.
     pub(super) fn share(&self) {
         self.is_shared.store(true, Ordering::Relaxed);
@@ -242,6 +308,7 @@ impl Pending {
     /// Removes a stream that has been destroyed.
     pub(super) fn forget(&self, stream: u64, is_blocking: bool) {
         let mut table = self.table();
+        table.watches.forget_stream(stream);
         let Ok(place) = table.streams.binary_search_by_key(&stream, |(other, _)| *other) else { return };
         let (_, line) = table.streams.remove(place);
         table.recent = 0;
@@ -276,7 +343,10 @@ impl Pending {
     pub(super) fn clear(&self) {
         let mut table = self.table();
         let count = table.count;
-        *table = Table { count, all_over: count, all_settled: count, ..Table::default() };
+        // Watches are numbered on: the worker may still tell of those.
+        let mut watches = std::mem::take(&mut table.watches);
+        watches.clear();
+        *table = Table { count, all_over: count, all_settled: count, watches, ..Table::default() };
     }
 }
 

@@ -5,7 +5,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::mirror::{Target, Waited};
 use super::pending::Covered;
-use super::{Caller, Next, Streams};
+use super::{Asked, Caller, Next, Streams};
 use crate::convert::Event;
 use crate::worker::{Port, Wait};
 
@@ -39,6 +39,8 @@ pub struct WaitCall {
     kind: Kind,
     phase: Phase,
     answer: Option<HipResult<()>>,
+    /// The watch that began with the query, and the work that is watched.
+    watch: Option<(u64, Covered)>,
 }
 
 impl WaitCall {
@@ -46,17 +48,17 @@ impl WaitCall {
     pub fn new(wait: Wait) -> Self {
         // A stream that is synchronized is checked when its functions have returned.
         let phase = if matches!(wait, Wait::Stream(_)) { Phase::Gate } else { Phase::Check };
-        Self { kind: Kind::Program(wait), phase, answer: None }
+        Self { kind: Kind::Program(wait), phase, answer: None, watch: None }
     }
 
     /// Creates the wait for a stream at the end of a synchronous call.
     pub fn end_of_call(stream: u64) -> Self {
-        Self { kind: Kind::Stream(stream), phase: Phase::Before, answer: None }
+        Self { kind: Kind::Stream(stream), phase: Phase::Before, answer: None, watch: None }
     }
 
     /// Creates the wait for the host functions of a stream, and the commands behind them, at the end of a synchronous call.
     pub fn functions(stream: u64) -> Self {
-        Self { kind: Kind::Functions(stream), phase: Phase::Gate, answer: None }
+        Self { kind: Kind::Functions(stream), phase: Phase::Gate, answer: None, watch: None }
     }
 
     /// Passes the result of the action that [`Next`] asked for.
@@ -83,12 +85,12 @@ impl WaitCall {
     fn ask_at_once(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
         match self.wait() {
             Wait::Device | Wait::Stream(_) => streams.host_functions.take_error()?,
-            Wait::Event(event) | Wait::QueryEvent(event) => {
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
                 if streams.events.info(event)?.recorded.is_none() {
                     return Ok(Next::Done(Ok(())));
                 }
             }
-            Wait::QueryStream(_) => {}
+            Wait::QueryStream(_) | Wait::WatchStream(..) => {}
         }
         self.ask(streams, caller.port)
     }
@@ -98,18 +100,32 @@ impl WaitCall {
         let wait = self.wait();
         let target = match wait {
             Wait::Device => Target::Device,
-            Wait::Stream(stream) | Wait::QueryStream(stream) => Target::Stream(stream),
-            Wait::Event(event) | Wait::QueryEvent(event) => Target::Event(event),
+            Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
+                Target::Stream(stream)
+            }
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => Target::Event(event),
         };
         let mut waited = streams.mirrors.before_wait(&streams.order, target);
         let Some(covered) = streams.pass(port, wait, true)? else {
             return self.fetch(streams, port, streams.mirrors.instead_of_wait(), None);
         };
-        let asked = settled(streams, wait);
-        // A query does not tell of errors.
-        let is_query = matches!(asked, Wait::QueryStream(_) | Wait::QueryEvent(_));
+        let mut asked = settled(streams, wait);
+        if asked.is_query() {
+            match streams.watch(port, asked) {
+                Asked::Nobody => {
+                    waited.says_nothing_of_pushes();
+                    return self.fetch(streams, port, waited, None);
+                }
+                Asked::Later => {
+                    port.flush()?;
+                    return Err(HipError::NOT_READY);
+                }
+                Asked::Worker(query, watch) => (asked, self.watch) = (query, watch),
+            }
+        }
         let next = streams.mirrors.wait(port, asked, &mut waited)?;
-        self.phase = Phase::Waited(waited, (!is_query).then_some(covered));
+        // A query does not tell of errors.
+        self.phase = Phase::Waited(waited, (!asked.is_query()).then_some(covered));
         Ok(next)
     }
 
@@ -151,7 +167,7 @@ impl WaitCall {
                     Wait::Device => functions.all(),
                     Wait::Stream(stream) => functions.included(&streams.order, stream),
                     Wait::Event(event) => functions.recording(event),
-                    Wait::QueryStream(_) | Wait::QueryEvent(_) => Vec::new(),
+                    _ => Vec::new(),
                 };
                 self.phase = Phase::Gated;
                 if steps.is_empty() { Ok(Next::Continue) } else { Ok(Next::WaitForSteps(steps)) }
@@ -168,13 +184,19 @@ impl WaitCall {
                 self.then(Phase::Before)
             }
             Phase::Before => self.ask(streams, caller.port),
-            Phase::Waited(waited, covered) => match self.answer.take().unwrap_or(Ok(())) {
-                Ok(()) => self.fetch(streams, caller.port, waited, covered),
-                Err(error) => {
-                    streams.mirrors.forget(&waited);
-                    Err(error)
+            Phase::Waited(waited, covered) => {
+                let answer = self.answer.take().unwrap_or(Ok(()));
+                if let Some(watch) = self.watch.take() {
+                    streams.watched(self.wait(), &watch, answer);
                 }
-            },
+                match answer {
+                    Ok(()) => self.fetch(streams, caller.port, waited, covered),
+                    Err(error) => {
+                        streams.mirrors.forget(&waited);
+                        Err(error)
+                    }
+                }
+            }
             Phase::Fetching(waited, covered) => self.fetch(streams, caller.port, waited, covered),
         }
     }
@@ -184,19 +206,19 @@ impl WaitCall {
         match self.wait() {
             Wait::Device => graphs.check_safe(caller)?,
             Wait::Stream(stream) => graphs.check_stream(stream)?,
-            Wait::QueryStream(stream) => {
+            Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 graphs.check_stream(stream)?;
                 if !functions.included(&streams.order, stream).is_empty() {
                     return Err(HipError::NOT_READY);
                 }
             }
-            Wait::Event(event) | Wait::QueryEvent(event) => {
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
                 graphs.check_event(event)?;
                 // An event that was never recorded has happened.
                 if streams.events.info(event)?.recorded.is_none() {
                     return Ok(Next::Done(Ok(())));
                 }
-                if matches!(self.wait(), Wait::QueryEvent(_)) && functions.is_to_be_recorded(event) {
+                if self.wait().is_query() && functions.is_to_be_recorded(event) {
                     return Err(HipError::NOT_READY);
                 }
             }

@@ -31,6 +31,20 @@ pub enum Wait {
     QueryStream(u64),
     /// A query whether an event has happened: `hipErrorNotReady` if it has not.
     QueryEvent(Event),
+    /// The same for a stream, and if it has not finished, the worker tells when it has, with this number.
+    WatchStream(u64, u64),
+    /// The same for an event.
+    WatchEvent(Event, u64),
+}
+
+impl Wait {
+    /// Returns whether it is answered at once.
+    pub fn is_query(self) -> bool {
+        match self {
+            Self::Device | Self::Stream(_) | Self::Event(_) => false,
+            Self::QueryStream(_) | Self::QueryEvent(_) | Self::WatchStream(..) | Self::WatchEvent(..) => true,
+        }
+    }
 }
 
 /// The worker's answer to the question what has changed.
@@ -115,6 +129,11 @@ pub trait Port: HostMemory {
     /// # Errors
     /// What the worker answers.
     fn wait(&self, wait: Wait) -> HipResult<()>;
+    /// Returns whether the worker tells when something is done that is [watched](Wait::WatchStream), before any later reply, and nothing else
+    /// can tell the program.
+    fn can_watch(&self) -> bool;
+    /// Passes on what the worker has told, without waiting for anything.
+    fn hear(&self);
     /// Returns whether no request has been sent since the last answer that may still fail, apart from work on streams.
     fn is_quiet(&self) -> bool;
     /// Returns how many requests and bytes have been sent since the worker answered last.

@@ -217,6 +217,13 @@ impl Port for Worker {
                 let event = event.wire();
                 connection.start_all(Some((&op::EventQuery { event }, extra)), ranges)
             }
+            Some(Wait::WatchStream(stream, number)) => {
+                connection.start_all(Some((&op::StreamWatch { stream, number }, extra)), ranges)
+            }
+            Some(Wait::WatchEvent(event, number)) => {
+                let event = event.wire();
+                connection.start_all(Some((&op::EventWatch { event, number }, extra)), ranges)
+            }
         }?;
         lock(&self.questions).insert(question, flight);
         Ok(())
@@ -248,7 +255,19 @@ impl Port for Worker {
             Wait::Event(event) => self.ask(&op::EventSynchronize { event: event.wire() }),
             Wait::QueryStream(stream) => self.ask(&op::StreamQuery { stream }),
             Wait::QueryEvent(event) => self.ask(&op::EventQuery { event: event.wire() }),
+            Wait::WatchStream(stream, number) => self.ask(&op::StreamWatch { stream, number }),
+            Wait::WatchEvent(event, number) => self.ask(&op::EventWatch { event: event.wire(), number }),
         }
+    }
+
+    fn can_watch(&self) -> bool {
+        // Where program and kernels use the same memory, a kernel may tell the program sooner than the worker does.
+        let features = self.features();
+        features.contains(Features::WATCHES) && !features.contains(Features::SHARED)
+    }
+
+    fn hear(&self) {
+        self.connection().hear_arrived();
     }
 
     fn is_quiet(&self) -> bool {
@@ -266,8 +285,10 @@ impl Port for Worker {
     fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
         match wait {
             Wait::Device => self.put(&op::DeviceSynchronize {}),
-            Wait::Stream(stream) | Wait::QueryStream(stream) => self.put(&op::StreamSynchronize { stream }),
-            Wait::Event(event) | Wait::QueryEvent(event) => {
+            Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
+                self.put(&op::StreamSynchronize { stream })
+            }
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
                 self.put(&op::EventSynchronize { event: event.wire() })
             }
         }?;

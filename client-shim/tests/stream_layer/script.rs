@@ -47,6 +47,8 @@ pub(crate) struct Script {
     questions: RefCell<BTreeMap<u64, Question>>,
     /// Whether a request was sent whose error may still come.
     pub(crate) is_loud: bool,
+    /// Whether the worker tells of watches.
+    pub(crate) can_watch: bool,
     /// How many requests and bytes were sent since the worker answered.
     pub(crate) ahead: (u64, u64),
     /// The error of the next launch.
@@ -160,6 +162,12 @@ impl Port for Script {
     fn instantiate(&self, graph: u64) -> HipResult<u64> {
         self.note(format!("instantiate {graph}")).map(|()| 1)
     }
+
+    fn can_watch(&self) -> bool {
+        self.can_watch
+    }
+
+    fn hear(&self) {}
 
     fn is_quiet(&self) -> bool {
         !self.is_loud

@@ -3,12 +3,13 @@
 //! The rule is stated here anew, for every kind of stream, of work, and of wait.
 
 mod lazy;
+mod watched;
 
 use amdhip64::command::{Command, MemoryCopy, MemoryFill, Pattern};
 use amdhip64::convert::{Event, Ptr};
 use amdhip64::stream::mirror::{Origin, RegionInfo};
 use amdhip64::stream::sync_mode::SyncMode;
-use amdhip64::stream::{Call, WaitCall};
+use amdhip64::stream::{Call, Next, WaitCall};
 use amdhip64::worker::Wait;
 use hipr_abi::{hipEventInterprocess, hipStreamCaptureModeRelaxed};
 use hipr_proto::HipError;

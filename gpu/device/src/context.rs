@@ -434,6 +434,10 @@ pub trait Context: Send {
     /// Returns `Ok` if all work of `what` is done, else `NOT_READY`. (HIP API: hipStreamQuery, hipEventQuery.)
     fn query(&mut self, what: WaitFor) -> HipResult<()>;
 
+    /// Becomes ready when [`query`](Self::query) returns something else than `NOT_READY`, with that. Errors of the work stay for
+    /// [`poll_sync`](Self::poll_sync). Many may be pending at a time.
+    fn poll_query(&mut self, what: WaitFor) -> Poll<HipResult<()>>;
+
     // ---- streams and events ------------------------------------------------------------------------------------------
 
     /// Creates a stream (HIP API: hipStreamCreateWithPriority). Flag 1 is hipStreamNonBlocking.

@@ -306,6 +306,13 @@ impl Context for HipContext {
         }
     }
 
+    fn poll_query(&mut self, what: WaitFor) -> Poll<HipResult<()>> {
+        match self.query(what) {
+            Err(HipError::NOT_READY) => self.sleeper.pending(),
+            result => Poll::Ready(result),
+        }
+    }
+
     fn stream_create(&mut self, flags: u32, priority: i32) -> HipResult<u64> {
         self.owner()?.stream_create(flags, priority)
     }

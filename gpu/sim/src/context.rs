@@ -384,6 +384,22 @@ impl Context for SimContext {
         }
     }
 
+    fn poll_query(&mut self, what: WaitFor) -> Poll<HipResult<()>> {
+        let record = match self.record(what) {
+            Ok(record) => self.observed(record),
+            Err(error) => return Poll::Ready(Err(error)),
+        };
+        let mut state = lock(&self.shared.state);
+        loop {
+            match state.streams.wait(what, record.as_deref()) {
+                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
+                Ok(Wait::On(_)) => {}
+                Ok(Wait::Over) => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
     // ---- streams and events ----
 
     /// Creates a stream; its priority is clamped to the device's range and has no effect.

@@ -247,9 +247,12 @@ mutations! {
         "streams.mirrors.over(&waited);"
         => "";
     waits_bring_what_work_wrote: "a query that says done fetches nothing", "stream/mirror.rs",
-        "if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {"
-        => "if matches!(wait, Wait::QueryStream(_) | Wait::QueryEvent(_)) {
+        "if wait.is_query() {"
+        => "if wait.is_query() {
             fetching.need = Need::Nothing;";
+    queries_know_what_was_told: "what the worker has not agreed to watch counts as unfinished", "stream/watches.rs",
+        "watch.is_open && comes_behind(watch)"
+        => "comes_behind(watch)";
     no_write_of_the_program_is_lost: "what was sent and has not arrived is fetched as a change", "stream/mirror/region.rs",
         "self.order(port, stream)?;
         Ok(stream)"
@@ -295,8 +298,8 @@ mutations! {
         "*other != stream && order.is_behind(stream, *other);"
         => "*other != stream && order.includes(stream, *other);";
     waits_tell_errors: "a query that says done ends what its errors are still to be told of", "stream/wait.rs",
-        "(!is_query).then_some(covered)"
-        => "Some(covered).filter(|_| is_query || !is_query)";
+        "(!asked.is_query()).then_some(covered)"
+        => "Some(covered)";
     work_is_done_in_order: "decided work that a wait passed over is not before what is sent later", "stream.rs",
         "_ => port.wait_in_order(wait)?,"
         => "_ => port.flush()?,";

@@ -2,7 +2,7 @@
 
 use hipr_abi::hipStreamNonBlocking;
 use hipr_proto::op::*;
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use super::{Call, Continuation};
 use hipr_device::WaitFor;
@@ -77,6 +77,22 @@ pub(super) fn query(call: &mut Call<'_>, r: StreamQuery) -> HipResult<Continuati
     call.check_uncaptured_stream(r.stream)?;
     call.context()?.query(WaitFor::Stream(r.stream))?;
     call.done()
+}
+
+/// Does what a query does, and notes that the client is to be told when it would do something else, if it finds that `what` is not done.
+fn query_and_watch(call: &mut Call<'_>, what: WaitFor, number: u64) -> HipResult<Continuation> {
+    let result = call.context()?.query(what);
+    if result == Err(HipError::NOT_READY) {
+        call.owned.queried.add(what, number);
+    }
+    result?;
+    call.done()
+}
+
+pub(super) fn watch(call: &mut Call<'_>, r: StreamWatch) -> HipResult<Continuation> {
+    call.check_feature(Features::WATCHES)?;
+    call.check_uncaptured_stream(r.stream)?;
+    query_and_watch(call, WaitFor::Stream(r.stream), r.number)
 }
 
 pub(super) fn wait_event(call: &mut Call<'_>, r: StreamWaitEvent) -> HipResult<Continuation> {
@@ -156,6 +172,12 @@ pub(super) fn event_query(call: &mut Call<'_>, r: EventQuery) -> HipResult<Conti
     call.check_uncaptured_event(r.event)?;
     call.context()?.query(WaitFor::Event(r.event))?;
     call.done()
+}
+
+pub(super) fn event_watch(call: &mut Call<'_>, r: EventWatch) -> HipResult<Continuation> {
+    call.check_feature(Features::WATCHES)?;
+    call.check_uncaptured_event(r.event)?;
+    query_and_watch(call, WaitFor::Event(r.event), r.number)
 }
 
 pub(super) fn event_elapsed_time(call: &mut Call<'_>, r: EventElapsedTime) -> HipResult<Continuation> {

@@ -168,6 +168,10 @@ impl Context for NullContext {
         Ok(())
     }
 
+    fn poll_query(&mut self, _what: WaitFor) -> Poll<HipResult<()>> {
+        Poll::Ready(Ok(()))
+    }
+
     fn stream_create(&mut self, _flags: u32, _priority: i32) -> HipResult<u64> {
         Ok(self.handle())
     }

@@ -139,6 +139,15 @@ impl Questions {
 #[derive(Debug, Default)]
 pub(in super::super) struct Waited(pub(super) Option<Box<Fetching>>);
 
+impl Waited {
+    /// Notes that what has been sent may not have arrived when the wait is over.
+    pub(in super::super) fn says_nothing_of_pushes(&mut self) {
+        if let Some(fetching) = &mut self.0 {
+            fetching.pushes = None;
+        }
+    }
+}
+
 /// The uses that a wait is for, and what it has asked for.
 #[derive(Debug, Default)]
 pub(super) struct Fetching {

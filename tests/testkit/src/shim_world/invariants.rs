@@ -26,6 +26,10 @@ pub const INVARIANTS: &[(&str, &str)] = &[
         "a query says not ready only while there is something that it asks for",
     ),
     (
+        "queries_know_what_was_told",
+        "a query that asks nobody says not ready only while it is so, or the worker has yet to tell",
+    ),
+    (
         "no_call_waits_for_what_hip_does_not",
         "no call waits for a host function that HIP does not let it wait for",
     ),
@@ -97,6 +101,13 @@ impl Judge<'_> {
             Event::Ended { thread, outcome, is_idle } => self.ended(*thread, *outcome, *is_idle),
             Event::Answered { thread } => self.answered(*thread),
             Event::Waits { thread } => self.waits(*thread),
+            Event::Stale { thread } => {
+                let ask =
+                    self.model.current.get(*thread).and_then(Option::as_ref).map(|current| &current.ask);
+                let what =
+                    format!("thread {thread} is told without asking that {ask:?} is not ready, and it is");
+                self.say("queries_know_what_was_told", what);
+            }
             Event::Still { waiting, at_gate } => self.still(waiting, *at_gate),
             Event::Began { .. } | Event::FunctionEnded { .. } | Event::Wrote { .. } => {}
             Event::Opened { .. } | Event::Passed { .. } => {}

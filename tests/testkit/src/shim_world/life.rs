@@ -118,6 +118,8 @@ struct Progress {
     uses: (Option<usize>, Option<usize>),
     /// The items of that call.
     items: Vec<usize>,
+    /// The query that the call makes, until the worker is asked.
+    query: Option<Wait>,
     /// The stream that captures, with the commands that it has.
     capture: Option<(usize, Vec<usize>)>,
     /// Instantiated graphs with the commands of their nodes.
@@ -141,6 +143,8 @@ struct Life<'c> {
     /// Host addresses of the pieces of memory; device addresses of device memory.
     bases: Vec<usize>,
     functions: Vec<(usize, Vec<Deed>)>,
+    /// Number of steps of threads inside calls.
+    beats: usize,
 }
 
 /// A step that a queue's thread executes: its number, and the item of its function.
@@ -171,7 +175,10 @@ impl<'c> Life<'c> {
             gates: vec![false; case.options.gates],
             bases: Vec::new(),
             functions: Vec::new(),
+            beats: 0,
         };
+        // One memory tells the program sooner than the worker does.
+        machine.0.borrow_mut().has_watches = case.options.has_watches && !case.options.is_near;
         machine.0.borrow_mut().changes.tells = Some(case.options.tells);
         (0..case.options.streams.len()).for_each(|index| life.create_stream(index));
         (0..case.options.events).for_each(|index| life.create_event(index));

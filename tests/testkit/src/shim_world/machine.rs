@@ -146,6 +146,12 @@ pub(super) struct State {
     /// What the worker knows of memory on both sides.
     pub(super) changes: changes::Changes,
     questions: BTreeMap<u64, Question>,
+    /// Whether the worker tells when what is watched is done.
+    pub(super) has_watches: bool,
+    /// What is watched, by number.
+    watches: BTreeMap<u64, Wait>,
+    /// Numbers of watches whose ends were told, and have not been heard.
+    told: Vec<u64>,
 }
 
 /// The worker and the process's memory.
@@ -284,17 +290,48 @@ impl State {
     pub(super) fn awaited(&self, wait: Wait) -> Vec<usize> {
         match wait {
             Wait::Device => self.open.clone(),
-            Wait::Stream(stream) | Wait::QueryStream(stream) => {
+            Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 let mut all = self.tails(stream, false);
                 all.extend(self.held_up_by());
                 all
             }
-            Wait::Event(event) | Wait::QueryEvent(event) => {
+            Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
                 let recorded = self.events.get(&event.wire()).copied().flatten();
                 let recorded = recorded.filter(|command| !self.is_done(*command));
                 recorded.into_iter().chain(self.held_up_by()).collect()
             }
         }
+    }
+
+    /// Answers a query; what it found unfinished is watched if it says so.
+    pub(super) fn query(&mut self, query: Wait) -> HipResult<()> {
+        self.tell_watched();
+        if self.awaited(query).is_empty() {
+            return Ok(());
+        }
+        if let Wait::WatchStream(_, number) | Wait::WatchEvent(_, number) = query {
+            self.watches.insert(number, query);
+        }
+        Err(HipError::NOT_READY)
+    }
+
+    /// Tells of everything that is watched and done.
+    pub(super) fn tell_watched(&mut self) {
+        let watches = std::mem::take(&mut self.watches);
+        let (open, over) = watches.into_iter().partition(|(_, watch)| !self.awaited(*watch).is_empty());
+        self.watches = open;
+        self.told.extend(BTreeMap::into_keys(over));
+    }
+
+    /// Takes the numbers of the watches whose ends were told.
+    pub(super) fn take_told(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.told)
+    }
+
+    /// Returns whether the worker has told of everything that is watched and done, and that was heard.
+    pub(super) fn has_told_all(&mut self) -> bool {
+        self.tell_watched();
+        self.told.is_empty()
     }
 
     /// Returns whether a wait is answered with an error: work that it is for has failed, and nobody was told.
@@ -309,7 +346,9 @@ impl State {
                 };
                 Some(command.stream)
             }
-            Wait::QueryStream(_) | Wait::QueryEvent(_) => return false,
+            Wait::QueryStream(_) | Wait::QueryEvent(_) | Wait::WatchStream(..) | Wait::WatchEvent(..) => {
+                return false;
+            }
         };
         let is_meant = |((other, is_blocking), _): &mut ((u64, bool), usize)| match stream {
             None => true,
@@ -672,6 +711,14 @@ impl Port for Machine {
     fn wait(&self, _wait: Wait) -> HipResult<()> {
         // The stream layer asks its caller to wait.
         Err(HipError::NOT_SUPPORTED)
+    }
+
+    fn can_watch(&self) -> bool {
+        self.0.borrow().has_watches
+    }
+
+    fn hear(&self) {
+        // The world decides what is heard, and when.
     }
 
     fn is_quiet(&self) -> bool {

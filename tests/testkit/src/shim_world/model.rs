@@ -363,6 +363,7 @@ impl<'t> Model<'t> {
             Event::Unasked { .. }
             | Event::Waits { .. }
             | Event::Answered { .. }
+            | Event::Stale { .. }
             | Event::Read { .. }
             | Event::Opened { .. }
             | Event::Still { .. } => {}

@@ -219,6 +219,8 @@ pub struct Options {
     pub is_lazy: bool,
     /// Whether the worker is on the same machine, so that pinned and managed memory is one memory that both sides map.
     pub is_near: bool,
+    /// Whether the worker tells when work is done of which a query found that it is not.
+    pub has_watches: bool,
 }
 
 impl Options {
@@ -263,6 +265,7 @@ impl Options {
             tells: Tells::Changes,
             is_lazy: false,
             is_near: false,
+            has_watches: true,
         }
     }
 }
@@ -296,6 +299,7 @@ impl Case {
         };
         options.is_lazy = schedule.first().is_some_and(|byte| byte % 4 == 0);
         options.is_near = schedule.get(1).is_some_and(|byte| byte % 8 == 1);
+        options.has_watches = schedule.get(2).is_none_or(|byte| byte % 4 > 0);
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
         Self { options, script: Script(script), schedule: schedule.to_vec() }
@@ -538,6 +542,7 @@ impl fmt::Display for Case {
             tells,
             is_lazy,
             is_near,
+            has_watches,
             ..
         } = &self.options;
         writeln!(f, "options:")?;
@@ -548,6 +553,7 @@ impl fmt::Display for Case {
             "  pinned memory   {}",
             if *is_near { "is mapped by both sides" } else { "exists twice" }
         )?;
+        writeln!(f, "  ends of work    {}", if *has_watches { "are told" } else { "are asked for" })?;
         writeln!(f, "  streams         {streams:?}")?;
         writeln!(f, "  memory          {memory:?}")?;
         writeln!(

@@ -132,6 +132,11 @@ pub enum Event {
         /// The thread.
         thread: usize,
     },
+    /// A query said by itself that something is not ready, although that is done and the worker has told so.
+    Stale {
+        /// The thread.
+        thread: usize,
+    },
     /// Work was executed: by the worker, or in the program's memory alone.
     Executed {
         /// The item.

@@ -503,6 +503,10 @@ impl Context for ScriptContext {
         self.enter("query", |state| if state.is_busy(what) { Err(HipError::NOT_READY) } else { Ok(()) })
     }
 
+    fn poll_query(&mut self, what: WaitFor) -> Poll<HipResult<()>> {
+        self.poll("poll_query", what, |_| ())
+    }
+
     fn stream_create(&mut self, flags: u32, priority: i32) -> HipResult<u64> {
         self.create("stream_create", 0, |state, stream| {
             state.streams.insert(stream, (flags, priority));

@@ -8,7 +8,7 @@ use amdhip64::stream::host_functions::Next as QueueNext;
 use amdhip64::stream::mirror::Place as MemoryPlace;
 use amdhip64::stream::order::LEGACY;
 use amdhip64::stream::{Call, Next, WaitCall};
-use amdhip64::worker::{Port, Wait};
+use amdhip64::worker::Port;
 use hipr_proto::{HipError, HipResult};
 
 use super::{Doing, Life, Part, Runner, Running, Thread};
@@ -56,10 +56,21 @@ impl Life<'_> {
         moved
     }
 
+    /// Passes on what the worker has told of watches.
+    fn hear(&self) {
+        let told = self.machine.0.borrow_mut().take_told();
+        told.into_iter().for_each(|number| self.streams.watch_is_over(number, None));
+    }
+
     /// Lets a thread do its next step inside a call. Returns whether it did, and the call's result if it has ended.
     pub(super) fn drive(&mut self, runner: &mut Runner) -> (bool, Option<HipResult<()>>) {
         self.machine.0.borrow_mut().haste =
             if self.choices.is_exhausted() { 0 } else { self.choices.below(256) };
+        self.beats += 1;
+        if self.beats.is_multiple_of(3) || self.choices.is_exhausted() {
+            self.machine.0.borrow_mut().tell_watched();
+            self.hear();
+        }
         match std::mem::replace(&mut runner.doing, Doing::Phase) {
             Doing::Phase => (true, self.phase(runner)),
             Doing::Steps(steps) => {
@@ -70,14 +81,16 @@ impl Life<'_> {
                 (are_over, None)
             }
             Doing::Ask(wait) => {
-                let state = self.machine.0.borrow();
-                let commands = state.awaited(wait);
-                runner.doing = match wait {
-                    Wait::QueryStream(_) | Wait::QueryEvent(_) => {
-                        let result = if commands.is_empty() { Ok(()) } else { Err(HipError::NOT_READY) };
-                        Doing::Answer(Vec::new(), result, None)
-                    }
-                    _ => Doing::Answer(commands, Ok(()), Some(wait)),
+                if let Thread::Program(thread) = runner.who
+                    && let Some((_, progress)) = self.programs.get_mut(thread)
+                {
+                    progress.query = None;
+                }
+                let mut state = self.machine.0.borrow_mut();
+                runner.doing = if wait.is_query() {
+                    Doing::Answer(Vec::new(), state.query(wait), None)
+                } else {
+                    Doing::Answer(state.awaited(wait), Ok(()), Some(wait))
                 };
                 (true, None)
             }
@@ -94,7 +107,9 @@ impl Life<'_> {
                     return (false, None);
                 }
                 let has_failed = wait.is_some_and(|wait| state.tell_errors(wait));
+                state.tell_watched();
                 drop(state);
+                self.hear();
                 if let (Thread::Program(thread), Some(_), false) = (runner.who, wait, has_failed) {
                     self.note(Event::Answered { thread });
                 }
@@ -116,10 +131,15 @@ impl Life<'_> {
                     runner.doing = Doing::Answer(commands, result, wait);
                     return (false, None);
                 }
+                if wait.is_some() {
+                    // Answers to queries were given before.
+                    state.tell_watched();
+                }
                 if state.was_refused(&commands) || wait.is_some_and(|wait| state.tell_errors(wait)) {
                     result = Err(HipError::LAUNCH_FAILURE);
                 }
                 drop(state);
+                self.hear();
                 if let (Thread::Program(thread), Some(_), Ok(())) = (runner.who, wait, result) {
                     self.note(Event::Answered { thread });
                 }

@@ -37,6 +37,9 @@ impl Life<'_> {
                 if outcome != Outcome::Ok {
                     self.forget_expected(thread);
                 }
+                if outcome == Outcome::NotReady && self.is_stale(thread) {
+                    self.note(Event::Stale { thread });
+                }
                 let is_idle = runner.commands == self.machine.0.borrow().count();
                 self.note(Event::Ended { thread, outcome, is_idle });
             }
@@ -127,6 +130,16 @@ impl Life<'_> {
             Act::DestroyGraph(graph) => return self.begin_destroy_graph(thread, *graph).is_some(),
         }
         false
+    }
+
+    /// Returns whether a query of a thread that has not asked the worker could know that its work is done: the worker has nothing more to
+    /// tell. What host functions hold up is not done.
+    fn is_stale(&self, thread: usize) -> bool {
+        let Some(query) = self.programs.get(thread).and_then(|(_, progress)| progress.query) else {
+            return false;
+        };
+        let mut state = self.machine.0.borrow_mut();
+        self.streams.host_functions.is_idle() && state.has_told_all() && state.awaited(query).is_empty()
     }
 
     fn call(&mut self, thread: usize, stream: u64, ask: Ask, parts: VecDeque<Part>) -> Option<()> {
@@ -322,6 +335,9 @@ impl Life<'_> {
                 (wait, Target::Event(number))
             }
         };
+        if let Some((_, progress)) = self.programs.get_mut(thread) {
+            progress.query = is_query.then_some(wait);
+        }
         let ask = if is_query { Ask::Query(target) } else { Ask::Wait(target) };
         self.call(thread, LEGACY, ask, VecDeque::from([Part::Wait(WaitCall::new(wait))]))
     }

@@ -1,0 +1,26 @@
+//! Tells a client when a query would no longer find that a stream or an event is not done (`WATCH_OVER`).
+//!
+//! A client that has asked for this answers such queries by itself. So it is told before each reply of the session: no reply is later
+//! than the end of work that the client takes for unfinished. It is also told at the end of each turn; the device wakes the session.
+
+use super::Session;
+
+impl Session {
+    /// Tells the client of what it watches and is done, if the request that is about to be completed is answered.
+    #[inline]
+    pub(super) fn check_watched_before(&mut self, wants_reply: bool) {
+        if wants_reply {
+            self.check_watched();
+        }
+    }
+
+    /// Tells the client of what it watches and is done.
+    #[inline]
+    pub(super) fn check_watched(&mut self) {
+        if !self.owned.queried.is_idle() {
+            for over in self.owned.take_over() {
+                self.broken = self.broken.or(self.responder.notify(&over, &[]).err());
+            }
+        }
+    }
+}
