@@ -24,7 +24,7 @@ use crate::thread;
 use memory::Memory;
 use placer::Places;
 
-pub use port::{ChangesAnswer, HostMemory, Port, Release, Wait};
+pub use port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait};
 
 /// Attributes of a device whose kernels and the program see each other's writes to host memory while they run.
 const BY_SHARING: [i32; 2] =

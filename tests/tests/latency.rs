@@ -48,10 +48,7 @@ fn memory_on_both_sides_moves_by_the_pages_that_changed() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let line = std::fs::read_to_string(&stats).expect("the file was written");
         std::fs::remove_file(&stats).expect("a file");
-        ["bytes_received", "bytes_sent"].map(|name| {
-            let (_, rest) = line.split_once(&format!("\"{name}\":")).expect("the counter");
-            rest.split([',', '}']).next().and_then(|n| n.parse::<u64>().ok()).expect("a number")
-        })
+        ["bytes_received", "bytes_sent"].map(|name| counter(&line, name))
     };
     let [here, there] = received("on");
     // In each round three pages come here, and two go there with three launches; before that a module.
@@ -59,6 +56,39 @@ fn memory_on_both_sides_moves_by_the_pages_that_changed() {
     assert!(there < ROUNDS * (2 * 4096 + 2000) + (256 << 10), "{there} bytes there");
     let [whole, _] = received("off");
     assert!(whole > ROUNDS * (64 << 20), "{whole} bytes: without the extension all of it is fetched");
+}
+
+/// Returns a counter of the library from the file that it has written.
+fn counter(line: &str, name: &str) -> u64 {
+    let (_, rest) = line.split_once(&format!("\"{name}\":")).expect("the counter");
+    rest.split([',', '}']).next().and_then(|n| n.parse().ok()).expect("a number")
+}
+
+#[test]
+fn what_changed_on_both_sides_comes_in_the_flight_of_a_copy() {
+    const ROUNDS: u64 = 10;
+    // To open, and what the set-up waits for.
+    const OTHERS: u64 = 6;
+    let worker = start_worker();
+    let chain = Chain::start(Path::new(env!("CARGO_BIN_EXE_chain-worker")));
+    // A worker that does not let the client place memory is asked for each piece.
+    for (device, address, more) in
+        [("emulated", worker.address(), 0), ("in front of another worker", chain.address(), 3)]
+    {
+        let folder = library_folder();
+        let stats = folder.path().join("stats.json");
+        let output = Command::new(env!("CARGO_BIN_EXE_few-bytes"))
+            .arg("copy")
+            .env("LD_LIBRARY_PATH", folder.path())
+            .env("HIPR_WORKER", address.to_string())
+            .env("HIPR_STATS_FILE", &stats)
+            .output()
+            .expect("the program starts");
+        assert!(output.status.success(), "{device}: {}", String::from_utf8_lossy(&output.stderr));
+        let flights = counter(&std::fs::read_to_string(&stats).expect("the file was written"), "round_trips");
+        let most = ROUNDS + OTHERS + more;
+        assert!((ROUNDS..=most).contains(&flights), "{device}: {flights} round trips");
+    }
 }
 
 /// Runs the program that asks for an event until it is done; returns how often it was told that it is not, and how often the worker was
@@ -75,8 +105,7 @@ fn flights_of_polling(worker: SocketAddr) -> (u64, u64) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let polls = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
     let line = std::fs::read_to_string(&stats).expect("the file was written");
-    let (_, rest) = line.split_once("\"round_trips\":").expect("the counter");
-    (polls, rest.split([',', '}']).next().and_then(|n| n.parse().ok()).expect("a number"))
+    (polls, counter(&line, "round_trips"))
 }
 
 #[test]

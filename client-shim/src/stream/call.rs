@@ -586,13 +586,14 @@ impl Call {
             }
             (_, Prepared::Copy(transfer)) if transfer.kind == kind::DEVICE_TO_HOST => {
                 let (_, covered) = streams.pending.look(&streams.order, Scope::Stream(stream));
-                let waited = streams.mirrors.before_wait(&streams.order, Target::Stream(stream));
-                self.phase = if self.is_blocking {
+                let mut waited = streams.mirrors.before_wait(&streams.order, Target::Stream(stream));
+                let next = streams.mirrors.receive(port, transfer, &mut waited)?;
+                self.phase = if self.is_blocking || waited.has_asked() {
                     Phase::Waited(waited, covered)
                 } else {
                     Phase::Returned(waited, covered)
                 };
-                return Ok(Next::Receive(Box::new(transfer)));
+                return Ok(next);
             }
             (_, Prepared::Copy(transfer)) => {
                 send_copy(streams, port, &transfer)?;

@@ -7,7 +7,7 @@
 //!   goes to the worker, ahead of the launch and without waiting;
 //! * **after a synchronization** (of the device, a stream or an event, a query that says "done", or a blocking copy),
 //!   if work was started that is not known to have been over by the last time, what the device wrote comes here. A worker that tells
-//!   which pages have changed is asked for those together with the wait, in one flight (see `questions`); behind a query or a copy, and
+//!   which pages have changed is asked for those together with the wait or the copy, in one flight (see `questions`); behind a query, and
 //!   from a worker that does not tell, of which everything is fetched, that is a flight of its own.
 //!
 //! What changed on either side is told by comparing with a third copy, the *twin*: the bytes that both sides last agreed
@@ -43,9 +43,10 @@ use self::questions::{Fetching, Need};
 use self::region::{Region, Regions};
 use super::Next;
 use super::order::{LEGACY, Order};
+use crate::command::Transfer;
 use crate::convert::{Event, Ptr};
 use crate::thread;
-use crate::worker::{ChangesAnswer, HostMemory, Port, Release, Wait, lock};
+use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, lock};
 
 pub(super) use self::questions::Waited;
 
@@ -466,8 +467,27 @@ impl Mirrors {
         if wait.is_query() {
             return Ok(Next::Wait(wait));
         }
-        fetching.question = regions.ask(port, Some(wait), fetching)?;
+        fetching.question = regions.ask(port, Ahead::Wait(wait), fetching)?;
         Ok(fetching.question.map_or(Next::Wait(wait), Next::Answer))
+    }
+
+    /// Sends a copy to memory of the program that is no mirror, together with the question what the device wrote before it, if that has to
+    /// be fetched: what came before bytes that arrived is there as well. Returns what comes next: the answers to both, or the copy
+    /// alone, which then has not been sent.
+    ///
+    /// # Errors
+    /// What the worker says; a lost connection.
+    pub(super) fn receive(&self, port: &dyn Port, copy: Transfer, waited: &mut Waited) -> HipResult<Next> {
+        if let Some(fetching) = &mut waited.0
+            && port.can_ask_behind(&copy)
+        {
+            let mut regions = self.regions();
+            if !regions.uses.are_over() {
+                fetching.question = regions.ask(port, Ahead::Copy(&copy), fetching)?;
+            }
+        }
+        let question = waited.0.as_ref().and_then(|fetching| fetching.question);
+        Ok(question.map_or_else(|| Next::Receive(Box::new(copy)), Next::Answer))
     }
 
     /// Does the next step of fetching what the device wrote, after a wait. Returns what the step waits for; `None` if everything is there.
@@ -503,7 +523,7 @@ impl Mirrors {
         if fetching.need == Need::OfUses && regions.uses.are_over() {
             return Ok(None);
         }
-        fetching.question = regions.ask(port, None, fetching)?;
+        fetching.question = regions.ask(port, Ahead::Nothing, fetching)?;
         if let Some(question) = fetching.question {
             return Ok(Some(Next::Answer(question)));
         }

@@ -47,6 +47,17 @@ impl Wait {
     }
 }
 
+/// What is sent ahead of a question what has changed, in the same flight.
+#[derive(Clone, Copy, Debug)]
+pub enum Ahead<'a> {
+    /// Nothing.
+    Nothing,
+    /// A wait or a query.
+    Wait(Wait),
+    /// A copy from the device into the program's memory.
+    Copy(&'a Transfer),
+}
+
 /// The worker's answer to the question what has changed.
 pub type ChangesAnswer = HipResult<(MemChangesReply, Vec<u8>)>;
 
@@ -101,12 +112,16 @@ pub trait Port: HostMemory {
     /// # Errors
     /// A lost connection.
     fn changes(&self, ranges: &[MemChanges]) -> HipResult<Vec<ChangesAnswer>>;
-    /// Sends a question what has changed in ranges of device memory, behind a wait if there is one, without waiting for the answers.
+    /// Returns whether a question can be sent behind this copy in one flight, rather than a copy in several.
+    fn can_ask_behind(&self, copy: &Transfer) -> bool;
+    /// Sends a question what has changed in ranges of device memory, behind what comes ahead of it, without waiting for the answers. The
+    /// program's memory that is copied to is in use until [`answers`](Self::answers) has returned.
     ///
     /// # Errors
     /// A lost connection.
-    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[MemChanges]) -> HipResult<()>;
-    /// Waits for what was sent with a question: returns the answer to the wait, success if there was none, and that to each range.
+    fn ask(&self, question: u64, ahead: Ahead<'_>, ranges: &[MemChanges]) -> HipResult<()>;
+    /// Waits for what was sent with a question: returns the answer to what was ahead of it, success if that was nothing, and that to each
+    /// range.
     fn answers(&self, question: u64) -> (HipResult<()>, Vec<ChangesAnswer>);
     /// Starts recording a stream into a graph of the worker.
     ///

@@ -9,7 +9,7 @@ use hipr_proto::{Features, HipError, HipResult};
 
 use super::memory::Allocation;
 use super::placer::Kind;
-use super::port::{ChangesAnswer, HostMemory, Port, Release, Wait};
+use super::port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait};
 use super::{Worker, lock};
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use crate::convert::{Event, Ptr};
@@ -78,6 +78,21 @@ macro_rules! request {
             }
         }
     }};
+}
+
+/// Returns the program's memory that a copy from the device writes to.
+///
+/// # Errors
+/// `hipErrorInvalidValue`: it goes beyond all memory.
+fn rows_of(transfer: &Transfer) -> HipResult<Rows> {
+    let MemoryCopy { dst, size, .. } = transfer.copy;
+    Ok(Rows {
+        start: dst.at.as_mut_ptr(),
+        width: size.width,
+        height: size.height,
+        pitch: dst.pitch,
+        slice: dst.slice().ok_or(HipError::INVALID_VALUE)?,
+    })
 }
 
 impl Worker {
@@ -198,8 +213,25 @@ impl Port for Worker {
         Ok(self.connection().ask_all_tails(ranges, None)?)
     }
 
-    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[op::MemChanges]) -> HipResult<()> {
+    fn can_ask_behind(&self, copy: &Transfer) -> bool {
+        !self.connection().packs_reads(copy.copy.size.width)
+    }
+
+    fn ask(&self, question: u64, ahead: Ahead<'_>, ranges: &[op::MemChanges]) -> HipResult<()> {
         let (connection, extra) = (self.connection(), self.extra());
+        let wait = match ahead {
+            Ahead::Nothing => None,
+            Ahead::Wait(wait) => Some(wait),
+            Ahead::Copy(transfer) => {
+                let rows = rows_of(transfer)?;
+                // SAFETY: host memory that the caller names as the destination of this copy, until it has taken the answers.
+                let flight = request!(transfer, |request| unsafe {
+                    connection.start_read(request, extra, rows, ranges)
+                })?;
+                lock(&self.questions).insert(question, flight);
+                return Ok(());
+            }
+        };
         let flight = match wait {
             None => connection.start_all(None::<(&op::Ping, _)>, ranges),
             Some(Wait::Device) => connection.start_all(Some((&op::DeviceSynchronize {}, extra)), ranges),
@@ -299,15 +331,7 @@ impl Port for Worker {
         if self.download(transfer)? {
             return Ok(());
         }
-        let MemoryCopy { dst, size, .. } = transfer.copy;
-        let rows = Rows {
-            start: dst.at.as_mut_ptr(),
-            width: size.width,
-            height: size.height,
-            pitch: dst.pitch,
-            slice: dst.slice().ok_or(HipError::INVALID_VALUE)?,
-        };
-        let extra = self.extra();
+        let (rows, extra) = (rows_of(transfer)?, self.extra());
         // SAFETY: host memory that the caller names as the destination of this copy.
         request!(transfer, |request| Ok(unsafe { self.connection().read_rows(request, extra, rows) }?))
     }

@@ -14,7 +14,7 @@ use amdhip64::stream::host_functions::{Next as Step, Threads};
 use amdhip64::stream::sync_mode::SyncMode;
 use amdhip64::stream::{Call, Caller, Next, Streams, WaitCall};
 use amdhip64::worker::memory::{Allocation, Kind};
-use amdhip64::worker::{ChangesAnswer, HostMemory, Port, Wait};
+use amdhip64::worker::{Ahead, ChangesAnswer, HostMemory, Port, Wait};
 use hipr_proto::op::{MemChanges, MemcpyPeer, Param};
 use hipr_proto::{HipError, HipResult};
 
@@ -47,6 +47,8 @@ pub(crate) struct Script {
     questions: RefCell<BTreeMap<u64, Question>>,
     /// Whether a request was sent whose error may still come.
     pub(crate) is_loud: bool,
+    /// Whether copies to the program come in parts.
+    pub(crate) packs: bool,
     /// Whether the worker tells of watches.
     pub(crate) can_watch: bool,
     /// How many requests and bytes were sent since the worker answered.
@@ -133,8 +135,22 @@ impl Port for Script {
         Ok(ranges.iter().map(|_| answer().unwrap_or(Err(HipError::UNKNOWN))).collect())
     }
 
-    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[MemChanges]) -> HipResult<()> {
-        wait.map_or(Ok(()), |wait| self.note(format!("{wait:?}, and")))?;
+    fn can_ask_behind(&self, _: &Transfer) -> bool {
+        !self.packs
+    }
+
+    fn ask(&self, question: u64, ahead: Ahead<'_>, ranges: &[MemChanges]) -> HipResult<()> {
+        let wait = match ahead {
+            Ahead::Nothing => None,
+            Ahead::Wait(wait) => {
+                self.note(format!("{wait:?}, and"))?;
+                Some(wait)
+            }
+            Ahead::Copy(transfer) => {
+                self.note(format!("receive on {:#x}, and", transfer.stream))?;
+                None
+            }
+        };
         let answers = self.changes(ranges)?;
         self.questions.borrow_mut().insert(question, (wait, answers));
         Ok(())

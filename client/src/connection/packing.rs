@@ -23,6 +23,11 @@ impl Connection {
             && self.inner.writer().is_ok_and(|writer| self.inner.packs(&writer, len))
     }
 
+    /// Returns whether it may pay to have so many bytes packed by the worker, and [`download_packed`](Self::download_packed) does.
+    pub fn packs_reads(&self, len: usize) -> bool {
+        self.features().contains(Features::PACKED) && self.inner.packs_reads(len).is_ok_and(|packs| packs)
+    }
+
     /// Returns the bytes of a code object as [`ModuleLoadPacked`](op::ModuleLoadPacked) has them; `None` if it is better sent as it is.
     pub fn pack(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         if !self.packs(bytes.len()) {

@@ -7,9 +7,9 @@ use std::os::fd::OwnedFd;
 use hipr_proto::op::MemLeaseReply;
 use hipr_proto::{HipResult, Op, Opcode};
 
-use super::{AnswerWithTail, Connection, Extra, decode, lock};
+use super::{AnswerWithTail, Connection, Extra, Writer, decode, lock};
 use crate::CallError;
-use crate::replies::Bulk;
+use crate::replies::{Bulk, Rows};
 use crate::unanswered::Followed;
 
 /// A request whose reply has to be waited for, with [`Connection::finish`].
@@ -29,6 +29,10 @@ pub struct Flight<O> {
     others: Vec<u32>,
     before: Followed,
     op: PhantomData<fn() -> O>,
+}
+
+fn collect() -> Bulk {
+    Bulk::Collect(Vec::new())
 }
 
 impl Connection {
@@ -76,23 +80,62 @@ impl Connection {
         first: Option<(&F, Extra<'_>)>,
         others: &[O],
     ) -> Result<Flight<O>, CallError> {
-        let inner = &self.inner;
-        let mut writer = inner.writer()?;
-        let bulk = || Some(Bulk::Collect(Vec::new()));
+        let mut writer = self.inner.writer()?;
         let first = match first {
-            Some((op, extra)) => Some((inner.queue(&mut writer, op, extra, bulk())?, F::OPCODE)),
+            Some((op, extra)) => {
+                Some((self.inner.queue(&mut writer, op, extra, Some(collect()))?, F::OPCODE))
+            }
             None => None,
         };
         let mut ids = Vec::with_capacity(others.len());
-        for op in others {
-            ids.push(inner.queue(&mut writer, op, Extra::default(), bulk())?);
+        self.send_behind(&mut writer, others, &mut ids)?;
+        let before = self.inner.unanswered().before(&self.inner.counters);
+        Ok(Flight { first, others: ids, before, op: PhantomData })
+    }
+
+    /// Sends a request whose reply has inline bytes, which go into rows of memory whose total length it names, and others behind it, in one
+    /// flight, without waiting for the replies.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); the rows are in use no more then.
+    ///
+    /// # Safety
+    /// The rows are writable and used by nobody else until [`finish_all`](Self::finish_all) has returned.
+    pub unsafe fn start_read<F: Op, O: Op>(
+        &self,
+        first: &F,
+        extra: Extra<'_>,
+        rows: Rows,
+        others: &[O],
+    ) -> Result<Flight<O>, CallError> {
+        let mut writer = self.inner.writer()?;
+        let id = self.inner.queue(&mut writer, first, extra, Some(Bulk::Into(rows)))?;
+        let mut ids = Vec::with_capacity(others.len());
+        let sent = self.send_behind(&mut writer, others, &mut ids);
+        let before = self.inner.unanswered().before(&self.inner.counters);
+        drop(writer);
+        if let Err(error) = sent {
+            // Memory was lent: the wait has to be over before this returns.
+            drop(self.inner.wait(id));
+            return Err(error);
+        }
+        Ok(Flight { first: Some((id, F::OPCODE)), others: ids, before, op: PhantomData })
+    }
+
+    /// Sends requests that are answered, and all that is buffered before them.
+    fn send_behind<O: Op>(
+        &self,
+        writer: &mut Writer,
+        ops: &[O],
+        ids: &mut Vec<u32>,
+    ) -> Result<(), CallError> {
+        for op in ops {
+            ids.push(self.inner.queue(writer, op, Extra::default(), Some(collect()))?);
             if writer.sender.queued_bytes() >= hipr_proto::COALESCE_BYTES / 2 {
-                inner.send(&mut writer)?;
+                self.inner.send(writer)?;
             }
         }
-        inner.send(&mut writer)?;
-        let before = inner.unanswered().before(&inner.counters);
-        Ok(Flight { first, others: ids, before, op: PhantomData })
+        self.inner.send(writer)
     }
 
     /// Waits for all replies of a flight: returns the answer to the first request, success if there was none, and those to the others

@@ -140,6 +140,11 @@ impl Questions {
 pub(in super::super) struct Waited(pub(super) Option<Box<Fetching>>);
 
 impl Waited {
+    /// Returns whether it was asked what has to be fetched.
+    pub(in super::super) fn has_asked(&self) -> bool {
+        self.0.as_ref().is_some_and(|fetching| fetching.question.is_some())
+    }
+
     /// Notes that what has been sent may not have arrived when the wait is over.
     pub(in super::super) fn says_nothing_of_pushes(&mut self) {
         if let Some(fetching) = &mut self.0 {

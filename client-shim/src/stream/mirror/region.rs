@@ -13,7 +13,7 @@ use super::uses::{Clock, Uses};
 use super::{Origin, RegionInfo};
 use crate::command::Pattern;
 use crate::convert::{Event, Ptr};
-use crate::worker::{ChangesAnswer, HostMemory, Port, Release, Wait};
+use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release};
 
 /// The flag of pinned or registered memory that kernels can access, at a device address of its own.
 const MAPPED: u32 = hipHostMallocMapped;
@@ -260,7 +260,7 @@ impl Regions {
     pub(super) fn ask(
         &mut self,
         port: &dyn Port,
-        wait: Option<Wait>,
+        ahead: Ahead<'_>,
         fetching: &mut Fetching,
     ) -> HipResult<Option<u64>> {
         let is_meant = |region: &&Region| region.twin.is_some() && !region.is_leaving;
@@ -280,7 +280,7 @@ impl Regions {
         let requests: Vec<MemChanges> = ranges.iter().map(|asked| asked.request).collect();
         // Noted before it is sent, and both while the regions are locked: what is sent later is newer than the answers.
         let number = self.questions.add(ranges);
-        match port.ask(number, wait, &requests) {
+        match port.ask(number, ahead, &requests) {
             Ok(()) => Ok(Some(number)),
             Err(error) => {
                 self.questions.retract(number);

@@ -16,7 +16,7 @@ use amdhip64::convert::{Event as EventHandle, Ptr};
 use amdhip64::stream::order::LEGACY;
 use amdhip64::stream::sync_mode::AHEAD_REQUESTS_MAX;
 use amdhip64::worker::memory::{Allocation, Kind};
-use amdhip64::worker::{ChangesAnswer, HostMemory, Port, Wait};
+use amdhip64::worker::{Ahead, ChangesAnswer, HostMemory, Port, Wait};
 use hipr_proto::op::{MemChanges, MemcpyPeer, kind};
 use hipr_proto::{HipError, HipResult};
 
@@ -94,6 +94,8 @@ struct Question {
     command: usize,
     /// The wait that it was sent with.
     wait: Option<Wait>,
+    /// The copy that it was sent with.
+    copy: Option<usize>,
     /// The answers, when the command is done.
     answers: Vec<ChangesAnswer>,
 }
@@ -658,26 +660,40 @@ impl Port for Machine {
         Ok(answers)
     }
 
-    fn ask(&self, question: u64, wait: Option<Wait>, ranges: &[MemChanges]) -> HipResult<()> {
+    fn can_ask_behind(&self, _copy: &Transfer) -> bool {
+        true
+    }
+
+    fn ask(&self, question: u64, ahead: Ahead<'_>, ranges: &[MemChanges]) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
         let Some(stream) = ranges.first().map(|range| range.stream) else {
             return Err(HipError::INVALID_VALUE);
         };
-        let awaited = wait.map(|wait| state.awaited(wait)).unwrap_or_default();
+        let (wait, copy) = match ahead {
+            Ahead::Nothing => (None, None),
+            Ahead::Wait(wait) => (Some(wait), None),
+            Ahead::Copy(transfer) => (None, state.receive(transfer)),
+        };
+        let mut awaited = wait.map(|wait| state.awaited(wait)).unwrap_or_default();
+        awaited.extend(copy);
         let command = state.put(stream, Work::Look { question, ranges: ranges.to_vec() }, None, None);
         if let Some(command) = state.commands.get_mut(command) {
             command.after.extend(awaited);
         }
         // The worker does what it is sent later when this is answered.
         state.barrier = vec![command];
-        state.questions.insert(question, Question { command, wait, answers: Vec::new() });
+        state.questions.insert(question, Question { command, wait, copy, answers: Vec::new() });
         Ok(())
     }
 
     fn answers(&self, question: u64) -> (HipResult<()>, Vec<ChangesAnswer>) {
         let mut state = self.0.borrow_mut();
         state.is_fetching = true;
-        (Ok(()), state.questions.remove(&question).map(|question| question.answers).unwrap_or_default())
+        let Some(Question { copy, answers, .. }) = state.questions.remove(&question) else {
+            return (Err(HipError::UNKNOWN), Vec::new());
+        };
+        let was_refused = copy.is_some_and(|copy| state.was_refused(&[copy]));
+        (if was_refused { Err(HipError::LAUNCH_FAILURE) } else { Ok(()) }, answers)
     }
 
     fn watch(&self, at: u64, len: usize) -> HipResult<()> {
