@@ -226,6 +226,15 @@ fn both_directions_go_on_when_neither_end_has_room() {
     });
 }
 
+#[test]
+fn a_session_whose_requests_are_held_up_still_hears_what_its_client_has() {
+    let few = ["--resume-buffer", "64K", "--requests-per-second", "200"];
+    each_worker(|options, is_encrypted| {
+        let served = Served::start(&[options, &few].concat(), is_encrypted);
+        assert!(right_over(&served, 20, "copies_and_compares") > 0, "{options:?}");
+    });
+}
+
 /// Runs a client whose link is cut, lets `change` happen, and returns what its next call says.
 fn after_a_cut(served: &mut Served, change: impl FnOnce(&mut Served, &Proxy)) -> String {
     let proxy = Proxy::start(served.worker.address(), Link::default()).expect("a proxy");

@@ -457,14 +457,20 @@ impl<C: Carrier> Driver<C> {
                         self.held.remove(&(earlier_ms, id));
                     }
                     self.held.insert((until_ms, id));
-                    self.carrier.pause(socket);
-                    break None;
+                    // Whose replies wait for it still says what it has.
+                    want = conn.link.begin_read(&self.config, &self.pool);
+                    if want == 0 {
+                        conn.paused = true;
+                        self.carrier.pause(socket);
+                        break None;
+                    }
+                } else {
+                    conn.link.hold(false);
+                    want = conn.link.begin_read(&self.config, &self.pool);
+                    // Not many more than there may be.
+                    let most = usize::try_from(bucket.room()).unwrap_or(usize::MAX);
+                    want = want.min(most.saturating_mul(Header::SIZE).max(LEAST_READ_BYTES));
                 }
-                conn.link.hold(false);
-                want = conn.link.begin_read(&self.config, &self.pool);
-                // Not many more than there may be.
-                let most = usize::try_from(bucket.room()).unwrap_or(usize::MAX).saturating_mul(Header::SIZE);
-                want = want.min(most.max(LEAST_READ_BYTES));
             }
             if want == 0 {
                 conn.paused = true;
@@ -554,6 +560,7 @@ impl<C: Carrier> Driver<C> {
             self.held.remove(&(until_ms, id));
             if let Some(conn) = self.table.conns.get_mut(id) {
                 conn.held_until_ms = None;
+                conn.link.hold(false);
                 Table::enlist(&mut self.table.ready, conn);
             }
         }

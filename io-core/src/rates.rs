@@ -57,7 +57,7 @@ impl Rates {
     /// Returns what is left to somebody.
     pub fn of(&mut self, payer: Payer, rate: Rate, now_ms: u64) -> &mut Bucket {
         let is_new = !self.buckets.contains_key(&payer);
-        let is_large = self.buckets.len() >= self.full_at.max(Self::KEPT).min(Self::MAX);
+        let is_large = self.buckets.len() >= self.full_at.clamp(Self::KEPT, Self::MAX);
         if is_new && is_large && now_ms >= self.next_ms {
             self.buckets.retain(|_, (rate, bucket)| !bucket.is_full(*rate, now_ms));
             self.full_at = 2 * self.buckets.len();
