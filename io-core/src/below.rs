@@ -7,15 +7,12 @@ use std::sync::Arc;
 
 use hipr_proto::Outbox;
 use hipr_resume::{Claim, Terms};
-use hipr_tls::preamble::{Answer, Collected, Hello};
+use hipr_tls::preamble::{Answer, Collected, Hello, MAGIC};
 use hipr_tls::{Admission, Fault, PublicKey, TurnedAway};
 
 use crate::resumed::Resumed;
 use crate::secured::Secured;
 use crate::{Body, Config, End, Peer};
-
-/// The first byte of a preamble. No message of HIPR begins with it.
-const PREAMBLE: u8 = b'H';
 
 /// The layers of one connection.
 #[derive(Debug)]
@@ -63,7 +60,9 @@ impl Below {
 
     /// Creates the layers of a connection without encryption whose first bytes are these, if they are not HIPR's.
     pub(crate) fn in_the_clear(first: &[u8]) -> Option<Self> {
-        first.starts_with(&[PREAMBLE]).then(|| Self::new(None))
+        let is_preamble =
+            !first.is_empty() && first.iter().zip(MAGIC).all(|(byte, expected)| *byte == expected);
+        is_preamble.then(|| Self::new(None))
     }
 
     // ---- the session -------------------------------------------------------------------------------------------------
