@@ -237,6 +237,12 @@ mutations! {
     /// Bugs of the client library, at least one for each invariant of the shim world.
     SHIM_MUTATIONS;
 
+    waits_bring_what_work_wrote: "a query that says done without asking fetches nothing", "stream/wait.rs",
+        "return self.fetch(streams, port, waited, None);"
+        => "return Ok(Next::Done(Ok(())));";
+    waits_end_when_work_is_over: "work counts as done whose stream had work that was", "stream/pending.rs",
+        "*number <= line.done.max(line.over)"
+        => "line.done > 0 || *number <= line.over";
     work_sees_what_the_program_wrote: "no event orders another stream behind what was sent", "stream/mirror/region.rs",
         "self.pushed_on.filter(|_| !self.ordered.contains(&stream))"
         => "self.pushed_on.filter(|_| false && !self.ordered.contains(&stream))";

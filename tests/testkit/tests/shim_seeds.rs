@@ -85,7 +85,7 @@ fn a_worker_that_clears_a_mark_after_it_has_read_the_page_is_caught() {
         case.options.tells = Tells::ChangesClearedLate;
         shim_world::check(&case)
     };
-    let Some((_, failure)) = simulate::first_failure(0..SHIM_SEEDS, 2, with_bug, |_| {}) else {
+    let Some((_, failure)) = simulate::first_failure(0..10 * SHIM_SEEDS, 2, with_bug, |_| {}) else {
         panic!("a store between reading and clearing is lost, and nothing notices");
     };
     // The program misses the store, or sends the page as it was before over it.

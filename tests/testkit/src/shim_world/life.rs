@@ -26,6 +26,8 @@ use crate::choices::Choices;
 pub(super) const ITEMS_MAX: usize = 240;
 /// Number of steps after which a world counts as endless.
 const STEPS_MAX: usize = 20_000;
+/// How often a thread repeats a query that says not ready.
+const POLLS_MAX: usize = 20;
 /// Begin of the addresses of the program's memory.
 const HOST_START: u64 = 0x1000_0000;
 /// The mode of a capture that forbids other threads nothing.
@@ -118,6 +120,8 @@ struct Progress {
     uses: (Option<usize>, Option<usize>),
     /// The items of that call.
     items: Vec<usize>,
+    /// How often the query was repeated.
+    polls: usize,
     /// The query that the call makes, until the worker is asked.
     query: Option<Wait>,
     /// The stream that captures, with the commands that it has.

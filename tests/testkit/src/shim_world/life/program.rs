@@ -14,7 +14,7 @@ use amdhip64::stream::{Call, WaitCall};
 use amdhip64::worker::Wait;
 use hipr_proto::HipError;
 
-use super::{Doing, ITEMS_MAX, Life, Part, RELAXED, Runner, Running, Slot, Thread};
+use super::{Doing, ITEMS_MAX, Life, POLLS_MAX, Part, RELAXED, Runner, Running, Slot, Thread};
 use crate::shim_world::machine::{FILLS, Sheet, WORD, value_of};
 use crate::shim_world::script::{Act, MemoryKind, Place, Target};
 use crate::shim_world::trace::{Ask, Event, Item, ItemKind, Outcome, Shows, Who};
@@ -45,9 +45,18 @@ impl Life<'_> {
             }
             if let Some((place, progress)) = self.programs.get_mut(thread) {
                 *place = runner;
-                if ended.is_some() {
+                if let Some(result) = ended {
                     progress.uses = (None, None);
                     progress.items.clear();
+                    let index = progress.next.wrapping_sub(1);
+                    let act = self.case.script.0.get(thread).and_then(|acts| acts.get(index));
+                    let is_query = matches!(act, Some(Act::Query(_)));
+                    if is_query && result == Err(HipError::NOT_READY) && progress.polls < POLLS_MAX {
+                        progress.polls += 1;
+                        progress.next = index;
+                    } else {
+                        progress.polls = 0;
+                    }
                 }
             }
             return moved;
