@@ -9,13 +9,13 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
 use hipr_client::{CallError, Connection, Extra, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_resume::{Claim, Name};
+use hipr_tests::items::next_random;
 use hipr_tests::{Cuts, Link, Proxy, WorkerProcess, eventually};
 use hipr_tls::make_key;
 use hipr_tls::preamble::{Answer, Collected, Hello};
@@ -83,17 +83,8 @@ fn text(output: &Output) -> String {
 
 // ---- what clients do -------------------------------------------------------------------------------------------------
 
-/// Numbers that look random.
-fn next(seed: &AtomicU64) -> u64 {
-    let mut z = seed.fetch_add(0x9e37_79b9_7f4a_7c15, SeqCst).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-fn noise(len: usize, seed: u64) -> Vec<u8> {
-    let seed = AtomicU64::new(seed);
-    (0..len.div_ceil(8)).flat_map(|_| next(&seed).to_le_bytes()).take(len).collect()
+fn noise(len: usize, mut seed: u64) -> Vec<u8> {
+    (0..len.div_ceil(8)).flat_map(|_| next_random(&mut seed).to_le_bytes()).take(len).collect()
 }
 
 fn connect() -> Connection {
@@ -121,11 +112,12 @@ fn copies_and_compares() {
     let work = |number: u64| {
         let place = connection.ask(&op::Malloc { size: 4 << 20, flags: 0 }).expect("memory").device_ptr;
         for round in 0..rounds {
-            let seed = AtomicU64::new(number << 32 | round);
-            let len = usize::try_from(next(&seed) % (1 << (4 + next(&seed) % 18))).expect("small") + 1;
+            let mut seed = number << 32 | round;
+            let most = next_random(&mut seed);
+            let len = usize::try_from(most % (1 << (4 + next_random(&mut seed) % 18))).expect("small") + 1;
             let bytes = noise(len, round);
             upload(&connection, place, &bytes);
-            for _ in 0..next(&seed) % 50 {
+            for _ in 0..next_random(&mut seed) % 50 {
                 let set = op::Memset { dst: place + (3 << 20), value: 7, size: 16, stream: 0 };
                 connection.tell(&set).expect("sent");
             }

@@ -127,7 +127,7 @@ events! {
     Begin "begin" {}
     /// The connection of a session was cut; the session is kept for its client.
     Park "park" {
-        /// Why.
+        /// Why it was cut.
         reason: Cow<'static, str>,
     }
     /// A session goes on over another connection.
@@ -137,7 +137,7 @@ events! {
     }
     /// A session has ended.
     End "end" {
-        /// Why.
+        /// Why it has ended.
         reason: Cow<'static, str>,
         /// Bytes that came from the client, on the wire.
         received_bytes: u64,

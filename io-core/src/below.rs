@@ -189,17 +189,8 @@ impl Below {
     /// Reads the preamble of a connection without encryption.
     fn enter(&mut self, raw: &mut &[u8]) -> Result<(), Fault> {
         let Some(door) = &mut self.door else { return Ok(()) };
-        loop {
-            let wanted = door.wanted().map_err(Fault::Preamble)?;
-            if wanted == 0 {
-                break;
-            }
-            let (piece, rest) = raw.split_at_checked(wanted.min(raw.len())).unwrap_or_default();
-            door.push(piece);
-            *raw = rest;
-            if piece.len() < wanted {
-                return Ok(());
-            }
+        if !door.take(raw).map_err(Fault::Preamble)? {
+            return Ok(());
         }
         let hello = Hello::from_fields(door.fields()).map_err(Fault::Preamble)?;
         if hello.token.is_some() || hello.route.is_some() || hello.claim.is_none() {

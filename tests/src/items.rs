@@ -74,7 +74,7 @@ pub fn draw(mut all: Vec<Prose>, seed: u64, count: usize) -> Vec<Prose> {
 }
 
 /// Returns the next number of the SplitMix64 generator.
-fn next_random(state: &mut u64) -> u64 {
+pub fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -12,6 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::items::next_random;
+
 pub use link::{Cuts, Direction, Link};
 pub use traffic::{Conversation, Flight, Share, Traffic};
 
@@ -42,11 +44,13 @@ struct Shared {
     refuses: AtomicBool,
     open: Mutex<Vec<TcpStream>>,
     /// State of the numbers that look random.
-    seed: AtomicU64,
+    random: Mutex<u64>,
 }
 
 /// Bytes behind which the first connection is cut at the earliest, so that a session begins.
 const FIRST_BYTES: u64 = 20_000;
+/// State of the random numbers before the first connection.
+const FIRST_RANDOM: u64 = 1;
 
 #[derive(Default)]
 struct Counts {
@@ -68,20 +72,12 @@ impl Shared {
         open.extend(sides.iter().filter_map(|side| side.try_clone().ok()));
     }
 
-    /// Returns a number that looks random.
-    fn next(&self) -> u64 {
-        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mut z = self.seed.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     /// Draws the number of bytes behind which a connection is cut.
     fn bytes_within(&self, most: u32) -> u64 {
-        let is_first = self.seed.load(Ordering::Relaxed) == 1;
-        let bits = 4 + self.next() % u64::from(most.saturating_sub(3).max(1));
-        let bytes = self.next() % (1 << bits);
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = *random == FIRST_RANDOM;
+        let bits = 4 + next_random(&mut random) % u64::from(most.saturating_sub(3).max(1));
+        let bytes = next_random(&mut random) % (1 << bits);
         if is_first { FIRST_BYTES + bytes } else { bytes }
     }
 }
@@ -115,7 +111,7 @@ impl Proxy {
             cuts: AtomicU64::new(0),
             refuses: AtomicBool::new(false),
             open: Mutex::default(),
-            seed: AtomicU64::new(1),
+            random: Mutex::new(FIRST_RANDOM),
         });
         let accepting = Arc::clone(&shared);
         let accepts = thread::spawn(move || {

@@ -4,12 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use ring::rand::{SecureRandom, SystemRandom};
-
 use crate::authorized::{AuthorizedFile, Terms};
 use crate::files::{self, FileError, each_line};
 use crate::key::{decode_32, encode_32, sha256};
-use crate::{KeyError, PublicKey, Size};
+use crate::{KeyError, PublicKey, Size, random_bytes};
 
 /// The most invitations that wait at a time.
 const INVITATIONS_MAX: usize = 1000;
@@ -23,9 +21,7 @@ impl Token {
     pub const BYTES: usize = 32;
 
     fn generate() -> Result<Self, KeyError> {
-        let mut bytes = [0; Self::BYTES];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::NoRandom)?;
-        Ok(Self(bytes))
+        random_bytes().map(Self)
     }
 
     /// Parses a token as it is written.

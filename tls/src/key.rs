@@ -1,12 +1,13 @@
 //! Ed25519 keys and how they are written.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use ring::rand::SystemRandom;
+use ring::rand::{SecureRandom, SystemRandom};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use rustls::crypto::ring::sign::any_eddsa_type;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
@@ -31,6 +32,22 @@ pub enum KeyError {
     Secret,
     /// The system has no random numbers.
     NoRandom,
+}
+
+/// Returns bytes that nobody can guess.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn random_bytes<const N: usize>() -> Result<[u8; N], KeyError> {
+    let mut bytes = [0; N];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::NoRandom)?;
+    Ok(bytes)
+}
+
+impl From<KeyError> for io::Error {
+    fn from(why: KeyError) -> Self {
+        Self::other(why)
+    }
 }
 
 impl fmt::Display for KeyError {

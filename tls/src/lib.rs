@@ -29,7 +29,7 @@ pub use client::{ClientChannel, ClientIdentity, Expected};
 pub use fault::{Changed, Fault};
 pub use files::{FileError, config_folder, make_key, read_key};
 pub use invitation::{Invitations, Token};
-pub use key::{Fingerprint, KeyError, PublicKey, SecretKey};
+pub use key::{Fingerprint, KeyError, PublicKey, SecretKey, random_bytes};
 pub use known::KnownWorkers;
 pub use server::{ServerChannel, TurnedAway, WorkerIdentity};
 pub use size::Size;

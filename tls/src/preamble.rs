@@ -208,6 +208,25 @@ impl Collected {
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Takes what belongs to the preamble off the front of `bytes`; returns whether it is whole.
+    ///
+    /// # Errors
+    /// As [`fields_len`].
+    pub fn take(&mut self, bytes: &mut &[u8]) -> Result<bool, &'static str> {
+        loop {
+            let wanted = self.wanted()?;
+            if wanted == 0 {
+                return Ok(true);
+            }
+            let (piece, rest) = bytes.split_at_checked(wanted.min(bytes.len())).unwrap_or_default();
+            self.push(piece);
+            *bytes = rest;
+            if piece.len() < wanted {
+                return Ok(false);
+            }
+        }
+    }
+
     /// Returns the bytes of the fields.
     pub fn fields(&self) -> &[u8] {
         self.bytes.get(HEAD_BYTES..).unwrap_or_default()

@@ -6,6 +6,7 @@ use super::report::{Reporter, Reports};
 use crate::device;
 use hipr_io::{Address, Peer, Stream};
 use hipr_io_shm::{Waits, pass, receive};
+use hipr_tls::random_bytes;
 use hipr_worker::{Io, Stats};
 use mio::unix::pipe;
 use mio::{Interest, Registry, Token};
@@ -58,7 +59,7 @@ pub(super) struct Session {
     /// The pipe through which the process says when the client has proved its key, and what is to be recorded. It closes it when it has no
     /// more to say, or ends.
     entry: Option<pipe::Receiver>,
-    /// Whether there may be something to read from it.
+    /// Whether `entry` may have something to read.
     pub(super) speaks: bool,
     /// What it has said, if sessions are recorded.
     reports: Option<Reports>,
@@ -430,9 +431,7 @@ fn take_connection(control: &UnixStream, accepted_at: &Address) -> io::Result<(u
 
 /// Returns a number that nobody can guess, and that is not 0.
 fn random_route() -> io::Result<u64> {
-    let mut bytes = [0; 8];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(u64::from_le_bytes(bytes).max(1))
+    Ok(u64::from_le_bytes(random_bytes()?).max(1))
 }
 
 #[cfg(test)]

@@ -207,20 +207,9 @@ pub(crate) fn read_answer(answer: &Collected) -> io::Result<Option<Terms>> {
 /// # Errors
 /// The bytes are no answer.
 pub(crate) fn collect_answer(answer: &mut Collected, bytes: &mut &[u8]) -> io::Result<Option<Terms>> {
-    loop {
-        if is_alert(bytes) {
-            let why = "the worker wants encryption: write hipr:// before its address";
-            return Err(io::Error::new(ErrorKind::InvalidData, why));
-        }
-        let wanted = answer.wanted().map_err(Fault::Preamble)?;
-        if wanted == 0 {
-            return read_answer(answer);
-        }
-        let (piece, rest) = bytes.split_at_checked(wanted.min(bytes.len())).unwrap_or_default();
-        answer.push(piece);
-        *bytes = rest;
-        if piece.len() < wanted {
-            return Ok(None);
-        }
+    if is_alert(bytes) {
+        let why = "the worker wants encryption: write hipr:// before its address";
+        return Err(io::Error::new(ErrorKind::InvalidData, why));
     }
+    if answer.take(bytes).map_err(Fault::Preamble)? { read_answer(answer) } else { Ok(None) }
 }

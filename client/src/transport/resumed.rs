@@ -4,8 +4,7 @@
 //! connection is cut. That thread lives only as long as it takes.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, ErrorKind, IoSlice, Read};
+use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use hipr_resume::{Claim, Endpoint, FIRST_BYTES, Name, Terms};
 use hipr_tls::preamble::Collected;
+use hipr_tls::random_bytes;
 
 use super::line::{Line, claim_bytes, collect_answer};
 use crate::flusher;
@@ -104,12 +104,6 @@ fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(bytes)
-}
-
 impl Resumed {
     /// Begins a session over the first connection that `connect` makes. The session may be without a connection for `timeout`.
     ///
@@ -120,7 +114,7 @@ impl Resumed {
         first: Duration,
         timeout: Duration,
     ) -> io::Result<Arc<Self>> {
-        let name = Name::new(random()?);
+        let name = Name::new(random_bytes()?);
         let claim = Claim { name, epoch: 0, taken: 0 };
         let line = connect(&claim, 0, first)?;
         let beginning = if matches!(line, Line::Tcp(_)) { claim_bytes(&claim) } else { Vec::new() };
@@ -533,7 +527,7 @@ impl Resumed {
                 return self.lose(&mut state, why);
             }
             // Clients that were cut off together do not come back together.
-            let [jitter] = random().unwrap_or([128]);
+            let [jitter] = random_bytes().unwrap_or([128]);
             let pause = (wait / 2 + wait * u32::from(jitter) / 256).min(end - now);
             wait = (2 * wait).min(LONGEST_WAIT);
             drop(self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner));

@@ -1,11 +1,12 @@
 //! The key by which a worker's cache tells whose chunks it has: 32 random bytes in a file that only its owner can read.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use hipr_proto::op::CACHE_KEY_BYTES;
+use hipr_tls::random_bytes;
 
 type Key = [u8; CACHE_KEY_BYTES];
 
@@ -42,8 +43,7 @@ fn make(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    let mut key: Key = [0; CACHE_KEY_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut key)?;
+    let key: Key = random_bytes()?;
     let mut partial = path.as_os_str().to_owned();
     partial.push(format!(".{}", std::process::id()));
     let partial = Path::new(&partial);

@@ -62,8 +62,8 @@ impl Link {
         self.unsent_bytes + waiting.map_or(0, Resumed::waiting_bytes)
     }
 
-    /// Moves replies on their way to the socket: to the ring as far as it has room, and from there frames as far as the socket is near to
-    /// have nothing.
+    /// Moves waiting replies to the ring, as far as it has room, and makes frames of the ring's bytes until [`OUTPUT_BYTES`] wait for the
+    /// socket.
     pub(super) fn refill(&mut self) {
         let is_last = self.close_when_sent;
         let Some(below) = &mut self.below else { return };
