@@ -20,7 +20,7 @@ reachable() {
     return $result
 }
 
-# The packages of sid, as a source of apt in the system.
-sid_sources() {
-    printf 'Types: deb\nURIs: %s\nSuites: sid\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' "$(mirror)"
+# The packages of a suite such as sid, as a source of apt in the system.
+suite_sources() {
+    printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' "$(mirror)" "$1"
 }

@@ -21,7 +21,7 @@ work=$(mktemp -d "$lab/tmp/unpack.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 # Lists and archives of its own: the system stays as it is.
 mkdir -p "$work"/{parts,lists/partial,cache/archives/partial} "$folder"
-sid_sources > "$work/parts/sid.sources"
+suite_sources sid > "$work/parts/sid.sources"
 inside=/tmp/${work##*/}
 apt_get() {
     in_lab apt-get -q -y -o Dir::Etc::SourceList=/dev/null -o Dir::Etc::SourceParts="$inside/parts" -o Dir::State::lists="$inside/lists" \
