@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod cache;
+mod ledger;
 mod limits;
 mod pending;
 mod report;

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -43,13 +43,18 @@ struct Served {
 
 impl Served {
     fn start(options: &[&str], is_encrypted: bool) -> Self {
+        Self::start_with(options, is_encrypted, "")
+    }
+
+    /// Starts a worker; the line of a client's key, if it asks for keys, has these words.
+    fn start_with(options: &[&str], is_encrypted: bool, words: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = folder.path().join("hipr");
         let mut options = options.to_vec();
         let authorized = folder.path().join("authorized");
         if is_encrypted {
             let user = make_key(&settings.join("key"), false).expect("a key");
-            fs::write(&authorized, format!("{}\n", user.public())).expect("written");
+            fs::write(&authorized, format!("{} {words}\n", user.public())).expect("written");
             options.extend(["--authorized", authorized.to_str().expect("text")]);
         }
         let audit = folder.path().join("audit");
@@ -229,18 +234,54 @@ fn a_session_whose_requests_are_held_up_still_hears_what_its_client_has() {
 
 /// Runs a client whose link is cut, lets `change` happen, and returns what its next call says.
 fn after_a_cut(served: &mut Served, change: impl FnOnce(&mut Served, &Proxy)) -> String {
+    after_cuts(served, 1, change).swap_remove(0)
+}
+
+/// Runs clients whose links are cut at the same time, lets `change` happen, and returns what the next call of each says.
+fn after_cuts(served: &mut Served, clients: usize, change: impl FnOnce(&mut Served, &Proxy)) -> Vec<String> {
     let proxy = Proxy::start(served.worker.address(), Link::default()).expect("a proxy");
     let folder = tempfile::tempdir().expect("a folder");
-    let (ready, go) = (folder.path().join("ready"), folder.path().join("go"));
-    let mut command = served.client(&proxy, "waits_and_asks");
-    command.env("HIPR_RESUME_TIMEOUT_MS", "5000").env("READY", &ready).env("GO", &go);
-    let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
-    eventually("the client has begun", || ready.exists());
+    let go = folder.path().join("go");
+    let start = |number| {
+        let ready = folder.path().join(format!("ready {number}"));
+        let mut command = served.client(&proxy, "waits_and_asks");
+        command.env("HIPR_RESUME_TIMEOUT_MS", "5000").env("READY", &ready).env("GO", &go);
+        let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
+        eventually("the client has begun", || ready.exists());
+        child
+    };
+    let children: Vec<_> = (0..clients).map(start).collect();
     proxy.set_refuses(true);
     proxy.cut_all();
     change(served, &proxy);
     fs::write(&go, "").expect("written");
-    String::from_utf8_lossy(&child.wait_with_output().expect("its output").stdout).into_owned()
+    let output = |child: Child| child.wait_with_output().expect("its output").stdout;
+    children.into_iter().map(|child| String::from_utf8_lossy(&output(child)).into_owned()).collect()
+}
+
+/// Of a tenant's sessions that are cut off at the same time only as many wait as may; places are free again when their sessions go on or end.
+#[test]
+fn no_more_sessions_wait_than_their_tenant_may_have() {
+    const ENDED: &str = "as many wait for their clients as may";
+    each_worker(|options, is_encrypted| {
+        // What the line says comes before what the worker does.
+        let (option, words) = if is_encrypted { ("64", "parked-max=2") } else { ("2", "") };
+        let mut served =
+            Served::start_with(&[options, &["--parked-max", option]].concat(), is_encrypted, words);
+        for round in 1..=2 {
+            let said = after_cuts(&mut served, 3, |served, proxy| {
+                eventually("two are kept", || served.said(PARKED) == 2 * round);
+                eventually("one has ended", || served.said(ENDED) == round);
+                proxy.set_refuses(false);
+            });
+            let of = |word| said.iter().filter(|said| said.contains(word)).count();
+            assert_eq!((of("answered"), of("lost")), (2, 1), "{options:?}: {said:?}{}", served.worker.log());
+            assert_eq!(served.said(WENT_ON), 2 * round, "{options:?}");
+        }
+        let recorded = fs::read_to_string(served.folder.path().join("audit")).unwrap_or_default();
+        let ends = recorded.matches("its tenant has as many sessions without one as it may have").count();
+        assert_eq!(ends, 2, "{options:?}: {recorded}");
+    });
 }
 
 #[test]

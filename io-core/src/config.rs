@@ -3,7 +3,7 @@ use std::sync::Arc;
 use hipr_proto::Limits;
 use hipr_tls::WorkerIdentity;
 
-use crate::Audit;
+use crate::{Audit, Ledger};
 
 /// Limits of an event loop, and who may connect. Every buffer between a socket and the device has one.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub struct Config {
     pub identity: Option<Arc<WorkerIdentity>>,
     /// Keeps a record of sessions and of those who get none.
     pub audit: Option<Arc<dyn Audit>>,
+    /// Counts what sessions in several processes have together; `None`: all are in this one.
+    pub ledger: Option<Arc<dyn Ledger>>,
     /// Limits of the protocol: the longest message, and the most open requests of a connection.
     pub protocol: Limits,
     /// Maximum number of connections; further ones are closed at once.
@@ -43,6 +45,9 @@ pub struct Config {
     pub linger_ms: u64,
     /// Time for which the session of a TCP connection that was cut is kept for its client; 0: it ends at once.
     pub resume_timeout_ms: u64,
+    /// Maximum number of sessions of a tenant, or of an address without a key, that are kept while they have no connection. One more ends
+    /// with its connection. What a tenant's line says comes before it.
+    pub parked_max: Option<u32>,
     /// Maximum bytes that a session which outlives its connection keeps until its client has them, and that its client may have sent
     /// without an acknowledgement.
     pub resume_ring_bytes: usize,
@@ -69,6 +74,7 @@ impl Default for Config {
         Self {
             identity: None,
             audit: None,
+            ledger: None,
             protocol: Limits::default(),
             connections_max: 16384,
             connections_per_address_max: None,
@@ -82,6 +88,7 @@ impl Default for Config {
             idle_timeout_ms: None,
             linger_ms: 5_000,
             resume_timeout_ms: 60_000,
+            parked_max: None,
             resume_ring_bytes: 8 << 20,
             resume_route: 0,
             spin_us: 50,

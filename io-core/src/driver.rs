@@ -10,11 +10,12 @@ use hipr_resume::Registry;
 use hipr_tls::PublicKey;
 use tracing::{debug, info};
 
+use claims::Parking;
 use hipr_proto::Header;
 
 use crate::{
-    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Payer, Peer, Pool, Rate,
-    Rates, Seats, Slots, Stats, Stream, Turns, Who,
+    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Parked, Payer, Peer,
+    Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -133,6 +134,8 @@ struct Conn<S> {
     peer_closed: bool,
     /// Time until which nothing is read because of the rate of requests.
     held_until_ms: Option<u64>,
+    /// For whom the session counts among those without a connection.
+    place: Option<Payer>,
 }
 
 /// The connections of a loop, as its carrier sees them.
@@ -200,6 +203,8 @@ pub struct Driver<C: Carrier> {
     sessions: Registry<ConnId, Option<PublicKey>>,
     /// Connections without a seat, the oldest first.
     door: VecDeque<ConnId>,
+    /// The sessions without a connection, where they are counted here.
+    parked: Parked,
     /// The connections of each address, and the requests of each tenant or address.
     connection_rates: Rates,
     request_rates: Rates,
@@ -238,6 +243,7 @@ impl<C: Carrier> Driver<C> {
             config,
             sessions: Registry::default(),
             door: VecDeque::new(),
+            parked: Parked::default(),
             mailbox: Arc::new(mailbox),
             stats,
             pool: Pool::default(),
@@ -405,8 +411,8 @@ impl<C: Carrier> Driver<C> {
         let id = self.table.conns.try_insert(|id| {
             let socket = carrier.open(id, arrival)?;
             let link = Link::new(id, peer, config, *now_ms);
-            let (ready, paused, peer_closed, held_until_ms) = Default::default();
-            Ok(Conn { link, socket: Some(socket), ready, paused, peer_closed, held_until_ms })
+            let (ready, paused, peer_closed, held_until_ms, place) = Default::default();
+            Ok(Conn { link, socket: Some(socket), ready, paused, peer_closed, held_until_ms, place })
         })?;
         Stats::add(&self.stats.connections_opened, 1);
         debug!(conn = %id, %peer, "connection opened");
@@ -593,8 +599,10 @@ impl<C: Carrier> Driver<C> {
 
     /// Ends a connection that will send no more: closes it now, or when it has been answered.
     fn end(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) {
-        if self.park(id, end, sink) {
-            return;
+        match self.park(id, end, sink) {
+            Parking::Parked => return,
+            Parking::Full => return self.close(id, &End::ParkedMax, sink),
+            Parking::Ends => {}
         }
         let Some(conn) = self.table.conns.get_mut(id) else { return };
         conn.link.note_end(end);
@@ -648,6 +656,7 @@ impl<C: Carrier> Driver<C> {
         if let Some(name) = conn.link.session_name() {
             self.sessions.remove(&name);
         }
+        self.give_place_back(conn.place);
         conn.socket.into_iter().for_each(|socket| self.carrier.close(socket));
         conn.link.close(&mut self.pool, sink);
         self.carrier.handle_descriptor_free();
@@ -683,8 +692,10 @@ impl<C: Carrier> Driver<C> {
             self.watch();
         }
         for (id, end) in late {
-            if !self.park(id, &end, sink) {
-                self.close(id, &end, sink);
+            match self.park(id, &end, sink) {
+                Parking::Parked => {}
+                Parking::Full => self.close(id, &End::ParkedMax, sink),
+                Parking::Ends => self.close(id, &end, sink),
             }
         }
     }

@@ -279,7 +279,7 @@ impl Link {
 
     /// Returns for whom the requests count, and at which rate, if there is one.
     pub(crate) fn rate(&self, config: &Config) -> Option<(Payer, Rate)> {
-        let grant = self.grant.as_deref().map(|admission| &**admission);
+        let grant = self.grant();
         let own = grant.and_then(|grant| grant.requests_per_second);
         let rate =
             own.or(config.requests_per_second).filter(|_| !self.discards && self.ended_ms.is_none())?;

@@ -57,6 +57,8 @@ pub enum End {
     NoSeat,
     /// Nobody has gone on with the session within [`crate::Config::resume_timeout_ms`].
     NotResumed,
+    /// The connection was cut, and the client's tenant has as many sessions without one as it may have.
+    ParkedMax,
     /// No complete message arrived within [`crate::Config::first_message_timeout_ms`].
     FirstMessageTimeout,
     /// Nothing arrived for [`crate::Config::mid_message_timeout_ms`] in the middle of a message.
@@ -85,6 +87,9 @@ impl fmt::Display for End {
             Self::Frames(why) => write!(f, "protocol error: {why}"),
             Self::NoSeat => f.write_str("all seats are taken"),
             Self::NotResumed => f.write_str("its client did not come back in time"),
+            Self::ParkedMax => f.write_str(
+                "the link was cut, and its tenant has as many sessions without one as it may have",
+            ),
             Self::FirstMessageTimeout => f.write_str("timeout: no complete first message"),
             Self::MidMessageTimeout => f.write_str("timeout in the middle of a message"),
             Self::IdleTimeout => f.write_str("timeout: it was idle for too long"),

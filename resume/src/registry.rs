@@ -33,7 +33,7 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unknown => {
-                "this worker has no such session: it was restarted, or the link was cut for longer than it keeps one"
+                "this worker has no such session: it was restarted, or the link was cut for longer than it keeps one, or it keeps no more of them"
             }
             Self::Taken => "a session of this name is there already",
             Self::Late => "the session has had a later connection",

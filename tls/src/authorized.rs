@@ -34,6 +34,8 @@ pub struct Grant {
     pub connections_per_second: Option<u32>,
     /// The most requests of the tenant's that are read in a second, if the line says so.
     pub requests_per_second: Option<u32>,
+    /// The most sessions of the tenant's that are kept while they have no connection, if the line says so.
+    pub parked_max: Option<u32>,
 }
 
 impl Grant {
@@ -49,6 +51,7 @@ impl Grant {
             kernel_timeout_s: None,
             connections_per_second: None,
             requests_per_second: None,
+            parked_max: None,
         }
     }
 
@@ -76,6 +79,7 @@ pub(crate) struct Terms {
     kernel_timeout_s: Option<u32>,
     connections_per_second: Option<u32>,
     requests_per_second: Option<u32>,
+    parked_max: Option<u32>,
 }
 
 /// Parses a number from 1 to `max`.
@@ -85,8 +89,8 @@ fn number(text: &str, max: u32) -> Result<u32, String> {
 }
 
 impl Terms {
-    /// Reads `tenant=NAME`, `memory-max=SIZE`, `sessions-max=N`, `weight=N`, `kernel-timeout=SECONDS`, `connections-per-second=N` and
-    /// `requests-per-second=N`, in any order, each once at most.
+    /// Reads `tenant=NAME`, `memory-max=SIZE`, `sessions-max=N`, `parked-max=N`, `weight=N`, `kernel-timeout=SECONDS`,
+    /// `connections-per-second=N` and `requests-per-second=N`, in any order, each once at most.
     pub(crate) fn parse(words: &mut dyn Iterator<Item = &str>) -> Result<Self, String> {
         let mut terms = Self::default();
         for word in words {
@@ -102,6 +106,10 @@ impl Terms {
                 Some((name @ "sessions-max", text)) => {
                     let count = number(text, SESSIONS_MAX).map_err(|why| format!("{name}: {why}"))?;
                     terms.sessions_max.replace(count).is_none()
+                }
+                Some((name @ "parked-max", text)) => {
+                    let count = number(text, SESSIONS_MAX).map_err(|why| format!("{name}: {why}"))?;
+                    terms.parked_max.replace(count).is_none()
                 }
                 Some((name @ "weight", text)) => {
                     let weight = number(text, WEIGHT_MAX).map_err(|why| format!("{name}: {why}"))?;
@@ -121,7 +129,7 @@ impl Terms {
                 }
                 _ => {
                     return Err(format!(
-                        "'{word}' is none of tenant=NAME, memory-max=SIZE, sessions-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N and requests-per-second=N"
+                        "'{word}' is none of tenant=NAME, memory-max=SIZE, sessions-max=N, parked-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N and requests-per-second=N"
                     ));
                 }
             };
@@ -146,6 +154,7 @@ impl Terms {
             kernel_timeout_s: self.kernel_timeout_s,
             connections_per_second: self.connections_per_second,
             requests_per_second: self.requests_per_second,
+            parked_max: self.parked_max,
             ..Grant::new(key, &tenant)
         }
     }
@@ -161,6 +170,7 @@ impl fmt::Display for Terms {
         }
         for (name, number) in [
             ("sessions-max", self.sessions_max),
+            ("parked-max", self.parked_max),
             ("weight", self.weight),
             ("kernel-timeout", self.kernel_timeout_s),
             ("connections-per-second", self.connections_per_second),

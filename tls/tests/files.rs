@@ -81,6 +81,8 @@ fn lines_of_authorized_keys_say_what_is_wrong_with_them() {
         (format!("{key} kernel-timeout=4294967296"), "kernel-timeout"),
         (format!("{key} weight=2 weight=2"), "says again"),
         (format!("{key} connections-per-second=0"), "connections-per-second: '0' is not a number"),
+        (format!("{key} parked-max=0"), "parked-max"),
+        (format!("{key} parked-max=1 parked-max=2"), "says again"),
         (format!("{key} requests-per-second=1000000001"), "requests-per-second"),
         (format!("{key} requests-per-second=1 requests-per-second=2"), "says again"),
         (format!("{key} admin"), "'admin'"),

@@ -24,8 +24,8 @@ type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
 #[command(next_help_heading = "Who may use it")]
 pub(crate) struct Access {
     /// File of the keys that may use the worker, a line each: a key as `hipr key` prints it, then what it gives: tenant=NAME,
-    /// memory-max=SIZE, sessions-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N, requests-per-second=N. The worker then
-    /// speaks nothing but TLS, and clients write hipr:// before its address. The file is read again when it changes.
+    /// memory-max=SIZE, sessions-max=N, parked-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N,
+    /// requests-per-second=N. The worker then speaks nothing but TLS, and clients write hipr:// before its address. The file is read again when it changes.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_no_auth")]
     authorized: Option<PathBuf>,
     /// File with the worker's own key. [default: worker-key in ~/.config/hipr, made if there is none]

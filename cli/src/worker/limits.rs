@@ -55,11 +55,14 @@ pub(crate) struct Limits {
     /// Seconds after which a session ends whose program has sent nothing and waits for nothing. [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout: Option<u64>,
-    /// Seconds for which a session is kept whose TCP link was cut, so that its client can go on over another; 0 ends it at once. With
-    /// a process for each session it ends at once.
+    /// Seconds for which a session is kept whose TCP link was cut, so that its client can go on over another; 0 ends it at once.
     #[arg(long, value_name = "SECONDS", default_value_t = IoConfig::default().resume_timeout_ms / 1000,
           value_parser = clap::value_parser!(u64).range(..=86_400))]
     resume_timeout: u64,
+    /// Maximum number of sessions of a tenant, or of an address without a key, that are kept in this way at a time; one more ends with its
+    /// link. [default: no limit but --sessions-max]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    parked_max: Option<u32>,
     /// Maximum bytes that such a session keeps until its client has them, and that its client may have on the way.
     #[arg(long, value_name = "SIZE", default_value_t = Size(IoConfig::default().resume_ring_bytes as u64),
           value_parser = ring)]
@@ -110,6 +113,7 @@ impl Limits {
         }
         io.connections_per_address_max = self.sessions_per_address_max;
         io.resume_timeout_ms = self.resume_timeout * 1000;
+        io.parked_max = self.parked_max;
         io.resume_ring_bytes = len(self.resume_buffer);
         io.connections_per_second = self.connections_per_second;
         io.requests_per_second = self.requests_per_second;

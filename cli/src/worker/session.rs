@@ -2,6 +2,7 @@
 
 use super::Worker;
 use super::audit::AuditFile;
+use super::ledger::{Asked, Asking, Books};
 use super::report::{Reporter, Reports};
 use crate::device;
 use hipr_io::{Address, Peer, Stream};
@@ -65,6 +66,8 @@ pub(super) struct Session {
     reports: Option<Reports>,
     /// The socket through which the process gets connections.
     control: UnixStream,
+    /// The socket through which the process asks what the session may have of what all have together.
+    pub(super) asked: Asked,
     /// What a connection says that is to be passed to the process; nobody can guess it.
     route: u64,
     /// The folder of the process's temporary files, which goes with it.
@@ -92,6 +95,7 @@ impl Session {
         command.env("TMPDIR", temporary.path());
         command.args(["--session-of", &std::process::id().to_string()]);
         let (control, given) = UnixStream::pair()?;
+        let (asked, asking) = Asked::pair(peer)?;
         let route = random_route()?;
         // What is not given here is closed in the child: all descriptors are opened close-on-exec.
         let mut child = command
@@ -106,6 +110,7 @@ impl Session {
         let entry = child.stdout.take().map(pipe::Receiver::from);
         entry.as_ref().map_or(Ok(()), |entry| entry.set_nonblocking(true))?;
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &stream)?;
+        pass(&control, &[IoSlice::new(&route.to_le_bytes())], &asking)?;
         info!(session = number, %peer, pid = child.id(), "session started");
         let (readable, lines, told, speaks) = (true, Lines::default(), false, true);
         let reports = audit.map(|audit| Reports::new(audit, number, peer));
@@ -121,6 +126,7 @@ impl Session {
             speaks,
             reports,
             control,
+            asked,
             route,
             _temporary: temporary,
         })
@@ -129,6 +135,9 @@ impl Session {
     /// Has the poll notice what the process says.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         registry.register(&mut self.words, token, Interest::READABLE)?;
+        if let Some(socket) = &mut self.asked.socket {
+            registry.register(socket, token, Interest::READABLE)?;
+        }
         match self.entry.as_mut().filter(|_| self.reports.is_some()) {
             Some(entry) => registry.register(entry, token, Interest::READABLE),
             None => Ok(()),
@@ -179,8 +188,9 @@ impl Session {
         }
     }
 
-    /// Passes on the session's output, at most a turn's worth.
-    pub(super) fn relay(&mut self) {
+    /// Passes on the session's output and answers what its process asks, at most a turn's worth.
+    pub(super) fn relay(&mut self, books: &mut Books) {
+        self.asked.turn(books);
         self.read(Self::TURN_BYTES);
         if self.speaks && self.reports.is_some() {
             self.listen(Self::TURN_BYTES);
@@ -189,7 +199,8 @@ impl Session {
 
     /// Returns whether there may be something to pass on.
     pub(super) fn is_ready(&self) -> bool {
-        self.readable || self.speaks && self.reports.is_some()
+        let is_asked = self.asked.is_ready && self.asked.socket.is_some();
+        self.readable || is_asked || self.speaks && self.reports.is_some()
     }
 
     fn read(&mut self, mut budget: usize) {
@@ -356,6 +367,7 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let lost = |why: io::Error| format!("cannot take over the connection: {why}");
     let control = take_stdin().map_err(lost)?;
     let (route, stream) = take_connection(&control, &options.listen).map_err(lost)?;
+    let (_, asking) = take_passed(&control).map_err(lost)?;
     let is_recorded = options.audit.is_some();
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
@@ -373,6 +385,7 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
         // A ring's requests pass by the filter of system calls.
         config.io = Io::Mio;
     }
+    config.limits.ledger = Some(Arc::new(Asking::new(asking)));
     config.limits.resume_route = route;
     // Further ones only go on with its session.
     config.limits.connections_max = 1;
@@ -418,15 +431,21 @@ fn take_stdin() -> io::Result<UnixStream> {
 
 /// Waits for a connection that the supervisor passes; returns it with the session's route.
 fn take_connection(control: &UnixStream, accepted_at: &Address) -> io::Result<(u64, Stream)> {
-    let (mut route, mut socket) = ([0; 8], None);
-    let len = receive(control, &mut route, &mut socket, Waits::ForAll)?;
-    let socket = socket.filter(|_| len == route.len()).ok_or(ErrorKind::UnexpectedEof)?;
+    let (route, socket) = take_passed(control)?;
     let stream = match accepted_at {
         Address::Tcp(_) | Address::Secured(_) => TcpStream::from(socket).into(),
         Address::Unix(_) => UnixStream::from(socket).into(),
         Address::Shm(_) => Stream::Shm(socket.into()),
     };
-    Ok((u64::from_le_bytes(route), stream))
+    Ok((route, stream))
+}
+
+/// Waits for a socket that the supervisor passes; returns it with the session's route.
+fn take_passed(control: &UnixStream) -> io::Result<(u64, OwnedFd)> {
+    let (mut route, mut socket) = ([0; 8], None);
+    let len = receive(control, &mut route, &mut socket, Waits::ForAll)?;
+    let socket = socket.filter(|_| len == route.len()).ok_or(ErrorKind::UnexpectedEof)?;
+    Ok((u64::from_le_bytes(route), socket))
 }
 
 /// Returns a number that nobody can guess, and that is not 0.

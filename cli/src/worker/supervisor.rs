@@ -5,6 +5,7 @@
 //! number and what the process writes to its standard error.
 
 use super::audit::AuditFile;
+use super::ledger::Books;
 use super::pending::{Peeked, Pending};
 use super::report::refuse;
 use super::session::Session;
@@ -76,6 +77,8 @@ pub(super) struct Supervisor {
     pending_seats: Seats,
     rates: Rates,
     sessions: BTreeMap<usize, Session>,
+    /// What sessions have together.
+    books: Books,
     seats: Seats,
     next_token: usize,
     sessions_begun: u64,
@@ -133,6 +136,7 @@ impl Supervisor {
             stops,
             pending: BTreeMap::new(),
             sessions: BTreeMap::new(),
+            books: Books::default(),
             next_token: FIRST,
             sessions_begun: 0,
             started: Instant::now(),
@@ -166,6 +170,7 @@ impl Supervisor {
                     Token(token) => {
                         if let Some(session) = self.sessions.get_mut(&token) {
                             (session.readable, session.speaks) = (true, true);
+                            session.asked.is_ready = true;
                         } else {
                             self.handle_pending(token, event.is_read_closed() || event.is_error());
                         }
@@ -173,7 +178,7 @@ impl Supervisor {
                 }
             }
             self.accept();
-            self.sessions.values_mut().for_each(Session::relay);
+            self.sessions.values_mut().for_each(|session| session.relay(&mut self.books));
             self.expire();
         }
         Ok(())
@@ -339,8 +344,11 @@ impl Supervisor {
 
     fn reap(&mut self) {
         drain(&self.children);
-        let gone: Vec<_> = self.sessions.extract_if(.., |_, session| session.reap()).collect();
-        gone.iter().for_each(|(_, session)| self.seats.give_back(session.peer()));
+        let mut gone: Vec<_> = self.sessions.extract_if(.., |_, session| session.reap()).collect();
+        for (_, session) in &mut gone {
+            self.seats.give_back(session.peer());
+            session.asked.end(&mut self.books);
+        }
         for pid in gone.iter().map(|(_, session)| session.pid()) {
             if let Err(why) = clear_exchange(&self.plan.exchange, pid) {
                 debug!(%why, pid, "cannot remove an ended session's shared handles");

@@ -4,10 +4,21 @@ use hipr_resume::{Claim, Refusal};
 use tracing::{debug, info};
 
 use super::{Carrier, Driver, Table};
-use crate::{ConnId, End, Event, Fault, Peer, Stats};
+use crate::{ConnId, End, Event, Fault, Payer, Peer, Stats};
 
 /// Maximum number of connections without a seat, which may only go on with a session; a further one closes the oldest.
 const DOOR_MAX: usize = 16;
+
+/// What becomes of a session that loses its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parking {
+    /// It waits for its client.
+    Parked,
+    /// It ends, as there are as many that wait as there may be.
+    Full,
+    /// It ends with the connection.
+    Ends,
+}
 
 impl<C: Carrier> Driver<C> {
     /// Adds a connection that found no seat, if it may be one that goes on with a session that has one. Returns whether it was added.
@@ -88,14 +99,22 @@ impl<C: Carrier> Driver<C> {
         conn.link.resume(arrived.link, claim, self.now_ms);
         if let Some(mut socket) = arrived.socket {
             match self.carrier.rebind(&mut socket, session) {
-                Ok(()) => conn.socket = Some(socket),
+                Ok(()) => {
+                    conn.socket = Some(socket);
+                    let place = conn.place.take();
+                    self.give_place_back(place);
+                }
                 Err(why) => {
                     debug!(conn = %session, %why, "cannot take over a connection");
                     self.carrier.close(socket);
                     conn.link.park(self.now_ms);
+                    if conn.place.is_none() && !self.take_place(session) {
+                        return self.close(session, &End::ParkedMax, sink);
+                    }
                 }
             }
         }
+        let Some(conn) = self.table.conns.get_mut(session) else { return };
         Stats::add(&self.stats.sessions_resumed, 1);
         if conn.link.is_announced() {
             sink(Event::Resumed { conn: session, peer });
@@ -107,22 +126,26 @@ impl<C: Carrier> Driver<C> {
         self.send(session, sink);
     }
 
-    /// Takes the connection from a session that was cut off, and waits for its client. Returns false if the session ends with the
-    /// connection.
-    pub(super) fn park(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) -> bool {
-        let Some(conn) = self.table.conns.get_mut(id) else { return false };
+    /// Takes the connection from a session that was cut off, and waits for its client. Says whether it does.
+    pub(super) fn park(&mut self, id: ConnId, end: &End, sink: &mut impl FnMut(Event)) -> Parking {
+        let Some(conn) = self.table.conns.get_mut(id) else { return Parking::Ends };
         let is_cut = !matches!(
             end,
             End::Protocol(_)
                 | End::Frames(_)
                 | End::IdleTimeout
                 | End::NotResumed
+                | End::ParkedMax
                 | End::NoSeat
                 | End::Stopped
         );
         if !is_cut || !conn.link.can_park() {
-            return false;
+            return Parking::Ends;
         }
+        if conn.socket.is_some() && conn.place.is_none() && !self.take_place(id) {
+            return Parking::Full;
+        }
+        let Some(conn) = self.table.conns.get_mut(id) else { return Parking::Ends };
         if let Some(socket) = conn.socket.take() {
             let peer = conn.link.peer();
             info!(conn = %id, %peer, why = %end, timeout_ms = self.config.resume_timeout_ms, "the link was cut: the session is kept for its client");
@@ -135,7 +158,36 @@ impl<C: Carrier> Driver<C> {
         }
         conn.link.park(self.now_ms);
         self.watch();
-        true
+        Parking::Parked
+    }
+
+    /// Takes a place for a session among those without a connection, where there is a limit; returns false if there is none, and logs it.
+    fn take_place(&mut self, id: ConnId) -> bool {
+        let Some(conn) = self.table.conns.get_mut(id) else { return false };
+        let grant = conn.link.grant();
+        let limit = grant.and_then(|grant| grant.parked_max).or(self.config.parked_max);
+        let Some(limit) = limit else { return true };
+        let (peer, payer) = (conn.link.peer(), Payer::of(conn.link.peer(), grant));
+        let has_place = match &self.config.ledger {
+            Some(ledger) => ledger.park(payer, limit),
+            None => self.parked.take(payer, limit),
+        };
+        if has_place {
+            conn.place = Some(payer);
+        } else {
+            let tenant = grant.map(|grant| grant.tenant.as_str());
+            info!(conn = %id, %peer, tenant, limit, "the link was cut and the session ends: as many wait for their clients as may");
+        }
+        has_place
+    }
+
+    /// Gives back the place of a session that has ended or has a connection again.
+    pub(super) fn give_place_back(&mut self, place: Option<Payer>) {
+        match (&self.config.ledger, place) {
+            (_, None) => {}
+            (Some(ledger), Some(_)) => ledger.unpark(),
+            (None, Some(payer)) => self.parked.give_back(payer),
+        }
     }
 
     /// Lets a session without a connection take what has arrived for it.

@@ -6,7 +6,7 @@ use hipr_tls::PublicKey;
 use super::{Link, Output};
 use crate::below::Below;
 use crate::resumed::Resumed;
-use crate::{Config, End, Event, Pool, Stats};
+use crate::{Config, End, Event, Grant, Pool, Stats};
 
 /// Bytes for the socket up to which more frames are made: the ring has what follows.
 const OUTPUT_BYTES: usize = 256 << 10;
@@ -162,6 +162,13 @@ impl Link {
         let mut session = Resumed::new(claim, config);
         self.unsent_bytes += below.answer(Ok(session.terms()), &mut self.output.outboxes);
         below.set_session(session);
+        // It is known for whom the session counts, also when the link is cut before the first request.
+        self.grant = self.grant.take().or_else(|| below.grant());
+    }
+
+    /// Returns what the client may do, if it has proved who it is.
+    pub fn grant(&self) -> Option<&Grant> {
+        self.grant.as_deref().map(|admission| &**admission)
     }
 
     /// Refuses the session that is claimed; [`Link::refuse`] has to follow.
