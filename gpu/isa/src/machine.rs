@@ -3,6 +3,7 @@
 //! These types refer to each other: an instruction's row holds the function that executes it, which takes the machine, whose
 //! program holds decoded instructions. They know neither the tables of instructions nor how one is decoded.
 
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -29,6 +30,21 @@ pub struct Machine<'a> {
     pub wave_sync: Option<&'a WaveSync>,
     /// Time at which the device's clocks started.
     pub clock_start: Instant,
+    /// Whom `s_sendmsg` interrupts, if anybody.
+    pub interrupts: Option<&'a dyn Interrupts>,
+}
+
+/// What the interrupts of kernels go to.
+pub trait Interrupts: Send + Sync {
+    /// Takes an interrupt from the thread that executes the wave: `m0` is the wave's register M0, in which it says what for. What the wave
+    /// has stored before is visible to every thread that learns of the interrupt.
+    fn interrupt(&self, m0: u32);
+}
+
+impl fmt::Debug for dyn Interrupts + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Interrupts")
+    }
 }
 
 /// An instruction's row in its table.
@@ -126,8 +142,8 @@ impl Program {
     }
 }
 
-impl std::fmt::Debug for Program {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program")
             .field("base", &format_args!("{:#x}", self.base))
             .field("len_bytes", &self.len_bytes())

@@ -11,6 +11,7 @@
 //! [`Space`] is a snapshot of the address space that stays as it is for one time slice of a kernel. [`Cursor`] is the fast
 //! way through it: it remembers the block that the last lane hit.
 
+use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,6 +56,33 @@ impl Block {
         let len = usize::try_from(len_bytes).ok().filter(|len| len.is_multiple_of(SLACK_BYTES))?;
         base.checked_add(len_bytes).filter(|_| base.is_multiple_of(8))?;
         Some(Self::of(base, len_bytes, Pairs::mapped(len / 8, file, offset).ok()?, true))
+    }
+
+    /// Maps `len_bytes` zeroed bytes at address `base` of this process and makes a block of them there, so that a kernel and the program
+    /// reach them at one address. They are unmapped when the block is dropped, which a snapshot of the address space may put off.
+    ///
+    /// # Errors
+    /// `InvalidInput` if `base` or `len_bytes` is no multiple of the system's page size, or `len_bytes` is 0; `AlreadyExists` if something
+    /// is mapped there; else those of the system's mmap.
+    pub fn at_own_address(base: u64, len_bytes: u64) -> io::Result<Self> {
+        let len = usize::try_from(len_bytes).ok().filter(|len| len.is_multiple_of(SLACK_BYTES));
+        let len = len.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self::of(base, len_bytes, Pairs::mapped_at(base, len / 8)?, false))
+    }
+
+    /// Makes a block of the `len_bytes` bytes at address `base` of this process, which somebody else has mapped and unmaps: a kernel and the
+    /// program reach them at one address. Returns `None` if `base` is 0, if it or `len_bytes` is no multiple of 16, or if the
+    /// address range would wrap around.
+    ///
+    /// # Safety
+    /// These bytes are mapped, readable and writable, until the block is dropped, which a snapshot of the address space may put off.
+    // The promise is the caller's; the memory is taken in `pairs`.
+    #[allow(unsafe_code)]
+    pub unsafe fn over(base: u64, len_bytes: u64) -> Option<Self> {
+        let multiple = |bytes: u64| bytes.is_multiple_of(SLACK_BYTES as u64);
+        let len = usize::try_from(len_bytes).ok().filter(|_| multiple(base) && multiple(len_bytes))?;
+        // SAFETY: as the caller promises.
+        Some(Self::of(base, len_bytes, unsafe { Pairs::lent(base, len / 8) }?, false))
     }
 
     fn of(base: u64, len_bytes: u64, pairs: Pairs, is_shared: bool) -> Self {
@@ -390,14 +418,22 @@ impl Space {
     /// Returns the block in which a kernel may access `len_bytes` bytes at `addr`, and the offset in it.
     #[inline]
     pub fn find(&self, addr: u64, len_bytes: usize) -> Result<(&Block, usize), BadAddress> {
-        let block = match self.map.block(addr) {
+        let block = match self.map.paged(addr) {
             Some(block) => block,
             None => &self.launch,
         };
         match block.offset(addr, len_bytes) {
             Some(offset) => Ok((block, offset)),
-            None => Err(BadAddress { addr, len_bytes: len_bytes as u64 }),
+            None => self.find_foreign(addr, len_bytes),
         }
+    }
+
+    /// Does the same for what is neither in the page table nor the launch's.
+    #[cold]
+    #[inline(never)]
+    fn find_foreign(&self, addr: u64, len_bytes: usize) -> Result<(&Block, usize), BadAddress> {
+        let found = self.map.foreign(addr).and_then(|block| Some((&**block, block.offset(addr, len_bytes)?)));
+        found.ok_or(BadAddress { addr, len_bytes: len_bytes as u64 })
     }
 
     /// Returns a cursor that remembers the block of the last access, for loops over lanes.

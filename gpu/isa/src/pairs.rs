@@ -1,4 +1,5 @@
-//! Where a block's bytes are: in memory of this process, or in a file that another process maps, too.
+//! Where a block's bytes are: in memory of this process, in a file that another process maps, too, or in memory that somebody else has
+//! mapped.
 
 // A mapping is made and ended by system calls, and a slice of what is there cannot be had without naming its address.
 #![allow(unsafe_code)]
@@ -6,19 +7,30 @@
 use std::io;
 use std::ops::Deref;
 use std::os::fd::AsFd;
-use std::ptr::{NonNull, null_mut, slice_from_raw_parts_mut};
+use std::ptr::{NonNull, null_mut, slice_from_raw_parts_mut, with_exposed_provenance_mut};
 use std::sync::atomic::AtomicU64;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::param::page_size;
 
-/// 64-bit words that belong to the value.
+/// 64-bit words that are there as long as the value.
 pub(crate) struct Pairs {
     start: NonNull<AtomicU64>,
     len: usize,
-    is_mapped: bool,
+    origin: Origin,
 }
 
-// SAFETY: the memory belongs to the value and not to a thread, and is accessed by atomics only.
+/// Where the words come from, which says how they are given back.
+enum Origin {
+    /// A box of them.
+    Boxed,
+    /// A mapping that the value has made.
+    Mapped,
+    /// Memory of somebody else, who keeps it.
+    Lent,
+}
+
+// SAFETY: the memory belongs to no thread, and is accessed by atomics only.
 unsafe impl Send for Pairs {}
 // SAFETY: as above.
 unsafe impl Sync for Pairs {}
@@ -29,7 +41,7 @@ impl Pairs {
         let words: Box<[AtomicU64]> = bytemuck::try_zeroed_slice_box(len).ok()?;
         // A box is never null, also one of nothing.
         let start = NonNull::new(Box::into_raw(words).cast())?;
-        Some(Self { start, len, is_mapped: false })
+        Some(Self { start, len, origin: Origin::Boxed })
     }
 
     /// Maps `len` words of a file from byte `offset` on, a multiple of the system's page size. Nobody can make the file shorter.
@@ -42,7 +54,40 @@ impl Pairs {
         // SAFETY: a new mapping at an address that the system chooses.
         let start = unsafe { mmap(null_mut(), len_bytes, access, MapFlags::SHARED, file, offset) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, len, is_mapped: true })
+        Ok(Self { start, len, origin: Origin::Mapped })
+    }
+
+    /// Maps `len` zeroed words at address `base`.
+    ///
+    /// # Errors
+    /// `InvalidInput` if they are not whole pages; `AlreadyExists` if something is mapped there already; else those of the system.
+    pub(crate) fn mapped_at(base: u64, len: usize) -> io::Result<Self> {
+        let len_bytes = len.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::InvalidInput)?;
+        let wanted = usize::try_from(base).map_err(|_| io::ErrorKind::InvalidInput)?;
+        if len_bytes == 0 || ![wanted, len_bytes].iter().all(|bytes| bytes.is_multiple_of(page_size())) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+        // SAFETY: a new mapping, which replaces none.
+        let start = unsafe { mmap_anonymous(with_exposed_provenance_mut(wanted), len_bytes, access, flags) }?;
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let pairs = Self { start, len, origin: Origin::Mapped };
+        // A kernel older than Linux 4.17 takes the address as a wish.
+        if start.as_ptr().addr() == wanted { Ok(pairs) } else { Err(io::ErrorKind::AlreadyExists.into()) }
+    }
+
+    /// Takes `len` words at address `base`; returns `None` if `base` is 0 or no multiple of 8, or if they would wrap around.
+    ///
+    /// # Safety
+    /// These bytes are mapped, readable and writable, as long as the value lives. They may change at any time.
+    pub(crate) unsafe fn lent(base: u64, len: usize) -> Option<Self> {
+        let base = usize::try_from(base).ok().filter(|base| base.is_multiple_of(align_of::<AtomicU64>()))?;
+        let len_bytes =
+            len.checked_mul(size_of::<AtomicU64>()).filter(|&bytes| isize::try_from(bytes).is_ok())?;
+        base.checked_add(len_bytes)?;
+        let start = NonNull::new(with_exposed_provenance_mut(base))?;
+        Some(Self { start, len, origin: Origin::Lent })
     }
 }
 
@@ -51,20 +96,25 @@ impl Deref for Pairs {
 
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: as many aligned words, of which any bits are numbers, which are there as long as the value: allocated, or mapped of a
-        // file that cannot become shorter. Another process that writes there changes what is read, as another thread does, and nothing else.
+        // SAFETY: as many aligned words, of which any bits are numbers, which are there as long as the value: allocated, mapped, of
+        // a file that cannot become shorter, or lent by somebody who has promised it. Who else writes there changes what is read, as
+        // another thread does, and nothing else.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl Drop for Pairs {
     fn drop(&mut self) {
-        if self.is_mapped {
-            // SAFETY: this value's own mapping, from which nothing borrows any more. It cannot fail for a mapping that is one.
-            let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len * size_of::<AtomicU64>()) };
-        } else {
+        match self.origin {
             // SAFETY: what `zeroed` took out of a box of this length.
-            drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(self.start.as_ptr(), self.len)) });
+            Origin::Boxed => {
+                drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(self.start.as_ptr(), self.len)) })
+            }
+            Origin::Mapped => {
+                // SAFETY: this value's own mapping, from which nothing borrows any more. It cannot fail for a mapping that is one.
+                let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len * size_of::<AtomicU64>()) };
+            }
+            Origin::Lent => {}
         }
     }
 }

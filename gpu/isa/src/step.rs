@@ -7,7 +7,7 @@ pub use crate::flow::Stop;
 use crate::flow::{Flow, Outcome};
 use crate::isa;
 use crate::machine::{Insn, PAGE_WORDS, Page};
-pub use crate::machine::{Machine, Program};
+pub use crate::machine::{Interrupts, Machine, Program};
 use crate::wave::Wave;
 
 /// Number of words that decoding looks ahead for an instruction that has an effect.

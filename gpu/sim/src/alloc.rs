@@ -374,7 +374,8 @@ impl Allocator {
     }
 
     fn map_at(&mut self, page: u64, pages: u64, memory: Arc<Memory>, is_borrowed: bool) {
-        Arc::make_mut(&mut self.map).insert(&memory.block);
+        let inserted = Arc::make_mut(&mut self.map).insert(&memory.block);
+        debug_assert_eq!(inserted, Ok(()), "the pages are free");
         self.live.insert(page, Allocation { pages, memory, freeing: false, is_borrowed });
     }
 

@@ -45,6 +45,7 @@ pub(super) fn step(operations: u64) {
         program: &program,
         wave_sync: None,
         clock_start: Instant::now(),
+        interrupts: None,
     };
     let stop = run(&mut wave, &mut machine, &mut { u64::MAX }).expect("instructions that do nothing wrong");
     assert_eq!(stop, Stop::End);

@@ -25,7 +25,8 @@ What an instruction does is exact but for these:
   are written as a whole.
 - Results beyond the range of f16 are infinities and those beyond that of 8-bit floats NaN, also where MODE's FP16_OVFL asks for the
   greatest number.
-- Waits, priorities, cache hints, performance counters and messages do nothing.
+- Waits, priorities, cache hints and performance counters do nothing. Of the messages only an interrupt (`s_sendmsg` with message 1) does
+  something: whoever runs the kernel is told of it, if it wants to know.
 
 These end the kernel with an error that names them: global wave sync (`ds_gws_*`) in a launch that is not cooperative, as only
 cooperative launches have a queue with such resources; halting a wave (`s_sethalt 1`, `s_sendmsghalt`); traps but the debugger's;

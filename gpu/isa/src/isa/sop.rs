@@ -6,7 +6,7 @@ use crate::sem::int::nonzero;
 use crate::sem::salu;
 use crate::shape::scalar::{
     branch, call, end_if_set, fork_by, fork_to, halt, index_by, index_off, index_on, index_operands, join,
-    jump, jump_and_link, jump_to_first, move_from_relative, move_if_scc, move_to_relative, nothing,
+    jump, jump_and_link, jump_to_first, message, move_from_relative, move_if_scc, move_to_relative, nothing,
     nothing_if_zero, read_hardware, read_pc, save_exec, select, skip_vector, sop1, sop1_quiet, sop1_update,
     sop2, sop2_carry, sop2_quiet, sopc, sopk_compare_i32, sopk_compare_u32, sopk_if_scc, sopk_quiet,
     sopk_update, sopk_update_quiet, stop, trap, write_exec, write_hardware, write_hardware_literal,
@@ -202,7 +202,7 @@ rows! {
         0x0d s_sethalt = nothing_if_zero();
         0x0e s_sleep = stop(Stop::Budget);
         0x0f s_setprio = nothing();
-        0x10 s_sendmsg = nothing();
+        0x10 s_sendmsg = message();
         0x11 s_sendmsghalt = halt();
         0x12 s_trap = trap();
         0x13 s_icache_inv = nothing();

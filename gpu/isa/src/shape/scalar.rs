@@ -507,6 +507,18 @@ pub(crate) fn stop(_: &mut Wave, _: &mut Machine<'_>, _: &Insn, stop: Stop) -> F
 #[inline(always)]
 pub(crate) fn nothing(_: &mut Wave, _: &mut Machine<'_>, _: &Insn) {}
 
+/// Sends a message: an interrupt reaches whoever wants the machine's, others mean something to a graphics pipeline only.
+pub(crate) fn message(wave: &mut Wave, machine: &mut Machine<'_>, insn: &Insn) {
+    const INTERRUPT: usize = 1;
+    if Sopp(insn.code).simm16() & 0xf == INTERRUPT
+        && let Some(interrupts) = machine.interrupts
+    {
+        // Stores are relaxed, and who is woken looks at what they have stored.
+        fence(Ordering::SeqCst);
+        interrupts.interrupt(wave.m0());
+    }
+}
+
 /// Halts the wave, from which only a debugger would wake it.
 pub(crate) fn halt(_: &mut Wave, _: &mut Machine<'_>, insn: &Insn) -> Result<(), Cause> {
     Err(unimplemented(insn))

@@ -7,7 +7,7 @@ use hipr_isa::fault::Fault;
 use hipr_isa::lds::{Lds, Scratch};
 use hipr_isa::mem::{Block, Space};
 use hipr_isa::simd::Level;
-use hipr_isa::step::{Machine, Program, Stop, run};
+use hipr_isa::step::{Interrupts, Machine, Program, Stop, run};
 use hipr_isa::wave::{LANES, Wave};
 
 /// Address of the code of a test.
@@ -54,6 +54,16 @@ impl Bench {
 
     /// Runs at most `budget` instructions of `words`, followed by an `s_endpgm`.
     pub(crate) fn try_run_for(&mut self, words: &[u32], budget: u64) -> Result<Stop, Fault> {
+        self.try_run_with(words, budget, None)
+    }
+
+    /// Does the same with somebody who takes interrupts.
+    pub(crate) fn try_run_with(
+        &mut self,
+        words: &[u32],
+        budget: u64,
+        interrupts: Option<&dyn Interrupts>,
+    ) -> Result<Stop, Fault> {
         let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
         let level = Level::chosen().expect("a level of this processor");
         let program = Program::new(&code, CODE, self.arch, level);
@@ -65,6 +75,7 @@ impl Bench {
             program: &program,
             wave_sync: None,
             clock_start: Instant::now(),
+            interrupts,
         };
         run(&mut self.wave, &mut machine, &mut { budget })
     }

@@ -14,8 +14,8 @@ fn bench() -> (Bench, [u64; 3]) {
     let addresses = [0, 1, 2].map(|index| FIRST_ADDRESS + index * 2 * PAGE_BYTES);
     let [first, second, third] = addresses.map(|addr| Arc::new(Block::new(addr, LEN_BYTES).unwrap()));
     let mut map = Map::default();
-    map.insert(&first);
-    map.insert(&second);
+    map.insert(&first).unwrap();
+    map.insert(&second).unwrap();
     (Bench { space: Space::new(Arc::new(map), third), ..Bench::default() }, addresses)
 }
 

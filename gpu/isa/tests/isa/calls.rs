@@ -31,11 +31,11 @@ impl Modules {
             let code: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             let program = Arc::new(Program::new(&code, Self::code(index), arch, Level::BASE));
             block.set_code(&[Arc::clone(&program)]);
-            map.insert(&block);
+            map.insert(&block).unwrap();
             programs.push(program);
         }
         let data = Arc::new(Block::new(Self::base(codes.len() as u64), 0x1000).unwrap());
-        map.insert(&data);
+        map.insert(&data).unwrap();
         Self { space: Space::new(Arc::new(map), data), programs }
     }
 
@@ -61,6 +61,7 @@ impl Modules {
                 program: &self.programs[0],
                 wave_sync: None,
                 clock_start: Instant::now(),
+                interrupts: None,
             };
             if run(&mut wave, &mut machine, &mut { budget })? == Stop::End {
                 return Ok(wave);

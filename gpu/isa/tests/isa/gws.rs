@@ -56,6 +56,7 @@ impl Waves {
                 program,
                 wave_sync: Some(&self.sync),
                 clock_start: Instant::now(),
+                interrupts: None,
             };
             *ended = run(wave, &mut machine, &mut 100).unwrap() == Stop::End;
         }

@@ -83,6 +83,7 @@ fn left(words: &[u32], seed: u64, exec: u64, arch: Arch, level: Level) -> Left {
         program: &program,
         wave_sync: None,
         clock_start: Instant::now(),
+        interrupts: None,
     };
     let end = format!("{:?}", run(&mut wave, &mut machine, &mut { 4 }));
     let mut registers: Vec<u32> = (0..VGPRS).flat_map(|register| *wave.row(register)).collect();

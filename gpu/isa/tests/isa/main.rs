@@ -15,6 +15,7 @@ mod ds;
 mod ds_atomic;
 mod flat;
 mod flat_atomic;
+mod foreign;
 mod format;
 mod gfx90a;
 mod global;

@@ -1,8 +1,12 @@
 //! Tests of scalar operands, EXEC and program control.
 
+use std::sync::{Arc, Mutex};
+
 use crate::bench::{Bench, CODE, MEMORY};
 use hipr_isa::fault::Cause;
-use hipr_isa::step::Stop;
+use hipr_isa::map::Map;
+use hipr_isa::mem::{Block, Space};
+use hipr_isa::step::{Interrupts, Stop};
 use hipr_isa::wave::{EXEC, M0, Mode, VCC};
 
 #[test]
@@ -389,4 +393,46 @@ fn a_trap_handler_returns_and_halts() {
     // s_sendmsghalt sendmsg(MSG_INTERRUPT)
     let Err(fault) = bench.try_run(&[0xbf91_0001]) else { panic!("nobody wakes it") };
     assert!(matches!(fault.cause, Cause::Unknown { mnemonic: Some("s_sendmsghalt"), .. }), "{fault}");
+}
+
+/// Keeps what interrupts say, and what a word of memory holds then.
+struct Told<'a> {
+    space: &'a Space,
+    told: Mutex<Vec<(u32, u32)>>,
+}
+
+impl Interrupts for Told<'_> {
+    fn interrupt(&self, m0: u32) {
+        let stored = self.space.load_u32(MEMORY).unwrap();
+        self.told.lock().unwrap().push((m0, stored));
+    }
+}
+
+#[test]
+fn interrupts_reach_who_wants_them_and_other_messages_nobody() {
+    for message in (0..=0xff).chain([0x101, 0xfff0, 0xfff1, 0xfff2]) {
+        let block = || Arc::new(Block::new(MEMORY, 64).unwrap());
+        let block = block();
+        let map = Arc::new(Map::default());
+        let (ours, theirs) = (Space::new(Arc::clone(&map), Arc::clone(&block)), Space::new(map, block));
+        let told = Told { space: &theirs, told: Mutex::default() };
+        let mut bench = Bench { space: ours, ..Bench::default() };
+        bench.fill(0, |_| 0x77);
+        bench.fill64(2, |_| MEMORY);
+        let words = [
+            0xdc708000,
+            0x007f0002, // global_store_dword v[2:3], v0, off
+            0xbefc00ff,
+            0x00ab_cdef,          // s_mov_b32 m0, 0xabcdef
+            0xbf900000 | message, // s_sendmsg
+            0xb0000005,           // s_movk_i32 s0, 5
+        ];
+        assert_eq!(bench.try_run_with(&words, 100, Some(&told)), Ok(Stop::End), "{message:#x}");
+        assert_eq!(bench.wave.sgpr[0], 5);
+        let expected: &[_] = if message & 0xf == 1 { &[(0xab_cdef, 0x77)] } else { &[] };
+        assert_eq!(*told.told.lock().unwrap(), expected, "{message:#x}");
+        bench.wave.sgpr[0] = 0;
+        assert_eq!(bench.try_run_with(&words, 100, None), Ok(Stop::End), "{message:#x}");
+        assert_eq!(bench.wave.sgpr[0], 5);
+    }
 }

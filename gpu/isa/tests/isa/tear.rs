@@ -134,6 +134,7 @@ impl<'a> Runner<'a> {
             program: &self.program,
             wave_sync: None,
             clock_start: Instant::now(),
+            interrupts: None,
         };
         assert_eq!(run(&mut self.wave, &mut machine, &mut 4), Ok(Stop::End), "{}", self.access.name);
     }

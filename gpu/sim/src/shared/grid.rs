@@ -119,6 +119,7 @@ impl Group {
                     program: &setup.function.program,
                     wave_sync: setup.wave_sync.as_ref(),
                     clock_start: shared.epoch,
+                    interrupts: None,
                 };
                 if *left == 0 {
                     let cause = Cause::InstructionLimit(shared.kernel_instructions_max);

@@ -134,6 +134,7 @@ fn wave(choices: &mut Choices<'_>) {
             program: &program,
             wave_sync: Some(&wave_sync),
             clock_start,
+            interrupts: None,
         };
         match run(&mut wave, &mut machine, &mut left) {
             Ok(Stop::End) => break,
