@@ -89,7 +89,8 @@ fn is_c_boundary(name: &str) -> bool {
 
 /// Returns whether a package is a GPU, or a part of one.
 fn is_gpu(name: &str) -> bool {
-    ["gpu/hip", "gpu/sim", "gpu/isa", "gpu/hip-sys", "gpu/comgr-sys", "gpu/dynlib"].contains(&name)
+    ["gpu/hip", "gpu/sim", "gpu/grid", "gpu/isa", "gpu/hip-sys", "gpu/comgr-sys", "gpu/dynlib"]
+        .contains(&name)
 }
 
 fn is_of_workspace(name: &str) -> bool {
@@ -111,6 +112,13 @@ fn the_contract_for_gpus_depends_on_no_gpu_and_no_worker() {
 #[test]
 fn the_interpreter_depends_on_no_other_crate_of_the_workspace() {
     Graph::read().forbid("gpu/isa", is_of_workspace);
+}
+
+/// What executes grids takes from HIP only what code objects are described with.
+#[test]
+fn grids_are_executed_without_hip_and_the_protocol() {
+    let below = |name: &str| ["gpu/isa", "gpu/code-object", "gpu/abi", "gpu/ctype"].contains(&name);
+    Graph::read().forbid("gpu/grid", |name| is_of_workspace(name) && !below(name));
 }
 
 #[test]

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use hipr_device::Waker;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
-use crate::executor::lock;
 use crate::host_file::HostFile;
 use crate::name::Name;
 use crate::windows::{PLAIN_PAGES, Slot, Windows};
+use hipr_grid::{DeviceMemory, lock};
 use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
 use hipr_isa::mem::Block;
 
@@ -45,6 +45,16 @@ impl Ledger {
         self.used_bytes = used_bytes;
         self.changes += 1;
         self.watcher.take()
+    }
+}
+
+impl DeviceMemory for Budget {
+    fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    fn available_bytes(&self) -> u64 {
+        self.available_bytes()
     }
 }
 

@@ -12,6 +12,7 @@ use hipr_device::{
     BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Param, Region, Room, Share, WaitFor,
     Waker, WorkFailure,
 };
+use hipr_grid::lock;
 use hipr_isa::mem::Block;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
@@ -20,7 +21,6 @@ use crate::alloc::Allocator;
 use crate::attribute::attribute;
 use crate::device::Inner;
 use crate::event::{Event, Record};
-use crate::executor::lock;
 use crate::launch::Setup;
 use crate::module::{Function, Module};
 use crate::property::{self, Model};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
+use hipr_grid::{Executors, RunQueue};
 use hipr_isa::Arch;
 use hipr_isa::simd::Level;
 
 use crate::alloc::Budget;
-use crate::executor::{Executors, RunQueue};
 use crate::loan::Loans;
 
 /// The state that all contexts of an emulated device share.

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use hipr_abi::*;
+use hipr_grid::lock;
 use hipr_proto::{HipError, HipResult};
 
-use crate::executor::lock;
 use crate::fence::Fence;
 use crate::name::Name;
 

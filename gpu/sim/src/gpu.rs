@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hipr_device::{Context, Device, Waker};
+use hipr_grid::{Executors, RunQueue};
 use hipr_isa::Arch;
 use hipr_isa::simd::Level;
 use hipr_proto::HipResult;
@@ -13,7 +14,6 @@ use hipr_proto::HipResult;
 use crate::alloc::Budget;
 use crate::context::SimContext;
 use crate::device::Inner;
-use crate::executor::{Executors, RunQueue};
 use crate::property::Model;
 
 /// Size of device memory if the host's memory size is unknown.

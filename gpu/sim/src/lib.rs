@@ -6,9 +6,9 @@
 //!       │ commands                    ▲ jobs, in turns
 //!       ▼                             │
 //!  streams: what waits for what ──────┘
-//!                                     │ a launch: groups ─▶ waves
+//!                                     │ a launch
 //!                                     ▼
-//!                       hipr_isa::step::run: decode, execute, 64 lanes at a time
+//!                       hipr_grid: groups ─▶ waves, 64 lanes at a time on hipr_isa
 //! ```
 //!
 //! - [`Gpu`] is a [`Device`](hipr_device::Device). It gives each client a [`SimContext`]: an address space, streams, events and
@@ -45,8 +45,6 @@ mod context;
 pub mod coverage;
 mod device;
 mod event;
-mod executor;
-mod fair;
 mod fence;
 mod gpu;
 mod host_file;

@@ -6,11 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::{Arc, Mutex, Weak};
 
+use hipr_grid::lock;
 use hipr_proto::{HipError, HipResult};
 
 use crate::alloc::Memory;
 use crate::event::Slot;
-use crate::executor::lock;
 use crate::name::{LoanHandle, Name};
 
 /// The shared memory and events of the device. Once all contexts have released something it cannot be opened any more.

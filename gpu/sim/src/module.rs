@@ -52,11 +52,6 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// Returns the number of vector registers of a lane.
-    pub(crate) fn vgprs(&self) -> u32 {
-        self.needs().vgprs
-    }
-
     /// Returns what the kernel needs of a compute unit.
     pub(crate) fn needs(&self) -> KernelNeeds {
         self.kernel.needs(self.arch.processor())

@@ -1,7 +1,6 @@
 //! The part of a context that executor threads use: memory and streams, behind one lock that is not held during work.
 
-mod grid;
-mod residents;
+mod launched;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,16 +8,16 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hipr_device::{Room, Share, Waker};
+use hipr_grid::{GridJob, Job, Owner, Residents, RunQueue, lock};
 use hipr_isa::map::Map;
 use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
 
-use self::grid::GridJob;
-use self::residents::Residents;
+use self::launched::Launched;
 use crate::alloc::Allocator;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
-use crate::executor::{Job, Owner, RunQueue, lock};
+use crate::launch::Setup;
 use crate::stream::{Failed, HOUSEKEEPING, Streams, Task, Work};
 use crate::transfer::Transfer;
 
@@ -69,7 +68,7 @@ impl Shared {
         Arc::new(Self {
             id,
             run_queue: Arc::clone(&gpu.run_queue),
-            residents: Residents::new(&gpu.run_queue, &gpu.budget),
+            residents: Residents::new(&gpu.run_queue, Arc::clone(&gpu.budget) as _),
             threads: gpu.executors.count(),
             kernel_instructions_max: gpu.kernel_instructions_max,
             kernel_timeout_ns: AtomicU64::new(gpu.kernel_timeout.map_or(u64::MAX, nanoseconds)),
@@ -177,7 +176,9 @@ impl Shared {
                     self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), 1);
                 }
                 Task::Launch(setup) => {
-                    let job = GridJob::new(self, stream, *setup);
+                    let Setup { dispatch, handle, origin } = *setup;
+                    let shared = Arc::clone(self);
+                    let job = GridJob::new(Launched { shared, stream, handle, origin }, dispatch);
                     let entries = job.entries();
                     self.run_queue.push(&(job as Arc<dyn Job>), entries);
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 23] = [
+const LAYERS: [(&str, &[&str]); 24] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
     ("hipr-log", &[]),
@@ -17,6 +17,8 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("hipr-isa", &[]),
     ("hipr-abi", &["hipr-ctype"]),
     ("hipr-code-object", &["hipr-abi", "hipr-ctype"]),
+    // What executes grids knows neither HIP's functions, HSA's, nor the protocol.
+    ("hipr-grid", &["hipr-abi", "hipr-code-object", "hipr-ctype", "hipr-isa"]),
     ("hipr-dynlib", &["hipr-ctype"]),
     ("hipr-graph", &["hipr-abi", "hipr-ctype", "hipr-proto"]),
     // The contract for GPUs knows no GPU.
@@ -29,7 +31,10 @@ const LAYERS: [(&str, &[&str]); 23] = [
     ("hipr-client", &["hipr-io", "hipr-io-shm", "hipr-proto", "hipr-resume", "hipr-tls"]),
     ("comgr-sys", &["hipr-ctype", "hipr-dynlib"]),
     ("hip-sys", &["hipr-abi", "hipr-code-object", "hipr-ctype", "hipr-dynlib"]),
-    ("hipr-sim", &["hipr-abi", "hipr-ctype", "hipr-code-object", "hipr-device", "hipr-isa", "hipr-proto"]),
+    (
+        "hipr-sim",
+        &["hipr-abi", "hipr-ctype", "hipr-code-object", "hipr-device", "hipr-grid", "hipr-isa", "hipr-proto"],
+    ),
     (
         "hipr-hip",
         &[
@@ -91,6 +96,7 @@ const LAYERS: [(&str, &[&str]); 23] = [
             "hipr-device",
             "hipr-dynlib",
             "hipr-graph",
+            "hipr-grid",
             "hipr-hip",
             "hipr-io",
             "hipr-io-mio",

@@ -5,17 +5,43 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::alloc::Budget;
 use crate::executor::{Job, RunQueue, lock};
-use crate::launch::Needs;
+
+/// The memory of a device, of which the scratch of workgroups is a part.
+pub trait DeviceMemory: Send + Sync {
+    /// Returns the size of the memory in bytes.
+    fn total_bytes(&self) -> u64;
+
+    /// Returns the bytes that nobody uses or has reserved.
+    fn available_bytes(&self) -> u64;
+}
+
+/// The host memory that workgroups need while they are executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Bytes of registers and LDS.
+    pub chip_bytes: u64,
+    /// Bytes of scratch.
+    pub scratch_bytes: u64,
+}
+
+impl Needs {
+    /// Returns what so many groups need.
+    pub(crate) fn times(self, groups: u64) -> Self {
+        Self {
+            chip_bytes: self.chip_bytes.saturating_mul(groups),
+            scratch_bytes: self.scratch_bytes.saturating_mul(groups),
+        }
+    }
+}
 
 /// Bytes that the groups of a context may have even if its session's memory is used up: what is on the chip of a real GPU.
 const MIN_BYTES: u64 = 32 << 20;
 
-/// What the groups of a context have, and who waits for some of it.
-pub(crate) struct Residents {
+/// What the workgroups of a context have, and which grids wait for some of it.
+pub struct Residents {
     run_queue: Arc<RunQueue>,
-    device: Arc<Budget>,
+    device: Arc<dyn DeviceMemory>,
     state: Mutex<State>,
 }
 
@@ -49,14 +75,14 @@ pub(crate) enum First {
 }
 
 impl Residents {
-    pub(crate) fn new(run_queue: &Arc<RunQueue>, device: &Arc<Budget>) -> Arc<Self> {
+    /// Creates those of a context that has none. Grids that have waited are queued again in `run_queue`.
+    pub fn new(run_queue: &Arc<RunQueue>, device: Arc<dyn DeviceMemory>) -> Arc<Self> {
         let state = State { used: Needs::default(), max_bytes: None, waiting: Vec::new() };
-        let (run_queue, device) = (Arc::clone(run_queue), Arc::clone(device));
-        Arc::new(Self { run_queue, device, state: Mutex::new(state) })
+        Arc::new(Self { run_queue: Arc::clone(run_queue), device, state: Mutex::new(state) })
     }
 
-    /// Sets the most that groups may have; returns false if they have more, and then nothing changes.
-    pub(crate) fn limit(&self, max_bytes: u64) -> bool {
+    /// Sets the most that groups may have in bytes; returns false if they have more, and then nothing changes.
+    pub fn limit(&self, max_bytes: u64) -> bool {
         let max_bytes = (max_bytes < self.device.total_bytes()).then_some(max_bytes.max(MIN_BYTES));
         let mut state = lock(&self.state);
         let Needs { chip_bytes, scratch_bytes } = state.used;
@@ -89,8 +115,8 @@ impl Residents {
         }
     }
 
-    /// Queues everybody who waits, because the context ends.
-    pub(crate) fn close(&self) {
+    /// Queues all grids that wait, because the context ends.
+    pub fn close(&self) {
         let waiting = std::mem::take(&mut lock(&self.state).waiting);
         waiting.into_iter().for_each(|(job, _)| self.run_queue.push(&job, 1));
     }

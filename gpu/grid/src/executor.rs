@@ -1,4 +1,4 @@
-//! The threads that execute the device's work, shared by all contexts.
+//! The threads that execute a device's work, shared by all who have some.
 //!
 //! Work is a [`Job`]: something that can be carried on a little by any thread. Jobs wait in one queue, in which tenants get time by their
 //! weights, of a tenant's time its sessions the same, and of a session's time its streams, and go back there after each turn: so a kernel
@@ -16,17 +16,19 @@ use crate::fair::Fair;
 
 /// Whose work a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) tenant: u64,
+pub struct Owner {
+    /// Whose time it is first of all.
+    pub tenant: u64,
     /// How much time the tenant gets in relation to others.
-    pub(crate) weight: u32,
-    /// The number of the context.
-    pub(crate) session: u64,
-    pub(crate) stream: u64,
+    pub weight: u32,
+    /// The session, or context, of the tenant; at most `u64::MAX - 2`.
+    pub session: u64,
+    /// The stream, or queue, of the session.
+    pub stream: u64,
 }
 
 /// Work that is done in turns.
-pub(crate) trait Job: Send + Sync {
+pub trait Job: Send + Sync {
     /// Returns whose time it takes.
     fn owner(&self) -> Owner;
 
@@ -47,7 +49,7 @@ pub(crate) trait Job: Send + Sync {
 }
 
 /// The queue of jobs that wait for a thread.
-pub(crate) struct RunQueue {
+pub struct RunQueue {
     state: Mutex<State>,
     wake: Condvar,
     /// [`NOBODY`], [`SEVERAL`], or the session that has all waiting jobs.
@@ -108,8 +110,8 @@ impl Default for RunQueue {
 }
 
 impl RunQueue {
-    /// Queues `job` `entries` times.
-    pub(crate) fn push(&self, job: &Arc<dyn Job>, entries: usize) {
+    /// Queues `job` `entries` times: so many threads may work on it at once. A queue whose [`Executors`] have ended takes nothing.
+    pub fn push(&self, job: &Arc<dyn Job>, entries: usize) {
         let mut state = lock(&self.state);
         if state.stopped {
             return;
@@ -134,7 +136,7 @@ impl RunQueue {
     }
 
     /// Returns whether work of other sessions waits for a thread.
-    pub(crate) fn others_wait(&self, session: u64) -> bool {
+    pub fn others_wait(&self, session: u64) -> bool {
         let waiting = self.waiting.load(Ordering::Relaxed);
         waiting != NOBODY && waiting != session
     }
@@ -179,19 +181,18 @@ struct Done {
 }
 
 /// The executor threads, which end when this is dropped.
-pub(crate) struct Executors {
+pub struct Executors {
     queue: Arc<RunQueue>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Executors {
-    /// Starts `count` threads for `queue`, or fewer if the system refuses some; fails if there is none. With `instruction_ns` a turn counts
-    /// by its instructions, else by its time.
-    pub(crate) fn start(
-        queue: &Arc<RunQueue>,
-        count: usize,
-        instruction_ns: Option<u64>,
-    ) -> std::io::Result<Self> {
+    /// Starts `count` threads for `queue`, or fewer if the system refuses some. With `instruction_ns` a turn counts by its instructions,
+    /// each for so many nanoseconds, else by its time.
+    ///
+    /// # Errors
+    /// That of the system if it refuses the first thread.
+    pub fn start(queue: &Arc<RunQueue>, count: usize, instruction_ns: Option<u64>) -> std::io::Result<Self> {
         let mut threads = Vec::with_capacity(count);
         for index in 0..count.max(1) {
             let queue = Arc::clone(queue);
@@ -211,7 +212,7 @@ impl Executors {
     }
 
     /// Returns the number of threads.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.threads.len()
     }
 }
@@ -246,6 +247,6 @@ fn work(queue: &RunQueue, instruction_ns: Option<u64>) {
 }
 
 /// Locks a mutex whose data stays meaningful when a thread panicked while holding it.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

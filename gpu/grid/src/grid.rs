@@ -1,4 +1,4 @@
-//! Executes a launch: its workgroups are spread over the executor threads and take turns.
+//! Executes a dispatch: its workgroups are spread over the executor threads and take turns.
 //!
 //! A group runs on one thread at a time, wave after wave, until it ends or has used up its slice. Then it waits its turn again,
 //! so that groups which wait for each other (grid barriers, locks) all go on. Not all groups of a grid are begun at once, as
@@ -6,23 +6,21 @@
 //! while no group ends.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use hipr_device::WorkFailure;
-use hipr_proto::HipError;
-
-use super::Shared;
-use super::residents::{First, Share};
-use crate::executor::{Job, Owner, lock};
-use crate::launch::{Needs, Setup};
-use crate::stream::Failed;
 use hipr_isa::fault::{Cause, Fault};
 use hipr_isa::lds::{Lds, Scratch};
+use hipr_isa::map::Map;
 use hipr_isa::mem::Space;
-use hipr_isa::step::{Machine, Stop, run};
+use hipr_isa::step::{Interrupts, Machine, Stop, run};
 use hipr_isa::wave::Wave;
+
+use crate::dispatch::Dispatch;
+use crate::executor::{Job, Owner, lock};
+use crate::residents::{First, Needs, Residents, Share};
 
 /// Number of instructions that a wave executes before the next one of its workgroup.
 const WAVE_INSTRUCTIONS: u64 = 2048;
@@ -34,6 +32,83 @@ const BARRIERS: u32 = 512;
 const TURN: Duration = Duration::from_millis(4);
 /// The same if other sessions wait.
 const SHORT_TURN: Duration = Duration::from_micros(50);
+
+/// What a grid asks of the one who has started it. It is asked often, from several threads at a time, and has to answer at once.
+pub trait Host: Send + Sync + 'static {
+    /// Returns whose time the grid takes.
+    fn owner(&self) -> Owner;
+
+    /// Returns whether work of others waits for a thread, so that this grid has to make room soon: see
+    /// [`RunQueue::others_wait`](crate::RunQueue::others_wait).
+    fn others_wait(&self) -> bool;
+
+    /// Returns whether the grid has to end now, because nobody wants it any more.
+    fn is_closed(&self) -> bool;
+
+    /// Returns the number of threads that work on grids.
+    fn threads(&self) -> usize;
+
+    /// Returns the maximum number of instructions of the grid's waves together.
+    fn instructions_max(&self) -> u64;
+
+    /// Returns the maximum time from the first instruction on.
+    fn timeout(&self) -> Option<Duration>;
+
+    /// Returns where the memory of workgroups is reserved.
+    fn residents(&self) -> &Arc<Residents>;
+
+    /// Returns the current page table. A turn keeps it as it is for some milliseconds.
+    fn snapshot(&self) -> Arc<Map>;
+
+    /// Returns the time at which the device's clocks started.
+    fn clock_start(&self) -> Instant;
+
+    /// Returns whom the kernel's interrupts go to, if anybody.
+    fn interrupts(&self) -> Option<&dyn Interrupts> {
+        None
+    }
+
+    /// Notes that a turn of the grid has taken so long.
+    fn note_time(&self, taken_ns: u64);
+
+    /// Takes the end of the grid, exactly once, from the thread that has executed the last group. No wave of it runs any more. What its
+    /// waves have stored is visible to every thread that learns of the end.
+    fn finished(&self, dispatch: &Dispatch, result: Result<(), Failure>);
+}
+
+/// Why a grid has ended before all its workgroups had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A wave cannot go on: the first one that could not. [`Fault::kernel`] is empty.
+    Fault(Fault),
+    /// There is no memory to execute even this, although no other grid of the context has any.
+    NoMemory {
+        /// The number of workgroups that have to be executed together: all of a cooperative launch, else 1.
+        groups: u64,
+        /// What they need.
+        needs: Needs,
+    },
+    /// The emulator has panicked, which was reported where it did.
+    Panicked,
+    /// [`Host::is_closed`] was true.
+    Closed,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => fault.fmt(f),
+            Self::NoMemory { groups, needs: Needs { chip_bytes, scratch_bytes } } => write!(
+                f,
+                "no memory to execute {groups} workgroups: {chip_bytes} bytes of registers and LDS, {scratch_bytes} of scratch"
+            ),
+            Self::Panicked => f.write_str("the emulator panicked"),
+            Self::Closed => f.write_str("ended before it was done, as nobody wants it any more"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -78,33 +153,46 @@ enum Slice {
 
 impl Group {
     /// Starts workgroup number `number` in the memory of another one.
-    fn start(setup: &Setup, number: u64, place: Place) -> Box<Self> {
+    fn start(dispatch: &Dispatch, number: u64, place: Place) -> Box<Self> {
         let mut group = match place {
             Place::Of(ended) => ended,
-            Place::New(share) => Self::new(setup, share),
+            Place::New(share) => Self::new(dispatch, share),
         };
         group.next = 0;
-        group.lds.reset(setup.lds_bytes);
+        group.lds.reset(dispatch.lds_bytes);
+        let workgroup = dispatch.workgroup(number);
+        let waves = workgroup.waves();
         for (index, member) in (0..).zip(&mut group.members) {
-            setup.start(&mut member.wave, number, index);
-            member.stage = Stage::Ready;
+            // A group at the edge may have fewer waves than there is memory for.
+            member.stage = Stage::Ended;
+            if index < waves {
+                dispatch.start(&mut member.wave, &workgroup, index);
+                member.stage = Stage::Ready;
+            }
         }
         group
     }
 
-    fn new(setup: &Setup, share: Option<Share>) -> Box<Self> {
+    fn new(dispatch: &Dispatch, share: Option<Share>) -> Box<Self> {
         let member = || Member {
-            wave: setup.new_wave(),
-            scratch: Scratch::new(setup.scratch_bytes),
+            wave: dispatch.new_wave(),
+            scratch: Scratch::new(dispatch.scratch_bytes),
             stage: Stage::Ready,
         };
-        let members = (0..setup.waves()).map(|_| member()).collect();
+        let members = (0..dispatch.size.waves()).map(|_| member()).collect();
         Box::new(Self { members, next: 0, lds: Lds::default(), _share: share })
     }
 
     /// Executes a slice, and subtracts the executed instructions from `left`. If other sessions wait, the slice is as short as a wave's
     /// turn; the next one goes on behind that wave.
-    fn run(&mut self, setup: &Setup, space: &Space, shared: &Shared, left: &mut u64) -> Result<Slice, Fault> {
+    fn run(
+        &mut self,
+        dispatch: &Dispatch,
+        space: &Space,
+        host: &dyn Host,
+        left: &mut u64,
+    ) -> Result<Slice, Fault> {
+        let (clock_start, interrupts) = (host.clock_start(), host.interrupts());
         let (mut rounds, mut barriers, begun) = (0, 0, *left);
         loop {
             while let Some(member) = self.members.get_mut(self.next) {
@@ -116,13 +204,13 @@ impl Group {
                     space,
                     lds: &mut self.lds,
                     scratch: &mut member.scratch,
-                    program: &setup.function.program,
-                    wave_sync: setup.wave_sync.as_ref(),
-                    clock_start: shared.epoch,
-                    interrupts: None,
+                    program: &dispatch.program,
+                    wave_sync: dispatch.wave_sync.as_ref(),
+                    clock_start,
+                    interrupts,
                 };
                 if *left == 0 {
-                    let cause = Cause::InstructionLimit(shared.kernel_instructions_max);
+                    let cause = Cause::InstructionLimit(host.instructions_max());
                     return Err(Fault { cause, pc: member.wave.pc, mnemonic: None, kernel: None });
                 }
                 let mut budget = WAVE_INSTRUCTIONS.min(*left);
@@ -135,7 +223,7 @@ impl Group {
                     Stop::Budget => {}
                 }
                 let is_last = self.next == self.members.len() && matches!(stop, Stop::End);
-                if !is_last && begun - *left >= WAVE_INSTRUCTIONS && shared.others_wait() {
+                if !is_last && begun - *left >= WAVE_INSTRUCTIONS && host.others_wait() {
                     return Ok(Slice::Cut);
                 }
             }
@@ -176,17 +264,16 @@ struct Progress {
     share: Option<Share>,
     /// Whether no workgroup is started or continued any more.
     stopped: bool,
-    /// Whether the stream has been notified of the end.
+    /// Whether the host has been told of the end.
     finished: bool,
-    error: Option<Failed>,
+    error: Option<Failure>,
 }
 
-/// A launch that is running.
-pub(crate) struct GridJob {
+/// A grid that is being executed: a [`Job`] to be queued [`entries`](Self::entries) times.
+pub struct GridJob<H> {
     me: Weak<Self>,
-    shared: Arc<Shared>,
-    stream: u64,
-    setup: Setup,
+    host: H,
+    dispatch: Dispatch,
     /// Time of its first instruction.
     started: OnceLock<Instant>,
     /// Instructions of all its waves so far.
@@ -194,15 +281,15 @@ pub(crate) struct GridJob {
     progress: Mutex<Progress>,
 }
 
-impl GridJob {
-    pub(crate) fn new(shared: &Arc<Shared>, stream: u64, setup: Setup) -> Arc<Self> {
-        let limit = 2 * shared.threads;
+impl<H: Host> GridJob<H> {
+    /// Creates the job that executes `dispatch`.
+    pub fn new(host: H, dispatch: Dispatch) -> Arc<Self> {
+        let limit = 2 * host.threads();
         let progress = Mutex::new(Progress { limit, ..Progress::default() });
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            shared: Arc::clone(shared),
-            stream,
-            setup,
+            host,
+            dispatch,
             started: OnceLock::new(),
             executed: AtomicU64::new(0),
             progress,
@@ -210,8 +297,8 @@ impl GridJob {
     }
 
     /// Returns the maximum number of threads that can work on it.
-    pub(crate) fn entries(&self) -> usize {
-        usize::try_from(self.setup.groups()).unwrap_or(usize::MAX).clamp(1, self.shared.threads)
+    pub fn entries(&self) -> usize {
+        usize::try_from(self.dispatch.size.groups()).unwrap_or(usize::MAX).clamp(1, self.host.threads())
     }
 
     /// Returns a workgroup to execute: a new one while more may be unfinished, else the longest-waiting.
@@ -220,7 +307,7 @@ impl GridJob {
         if progress.stopped {
             return None;
         }
-        if progress.begun < self.setup.groups()
+        if progress.begun < self.dispatch.size.groups()
             && progress.alive < progress.limit
             && let Some(place) = self.place(&mut progress, spare)
         {
@@ -228,7 +315,7 @@ impl GridJob {
             progress.begun += 1;
             progress.alive += 1;
             drop(progress);
-            return Some(Group::start(&self.setup, number, place));
+            return Some(Group::start(&self.dispatch, number, place));
         }
         progress.paused.pop_front()
     }
@@ -242,14 +329,14 @@ impl GridJob {
         if progress.share.is_some() {
             return Some(Place::New(None));
         }
-        let is_whole = self.setup.wave_sync.is_some();
-        let groups = if is_whole { self.setup.groups() } else { 1 };
-        let needs = self.setup.group_needs().times(groups);
+        let is_whole = self.dispatch.wave_sync.is_some();
+        let groups = if is_whole { self.dispatch.size.groups() } else { 1 };
+        let needs = self.dispatch.group_needs().times(groups);
         if progress.alive > 0 {
-            return self.shared.residents.reserve_more(needs).map(|share| Place::New(Some(share)));
+            return self.host.residents().reserve_more(needs).map(|share| Place::New(Some(share)));
         }
         let entry = self.me.upgrade().map(|me| me as Arc<dyn Job>);
-        match self.shared.residents.reserve_first(needs, entry) {
+        match self.host.residents().reserve_first(needs, entry) {
             First::Has(share) if is_whole => {
                 progress.share = Some(share);
                 Some(Place::New(None))
@@ -257,21 +344,7 @@ impl GridJob {
             First::Has(share) => Some(Place::New(Some(share))),
             First::Waits => None,
             First::Never => {
-                let kernel = &*self.setup.function.name;
-                let Needs { chip_bytes, scratch_bytes } = needs;
-                tracing::warn!(
-                    kernel,
-                    groups,
-                    chip_bytes,
-                    scratch_bytes,
-                    "there is no memory to execute the kernel"
-                );
-                let too_large = HipError::COOPERATIVE_LAUNCH_TOO_LARGE;
-                let error = if is_whole { too_large } else { HipError::LAUNCH_OUT_OF_RESOURCES };
-                let text = format!(
-                    "no memory to execute {groups} workgroups: {chip_bytes} bytes of registers and LDS, {scratch_bytes} of scratch"
-                );
-                progress.error = Some(self.failed(error, text));
+                progress.error = Some(Failure::NoMemory { groups, needs });
                 progress.stopped = true;
                 None
             }
@@ -280,15 +353,15 @@ impl GridJob {
 
     /// Executes a slice of `group`.
     fn carry_on(&self, group: &mut Group, space: &Space) -> Result<Slice, Fault> {
-        if let Some(timeout) = self.shared.kernel_timeout()
+        if let Some(timeout) = self.host.timeout()
             && self.started.get_or_init(Instant::now).elapsed() > timeout
         {
             let pc = group.members.first().map_or(0, |member| member.wave.pc);
             return Err(Fault { cause: Cause::TimeOut(timeout), pc, mnemonic: None, kernel: None });
         }
-        let most = self.shared.kernel_instructions_max.saturating_sub(self.executed.load(Ordering::Relaxed));
+        let most = self.host.instructions_max().saturating_sub(self.executed.load(Ordering::Relaxed));
         let mut left = most;
-        let result = group.run(&self.setup, space, &self.shared, &mut left);
+        let result = group.run(&self.dispatch, space, &self.host, &mut left);
         self.executed.fetch_add(most - left, Ordering::Relaxed);
         result
     }
@@ -296,16 +369,16 @@ impl GridJob {
     fn pause(&self, group: Box<Group>, is_whole: bool) {
         let mut progress = lock(&self.progress);
         progress.paused.push_back(group);
-        let turns = ROUNDS as usize * self.setup.waves() as usize;
+        let turns = ROUNDS as usize * self.dispatch.size.waves() as usize;
         progress.idle_turns += if is_whole { turns } else { 1 };
         if progress.idle_turns >= 2 * progress.limit * turns {
             progress.idle_turns = 0;
-            let most = self.setup.resident_groups as usize;
+            let most = self.dispatch.resident_groups as usize;
             progress.limit = (progress.limit + progress.limit / 2).min(most).max(progress.limit);
         }
     }
 
-    fn end_group(&self, error: Option<Failed>) {
+    fn end_group(&self, error: Option<Failure>) {
         let mut progress = lock(&self.progress);
         progress.alive = progress.alive.saturating_sub(1);
         progress.idle_turns = 0;
@@ -315,16 +388,21 @@ impl GridJob {
         progress.stopped |= progress.error.is_some();
     }
 
-    /// Notifies the stream if all work is done; returns whether it is.
+    /// Tells the host if all work is done; returns whether it is.
     fn settle(&self) -> bool {
         let mut progress = lock(&self.progress);
-        progress.stopped |= self.shared.is_closed();
+        let is_closed = self.host.is_closed();
+        progress.stopped |= is_closed;
         let (mut dropped, mut share) = (VecDeque::new(), None);
         if progress.stopped {
             dropped = std::mem::take(&mut progress.paused);
             progress.alive = progress.alive.saturating_sub(dropped.len());
         }
-        let all_begun = progress.stopped || progress.begun == self.setup.groups();
+        let is_cut = is_closed && (!dropped.is_empty() || progress.begun < self.dispatch.size.groups());
+        if is_cut && progress.error.is_none() {
+            progress.error = Some(Failure::Closed);
+        }
+        let all_begun = progress.stopped || progress.begun == self.dispatch.size.groups();
         if !all_begun || progress.alive > 0 {
             return false;
         }
@@ -334,39 +412,15 @@ impl GridJob {
         drop(progress);
         drop((dropped, share));
         if first {
-            self.shared.finish(self.stream, result);
+            self.host.finished(&self.dispatch, result);
         }
         true
     }
-
-    /// Returns an error of this launch.
-    fn failed(&self, error: HipError, text: String) -> Failed {
-        let Setup { function, handle, origin, .. } = &self.setup;
-        let (kernel, stream) = (function.name.to_string(), self.stream);
-        let work = WorkFailure { origin: *origin, function: *handle, stream, kernel, text };
-        Failed { error, work: Some(Box::new(work)) }
-    }
-
-    fn report(&self, fault: Fault) -> Failed {
-        let error = match fault.cause {
-            Cause::IllegalAddress { .. } | Cause::MisalignedAtomic { .. } => HipError::ILLEGAL_ADDRESS,
-            Cause::Unknown { .. } | Cause::BadPc | Cause::Trap(_) | Cause::NoGlobalWaveSync(_) => {
-                HipError::LAUNCH_FAILURE
-            }
-            Cause::InstructionLimit(_) | Cause::TimeOut(_) => HipError::LAUNCH_TIME_OUT,
-        };
-        let name = Arc::clone(&self.setup.function.name);
-        let offset = fault.pc.wrapping_sub(self.setup.function.entry);
-        let failed = self.failed(error, fault.to_string());
-        let fault = fault.in_kernel(name);
-        tracing::error!(%fault, offset_bytes = offset as i64, stream = self.stream, "kernel failed");
-        failed
-    }
 }
 
-impl Job for GridJob {
+impl<H: Host> Job for GridJob<H> {
     fn owner(&self) -> Owner {
-        self.shared.owner(self.stream)
+        self.host.owner()
     }
 
     fn executed(&self) -> u64 {
@@ -374,11 +428,11 @@ impl Job for GridJob {
     }
 
     fn note_time(&self, taken_ns: u64) {
-        self.shared.device_ns.fetch_add(taken_ns, Ordering::Relaxed);
+        self.host.note_time(taken_ns);
     }
 
     fn turn(&self) -> bool {
-        let space = Space::new(self.shared.snapshot(), Arc::clone(&self.setup.memory));
+        let space = Space::new(self.host.snapshot(), Arc::clone(&self.dispatch.memory));
         let (started, mut spare) = (Instant::now(), None);
         while !self.settle() {
             let Some(mut group) = self.next_group(spare.take()) else {
@@ -395,9 +449,9 @@ impl Job for GridJob {
                     self.pause(group, slice == Slice::Paused);
                     return !self.settle();
                 }
-                Err(fault) => self.end_group(Some(self.report(fault))),
+                Err(fault) => self.end_group(Some(Failure::Fault(fault))),
             }
-            if started.elapsed() > if self.shared.others_wait() { SHORT_TURN } else { TURN } {
+            if started.elapsed() > if self.host.others_wait() { SHORT_TURN } else { TURN } {
                 return !self.settle();
             }
         }
@@ -405,7 +459,7 @@ impl Job for GridJob {
     }
 
     fn abandon(&self) {
-        self.end_group(Some(self.failed(HipError::LAUNCH_FAILURE, "the emulator panicked".to_owned())));
+        self.end_group(Some(Failure::Panicked));
         self.settle();
     }
 }
