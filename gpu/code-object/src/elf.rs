@@ -260,14 +260,17 @@ fn segments(elf: &[u8], programs: &[ProgramHeader64<Endian>]) -> Result<Vec<Segm
 }
 
 /// A symbol table with its names.
-struct Symbols<'a> {
+pub(crate) struct Symbols<'a> {
     symbols: &'a [Sym64<Endian>],
     names: &'a [u8],
 }
 
 impl<'a> Symbols<'a> {
     /// Finds the dynamic symbols, else the static ones; empty if there are neither.
-    fn find(elf: &'a [u8], sections: &'a [SectionHeader64<Endian>]) -> Result<Symbols<'a>, ParseError> {
+    pub(crate) fn find(
+        elf: &'a [u8],
+        sections: &'a [SectionHeader64<Endian>],
+    ) -> Result<Symbols<'a>, ParseError> {
         let of_type = |kind| sections.iter().find(|section| section.sh_type(LE) == kind);
         match of_type(elf::SHT_DYNSYM).or_else(|| of_type(elf::SHT_SYMTAB)) {
             Some(section) => Self::of_section(elf, sections, section),
@@ -294,6 +297,25 @@ impl<'a> Symbols<'a> {
         std::str::from_utf8(from.get(..end).unwrap_or_default()).map_err(|_| wrong("a symbol's name"))
     }
 
+    /// Iterates over the defined objects: variables and kernel descriptors, with their names.
+    pub(crate) fn objects(
+        &self,
+    ) -> impl Iterator<Item = Result<(&'a str, &'a Sym64<Endian>), ParseError>> + use<'a, '_> {
+        // Names may share bytes, but a file whose symbols all share one long name is an attack on memory.
+        let mut name_budget = 8 * self.names.len();
+        let objects = self.symbols.iter().filter(|symbol| {
+            !symbol.is_undefined(LE)
+                && symbol.st_type() == elf::STT_OBJECT
+                && symbol.st_bind() != elf::STB_LOCAL
+        });
+        objects.map(move |symbol| {
+            let name = self.name(symbol)?;
+            name_budget =
+                name_budget.checked_sub(name.len()).ok_or_else(|| wrong("symbol names that all overlap"))?;
+            Ok((name, symbol))
+        })
+    }
+
     /// Returns the defined objects by name: variables and kernel descriptors.
     fn globals(
         &self,
@@ -301,18 +323,8 @@ impl<'a> Symbols<'a> {
         allowance: &mut Allowance,
     ) -> Result<HashMap<&'a str, Global>, ParseError> {
         let mut globals = HashMap::new();
-        // Names may share bytes, but a file whose symbols all share one long name is an attack on memory.
-        let mut name_budget = 8 * self.names.len();
-        for symbol in self.symbols {
-            if symbol.is_undefined(LE)
-                || symbol.st_type() != elf::STT_OBJECT
-                || symbol.st_bind() == elf::STB_LOCAL
-            {
-                continue;
-            }
-            let name = self.name(symbol)?;
-            name_budget =
-                name_budget.checked_sub(name.len()).ok_or_else(|| wrong("symbol names that all overlap"))?;
+        for object in self.objects() {
+            let (name, symbol) = object?;
             allowance.text(name)?;
             // In the map, which grows by doubling, and in the list that is kept.
             allowance.entries::<(&str, Global)>(2)?;
@@ -348,7 +360,39 @@ impl<'a> Symbols<'a> {
 }
 
 fn is_descriptor(global: &Global) -> bool {
-    global.name.ends_with(".kd") && global.size == KernelDescriptor::SIZE_BYTES as u64
+    is_descriptor_symbol(&global.name, global.size)
+}
+
+/// Returns whether an object of this name and size is a kernel descriptor.
+pub(crate) fn is_descriptor_symbol(name: &str, size: u64) -> bool {
+    name.ends_with(".kd") && size == KernelDescriptor::SIZE_BYTES as u64
+}
+
+/// The relocations that a descriptor's entry offset may be, by address: it is one where nobody has linked.
+pub(crate) struct EntryOffsets<'a>(HashMap<u64, &'a Relocation>);
+
+impl<'a> EntryOffsets<'a> {
+    pub(crate) fn of(relocations: &'a [Relocation]) -> Self {
+        let relative = relocations.iter().filter(|relocation| relocation.kind == RelocationKind::Rel64);
+        Self(relative.map(|relocation| (relocation.vaddr, relocation)).collect())
+    }
+
+    /// Returns the descriptor at `vaddr` and the address of the kernel's entry; `None` if they are not in the file, or nowhere.
+    pub(crate) fn descriptor(
+        &self,
+        elf: &[u8],
+        segments: &[Segment],
+        vaddr: u64,
+    ) -> Option<(KernelDescriptor, u64)> {
+        let bytes = bytes_at(elf, segments, vaddr, KernelDescriptor::SIZE_BYTES)?;
+        let mut descriptor = KernelDescriptor::parse(bytes)?;
+        let entry = vaddr.checked_add(KernelDescriptor::ENTRY_OFFSET_BYTES);
+        if let Some(relocation) = entry.and_then(|entry| self.0.get(&entry)) {
+            let (offset, _) = relocation.bytes(0).ok()?;
+            descriptor.entry_offset = i64::from_le_bytes(offset);
+        }
+        Some((descriptor, vaddr.checked_add_signed(descriptor.entry_offset)?))
+    }
 }
 
 /// Adds descriptors and addresses to the metadata's kernels. Kernels without a symbol are left out: the linker dropped
@@ -360,23 +404,15 @@ fn kernels(
     globals: &HashMap<&str, Global>,
     relocations: &[Relocation],
 ) -> Result<Vec<Kernel>, ParseError> {
-    // The entry's distance from the descriptor is a relocation where nobody has linked.
-    let relative = relocations.iter().filter(|relocation| relocation.kind == RelocationKind::Rel64);
-    let relative: HashMap<u64, &Relocation> =
-        relative.map(|relocation| (relocation.vaddr, relocation)).collect();
+    let offsets = EntryOffsets::of(relocations);
     let mut complete = Vec::new();
     for mut kernel in kernels {
         let Some(symbol) = globals.get(kernel.symbol.as_str()) else { continue };
-        let missing = || ParseError::Descriptor(kernel.name.clone());
-        let descriptor = bytes_at(elf, segments, symbol.vaddr, KernelDescriptor::SIZE_BYTES);
-        let mut descriptor = descriptor.and_then(KernelDescriptor::parse).ok_or_else(missing)?;
-        let entry = symbol.vaddr.checked_add(KernelDescriptor::ENTRY_OFFSET_BYTES);
-        if let Some(relocation) = entry.and_then(|entry| relative.get(&entry)) {
-            let (offset, _) = relocation.bytes(0).map_err(|_| missing())?;
-            descriptor.entry_offset = i64::from_le_bytes(offset);
-        }
+        let (descriptor, entry_vaddr) = offsets
+            .descriptor(elf, segments, symbol.vaddr)
+            .ok_or_else(|| ParseError::Descriptor(kernel.name.clone()))?;
         kernel.descriptor_vaddr = symbol.vaddr;
-        kernel.entry_vaddr = symbol.vaddr.checked_add_signed(descriptor.entry_offset).ok_or_else(missing)?;
+        kernel.entry_vaddr = entry_vaddr;
         // Metadata of v4 does not have the key.
         kernel.uses_dynamic_stack |= descriptor.uses_dynamic_stack();
         kernel.descriptor = descriptor;

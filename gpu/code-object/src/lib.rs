@@ -34,6 +34,7 @@ mod need;
 mod relocation;
 pub mod rules;
 mod select;
+mod symbol;
 mod target;
 
 pub use bundle::{Bundle, BundleEntry};
@@ -50,4 +51,5 @@ pub use metadata::{Arg, KERNARG_MAX_BYTES, Kernel, ValueKind};
 pub use need::{IMAGE_MAX_BYTES, Need};
 pub use relocation::{LoadError, Relocation, RelocationKind, RelocationTarget};
 pub use select::{SelectError, select, select_with};
+pub use symbol::Symbol;
 pub use target::{Fit, Target, TargetError};

@@ -104,7 +104,7 @@ pub fn loadable_within<'a>(
         ParseError::Tables { limit } if limit == room_left => no_room.clone(),
         why => why.into(),
     })?;
-    code.check_relocations()?;
+    code.check_relocations(|_| None)?;
     if code.cost_bytes() > room_left {
         return Err(no_room);
     }
@@ -129,10 +129,22 @@ impl CodeObject {
         self.relocations().iter().filter(move |relocation| !is_unused(&relocation.target))
     }
 
-    /// Checks that every relocation has a value and lies within the loaded memory, wherever that is.
-    fn check_relocations(&self) -> Result<(), LoadError> {
+    /// Iterates over the symbols that the code object needs and does not define; one may come several times.
+    pub fn undefined(&self) -> impl Iterator<Item = &str> {
+        self.applied_relocations().filter_map(|relocation| match &relocation.target {
+            RelocationTarget::Undefined(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Checks that every relocation has a value and lies within the loaded memory, wherever that is. `address_of` says the addresses of
+    /// symbols that the code object does not define.
+    ///
+    /// # Errors
+    /// [`LoadError::Undefined`] for a symbol that has no address, [`LoadError::Place`] for a value outside of the memory.
+    pub fn check_relocations(&self, address_of: impl Fn(&str) -> Option<u64>) -> Result<(), LoadError> {
         for relocation in self.applied_relocations() {
-            let (_, len) = relocation.bytes(0)?;
+            let (_, len) = relocation.bytes_with(0, &address_of)?;
             let end = relocation.vaddr.checked_add(len as u64);
             if end.is_none_or(|end| end > self.image_bytes()) {
                 return Err(LoadError::Place(relocation.vaddr));
@@ -151,7 +163,8 @@ impl CodeObject {
         self.kernels().iter().filter(|kernel| self.is_launchable(kernel))
     }
 
-    fn is_launchable(&self, kernel: &Kernel) -> bool {
+    /// Returns whether a kernel can be launched: its entry point lies in an executable segment.
+    pub fn is_launchable(&self, kernel: &Kernel) -> bool {
         self.segments().iter().filter(|segment| segment.executable).any(|segment| {
             // Code consists of whole words.
             let code_bytes = segment.file.len() as u64 & !3;

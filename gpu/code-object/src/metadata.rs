@@ -184,6 +184,65 @@ pub struct Kernel {
     pub kind: Option<String>,
 }
 
+impl Kernel {
+    /// Returns a kernel without name, arguments and addresses.
+    fn blank() -> Self {
+        Self {
+            name: String::new(),
+            symbol: String::new(),
+            descriptor_vaddr: 0,
+            entry_vaddr: 0,
+            descriptor: KernelDescriptor::default(),
+            args: Vec::new(),
+            kernarg_bytes: 0,
+            kernarg_align: 1,
+            group_segment_bytes: 0,
+            private_segment_bytes: 0,
+            uses_dynamic_stack: false,
+            wavefront_size: 64,
+            max_flat_workgroup_size: 1024,
+            reqd_workgroup_size: None,
+            uniform_work_group_size: false,
+            sgpr_count: 0,
+            vgpr_count: 0,
+            agpr_count: 0,
+            sgpr_spill_count: 0,
+            vgpr_spill_count: 0,
+            language: None,
+            kind: None,
+        }
+    }
+
+    /// Returns what a kernel's descriptor at `descriptor_vaddr` says of it, for one that the metadata does not name. `processor` is as for
+    /// [`KernelDescriptor::vgprs`]; the entry's address is still missing.
+    ///
+    /// # Errors
+    /// A kernarg segment that is too large.
+    pub(crate) fn of_descriptor(
+        symbol: &str,
+        descriptor_vaddr: u64,
+        descriptor: KernelDescriptor,
+        processor: &str,
+    ) -> Result<Self> {
+        let kernel = Self {
+            name: symbol.strip_suffix(".kd").unwrap_or(symbol).to_owned(),
+            symbol: symbol.to_owned(),
+            descriptor_vaddr,
+            kernarg_bytes: descriptor.kernarg_bytes,
+            kernarg_align: 16,
+            group_segment_bytes: descriptor.group_segment_bytes,
+            private_segment_bytes: descriptor.private_segment_bytes,
+            uses_dynamic_stack: descriptor.uses_dynamic_stack(),
+            wavefront_size: if descriptor.wave32() { 32 } else { 64 },
+            vgpr_count: descriptor.vgprs(processor),
+            descriptor,
+            ..Self::blank()
+        };
+        check_layout(&kernel)?;
+        Ok(kernel)
+    }
+}
+
 /// The merged metadata of all notes of a code object.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
@@ -255,30 +314,7 @@ fn version(reader: &mut Reader<'_>) -> Result<()> {
 
 fn kernel(reader: &mut Reader<'_>, allowance: &mut Allowance) -> std::result::Result<Kernel, ParseError> {
     let (mut name, mut symbol, mut kernarg_bytes) = (None, None, None);
-    let mut kernel = Kernel {
-        name: String::new(),
-        symbol: String::new(),
-        descriptor_vaddr: 0,
-        entry_vaddr: 0,
-        descriptor: KernelDescriptor::default(),
-        args: Vec::new(),
-        kernarg_bytes: 0,
-        kernarg_align: 1,
-        group_segment_bytes: 0,
-        private_segment_bytes: 0,
-        uses_dynamic_stack: false,
-        wavefront_size: 64,
-        max_flat_workgroup_size: 1024,
-        reqd_workgroup_size: None,
-        uniform_work_group_size: false,
-        sgpr_count: 0,
-        vgpr_count: 0,
-        agpr_count: 0,
-        sgpr_spill_count: 0,
-        vgpr_spill_count: 0,
-        language: None,
-        kind: None,
-    };
+    let mut kernel = Kernel::blank();
     for _ in 0..reader.map()? {
         match reader.text()? {
             ".name" => name = Some(kept(reader, allowance)?),

@@ -94,11 +94,28 @@ pub enum LoadError {
 
 impl Relocation {
     /// Returns the bytes to store when the code object is loaded at `base`, and how many of them are used.
+    ///
+    /// # Errors
+    /// [`LoadError::Undefined`] if the symbol is not defined.
     pub fn bytes(&self, base: u64) -> Result<([u8; 8], usize), LoadError> {
+        self.bytes_with(base, |_| None)
+    }
+
+    /// Returns the same as [`bytes`](Self::bytes), where `address_of` says the addresses of symbols that the code object does not define.
+    ///
+    /// # Errors
+    /// [`LoadError::Undefined`] if it does not know the symbol.
+    pub fn bytes_with(
+        &self,
+        base: u64,
+        address_of: impl Fn(&str) -> Option<u64>,
+    ) -> Result<([u8; 8], usize), LoadError> {
         let target = match &self.target {
             RelocationTarget::Vaddr(vaddr) => base.wrapping_add(*vaddr),
             RelocationTarget::Absolute(value) => *value,
-            RelocationTarget::Undefined(name) => return Err(LoadError::Undefined(name.clone())),
+            RelocationTarget::Undefined(name) => {
+                address_of(name).ok_or_else(|| LoadError::Undefined(name.clone()))?
+            }
         };
         let absolute = target.wrapping_add_signed(self.addend);
         let relative = absolute.wrapping_sub(base.wrapping_add(self.vaddr));

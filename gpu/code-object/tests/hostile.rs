@@ -90,6 +90,19 @@ fn exercise_elf(elf: &[u8]) {
     if code.image_bytes() <= 256 << 10 {
         let _ = code.load(elf, u64::MAX - 5, &mut vec![0; code.image_bytes() as usize]);
     }
+    if code.check_relocations(|_| Some(u64::MAX)).is_ok() {
+        let inside = |vaddr: u64, bytes: &[u8]| {
+            vaddr.checked_add(bytes.len() as u64).is_some_and(|end| end <= code.image_bytes())
+        };
+        assert_eq!(code.relocate(5, |_| Some(7), inside), Ok(()), "what was checked is relocated");
+    }
+    for symbol in code.symbols(elf).into_iter().flatten() {
+        assert!(
+            symbol.vaddr.checked_add(symbol.size).is_some_and(|end| end <= code.image_bytes()),
+            "{symbol:?}"
+        );
+        assert!(symbol.align > 0);
+    }
     for kernel in code.kernels() {
         assert!(kernel.kernarg_bytes <= KERNARG_MAX_BYTES);
         assert!(kernel.args.iter().all(|arg| arg.offset + arg.size <= kernel.kernarg_bytes));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::data;
+use common::{data, text};
 use hipr_code_object::{CodeObject, LoadError, RelocationKind, RelocationTarget};
 
 const BASE: u64 = 0x7f12_3456_7000;
@@ -141,4 +141,92 @@ fn what_is_not_linked_is_laid_out() {
         );
     }
     assert!(!unlinked.kernels().is_empty());
+}
+
+/// Checks that who defines a symbol that the code object does not gets its address relocated, and only there.
+#[test]
+fn undefined_symbols_are_relocated_with_given_addresses() {
+    let elf = data("undefined.elf");
+    let code = CodeObject::parse(&elf).unwrap();
+    assert_eq!(code.undefined().collect::<Vec<_>>(), ["elsewhere"]);
+    assert_eq!(code.check_relocations(|_| None), Err(LoadError::Undefined("elsewhere".to_owned())));
+    assert_eq!(code.check_relocations(|name| (name == "elsewhere").then_some(1)), Ok(()));
+    let placed = |address: Option<u64>| {
+        let mut memory = vec![0; code.image_bytes() as usize];
+        let mut store = |vaddr: u64, bytes: &[u8]| {
+            memory[vaddr as usize..][..bytes.len()].copy_from_slice(bytes);
+            true
+        };
+        code.place(&elf, code.image_bytes(), &mut store).unwrap();
+        let result = code.relocate(BASE, |name| address.filter(|_| name == "elsewhere"), store);
+        (result, memory)
+    };
+    let (result, first) = placed(Some(0xaaaa_bbbb_cccc_dddd));
+    assert_eq!(result, Ok(()));
+    let pointer = code.global("undefined_pointer").unwrap().vaddr;
+    assert_eq!(at(&first, pointer), 0xaaaa_bbbb_cccc_dddd);
+    let (_, second) = placed(Some(0x1111_2222_3333_4444));
+    let differs: Vec<_> = (0..first.len()).filter(|&place| first[place] != second[place]).collect();
+    assert_eq!(differs, (pointer as usize..pointer as usize + 8).collect::<Vec<_>>());
+    assert_eq!(placed(None).0, Err(LoadError::Undefined("elsewhere".to_owned())));
+
+    let short = code.image_bytes() - 1;
+    let error = LoadError::Memory { len: short, needed: code.image_bytes() };
+    assert_eq!(code.place(&elf, short, |_, _| true), Err(error));
+    assert_eq!(code.undefined().count(), 1);
+    for name in ["kernels-v6.elf", "relocations.elf", "unlinked.elf"] {
+        assert_eq!(CodeObject::parse(&data(name)).unwrap().undefined().count(), 0, "{name}");
+    }
+}
+
+/// Checks the symbols against what llvm-readelf prints, in its order.
+#[test]
+fn symbols_are_those_of_the_file() {
+    for name in ["kernels-v4", "kernels-v5", "kernels-v6", "kernels-gfx1100", "relocations"] {
+        let elf = data(&format!("{name}.elf"));
+        let code = CodeObject::parse(&elf).unwrap();
+        let symbols = code.symbols(&elf).unwrap();
+        let lines: Vec<_> =
+            symbols.iter().map(|s| format!("{} {:#018x} {}", s.name, s.vaddr, s.size)).collect();
+        assert_eq!(lines.join("\n"), text(&format!("{name}.symbols")).trim_end(), "{name}");
+        for symbol in &symbols {
+            let known = code.kernels().iter().find(|kernel| kernel.symbol == symbol.name);
+            assert_eq!(symbol.kernel.as_ref(), known, "{name}");
+            let constant = symbol.kernel.is_some() || symbol.name == "scale";
+            assert_eq!(symbol.writable, !constant, "{name}: {}", symbol.name);
+            assert!(
+                symbol.align.is_power_of_two() && symbol.vaddr.is_multiple_of(symbol.align),
+                "{symbol:?}"
+            );
+        }
+    }
+}
+
+/// Checks that a kernel which the metadata does not name has what its descriptor says.
+#[test]
+fn a_descriptor_without_metadata_is_a_kernel() {
+    for name in ["kernels-v6.elf", "descriptor.elf", "unlinked.elf"] {
+        let elf = data(name);
+        let named = CodeObject::parse(&elf).unwrap();
+        let mut bare = elf.clone();
+        // The note becomes one of another owner.
+        let notes = elf.windows(7).enumerate().filter(|(_, bytes)| *bytes == b"AMDGPU\0");
+        notes.for_each(|(at, _)| bare[at] = b'B');
+        let code = CodeObject::parse(&bare).unwrap();
+        assert_eq!(code.kernels().len(), 0, "{name}");
+        let symbols = code.symbols(&bare).unwrap();
+        let kernels: Vec<_> = symbols.iter().filter_map(|symbol| symbol.kernel.as_ref()).collect();
+        assert_eq!(kernels.len(), named.kernels().len(), "{name}");
+        for kernel in kernels {
+            let known = named.kernel(&kernel.name).unwrap();
+            assert_eq!(kernel.descriptor, known.descriptor);
+            assert_eq!(
+                (kernel.descriptor_vaddr, kernel.entry_vaddr),
+                (known.descriptor_vaddr, known.entry_vaddr)
+            );
+            assert_eq!(kernel.kernarg_bytes, known.descriptor.kernarg_bytes);
+            assert_eq!(kernel.private_segment_bytes, known.descriptor.private_segment_bytes);
+            assert_eq!(code.is_launchable(kernel), named.is_launchable(known));
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hipr_code_object::rules::KernelNeeds;
 use hipr_code_object::{
-    CodeObject, DECODED_BYTES_PER_WORD, Kernel, LoadError, Loadable, Target, Unloadable, loadable_within,
+    CodeObject, DECODED_BYTES_PER_WORD, Kernel, Loadable, Target, Unloadable, loadable_within,
 };
 use hipr_isa::Arch;
 use hipr_isa::mem::Block;
@@ -88,13 +88,17 @@ impl Module {
             found => found.map_err(refused)?,
         };
         let block = allocate(code.image_bytes().max(1))?;
-        place(&code, &elf, &block).map_err(|why| refused(why.into()))?;
-        let executable = code.segments().iter().filter(|segment| segment.executable);
-        let programs = executable.filter_map(|segment| {
-            let bytes = elf.get(segment.file.clone())?;
-            Some(Arc::new(Program::new(bytes, block.base() + segment.vaddr, arch, level)))
-        });
-        let programs: Vec<_> = programs.collect();
+        let store = |vaddr: u64, bytes: &[u8]| {
+            let addr = block.base().checked_add(vaddr);
+            let offset = addr.and_then(|addr| block.exact_offset(addr, bytes.len() as u64));
+            offset.map(|offset| block.write(offset, bytes)).is_some()
+        };
+        let placed = code.place(&elf, block.len_bytes(), store);
+        placed
+            .and_then(|()| code.relocate(block.base(), |_| None, store))
+            .map_err(|why| refused(why.into()))?;
+        let program = |(vaddr, code)| Arc::new(Program::new(code, block.base() + vaddr, arch, level));
+        let programs: Vec<_> = code.code(&elf).map(program).collect();
         block.set_code(&programs);
         let module = Self { arch, block, code, programs, functions: BTreeMap::new() };
         module.point_to_managed();
@@ -136,23 +140,4 @@ impl Module {
         self.block.exact_offset(addr, global.size)?;
         Some((addr, global.size))
     }
-}
-
-/// Writes segments and relocated values to `block`. What the file does not contain stays untouched, so that large device
-/// arrays cost host memory only when they are used.
-fn place(code: &CodeObject, elf: &[u8], block: &Block) -> Result<(), LoadError> {
-    let outside = LoadError::Memory { len: block.len_bytes(), needed: code.image_bytes() };
-    for segment in code.segments() {
-        let bytes = elf.get(segment.file.clone()).ok_or_else(|| LoadError::File(segment.file.clone()))?;
-        let addr = block.base().checked_add(segment.vaddr).ok_or_else(|| outside.clone())?;
-        let offset = block.exact_offset(addr, bytes.len() as u64).ok_or_else(|| outside.clone())?;
-        block.write(offset, bytes);
-    }
-    for relocation in code.applied_relocations() {
-        let (value, len) = relocation.bytes(block.base())?;
-        let addr = block.base().wrapping_add(relocation.vaddr);
-        let offset = block.exact_offset(addr, len as u64).ok_or(LoadError::Place(relocation.vaddr))?;
-        block.write(offset, value.get(..len).unwrap_or_default());
-    }
-    Ok(())
 }
