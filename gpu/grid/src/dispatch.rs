@@ -126,7 +126,7 @@ pub struct Dispatch {
     /// What the first scalar registers hold, as [`user_sgprs`] returns it.
     pub user_sgprs: Vec<u32>,
     /// The barriers and semaphores between the workgroups of a cooperative launch, whose groups are all begun before one ends.
-    pub wave_sync: Option<WaveSync>,
+    pub wave_sync: Option<Arc<WaveSync>>,
 }
 
 impl Dispatch {

@@ -205,7 +205,7 @@ impl Group {
                     lds: &mut self.lds,
                     scratch: &mut member.scratch,
                     program: &dispatch.program,
-                    wave_sync: dispatch.wave_sync.as_ref(),
+                    wave_sync: dispatch.wave_sync.as_deref(),
                     clock_start,
                     interrupts,
                 };

@@ -27,6 +27,10 @@ pub struct Model {
     pub l2_bytes: i32,
     /// Version of the instruction set: major, minor.
     pub capability: [i32; 2],
+    /// The real GPU's number as a PCI device.
+    pub chip_id: u32,
+    /// Shader engines, of all dies together.
+    pub shader_engines: u32,
 }
 
 const MI210: Model = Model {
@@ -39,6 +43,8 @@ const MI210: Model = Model {
     memory_bytes: 64 << 30,
     l2_bytes: 8 << 20,
     capability: [9, 0],
+    chip_id: 0x740f,
+    shader_engines: 8,
 };
 
 const MI300X: Model = Model {
@@ -51,6 +57,8 @@ const MI300X: Model = Model {
     memory_bytes: 192 << 30,
     l2_bytes: 4 << 20,
     capability: [9, 4],
+    chip_id: 0x74a1,
+    shader_engines: 32,
 };
 
 impl Model {

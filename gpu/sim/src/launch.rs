@@ -81,7 +81,7 @@ impl Setup {
             kernarg: LAUNCH_ADDRESS + KERNARG,
             dispatch_id: 0,
         };
-        let wave_sync = launch.cooperative.then(|| WaveSync::for_groups(volume(grid).unwrap_or(0)));
+        let wave_sync = launch.cooperative.then(|| Arc::new(WaveSync::for_groups(volume(grid).unwrap_or(0))));
         let dispatch = Dispatch {
             name: Arc::clone(&function.name),
             program: Arc::clone(&function.program),

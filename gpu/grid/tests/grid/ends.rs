@@ -94,7 +94,7 @@ fn what_does_not_fit_is_refused_and_what_does_waits_its_turn() {
         "{refused}"
     );
     // All groups of a cooperative grid together.
-    let together = Dispatch { wave_sync: Some(WaveSync::for_groups(5)), ..with(dispatch(), 2) };
+    let together = Dispatch { wave_sync: Some(Arc::new(WaveSync::for_groups(5))), ..with(dispatch(), 2) };
     let refused = bench.run(together, Wishes::default()).unwrap_err();
     assert!(
         matches!(refused, Failure::NoMemory { groups: 5, needs: Needs { scratch_bytes, .. } } if scratch_bytes == scratch(10)),
