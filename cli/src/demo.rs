@@ -6,7 +6,7 @@ mod program;
 mod report;
 
 use crate::embedded;
-use crate::library::{self, Folder};
+use crate::library;
 use crate::output::say;
 use crate::sim::Sim;
 use clap::Args;
@@ -35,9 +35,7 @@ pub(crate) struct Demo {
 
 /// Runs the demo; succeeds only if every result is right.
 pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
-    let library = library::find()?;
-    let folder =
-        Folder::new(&library).map_err(|why| format!("cannot create a folder for the library: {why}"))?;
+    let folder = library::CLIENT.folder()?;
     let stats_file = folder.path().join("stats.json");
     say!("hipr demo: a HIP program in one process, an emulated GPU in another, TCP between them");
     let worker = embedded::start(options.sim, &embedded::loopback())?;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::library;
+use clap::ValueEnum;
 use hipr_device::Device;
 use hipr_hip::Hip;
 use hipr_sim::Gpu;
@@ -18,6 +20,8 @@ pub(crate) enum NoDevice {
     Unknown(String),
     /// The HIP runtime cannot be loaded.
     Hip(hipr_hip::LoadError),
+    /// hipr's HSA library cannot be loaded.
+    Hsa(String),
     /// The threads of the emulated GPU cannot be started.
     Sim(std::io::Error),
 }
@@ -29,6 +33,7 @@ impl fmt::Display for NoDevice {
                 write!(f, "unknown device '{name}'; choose auto, hip, sim or null")
             }
             Self::Hip(why) => write!(f, "cannot open the device 'hip': {why}"),
+            Self::Hsa(why) => write!(f, "cannot emulate what is below the HIP runtime: {why}"),
             Self::Sim(why) => write!(f, "cannot open the device 'sim': {why}"),
         }
     }
@@ -79,6 +84,16 @@ impl FromStr for DeviceKind {
     }
 }
 
+/// The HSA library that AMD's HIP runtime uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HsaKind {
+    /// The machine's own.
+    #[default]
+    System,
+    /// hipr's, which emulates GPUs.
+    Emulated,
+}
+
 /// The options that choose and configure a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeviceChoice {
@@ -86,6 +101,8 @@ pub(crate) struct DeviceChoice {
     pub(crate) kind: DeviceKind,
     /// Path of the HIP runtime's library; `None` for its usual names.
     pub(crate) hip_library: Option<PathBuf>,
+    /// The HSA library below it.
+    pub(crate) hsa: HsaKind,
     /// Folder in which the processes of one worker exchange what their sessions share; `None` for a worker of one process.
     pub(crate) exchange: Option<PathBuf>,
     /// Configuration of the emulated GPU.
@@ -100,6 +117,11 @@ impl From<DeviceKind> for DeviceChoice {
 
 impl DeviceChoice {
     fn load_hip(&self) -> Result<Hip, NoDevice> {
+        if self.hsa == HsaKind::Emulated {
+            // The loader gives the runtime the library of this name that is in the process already.
+            let library = library::HSA.find().map_err(NoDevice::Hsa)?;
+            hipr_dynlib::open("HSA library", [library]).map_err(|why| NoDevice::Hsa(why.to_string()))?;
+        }
         Hip::load(self.hip_library.as_deref(), self.exchange.as_deref()).map_err(NoDevice::Hip)
     }
 }

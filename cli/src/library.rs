@@ -1,49 +1,90 @@
-//! The client library, and a folder that shows it under the names that HIP programs look for.
+//! The libraries that hipr puts below programs, and a folder that shows one under the names that programs look for.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-/// Name of the library file that cargo builds.
-const LIBRARY: &str = "libamdhip64.so";
-
-/// The names under which programs of various ROCm releases look for the library. All of them are the same file, so that a
-/// process that uses two names still gets one library with one state.
-const NAMES: &[&str] = &["libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"];
-
-/// Finds libamdhip64.so: `HIPR_LIBRARY`, else the file beside this program (in cargo's target folder the newest one may be
-/// in `deps`), else the file in `../lib/hipr`.
-pub(crate) fn find() -> Result<PathBuf, String> {
-    if let Some(path) = env::var_os("HIPR_LIBRARY") {
-        let path = PathBuf::from(path);
-        return match fs::canonicalize(&path) {
-            Ok(path) => Ok(path),
-            Err(why) => Err(format!("HIPR_LIBRARY={}: {why}", path.display())),
-        };
-    }
-    let program =
-        env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;
-    let folder = program.parent().unwrap_or(Path::new("."));
-    let candidates =
-        [folder.join("deps").join(LIBRARY), folder.join(LIBRARY), folder.join("../lib/hipr").join(LIBRARY)];
-    candidates.iter().find_map(|path| fs::canonicalize(path).ok()).ok_or_else(|| {
-        let looked: Vec<String> = candidates.iter().map(|path| format!("\n  {}", path.display())).collect();
-        format!("the client library is missing; looked for{}\nbuild it with `cargo build --release`, or set HIPR_LIBRARY", looked.concat())
-    })
+/// A library that is built and installed with this program.
+#[derive(Debug)]
+pub(crate) struct Library {
+    /// What it is, in messages.
+    what: &'static str,
+    /// Name of the file that cargo builds.
+    file: &'static str,
+    /// Environment variable with its path.
+    variable: &'static str,
+    /// The names under which programs look for it. All of them are the same file, so that a process that uses two names still
+    /// gets one library with one state.
+    names: &'static [&'static str],
 }
 
-/// A folder with the library under all its names; removed when dropped.
+/// The client library: HIP's interface, for the names of various ROCm releases.
+pub(crate) const CLIENT: Library = Library {
+    what: "client library",
+    file: "libamdhip64.so",
+    variable: "HIPR_LIBRARY",
+    names: &["libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"],
+};
+
+/// The HSA library whose GPUs are emulated, for AMD's HIP runtime.
+pub(crate) const HSA: Library = Library {
+    what: "HSA library",
+    file: "libhsa_runtime64.so",
+    variable: "HIPR_HSA_LIBRARY",
+    names: &["libhsa-runtime64.so.1", "libhsa-runtime64.so"],
+};
+
+impl Library {
+    /// Finds the file: the one that the variable names, else the one beside this program (in cargo's target folder the newest
+    /// one may be in `deps`), else the one in `../lib/hipr`.
+    ///
+    /// # Errors
+    /// There is none; says where it was looked for.
+    pub(crate) fn find(&self) -> Result<PathBuf, String> {
+        if let Some(path) = env::var_os(self.variable) {
+            let path = PathBuf::from(path);
+            return match fs::canonicalize(&path) {
+                Ok(path) => Ok(path),
+                Err(why) => Err(format!("{}={}: {why}", self.variable, path.display())),
+            };
+        }
+        let program =
+            env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;
+        let folder = program.parent().unwrap_or(Path::new("."));
+        let folders = [folder.join("deps"), folder.to_owned(), folder.join("../lib/hipr")];
+        let candidates: Vec<PathBuf> = folders.iter().map(|folder| folder.join(self.file)).collect();
+        candidates.iter().find_map(|path| fs::canonicalize(path).ok()).ok_or_else(|| {
+            let looked: Vec<String> =
+                candidates.iter().map(|path| format!("\n  {}", path.display())).collect();
+            let (what, variable) = (self.what, self.variable);
+            format!(
+                "the {what} is missing; looked for{}\nbuild it with `cargo build --release`, or set {variable}",
+                looked.concat()
+            )
+        })
+    }
+
+    /// Finds the file and creates the folder that shows it.
+    ///
+    /// # Errors
+    /// There is no such file, or the folder cannot be created.
+    pub(crate) fn folder(&self) -> Result<Folder, String> {
+        let library = self.find()?;
+        self.folder_of(&library).map_err(|why| format!("cannot create a folder for the {}: {why}", self.what))
+    }
+
+    fn folder_of(&self, library: &Path) -> io::Result<Folder> {
+        let folder = tempfile::Builder::new().prefix("hipr-").tempdir()?;
+        for name in self.names {
+            std::os::unix::fs::symlink(library, folder.path().join(name))?;
+        }
+        Ok(Folder(folder))
+    }
+}
+
+/// A folder with a library under all its names; removed when dropped.
 pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    /// Creates the folder for `library`.
-    pub(crate) fn new(library: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("hipr-").tempdir()?;
-        for name in NAMES {
-            std::os::unix::fs::symlink(library, folder.path().join(name))?;
-        }
-        Ok(Self(folder))
-    }
-
     /// Returns the path of the folder.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()

@@ -6,9 +6,11 @@ mod bench;
 mod demo;
 mod device;
 mod embedded;
+mod hsa;
 mod info;
 mod isa_coverage;
 mod key;
+mod launch;
 mod library;
 mod output;
 mod run;
@@ -33,6 +35,8 @@ struct Cli {
 enum Command {
     /// Runs a program with hipr's libamdhip64.so.
     Run(run::Run),
+    /// Runs a program of AMD's HIP runtime on emulated GPUs, with hipr's libhsa-runtime64.so below that.
+    Hsa(hsa::Hsa),
     /// Serves a GPU to clients.
     Worker(Box<worker::Worker>),
     /// Makes your key, or a worker's, and prints its public half.
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
     hipr_log::start(Style::Timed, level);
     let result = output::until_unread(|| match command {
         Command::Run(options) => run::run(options),
+        Command::Hsa(options) => hsa::run(options),
         Command::Worker(options) => worker::run(*options),
         Command::Key(options) => key::run(options),
         Command::Invite(options) => key::run_invite(options),

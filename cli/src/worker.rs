@@ -11,7 +11,8 @@ mod sandbox;
 mod session;
 mod supervisor;
 
-use crate::device::{self, DeviceChoice, DeviceKind};
+use crate::device::{self, DeviceChoice, DeviceKind, HsaKind};
+use crate::library;
 use crate::output::say;
 use crate::sim::Sim;
 use access::Access;
@@ -59,6 +60,10 @@ pub(crate) struct Worker {
     /// Path of the HIP runtime's library. [default: libamdhip64.so under its usual names, where the system finds it]
     #[arg(long, value_name = "PATH")]
     hip_library: Option<PathBuf>,
+    /// What is below the HIP runtime, for --device hip: system (the machine's HSA library and its GPUs) or emulated (hipr's own HSA
+    /// library, which emulates GPUs; HIPR_SIM_DEVICES says which).
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = HsaKind::System)]
+    hsa: HsaKind,
     /// Microseconds for which an idle worker polls shared memory before it sleeps.
     #[arg(long, value_name = "N", default_value_t = hipr_worker::IoConfig::default().spin_us)]
     spin_us: u64,
@@ -109,14 +114,15 @@ impl Worker {
     /// Returns the chosen device's options.
     fn device_choice(&self) -> DeviceChoice {
         let (hip_library, exchange) = (self.hip_library.clone(), self.exchange.clone());
-        DeviceChoice { kind: self.device, hip_library, exchange, sim: self.sim.config() }
+        DeviceChoice { kind: self.device, hip_library, hsa: self.hsa, exchange, sim: self.sim.config() }
     }
 
     /// Returns what the process of a session needs of the machine.
     fn reach(&self) -> Reach {
         // A runtime is found beside its name, and its own libraries beside the file.
         let file = self.hip_library.as_deref().and_then(|path| path.canonicalize().ok());
-        let library = [self.hip_library.as_deref(), file.as_deref()];
+        let hsa = (self.hsa == HsaKind::Emulated).then(|| library::HSA.find().ok()).flatten();
+        let library = [self.hip_library.as_deref(), file.as_deref(), hsa.as_deref()];
         let folders = library.into_iter().flatten().filter_map(Path::parent).map(Path::to_owned);
         let (keys, changed) = self.access.files();
         let program = std::env::current_exe().ok();
@@ -157,6 +163,9 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
         return session::serve(&options, supervisor);
     }
     let choice = options.device_choice();
+    if choice.hsa == HsaKind::Emulated && choice.kind != DeviceKind::Hip {
+        return Err(format!("--hsa emulated goes with --device hip, not with --device {}", choice.kind));
+    }
     if options.probe {
         say!("{}", device::open(&choice).map_err(|why| why.to_string())?.name());
         return Ok(ExitCode::SUCCESS);

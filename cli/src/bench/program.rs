@@ -226,9 +226,7 @@ pub(crate) struct CProgram {
 
 impl CProgram {
     fn start(address: &str, size_bytes: usize) -> Result<Self, String> {
-        let library = library::find()?;
-        let folder =
-            Folder::new(&library).map_err(|why| format!("cannot create a folder for the library: {why}"))?;
+        let folder = library::CLIENT.folder()?;
         let mut command = command(&["bench", "c-program", "--size", &size_bytes.to_string()], None);
         command
             .env("LD_LIBRARY_PATH", folder.search_path())
