@@ -1,7 +1,8 @@
 #!/bin/bash
 # Compiles every program of this folder for gfx942, at -O0 and at -O3, with the compiler that ../toolchain/setup.sh makes.
 #
-# Usage: build.sh OUT_DIR [-j JOBS] [NAME...]       (2 jobs and all programs unless told)
+# Usage: build.sh OUT_DIR [-j JOBS] [--hip RELEASE] [NAME...]       (2 jobs and all programs unless told)
+# RELEASE: 6.4.3 unless told, or 7.2.4, of whose headers and library the programs are compiled then.
 # Makes OUT_DIR/NAME.O0 and .O3 from NAME.hip, and from modules/NAME.hip the code object bundles NAME.O0.co, .O3.co (plain), NAME.O0.ccob,
 # .O3.ccob (compressed), and NAME.O0.v4.co, .v5.co ... (older versions of code objects); from compiler/NAME.hip programs that use the
 # runtime compiler: NAME.O0.inside takes it from libamdhip64, .before and .behind are linked to libhiprtc before and behind that.
@@ -13,12 +14,13 @@ set -eu -o pipefail
 export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 
-# One output, in a process of its own: build.sh --one LAB WORK OUT FLAVOUR SOURCE
+# One output, in a process of its own: build.sh --one LAB WORK OUT RELEASE LEVEL KIND SOURCE
 if [ "${1:-}" = --one ]; then
-    lab=$2 work=$3 out=$4 level=$5 kind=$6 source=$7
+    lab=$2 work=$3 out=$4 release=$5 level=$6 kind=$7 source=$8
     name=$(basename "$source" .hip)
     common="--offload-arch=gfx942 -std=c++17 -$level -Wall -Wextra -Werror -fmacro-prefix-map=${work#"$lab"}/="
-    libraries=/usr/lib/x86_64-linux-gnu
+    libraries=/usr/lib/x86_64-linux-gnu hip=/opt/hip-$release/usr
+    if [ "$release" != 6.4.3 ]; then common+=" -isystem $hip/include -Wno-unused-command-line-argument -L$hip/lib/x86_64-linux-gnu -Wl,-rpath-link,$hip/lib/x86_64-linux-gnu"; fi
     here_too="$common -pthread -Wl,--dynamic-linker=$lab/lib64/ld-linux-x86-64.so.2 -Wl,--enable-new-dtags,-rpath,$lab$libraries" compiler='-Wl,--no-as-needed -lhiprtc'
     case $kind in
     program) target=$name.$level flags=$here_too ;;
@@ -55,17 +57,19 @@ if [ "${1:-}" = --one ]; then
     exit 0
 fi
 
-jobs=2 out='' names=()
+jobs=2 release=6.4.3 out='' names=()
 while [ $# -gt 0 ]; do
     case $1 in
     -j) jobs=$2; shift ;;
     -j*) jobs=${1#-j} ;;
+    --hip) release=$2; shift ;;
     *) if [ -z "$out" ]; then out=$1; else names+=("$1"); fi ;;
     esac
     shift
 done
-[ -n "$out" ] || { echo "usage: build.sh OUT_DIR [-j JOBS] [NAME...]" >&2; exit 2; }
+[ -n "$out" ] || { echo "usage: build.sh OUT_DIR [-j JOBS] [--hip RELEASE] [NAME...]" >&2; exit 2; }
 lab=$("$here/../toolchain/setup.sh")
+[ "$release" = 6.4.3 ] || [ -e "$lab/opt/hip-$release" ] || { echo "build.sh: there is no HIP $release in $lab/opt" >&2; exit 2; }
 mkdir -p "$out/.stamps"
 out=$(cd "$out" && pwd)
 exec 8>"$out/.lock" # one at a time in this folder
@@ -89,8 +93,9 @@ for source in "$here"/*.hip "$here"/modules/*.hip "$here"/compiler/*.hip; do
     for level in O0 O3; do
         case $source in
         */modules/*) for kind in co ccob v4 v5; do printf '%s\0' $level $kind "$source"; done ;;
-        */compiler/*) for kind in inside before behind; do printf '%s\0' $level $kind "$source"; done ;;
+        # HIP 7 has no runtime compiler in libamdhip64.
+        */compiler/*) for kind in inside before behind; do [ "$kind$release" = inside7.2.4 ] || printf '%s\0' $level $kind "$source"; done ;;
         *) printf '%s\0' $level program "$source" ;;
         esac
     done
-done | nice xargs -0 -r -n 3 -P "$jobs" "$here/build.sh" --one "$lab" "$work" "$out" || exit 1
+done | nice xargs -0 -r -n 3 -P "$jobs" "$here/build.sh" --one "$lab" "$work" "$out" "$release" || exit 1
