@@ -7,6 +7,7 @@ use std::env;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -16,7 +17,7 @@ use hipr_client::{CallError, Connection, Extra, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_resume::{Claim, Name};
 use hipr_tests::items::next_random;
-use hipr_tests::{Cuts, Link, Proxy, WorkerProcess, eventually};
+use hipr_tests::{Cuts, Link, Proxy, WireClient, WorkerProcess, eventually};
 use hipr_tls::make_key;
 use hipr_tls::preamble::{Answer, Collected, Hello};
 use tempfile::TempDir;
@@ -30,6 +31,8 @@ const WORKERS: [&[&str]; 4] = [
     &["--isolate", "process"],
     &["--io", "auto", "--isolate", "process", "--sandbox", "off"],
 ];
+/// Bytes that take a while over a slow link.
+const MUCH: usize = 32 << 20;
 /// What a worker's log says of a session whose link was cut, and of one that goes on.
 const PARKED: &str = "the session is kept for its client";
 const WENT_ON: &str = "the session goes on over another connection";
@@ -176,6 +179,26 @@ fn waits_and_asks() {
         Ok(_) => println!("answered"),
         Err(CallError::Lost) => println!("lost"),
         Err(CallError::Hip(error)) => println!("{error:?}"),
+    }
+}
+
+/// Says when its memory has bytes, and then takes them.
+#[test]
+#[ignore = "a part of the other tests"]
+fn takes_much() {
+    let connection = connect();
+    let place = connection.ask(&op::Malloc { size: MUCH as u64, flags: 0 }).expect("memory").device_ptr;
+    let bytes = noise(MUCH, 5);
+    upload(&connection, place, &bytes);
+    assert!(download(&connection, place, 64) == bytes[..64]);
+    fs::write(env::var("READY").expect("a path"), "").expect("written");
+    while !Path::new(&env::var("GO").expect("a path")).exists() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(download(&connection, place, MUCH) == bytes);
+    println!("all is right");
+    while !Path::new(&env::var("END").expect("a path")).exists() {
+        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -337,6 +360,43 @@ fn a_worker_without_resumption_is_used_as_before() {
         assert!(said.contains("lost"), "{options:?}: {said}");
         assert_eq!((served.said(PARKED), served.said(WENT_ON)), (0, 0), "{options:?}");
     });
+}
+
+/// What a session keeps until its client has it counts as memory of all sessions while it is there; where there is none left, the bytes come
+/// all the same.
+#[test]
+fn what_is_kept_for_a_client_counts_as_memory_of_all() {
+    let options = ["--isolate", "none", "--memory-total", "512M", "--resume-buffer", "64M"];
+    for is_used_up in [false, true] {
+        let served = Served::start(&options, false);
+        let link = Link { bits_per_s: NonZeroU64::new(128_000_000), ..Link::default() };
+        let proxy = Proxy::start(served.worker.address(), link).expect("a proxy");
+        let [ready, go, end] = ["ready", "go", "end"].map(|name| served.folder.path().join(name));
+        let mut command = served.client(&proxy, "takes_much");
+        command.env("HIPR_RESUME_TIMEOUT_MS", "60000").env("READY", &ready).env("GO", &go).env("END", &end);
+        let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
+        eventually("the client has begun", || ready.exists());
+        let mut other = WireClient::open(served.worker.address());
+        let mut free = || other.call(&op::MemGetInfo {}).expect("information").free_bytes;
+        let before = free();
+        assert!(before > 64 << 20, "{before} bytes are free");
+        let mut greedy = WireClient::open(served.worker.address());
+        let mut size = if is_used_up { 64 << 20 } else { 0 };
+        while size >= 4096 {
+            while greedy.call(&op::Malloc { size, flags: 0 }).is_ok() {}
+            size /= 2;
+        }
+        fs::write(&go, "").expect("written");
+        if !is_used_up {
+            eventually("what waits for the client is counted", || free() < before - (MUCH as u64) / 2);
+            let close = before - (2 << 20);
+            eventually("what the client has is not", || free() > close);
+        }
+        fs::write(&end, "").expect("written");
+        let said = child.wait_with_output().expect("its output").stdout;
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("all is right"), "{said}{}", served.worker.log());
+    }
 }
 
 /// A connection with a route that nobody has, or with that of another's session, gets no session.

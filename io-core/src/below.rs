@@ -117,6 +117,7 @@ impl Below {
         (self.clear, self.clear_at, self.clear_end, self.held) = (Vec::new(), 0, 0, Vec::new());
         if let Some(resumed) = &mut self.resumed {
             resumed.endpoint().cut();
+            resumed.count();
         }
     }
 

@@ -59,6 +59,8 @@ pub enum End {
     NotResumed,
     /// The connection was cut, and the client's tenant has as many sessions without one as it may have.
     ParkedMax,
+    /// The client has sent more than can be taken or kept for now.
+    NoRoom,
     /// No complete message arrived within [`crate::Config::first_message_timeout_ms`].
     FirstMessageTimeout,
     /// Nothing arrived for [`crate::Config::mid_message_timeout_ms`] in the middle of a message.
@@ -90,6 +92,9 @@ impl fmt::Display for End {
             Self::ParkedMax => f.write_str(
                 "the link was cut, and its tenant has as many sessions without one as it may have",
             ),
+            Self::NoRoom => {
+                f.write_str("its client has sent more than there is memory to keep while it takes nothing")
+            }
             Self::FirstMessageTimeout => f.write_str("timeout: no complete first message"),
             Self::MidMessageTimeout => f.write_str("timeout in the middle of a message"),
             Self::IdleTimeout => f.write_str("timeout: it was idle for too long"),

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use hipr_proto::Outbox;
-use hipr_resume::{Claim, Endpoint, Fault, Name, Terms};
+use hipr_resume::{Claim, Endpoint, Fault, Name, SAY_EVERY_BYTES, Terms};
 
+use crate::kept::KeptBySession;
 use crate::{Body, Config, gather};
 
 /// Bytes of the session in one buffer of frames.
@@ -20,6 +21,7 @@ pub(crate) struct Resumed {
     timeout_ms: u64,
     ring_bytes: usize,
     route: u64,
+    kept: KeptBySession,
 }
 
 impl Resumed {
@@ -33,6 +35,7 @@ impl Resumed {
             timeout_ms: config.resume_timeout_ms,
             ring_bytes: config.resume_ring_bytes,
             route: config.resume_route,
+            kept: KeptBySession::new(&config.kept),
         }
     }
 
@@ -98,6 +101,28 @@ impl Resumed {
         self.endpoint.is_end_sent()
     }
 
+    /// Notes what the session keeps now.
+    pub(crate) fn count(&mut self) {
+        self.kept.set(self.endpoint.memory_bytes() as u64);
+    }
+
+    /// Returns how many bytes the ring may take now: what all sessions may keep, but always as many as the client has to have before it says
+    /// so.
+    fn ring_room(&self) -> usize {
+        let least = SAY_EVERY_BYTES.saturating_sub(self.endpoint.kept_bytes());
+        least.max(self.kept.room())
+    }
+
+    /// Returns whether more has arrived that cannot be taken than there is room for.
+    pub(crate) fn is_stowing_too_much(&self) -> bool {
+        self.endpoint.stowed_bytes() > SAY_EVERY_BYTES && self.kept.room() == 0
+    }
+
+    /// Returns whether the client sends again what was stowed, if the connection is cut.
+    pub(crate) fn can_unstow(&self) -> bool {
+        !self.endpoint.has_end()
+    }
+
     /// Queues replies.
     pub(crate) fn queue(&mut self, outbox: Outbox<Body>) {
         self.waiting_bytes += outbox.len_bytes();
@@ -108,12 +133,14 @@ impl Resumed {
     /// were moved.
     pub(crate) fn fill(&mut self, is_last: bool) -> usize {
         let before = self.waiting_bytes;
+        self.count();
+        let mut room = self.ring_room();
         while let Some(first) = self.waiting.front_mut() {
             let pushed = gather(first.slices(), |slices| {
                 let mut pushed = 0;
                 for slice in slices {
-                    let len = self.endpoint.push(slice);
-                    pushed += len;
+                    let len = self.endpoint.push(slice.get(..slice.len().min(room)).unwrap_or_default());
+                    (pushed, room) = (pushed + len, room - len);
                     if len < slice.len() {
                         break;
                     }
@@ -131,6 +158,7 @@ impl Resumed {
         if is_last && self.waiting.is_empty() {
             self.endpoint.finish();
         }
+        self.count();
         before - self.waiting_bytes
     }
 
@@ -144,5 +172,64 @@ impl Resumed {
         let mut outbox = Outbox::new();
         outbox.put_inline(Body::from(frames));
         Some(outbox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queued(max_bytes: u64) -> (Config, Resumed) {
+        let config = Config::default();
+        config.kept.set_max(max_bytes);
+        let mut session = Resumed::new(&Claim { name: Name::new([1; 32]), epoch: 0, taken: 0 }, &config);
+        let mut outbox = Outbox::new();
+        outbox.put_inline(Body::from(vec![7; 4 << 20]));
+        session.queue(outbox);
+        (config, session)
+    }
+
+    /// What a ring keeps is counted while it is there, and bounded by what there is for all; with nothing left there is so much that the
+    /// client goes on.
+    #[test]
+    fn a_ring_keeps_what_there_is_room_for_and_counts_it() {
+        // The most of all sessions, and the most that one of them keeps then.
+        for (max_bytes, most) in
+            [(u64::MAX, 4 << 20), (1 << 20, 1 << 20), (300 << 10, 300 << 10), (0, SAY_EVERY_BYTES)]
+        {
+            let (config, mut session) = queued(max_bytes);
+            session.fill(false);
+            assert_eq!(session.endpoint.kept_bytes(), most);
+            assert_eq!(config.kept.bytes(), session.endpoint.memory_bytes() as u64);
+            assert!((most as u64..=2 * most as u64).contains(&config.kept.bytes()));
+            assert_eq!(session.waiting_bytes(), (4 << 20) - most);
+            // Another one has nothing but the least; and gets more when the first one ends.
+            if max_bytes < 4 << 20 {
+                let (name, mut frames) = (Name::new([2; 32]), Vec::new());
+                let mut other = Resumed::new(&Claim { name, epoch: 0, taken: 0 }, &config);
+                let mut outbox = Outbox::new();
+                outbox.put_inline(Body::from(vec![7; 4 << 20]));
+                other.queue(outbox);
+                other.fill(false);
+                assert_eq!(other.endpoint.kept_bytes(), SAY_EVERY_BYTES);
+                // The client of the other end says what it has before the ring is full again.
+                let mut client = Endpoint::new(1 << 20, config.resume_ring_bytes);
+                let mut room = vec![0; 1 << 20];
+                let mut taken = 0;
+                while taken < 4 << 20 {
+                    other.endpoint.take_output(&mut frames, usize::MAX);
+                    taken += client.receive(&mut frames.as_slice(), &mut room).expect("frames");
+                    frames.clear();
+                    client.take_output(&mut frames, usize::MAX);
+                    assert!(!frames.is_empty(), "nothing goes on after {taken} bytes");
+                    other.endpoint.receive(&mut frames.as_slice(), &mut []).expect("an acknowledgement");
+                    frames.clear();
+                    other.fill(false);
+                }
+                drop(other);
+            }
+            drop(session);
+            assert_eq!(config.kept.bytes(), 0);
+        }
     }
 }

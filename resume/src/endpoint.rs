@@ -6,8 +6,8 @@ use crate::frame::{FRAME_MAX_BYTES, HEADER_BYTES, Header};
 use crate::ring::Ring;
 use crate::{RING_MAX_BYTES, RING_MIN_BYTES};
 
-/// Number of bytes that are taken at most before it is said without an occasion.
-const SAY_EVERY_BYTES: usize = 256 << 10;
+/// Number of bytes that are taken at most before it is said without an occasion: an end that keeps as many goes on.
+pub const SAY_EVERY_BYTES: usize = 256 << 10;
 
 /// One end of a session.
 ///
@@ -137,6 +137,11 @@ impl Endpoint {
     /// Returns the number of bytes that the other end has not acknowledged.
     pub fn kept_bytes(&self) -> usize {
         self.ring.len()
+    }
+
+    /// Returns the bytes of memory that the end has for what it keeps in both directions.
+    pub fn memory_bytes(&self) -> usize {
+        self.ring.capacity() + self.stowed.capacity()
     }
 
     /// Returns the number of bytes that were not given to this connection.

@@ -21,7 +21,7 @@ mod registry;
 mod ring;
 
 pub use claim::{CLAIM_BYTES, Claim, Name, TERMS_BYTES, Terms};
-pub use endpoint::{Endpoint, Fault};
+pub use endpoint::{Endpoint, Fault, SAY_EVERY_BYTES};
 pub use frame::{FRAME_MAX_BYTES, HEADER_BYTES, Header};
 pub use registry::{Refusal, Registry};
 

@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 /// Capacity below which memory is not given back.
 const KEEP_BYTES: usize = 16 << 10;
 
+/// Maximum number of bytes by which memory grows beyond what is needed.
+const STEP_MAX_BYTES: usize = 1 << 20;
+
 /// A queue of bytes whose memory follows what is in it.
 #[derive(Debug, Default)]
 pub(crate) struct Ring(VecDeque<u8>);
@@ -14,7 +17,15 @@ impl Ring {
         self.0.len()
     }
 
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if self.0.capacity() - self.0.len() < bytes.len() {
+            // A large one does not grow to twice of what is in it.
+            self.0.reserve_exact(bytes.len().max(self.0.len().min(STEP_MAX_BYTES)));
+        }
         self.0.extend(bytes);
     }
 
@@ -82,6 +93,15 @@ mod tests {
                 first = first.wrapping_add(ring.len() as u8);
                 ring.clear();
             }
+        }
+    }
+
+    #[test]
+    fn memory_is_little_more_than_what_is_in_it() {
+        let mut ring = Ring::default();
+        for _ in 0..200 {
+            ring.push(&[1; 50_000]);
+            assert!(ring.capacity() <= ring.len() + STEP_MAX_BYTES.min(ring.len()), "{}", ring.capacity());
         }
     }
 

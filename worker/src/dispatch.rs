@@ -13,7 +13,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hipr_io::{
-    Account, Admission, Audit, AuditEvent, BodyPool, ConnId, Event, Grant, Mailbox, Notice, Peer, Who,
+    Account, Admission, Audit, AuditEvent, BodyPool, ConnId, Event, Grant, Kept, Mailbox, Notice, Peer, Who,
 };
 use hipr_proto::Features;
 use tracing::{debug, error, info, warn};
@@ -25,8 +25,20 @@ use crate::memory_watch::MemoryWatch;
 use crate::recalls::Recalls;
 use crate::session::{Session, Turn};
 use crate::stats::Requests;
+use crate::weight::Weight;
 use crate::{SessionLimits, Stats};
 use hipr_device::{Device, Share, Waker};
+
+/// What a dispatch has besides device and limits.
+#[derive(Default)]
+pub(crate) struct Beside {
+    /// The cache of uploads.
+    pub(crate) cache: Option<Cache>,
+    /// The record of sessions.
+    pub(crate) audit: Option<Arc<dyn Audit>>,
+    /// What sessions keep in the loop ([`hipr_io::Config::kept`]).
+    pub(crate) kept: Arc<Kept>,
+}
 
 /// What a session had, while it is being released.
 struct Ending {
@@ -109,8 +121,8 @@ pub struct Dispatch {
     releases: Apart,
     /// Sessions that have ended, while what they had is being released.
     ending: BTreeMap<ConnId, Ending>,
-    /// Bytes that all sessions have, if they may have only so many together.
-    weight_bytes: u64,
+    /// What all sessions have together.
+    weight: Weight,
     audit: Option<Arc<dyn Audit>>,
     /// Number of sessions that have begun.
     sessions_begun: u64,
@@ -148,19 +160,20 @@ impl Dispatch {
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
-        Self::with_cache(device, limits, None, None, mailbox, wake, stats)
+        Self::with(device, limits, Beside::default(), mailbox, wake, stats)
     }
 
-    /// Creates a dispatch without sessions that may have a cache of uploads, and may keep records.
-    pub(crate) fn with_cache(
+    /// Creates a dispatch without sessions that has more than device and limits.
+    pub(crate) fn with(
         device: Arc<dyn Device>,
         mut limits: SessionLimits,
-        cache: Option<Cache>,
-        audit: Option<Arc<dyn Audit>>,
+        beside: Beside,
         mailbox: Arc<Mailbox>,
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
+        let Beside { cache, audit, kept } = beside;
+        let weight = Weight::new(limits.memory_total_bytes, kept);
         let lacks = |has: bool, feature| if has { Features::NONE } else { feature };
         let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
             .union(lacks(device.can_place(), Features::PLACES.union(Features::MEM_INFO)))
@@ -195,7 +208,7 @@ impl Dispatch {
             apart: Apart::default(),
             releases: Apart::default(),
             ending: BTreeMap::new(),
-            weight_bytes: 0,
+            weight,
             audit,
             sessions_begun: 0,
             unrecorded: BTreeMap::new(),
@@ -301,7 +314,7 @@ impl Dispatch {
                 error!(%conn, device = self.device.name(), "panic while releasing a session");
             }
             let gone = self.ending.remove(&conn).map_or(0, |ending| ending.weight_bytes);
-            self.weight_bytes = self.weight_bytes.saturating_sub(gone);
+            self.weight.change(gone, 0);
             self.pass_answer(conn);
         }
         if self.recalls.is_late(conn) {
@@ -355,11 +368,9 @@ impl Dispatch {
         let (wake, woken) = (&self.wake, &seat.woken);
         let mut limits = seat.limits.as_deref().unwrap_or(&self.limits);
         let within;
-        let has_total = limits.memory_total_bytes != u64::MAX;
+        let has_total = self.weight.has_limit();
         if has_total {
-            let others = self.weight_bytes.saturating_sub(seat.weight_bytes);
-            let room_bytes = limits.memory_total_bytes.saturating_sub(others);
-            within = seat.session.limits_within(room_bytes, limits);
+            within = seat.session.limits_within(self.weight.room(seat.weight_bytes), limits);
             limits = &within;
         }
         let env = Env {
@@ -390,9 +401,7 @@ impl Dispatch {
         };
         if has_total {
             let weight_bytes = seat.session.weight_bytes();
-            let others = self.weight_bytes.saturating_sub(seat.weight_bytes);
-            self.weight_bytes = others.saturating_add(weight_bytes);
-            seat.weight_bytes = weight_bytes;
+            self.weight.change(std::mem::replace(&mut seat.weight_bytes, weight_bytes), weight_bytes);
         }
         let is_told = seat.session.is_told();
         if std::mem::replace(&mut seat.is_told, is_told) != is_told {
@@ -502,7 +511,7 @@ impl Dispatch {
             let release = self.releases.begin(Waker::new(move || wake(conn)), move || drop(owned));
             self.ending.insert(conn, Ending { release, weight_bytes: seat.weight_bytes });
         } else {
-            self.weight_bytes = self.weight_bytes.saturating_sub(seat.weight_bytes);
+            self.weight.change(seat.weight_bytes, 0);
         }
         self.recalls.forget(conn);
         self.memory.set_told(conn, false);

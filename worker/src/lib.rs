@@ -49,6 +49,7 @@ mod recalls;
 mod rlimit;
 mod session;
 mod stats;
+mod weight;
 mod worker;
 
 pub use cache::{CacheConfig, CacheStats};

@@ -7,7 +7,7 @@ use tracing::{debug, info};
 
 use crate::cache::{Cache, CacheStats};
 use crate::config::{Config, DispatchOn, Io};
-use crate::dispatch::Dispatch;
+use crate::dispatch::{Beside, Dispatch};
 use crate::dispatch_thread::{DispatchThread, Inline, Wake};
 use crate::rlimit::raise_open_files;
 use crate::stats::Stats;
@@ -154,15 +154,15 @@ impl Worker {
     pub fn run(self) -> io::Result<()> {
         let Self { config, local_addr, event_loop, cache, mailbox, stats } = self;
         let dispatch_on = config.dispatch.decided_for(&*config.device);
-        let (has_cache, audit) = (cache.is_some(), config.limits.audit.clone());
+        let has_cache = cache.is_some();
+        let (audit, kept) = (config.limits.audit.clone(), config.limits.kept.clone());
+        let beside = Beside { cache, audit, kept };
         let (device, io) = (config.device.name(), event_loop.name());
         info!(%local_addr, device, io, dispatch = %dispatch_on, "serving");
         let make = {
             let mailbox = mailbox.clone();
             let stats = stats.clone();
-            move |wake: Wake| {
-                Dispatch::with_cache(config.device, config.session, cache, audit, mailbox, wake, &stats)
-            }
+            move |wake: Wake| Dispatch::with(config.device, config.session, beside, mailbox, wake, &stats)
         };
         let result = if dispatch_on == DispatchOn::Thread {
             let dispatch = DispatchThread::spawn(mailbox, make)?;

@@ -71,8 +71,8 @@ pub(crate) struct Limits {
     /// allocations fail with hipErrorOutOfMemory. [default: only the GPU's memory]
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<Size>,
-    /// Maximum bytes that all sessions together may have: what --memory-max counts, what is set aside for their kernels, unfinished commands
-    /// and unread replies. With --isolate none only. [default: no limit]
+    /// Maximum bytes that all sessions together may have: what --memory-max counts, what is set aside for their kernels, unfinished commands,
+    /// unread replies, and what is kept for clients whose links are cut. With --isolate none only. [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = total)]
     memory_total: Option<Size>,
     /// Maximum number of allocations, streams, events, modules and functions of a session; beyond it hipErrorOutOfMemory.

@@ -139,6 +139,7 @@ impl<C: Carrier> Driver<C> {
                 | End::NoSeat
                 | End::Stopped
         );
+        let is_cut = is_cut && (!matches!(end, End::NoRoom) || conn.link.can_unstow());
         if !is_cut || !conn.link.can_park() {
             return Parking::Ends;
         }

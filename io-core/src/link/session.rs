@@ -94,9 +94,10 @@ impl Link {
             below.hold(raw);
         }
         self.unsent_bytes += below.take_output(&mut self.output.outboxes);
+        let is_too_much = below.session().is_some_and(Resumed::is_stowing_too_much);
         self.below = Some(below);
         self.refill();
-        result
+        if is_too_much && result.is_ok() { Err(End::NoRoom) } else { result }
     }
 
     fn receive_through(
@@ -209,6 +210,12 @@ impl Link {
     pub fn can_park(&self) -> bool {
         let session = self.below.as_ref().and_then(|below| below.session());
         session.is_some_and(|session| session.keeps_ms().is_some() && (!self.discards || session.owes()))
+    }
+
+    /// Returns whether the client sends again what cannot be taken now, over another connection.
+    pub fn can_unstow(&self) -> bool {
+        let session = self.below.as_ref().and_then(|below| below.session());
+        session.is_some_and(Resumed::can_unstow)
     }
 
     /// Handles that the connection was cut: the session waits for its client.
