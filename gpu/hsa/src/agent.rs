@@ -106,8 +106,8 @@ pub(crate) fn iterate_isas(agent: Agent, callback: Each<Isa>, data: Ptr) -> HsaR
 pub(crate) fn iterate_caches(agent: Agent, callback: Each<Cache>, data: Ptr) -> HsaResult {
     let runtime = runtime()?;
     let index = runtime.agent(agent)?;
-    let levels = if runtime.agents[index].arch.is_some() { 1..=2 } else { 1..=0 };
-    each(levels.map(|level| Cache((index as u64 + 1) << 8 | level)), callback, data)
+    let levels: &[u64] = if runtime.agents[index].arch.is_some() { &[1, 2] } else { &[] };
+    each(levels.iter().map(|level| Cache((index as u64 + 1) << 8 | level)), callback, data)
 }
 
 /// `hsa_cache_get_info`.

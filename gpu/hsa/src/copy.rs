@@ -141,7 +141,7 @@ fn move_bytes(
         let count = PIECE_BYTES.min(len_bytes - done);
         let first = if is_backward { len_bytes - done - count } else { done };
         let piece = &mut buffer[..count as usize];
-        pieces(memory, from + first, piece, |place, addr, bytes| read_place(place, addr, bytes))?;
+        pieces(memory, from + first, piece, read_place)?;
         pieces(memory, to + first, piece, |place, addr, bytes| write_place(place, addr, bytes))?;
         done += count;
     }

@@ -90,7 +90,7 @@ pub(crate) fn start(
         name: Arc::clone(&kernel.name),
         program: Arc::clone(&kernel.program),
         entry: kernel.entry,
-        descriptor: descriptor.clone(),
+        descriptor: *descriptor,
         vgprs: kernel.vgprs,
         size,
         lds_bytes,

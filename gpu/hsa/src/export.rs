@@ -70,7 +70,7 @@ macro_rules! row {
 
 macro_rules! function {
     ($name:ident ($($arg:ident: $ty:ty),*) $ret:ty $body:block) => {
-        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $ty),*) -> $ret $body
 
         #[cfg(all(not(test), target_os = "linux"))]

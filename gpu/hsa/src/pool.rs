@@ -2,7 +2,7 @@
 //!
 //! A region of the base standard and a pool of AMD's extension are the same here, with one number.
 
-use crate::agent::{GROUP_BYTES, handle_of};
+use crate::agent::GROUP_BYTES;
 use crate::memory::{AgentIndex, GRANULE_BYTES};
 use crate::pointer::{Out, Ptr};
 use crate::runtime::{Runtime, runtime};

@@ -416,6 +416,7 @@ impl Job for HsaQueue {
 }
 
 /// `hsa_queue_create`.
+#[allow(clippy::too_many_arguments, reason = "those of the C function")]
 pub(crate) fn create(
     agent: Agent,
     size: u32,

@@ -53,12 +53,11 @@ const LOOK_AGAIN: [Duration; 2] = [Duration::from_micros(500), Duration::from_mi
 
 /// Has the watcher look at these buckets, if something in them is watched.
 pub(crate) fn notice(buckets: u64) {
-    let mut noticed = 0;
-    for number in 0..BUCKETS {
-        if buckets >> number & 1 != 0 && COUNTS[number].load(Ordering::SeqCst) > 0 {
-            noticed |= 1 << number;
-        }
-    }
+    let watched = |(number, count): (usize, &AtomicU32)| {
+        let is_meant = buckets >> number & 1 != 0 && count.load(Ordering::SeqCst) > 0;
+        u64::from(is_meant) << number
+    };
+    let noticed = COUNTS.iter().enumerate().map(watched).fold(0, |all, bit| all | bit);
     if noticed != 0 && NOTICED.fetch_or(noticed, Ordering::SeqCst) & noticed != noticed {
         // The lock is taken so that the watcher either has seen the bits or sleeps already.
         drop(lock(&STATE));

@@ -71,7 +71,7 @@ impl Place {
     fn of(block: &Block) -> Result<Self, NoPlace> {
         let (base, len_bytes) = (block.base(), block.len_bytes());
         let end = base.checked_add(len_bytes).ok_or(NoPlace::BadRange)?;
-        if base >= FIRST_ADDRESS && base < PAGES_END && end <= PAGES_END {
+        if (FIRST_ADDRESS..PAGES_END).contains(&base) && end <= PAGES_END {
             let first = (base - FIRST_ADDRESS) >> PAGE_SHIFT;
             return Ok(Self::Pages(first as usize..(first + page_count(len_bytes)) as usize));
         }

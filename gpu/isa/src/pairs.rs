@@ -106,8 +106,8 @@ impl Deref for Pairs {
 impl Drop for Pairs {
     fn drop(&mut self) {
         match self.origin {
-            // SAFETY: what `zeroed` took out of a box of this length.
             Origin::Boxed => {
+                // SAFETY: what `zeroed` took out of a box of this length.
                 drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(self.start.as_ptr(), self.len)) })
             }
             Origin::Mapped => {

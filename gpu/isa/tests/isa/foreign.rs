@@ -248,7 +248,7 @@ fn apertures_reach_no_foreign_block() {
             let _ = bench.try_run(&words);
             assert_eq!(bench.wave.row(10)[0], 0);
         }
-        bench.fill64(0, |lane| base | 4 * lane as u64);
+        bench.fill64(0, |lane| base | (4 * lane as u64));
         bench.fill(10, |_| 0x55);
         bench.run(&[0xdc700000, 0x00000a00]);
         if is_lds {
