@@ -54,7 +54,8 @@ pub(crate) fn start(
 ) -> HsaResult {
     let runtime = queue.runtime().ok_or(Status::ERROR_NOT_INITIALIZED)?;
     let kernel = kernel_at(&runtime, queue.agent(), packet.kernel_object).ok_or_else(|| {
-        tracing::error!(kernel_object = packet.kernel_object, "a dispatch names a kernel that is not loaded");
+        let kernel_object = format_args!("{:#x}", packet.kernel_object);
+        tracing::error!(kernel_object, "a dispatch names a kernel that is not loaded");
         Status::ERROR_INVALID_CODE_OBJECT
     })?;
     let descriptor = &kernel.descriptor;

@@ -1,0 +1,345 @@
+//! Queues: packets by one and by several producers, barriers, kernels, and what is wrong with packets and kernels.
+
+use std::ffi::{CString, c_char, c_void};
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::thread;
+
+use crate::library::{
+    INVALID_AGENT, INVALID_ARGUMENT, INVALID_QUEUE, INVALID_QUEUE_CREATION, Memory, SUCCESS, Signal, agents,
+    gpu, hsa,
+};
+
+const DISPATCH: u16 = 2;
+const BARRIER_AND: u16 = 3;
+const BARRIER_OR: u16 = 5;
+const BARRIER_BIT: u16 = 1 << 8;
+
+type QueueCallback = Option<unsafe extern "C" fn(u32, *mut c_void, *mut c_void)>;
+
+fn create(
+    agent: u64,
+    size: u32,
+    kind: u32,
+    callback: QueueCallback,
+    data: *mut c_void,
+    queue: *mut u64,
+) -> u32 {
+    hsa!(hsa_queue_create(
+        agent => u64, size => u32, kind => u32, callback => QueueCallback, data => *mut c_void, u32::MAX => u32, u32::MAX => u32,
+        queue => *mut u64) -> u32)
+}
+
+/// A queue, destroyed when dropped.
+struct Queue(u64);
+
+impl Queue {
+    fn new(size: u32) -> Self {
+        Self::with(size, None, std::ptr::null_mut())
+    }
+
+    fn with(size: u32, callback: QueueCallback, data: *mut c_void) -> Self {
+        let mut queue = 0;
+        assert_eq!(create(gpu(), size, 0, callback, data, &raw mut queue), SUCCESS);
+        Self(queue)
+    }
+
+    fn field<T: Copy>(&self, offset: u64) -> T {
+        // SAFETY: a field of `hsa_queue_t`, which nobody changes.
+        unsafe { std::ptr::with_exposed_provenance::<T>((self.0 + offset) as usize).read() }
+    }
+
+    /// Fills the next packet and rings the doorbell.
+    fn push(&self, header: u16, body: &[u8; 62]) {
+        let index = hsa!(hsa_queue_add_write_index_screlease(self.0 => u64, 1 => u64) -> u64);
+        let size: u32 = self.field(24);
+        while index - hsa!(hsa_queue_load_read_index_scacquire(self.0 => u64) -> u64) >= u64::from(size) {
+            thread::yield_now();
+        }
+        let at = self.field::<u64>(8) + index % u64::from(size) * 64;
+        // SAFETY: the packet with this index, which is this thread's until its header is stored.
+        unsafe {
+            std::ptr::with_exposed_provenance_mut::<[u8; 62]>(at as usize + 2).write(*body);
+            let word = &*std::ptr::with_exposed_provenance::<AtomicU16>(at as usize);
+            word.store(header, Ordering::Release);
+        }
+        let doorbell: u64 = self.field(16);
+        hsa!(hsa_signal_store_screlease(doorbell => u64, index as i64 => i64) -> ());
+    }
+
+    fn barrier(&self, kind: u16, dependencies: &[&Signal], completion: Option<&Signal>) {
+        let mut body = [0; 62];
+        for (place, signal) in body[6..].chunks_mut(8).zip(dependencies) {
+            place.copy_from_slice(&signal.0.to_le_bytes());
+        }
+        body[54..].copy_from_slice(&completion.map_or(0, |signal| signal.0).to_le_bytes());
+        self.push(kind, &body);
+    }
+
+    fn dispatch(
+        &self,
+        header: u16,
+        kernel: &Kernel,
+        items: u32,
+        group: u16,
+        kernarg: u64,
+        completion: Option<&Signal>,
+    ) {
+        let mut body = [0; 62];
+        body[0] = 1;
+        for (at, half) in [(2, group), (4, 1), (6, 1)] {
+            body[at..at + 2].copy_from_slice(&half.to_le_bytes());
+        }
+        for (at, word) in
+            [(10, items), (14, 1), (18, 1), (22, kernel.private_bytes), (26, kernel.group_bytes)]
+        {
+            body[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        for (at, long) in [(30, kernel.object), (38, kernarg), (54, completion.map_or(0, |signal| signal.0))]
+        {
+            body[at..at + 8].copy_from_slice(&long.to_le_bytes());
+        }
+        self.push(header, &body);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        assert_eq!(hsa!(hsa_queue_destroy(self.0 => u64) -> u32), SUCCESS);
+    }
+}
+
+/// A kernel of the emulated GPU's tests.
+struct Kernel {
+    object: u64,
+    group_bytes: u32,
+    private_bytes: u32,
+}
+
+fn kernel(name: &str) -> Kernel {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/data/kernels-O3.co");
+    let image = fs::read(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+    let (mut reader, mut executable, mut symbol) = (0u64, 0u64, 0u64);
+    let agent = gpu();
+    let name = CString::new(format!("{name}.kd")).expect("no zero byte");
+    let none = std::ptr::null::<c_char>();
+    let steps = [
+        hsa!(hsa_code_object_reader_create_from_memory(image.as_ptr() => *const u8, image.len() => usize, &raw mut reader => *mut u64) -> u32),
+        hsa!(hsa_executable_create_alt(0 => u32, 0 => u32, none => *const c_char, &raw mut executable => *mut u64) -> u32),
+        hsa!(hsa_executable_load_agent_code_object(
+            executable => u64, agent => u64, reader => u64, none => *const c_char, std::ptr::null_mut() => *mut u64) -> u32),
+        hsa!(hsa_executable_freeze(executable => u64, none => *const c_char) -> u32),
+        hsa!(hsa_executable_get_symbol_by_name(
+            executable => u64, name.as_ptr() => *const c_char, &raw const agent => *const u64, &raw mut symbol => *mut u64) -> u32),
+    ];
+    assert_eq!(steps, [SUCCESS; 5]);
+    let mut kernel = Kernel { object: 0, group_bytes: 0, private_bytes: 0 };
+    let info = |attribute: u32, value: *mut c_void| {
+        assert_eq!(
+            hsa!(hsa_executable_symbol_get_info(symbol => u64, attribute => u32, value => *mut c_void) -> u32),
+            SUCCESS
+        );
+    };
+    info(22, (&raw mut kernel.object).cast());
+    info(13, (&raw mut kernel.group_bytes).cast());
+    info(14, (&raw mut kernel.private_bytes).cast());
+    kernel
+}
+
+/// Memory with a kernel's explicit arguments and zeros behind them, where hidden ones would be.
+fn arguments(values: &[u64]) -> Memory {
+    let memory = Memory::new(4096);
+    for (words, value) in memory.words().chunks_mut(2).zip(values) {
+        words.copy_from_slice(&[*value as u32, (value >> 32) as u32]);
+    }
+    memory
+}
+
+#[test]
+fn queues_have_sizes_kinds_and_agents() {
+    let (host, gpu, null) = (agents()[0], gpu(), std::ptr::null_mut());
+    let mut queue = 0;
+    for (agent, size, kind, expected) in [
+        (gpu, 0, 0, INVALID_ARGUMENT),
+        (gpu, 100, 0, INVALID_ARGUMENT),
+        (gpu, 1 << 18, 0, INVALID_ARGUMENT),
+        (gpu, 64, 3, INVALID_ARGUMENT),
+        (0, 64, 0, INVALID_AGENT),
+        (99, 64, 0, INVALID_AGENT),
+        (host, 64, 0, INVALID_QUEUE_CREATION),
+    ] {
+        assert_eq!(
+            create(agent, size, kind, None, null, &raw mut queue),
+            expected,
+            "{agent}, {size}, {kind}"
+        );
+    }
+    assert_eq!(create(gpu, 64, 0, None, null, null.cast()), INVALID_ARGUMENT);
+    for size in [64, 1 << 10, 1 << 17] {
+        let queue = Queue::new(size);
+        assert_eq!(queue.field::<u32>(24), size);
+    }
+    assert_eq!(hsa!(hsa_queue_destroy(4096 => u64) -> u32), INVALID_QUEUE);
+}
+
+#[test]
+fn a_kernel_runs_over_the_whole_grid_and_partial_groups() {
+    let kernel = kernel("saxpy");
+    let queue = Queue::new(64);
+    for n in [1u32, 63, 64, 65, 100, 256, 1000] {
+        let (x, y, done) = (Memory::new(4 * 1000), Memory::new(4 * 1001), Signal::new(1));
+        x.words().iter_mut().zip(0u32..).for_each(|(x, i)| *x = (i as f32).to_bits());
+        y.words().fill(1f32.to_bits());
+        // a, x, y, n; the kernel knows the size of its groups from the hidden arguments behind them.
+        let kernarg = arguments(&[u64::from(2f32.to_bits()), x.addr, y.addr, u64::from(n)]);
+        let hidden = kernarg.words();
+        (hidden[8], hidden[9], hidden[10]) = (n.div_ceil(64), 1, 1);
+        hidden[11] = 64 | 1 << 16;
+        hidden[12] = 1;
+        queue.dispatch(DISPATCH, &kernel, n, 64, kernarg.addr, Some(&done));
+        done.wait_lt(1);
+        for (i, &bits) in y.words().iter().enumerate() {
+            let expected = if i < n as usize { 2.0 * i as f32 + 1.0 } else { 1.0 };
+            assert_eq!(f32::from_bits(bits), expected, "element {i} of {n}");
+        }
+    }
+}
+
+#[test]
+fn barriers_wait_for_each_of_five_signals_or_for_one() {
+    let queue = Queue::new(64);
+    for count in 1..=5 {
+        for last in 0..count {
+            let (signals, done): (Vec<_>, _) = ((0..count).map(|_| Signal::new(1)).collect(), Signal::new(1));
+            let all: Vec<_> = signals.iter().collect();
+            queue.barrier(BARRIER_AND, &all, Some(&done));
+            for (index, signal) in signals.iter().enumerate().filter(|(index, _)| *index != last) {
+                signal.store(0);
+                assert_eq!(done.load(), 1, "signal {last} of {count} is open after {index}");
+            }
+            signals[last].store(0);
+            done.wait_lt(1);
+            done.store(1);
+            signals.iter().for_each(|signal| signal.store(1));
+            queue.barrier(BARRIER_OR, &all, Some(&done));
+            assert_eq!(done.load(), 1);
+            signals[last].store(0);
+            done.wait_lt(1);
+        }
+    }
+}
+
+#[test]
+fn more_packets_than_places_by_four_producers_are_all_done() {
+    const EACH: i64 = 1000;
+    let queue = Queue::new(64);
+    let done = Signal::new(4 * EACH);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..EACH).for_each(|_| queue.barrier(BARRIER_AND, &[], Some(&done))));
+        }
+    });
+    done.wait_lt(1);
+    assert_eq!(done.load(), 0);
+}
+
+#[test]
+fn a_barrier_bit_waits_for_the_kernels_before_it() {
+    let (spin, queue) = (kernel("spin"), Queue::new(64));
+    let (stop, spun, after) = (Memory::new(64), Signal::new(1), Signal::new(1));
+    let kernarg = arguments(&[stop.addr]);
+    queue.dispatch(DISPATCH, &spin, 64, 64, kernarg.addr, Some(&spun));
+    queue.barrier(BARRIER_AND | BARRIER_BIT, &[], Some(&after));
+    let again = Queue::new(64);
+    let other = Signal::new(1);
+    again.barrier(BARRIER_AND, &[], Some(&other));
+    other.wait_lt(1);
+    assert_eq!((spun.load(), after.load()), (1, 1), "the kernel spins, and other queues go on");
+    let flag = stop.words();
+    // SAFETY: the word that the kernel reads.
+    unsafe { AtomicU32::from_ptr(&raw mut flag[0]) }.store(1, Ordering::Release);
+    after.wait_lt(1);
+    assert_eq!(spun.load(), 0);
+}
+
+/// Stores the status of a queue's end.
+unsafe extern "C" fn note(status: u32, _queue: *mut c_void, data: *mut c_void) {
+    // SAFETY: the variable of the test, which outlives the queue.
+    unsafe { &*data.cast::<AtomicU32>() }.store(status, Ordering::SeqCst);
+}
+
+/// Pushes something wrong and returns the status that the queue ends with.
+fn end_of(push: impl FnOnce(&Queue)) -> u32 {
+    let status = AtomicU32::new(0);
+    let queue = Queue::with(64, Some(note), (&raw const status).cast_mut().cast());
+    push(&queue);
+    while status.load(Ordering::SeqCst) == 0 {
+        thread::yield_now();
+    }
+    // What comes behind is not begun.
+    let done = Signal::new(1);
+    queue.barrier(BARRIER_AND, &[], Some(&done));
+    let other = Queue::new(64);
+    let others = Signal::new(1);
+    other.barrier(BARRIER_AND, &[], Some(&others));
+    others.wait_lt(1);
+    assert_eq!(done.load(), 1);
+    status.into_inner()
+}
+
+#[test]
+fn malformed_packets_end_their_queue_and_no_other() {
+    const INVALID_PACKET_FORMAT: u32 = 0x1009;
+    for kind in [0u16, 4, 6, 7, 100, 255] {
+        assert_eq!(end_of(|queue| queue.push(kind, &[0; 62])), INVALID_PACKET_FORMAT, "type {kind}");
+    }
+    let good = kernel("saxpy");
+    let with = |change: &dyn Fn(&mut [u8; 62])| {
+        let mut body = [0; 62];
+        body[0] = 1;
+        for (at, half) in [(2, 64u16), (4, 1), (6, 1), (10, 64), (14, 1), (18, 1)] {
+            body[at..at + 2].copy_from_slice(&half.to_le_bytes());
+        }
+        body[30..38].copy_from_slice(&good.object.to_le_bytes());
+        change(&mut body);
+        end_of(|queue| queue.push(DISPATCH, &body))
+    };
+    assert_eq!(with(&|body| body[0] = 0), INVALID_PACKET_FORMAT, "no dimensions");
+    assert_eq!(with(&|body| body[2] = 0), INVALID_PACKET_FORMAT, "an empty workgroup");
+    assert_eq!(with(&|body| body[10] = 0), INVALID_PACKET_FORMAT, "an empty grid");
+    assert_eq!(with(&|body| body[3] = 5), INVALID_PACKET_FORMAT, "1344 work-items in a workgroup");
+    assert_eq!(with(&|body| body[30..38].fill(0xab)), 0x1010, "no kernel");
+    assert_eq!(with(&|body| body[29] = 1), 0x1003, "16 MiB of LDS");
+    assert_eq!(with(&|body| body[25] = 1), 0x1003, "16 MiB of scratch for a lane");
+}
+
+#[test]
+fn a_wild_store_is_a_memory_fault_of_its_queue() {
+    let kernel = kernel("wild");
+    for addr in [0, 0x1234_5678_9000, 1 << 46, u64::MAX - 4096] {
+        let kernarg = arguments(&[addr, 0]);
+        let status = end_of(|queue| queue.dispatch(DISPATCH, &kernel, 64, 64, kernarg.addr, None));
+        assert_eq!(status, 43, "{addr:#x}");
+    }
+}
+
+#[test]
+fn an_unknown_instruction_ends_its_queue() {
+    let (kernel, kernarg) = (kernel("refuse"), arguments(&[]));
+    assert_eq!(end_of(|queue| queue.dispatch(DISPATCH, &kernel, 1, 1, kernarg.addr, None)), 42);
+}
+
+#[test]
+fn a_queue_is_destroyed_with_packets_in_it() {
+    let blocked = Signal::new(1);
+    for _ in 0..20 {
+        let queue = Queue::new(64);
+        let done = Signal::new(1);
+        queue.barrier(BARRIER_AND, &[&blocked], None);
+        queue.barrier(BARRIER_AND, &[], Some(&done));
+        drop(queue);
+        assert_eq!(done.load(), 1, "it was not begun");
+    }
+    blocked.store(0);
+}
