@@ -147,30 +147,42 @@ pub(crate) fn major_extension_table(number: u16, major: u16, len_bytes: usize, t
     table.put_bytes(loader::table(len_bytes))
 }
 
-/// `hsa_agent_extension_supported`: extensions are the system's, none is an agent's.
+/// The number of the extension for images.
+const IMAGES: u16 = 1;
+
+/// Returns whether an agent answers questions about an extension. GPUs do about images, of which they say that they have none: AMD's runtime
+/// learns only so how rows of pitched memory are aligned.
+fn is_known_to(extension_number: u16, agent: Agent) -> HsaResult<bool> {
+    let runtime = runtime()?;
+    let index = runtime.agent(agent)?;
+    extension(extension_number)?;
+    Ok(extension_number == IMAGES && runtime.agents[index].arch.is_some())
+}
+
+/// `hsa_agent_extension_supported`.
 pub(crate) fn agent_extension_supported(
     number: u16,
     agent: Agent,
-    _major: u16,
-    _minor: u16,
+    major: u16,
+    minor: u16,
     result: Out<bool>,
 ) -> HsaResult {
-    runtime()?.agent(agent)?;
-    extension(number)?;
-    result.put(false)
+    result.put(is_known_to(number, agent)? && (major, minor) == (1, 0))
 }
 
 /// `hsa_agent_major_extension_supported`.
 pub(crate) fn agent_major_extension_supported(
     number: u16,
     agent: Agent,
-    _major: u16,
-    _minor: Out<u16>,
+    major: u16,
+    minor: Out<u16>,
     result: Out<bool>,
 ) -> HsaResult {
-    runtime()?.agent(agent)?;
-    extension(number)?;
-    result.put(false)
+    let is_known = is_known_to(number, agent)? && major == 1;
+    if is_known {
+        minor.put(0)?;
+    }
+    result.put(is_known)
 }
 
 /// `hsa_amd_enable_logging`: what there is to log goes to hipr's log.
