@@ -264,7 +264,13 @@ fn common_info(runtime: &Runtime, index: AgentIndex, attribute: u32, value: Ptr)
         a::NODE | a::DRIVER_NODE_ID => value.put(index as u32),
         a::VERSION_MAJOR => value.put(1u16),
         a::VERSION_MINOR => value.put(1u16),
-        a::EXTENSIONS => value.put_bytes(&[0; EXTENSIONS_BYTES]),
+        a::EXTENSIONS => {
+            let mut bits = [0; EXTENSIONS_BYTES];
+            for number in crate::system::extensions_of(runtime, index).map(usize::from) {
+                bits[number / 8] |= 1 << (number % 8);
+            }
+            value.put_bytes(&bits)
+        }
         a::MEMORY_AVAIL => value.put(runtime.memory.sizes(index).1),
         a::NEAREST_CPU => value.put(handle_of(0)),
         a::MEMORY_PROPERTIES | a::AQL_EXTENSIONS => value.put([0u8; 8]),

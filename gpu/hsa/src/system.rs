@@ -10,7 +10,7 @@ use crate::agent::handle_of;
 use crate::loader;
 use crate::memory::AgentIndex;
 use crate::pointer::{Out, Ptr};
-use crate::runtime::runtime;
+use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, SystemEventHandler};
 
@@ -150,13 +150,18 @@ pub(crate) fn major_extension_table(number: u16, major: u16, len_bytes: usize, t
 /// The number of the extension for images.
 const IMAGES: u16 = 1;
 
-/// Returns whether an agent answers questions about an extension. GPUs do about images, of which they say that they have none: AMD's runtime
-/// learns only so how rows of pitched memory are aligned.
-fn is_known_to(extension_number: u16, agent: Agent) -> HsaResult<bool> {
+/// Returns the extensions that an agent has. GPUs answer questions about images, of which they say that they have none: AMD's runtime learns
+/// only so how rows of pitched memory are aligned.
+pub(crate) fn extensions_of(runtime: &Runtime, agent: AgentIndex) -> impl Iterator<Item = u16> + use<> {
+    runtime.agents[agent].arch.map(|_| IMAGES).into_iter()
+}
+
+/// Returns whether an agent has an extension.
+fn is_known_to(number: u16, agent: Agent) -> HsaResult<bool> {
     let runtime = runtime()?;
     let index = runtime.agent(agent)?;
-    extension(extension_number)?;
-    Ok(extension_number == IMAGES && runtime.agents[index].arch.is_some())
+    extension(number)?;
+    Ok(extensions_of(&runtime, index).any(|known| known == number))
 }
 
 /// `hsa_agent_extension_supported`.
