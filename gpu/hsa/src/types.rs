@@ -107,7 +107,7 @@ pub struct Dim3 {
     pub z: u32,
 }
 
-/// `hsa_queue_t`, the beginning of [`AmdQueue`](crate::queue::AmdQueue).
+/// `hsa_queue_t`, the beginning of `amd_queue_t`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Queue {
