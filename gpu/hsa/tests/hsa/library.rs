@@ -122,6 +122,10 @@ impl Memory {
     }
 
     /// Returns the memory as 32-bit numbers.
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "kernels write it, too, so that who accesses it when is up to the test"
+    )]
     pub(crate) fn words(&self) -> &mut [u32] {
         // SAFETY: memory of this value, which the tests access when no kernel does.
         unsafe {

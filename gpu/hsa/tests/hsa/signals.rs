@@ -11,9 +11,10 @@ use crate::library::{INVALID_ARGUMENT, INVALID_SIGNAL, SUCCESS, Signal, hsa, sym
 fn every_operation_in_every_order_computes_what_it_says() {
     type Operation = unsafe extern "C" fn(u64, i64);
     type Exchange = unsafe extern "C" fn(u64, i64) -> i64;
+    type Expected = fn(i64, i64) -> i64;
     type Cas = unsafe extern "C" fn(u64, i64, i64) -> i64;
     let orders = ["acq_rel", "acquire", "relaxed", "release", "scacq_screl", "scacquire", "screlease"];
-    let operations: [(&str, fn(i64, i64) -> i64); 5] = [
+    let operations: [(&str, Expected); 5] = [
         ("add", i64::wrapping_add),
         ("subtract", i64::wrapping_sub),
         ("and", |a, b| a & b),
