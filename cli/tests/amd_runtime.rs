@@ -1,0 +1,296 @@
+//! Runs AMD's unmodified HIP runtime, releases 6.4.3 and 7.2.4, on the GPUs that hipr's HSA library emulates: rocminfo, every program of
+//! `tests/programs` under `hipr hsa`, and the same programs over a worker that serves that runtime. Without the compiler and AMD's
+//! libraries (`tests/toolchain/setup.sh`) the tests are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
+
+use hipr_tests::WorkerProcess;
+use hipr_tests::toolchain::{folder, toolchain};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, thread};
+
+const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
+const SKIPPED: &str = "AMD's runtime did not run on the emulated GPUs";
+/// Minimum number of programs, each at two optimization levels.
+const PROGRAMS_MIN: usize = 40;
+/// Seconds after which a program that stands still is ended; one that passes takes a few at most.
+const GUARD_S: &str = "300";
+
+/// A release of AMD's HIP runtime in the compiler's system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Release {
+    /// 6.4.3, which is installed there.
+    Hip6,
+    /// 7.2.4, in a folder of its own.
+    Hip7,
+}
+
+impl Release {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Hip6 => "6.4.3",
+            Self::Hip7 => "7.2.4",
+        }
+    }
+
+    /// Folders of its libraries within the system, the first one with libamdhip64 in it.
+    const fn folders(self) -> &'static [&'static str] {
+        match self {
+            Self::Hip6 => &["/usr/lib/x86_64-linux-gnu"],
+            Self::Hip7 => &["/opt/hip-7.2.4/usr/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"],
+        }
+    }
+
+    /// Path of its libamdhip64 within the system.
+    fn library(self) -> String {
+        let file = match self {
+            Self::Hip6 => "libamdhip64.so.6",
+            Self::Hip7 => "libamdhip64.so.7",
+        };
+        format!("{}/{file}", self.folders()[0])
+    }
+}
+
+/// How a program gets to AMD's runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It is linked to it.
+    Direct,
+    /// It is linked to hipr's library, whose worker serves the runtime.
+    Worker,
+}
+
+/// Programs that do not pass yet, exactly: release, way, program with its level or without for both levels, and why.
+const FAILING: &[(Release, Way, &str, &str)] = &[
+    (Release::Hip6, Way::Direct, "capture", "hipStreamSynchronize gives StreamCaptureUnsupported"),
+    (Release::Hip6, Way::Direct, "errors", "another error code"),
+    (Release::Hip6, Way::Direct, "faults", "AMD's runtime ends the process"),
+    (Release::Hip6, Way::Direct, "functions.O0", "memory fault"),
+    (Release::Hip6, Way::Direct, "graphs", "free(): invalid pointer"),
+    (Release::Hip6, Way::Direct, "host_functions", "hangs"),
+    (Release::Hip6, Way::Direct, "mirrored_writes", "other values"),
+    (Release::Hip6, Way::Direct, "module", "other error codes"),
+    (Release::Hip6, Way::Direct, "occupancy", "another block size"),
+    (Release::Hip6, Way::Direct, "pools", "other error codes"),
+    (Release::Hip6, Way::Direct, "stream_order", "segmentation fault"),
+    (Release::Hip6, Way::Direct, "streams", "event times are 0"),
+    (Release::Hip7, Way::Direct, "capture", "hipStreamSynchronize gives StreamCaptureUnsupported"),
+    (Release::Hip7, Way::Direct, "errors", "another error code"),
+    (Release::Hip7, Way::Direct, "faults", "another error code"),
+    (Release::Hip7, Way::Direct, "functions.O0", "memory fault"),
+    (Release::Hip7, Way::Direct, "graphs", "free(): invalid pointer"),
+    (Release::Hip7, Way::Direct, "host_functions", "no managed memory"),
+    (Release::Hip7, Way::Direct, "mirrored_writes", "no managed memory"),
+    (Release::Hip7, Way::Direct, "module", "no managed memory"),
+    (Release::Hip7, Way::Direct, "occupancy", "another block size"),
+    (Release::Hip7, Way::Direct, "pools", "other error codes"),
+    (Release::Hip7, Way::Direct, "stream_order", "segmentation fault"),
+    (Release::Hip7, Way::Direct, "streams", "event times are 0"),
+    (Release::Hip7, Way::Direct, "coherent", "no managed memory"),
+    (Release::Hip7, Way::Direct, "settled", "no managed memory"),
+    (Release::Hip7, Way::Direct, "mirrored_lifetimes", "no managed memory"),
+];
+
+fn is_listed(release: Release, way: Way, program: &Path) -> bool {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy();
+    FAILING.iter().any(|&(r, w, listed, _)| (r, w) == (release, way) && (listed == name || listed == stem))
+}
+
+/// Returns the executables NAME.O0 and NAME.O3 for a release, compiled if they are not there.
+fn programs(release: Release) -> Vec<PathBuf> {
+    let name =
+        if release == Release::Hip6 { "programs".into() } else { format!("programs-{}", release.name()) };
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let mut build = Command::new(folder().join("programs/build.sh"));
+    let result = build.arg(&out).args(["--hip", release.name()]).output().expect("the build script runs");
+    assert!(
+        result.status.success(),
+        "the programs do not compile for {}:\n{}",
+        release.name(),
+        String::from_utf8_lossy(&result.stderr)
+    );
+    let mut programs: Vec<PathBuf> = fs::read_dir(&out)
+        .expect("the folder of programs")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|level| level == "O0" || level == "O3"))
+        .collect();
+    programs.sort();
+    assert!(programs.len() >= 2 * PROGRAMS_MIN, "{} executables", programs.len());
+    programs
+}
+
+/// Returns what a program printed on both outputs.
+fn text(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
+}
+
+/// Runs every program, two at a time, and compares which fail with the table.
+fn run_all(release: Release, way: Way, programs: &[PathBuf], run: impl Fn(&Path) -> Output + Sync) {
+    let next = AtomicUsize::new(0);
+    let failures: Vec<String> = thread::scope(|scope| {
+        let work = || {
+            let mut failures = Vec::new();
+            while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let name = program.file_name().unwrap_or_default().to_string_lossy();
+                let output = run(program);
+                let passed = output.status.success() && output.stdout.starts_with(b"PASS ");
+                match (passed, is_listed(release, way, program)) {
+                    (true, false) | (false, true) => {}
+                    (true, true) => failures.push(format!("{name} passes, but is listed as failing")),
+                    (false, false) => failures.push(format!("{name}: {}\n{}", output.status, text(&output))),
+                }
+            }
+            failures
+        };
+        let threads = [scope.spawn(work), scope.spawn(work)];
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let (failed, all) = (failures.len(), programs.len());
+    assert!(
+        failures.is_empty(),
+        "{}, {way:?}: {failed} of {all} differ:\n{}",
+        release.name(),
+        failures.join("\n")
+    );
+}
+
+/// Runs every program linked to AMD's runtime. The libraries of the compiler's system are only for the program, which names that system's
+/// loader: they are newer than those that `hipr` may have. The program is executed itself, as some look for files beside /proc/self/exe.
+fn run_on_amds_runtime(release: Release) {
+    let Some(lab) = toolchain(SKIPPED) else { return };
+    let libraries: Vec<String> =
+        release.folders().iter().map(|folder| format!("{}{folder}", lab.display())).collect();
+    let with_libraries = "LD_LIBRARY_PATH=\"$LD_LIBRARY_PATH:$1\" exec \"$0\"";
+    run_all(release, Way::Direct, &programs(release), |program| {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", GUARD_S, HIPR, "hsa", "--", "sh", "-c", with_libraries]);
+        command.arg(program).arg(libraries.join(":"));
+        // What cargo adds to it has an LLVM of its own. Some programs load code objects from the folder that they are in.
+        command.env_remove("LD_LIBRARY_PATH").current_dir(program.parent().expect("a folder"));
+        command.output().expect("timeout runs")
+    });
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn programs_pass_on_hip_6() {
+    run_on_amds_runtime(Release::Hip6);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn programs_pass_on_hip_7() {
+    run_on_amds_runtime(Release::Hip7);
+}
+
+/// The compiler's system, with `hipr` and its HSA library in a folder that goes away when dropped: what has to be one process with AMD's
+/// libraries runs inside it.
+struct System {
+    root: PathBuf,
+    folder: tempfile::TempDir,
+}
+
+impl System {
+    fn new() -> Option<Self> {
+        let root = toolchain(SKIPPED)?;
+        let folder = tempfile::Builder::new().prefix("hipr-").tempdir_in(root.join("tmp")).expect("a folder");
+        for file in [PathBuf::from(HIPR), hsa_library()] {
+            let copy = folder.path().join(file.file_name().expect("a file's name"));
+            fs::copy(&file, copy).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+        }
+        Some(Self { root, folder })
+    }
+
+    /// Returns a command that runs `hipr` inside, with a release's libraries.
+    fn hipr(&self, release: Release) -> Command {
+        let inside = Path::new("/tmp").join(self.folder.path().file_name().expect("a folder's name"));
+        let mut command = Command::new("chroot");
+        command.arg(&self.root).arg(inside.join("hipr")).env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
+        // What this process was told of folders is not true there.
+        for variable in ["TMPDIR", "HIPR_HSA_LIBRARY", "HIPR_LIBRARY", "LD_LIBRARY_PATH", "XDG_CONFIG_HOME"] {
+            command.env_remove(variable);
+        }
+        if release != Release::Hip6 {
+            command.env("LD_LIBRARY_PATH", release.folders().join(":"));
+        }
+        command
+    }
+}
+
+/// Returns the HSA library that cargo has built beside `hipr`; HIPR_HSA_LIBRARY names another.
+fn hsa_library() -> PathBuf {
+    let beside = |folder: &str| Path::new(HIPR).with_file_name(folder).join("libhsa_runtime64.so");
+    let named = env::var_os("HIPR_HSA_LIBRARY").map(PathBuf::from);
+    named
+        .into_iter()
+        .chain([beside("deps"), beside(".")])
+        .find(|path| path.exists())
+        .expect("cargo has built it")
+}
+
+#[test]
+fn rocminfo_shows_the_emulated_gpus() {
+    let Some(system) = System::new() else { return };
+    for (options, expected) in [
+        (&[][..], &["gfx942"][..]),
+        (&["--devices", "2"], &["gfx942", "gfx942"]),
+        (&["--devices", "2,gfx90a"], &["gfx90a", "gfx90a"]),
+        (&["--devices", "gfx942,gfx90a", "--memory", "2G"], &["gfx942", "gfx90a"]),
+    ] {
+        let mut command = system.hipr(Release::Hip6);
+        let output = command.arg("hsa").args(options).args(["--", "rocminfo"]).output().expect("chroot runs");
+        let text = text(&output);
+        assert!(output.status.success(), "{options:?}: {}\n{text}", output.status);
+        // An agent's name stands before all that is told of it.
+        let value = |line: &str, field: &str| Some(line.trim().strip_prefix(field)?.trim().to_owned());
+        let agents: Vec<&str> = text.split("\nAgent ").skip(1).collect();
+        let gpus: Vec<String> = agents
+            .iter()
+            .filter(|agent| agent.lines().any(|line| value(line, "Device Type:").as_deref() == Some("GPU")))
+            .filter_map(|agent| agent.lines().find_map(|line| value(line, "Name:")))
+            .collect();
+        assert_eq!(gpus, expected, "{options:?}:\n{text}");
+        assert_eq!(agents.len(), expected.len() + 1, "the processor is an agent as well:\n{text}");
+        for isa in expected.iter().collect::<BTreeSet<_>>() {
+            assert!(text.contains(&format!("amdgcn-amd-amdhsa--{isa}:")), "{options:?}: {isa}\n{text}");
+        }
+        let is_2g =
+            text.lines().any(|line| value(line, "Size:").is_some_and(|size| size.starts_with("2097152(")));
+        assert_eq!(is_2g, options.contains(&"2G"), "{options:?}:\n{text}");
+    }
+}
+
+/// Runs every program linked to hipr's library, with a worker that serves AMD's runtime on the emulated GPUs.
+fn run_over_a_worker(release: Release, isolation: &str) {
+    let Some(system) = System::new() else { return };
+    let library = release.library();
+    let options = ["--device", "hip", "--hsa", "emulated", "--hip-library", &library, "--isolate", isolation];
+    let mut worker = WorkerProcess::start_command(system.hipr(release), &options);
+    let address = worker.address().to_string();
+    run_all(release, Way::Worker, &programs(release), |program| {
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", GUARD_S, HIPR, "run", "--worker", &address, "--"]).arg(program);
+        command.current_dir(program.parent().expect("a folder")).output().expect("timeout runs")
+    });
+    assert!(worker.lives(), "{}", worker.log());
+}
+
+#[test]
+#[ignore = "takes minutes; which programs fail over a worker is not listed yet"]
+fn programs_pass_over_a_worker_with_hip_6() {
+    run_over_a_worker(Release::Hip6, "none");
+}
+
+#[test]
+#[ignore = "takes minutes; which programs fail over a worker is not listed yet"]
+fn programs_pass_over_a_worker_with_hip_6_and_processes() {
+    run_over_a_worker(Release::Hip6, "process");
+}
+
+#[test]
+#[ignore = "takes minutes; which programs fail over a worker is not listed yet"]
+fn programs_pass_over_a_worker_with_hip_7() {
+    run_over_a_worker(Release::Hip7, "process");
+}
