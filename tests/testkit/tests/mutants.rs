@@ -299,6 +299,7 @@ mod owned;
 mod recalls;
 mod session;
 mod stats;
+mod weight;
 pub use cache::{CacheConfig, CacheStats};
 pub use config::{Config, DispatchOn, FEATURES, Io, SessionLimits};
 pub use dispatch::Dispatch;
