@@ -456,7 +456,7 @@ impl Bench {
         };
         built?;
         let program = self.folder.join(format!("run-{number}"));
-        fs::copy(self.folder.join("target/debug/run"), &program).map_err(|why| why.to_string())?;
+        copy_program(&self.folder.join("target/debug/run"), &program)?;
         Ok(program)
     }
 
@@ -524,6 +524,14 @@ fn run(program: &Path, invariant: &str) -> Result<String, String> {
     // Each is as large as the simulator.
     fs::remove_file(program).map_err(|why| why.to_string())?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Copies a program by a process of its own: what another thread starts meanwhile would inherit a copy that is open for writing here, and as
+/// long as anyone has it open for writing, Linux does not execute it (ETXTBSY).
+fn copy_program(from: &Path, to: &Path) -> Result<(), String> {
+    let copy = Command::new("cp").arg("--").args([from, to]).stdin(Stdio::null()).output();
+    let copy = copy.map_err(|why| format!("cp: {why}"))?;
+    if copy.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&copy.stderr).into_owned()) }
 }
 
 fn read(path: &Path) -> String {
