@@ -221,7 +221,7 @@ impl Job for CopyJob {
             Ok(true) => true,
             Ok(false) => {
                 let times = ProfilingTime { start: progress.start_ns, end: now() };
-                signal::complete(self.completion, Some(times));
+                signal::complete(self.completion, times);
                 false
             }
             Err(NoMemory(addr)) => {

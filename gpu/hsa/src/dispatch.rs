@@ -169,7 +169,7 @@ impl Host for Running {
             Ok(()) => {
                 let times =
                     ProfilingTime { start: self.begun_ns.load(Ordering::Relaxed), end: system::now() };
-                signal::complete(self.completion, Some(times));
+                signal::complete(self.completion, times);
                 self.queue.ended(Ended::Complete);
             }
             // Nobody waits for it any more.

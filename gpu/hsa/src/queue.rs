@@ -20,7 +20,8 @@ use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
 use crate::signal::{self, AmdSignal};
 use crate::status::{HsaResult, Status};
-use crate::types::{Agent, Queue, QueueCallback, QueuePtr, Region, Signal, queue_type};
+use crate::system::now;
+use crate::types::{Agent, ProfilingTime, Queue, QueueCallback, QueuePtr, Region, Signal, queue_type};
 use crate::watch;
 
 /// `amd_queue_t`: what kernels and the host see of a queue.
@@ -109,6 +110,8 @@ struct Progress {
     has_signals: bool,
     /// The next packet waits until no kernel runs.
     awaits_kernels: bool,
+    /// When the barrier at the read index began to wait, in nanoseconds of the system's clock.
+    barrier_begun_ns: Option<u64>,
 }
 
 /// The queues by the addresses of their structures.
@@ -271,11 +274,14 @@ impl HsaQueue {
             }
             return true;
         }
+        // As of a dispatch, the times are those of the packet's active phase, in which a barrier waits for its signals.
+        let begun_ns = *lock(&self.progress).barrier_begun_ns.get_or_insert_with(now);
         if !self.has_signals(&work) {
             return false;
         }
+        lock(&self.progress).barrier_begun_ns = None;
         self.consume(index);
-        signal::complete(completion, None);
+        signal::complete(completion, ProfilingTime { start: begun_ns, end: now() });
         true
     }
 

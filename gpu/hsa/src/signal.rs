@@ -128,11 +128,9 @@ pub(crate) fn times(signal: Signal) -> HsaResult<ProfilingTime> {
 }
 
 /// Subtracts 1 from a completion signal and wakes who waits for it; does nothing for handle 0.
-pub(crate) fn complete(signal: Signal, times: Option<ProfilingTime>) {
+pub(crate) fn complete(signal: Signal, times: ProfilingTime) {
     change(signal, |found| {
-        if let Some(times) = times {
-            found.set_times(times);
-        }
+        found.set_times(times);
         found.value.fetch_sub(1, Ordering::SeqCst);
     });
 }

@@ -16,7 +16,8 @@ use crate::memory::{AgentIndex, Agents};
 use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
-use crate::types::{Agent, Signal, SvmAttribute};
+use crate::system::now;
+use crate::types::{Agent, ProfilingTime, Signal, SvmAttribute};
 use crate::{signal, watch};
 
 /// `hsa_amd_svm_attribute_t`.
@@ -323,6 +324,9 @@ pub(crate) fn prefetch(
     }
     let pages = runtime.svm_pages(ptr, len_bytes)?;
     runtime.change_svm(&pages, &[Change::Prefetched(agent)])?;
-    watch::after(dependencies, move || signal::complete(completion, None));
+    watch::after(dependencies, move || {
+        let at = now();
+        signal::complete(completion, ProfilingTime { start: at, end: at });
+    });
     Ok(())
 }

@@ -14,6 +14,8 @@ use crate::library::{
 const DISPATCH: u16 = 2;
 const BARRIER_AND: u16 = 3;
 const BARRIER_OR: u16 = 5;
+/// A packet of AMD's format, of which the tests use the barrier on a value only.
+const BARRIER_VALUE: u16 = 0;
 const BARRIER_BIT: u16 = 1 << 8;
 
 type QueueCallback = Option<unsafe extern "C" fn(u32, *mut c_void, *mut c_void)>;
@@ -75,6 +77,17 @@ impl Queue {
         }
         body[54..].copy_from_slice(&completion.map_or(0, |signal| signal.0).to_le_bytes());
         self.push(kind, &body);
+    }
+
+    /// Waits until all bits of a signal are `than`.
+    fn barrier_value(&self, signal: &Signal, than: i64, completion: Option<&Signal>) {
+        let mut body = [0; 62];
+        body[0] = 2; // HSA_AMD_PACKET_TYPE_BARRIER_VALUE; the condition at 30 is HSA_SIGNAL_CONDITION_EQ
+        let completion = completion.map_or(0, |signal| signal.0);
+        for (at, long) in [(6, signal.0), (14, than as u64), (22, u64::MAX), (54, completion)] {
+            body[at..at + 8].copy_from_slice(&long.to_le_bytes());
+        }
+        self.push(BARRIER_VALUE, &body);
     }
 
     fn dispatch(
@@ -226,6 +239,53 @@ fn barriers_wait_for_each_of_five_signals_or_for_one() {
             assert_eq!(done.load(), 1);
             signals[last].store(0);
             done.wait_lt(1);
+        }
+    }
+}
+
+/// Returns the system's time, whose unit and origin are those of profiling times.
+fn now() -> u64 {
+    let mut time = 0u64;
+    assert_eq!(hsa!(hsa_system_get_info(2 => u32, &raw mut time => *mut u64) -> u32), SUCCESS);
+    time
+}
+
+/// Returns when the packet that completed a signal began and ended.
+fn times(signal: &Signal) -> [u64; 2] {
+    let mut times = [0u64; 2];
+    let status = hsa!(hsa_amd_profiling_get_dispatch_time(gpu() => u64, signal.0 => u64, &raw mut times => *mut [u64; 2]) -> u32);
+    assert_eq!(status, SUCCESS);
+    times
+}
+
+#[test]
+fn every_kind_of_packet_has_times_in_its_completion_signal() {
+    let (spin, queue) = (kernel("spin"), Queue::new(64));
+    let flag = Memory::new(64);
+    flag.words()[0] = 1; // the kernel ends at once
+    let kernarg = arguments(&[flag.addr]);
+    for is_open in [false, true] {
+        for kind in [DISPATCH, BARRIER_AND, BARRIER_OR, BARRIER_VALUE] {
+            let (open, done) = (Signal::new(is_open.into()), Signal::new(1));
+            let mut spans = vec![now()];
+            match kind {
+                DISPATCH => queue.dispatch(DISPATCH, &spin, 64, 64, kernarg.addr, Some(&done)),
+                BARRIER_VALUE => queue.barrier_value(&open, 0, Some(&done)),
+                _ => queue.barrier(kind, &[&open], Some(&done)),
+            }
+            if is_open && kind != DISPATCH {
+                let opened = now();
+                open.store(0);
+                done.wait_lt(1);
+                assert!(times(&done)[1] >= opened, "kind {kind}: ended before its signal was 0");
+            }
+            done.wait_lt(1);
+            spans.extend(times(&done));
+            spans.push(now());
+            assert!(
+                spans.is_sorted(),
+                "kind {kind}, is_open {is_open}: began and ended outside of {spans:?}"
+            );
         }
     }
 }
