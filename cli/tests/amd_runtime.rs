@@ -195,7 +195,8 @@ impl System {
         let root = toolchain(SKIPPED)?;
         let folder = tempfile::Builder::new().prefix("hipr-").tempdir_in(root.join("tmp")).expect("a folder");
         // By a process of its own: Linux does not execute what this process, or what another thread starts meanwhile, has open for writing.
-        let copied = Command::new("cp").args([Path::new(HIPR), &hsa_library(), folder.path()]).status().expect("cp");
+        let copied =
+            Command::new("cp").args([Path::new(HIPR), &hsa_library(), folder.path()]).status().expect("cp");
         assert!(copied.success(), "cp: {copied}");
         Some(Self { root, folder })
     }

@@ -26,7 +26,8 @@ use placer::Places;
 
 pub use port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait};
 
-/// Attributes of a device whose kernels and the program see each other's writes to host memory while they run.
+/// Attributes of a device whose kernels and the program see each other's writes to host memory while they run. The worker's answer is about
+/// its own host, so that only sharing decides.
 const BY_SHARING: [i32; 2] =
     [hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported];
 
@@ -237,8 +238,8 @@ impl Worker {
     /// `hipErrorInvalidDevice`, or what the worker answers.
     pub fn attribute(&self, device: i32, attribute: i32) -> HipResult<i32> {
         self.check_device(device)?;
-        if self.has_by_sharing(device, attribute) {
-            return Ok(1);
+        if let Some(value) = self.by_sharing(device, attribute) {
+            return Ok(value);
         }
         Ok(self.connection.ask(&op::DeviceGetAttribute { device_id: device, attribute })?.value)
     }
@@ -257,17 +258,18 @@ impl Worker {
         let answers = self.connection.ask_all(&requests, None)?;
         let known = requests.iter().zip(answers);
         let value = |request: &op::DeviceGetAttribute, value| {
-            if self.has_by_sharing(device, request.attribute) { 1 } else { value }
+            self.by_sharing(device, request.attribute).unwrap_or(value)
         };
         Ok(known
             .filter_map(|(request, answer)| Some((request.attribute, value(request, answer.ok()?.value))))
             .collect())
     }
 
-    /// Returns whether a device has a property because program and kernels use the same host memory.
-    fn has_by_sharing(&self, device: i32, attribute: i32) -> bool {
+    /// Returns an attribute that says whether program and kernels use the same host memory; `None` if it says something else.
+    fn by_sharing(&self, device: i32, attribute: i32) -> Option<i32> {
         let needed = Features::PLACES.union(Features::SHARED);
-        device == placer::DEVICE && BY_SHARING.contains(&attribute) && self.features().contains(needed)
+        let is_shared = device == placer::DEVICE && self.features().contains(needed);
+        BY_SHARING.contains(&attribute).then_some(is_shared.into())
     }
 
     /// Returns a device's UUID.

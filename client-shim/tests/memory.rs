@@ -5,6 +5,12 @@ mod support;
 use std::path::Path;
 use std::ptr::null_mut;
 
+use hipr_abi::{
+    hipDeviceAttributeConcurrentManagedAccess, hipDeviceAttributeDirectManagedMemAccessFromHost,
+    hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported,
+    hipDeviceAttributePageableMemoryAccess, hipDeviceAttributePageableMemoryAccessUsesHostPageTables,
+    hipDeviceAttributeWarpSize,
+};
 use support::hip::*;
 use support::{is_program, log_lines, program, run, run_counted, scripted};
 
@@ -235,6 +241,38 @@ fn program_waits_more_often_than_it_works() {
         let host = std::slice::from_raw_parts(shared.cast::<u8>(), SHARED_BYTES);
         assert!(host[..100].iter().all(|byte| *byte == 7), "what the device wrote is here");
     }
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_asks_whether_memory_is_shared() {
+    if !is_program() {
+        return;
+    }
+    // Numbers of the attributes, which are what the scripted device says of each.
+    let attribute = |number: i32| {
+        let mut value = -1;
+        // SAFETY: a C call with a good pointer.
+        assert_eq!(unsafe { hipDeviceGetAttribute(&mut value, number, 0) }, 0);
+        value
+    };
+    assert_eq!(attribute(hipDeviceAttributeWarpSize), hipDeviceAttributeWarpSize, "the device's own");
+    for number in [
+        hipDeviceAttributeFineGrainSupport,
+        hipDeviceAttributeHostNativeAtomicSupported,
+        hipDeviceAttributeConcurrentManagedAccess,
+        hipDeviceAttributeDirectManagedMemAccessFromHost,
+        hipDeviceAttributePageableMemoryAccess,
+        hipDeviceAttributePageableMemoryAccessUsesHostPageTables,
+    ] {
+        assert_eq!(attribute(number), 0, "attribute {number} is about memory that the worker does not have");
+    }
+}
+
+/// A real GPU shares memory with its host, which is not the program's.
+#[test]
+fn a_device_that_shares_memory_with_its_own_host_does_not_with_the_program() {
+    on_a_device("program_asks_whether_memory_is_shared");
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(crate) mod hip {
         pub(crate) fn hipGetDeviceCount(count: *mut i32) -> i32;
         pub(crate) fn hipSetDevice(device: i32) -> i32;
         pub(crate) fn hipGetDevice(device: *mut i32) -> i32;
+        pub(crate) fn hipDeviceGetAttribute(value: *mut i32, attribute: i32, device: i32) -> i32;
         pub(crate) fn hipDriverGetVersion(version: *mut i32) -> i32;
         pub(crate) fn hipDeviceSynchronize() -> i32;
         pub(crate) fn hipGetLastError() -> i32;
