@@ -123,6 +123,9 @@ pub(crate) fn major_extension_supported(
 ) -> HsaResult {
     runtime()?;
     let is_offered = extension(number)?.is_offered && major == LOADER_VERSION.0;
+    if minor.is_null() {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
     if is_offered {
         minor.put(LOADER_VERSION.1)?;
     }
@@ -131,6 +134,11 @@ pub(crate) fn major_extension_supported(
 
 /// `hsa_system_get_extension_table`.
 pub(crate) fn extension_table(number: u16, major: u16, minor: u16, table: Ptr) -> HsaResult {
+    runtime()?;
+    extension(number)?;
+    if table.is_null() {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
     let len_bytes = loader::table_bytes(minor).ok_or(Status::ERROR)?;
     major_extension_table(number, major, len_bytes, table)
 }
@@ -184,6 +192,9 @@ pub(crate) fn agent_major_extension_supported(
     result: Out<bool>,
 ) -> HsaResult {
     let is_known = is_known_to(number, agent)? && major == 1;
+    if minor.is_null() {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
     if is_known {
         minor.put(0)?;
     }

@@ -1,5 +1,6 @@
-//! Tests of the built library through its C interface, in one process: signals, queues and dispatches.
+//! Tests of the built library through its C interface, in one process.
 
+mod info;
 mod library;
 mod queues;
 mod signals;

@@ -1,26 +1,28 @@
 //! Queues: packets by one and by several producers, barriers, kernels, and what is wrong with packets and kernels.
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::thread;
 
 use crate::library::{
-    INVALID_AGENT, INVALID_ARGUMENT, INVALID_QUEUE, INVALID_QUEUE_CREATION, Memory, SUCCESS, Signal, agents,
-    gpu, hsa,
+    INVALID_AGENT, INVALID_ARGUMENT, INVALID_PACKET_FORMAT, INVALID_QUEUE, INVALID_QUEUE_CREATION,
+    MEMORY_FAULT, Memory, SUCCESS, Signal, agents, gpu, hsa,
 };
 
-const DISPATCH: u16 = 2;
-const BARRIER_AND: u16 = 3;
-const BARRIER_OR: u16 = 5;
+pub(crate) const DISPATCH: u16 = 2;
+pub(crate) const BARRIER_AND: u16 = 3;
+pub(crate) const BARRIER_OR: u16 = 5;
 /// A packet of AMD's format, of which the tests use the barrier on a value only.
 const BARRIER_VALUE: u16 = 0;
-const BARRIER_BIT: u16 = 1 << 8;
+pub(crate) const BARRIER_BIT: u16 = 1 << 8;
 
-type QueueCallback = Option<unsafe extern "C" fn(u32, *mut c_void, *mut c_void)>;
+pub(crate) type QueueCallback = Option<unsafe extern "C" fn(u32, *mut c_void, *mut c_void)>;
 
-fn create(
+pub(crate) fn create(
     agent: u64,
     size: u32,
     kind: u32,
@@ -34,26 +36,30 @@ fn create(
 }
 
 /// A queue, destroyed when dropped.
-struct Queue(u64);
+pub(crate) struct Queue(pub(crate) u64);
 
 impl Queue {
-    fn new(size: u32) -> Self {
+    pub(crate) fn new(size: u32) -> Self {
         Self::with(size, None, std::ptr::null_mut())
     }
 
-    fn with(size: u32, callback: QueueCallback, data: *mut c_void) -> Self {
+    pub(crate) fn with(size: u32, callback: QueueCallback, data: *mut c_void) -> Self {
+        Self::of(gpu(), size, callback, data)
+    }
+
+    pub(crate) fn of(agent: u64, size: u32, callback: QueueCallback, data: *mut c_void) -> Self {
         let mut queue = 0;
-        assert_eq!(create(gpu(), size, 0, callback, data, &raw mut queue), SUCCESS);
+        assert_eq!(create(agent, size, 0, callback, data, &raw mut queue), SUCCESS);
         Self(queue)
     }
 
-    fn field<T: Copy>(&self, offset: u64) -> T {
+    pub(crate) fn field<T: Copy>(&self, offset: u64) -> T {
         // SAFETY: a field of `hsa_queue_t`, which nobody changes.
         unsafe { std::ptr::with_exposed_provenance::<T>((self.0 + offset) as usize).read() }
     }
 
     /// Fills the next packet and rings the doorbell.
-    fn push(&self, header: u16, body: &[u8; 62]) {
+    pub(crate) fn push(&self, header: u16, body: &[u8; 62]) {
         let index = hsa!(hsa_queue_add_write_index_screlease(self.0 => u64, 1 => u64) -> u64);
         let size: u32 = self.field(24);
         while index - hsa!(hsa_queue_load_read_index_scacquire(self.0 => u64) -> u64) >= u64::from(size) {
@@ -70,7 +76,7 @@ impl Queue {
         hsa!(hsa_signal_store_screlease(doorbell => u64, index as i64 => i64) -> ());
     }
 
-    fn barrier(&self, kind: u16, dependencies: &[&Signal], completion: Option<&Signal>) {
+    pub(crate) fn barrier(&self, kind: u16, dependencies: &[&Signal], completion: Option<&Signal>) {
         let mut body = [0; 62];
         for (place, signal) in body[6..].chunks_mut(8).zip(dependencies) {
             place.copy_from_slice(&signal.0.to_le_bytes());
@@ -90,7 +96,7 @@ impl Queue {
         self.push(BARRIER_VALUE, &body);
     }
 
-    fn dispatch(
+    pub(crate) fn dispatch(
         &self,
         header: u16,
         kernel: &Kernel,
@@ -124,17 +130,35 @@ impl Drop for Queue {
 }
 
 /// A kernel of the emulated GPU's tests.
-struct Kernel {
-    object: u64,
-    group_bytes: u32,
-    private_bytes: u32,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kernel {
+    pub(crate) object: u64,
+    pub(crate) group_bytes: u32,
+    pub(crate) private_bytes: u32,
 }
 
-fn kernel(name: &str) -> Kernel {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/data/kernels-O3.co");
-    let image = fs::read(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+/// Returns a code object of the emulated GPU's tests.
+pub(crate) fn image(name: &str) -> Vec<u8> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/data").join(name);
+    fs::read(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()))
+}
+
+pub(crate) fn kernel(name: &str) -> Kernel {
+    kernel_on(gpu(), name)
+}
+
+/// Returns a kernel of an agent of the first kind.
+pub(crate) fn kernel_on(agent: u64, name: &str) -> Kernel {
+    /// Executables that were loaded for agents; they stay for as long as the tests run.
+    static LOADED: Mutex<BTreeMap<(u64, String), Kernel>> = Mutex::new(BTreeMap::new());
+    let key = (agent, name.to_owned());
+    let mut loaded = LOADED.lock().expect("no panic");
+    *loaded.entry(key).or_insert_with(|| load_kernel(agent, name))
+}
+
+fn load_kernel(agent: u64, name: &str) -> Kernel {
+    let image = image("kernels-O3.co");
     let (mut reader, mut executable, mut symbol) = (0u64, 0u64, 0u64);
-    let agent = gpu();
     let name = CString::new(format!("{name}.kd")).expect("no zero byte");
     let none = std::ptr::null::<c_char>();
     let steps = [
@@ -161,7 +185,7 @@ fn kernel(name: &str) -> Kernel {
 }
 
 /// Memory with a kernel's explicit arguments and zeros behind them, where hidden ones would be.
-fn arguments(values: &[u64]) -> Memory {
+pub(crate) fn arguments(values: &[u64]) -> Memory {
     let memory = Memory::new(4096);
     for (words, value) in memory.words().chunks_mut(2).zip(values) {
         words.copy_from_slice(&[*value as u32, (value >> 32) as u32]);
@@ -324,9 +348,29 @@ fn a_barrier_bit_waits_for_the_kernels_before_it() {
 }
 
 /// Stores the status of a queue's end.
-unsafe extern "C" fn note(status: u32, _queue: *mut c_void, data: *mut c_void) {
+pub(crate) unsafe extern "C" fn note(status: u32, _queue: *mut c_void, data: *mut c_void) {
     // SAFETY: the variable of the test, which outlives the queue.
     unsafe { &*data.cast::<AtomicU32>() }.store(status, Ordering::SeqCst);
+}
+
+/// Returns whether a kernel of an agent of the first kind can store a word at an address.
+pub(crate) fn reaches(agent: u64, addr: u64) -> bool {
+    let status = AtomicU32::new(0);
+    let queue = Queue::of(agent, 64, Some(note), (&raw const status).cast_mut().cast());
+    let (kernarg, done) = (arguments(&[addr, 0]), Signal::new(1));
+    queue.dispatch(DISPATCH, &kernel_on(agent, "wild"), 64, 64, kernarg.addr, Some(&done));
+    while done.load() > 0 && status.load(Ordering::SeqCst) == 0 {
+        thread::yield_now();
+    }
+    // Destroyed first: a callback may still be on its way to the status.
+    drop(queue);
+    match status.load(Ordering::SeqCst) {
+        0 => true,
+        status => {
+            assert_eq!(status, MEMORY_FAULT);
+            false
+        }
+    }
 }
 
 /// Pushes something wrong and returns the status that the queue ends with.
@@ -350,7 +394,6 @@ fn end_of(push: impl FnOnce(&Queue)) -> u32 {
 
 #[test]
 fn malformed_packets_end_their_queue_and_no_other() {
-    const INVALID_PACKET_FORMAT: u32 = 0x1009;
     for kind in [0u16, 4, 6, 7, 100, 255] {
         assert_eq!(end_of(|queue| queue.push(kind, &[0; 62])), INVALID_PACKET_FORMAT, "type {kind}");
     }
