@@ -75,8 +75,11 @@ impl Runtime {
 }
 
 /// `hsa_amd_agents_allow_access`: these agents may access the memory, others lose what they had; its own agent and the host always may.
-pub(crate) fn allow_access(count: u32, agents: In<Agent>, _flags: In<u32>, ptr: Ptr) -> HsaResult {
+pub(crate) fn allow_access(count: u32, agents: In<Agent>, flags: In<u32>, ptr: Ptr) -> HsaResult {
     let runtime = runtime()?;
+    if !flags.is_null() || ptr.is_null() {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
     let set = runtime.agent_set(agents, count as usize)?;
     let found = runtime.memory.find(ptr.addr()).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
     if !matches!(found.kind, Kind::Pool | Kind::Ipc) {
@@ -100,7 +103,7 @@ pub(crate) fn assign_agent(ptr: Ptr, agent: Agent, access: u32) -> HsaResult {
 /// `hsa_amd_register_deallocation_callback`.
 pub(crate) fn register_deallocation(ptr: Ptr, callback: DeallocationCallback, data: Ptr) -> HsaResult {
     let runtime = runtime()?;
-    if callback.is_none() {
+    if callback.is_none() || ptr.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
     let found = runtime.memory.find(ptr.addr()).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
@@ -110,7 +113,7 @@ pub(crate) fn register_deallocation(ptr: Ptr, callback: DeallocationCallback, da
 /// `hsa_amd_deregister_deallocation_callback`.
 pub(crate) fn deregister_deallocation(ptr: Ptr, callback: DeallocationCallback) -> HsaResult {
     let runtime = runtime()?;
-    let found = runtime.memory.find(ptr.addr()).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
+    let found = runtime.memory.find(ptr.addr()).ok_or(Status::ERROR_INVALID_ARGUMENT)?;
     let same = |known: DeallocationCallback| known.map(|f| f as usize) == callback.map(|f| f as usize);
     runtime.memory.change(found.base, |allocation| {
         let index = allocation.callbacks.iter().position(|&(known, _)| same(known));

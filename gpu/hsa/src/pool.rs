@@ -215,8 +215,11 @@ pub(crate) fn can_migrate(from: MemoryPool, to: MemoryPool, result: Out<bool>) -
 }
 
 /// `hsa_amd_memory_migrate`: AMD's runtime does not do it either.
-pub(crate) fn migrate(_ptr: Ptr, pool: MemoryPool, _flags: u32) -> HsaResult {
+pub(crate) fn migrate(_ptr: Ptr, pool: MemoryPool, flags: u32) -> HsaResult {
     runtime()?.pool(pool)?;
+    if flags != 0 {
+        return Err(Status::ERROR_INVALID_ARGUMENT);
+    }
     Err(Status::ERROR_OUT_OF_RESOURCES)
 }
 

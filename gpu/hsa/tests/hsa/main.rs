@@ -1,6 +1,10 @@
 //! Tests of the built library through its C interface, in one process.
 
+mod copies;
 mod info;
 mod library;
+mod memory;
 mod queues;
 mod signals;
+mod svm;
+mod vmem;
