@@ -36,7 +36,6 @@ pub(crate) const INVALID_FILE: u32 = 0x1020;
 pub(crate) const INVALID_CODE_OBJECT_READER: u32 = 0x1021;
 pub(crate) const INVALID_CACHE: u32 = 0x1022;
 pub(crate) const INVALID_WAVEFRONT: u32 = 0x1023;
-pub(crate) const INVALID_SIGNAL_GROUP: u32 = 0x1024;
 
 /// The GPUs of the tests. The memory of the last one is counted by one test, and used by no other.
 pub(crate) const GPUS: [&str; 4] = ["gfx942", "gfx942", "gfx90a", "gfx90a"];

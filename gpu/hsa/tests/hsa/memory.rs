@@ -31,7 +31,6 @@ pub(crate) struct PointerInfo {
 pub(crate) const UNKNOWN: u32 = 0;
 pub(crate) const HSA: u32 = 1;
 pub(crate) const LOCKED: u32 = 2;
-pub(crate) const IPC: u32 = 4;
 pub(crate) const RESERVED: u32 = 5;
 
 /// Returns what is told of a pointer, and who can access it.

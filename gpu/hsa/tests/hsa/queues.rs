@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::thread;
@@ -137,11 +137,19 @@ pub(crate) struct Kernel {
     pub(crate) private_bytes: u32,
 }
 
-/// Returns a code object of the emulated GPU's tests.
+/// Returns a code object of other crates' tests.
 pub(crate) fn image(name: &str) -> Vec<u8> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/data").join(name);
+    let file = image_path(name);
     fs::read(&file).unwrap_or_else(|why| panic!("{}: {why}", file.display()))
 }
+
+/// Returns where a code object is, by its path below `gpu`.
+pub(crate) fn image_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name)
+}
+
+/// Kernels for a gfx942.
+pub(crate) const KERNELS: &str = "sim/tests/data/kernels-O3.co";
 
 pub(crate) fn kernel(name: &str) -> Kernel {
     kernel_on(gpu(), name)
@@ -157,7 +165,7 @@ pub(crate) fn kernel_on(agent: u64, name: &str) -> Kernel {
 }
 
 fn load_kernel(agent: u64, name: &str) -> Kernel {
-    let image = image("kernels-O3.co");
+    let image = image(KERNELS);
     let (mut reader, mut executable, mut symbol) = (0u64, 0u64, 0u64);
     let name = CString::new(format!("{name}.kd")).expect("no zero byte");
     let none = std::ptr::null::<c_char>();
@@ -374,7 +382,7 @@ pub(crate) fn reaches(agent: u64, addr: u64) -> bool {
 }
 
 /// Pushes something wrong and returns the status that the queue ends with.
-fn end_of(push: impl FnOnce(&Queue)) -> u32 {
+pub(crate) fn end_of(push: impl FnOnce(&Queue)) -> u32 {
     let status = AtomicU32::new(0);
     let queue = Queue::with(64, Some(note), (&raw const status).cast_mut().cast());
     push(&queue);

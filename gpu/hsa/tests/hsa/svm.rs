@@ -54,8 +54,18 @@ impl std::ops::Deref for Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        let values = [[GLOBAL_FLAG, 0], [READ_ONLY, 0], [HIVE_LOCAL, 0], [GRANULARITY, 9], [PREFERRED, 0], [READ_MOSTLY, 0], [GPU_EXEC, 0]];
-        let access = agents().into_iter().map(|agent| [if agent == agents()[0] { ACCESSIBLE } else { NO_ACCESS }, agent]);
+        let values = [
+            [GLOBAL_FLAG, 0],
+            [READ_ONLY, 0],
+            [HIVE_LOCAL, 0],
+            [GRANULARITY, 9],
+            [PREFERRED, 0],
+            [READ_MOSTLY, 0],
+            [GPU_EXEC, 0],
+        ];
+        let access = agents()
+            .into_iter()
+            .map(|agent| [if agent == agents()[0] { ACCESSIBLE } else { NO_ACCESS }, agent]);
         let pairs: Vec<Pair> = values.into_iter().chain(access).collect();
         assert_eq!(set(self.addr, self.bytes().len(), &pairs), SUCCESS);
     }
