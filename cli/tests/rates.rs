@@ -55,6 +55,37 @@ fn requests_beyond_the_rate_wait_and_none_is_lost() {
     }
 }
 
+/// Sessions of one address have its rate together, in one process and in several, and each gets some of it.
+#[test]
+fn sessions_of_an_address_share_its_rate() {
+    const RATE: u64 = 400;
+    const EACH: u64 = 800;
+    const SESSIONS: u64 = 4;
+    for options in WORKERS {
+        let worker = start(options, &["--requests-per-second", "400", "--handles-max", "600"]);
+        let mut clients: Vec<_> = (0..SESSIONS).map(|_| WireClient::open(worker.address())).collect();
+        let (begun, before) = (Instant::now(), ticks(&worker));
+        for client in &mut clients {
+            for _ in 0..EACH {
+                client.forget(&op::EventCreate { flags: 0 });
+            }
+        }
+        for client in &mut clients {
+            assert!(client.call(&op::DeviceSynchronize {}).is_err(), "{options:?}: all were carried out");
+        }
+        let (took, used) = (begun.elapsed(), ticks(&worker) - before);
+        // What may happen at once, and what the last read of each session may have more than that. With a rate of its own each session would
+        // have been done in a second.
+        let least = Duration::from_secs((SESSIONS * EACH - 2 * RATE - SESSIONS * 200) / RATE);
+        assert!(took >= least, "{options:?}: {took:?}");
+        let most = u64::try_from(took.as_millis()).expect("a number") / 10 / 2;
+        assert!(used <= most, "{options:?}: {used} of {most} ticks in {took:?}: it does not sleep");
+        for client in &mut clients {
+            client.call(&op::Ping {}).expect("it goes on");
+        }
+    }
+}
+
 /// A client that has sent what it had to say, and waits, is neither late nor idle while the worker does not read.
 #[test]
 fn who_is_held_up_is_not_late() {

@@ -13,6 +13,8 @@ use tracing::{debug, info};
 use claims::Parking;
 use hipr_proto::Header;
 
+use crate::rates::RequestRates;
+
 use crate::{
     AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Parked, Payer, Peer,
     Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
@@ -207,7 +209,7 @@ pub struct Driver<C: Carrier> {
     parked: Parked,
     /// The connections of each address, and the requests of each tenant or address.
     connection_rates: Rates,
-    request_rates: Rates,
+    request_rates: RequestRates,
     /// The connections that are not read because of the rate of requests, by the time until then.
     held: BTreeSet<(u64, ConnId)>,
     mailbox: Arc<Mailbox>,
@@ -238,7 +240,7 @@ impl<C: Carrier> Driver<C> {
             table: Table::default(),
             seats: Seats::new(config.connections_max, config.connections_per_address_max),
             connection_rates: Rates::new(),
-            request_rates: Rates::new(),
+            request_rates: RequestRates::new(config.ledger.clone()),
             held: BTreeSet::new(),
             config,
             sessions: Registry::default(),
@@ -453,10 +455,9 @@ impl<C: Carrier> Driver<C> {
         let end = loop {
             let mut want = conn.link.begin_read(&self.config, &self.pool);
             if let Some((payer, rate)) = conn.link.rate(&self.config) {
-                let bucket = self.request_rates.of(payer, rate, self.now_ms);
-                bucket.owe(conn.link.take_uncharged(), rate, self.now_ms);
-                let wait_ms = bucket.wait_ms(rate, self.now_ms);
-                if wait_ms > 0 {
+                let made = conn.link.take_uncharged();
+                let room = self.request_rates.charge(payer, rate, made, self.now_ms);
+                if let Err(wait_ms) = room {
                     conn.link.hold(true);
                     let until_ms = self.now_ms.saturating_add(wait_ms);
                     if let Some(earlier_ms) = conn.held_until_ms.replace(until_ms) {
@@ -474,7 +475,7 @@ impl<C: Carrier> Driver<C> {
                     conn.link.hold(false);
                     want = conn.link.begin_read(&self.config, &self.pool);
                     // Not many more than there may be.
-                    let most = usize::try_from(bucket.room()).unwrap_or(usize::MAX);
+                    let most = usize::try_from(room.unwrap_or_default()).unwrap_or(usize::MAX);
                     want = want.min(most.saturating_mul(Header::SIZE).max(LEAST_READ_BYTES));
                 }
             }

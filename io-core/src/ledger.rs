@@ -15,6 +15,12 @@ pub trait Ledger: fmt::Debug + Send + Sync {
 
     /// Gives the place back: the session goes on over another connection.
     fn unpark(&self);
+
+    /// Takes up to `count` of the payer's requests, of which there are `per_second` in a second: returns how many.
+    ///
+    /// # Errors
+    /// There is none now: the time in milliseconds until there are some, at least 1.
+    fn take_requests(&self, payer: Payer, per_second: u32, count: u64) -> Result<u64, u64>;
 }
 
 /// How many sessions without a connection each payer has.

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use hipr_tls::{Bucket, Grant, Rate};
 
-use crate::Peer;
 use crate::seats::network;
+use crate::{Ledger, Peer};
 
 /// Whom something counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +70,62 @@ impl Rates {
         let entry = self.buckets.entry(payer).or_insert_with(|| (rate, Bucket::new(rate, now_ms)));
         entry.0 = rate;
         &mut entry.1
+    }
+}
+
+/// The requests that each may still make, counted here or by whoever counts for several processes.
+#[derive(Debug, Default)]
+pub(crate) struct RequestRates {
+    rates: Rates,
+    ledger: Option<Arc<dyn Ledger>>,
+    /// Where others count: the requests of this process's session that were taken there and not made yet; negative for those that were
+    /// made already.
+    credit: i64,
+}
+
+/// Returns how many requests are taken at a time where others count: those of a fiftieth of a second.
+fn piece(per_second: u32) -> u32 {
+    (per_second / 50).max(1)
+}
+
+impl RequestRates {
+    /// Creates a table in which nobody has made requests.
+    pub(crate) fn new(ledger: Option<Arc<dyn Ledger>>) -> Self {
+        Self { ledger, ..Self::default() }
+    }
+
+    /// Counts requests that were made; returns how many more may be made now.
+    ///
+    /// # Errors
+    /// None: the time until there are some in milliseconds.
+    pub(crate) fn charge(&mut self, payer: Payer, rate: Rate, count: u64, now_ms: u64) -> Result<u64, u64> {
+        let Some(ledger) = &self.ledger else {
+            let bucket = self.rates.of(payer, rate, now_ms);
+            bucket.owe(count, rate, now_ms);
+            let wait_ms = bucket.wait_ms(rate, now_ms);
+            return if wait_ms > 0 { Err(wait_ms) } else { Ok(bucket.room()) };
+        };
+        self.credit = self.credit.saturating_sub(i64::try_from(count).unwrap_or(i64::MAX));
+        while self.credit <= 0 {
+            let wanted = self.credit.unsigned_abs().saturating_add(piece(rate.per_second).into());
+            let taken = ledger.take_requests(payer, rate.per_second, wanted)?;
+            self.credit = self.credit.saturating_add(i64::try_from(taken).unwrap_or(i64::MAX));
+        }
+        Ok(self.credit.unsigned_abs())
+    }
+}
+
+impl Rates {
+    /// Takes up to `count` things of somebody for another process: returns how many.
+    ///
+    /// # Errors
+    /// There is none now: the time in milliseconds until there are as many as are taken at a time, at least 1.
+    pub fn take_some(&mut self, payer: Payer, rate: Rate, count: u64, now_ms: u64) -> Result<u64, u64> {
+        let bucket = self.of(payer, rate, now_ms);
+        match bucket.take_some(count, rate, now_ms) {
+            0 => Err(bucket.wait_for_ms(piece(rate.per_second), rate, now_ms).max(1)),
+            taken => Ok(taken),
+        }
     }
 }
 

@@ -69,6 +69,15 @@ impl Bucket {
         has_one
     }
 
+    /// Takes up to `count`; returns how many.
+    pub fn take_some(&mut self, count: u64, rate: Rate, now_ms: u64) -> u64 {
+        self.fill(rate, now_ms);
+        let count = count.min(self.room());
+        // There are as many.
+        self.left -= i64::try_from(count * 1000).unwrap_or(0);
+        count
+    }
+
     /// Takes `count`, even if there are fewer.
     pub fn owe(&mut self, count: u64, rate: Rate, now_ms: u64) {
         self.fill(rate, now_ms);
@@ -78,8 +87,14 @@ impl Bucket {
 
     /// Returns the time until there is one; 0 if there is one now.
     pub fn wait_ms(&mut self, rate: Rate, now_ms: u64) -> u64 {
+        self.wait_for_ms(1, rate, now_ms)
+    }
+
+    /// Returns the time until there are `count`; 0 if there are as many now.
+    pub fn wait_for_ms(&mut self, count: u32, rate: Rate, now_ms: u64) -> u64 {
         self.fill(rate, now_ms);
-        let missing = u64::try_from(1000_i64.saturating_sub(self.left)).unwrap_or(0);
+        let missing = (i64::from(count) * 1000).saturating_sub(self.left);
+        let missing = u64::try_from(missing).unwrap_or(0);
         missing.div_ceil(u64::from(rate.per_second.max(1)))
     }
 
@@ -115,6 +130,19 @@ mod tests {
             for (at, (now_ms, expected)) in wanted.iter().enumerate() {
                 assert_eq!(bucket.take(rate, *now_ms), *expected, "{rate:?}: wish {at} at {now_ms} ms");
             }
+        }
+    }
+
+    #[test]
+    fn some_are_taken_and_more_are_waited_for() {
+        let rate = Rate::per_second(10);
+        let mut bucket = Bucket::new(rate, 0);
+        // How many are wanted at which time, how many there are, and how long five more are waited for then.
+        for (count, now_ms, taken, wait_ms) in
+            [(4, 0, 4, 0), (7, 0, 6, 500), (1, 99, 0, 401), (9, 250, 2, 450), (u64::MAX, 1 << 40, 10, 500)]
+        {
+            assert_eq!(bucket.take_some(count, rate, now_ms), taken, "{count} at {now_ms} ms");
+            assert_eq!(bucket.wait_for_ms(5, rate, now_ms), wait_ms, "{count} at {now_ms} ms");
         }
     }
 

@@ -4,7 +4,7 @@
 //! has is known here and given back when it ends, however that happens. So whoever takes over a process can use up what is left of a limit,
 //! and takes nothing that another has been given.
 
-use hipr_io::{Ledger, Parked, Payer, Peer};
+use hipr_io::{Ledger, Parked, Payer, Peer, Rate, Rates};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -31,6 +31,8 @@ struct Ask {
 impl Ask {
     /// A place among the sessions without a connection, if the amount is 1; 0 gives it back.
     const PARKED: u32 = 1;
+    /// Up to so many requests of the tenant's rate, which is the limit. If there are none, `more` is the time until there are.
+    const REQUESTS: u32 = 2;
 
     fn to_bytes(self) -> [u8; ASK_BYTES] {
         let words = u64::from(self.kind) | u64::from(self.limit) << 32;
@@ -115,6 +117,15 @@ impl Ledger for Asking {
     fn unpark(&self) {
         self.ask(Ask::PARKED, None, 0, 0);
     }
+
+    fn take_requests(&self, payer: Payer, per_second: u32, count: u64) -> Result<u64, u64> {
+        match self.ask(Ask::REQUESTS, Some(payer), per_second, count) {
+            // Nobody answers any more.
+            Answer { granted: 0, more: 0 } => Err(1000),
+            Answer { granted: 0, more } => Err(more),
+            Answer { granted, .. } => Ok(granted),
+        }
+    }
 }
 
 // ---- the supervisor's side -------------------------------------------------------------------------------------------
@@ -123,6 +134,7 @@ impl Ledger for Asking {
 #[derive(Debug, Default)]
 pub(super) struct Books {
     parked: Parked,
+    requests: Rates,
 }
 
 /// What a session has of it, and the socket over which its process asks.
@@ -151,8 +163,8 @@ impl Account {
 }
 
 impl Books {
-    /// Answers a question; what nobody can ask is granted nothing.
-    fn answer(&mut self, account: &mut Account, ask: Ask) -> Answer {
+    /// Answers a question; what nobody can ask is granted nothing. Times are milliseconds of any clock that only goes forward.
+    fn answer(&mut self, account: &mut Account, ask: Ask, now_ms: u64) -> Answer {
         let payer = account.payer(&ask);
         match ask.kind {
             Ask::PARKED if ask.amount == 0 => {
@@ -164,6 +176,11 @@ impl Books {
                     account.parked = Some(payer);
                 }
                 Answer { granted: account.parked.is_some().into(), more: 0 }
+            }
+            Ask::REQUESTS => {
+                let rate = Rate::per_second(ask.limit);
+                let taken = self.requests.take_some(payer, rate, ask.amount, now_ms);
+                taken.map_or_else(|more| Answer { granted: 0, more }, |granted| Answer { granted, more: 0 })
             }
             _ => Answer::default(),
         }
@@ -205,7 +222,7 @@ impl Asked {
     }
 
     /// Answers what was asked, for a turn.
-    pub(super) fn turn(&mut self, books: &mut Books) {
+    pub(super) fn turn(&mut self, books: &mut Books, now_ms: u64) {
         for _ in 0..TURN_ASKS {
             let Some(socket) = self.socket.as_mut().filter(|_| self.is_ready) else { return };
             match socket.read(self.partial.get_mut(self.len..).unwrap_or_default()) {
@@ -216,7 +233,8 @@ impl Asked {
                         continue;
                     }
                     self.len = 0;
-                    let answer = books.answer(&mut self.account, Ask::from_bytes(self.partial)).to_bytes();
+                    let ask = Ask::from_bytes(self.partial);
+                    let answer = books.answer(&mut self.account, ask, now_ms).to_bytes();
                     // A process waits for each answer before it asks again, so there is room.
                     if !matches!(socket.write(&answer), Ok(ANSWER_BYTES)) {
                         info!(peer = %self.account.peer, "a session's process does not take its answers: it gets no more");
@@ -263,7 +281,7 @@ mod tests {
         let mut books = Books::default();
         let (mut a, mut b, mut c) = (account(1), account(2), account(1));
         let mut park = |account: &mut Account, tenant, limit, amount| {
-            books.answer(account, ask(Ask::PARKED, tenant, limit, amount)).granted
+            books.answer(account, ask(Ask::PARKED, tenant, limit, amount), 0).granted
         };
         // Twice is once.
         assert_eq!([park(&mut a, 5, 1, 1), park(&mut a, 5, 1, 1), park(&mut b, 5, 1, 1)], [1, 1, 0]);
@@ -273,15 +291,32 @@ mod tests {
         assert_eq!([park(&mut b, 0, 1, 1), park(&mut a, 5, 1, 1)], [1, 0]);
         books.close(&mut b);
         books.close(&mut b);
-        let answer = books.answer(&mut a, ask(Ask::PARKED, 5, 1, 1));
+        let answer = books.answer(&mut a, ask(Ask::PARKED, 5, 1, 1), 0);
         assert_eq!(answer.granted, 1, "what an ended process had is free, once");
-        assert_eq!(books.answer(&mut account(1), ask(99, 5, 1, 1)), Answer::default());
+        assert_eq!(books.answer(&mut account(1), ask(99, 5, 1, 1), 0), Answer::default());
+    }
+
+    #[test]
+    fn a_tenants_processes_share_its_rate() {
+        let mut books = Books::default();
+        let (mut a, mut b, mut c) = (account(1), account(2), account(3));
+        let mut take = |account: &mut Account, tenant, amount, now_ms| {
+            let answer = books.answer(account, ask(Ask::REQUESTS, tenant, 100, amount), now_ms);
+            (answer.granted, answer.more)
+        };
+        assert_eq!(take(&mut a, 5, 60, 0), (60, 0));
+        assert_eq!(take(&mut b, 5, 60, 0), (40, 0));
+        // Two at a time, as there are a hundred in a second.
+        assert_eq!([take(&mut a, 5, 60, 0), take(&mut b, 5, 1, 5)], [(0, 20), (0, 15)]);
+        assert_eq!(take(&mut b, 5, 60, 20), (2, 0));
+        assert_eq!(take(&mut c, 0, u64::MAX, 20), (100, 0), "another has its own");
+        assert_eq!(take(&mut c, 6, 1, 20), (1, 0));
     }
 
     #[test]
     fn without_a_tenant_an_address_counts() {
         let mut books = Books::default();
-        let mut parked = |last| books.answer(&mut account(last), ask(Ask::PARKED, 0, 2, 1)).granted;
+        let mut parked = |last| books.answer(&mut account(last), ask(Ask::PARKED, 0, 2, 1), 0).granted;
         assert_eq!([parked(1), parked(1), parked(1), parked(2)], [1, 1, 0, 1]);
     }
 
@@ -296,7 +331,7 @@ mod tests {
         for piece in questions.chunks(7) {
             socket.write_all(piece).expect("sent");
             asked.is_ready = true;
-            asked.turn(&mut books);
+            asked.turn(&mut books, 0);
         }
         for _ in 0..4 {
             socket.read_exact(&mut bytes).expect("an answer");
@@ -304,7 +339,7 @@ mod tests {
         }
         assert_eq!(answers, [1, 0, 1, 1]);
         asked.end(&mut books);
-        assert!(books.answer(&mut account(1), ask(Ask::PARKED, 1, 1, 1)).granted == 1);
+        assert!(books.answer(&mut account(1), ask(Ask::PARKED, 1, 1, 1), 0).granted == 1);
     }
 
     #[test]
@@ -316,7 +351,7 @@ mod tests {
         while asked.socket.is_some() {
             while socket.write(&ask(Ask::PARKED, 1, 1, 1).to_bytes()).is_ok() {}
             asked.is_ready = true;
-            asked.turn(&mut books);
+            asked.turn(&mut books, 0);
             rounds += 1;
             assert!(rounds < 1_000_000, "answers nobody takes have no end");
         }

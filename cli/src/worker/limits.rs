@@ -48,8 +48,7 @@ pub(crate) struct Limits {
     /// Maximum number of connections of one address in a second; further clients are disconnected. [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections_per_second: Option<u32>,
-    /// Maximum number of requests in a second of a tenant, or of an address without a key; further ones are read later. With processes it
-    /// holds for each session. [default: no limit]
+    /// Maximum number of requests in a second of a tenant, or of an address without a key; further ones are read later. [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     requests_per_second: Option<u32>,
     /// Seconds after which a session ends whose program has sent nothing and waits for nothing. [default: no limit]

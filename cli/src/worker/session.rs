@@ -189,8 +189,8 @@ impl Session {
     }
 
     /// Passes on the session's output and answers what its process asks, at most a turn's worth.
-    pub(super) fn relay(&mut self, books: &mut Books) {
-        self.asked.turn(books);
+    pub(super) fn relay(&mut self, books: &mut Books, now_ms: u64) {
+        self.asked.turn(books, now_ms);
         self.read(Self::TURN_BYTES);
         if self.speaks && self.reports.is_some() {
             self.listen(Self::TURN_BYTES);

@@ -178,7 +178,8 @@ impl Supervisor {
                 }
             }
             self.accept();
-            self.sessions.values_mut().for_each(|session| session.relay(&mut self.books));
+            let (books, now_ms) = (&mut self.books, self.now_ms);
+            self.sessions.values_mut().for_each(|session| session.relay(books, now_ms));
             self.expire();
         }
         Ok(())
