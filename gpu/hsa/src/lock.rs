@@ -88,7 +88,7 @@ impl Runtime {
 
     fn lock_pages(&self, base: u64, len_bytes: u64, access: Agents, flags: u32) -> HsaResult {
         let pages = pages_of(base, len_bytes).ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        if !is_foreign(&pages) || self.vmem.touches(&pages) {
+        if !is_foreign(&pages) || self.vmem.withholds(&pages) {
             tracing::debug!(?pages, "memory that the runtime has made needs no lock, and gets none");
             return Err(Status::ERROR);
         }

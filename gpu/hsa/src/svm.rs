@@ -95,6 +95,7 @@ impl Attributes {
                 self.accessible = with(self.accessible, attribute::AGENT_ACCESSIBLE);
                 self.in_place = with(self.in_place, attribute::AGENT_ACCESSIBLE_IN_PLACE);
             }
+            Change::Forget => *self = DEFAULT,
         }
     }
 }
@@ -109,6 +110,8 @@ enum Change {
     Prefetched(Agent),
     /// An agent's access becomes this attribute.
     Access(AgentIndex, u64),
+    /// Nothing was said of the pages any more.
+    Forget,
 }
 
 /// A range of pages with the same attributes.
@@ -149,7 +152,15 @@ impl Runtime {
     /// `ERROR` if the range is empty, or has memory that is not the program's own.
     fn svm_pages(&self, ptr: Ptr, len_bytes: usize) -> HsaResult<Range<u64>> {
         let pages = pages_of(ptr.addr(), len_bytes as u64).filter(|_| len_bytes > 0);
-        pages.filter(|pages| is_foreign(pages) && !self.vmem.touches(pages)).ok_or(Status::ERROR)
+        pages.filter(|pages| is_foreign(pages) && !self.vmem.withholds(pages)).ok_or(Status::ERROR)
+    }
+
+    /// Forgets the attributes of pages that are about to be unmapped, and returns when no kernel reaches them by these.
+    ///
+    /// # Errors
+    /// `ERROR` if the program has unmapped some of them already.
+    pub(crate) fn forget_svm(&self, pages: &Range<u64>) -> HsaResult {
+        self.change_svm(pages, &[Change::Forget])
     }
 
     /// Changes the attributes of pages, and returns when agents reach what these say.
@@ -210,7 +221,9 @@ impl Runtime {
             pieces.insert(range.start, Piece { end: range.end, attributes, claim });
         }
         drop(pieces);
-        let takes_away = |change: &Change| matches!(change, Change::Access(_, attribute::AGENT_NO_ACCESS));
+        let takes_away = |change: &Change| {
+            matches!(change, Change::Access(_, attribute::AGENT_NO_ACCESS) | Change::Forget)
+        };
         if changes.iter().any(takes_away) {
             self.memory.wait_until_left(pages);
         }

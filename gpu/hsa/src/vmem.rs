@@ -26,6 +26,36 @@ use crate::types::{Agent, MemoryAccess, MemoryPool, VmemHandle};
 const PINNED: u32 = 1;
 /// `HSA_ACCESS_PERMISSION_RW`, the last of `hsa_access_permission_t`.
 const READ_WRITE: u32 = 3;
+/// `HSA_AMD_VMEM_ADDRESS_NO_REGISTER`: what is reserved is [`Content::HostMemory`].
+const NO_REGISTER: u64 = 1;
+
+/// What is at reserved addresses where no handle is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    /// Nothing that anybody may access.
+    Nothing,
+    /// Zeroed memory of the program, which it may access, lock and give attributes. Its length is any, its end that of a page.
+    HostMemory,
+}
+
+impl Content {
+    fn protection(self) -> ProtFlags {
+        match self {
+            Self::Nothing => ProtFlags::empty(),
+            Self::HostMemory => ProtFlags::READ | ProtFlags::WRITE,
+        }
+    }
+}
+
+/// Addresses that are reserved.
+#[derive(Clone, Copy, Debug)]
+struct Reservation {
+    /// What was asked for, which `hsa_amd_vmem_address_free` has to name.
+    wanted_bytes: u64,
+    /// Whole pages.
+    len_bytes: u64,
+    content: Content,
+}
 
 /// Memory without an address.
 #[derive(Debug)]
@@ -69,8 +99,8 @@ pub(crate) struct Vmem(Mutex<State>);
 struct State {
     last_handle: u64,
     handles: BTreeMap<VmemHandle, Handle>,
-    /// Length in bytes of what is reserved, by first address.
-    reserved: BTreeMap<u64, u64>,
+    /// What is reserved, by first address.
+    reserved: BTreeMap<u64, Reservation>,
     mapped: BTreeMap<u64, Mapping>,
 }
 
@@ -87,9 +117,10 @@ pub(crate) struct Found {
 }
 
 impl State {
-    fn reserved_at(&self, addr: u64) -> Option<Range<u64>> {
-        let (&base, &len_bytes) = self.reserved.range(..=addr).next_back()?;
-        Some(base..base + len_bytes).filter(|range| range.contains(&addr))
+    fn reserved_at(&self, addr: u64) -> Option<(Range<u64>, Content)> {
+        let (&base, reservation) = self.reserved.range(..=addr).next_back()?;
+        let range = base..base + reservation.len_bytes;
+        range.contains(&addr).then_some((range, reservation.content))
     }
 
     fn mapped_at(&self, addr: u64) -> Option<(u64, &Mapping)> {
@@ -137,7 +168,7 @@ impl Vmem {
                 user_data: mapping.user_data,
             });
         }
-        let range = state.reserved_at(addr)?;
+        let (range, _) = state.reserved_at(addr)?;
         Some(Found {
             is_mapped: false,
             base: range.start,
@@ -149,14 +180,15 @@ impl Vmem {
         })
     }
 
-    /// Returns whether one of these addresses is reserved.
-    pub(crate) fn touches(&self, range: &Range<u64>) -> bool {
+    /// Returns whether one of these addresses is reserved and not the program's memory: nothing is there, or the memory of a handle.
+    pub(crate) fn withholds(&self, range: &Range<u64>) -> bool {
         let state = lock(&self.0);
-        state
-            .reserved
-            .range(..range.end)
-            .next_back()
-            .is_some_and(|(base, len_bytes)| base + len_bytes > range.start)
+        let reserved = state.reserved.range(..range.end).rev();
+        let is_bare = reserved
+            .take_while(|&(base, reservation)| base + reservation.len_bytes > range.start)
+            .any(|(_, reservation)| reservation.content == Content::Nothing);
+        let before_end = state.mapped.range(..range.end).next_back();
+        is_bare || before_end.is_some_and(|(base, mapping)| base + mapping.len_bytes > range.start)
     }
 
     /// Attaches a value to the memory that is mapped at `base`; returns whether there is some.
@@ -168,8 +200,8 @@ impl Vmem {
 
 impl Drop for Vmem {
     fn drop(&mut self) {
-        for (&base, &len_bytes) in &lock(&self.0).reserved {
-            release_addresses(base, len_bytes);
+        for (&base, reservation) in &lock(&self.0).reserved {
+            release_addresses(base, reservation.len_bytes);
         }
     }
 }
@@ -185,27 +217,27 @@ fn release_addresses(base: u64, len_bytes: u64) {
     }
 }
 
-/// Maps nothing at addresses: where the system likes, or at `base`, over what is there if it `replaces` it.
+/// Maps the content of a reservation: where the system likes, or at `base`, over what is there if it `replaces` it.
 ///
 /// # Safety
 /// With `replaces`, all of the addresses are the caller's, and what was mapped there may go.
-unsafe fn map_nothing(base: u64, len_bytes: u64, replaces: bool) -> Option<u64> {
+unsafe fn map_content(base: u64, len_bytes: u64, content: Content, replaces: bool) -> Option<u64> {
     let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     if base != 0 {
         flags |= if replaces { MapFlags::FIXED } else { MapFlags::FIXED_NOREPLACE };
     }
     let len = usize::try_from(len_bytes).ok()?;
     // SAFETY: the caller's promise; without `replaces` the system refuses what is mapped already.
-    let mapped = unsafe { mmap_anonymous(Ptr::at(base).raw(), len, ProtFlags::empty(), flags) };
+    let mapped = unsafe { mmap_anonymous(Ptr::at(base).raw(), len, content.protection(), flags) };
     Some(mapped.ok()?.expose_provenance() as u64)
 }
 
 /// Reserves addresses of the process, those from `wish` on if it is not 0 and they are free.
-fn reserve(len_bytes: u64, wish: u64, align_bytes: u64) -> Option<u64> {
+fn reserve(len_bytes: u64, wish: u64, align_bytes: u64, content: Content) -> Option<u64> {
     let wished = wish..wish.checked_add(len_bytes).unwrap_or(0);
     if wish.is_multiple_of(align_bytes) && is_foreign(&wished) {
         // SAFETY: nothing is replaced.
-        match unsafe { map_nothing(wish, len_bytes, false) } {
+        match unsafe { map_content(wish, len_bytes, content, false) } {
             Some(base) if base == wish => return Some(base),
             // A kernel older than Linux 4.17 takes the address as a wish.
             Some(base) => release_addresses(base, len_bytes),
@@ -215,7 +247,7 @@ fn reserve(len_bytes: u64, wish: u64, align_bytes: u64) -> Option<u64> {
     // As many more that a multiple is among them, less the rest.
     let more_bytes = len_bytes.checked_add(align_bytes - GRANULE_BYTES)?;
     // SAFETY: nothing is replaced.
-    let first = unsafe { map_nothing(0, more_bytes, false) }?;
+    let first = unsafe { map_content(0, more_bytes, content, false) }?;
     let base = first.next_multiple_of(align_bytes);
     release_addresses(first, base - first);
     release_addresses(base + len_bytes, first + more_bytes - base - len_bytes);
@@ -237,39 +269,47 @@ pub(crate) fn address_reserve_align(
     len_bytes: usize,
     wish: u64,
     align_bytes: u64,
-    _flags: u64,
+    flags: u64,
 ) -> HsaResult {
     let runtime = runtime()?;
-    let len_bytes = len_bytes as u64;
-    let is_aligned = align_bytes == 0 || (align_bytes >= GRANULE_BYTES && align_bytes.is_power_of_two());
-    if va.is_null() || len_bytes == 0 || !len_bytes.is_multiple_of(GRANULE_BYTES) || !is_aligned {
+    let wanted_bytes = len_bytes as u64;
+    let content = if flags & NO_REGISTER == 0 { Content::Nothing } else { Content::HostMemory };
+    let is_paged = |bytes: u64| content == Content::HostMemory || bytes.is_multiple_of(GRANULE_BYTES);
+    let is_aligned = align_bytes == 0 || (is_paged(align_bytes) && align_bytes.is_power_of_two());
+    if va.is_null() || wanted_bytes == 0 || !is_paged(wanted_bytes) || !is_aligned {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
+    let len_bytes =
+        wanted_bytes.checked_next_multiple_of(GRANULE_BYTES).ok_or(Status::ERROR_OUT_OF_RESOURCES)?;
     let align_bytes = match align_bytes {
         0 if len_bytes >= PAGE_BYTES => PAGE_BYTES,
-        0 => GRANULE_BYTES,
-        wanted => wanted,
+        wanted => wanted.max(GRANULE_BYTES),
     };
     let mut state = lock(&runtime.vmem.0);
-    let base = reserve(len_bytes, wish, align_bytes).ok_or(Status::ERROR_OUT_OF_RESOURCES)?;
-    state.reserved.insert(base, len_bytes);
+    let base = reserve(len_bytes, wish, align_bytes, content).ok_or(Status::ERROR_OUT_OF_RESOURCES)?;
+    state.reserved.insert(base, Reservation { wanted_bytes, len_bytes, content });
     va.put(Ptr::at(base))
 }
 
-/// `hsa_amd_vmem_address_free`.
+/// `hsa_amd_vmem_address_free`: attributes of memory there end with it, and no kernel has it any more when it goes.
 pub(crate) fn address_free(va: Ptr, len_bytes: usize) -> HsaResult {
     let runtime = runtime()?;
     let mut state = lock(&runtime.vmem.0);
     let base = va.addr();
-    let &reserved = state.reserved.get(&base).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
-    if reserved != len_bytes as u64 {
+    let &reservation = state.reserved.get(&base).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
+    if reservation.wanted_bytes != len_bytes as u64 {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
-    if state.mapped.range(base..base + reserved).next().is_some() {
+    let range = base..base + reservation.len_bytes;
+    if state.mapped.range(range.clone()).next().is_some() {
         return Err(Status::ERROR_RESOURCE_FREE);
     }
     state.reserved.remove(&base);
-    release_addresses(base, reserved);
+    drop(state);
+    if reservation.content == Content::HostMemory {
+        runtime.forget_svm(&range)?;
+    }
+    release_addresses(base, reservation.len_bytes);
     Ok(())
 }
 
@@ -316,7 +356,7 @@ pub(crate) fn map(va: Ptr, len_bytes: usize, offset: usize, handle: VmemHandle, 
     let mut state = lock(&runtime.vmem.0);
     let segment = Arc::clone(&state.used(handle).ok_or(invalid)?.segment);
     let end = base.checked_add(len_bytes).ok_or(invalid)?;
-    let is_inside = state.reserved_at(base).is_some_and(|range| end <= range.end);
+    let is_inside = state.reserved_at(base).is_some_and(|(range, _)| end <= range.end);
     let is_free = state.mapped_at(base).is_none() && state.mapped.range(base..end).next().is_none();
     let is_whole = offset == 0 && len_bytes == segment.len_bytes() && base.is_multiple_of(GRANULE_BYTES);
     if !is_inside || !is_free || !is_whole {
@@ -343,8 +383,9 @@ pub(crate) fn unmap(va: Ptr, len_bytes: usize) -> HsaResult {
     let Some(mapping) = state.mapped.remove(&base) else { return Err(Status::ERROR_INVALID_ALLOCATION) };
     runtime.memory.claim_all(mapping.claim.as_slice(), &[]);
     runtime.memory.wait_until_left(&(base..base + mapping.len_bytes));
-    // SAFETY: reserved addresses, which no kernel has any more.
-    if unsafe { map_nothing(base, mapping.len_bytes, true) }.is_none() {
+    let content = state.reserved_at(base).map_or(Content::Nothing, |(_, content)| content);
+    // SAFETY: reserved addresses, which no kernel has any more by this mapping.
+    if unsafe { map_content(base, mapping.len_bytes, content, true) }.is_none() {
         tracing::warn!(len_bytes, "memory is no more a GPU's, but the system leaves it mapped");
     }
     if let Some(handle) = state.handles.get_mut(&mapping.handle) {
