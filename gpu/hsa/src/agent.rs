@@ -1,62 +1,24 @@
 //! Agents: the host and the emulated GPUs, and what they say of themselves.
 
-use hipr_code_object::rules::{LDS_BYTES, SIMDS_PER_CU, THREADS_PER_GROUP, WAVE_LANES, WAVES_PER_SIMD};
+use hipr_code_object::rules::{SIMDS_PER_CU, THREADS_PER_GROUP, WAVE_LANES, WAVES_PER_SIMD};
 use hipr_grid::model::Model;
 use hipr_isa::Arch;
 
-use crate::config::Config;
-use crate::memory::AgentIndex;
+use crate::clock::{CLOCK_HZ, now};
+use crate::facts::{
+    AgentIndex, GRID_MAX, QUEUE_PACKETS_MAX, QUEUE_PACKETS_MIN, QUEUES_MAX, SCRATCH_MAX_BYTES,
+};
 use crate::pointer::{Out, Ptr};
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, Cache, Dim3, Each, Isa, each};
 
-/// What is fixed of an agent.
-#[derive(Clone, Debug)]
-pub(crate) struct AgentFacts {
-    /// The GPU's instruction set; `None` for the host.
-    pub(crate) arch: Option<Arch>,
-    /// Memory in bytes.
-    pub(crate) memory_bytes: u64,
-}
-
-/// Largest grid in work-items, in each dimension and in all.
-pub(crate) const GRID_MAX: u32 = u32::MAX;
-/// Least number of packets of a queue.
-pub(crate) const QUEUE_PACKETS_MIN: u32 = 64;
-/// Largest number of packets of a queue.
-pub(crate) const QUEUE_PACKETS_MAX: u32 = 131_072;
-/// Queues of a GPU.
-pub(crate) const QUEUES_MAX: u32 = 128;
-/// Memory of the host that is assumed where the system does not say it.
-const HOST_BYTES_FALLBACK: u64 = 4 << 30;
 /// Rows of pitched memory begin at multiples of this many bytes.
 const PITCH_BYTES: usize = 256;
 /// Size of a cache line in bytes.
 const CACHE_LINE_BYTES: u32 = 128;
-/// The most scratch that a GPU's queues may have together, in bytes.
-pub(crate) const SCRATCH_MAX_BYTES: u64 = 4 << 30;
 /// AMD's number as a vendor of PCI devices is not asked for; this is the emulated GPUs' first bus.
 const FIRST_BUS: u32 = 5;
-
-impl AgentFacts {
-    /// Returns the host and the GPUs.
-    pub(crate) fn all(config: &Config) -> Vec<Self> {
-        let host_bytes = host_memory_bytes().unwrap_or(HOST_BYTES_FALLBACK);
-        let gpu = |&arch: &Arch| {
-            let most = Model::of(arch).memory_bytes;
-            let memory_bytes = config.memory_bytes.unwrap_or(host_bytes / 4 * 3).min(most);
-            Self { arch: Some(arch), memory_bytes }
-        };
-        let host = Self { arch: None, memory_bytes: host_bytes };
-        std::iter::once(host).chain(config.devices.iter().map(gpu)).collect()
-    }
-}
-
-fn host_memory_bytes() -> Option<u64> {
-    let info = rustix::system::sysinfo();
-    info.totalram.checked_mul(info.mem_unit.into()).filter(|&bytes| bytes > 0)
-}
 
 /// Returns the handle of the agent with this index.
 pub(crate) fn handle_of(index: AgentIndex) -> Agent {
@@ -87,6 +49,15 @@ impl Runtime {
         let arch = self.agents[index].arch.ok_or(Status::ERROR_INVALID_AGENT)?;
         Ok((index, arch))
     }
+}
+
+/// The number of the extension for images.
+const IMAGES: u16 = 1;
+
+/// Returns the extensions that an agent has. GPUs answer questions about images, of which they say that they have none: AMD's runtime learns
+/// only so how rows of pitched memory are aligned.
+pub(crate) fn extensions_of(runtime: &Runtime, agent: AgentIndex) -> impl Iterator<Item = u16> + use<> {
+    runtime.agents[agent].arch.map(|_| IMAGES).into_iter()
 }
 
 /// `hsa_iterate_agents`.
@@ -266,7 +237,7 @@ fn common_info(runtime: &Runtime, index: AgentIndex, attribute: u32, value: Ptr)
         a::VERSION_MINOR => value.put(1u16),
         a::EXTENSIONS => {
             let mut bits = [0; EXTENSIONS_BYTES];
-            for number in crate::system::extensions_of(runtime, index).map(usize::from) {
+            for number in extensions_of(runtime, index).map(usize::from) {
                 bits[number / 8] |= 1 << (number % 8);
             }
             value.put_bytes(&bits)
@@ -279,11 +250,11 @@ fn common_info(runtime: &Runtime, index: AgentIndex, attribute: u32, value: Ptr)
         | a::DOMAIN
         | a::ASIC_REVISION
         | a::MAX_ADDRESS_WATCH_POINTS => value.put(0u32),
-        a::TIMESTAMP_FREQUENCY => value.put(crate::system::CLOCK_HZ),
+        a::TIMESTAMP_FREQUENCY => value.put(CLOCK_HZ),
         a::HDP_FLUSH => value.put([Ptr::NULL; 2]),
         a::CLOCK_COUNTERS => {
-            let now = crate::system::now();
-            value.put([now, now, now, crate::system::CLOCK_HZ])
+            let now = now();
+            value.put([now, now, now, CLOCK_HZ])
         }
         _ => return None,
     })
@@ -402,6 +373,3 @@ fn gpu_info(runtime: &Runtime, index: AgentIndex, arch: Arch, attribute: u32, va
         _ => Err(Status::ERROR_INVALID_ARGUMENT),
     }
 }
-
-/// Bytes of LDS of a workgroup.
-pub(crate) const GROUP_BYTES: u64 = LDS_BYTES as u64;

@@ -1,6 +1,7 @@
 //! Allocating memory of pools, and who may access it.
 
-use crate::memory::{Agents, Kind};
+use crate::facts::Agents;
+use crate::memory::Kind;
 use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};

@@ -10,14 +10,15 @@ use std::sync::{Arc, Mutex, Weak};
 use hipr_grid::{Job, Owner, lock};
 use hipr_isa::mem::Route;
 
+use crate::clock::now;
+use crate::facts::AgentIndex;
 use crate::host_memory::{self, NoMemory};
-use crate::memory::{AgentIndex, Memory, Place};
+use crate::memory::{Memory, Place};
 use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
-use crate::system::now;
 use crate::types::{Agent, Dim3, PitchedPtr, ProfilingTime, Signal};
-use crate::{signal, watch};
+use crate::{signal, signal_op, watch};
 
 /// Bytes of a turn, some hundred microseconds.
 const TURN_BYTES: u64 = 4 << 20;
@@ -221,19 +222,19 @@ impl Job for CopyJob {
             Ok(true) => true,
             Ok(false) => {
                 let times = ProfilingTime { start: progress.start_ns, end: now() };
-                signal::complete(self.completion, times);
+                signal_op::complete(self.completion, times);
                 false
             }
             Err(NoMemory(addr)) => {
                 tracing::warn!("a copy has failed: there is no memory at {addr:#x} that it may access");
-                signal::fail(self.completion);
+                signal_op::fail(self.completion);
                 false
             }
         }
     }
 
     fn abandon(&self) {
-        signal::fail(self.completion);
+        signal_op::fail(self.completion);
     }
 }
 

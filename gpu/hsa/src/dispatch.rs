@@ -8,20 +8,21 @@ use hipr_code_object::rules::KernelNeeds;
 use hipr_grid::model::{LDS_BYTES, Model, SCRATCH_MAX_BYTES, THREADS_PER_GROUP};
 use hipr_grid::{Addresses, Dispatch, Failure, GridJob, GridSize, Host, Job, Owner, Residents, user_sgprs};
 use hipr_isa::fault::Cause;
+use hipr_isa::gws::WaveSync;
 use hipr_isa::map::Map;
 use hipr_isa::step::Interrupts;
 
+use crate::event::EventHandlers;
 use crate::executable::kernel_at;
+use crate::facts::AgentIndex;
+use crate::handlers::Handlers;
 use crate::loaded::LoadedKernel;
 use crate::packet::DispatchPacket;
-use crate::queue::{self, HsaQueue};
 use crate::runtime::Runtime;
 use crate::status::{HsaResult, Status};
 use crate::types::{ProfilingTime, Signal};
-use crate::{signal, system, wait};
+use crate::{clock, signal_op};
 
-/// Work-items of a workgroup.
-pub(crate) const THREADS_MAX: u64 = THREADS_PER_GROUP as u64;
 /// How a dispatch has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -30,10 +31,27 @@ pub(crate) enum Ended {
     Failed(Status),
 }
 
+/// The queue that a dispatch comes from.
+pub(crate) trait Origin: Send + Sync {
+    fn agent(&self) -> AgentIndex;
+
+    /// Returns the address of the queue's structure, for kernels.
+    fn addr(&self) -> u64;
+
+    /// Returns whose work it is.
+    fn owner(&self) -> Owner;
+
+    /// Returns the barriers between workgroups of cooperative launches, if the queue has them.
+    fn wave_sync(&self) -> Option<Arc<WaveSync>>;
+
+    /// Is told that a dispatch of the queue has ended.
+    fn ended(&self, ended: Ended);
+}
+
 /// A dispatch that is being executed: what its grid asks of the runtime.
 struct Running {
     runtime: Arc<Runtime>,
-    queue: Arc<HsaQueue>,
+    queue: Arc<dyn Origin>,
     kernel: Arc<LoadedKernel>,
     completion: Signal,
     /// When its first workgroup began, in nanoseconds of the system's clock; 0 before.
@@ -46,13 +64,13 @@ struct Running {
 /// What the queue ends with: `INVALID_CODE_OBJECT` if the packet names no kernel that is loaded for the queue's agent; `INVALID_ALLOCATION`
 /// for more LDS or scratch than a workgroup can have.
 pub(crate) fn start(
-    queue: &Arc<HsaQueue>,
+    runtime: Arc<Runtime>,
+    queue: Arc<dyn Origin>,
     packet: &DispatchPacket,
     packet_addr: u64,
     index: u64,
     completion: Signal,
 ) -> HsaResult {
-    let runtime = queue.runtime().ok_or(Status::ERROR_NOT_INITIALIZED)?;
     let kernel = kernel_at(&runtime, queue.agent(), packet.kernel_object).ok_or_else(|| {
         let kernel_object = format_args!("{:#x}", packet.kernel_object);
         tracing::error!(kernel_object, "a dispatch names a kernel that is not loaded");
@@ -99,11 +117,10 @@ pub(crate) fn start(
         resident_groups: needs.groups(threads, 0, compute_units).max(1),
         memory: Arc::clone(&kernel.block),
         user_sgprs: user_sgprs(descriptor, scratch_bytes, &addresses),
-        wave_sync: queue.wave_sync.clone(),
+        wave_sync: queue.wave_sync(),
     };
     let run_queue = Arc::clone(&runtime.run_queue);
-    let running =
-        Running { runtime, queue: Arc::clone(queue), kernel, completion, begun_ns: AtomicU64::new(0) };
+    let running = Running { runtime, queue, kernel, completion, begun_ns: AtomicU64::new(0) };
     let grid = GridJob::new(running, dispatch);
     let entries = grid.entries();
     run_queue.push(&(grid as Arc<dyn Job>), entries);
@@ -112,8 +129,7 @@ pub(crate) fn start(
 
 impl Interrupts for Running {
     fn interrupt(&self, _m0: u32) {
-        wait::wake_all();
-        queue::ring_all();
+        signal_op::any_changed();
     }
 }
 
@@ -149,7 +165,7 @@ impl Host for Running {
     fn snapshot(&self) -> Arc<Map> {
         // A turn begins: the first of them is the beginning of the dispatch.
         if self.begun_ns.load(Ordering::Relaxed) == 0 {
-            let _ = self.begun_ns.compare_exchange(0, system::now(), Ordering::Relaxed, Ordering::Relaxed);
+            let _ = self.begun_ns.compare_exchange(0, clock::now(), Ordering::Relaxed, Ordering::Relaxed);
         }
         self.runtime.memory.snapshot(self.queue.agent())
     }
@@ -167,9 +183,8 @@ impl Host for Running {
     fn finished(&self, _dispatch: &Dispatch, result: Result<(), Failure>) {
         match result {
             Ok(()) => {
-                let times =
-                    ProfilingTime { start: self.begun_ns.load(Ordering::Relaxed), end: system::now() };
-                signal::complete(self.completion, times);
+                let times = ProfilingTime { start: self.begun_ns.load(Ordering::Relaxed), end: clock::now() };
+                signal_op::complete(self.completion, times);
                 self.queue.ended(Ended::Complete);
             }
             // Nobody waits for it any more.
@@ -202,7 +217,9 @@ impl Running {
         };
         if let Cause::IllegalAddress { access, .. } = &fault.cause {
             let (runtime, addr) = (Arc::clone(&self.runtime), access.addr);
-            self.runtime.handlers.push(Box::new(move || runtime.events.tell_memory_fault(agent, addr)));
+            self.runtime
+                .part::<Handlers>()
+                .push(Box::new(move || runtime.part::<EventHandlers>().tell_memory_fault(agent, addr)));
         }
         let fault = fault.in_kernel(Arc::clone(kernel));
         tracing::error!(%fault, agent, "kernel failed");

@@ -10,10 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::facts::AgentIndex;
 use crate::loaded::Loaded;
 pub(crate) use crate::loaded::LoadedKernel;
-use crate::memory::AgentIndex;
 use crate::pointer::{In, Out, Ptr, Str};
+use crate::reader::Readers;
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
 use crate::symbol::{Kind, Segment, Symbol};
@@ -220,7 +221,7 @@ pub(crate) fn kernel_at(
     agent: AgentIndex,
     descriptor_addr: u64,
 ) -> Option<Arc<LoadedKernel>> {
-    let kernels = runtime.executables.kernels.read().unwrap_or_else(PoisonError::into_inner);
+    let kernels = runtime.part::<Executables>().kernels.read().unwrap_or_else(PoisonError::into_inner);
     kernels.get(&descriptor_addr).filter(|kernel| kernel.agent == agent).map(Arc::clone)
 }
 
@@ -249,13 +250,13 @@ fn make(profile: u32, rounding: u32, phase: Phase, executable: Out<Executable>) 
     if profile > 1 || rounding > 2 || executable.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
-    executable.put(runtime.executables.add(profile, rounding, phase)?)
+    executable.put(runtime.part::<Executables>().add(profile, rounding, phase)?)
 }
 
 /// `hsa_executable_destroy`. Kernels that run keep their code, but not its memory.
 pub(crate) fn destroy(executable: Executable) -> HsaResult {
     let runtime = runtime()?;
-    let all = &runtime.executables;
+    let all = &runtime.part::<Executables>();
     let removed = all.by_handle.write().unwrap_or_else(PoisonError::into_inner).remove(&executable.0);
     let state = removed.ok_or(Status::ERROR_INVALID_EXECUTABLE)?;
     let mut contents = state.write();
@@ -274,11 +275,11 @@ pub(crate) fn destroy(executable: Executable) -> HsaResult {
 /// `hsa_executable_freeze`.
 pub(crate) fn freeze(executable: Executable, _options: Str) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     let mut contents = state.write();
     contents.freeze()?;
     // Before it can be destroyed: nothing of it stays in the table.
-    let mut kernels = runtime.executables.kernels.write().unwrap_or_else(PoisonError::into_inner);
+    let mut kernels = runtime.part::<Executables>().kernels.write().unwrap_or_else(PoisonError::into_inner);
     let ready = contents.loaded.iter().flat_map(Loaded::kernels);
     kernels.extend(ready.map(|kernel| (kernel.descriptor_addr, Arc::clone(kernel))));
     Ok(())
@@ -287,7 +288,7 @@ pub(crate) fn freeze(executable: Executable, _options: Str) -> HsaResult {
 /// `hsa_executable_validate`.
 pub(crate) fn validate(executable: Executable, result: Out<u32>) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     result.put(u32::from(state.read().undefined().is_some()))
 }
 
@@ -299,7 +300,7 @@ pub(crate) fn validate_alt(executable: Executable, _options: Str, result: Out<u3
 /// `hsa_executable_get_info`.
 pub(crate) fn info(executable: Executable, attribute: u32, value: Ptr) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     match attribute {
         1 => value.put(state.profile),
         2 => value.put(u32::from(state.read().phase != Phase::Open)),
@@ -317,8 +318,8 @@ pub(crate) fn load_agent_code_object(
     loaded_code_object: Out<LoadedCodeObject>,
 ) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
-    let reader = runtime.readers.get(reader)?;
+    let state = runtime.part::<Executables>().get(executable)?;
+    let reader = runtime.part::<Readers>().get(reader)?;
     let agent = runtime.agent(agent)?;
     state.read().check_open()?;
     let (loaded, symbols) = Loaded::new(&runtime, agent, &reader)?;
@@ -342,8 +343,8 @@ pub(crate) fn load_program_code_object(
     _loaded_code_object: Out<LoadedCodeObject>,
 ) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
-    runtime.readers.get(reader)?;
+    let state = runtime.part::<Executables>().get(executable)?;
+    runtime.part::<Readers>().get(reader)?;
     state.read().check_open()?;
     Err(Status::ERROR_INCOMPATIBLE_ARGUMENTS)
 }
@@ -358,7 +359,7 @@ fn define(
     segment: Segment,
 ) -> HsaResult {
     let name = name.get()?;
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     let agent = agent.map(|agent| runtime.agent(agent)).transpose()?;
     if name.is_empty() {
         return Err(Status::ERROR_INVALID_SYMBOL_NAME);
@@ -431,7 +432,7 @@ fn look_up(
     if symbol.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     let index = find(&state.read(), name).ok_or(Status::ERROR_INVALID_SYMBOL_NAME)?;
     symbol.put(ExecutableSymbol(state.handle_at(index)))
 }
@@ -440,7 +441,7 @@ fn look_up(
 pub(crate) fn symbol_info(symbol: ExecutableSymbol, attribute: u32, value: Ptr) -> HsaResult {
     let runtime = runtime()?;
     let invalid = Status::ERROR_INVALID_EXECUTABLE_SYMBOL;
-    let (state, index) = runtime.executables.of_part(symbol.0).ok_or(invalid)?;
+    let (state, index) = runtime.part::<Executables>().of_part(symbol.0).ok_or(invalid)?;
     let contents = state.read();
     let found = contents.symbols.get(index).filter(|_| contents.phase != Phase::Destroyed).ok_or(invalid)?;
     found.info(contents.phase == Phase::Frozen, attribute, value)
@@ -463,7 +464,7 @@ fn iterate(
     is_wanted: impl Fn(&Symbol) -> bool,
 ) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     let callback = callback.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
     until_stopped(state.symbols(is_wanted), |symbol| {
         // SAFETY: the program's function, called with its own data as the standard says.
@@ -479,7 +480,7 @@ pub(crate) fn iterate_agent_symbols(
     data: Ptr,
 ) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     let index = runtime.agent(agent)?;
     let callback = callback.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
     until_stopped(state.symbols(|symbol| symbol.agent == Some(index)), |symbol| {

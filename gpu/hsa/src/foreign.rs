@@ -11,7 +11,8 @@ use std::sync::{Arc, Weak};
 use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES};
 use hipr_isa::mem::Block;
 
-use crate::memory::{Agents, GRANULE_BYTES};
+use crate::facts::Agents;
+use crate::segment::GRANULE_BYTES;
 
 /// The first address that no program has.
 const USER_END: u64 = 1 << 47;

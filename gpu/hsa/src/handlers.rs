@@ -9,8 +9,7 @@ use hipr_grid::lock;
 use crate::pointer::Ptr;
 use crate::runtime::runtime;
 use crate::status::{HsaResult, Status};
-use crate::types::{AsyncFunction, Signal, SignalHandler, SignalValue};
-use crate::wait::Condition;
+use crate::types::{AsyncFunction, Condition, Signal, SignalHandler, SignalValue};
 use crate::{signal, watch};
 
 type Call = Box<dyn FnOnce() + Send>;
@@ -126,7 +125,7 @@ pub(crate) fn signal_handler(
     let function = function.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
     let condition = Condition::of(condition).ok_or(Status::ERROR_INVALID_ARGUMENT)?;
     signal::check(signal)?;
-    Handler { signal, condition, than, function, data }.arm(runtime.handlers.clone_shared());
+    Handler { signal, condition, than, function, data }.arm(runtime.part::<Handlers>().clone_shared());
     Ok(())
 }
 
@@ -134,7 +133,7 @@ pub(crate) fn signal_handler(
 pub(crate) fn async_function(function: AsyncFunction, data: Ptr) -> HsaResult {
     let runtime = runtime()?;
     let function = function.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-    runtime.handlers.push(Box::new(move || {
+    runtime.part::<Handlers>().push(Box::new(move || {
         // SAFETY: the program's function, with the data that it was given with.
         unsafe { function(data.raw()) };
     }));

@@ -25,10 +25,11 @@ use rustix::net::{
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::memory::{Agents, Allocation, GRANULE_BYTES, Kind};
+use crate::facts::Agents;
+use crate::memory::{Allocation, Kind};
 use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
-use crate::segment::Segment;
+use crate::segment::{GRANULE_BYTES, Segment};
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, IpcHandle, Signal};
 
@@ -228,7 +229,7 @@ pub(crate) fn memory_create(ptr: Ptr, len_bytes: usize, handle: Out<IpcHandle>) 
     }
     drop(found);
     let segment = runtime.memory.own_segment(ptr.addr())?;
-    handle.put(runtime.exports.add(&segment)?.to_handle())
+    handle.put(runtime.part::<Exports>().add(&segment)?.to_handle())
 }
 
 impl Runtime {
@@ -270,7 +271,7 @@ pub(crate) fn memory_attach(
     }
     let address = Address::of_handle(handle.get()?).ok_or(Status::ERROR_INVALID_ARGUMENT)?;
     let access = if count == 0 { Agents::ALL } else { runtime.agent_set(agents, count as usize)? };
-    let segment = runtime.exports.get(&address);
+    let segment = runtime.part::<Exports>().get(&address);
     let segment = segment.filter(|segment| is_whole(len_bytes as u64, segment.label().requested_bytes));
     let base = runtime.attach(segment.ok_or(Status::ERROR_INVALID_ARGUMENT)?, access)?;
     mapped.put(Ptr::at(base))

@@ -4,7 +4,8 @@ use hipr_code_object::rules::{SIMDS_PER_CU, THREADS_PER_GROUP, WAVE_LANES, WAVES
 use hipr_grid::model::Model;
 use hipr_isa::Arch;
 
-use crate::agent::{GRID_MAX, isa_of};
+use crate::agent::isa_of;
+use crate::facts::GRID_MAX;
 use crate::pointer::{Out, Ptr, Str};
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};

@@ -6,7 +6,7 @@ use hipr_code_object::{CodeObject, KernelDescriptor, LoadError, ParseError, Targ
 use hipr_isa::mem::Block;
 use hipr_isa::step::Program;
 
-use crate::memory::{AgentIndex, Agents};
+use crate::facts::{AgentIndex, Agents};
 use crate::reader::{Origin, Reader};
 use crate::runtime::Runtime;
 use crate::status::{HsaResult, Status};

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use crate::agent::handle_of;
+use crate::executable::Executables;
 use crate::executable::{State, until_stopped};
 use crate::export;
 use crate::loaded::Loaded;
@@ -77,7 +78,7 @@ impl SegmentDescriptor {
 impl Runtime {
     /// Returns the executable that has this address in one of its code objects.
     fn executable_at(&self, addr: u64) -> Option<Arc<State>> {
-        self.executables.all().into_iter().find(|state| {
+        self.part::<Executables>().all().into_iter().find(|state| {
             let mut is_inside = false;
             state.each_loaded(|_, loaded| is_inside |= addr.wrapping_sub(loaded.base()) < loaded.len_bytes);
             is_inside
@@ -103,7 +104,7 @@ fn query_segment_descriptors(descriptors: Out<SegmentDescriptor>, count: Out<usi
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
     let mut all = Vec::new();
-    for state in runtime.executables.all() {
+    for state in runtime.part::<Executables>().all() {
         state.each_loaded(|_, loaded| all.push(SegmentDescriptor::of(&state, loaded)));
     }
     if descriptors.is_null() {
@@ -128,7 +129,7 @@ fn query_executable(device_address: Ptr, executable: Out<Executable>) -> HsaResu
 /// `hsa_ven_amd_loader_executable_iterate_loaded_code_objects`.
 fn iterate_loaded_code_objects(executable: Executable, callback: EachCodeObject, data: Ptr) -> HsaResult {
     let runtime = runtime()?;
-    let state = runtime.executables.get(executable)?;
+    let state = runtime.part::<Executables>().get(executable)?;
     let callback = callback.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
     let mut handles = Vec::new();
     state.each_loaded(|handle, _| handles.push(handle));
@@ -141,7 +142,9 @@ fn iterate_loaded_code_objects(executable: Executable, callback: EachCodeObject,
 /// `hsa_ven_amd_loader_loaded_code_object_get_info`.
 fn loaded_code_object_info(loaded: LoadedCodeObject, attribute: u32, value: Ptr) -> HsaResult {
     let runtime = runtime()?;
-    runtime.executables.with_loaded(loaded, |state, loaded| info(state, loaded, attribute, value))?
+    runtime
+        .part::<Executables>()
+        .with_loaded(loaded, |state, loaded| info(state, loaded, attribute, value))?
 }
 
 fn info(state: &State, loaded: &Loaded, attribute: u32, value: Ptr) -> HsaResult {
@@ -174,7 +177,7 @@ type EachExecutable = Option<unsafe extern "C" fn(Executable, *mut c_void) -> St
 fn iterate_executables(callback: EachExecutable, data: Ptr) -> HsaResult {
     let runtime = runtime()?;
     let callback = callback.ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-    let handles = runtime.executables.all().iter().map(|state| state.handle()).collect();
+    let handles = runtime.part::<Executables>().all().iter().map(|state| state.handle()).collect();
     until_stopped(handles, |executable| {
         // SAFETY: the program's function, called with its own data as the interface says.
         unsafe { callback(executable, data.raw()) }

@@ -8,14 +8,15 @@ use std::sync::Mutex;
 
 use hipr_grid::lock as locked;
 
+use crate::facts::Agents;
 use crate::foreign::{Claim, is_foreign, pages_of};
 use crate::host_memory::{self, Wanted};
-use crate::memory::Agents;
 use crate::pointer::{Out, Ptr};
 use crate::pool;
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, MemoryPool};
+use crate::vmem::Vmem;
 
 /// A lock, as the program has made it.
 #[derive(Clone, Debug)]
@@ -88,7 +89,7 @@ impl Runtime {
 
     fn lock_pages(&self, base: u64, len_bytes: u64, access: Agents, flags: u32) -> HsaResult {
         let pages = pages_of(base, len_bytes).ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-        if !is_foreign(&pages) || self.vmem.withholds(&pages) {
+        if !is_foreign(&pages) || self.part::<Vmem>().withholds(&pages) {
             tracing::debug!(?pages, "memory that the runtime has made needs no lock, and gets none");
             return Err(Status::ERROR);
         }
@@ -96,7 +97,7 @@ impl Runtime {
             tracing::debug!(?pages, "memory that is not there, or cannot be written, cannot be locked");
             return Err(Status::ERROR_OUT_OF_RESOURCES);
         }
-        let mut state = locked(&self.locks.0);
+        let mut state = locked(&self.part::<Locks>().0);
         let claim = self.memory.claim(&[], pages, access).ok_or(Status::ERROR_OUT_OF_RESOURCES)?;
         state.longest_bytes = state.longest_bytes.max(len_bytes);
         let lock = Lock { base, len_bytes, access, flags, user_data: Ptr::NULL, claim };
@@ -158,7 +159,7 @@ fn lock_as(
 /// AMD's it succeeds where nothing is locked.
 pub(crate) fn unlock(ptr: Ptr) -> HsaResult {
     let runtime = runtime()?;
-    let mut state = locked(&runtime.locks.0);
+    let mut state = locked(&runtime.part::<Locks>().0);
     let Some(locks) = state.by_base.get_mut(&ptr.addr()) else {
         tracing::debug!(?ptr, "there is no lock to be ended");
         return Ok(());

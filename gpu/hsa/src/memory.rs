@@ -17,38 +17,12 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom, fallocate, ftruncate, mem
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::facts::{AgentIndex, Agents};
 use crate::foreign::{self, Claim, Foreign};
 use crate::pointer::Ptr;
-use crate::segment::{Label, Segment};
+use crate::segment::{GRANULE_BYTES, Label, Segment};
 use crate::status::{HsaResult, Status};
 use crate::types::{DeallocationCallback, MemoryPool};
-
-/// Index of an agent: 0 is the host, GPUs follow.
-pub(crate) type AgentIndex = usize;
-
-/// A set of agents, a bit for each index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct Agents(pub(crate) u64);
-
-impl Agents {
-    /// All of them.
-    pub(crate) const ALL: Self = Self(u64::MAX);
-
-    /// Returns the set of one agent.
-    pub(crate) fn only(index: AgentIndex) -> Self {
-        Self(1 << index)
-    }
-
-    /// Returns whether the agent is one of them.
-    pub(crate) fn contains(self, index: AgentIndex) -> bool {
-        self.0 >> index & 1 != 0
-    }
-
-    /// Returns the agents of both sets.
-    pub(crate) fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
 
 /// What a range of the pools' addresses is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +92,6 @@ struct State {
 
 /// End of the addresses for memory.
 const END_ADDRESS: u64 = FIRST_ADDRESS + PAGES * PAGE_BYTES;
-/// Sizes of allocations are multiples of this many bytes.
-pub(crate) const GRANULE_BYTES: u64 = 4096;
 
 impl Memory {
     /// Creates the memory of agents with so many bytes each, the host's first.

@@ -1,7 +1,8 @@
 //! Packets of queues, as the HSA Platform System Architecture and AMD's extension lay them out: pure parsing.
 
-use crate::types::{Signal, SignalValue};
-use crate::wait::Condition;
+use hipr_grid::model::THREADS_PER_GROUP;
+
+use crate::types::{Condition, Signal, SignalValue};
 
 /// Size of a packet in bytes.
 pub(crate) const PACKET_BYTES: u64 = 64;
@@ -112,7 +113,7 @@ fn dispatch(
     if workgroup.contains(&0) || grid.contains(&0) {
         return Err(Malformed("a dispatch whose grid or workgroup is empty"));
     }
-    if workgroup.iter().map(|&size| u64::from(size)).product::<u64>() > crate::dispatch::THREADS_MAX {
+    if workgroup.iter().map(|&size| u64::from(size)).product::<u64>() > u64::from(THREADS_PER_GROUP) {
         return Err(Malformed("a dispatch with too many work-items in a workgroup"));
     }
     Ok(DispatchPacket {

@@ -1,11 +1,14 @@
 //! What the runtime knows of an address.
 
 use crate::agent::handle_of;
-use crate::memory::{AgentIndex, Agents, Kind};
+use crate::facts::{AgentIndex, Agents};
+use crate::lock::Locks;
+use crate::memory::Kind;
 use crate::pointer::{Out, Ptr};
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, Alloc, PointerInfo};
+use crate::vmem::Vmem;
 
 /// `hsa_amd_pointer_type_t`.
 mod pointer_type {
@@ -44,7 +47,7 @@ impl Runtime {
                 user_data: found.user_data,
             });
         }
-        if let Some(found) = self.vmem.find(addr) {
+        if let Some(found) = self.part::<Vmem>().find(addr) {
             let pointer_type = if found.is_mapped { pointer_type::HSA } else { pointer_type::RESERVED };
             return Some(Known {
                 pointer_type,
@@ -56,7 +59,7 @@ impl Runtime {
                 user_data: found.user_data,
             });
         }
-        let lock = self.locks.find(addr)?;
+        let lock = self.part::<Locks>().find(addr)?;
         Some(Known {
             pointer_type: pointer_type::LOCKED,
             base: lock.base,
@@ -141,7 +144,7 @@ pub(crate) fn set_user_data(ptr: Ptr, user_data: Ptr) -> HsaResult {
     let runtime = runtime()?;
     let base = ptr.addr();
     let is_set = runtime.memory.change(base, |allocation| allocation.user_data = user_data).is_ok()
-        || runtime.vmem.set_user_data(base, user_data)
-        || runtime.locks.set_user_data(base, user_data);
+        || runtime.part::<Vmem>().set_user_data(base, user_data)
+        || runtime.part::<Locks>().set_user_data(base, user_data);
     if is_set { Ok(()) } else { Err(Status::ERROR_INVALID_ARGUMENT) }
 }

@@ -2,10 +2,11 @@
 //!
 //! A region of the base standard and a pool of AMD's extension are the same here, with one number.
 
-use crate::agent::GROUP_BYTES;
-use crate::memory::{AgentIndex, GRANULE_BYTES};
+use crate::facts::AgentIndex;
+use crate::facts::GROUP_BYTES;
 use crate::pointer::{Out, Ptr};
 use crate::runtime::{Runtime, runtime};
+use crate::segment::GRANULE_BYTES;
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, Each, MemoryPool, Region, each};
 

@@ -12,51 +12,23 @@ use hipr_grid::{Job, Owner, lock};
 use hipr_isa::gws::WaveSync;
 use hipr_isa::mem::Block;
 
-use crate::agent::{QUEUE_PACKETS_MAX, QUEUE_PACKETS_MIN, QUEUES_MAX, handle_of};
-use crate::dispatch::{self, Ended};
-use crate::memory::{AgentIndex, Agents};
+use crate::agent::handle_of;
+use crate::clock::now;
+use crate::dispatch::{self, Ended, Origin};
+use crate::doorbell::{self, Doorbell};
+use crate::facts::{AgentIndex, Agents, QUEUE_PACKETS_MAX, QUEUE_PACKETS_MIN, QUEUES_MAX};
+use crate::handlers::Handlers;
 use crate::packet::{self, Packet, Work};
 use crate::pointer::{In, Out, Ptr};
+use crate::queue_index::AmdQueue;
 use crate::runtime::{Runtime, runtime};
-use crate::signal::{self, AmdSignal};
+use crate::signal::AmdSignal;
 use crate::status::{HsaResult, Status};
-use crate::system::now;
-use crate::types::{Agent, ProfilingTime, Queue, QueueCallback, QueuePtr, Region, Signal, queue_type};
-use crate::watch;
+use crate::types::{
+    Agent, Condition, ProfilingTime, Queue, QueueCallback, QueuePtr, Region, Signal, queue_type,
+};
+use crate::{signal_op, watch};
 
-/// `amd_queue_t`: what kernels and the host see of a queue.
-#[repr(C)]
-pub(crate) struct AmdQueue {
-    public: Queue,
-    caps: u32,
-    reserved1: [u32; 3],
-    write_dispatch_id: AtomicU64,
-    group_segment_aperture_base_hi: u32,
-    private_segment_aperture_base_hi: u32,
-    max_cu_id: u32,
-    max_wave_id: u32,
-    max_legacy_doorbell_dispatch_id_plus_1: u64,
-    legacy_doorbell_lock: u32,
-    reserved2: [u32; 9],
-    read_dispatch_id: AtomicU64,
-    read_dispatch_id_field_base_byte_offset: u32,
-    compute_tmpring_size: u32,
-    scratch_resource_descriptor: [u32; 4],
-    scratch_backing_memory_location: u64,
-    scratch_backing_memory_byte_size: u64,
-    scratch_wave64_lane_byte_size: u32,
-    queue_properties: u32,
-    reserved3: [u32; 2],
-    queue_inactive_signal: Signal,
-    reserved4: [u32; 14],
-}
-
-const _: () = assert!(size_of::<AmdQueue>() == 256);
-const _: () = assert!(std::mem::offset_of!(AmdQueue, write_dispatch_id) == 56);
-const _: () = assert!(std::mem::offset_of!(AmdQueue, read_dispatch_id) == 128);
-
-/// `AMD_QUEUE_PROPERTIES_IS_PTR64` and `AMD_QUEUE_PROPERTIES_ENABLE_PROFILING`: pointers have 64 bits, times are always kept.
-const PROPERTIES: u32 = 1 << 1 | 1 << 3;
 /// Packets that a turn takes before other jobs have theirs.
 const TURN_PACKETS: u32 = 256;
 
@@ -76,7 +48,7 @@ pub(crate) struct HsaQueue {
     callback: QueueCallback,
     data: Ptr,
     /// The barriers between workgroups of cooperative launches, if the queue has them.
-    pub(crate) wave_sync: Option<Arc<WaveSync>>,
+    wave_sync: Option<Arc<WaveSync>>,
     priority: AtomicU32,
     cu_mask: Mutex<Vec<u32>>,
     progress: Mutex<Progress>,
@@ -137,25 +109,10 @@ pub(crate) fn check(queue: QueuePtr) -> HsaResult {
     queue_of(queue).map(drop)
 }
 
-/// Has a queue look at its packets.
-pub(crate) fn ring(addr: u64) {
-    if let Some(queue) = queue_at(addr) {
-        queue.look();
-    }
-}
-
-/// Has all queues look at their packets: a kernel has sent a message, perhaps because it rang a doorbell.
-pub(crate) fn ring_all() {
-    let queues: Vec<_> =
-        QUEUES.read().unwrap_or_else(PoisonError::into_inner).values().map(Arc::clone).collect();
-    for queue in queues.iter().filter(|queue| queue.has_packet()) {
-        queue.look();
-    }
-}
-
 /// Ends all queues, because the runtime ends.
 pub(crate) fn forget_all() {
     let queues = std::mem::take(&mut *QUEUES.write().unwrap_or_else(PoisonError::into_inner));
+    doorbell::disconnect_all();
     for queue in queues.values() {
         queue.is_inactive.store(true, Ordering::SeqCst);
     }
@@ -166,23 +123,6 @@ impl HsaQueue {
         // SAFETY: the structure that the queue was created with, in memory that is freed after the queue; both indices are atomics, and
         // what else is read here is written by nobody.
         unsafe { &*Ptr::at(self.addr).raw().cast::<AmdQueue>() }
-    }
-
-    pub(crate) fn agent(&self) -> AgentIndex {
-        self.agent
-    }
-
-    /// Returns the address of the structure, for kernels.
-    pub(crate) fn addr(&self) -> u64 {
-        self.addr
-    }
-
-    pub(crate) fn owner(&self) -> Owner {
-        Owner { tenant: self.agent as u64, weight: 1, session: self.agent as u64, stream: self.id }
-    }
-
-    pub(crate) fn runtime(&self) -> Option<Arc<Runtime>> {
-        self.runtime.upgrade()
     }
 
     /// Returns whether the place at the read index was filled.
@@ -204,7 +144,7 @@ impl HsaQueue {
     }
 
     /// Queues the job, unless it is queued or will look again.
-    pub(crate) fn look(&self) {
+    fn look(&self) {
         let change = |now| match now {
             state::IDLE => Some(state::QUEUED),
             state::RUNNING => Some(state::RUNNING_AGAIN),
@@ -264,7 +204,11 @@ impl HsaQueue {
         if let Work::Dispatch(dispatch) = work {
             lock(&self.progress).running += 1;
             let addr = self.ring.base() + self.offset(index) as u64;
-            match dispatch::start(self, &dispatch, addr, index, completion) {
+            let runtime = self.runtime.upgrade().ok_or(Status::ERROR_NOT_INITIALIZED);
+            let origin = Arc::clone(self) as Arc<dyn Origin>;
+            let started = runtime
+                .and_then(|runtime| dispatch::start(runtime, origin, &dispatch, addr, index, completion));
+            match started {
                 Ok(()) => self.consume(index),
                 Err(status) => {
                     lock(&self.progress).running -= 1;
@@ -281,7 +225,7 @@ impl HsaQueue {
         }
         lock(&self.progress).barrier_begun_ns = None;
         self.consume(index);
-        signal::complete(completion, ProfilingTime { start: begun_ns, end: now() });
+        signal_op::complete(completion, ProfilingTime { start: begun_ns, end: now() });
         true
     }
 
@@ -332,7 +276,7 @@ impl HsaQueue {
                 let again = Arc::new(Mutex::new(Some(again)));
                 for signal in signals {
                     let again = Arc::clone(&again);
-                    watch::when(signal, !0, crate::wait::Condition::Eq, 0, move |_| {
+                    watch::when(signal, !0, Condition::Eq, 0, move |_| {
                         let first = lock(&again).take();
                         if let Some(again) = first {
                             again();
@@ -367,8 +311,55 @@ impl HsaQueue {
         self.shared().read_dispatch_id.store(index + 1, Ordering::SeqCst);
     }
 
-    /// Notes that a kernel has ended.
-    pub(crate) fn ended(&self, ended: Ended) {
+    /// Ends the queue because of an error, and tells the program, once.
+    fn stop(&self, status: Status) {
+        if self.is_inactive.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (Some(callback), Some(runtime)) = (self.callback, self.runtime.upgrade()) else {
+            tracing::error!(
+                queue = self.id,
+                ?status,
+                "a queue has ended by an error that the program does not handle"
+            );
+            return;
+        };
+        let (queue, data) = (Ptr::at(self.addr), self.data);
+        runtime.part::<Handlers>().push(Box::new(move || {
+            // SAFETY: the program's function, with its queue and the data that it was registered with.
+            unsafe { callback(status, queue.raw().cast(), data.raw()) };
+        }));
+    }
+}
+
+impl Doorbell for HsaQueue {
+    fn has_work(&self) -> bool {
+        self.has_packet()
+    }
+
+    fn ring(&self) {
+        self.look();
+    }
+}
+
+impl Origin for HsaQueue {
+    fn agent(&self) -> AgentIndex {
+        self.agent
+    }
+
+    fn addr(&self) -> u64 {
+        self.addr
+    }
+
+    fn owner(&self) -> Owner {
+        Owner { tenant: self.agent as u64, weight: 1, session: self.agent as u64, stream: self.id }
+    }
+
+    fn wave_sync(&self) -> Option<Arc<WaveSync>> {
+        self.wave_sync.clone()
+    }
+
+    fn ended(&self, ended: Ended) {
         if let Ended::Failed(status) = ended {
             self.stop(status);
         }
@@ -380,31 +371,11 @@ impl HsaQueue {
             self.look();
         }
     }
-
-    /// Ends the queue because of an error, and tells the program, once.
-    pub(crate) fn stop(&self, status: Status) {
-        if self.is_inactive.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let (Some(callback), Some(runtime)) = (self.callback, self.runtime()) else {
-            tracing::error!(
-                queue = self.id,
-                ?status,
-                "a queue has ended by an error that the program does not handle"
-            );
-            return;
-        };
-        let (queue, data) = (Ptr::at(self.addr), self.data);
-        runtime.handlers.push(Box::new(move || {
-            // SAFETY: the program's function, with its queue and the data that it was registered with.
-            unsafe { callback(status, queue.raw().cast(), data.raw()) };
-        }));
-    }
 }
 
 impl Job for HsaQueue {
     fn owner(&self) -> Owner {
-        self.owner()
+        Origin::owner(self)
     }
 
     fn turn(&self) -> bool {
@@ -487,30 +458,7 @@ impl Runtime {
             reserved1: 0,
             id,
         };
-        let structure = AmdQueue {
-            public,
-            caps: 0,
-            reserved1: [0; 3],
-            write_dispatch_id: AtomicU64::new(0),
-            group_segment_aperture_base_hi: hipr_isa::aperture::SHARED_HIGH,
-            private_segment_aperture_base_hi: hipr_isa::aperture::PRIVATE_HIGH,
-            max_cu_id: 0,
-            max_wave_id: 0,
-            max_legacy_doorbell_dispatch_id_plus_1: 0,
-            legacy_doorbell_lock: 0,
-            reserved2: [0; 9],
-            read_dispatch_id: AtomicU64::new(0),
-            read_dispatch_id_field_base_byte_offset: std::mem::offset_of!(AmdQueue, read_dispatch_id) as u32,
-            compute_tmpring_size: 0,
-            scratch_resource_descriptor: [0; 4],
-            scratch_backing_memory_location: 0,
-            scratch_backing_memory_byte_size: 0,
-            scratch_wave64_lane_byte_size: 0,
-            queue_properties: PROPERTIES,
-            reserved3: [0; 2],
-            queue_inactive_signal: Signal(0),
-            reserved4: [0; 14],
-        };
+        let structure = AmdQueue::new(public);
         // SAFETY: memory of at least this size that nobody else knows.
         unsafe { Ptr::at(addr).raw().cast::<AmdQueue>().write(structure) };
         let wave_sync = (kind == queue_type::COOPERATIVE).then(|| Arc::new(WaveSync::for_groups(1)));
@@ -533,6 +481,7 @@ impl Runtime {
             next: AtomicU64::new(0),
             is_inactive: AtomicBool::new(false),
         });
+        doorbell::connect(addr, Arc::clone(&created) as Arc<dyn Doorbell>);
         queues.insert(addr, created);
         Ok(addr)
     }
@@ -556,6 +505,7 @@ pub(crate) fn destroy(queue: QueuePtr) -> HsaResult {
     let runtime = runtime()?;
     let found = queue_of(queue)?;
     QUEUES.write().unwrap_or_else(PoisonError::into_inner).remove(&found.addr);
+    doorbell::disconnect(found.addr);
     found.is_inactive.store(true, Ordering::SeqCst);
     loop {
         let progress = lock(&found.progress);
@@ -566,7 +516,7 @@ pub(crate) fn destroy(queue: QueuePtr) -> HsaResult {
         drop(progress);
         std::thread::sleep(std::time::Duration::from_micros(100));
     }
-    signal::retire(found.doorbell);
+    signal_op::retire(found.doorbell);
     let ring_addr = found.ring.base();
     runtime.memory.free(ring_addr)?;
     runtime.memory.free(found.addr)
@@ -624,48 +574,4 @@ pub(crate) fn set_priority(queue: QueuePtr, priority: u32) -> HsaResult {
     }
     found.priority.store(priority, Ordering::Relaxed);
     Ok(())
-}
-
-/// Returns the structure behind a queue's pointer.
-fn indices<'a>(queue: QueuePtr) -> Option<&'a AmdQueue> {
-    if queue.is_null() {
-        return None;
-    }
-    // SAFETY: the caller's queue, of which only the atomic indices are used.
-    Some(unsafe { &*queue.raw().cast::<AmdQueue>() })
-}
-
-/// `hsa_queue_load_read_index_*`.
-pub(crate) fn read_index(queue: QueuePtr) -> u64 {
-    indices(queue).map_or(0, |queue| queue.read_dispatch_id.load(Ordering::SeqCst))
-}
-
-/// `hsa_queue_load_write_index_*`.
-pub(crate) fn write_index(queue: QueuePtr) -> u64 {
-    indices(queue).map_or(0, |queue| queue.write_dispatch_id.load(Ordering::SeqCst))
-}
-
-/// `hsa_queue_store_write_index_*`.
-pub(crate) fn store_write_index(queue: QueuePtr, value: u64) {
-    if let Some(queue) = indices(queue) {
-        queue.write_dispatch_id.store(value, Ordering::SeqCst);
-    }
-}
-
-/// `hsa_queue_store_read_index_*`: the emulated GPUs move the index themselves, so that a program's value means nothing.
-pub(crate) fn store_read_index(_queue: QueuePtr, _value: u64) {}
-
-/// `hsa_queue_add_write_index_*`: returns the index before.
-pub(crate) fn add_write_index(queue: QueuePtr, value: u64) -> u64 {
-    indices(queue).map_or(0, |queue| queue.write_dispatch_id.fetch_add(value, Ordering::SeqCst))
-}
-
-/// `hsa_queue_cas_write_index_*`: returns the index before.
-pub(crate) fn cas_write_index(queue: QueuePtr, expected: u64, value: u64) -> u64 {
-    indices(queue).map_or(0, |queue| {
-        let exchange =
-            queue.write_dispatch_id.compare_exchange(expected, value, Ordering::SeqCst, Ordering::SeqCst);
-        let (Ok(old) | Err(old)) = exchange;
-        old
-    })
 }

@@ -161,7 +161,7 @@ pub(crate) fn reader_from_memory(base: Ptr, len_bytes: usize, reader: Out<CodeOb
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
     let origin = Origin::Memory { base, len_bytes: len_bytes as u64 };
-    reader.put(runtime.readers.add(Reader { origin, contents: Vec::new() }))
+    reader.put(runtime.part::<Readers>().add(Reader { origin, contents: Vec::new() }))
 }
 
 /// `hsa_code_object_reader_create_from_file`.
@@ -181,13 +181,13 @@ pub(crate) fn reader_from_part_of_file(
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
     let made = Reader::of_file(file, offset as u64, len_bytes as u64)?;
-    reader.put(runtime.readers.add(made))
+    reader.put(runtime.part::<Readers>().add(made))
 }
 
 /// `hsa_code_object_reader_destroy`.
 pub(crate) fn destroy_reader(reader: CodeObjectReader) -> HsaResult {
     let runtime = runtime()?;
-    let mut readers = runtime.readers.by_handle.write().unwrap_or_else(PoisonError::into_inner);
+    let mut readers = runtime.part::<Readers>().by_handle.write().unwrap_or_else(PoisonError::into_inner);
     let removed = readers.remove(&reader.0);
     drop(readers);
     removed.map(drop).ok_or(Status::ERROR_INVALID_CODE_OBJECT_READER)

@@ -1,26 +1,17 @@
-//! The state of the library: from the first `hsa_init` to the last `hsa_shut_down`.
+//! What there is from the first `hsa_init` to the last `hsa_shut_down`: agents, threads, memory, and what other modules keep.
 
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
-use hipr_grid::{DeviceMemory, Executors, Residents, RunQueue, lock};
+use hipr_grid::{DeviceMemory, Executors, Residents, RunQueue};
 use hipr_isa::simd::Level;
-use hipr_log::Style;
 
-use crate::agent::{AgentFacts, SCRATCH_MAX_BYTES};
 use crate::config::Config;
-use crate::executable::Executables;
-use crate::handlers::Handlers;
-use crate::ipc::Exports;
-use crate::lock::Locks;
+use crate::facts::{AgentFacts, SCRATCH_MAX_BYTES};
 use crate::memory::Memory;
-use crate::reader::Readers;
 use crate::status::{HsaResult, Status};
-use crate::svm::Svm;
-use crate::system::EventHandlers;
-use crate::vmem::Vmem;
-use crate::{queue, signal, watch};
 
 /// What there is while the library is initialized.
 pub(crate) struct Runtime {
@@ -37,25 +28,19 @@ pub(crate) struct Runtime {
     pub(crate) level: Level,
     /// Time zero of the kernels' clocks.
     pub(crate) epoch: Instant,
-    pub(crate) handlers: Handlers,
-    pub(crate) events: EventHandlers,
     /// Whether the last `hsa_shut_down` was called: kernels end as soon as possible.
     is_closed: AtomicBool,
-    pub(crate) readers: Readers,
-    pub(crate) executables: Executables,
-    pub(crate) locks: Locks,
-    pub(crate) svm: Svm,
-    /// After the executors, whose kernels have its memory.
-    pub(crate) vmem: Vmem,
-    pub(crate) exports: Exports,
+    /// What other modules keep. It goes after the executors, whose kernels may have memory of it.
+    parts: [OnceLock<Part>; PARTS_MAX],
 }
 
-/// How often `hsa_init` has been called without `hsa_shut_down`.
-static INIT_COUNT: Mutex<u32> = Mutex::new(0);
-static RUNTIME: RwLock<Option<Arc<Runtime>>> = RwLock::new(None);
+/// What a module keeps.
+type Part = Box<dyn Any + Send + Sync>;
 
-/// Most calls of `hsa_init` without `hsa_shut_down`.
-const INIT_COUNT_MAX: u32 = i32::MAX as u32;
+/// There are at most so many modules that keep something.
+const PARTS_MAX: usize = 16;
+
+static RUNTIME: RwLock<Option<Arc<Runtime>>> = RwLock::new(None);
 
 /// Returns the runtime.
 ///
@@ -66,36 +51,23 @@ pub(crate) fn runtime() -> HsaResult<Arc<Runtime>> {
     runtime.as_ref().map(Arc::clone).ok_or(Status::ERROR_NOT_INITIALIZED)
 }
 
-/// `hsa_init`.
-pub(crate) fn init() -> HsaResult {
-    let mut count = lock(&INIT_COUNT);
-    if *count >= INIT_COUNT_MAX {
-        return Err(Status::ERROR_REFCOUNT_OVERFLOW);
-    }
-    if *count == 0 {
-        hipr_log::start(Style::Named, "warn");
-        let runtime = Arc::new(Runtime::new()?);
-        *RUNTIME.write().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
-    }
-    *count += 1;
+/// Makes the runtime that [`runtime`] returns.
+///
+/// # Errors
+/// `OUT_OF_RESOURCES` if the environment asks for what cannot be, or if there are no threads or no memory.
+pub(crate) fn start() -> HsaResult {
+    let runtime = Arc::new(Runtime::new()?);
+    *RUNTIME.write().unwrap_or_else(PoisonError::into_inner) = Some(runtime);
     Ok(())
 }
 
-/// `hsa_shut_down`.
-pub(crate) fn shut_down() -> HsaResult {
-    let mut count = lock(&INIT_COUNT);
-    *count = count.checked_sub(1).ok_or(Status::ERROR_NOT_INITIALIZED)?;
-    if *count == 0 {
-        let runtime = RUNTIME.write().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(runtime) = runtime {
-            runtime.is_closed.store(true, Ordering::Relaxed);
-            runtime.handlers.stop();
-            queue::forget_all();
-            watch::forget_all();
-            signal::forget_all();
-        }
+/// Ends the runtime for the program, and returns what was there.
+pub(crate) fn end() -> Option<Arc<Runtime>> {
+    let runtime = RUNTIME.write().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(runtime) = &runtime {
+        runtime.is_closed.store(true, Ordering::Relaxed);
     }
-    Ok(())
+    runtime
 }
 
 /// The memory that scratch is taken from: a part of the GPU's that is not in its pools.
@@ -127,7 +99,6 @@ impl Runtime {
         let executors =
             Executors::start(&run_queue, threads, None).map_err(|error| refused(error.to_string()))?;
         let residents = agents.iter().map(|_| Residents::new(&run_queue, Arc::new(Scratch))).collect();
-        let handlers = Handlers::default();
         Ok(Self {
             agents,
             memory,
@@ -136,16 +107,21 @@ impl Runtime {
             residents,
             level,
             epoch: Instant::now(),
-            handlers,
-            events: EventHandlers::default(),
             is_closed: AtomicBool::new(false),
-            readers: Readers::default(),
-            executables: Executables::default(),
-            locks: Locks::default(),
-            svm: Svm::default(),
-            vmem: Vmem::default(),
-            exports: Exports::default(),
+            parts: Default::default(),
         })
+    }
+
+    /// Returns what a module keeps while there is the runtime: the default, made when it is first asked for.
+    ///
+    /// # Panics
+    /// If more than `PARTS_MAX` modules keep something.
+    pub(crate) fn part<T: Default + Send + Sync + 'static>(&self) -> &T {
+        self.parts
+            .iter()
+            .map(|slot| slot.get_or_init(|| Box::new(T::default())))
+            .find_map(|part| part.downcast_ref())
+            .expect("as many places as there are modules that keep something")
     }
 
     /// Returns whether the library has ended for the program.

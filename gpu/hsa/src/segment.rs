@@ -10,11 +10,12 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat,
 use rustix::io::{Errno, fcntl_dupfd_cloexec, pread, pwrite};
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
-use crate::memory::GRANULE_BYTES;
 use crate::pointer::Ptr;
 use crate::status::{HsaResult, Status};
 use crate::types::MemoryPool;
 
+/// Sizes of allocations are multiples of this many bytes.
+pub(crate) const GRANULE_BYTES: u64 = 4096;
 /// The first word of a label.
 const MAGIC: u64 = u64::from_le_bytes(*b"hiprhsa1");
 /// Bytes behind the memory, for the label.

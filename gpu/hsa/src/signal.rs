@@ -10,13 +10,11 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use hipr_grid::lock;
 use hipr_isa::map::PAGE_BYTES;
 
-use crate::memory::Agents;
+use crate::facts::Agents;
 use crate::pointer::{In, Out, Ptr};
-use crate::queue;
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, ProfilingTime, Signal, SignalValue};
-use crate::wait;
 
 /// `amd_signal_t`.
 #[repr(C, align(64))]
@@ -47,10 +45,18 @@ const USER: i64 = 1;
 /// Signals of a slab, the first of which is its mailbox.
 const SLAB_SIGNALS: u64 = 1024;
 
+/// Signals are in buckets by their addresses: who waits for a signal sleeps in its bucket, and the watcher looks at whole buckets.
+pub(crate) const BUCKETS: usize = 64;
+
 /// The slabs' addresses, each at the beginning of a page of its own.
 static SLABS: RwLock<BTreeSet<u64>> = RwLock::new(BTreeSet::new());
 /// Addresses of structures that are free.
 static UNUSED: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// Returns the number of a signal's bucket.
+pub(crate) fn bucket_of(signal: Signal) -> usize {
+    (signal.0 >> 6) as usize % BUCKETS
+}
 
 impl AmdSignal {
     /// Returns the signal with this handle; `None` if there is none.
@@ -66,8 +72,18 @@ impl AmdSignal {
         (found.kind.load(Ordering::Relaxed) == USER).then_some(found)
     }
 
+    /// Returns the address of the queue whose doorbell it is, or 0.
+    pub(crate) fn queue(&self) -> u64 {
+        self.queue_ptr.load(Ordering::Relaxed)
+    }
+
+    /// Makes the structure free for another signal; returns false if it was.
+    pub(crate) fn free(&self) -> bool {
+        self.kind.compare_exchange(USER, FREE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
     /// Sets the times at which what completes the signal began and ended, in nanoseconds of the system's clock.
-    fn set_times(&self, times: ProfilingTime) {
+    pub(crate) fn set_times(&self, times: ProfilingTime) {
         self.start_ns.store(times.start, Ordering::Relaxed);
         self.end_ns.store(times.end, Ordering::Relaxed);
     }
@@ -103,6 +119,11 @@ impl Runtime {
     }
 }
 
+/// Lets the structure of a signal that [was freed](AmdSignal::free) be used again.
+pub(crate) fn recycle(signal: Signal) {
+    lock(&UNUSED).push(signal.0);
+}
+
 /// Forgets all signals, because the memory that they are in goes.
 pub(crate) fn forget_all() {
     SLABS.write().unwrap_or_else(PoisonError::into_inner).clear();
@@ -125,36 +146,6 @@ pub(crate) fn times(signal: Signal) -> HsaResult<ProfilingTime> {
     let found = AmdSignal::of(signal).ok_or(Status::ERROR_INVALID_SIGNAL)?;
     let load = |time: &AtomicU64| time.load(Ordering::Relaxed);
     Ok(ProfilingTime { start: load(&found.start_ns), end: load(&found.end_ns) })
-}
-
-/// Subtracts 1 from a completion signal and wakes who waits for it; does nothing for handle 0.
-pub(crate) fn complete(signal: Signal, times: ProfilingTime) {
-    change(signal, |found| {
-        found.set_times(times);
-        found.value.fetch_sub(1, Ordering::SeqCst);
-    });
-}
-
-/// Stores -1 in the completion signal of something that has failed; does nothing for handle 0.
-pub(crate) fn fail(signal: Signal) {
-    change(signal, |found| found.value.store(-1, Ordering::SeqCst));
-}
-
-/// Changes a signal and wakes who waits for it; a doorbell's queue looks at its packets.
-fn change<R: Default>(signal: Signal, change: impl FnOnce(&AmdSignal) -> R) -> R {
-    let Some(found) = AmdSignal::of(signal) else {
-        if signal.0 != 0 {
-            tracing::error!(signal = ?signal, "an operation on a signal that does not exist, or does not exist any more");
-        }
-        return R::default();
-    };
-    let result = change(found);
-    let queue = found.queue_ptr.load(Ordering::Relaxed);
-    if queue != 0 {
-        queue::ring(queue);
-    }
-    wait::wake(signal);
-    result
 }
 
 /// `hsa_signal_create`.
@@ -189,31 +180,6 @@ pub(crate) fn amd_create(
     signal.put(runtime.new_signal(value, attributes & GPU_ONLY != 0, 0)?)
 }
 
-/// `hsa_signal_destroy`.
-pub(crate) fn destroy(signal: Signal) -> HsaResult {
-    runtime()?;
-    if signal.0 == 0 {
-        return Err(Status::ERROR_INVALID_ARGUMENT);
-    }
-    let found = AmdSignal::of(signal).ok_or(Status::ERROR_INVALID_SIGNAL)?;
-    if found.queue_ptr.load(Ordering::Relaxed) != 0 {
-        return Err(Status::ERROR_INVALID_SIGNAL);
-    }
-    retire(signal);
-    Ok(())
-}
-
-/// Makes a signal's structure free for another.
-pub(crate) fn retire(signal: Signal) {
-    if let Some(found) = AmdSignal::of(signal)
-        && found.kind.compare_exchange(USER, FREE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    {
-        // Whoever still waits for it finds that it is gone.
-        wait::wake(signal);
-        lock(&UNUSED).push(signal.0);
-    }
-}
-
 /// `hsa_amd_signal_value_pointer`.
 pub(crate) fn value_pointer(signal: Signal, pointer: Out<Out<SignalValue>>) -> HsaResult {
     runtime()?;
@@ -224,56 +190,4 @@ pub(crate) fn value_pointer(signal: Signal, pointer: Out<Out<SignalValue>>) -> H
 /// `hsa_signal_load_*`.
 pub(crate) fn load(signal: Signal) -> SignalValue {
     AmdSignal::of(signal).map_or(0, |found| found.value.load(Ordering::SeqCst))
-}
-
-/// `hsa_signal_store_*`.
-pub(crate) fn store(signal: Signal, value: SignalValue) {
-    change(signal, |found| found.value.store(value, Ordering::SeqCst));
-}
-
-/// `hsa_signal_silent_store_*`: who waits may notice later.
-pub(crate) fn silent_store(signal: Signal, value: SignalValue) {
-    if let Some(found) = AmdSignal::of(signal) {
-        found.value.store(value, Ordering::SeqCst);
-    }
-}
-
-/// `hsa_signal_exchange_*`.
-pub(crate) fn exchange(signal: Signal, value: SignalValue) -> SignalValue {
-    change(signal, |found| found.value.swap(value, Ordering::SeqCst))
-}
-
-/// `hsa_signal_cas_*`: returns what was there before.
-pub(crate) fn cas(signal: Signal, expected: SignalValue, value: SignalValue) -> SignalValue {
-    change(signal, |found| {
-        let (Ok(old) | Err(old)) =
-            found.value.compare_exchange(expected, value, Ordering::SeqCst, Ordering::SeqCst);
-        old
-    })
-}
-
-macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident = $method:ident;)*) => {
-        $(
-            $(#[$doc])*
-            pub(crate) fn $name(signal: Signal, value: SignalValue) {
-                change(signal, |found| {
-                    found.value.$method(value, Ordering::SeqCst);
-                });
-            }
-        )*
-    };
-}
-
-operations! {
-    /// `hsa_signal_add_*`.
-    add = fetch_add;
-    /// `hsa_signal_subtract_*`.
-    subtract = fetch_sub;
-    /// `hsa_signal_and_*`.
-    and = fetch_and;
-    /// `hsa_signal_or_*`.
-    or = fetch_or;
-    /// `hsa_signal_xor_*`.
-    xor = fetch_xor;
 }

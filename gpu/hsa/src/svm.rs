@@ -10,15 +10,16 @@ use std::sync::Mutex;
 use hipr_grid::lock;
 
 use crate::agent::handle_of;
+use crate::clock::now;
+use crate::facts::{AgentIndex, Agents};
 use crate::foreign::{Claim, is_foreign, pages_of};
 use crate::host_memory::{self, Wanted};
-use crate::memory::{AgentIndex, Agents};
 use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
 use crate::status::{HsaResult, Status};
-use crate::system::now;
 use crate::types::{Agent, ProfilingTime, Signal, SvmAttribute};
-use crate::{signal, watch};
+use crate::vmem::Vmem;
+use crate::{signal, signal_op, watch};
 
 /// `hsa_amd_svm_attribute_t`.
 mod attribute {
@@ -152,7 +153,7 @@ impl Runtime {
     /// `ERROR` if the range is empty, or has memory that is not the program's own.
     fn svm_pages(&self, ptr: Ptr, len_bytes: usize) -> HsaResult<Range<u64>> {
         let pages = pages_of(ptr.addr(), len_bytes as u64).filter(|_| len_bytes > 0);
-        pages.filter(|pages| is_foreign(pages) && !self.vmem.withholds(pages)).ok_or(Status::ERROR)
+        pages.filter(|pages| is_foreign(pages) && !self.part::<Vmem>().withholds(pages)).ok_or(Status::ERROR)
     }
 
     /// Forgets the attributes of pages that are about to be unmapped, and returns when no kernel reaches them by these.
@@ -165,7 +166,7 @@ impl Runtime {
 
     /// Changes the attributes of pages, and returns when agents reach what these say.
     fn change_svm(&self, pages: &Range<u64>, changes: &[Change]) -> HsaResult {
-        let mut pieces = lock(&self.svm.0);
+        let mut pieces = lock(&self.part::<Svm>().0);
         // The pieces that begin before the range or end behind it are made anew, too, and may become one with what is next to them.
         let mut wide = pages.clone();
         if let Some((&start, piece)) =
@@ -285,8 +286,10 @@ pub(crate) fn get(ptr: Ptr, len_bytes: usize, list: Out<SvmAttribute>, count: us
     if !host_memory::is(Wanted::Mapped, &pages) {
         return Err(Status::ERROR);
     }
-    let parts: Vec<Attributes> =
-        parts(&lock(&runtime.svm.0), &pages).into_iter().map(|(_, attributes)| attributes).collect();
+    let parts: Vec<Attributes> = parts(&lock(&runtime.part::<Svm>().0), &pages)
+        .into_iter()
+        .map(|(_, attributes)| attributes)
+        .collect();
     let same = |value: fn(&Attributes) -> u64| {
         let first = parts.first().map(value);
         first.filter(|&first| parts.iter().all(|part| value(part) == first))
@@ -339,7 +342,7 @@ pub(crate) fn prefetch(
     runtime.change_svm(&pages, &[Change::Prefetched(agent)])?;
     watch::after(dependencies, move || {
         let at = now();
-        signal::complete(completion, ProfilingTime { start: at, end: at });
+        signal_op::complete(completion, ProfilingTime { start: at, end: at });
     });
     Ok(())
 }

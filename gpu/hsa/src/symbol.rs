@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hipr_code_object::Kernel;
 
 use crate::agent::handle_of;
-use crate::memory::AgentIndex;
+use crate::facts::AgentIndex;
 use crate::pointer::Ptr;
 use crate::status::{HsaResult, Status};
 use crate::types::Agent;

@@ -1,27 +1,14 @@
-//! What the runtime says of itself, its clock, its extensions, and events that no queue has.
+//! What the runtime says of itself and of its extensions.
 
 use std::ffi::CStr;
-use std::sync::Mutex;
 
-use hipr_grid::lock;
-use rustix::time::{ClockId, clock_gettime};
-
-use crate::agent::handle_of;
+use crate::agent::extensions_of;
+use crate::clock::{CLOCK_HZ, now};
 use crate::loader;
-use crate::memory::AgentIndex;
 use crate::pointer::{Out, Ptr};
-use crate::runtime::{Runtime, runtime};
+use crate::runtime::runtime;
 use crate::status::{HsaResult, Status};
-use crate::types::{Agent, SystemEventHandler};
-
-/// The system clock counts nanoseconds.
-pub(crate) const CLOCK_HZ: u64 = 1_000_000_000;
-
-/// Returns the time of the system's clock, in nanoseconds. Kernels, copies and the host have this one clock.
-pub(crate) fn now() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
-    time.tv_sec as u64 * CLOCK_HZ + time.tv_nsec as u64
-}
+use crate::types::Agent;
 
 /// The version of AMD's interface that the functions follow.
 const INTERFACE: (u16, u16) = (1, 7);
@@ -155,15 +142,6 @@ pub(crate) fn major_extension_table(number: u16, major: u16, len_bytes: usize, t
     table.put_bytes(loader::table(len_bytes))
 }
 
-/// The number of the extension for images.
-const IMAGES: u16 = 1;
-
-/// Returns the extensions that an agent has. GPUs answer questions about images, of which they say that they have none: AMD's runtime learns
-/// only so how rows of pitched memory are aligned.
-pub(crate) fn extensions_of(runtime: &Runtime, agent: AgentIndex) -> impl Iterator<Item = u16> + use<> {
-    runtime.agents[agent].arch.map(|_| IMAGES).into_iter()
-}
-
 /// Returns whether an agent has an extension.
 fn is_known_to(number: u16, agent: Agent) -> HsaResult<bool> {
     let runtime = runtime()?;
@@ -204,49 +182,4 @@ pub(crate) fn agent_major_extension_supported(
 /// `hsa_amd_enable_logging`: what there is to log goes to hipr's log.
 pub(crate) fn enable_logging(_flags: Out<u8>, _file: Ptr) -> HsaResult {
     runtime().map(drop)
-}
-
-/// Who is told of events that no queue has.
-#[derive(Default)]
-pub(crate) struct EventHandlers(Mutex<Vec<(SystemEventHandler, Ptr)>>);
-
-/// `hsa_amd_event_t` of a memory fault.
-#[repr(C)]
-struct MemoryFaultEvent {
-    /// `HSA_AMD_GPU_MEMORY_FAULT_EVENT`.
-    event_type: u32,
-    agent: Agent,
-    virtual_address: u64,
-    /// `hsa_amd_memory_fault_reason_t`.
-    reasons: u32,
-}
-
-/// `HSA_AMD_MEMORY_FAULT_PAGE_NOT_PRESENT`.
-const PAGE_NOT_PRESENT: u32 = 1;
-
-impl EventHandlers {
-    /// Tells of an access to an address where an agent has no memory. The program's functions may take their time and call the library.
-    pub(crate) fn tell_memory_fault(&self, agent: AgentIndex, addr: u64) {
-        // The hardware knows the page only.
-        let virtual_address = addr & !0xfff;
-        let agent = handle_of(agent);
-        let event = MemoryFaultEvent { event_type: 0, agent, virtual_address, reasons: PAGE_NOT_PRESENT };
-        let handlers = lock(&self.0).clone();
-        for (handler, data) in handlers {
-            if let Some(handler) = handler {
-                // SAFETY: the program's function, with an event as the interface says and its own data.
-                unsafe { handler((&raw const event).cast(), data.raw()) };
-            }
-        }
-    }
-}
-
-/// `hsa_amd_register_system_event_handler`.
-pub(crate) fn register_event_handler(handler: SystemEventHandler, data: Ptr) -> HsaResult {
-    let runtime = runtime()?;
-    if handler.is_none() {
-        return Err(Status::ERROR_INVALID_ARGUMENT);
-    }
-    lock(&runtime.events.0).push((handler, data));
-    Ok(())
 }

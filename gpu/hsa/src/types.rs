@@ -56,6 +56,38 @@ handles! {
 /// `hsa_signal_value_t`.
 pub type SignalValue = i64;
 
+/// `hsa_signal_condition_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    Eq,
+    Ne,
+    Lt,
+    Gte,
+}
+
+impl Condition {
+    /// Returns the condition with this number.
+    pub(crate) fn of(number: u32) -> Option<Self> {
+        Some(match number {
+            0 => Self::Eq,
+            1 => Self::Ne,
+            2 => Self::Lt,
+            3 => Self::Gte,
+            _ => return None,
+        })
+    }
+
+    /// Returns whether `value` satisfies it.
+    pub(crate) fn holds(self, value: SignalValue, than: SignalValue) -> bool {
+        match self {
+            Self::Eq => value == than,
+            Self::Ne => value != than,
+            Self::Lt => value < than,
+            Self::Gte => value >= than,
+        }
+    }
+}
+
 /// A callback that is given a handle, as functions that iterate call it.
 pub type Each<T> = Option<unsafe extern "C" fn(T, *mut c_void) -> Status>;
 /// A callback of a queue: status, queue, data.

@@ -14,11 +14,12 @@ use hipr_isa::map::PAGE_BYTES;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
+use crate::facts::{AgentIndex, Agents};
 use crate::foreign::{Claim, is_foreign};
-use crate::memory::{AgentIndex, Agents, GRANULE_BYTES, Memory};
+use crate::memory::Memory;
 use crate::pointer::{In, Out, Ptr};
 use crate::runtime::{Runtime, runtime};
-use crate::segment::{Label, Segment};
+use crate::segment::{GRANULE_BYTES, Label, Segment};
 use crate::status::{HsaResult, Status};
 use crate::types::{Agent, MemoryAccess, MemoryPool, VmemHandle};
 
@@ -285,7 +286,7 @@ pub(crate) fn address_reserve_align(
         0 if len_bytes >= PAGE_BYTES => PAGE_BYTES,
         wanted => wanted.max(GRANULE_BYTES),
     };
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let base = reserve(len_bytes, wish, align_bytes, content).ok_or(Status::ERROR_OUT_OF_RESOURCES)?;
     state.reserved.insert(base, Reservation { wanted_bytes, len_bytes, content });
     va.put(Ptr::at(base))
@@ -294,7 +295,7 @@ pub(crate) fn address_reserve_align(
 /// `hsa_amd_vmem_address_free`: attributes of memory there end with it, and no kernel has it any more when it goes.
 pub(crate) fn address_free(va: Ptr, len_bytes: usize) -> HsaResult {
     let runtime = runtime()?;
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let base = va.addr();
     let &reservation = state.reserved.get(&base).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
     if reservation.wanted_bytes != len_bytes as u64 {
@@ -335,14 +336,14 @@ pub(crate) fn handle_create(
     let segment = segment.inspect_err(|_| runtime.memory.give_bytes(owner, len_bytes))?;
     let segment = Arc::new(segment);
     let made = Handle { segment, uses: 1, mappings: 0, owner, pool, flags, is_own: true };
-    let number = lock(&runtime.vmem.0).add(made);
+    let number = lock(&runtime.part::<Vmem>().0).add(made);
     handle.put(number)
 }
 
 /// `hsa_amd_vmem_handle_release`: what is mapped stays mapped.
 pub(crate) fn handle_release(handle: VmemHandle) -> HsaResult {
     let runtime = runtime()?;
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     state.used(handle).ok_or(Status::ERROR_INVALID_ALLOCATION)?.uses -= 1;
     state.forget_unused(handle, &runtime.memory);
     Ok(())
@@ -353,7 +354,7 @@ pub(crate) fn map(va: Ptr, len_bytes: usize, offset: usize, handle: VmemHandle, 
     let runtime = runtime()?;
     let invalid = Status::ERROR_INVALID_ARGUMENT;
     let (base, len_bytes) = (va.addr(), len_bytes as u64);
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let segment = Arc::clone(&state.used(handle).ok_or(invalid)?.segment);
     let end = base.checked_add(len_bytes).ok_or(invalid)?;
     let is_inside = state.reserved_at(base).is_some_and(|(range, _)| end <= range.end);
@@ -375,7 +376,7 @@ pub(crate) fn map(va: Ptr, len_bytes: usize, offset: usize, handle: VmemHandle, 
 pub(crate) fn unmap(va: Ptr, len_bytes: usize) -> HsaResult {
     let runtime = runtime()?;
     let base = va.addr();
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let mapping = state.mapped.get(&base).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
     if mapping.len_bytes != len_bytes as u64 {
         return Err(Status::ERROR_INVALID_ARGUMENT);
@@ -417,7 +418,7 @@ pub(crate) fn set_access(va: Ptr, len_bytes: usize, list: In<MemoryAccess>, coun
     let base = va.addr();
     let end =
         base.checked_add(len_bytes as u64).filter(|&end| end > base).ok_or(Status::ERROR_INVALID_ARGUMENT)?;
-    let state = &mut *lock(&runtime.vmem.0);
+    let state = &mut *lock(&runtime.part::<Vmem>().0);
     let mut at = base;
     while at < end {
         at += state.mapped.get(&at).ok_or(Status::ERROR_INVALID_ALLOCATION)?.len_bytes;
@@ -449,7 +450,7 @@ pub(crate) fn set_access(va: Ptr, len_bytes: usize, list: In<MemoryAccess>, coun
 pub(crate) fn get_access(va: Ptr, permissions: Out<u32>, agent: Agent) -> HsaResult {
     let runtime = runtime()?;
     let agent = runtime.agent(agent)?;
-    let state = lock(&runtime.vmem.0);
+    let state = lock(&runtime.part::<Vmem>().0);
     let (_, mapping) = state.mapped_at(va.addr()).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
     let &found = mapping.permissions.get(&agent).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
     permissions.put(found)
@@ -461,7 +462,7 @@ pub(crate) fn export_shareable_handle(descriptor: Out<i32>, handle: VmemHandle, 
     if descriptor.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let found = state.used(handle).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
     descriptor.put(found.segment.descriptor()?)
 }
@@ -480,7 +481,7 @@ pub(crate) fn import_shareable_handle(descriptor: i32, handle: Out<VmemHandle>) 
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let file = fcntl_dupfd_cloexec(borrowed, 3).map_err(|_| Status::ERROR_INVALID_ALLOCATION)?;
     let segment = Segment::received(file).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let known = state.handles.iter_mut().find(|(_, known)| known.segment.is_same(&segment));
     if let Some((&number, known)) = known {
         known.uses += 1;
@@ -502,7 +503,7 @@ pub(crate) fn retain_alloc_handle(handle: Out<VmemHandle>, va: Ptr) -> HsaResult
     if handle.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let number = state.mapped_at(va.addr()).ok_or(Status::ERROR_INVALID_ALLOCATION)?.1.handle;
     state.handles.get_mut(&number).ok_or(Status::ERROR_INVALID_ALLOCATION)?.uses += 1;
     handle.put(number)
@@ -514,7 +515,7 @@ pub(crate) fn properties(handle: VmemHandle, pool: Out<MemoryPool>, kind: Out<u3
     if pool.is_null() || kind.is_null() {
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
-    let mut state = lock(&runtime.vmem.0);
+    let mut state = lock(&runtime.part::<Vmem>().0);
     let found = state.used(handle).ok_or(Status::ERROR_INVALID_ALLOCATION)?;
     kind.put(found.segment.label().kind)?;
     pool.put(found.pool)

@@ -13,13 +13,9 @@ use rustix::thread::futex;
 
 use crate::pointer::{In, Out};
 use crate::runtime::runtime;
-use crate::signal::AmdSignal;
+use crate::signal::{self, AmdSignal, BUCKETS, bucket_of};
 use crate::status::{HsaResult, Status};
-use crate::types::{Agent, Signal, SignalGroup, SignalValue};
-use crate::watch;
-
-/// Number of buckets; the watcher has a bit for each.
-pub(crate) const BUCKETS: usize = 64;
+use crate::types::{Agent, Condition, Signal, SignalGroup, SignalValue};
 
 /// Where threads sleep that wait for signals of a bucket.
 struct Bucket {
@@ -34,22 +30,9 @@ static SLEEP: [Bucket; BUCKETS] =
 /// How long a thread sleeps before it looks by itself, at first and at most.
 const LOOK_AGAIN: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(10)];
 
-/// Returns the number of a signal's bucket.
-pub(crate) fn bucket_of(signal: Signal) -> usize {
-    (signal.0 >> 6) as usize % BUCKETS
-}
-
-/// Wakes who waits for a signal, after its value was changed.
-pub(crate) fn wake(signal: Signal) {
-    let number = bucket_of(signal);
-    wake_bucket(number);
-    watch::notice(1 << number);
-}
-
-/// Wakes everybody who waits: a kernel has sent a message.
-pub(crate) fn wake_all() {
-    (0..BUCKETS).for_each(wake_bucket);
-    watch::notice(u64::MAX);
+/// Wakes who sleeps in these buckets, a bit for each.
+pub(crate) fn wake(buckets: u64) {
+    (0..BUCKETS).filter(|number| buckets >> number & 1 != 0).for_each(wake_bucket);
 }
 
 fn wake_bucket(number: usize) {
@@ -60,38 +43,6 @@ fn wake_bucket(number: usize) {
         bucket.turn.fetch_add(1, Ordering::SeqCst);
         // It fails for no address that is one.
         let _ = futex::wake(&bucket.turn, futex::Flags::PRIVATE, i32::MAX as u32);
-    }
-}
-
-/// `hsa_signal_condition_t`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
-    Eq,
-    Ne,
-    Lt,
-    Gte,
-}
-
-impl Condition {
-    /// Returns the condition with this number.
-    pub(crate) fn of(number: u32) -> Option<Self> {
-        Some(match number {
-            0 => Self::Eq,
-            1 => Self::Ne,
-            2 => Self::Lt,
-            3 => Self::Gte,
-            _ => return None,
-        })
-    }
-
-    /// Returns whether `value` satisfies it.
-    pub(crate) fn holds(self, value: SignalValue, than: SignalValue) -> bool {
-        match self {
-            Self::Eq => value == than,
-            Self::Ne => value != than,
-            Self::Lt => value < than,
-            Self::Gte => value >= than,
-        }
     }
 }
 
@@ -167,7 +118,7 @@ pub(crate) fn signal(
         Ok(found) => found,
         Err(Gone) => Some(0),
     });
-    found.unwrap_or_else(|| crate::signal::load(signal))
+    found.unwrap_or_else(|| signal::load(signal))
 }
 
 /// Reads the lists of `hsa_amd_signal_wait_any` and `_all`.
@@ -265,7 +216,7 @@ pub(crate) fn group_create(
         return Err(Status::ERROR_INVALID_ARGUMENT);
     }
     let signals = signals.list(count as usize)?;
-    signals.iter().try_for_each(|&signal| crate::signal::check(signal))?;
+    signals.iter().try_for_each(|&signal| signal::check(signal))?;
     for agent in consumers.list(consumer_count as usize)? {
         runtime.agent(agent)?;
     }

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use hipr_grid::lock;
 
-use crate::signal::AmdSignal;
-use crate::types::{Signal, SignalValue};
-use crate::wait::{BUCKETS, Condition, bucket_of};
+use crate::signal::{AmdSignal, BUCKETS, bucket_of};
+use crate::types::{Condition, Signal, SignalValue};
 
 /// What is done; it is given the value, or `None` if the signal is gone. It must be short.
 type Action = Box<dyn FnOnce(Option<SignalValue>) + Send>;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 24] = [
+const LAYERS: [(&str, &[&str]); 25] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
     ("hipr-log", &[]),
@@ -35,6 +35,8 @@ const LAYERS: [(&str, &[&str]); 24] = [
         "hipr-sim",
         &["hipr-abi", "hipr-ctype", "hipr-code-object", "hipr-device", "hipr-grid", "hipr-isa", "hipr-proto"],
     ),
+    // AMD's runtime is a guest of it: it knows neither HIP's functions, the contract for GPUs, nor the protocol.
+    ("hipr-hsa", &["hipr-abi", "hipr-code-object", "hipr-ctype", "hipr-grid", "hipr-isa", "hipr-log"]),
     (
         "hipr-hip",
         &[
@@ -83,7 +85,8 @@ const LAYERS: [(&str, &[&str]); 24] = [
             "hipr-tls",
         ],
     ),
-    // The program puts all together. That it names the shim makes cargo build the library for other programs; nothing of that is linked.
+    // The program puts all together. That it names the shim and the HSA runtime makes cargo build these libraries for other programs;
+    // nothing of them is linked.
     (
         "hipr",
         &[
@@ -98,6 +101,7 @@ const LAYERS: [(&str, &[&str]); 24] = [
             "hipr-graph",
             "hipr-grid",
             "hipr-hip",
+            "hipr-hsa",
             "hipr-io",
             "hipr-io-mio",
             "hipr-io-shm",

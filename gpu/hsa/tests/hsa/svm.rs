@@ -18,17 +18,17 @@ const PREFETCHED: u64 = 5;
 const READ_MOSTLY: u64 = 6;
 const GPU_EXEC: u64 = 7;
 const ACCESSIBLE: u64 = 0x200;
-const IN_PLACE: u64 = 0x201;
-const NO_ACCESS: u64 = 0x202;
-const QUERY: u64 = 0x203;
+pub(crate) const IN_PLACE: u64 = 0x201;
+pub(crate) const NO_ACCESS: u64 = 0x202;
+pub(crate) const QUERY: u64 = 0x203;
 
-type Pair = [u64; 2];
+pub(crate) type Pair = [u64; 2];
 
-fn set(addr: u64, len_bytes: usize, pairs: &[Pair]) -> u32 {
+pub(crate) fn set(addr: u64, len_bytes: usize, pairs: &[Pair]) -> u32 {
     hsa!(hsa_amd_svm_attributes_set(addr => u64, len_bytes => usize, pairs.as_ptr() => *const Pair, pairs.len() => usize) -> u32)
 }
 
-fn get(addr: u64, len_bytes: usize, pair: Pair) -> Result<Pair, u32> {
+pub(crate) fn get(addr: u64, len_bytes: usize, pair: Pair) -> Result<Pair, u32> {
     let mut pair = pair;
     let status = hsa!(hsa_amd_svm_attributes_get(addr => u64, len_bytes => usize, &raw mut pair => *mut Pair, 1 => usize) -> u32);
     answer(status, pair)

@@ -8,14 +8,22 @@ use crate::library::{
 };
 use crate::memory::{HSA, RESERVED, UNKNOWN, told};
 use crate::queues::reaches;
+use crate::svm;
 
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
 
+/// `HSA_AMD_VMEM_ADDRESS_NO_REGISTER`.
+const NO_REGISTER: u64 = 1;
+
 fn reserve_aligned(len_bytes: usize, wish: u64, align_bytes: u64) -> Result<u64, u32> {
+    reserve_with(len_bytes, wish, align_bytes, 0)
+}
+
+fn reserve_with(len_bytes: usize, wish: u64, align_bytes: u64, flags: u64) -> Result<u64, u32> {
     let mut addr = 0u64;
     let status = hsa!(hsa_amd_vmem_address_reserve_align(
-        &raw mut addr => *mut u64, len_bytes => usize, wish => u64, align_bytes => u64, 0 => u64) -> u32);
+        &raw mut addr => *mut u64, len_bytes => usize, wish => u64, align_bytes => u64, flags => u64) -> u32);
     answer(status, addr)
 }
 
@@ -98,6 +106,72 @@ fn addresses_are_reserved_in_whole_pages() {
     assert!(reserve_aligned(1 << 60, 0, 0).is_err(), "more than there are");
     let nowhere = hsa!(hsa_amd_vmem_address_reserve(std::ptr::null_mut() => *mut u64, PAGE => usize, 0 => u64, 0 => u64) -> u32);
     assert_eq!(nowhere, INVALID_ARGUMENT);
+}
+
+#[test]
+fn unregistered_addresses_are_zeroed_memory_of_any_length() {
+    let access = [[svm::IN_PLACE, gpu()]];
+    for len_bytes in [1, PAGE - 1, PAGE, PAGE + 1, 2 * MIB, 2 * MIB + 5] {
+        for align_bytes in [0, 1, 16, PAGE as u64, 2 * MIB as u64] {
+            let what = format!("{len_bytes} bytes, aligned to {align_bytes}");
+            let addr = reserve_with(len_bytes, 0, align_bytes, NO_REGISTER).expect("addresses");
+            assert!(addr.is_multiple_of(align_bytes.max(PAGE as u64)), "{what}: {addr:#x}");
+            let pages_bytes = len_bytes.next_multiple_of(PAGE);
+            let last = addr + pages_bytes as u64 - 4;
+            // SAFETY: memory of this test, up to the end of its last page.
+            unsafe {
+                assert_eq!([word(addr).read(), word(last).read()], [0, 0], "{what}");
+                word(last).write(7);
+            }
+            assert!(!reaches(gpu(), addr), "{what}: before there are attributes");
+            assert_eq!(svm::set(addr, pages_bytes, &access), SUCCESS, "{what}");
+            // SAFETY: as before; the kernel stores into it.
+            assert!(reaches(gpu(), addr) && unsafe { word(addr).read() } == 1, "{what}");
+            assert_eq!(give_back(addr, len_bytes + 1), INVALID_ARGUMENT, "{what}: another length");
+            assert_eq!(give_back(addr, len_bytes), SUCCESS, "{what}");
+            assert_eq!(give_back(addr, len_bytes), INVALID_ALLOCATION, "{what}: given back twice");
+        }
+    }
+    assert_eq!(reserve_with(0, 0, 0, NO_REGISTER), Err(INVALID_ARGUMENT), "nothing");
+    assert_eq!(reserve_with(PAGE, 0, 3, NO_REGISTER), Err(INVALID_ARGUMENT), "no power of two");
+    assert!(reserve_with(usize::MAX, 0, 0, NO_REGISTER).is_err(), "more than there are");
+}
+
+#[test]
+fn attributes_end_with_the_addresses_that_they_are_of() {
+    let first = reserve_with(4 * PAGE, 0, 0, NO_REGISTER).expect("addresses");
+    assert_eq!(svm::set(first, 4 * PAGE, &[[svm::IN_PLACE, gpu()]]), SUCCESS);
+    assert_eq!(give_back(first, 4 * PAGE), SUCCESS);
+    // Other tests may have got something there meanwhile: the wish is no promise.
+    let again = reserve_with(4 * PAGE, first, 0, NO_REGISTER).expect("addresses");
+    assert_eq!(svm::get(again, 4 * PAGE, [svm::QUERY, gpu()]), Ok([svm::NO_ACCESS, gpu()]));
+    assert!(!reaches(gpu(), again));
+    assert_eq!(give_back(again, 4 * PAGE), SUCCESS);
+}
+
+#[test]
+fn a_handle_hides_unregistered_memory_which_is_zeroed_when_it_goes() {
+    let pool = pools(gpu())[0];
+    let addr = reserve_with(3 * PAGE, 0, 0, NO_REGISTER).expect("addresses");
+    let handle = create(pool, PAGE, 0).expect("a handle");
+    let middle = addr + PAGE as u64;
+    // SAFETY: memory of this test.
+    unsafe { word(middle).write(9) };
+    assert_eq!(map(middle, PAGE, 0, handle), SUCCESS);
+    let access = [[svm::IN_PLACE, gpu()]];
+    assert_ne!(svm::set(addr, 3 * PAGE, &access), SUCCESS, "a handle's memory has no attributes");
+    assert_eq!(svm::set(addr, PAGE, &access), SUCCESS, "beside it");
+    assert_eq!(give_back(addr, 3 * PAGE), RESOURCE_FREE, "a handle is mapped there");
+    assert_eq!(unmap(middle, PAGE), SUCCESS);
+    // SAFETY: memory of this test.
+    assert_eq!(unsafe { word(middle).read() }, 0);
+    assert_eq!(svm::set(addr, 3 * PAGE, &access), SUCCESS);
+    assert!(reaches(gpu(), middle));
+    assert_eq!([release(handle), give_back(addr, 3 * PAGE)], [SUCCESS; 2]);
+    // Without the flag nothing is there, which attributes cannot change.
+    let bare = reserve(PAGE);
+    assert_ne!(svm::set(bare, PAGE, &access), SUCCESS);
+    assert_eq!(give_back(bare, PAGE), SUCCESS);
 }
 
 #[test]
