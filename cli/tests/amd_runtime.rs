@@ -88,21 +88,15 @@ const FAILING: &[(Release, Way, &str, &str)] = &[
     (Release::Hip7, Way::Direct, "occupancy", "another block size"),
     (Release::Hip7, Way::Direct, "pools", "other error codes"),
     (Release::Hip7, Way::Direct, "stream_order", "segmentation fault"),
-    (Release::Hip7, Way::Direct, "coherent", "no managed memory"),
-    (Release::Hip7, Way::Direct, "settled", "no managed memory"),
-    (Release::Hip7, Way::Direct, "mirrored_lifetimes", "no managed memory"),
     (Release::Hip6, Way::Worker, "faults", "AMD's runtime ends the session's process"),
     (Release::Hip6, Way::Worker, "occupancy", "another block size"),
     (Release::Hip6, Way::Worker, "pools", "memory that was freed stays with its pool"),
     (Release::Hip7, Way::Worker, "faults", "the device cannot be used again"),
     (Release::Hip7, Way::Worker, "host_functions", "no managed memory"),
-    (Release::Hip7, Way::Worker, "mirrored_lifetimes", "no managed memory"),
     (Release::Hip7, Way::Worker, "mirrored_writes", "no managed memory"),
     (Release::Hip7, Way::Worker, "module", "no managed memory"),
     (Release::Hip7, Way::Worker, "occupancy", "another block size"),
     (Release::Hip7, Way::Worker, "pools", "other sizes of pools"),
-    (Release::Hip7, Way::Worker, "settled", "no managed memory"),
-    (Release::Hip7, Way::Worker, "symbols", "no managed memory"),
 ];
 
 fn is_listed(release: Release, way: Way, program: &Path) -> bool {

@@ -223,6 +223,7 @@ fn only_a_whole_handle_is_mapped_and_only_where_it_may_be() {
     let (one, two) = (create(pool, PAGE, 0).expect("a handle"), create(pool, 2 * PAGE, 0).expect("a handle"));
     let gone = create(pool, PAGE, 0).expect("a handle");
     assert_eq!(release(gone), SUCCESS);
+    let pooled = crate::library::Memory::of(pool, PAGE);
     let at = |page: usize| addr + (page * PAGE) as u64;
     for (base, len_bytes, offset, handle, what) in [
         (at(0), PAGE, 0, 0, "no handle"),
@@ -233,7 +234,7 @@ fn only_a_whole_handle_is_mapped_and_only_where_it_may_be() {
         (at(0), 0, 0, one, "nothing"),
         (at(0) + 1, PAGE, 0, one, "no page"),
         (at(3), 2 * PAGE, 0, two, "a page behind what is reserved"),
-        (at(4), PAGE, 0, one, "behind what is reserved"),
+        (pooled.addr, PAGE, 0, one, "memory of a pool"),
         (0, PAGE, 0, one, "address 0"),
         (u64::MAX - PAGE as u64 + 1, PAGE, 0, one, "the last page of all"),
     ] {
