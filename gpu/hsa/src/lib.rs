@@ -52,6 +52,8 @@ mod profiling;
 mod queue;
 mod queue_index;
 mod reader;
+#[cfg(feature = "rig")]
+pub mod rig;
 mod runtime;
 mod segment;
 mod signal;

@@ -185,6 +185,12 @@ impl<T> Clone for In<T> {
 impl<T> Copy for In<T> {}
 
 impl<T: Copy> In<T> {
+    /// Returns the pointer to a value at this address.
+    #[cfg(feature = "rig")]
+    pub(crate) fn at(addr: u64) -> Self {
+        Self(std::ptr::with_exposed_provenance(addr as usize))
+    }
+
     /// Returns whether it is the null pointer.
     pub fn is_null(self) -> bool {
         self.0.is_null()
@@ -222,6 +228,16 @@ impl<T: Copy> In<T> {
 pub struct Str(*const c_char);
 
 impl Str {
+    /// The null pointer.
+    #[cfg(feature = "rig")]
+    pub(crate) const NULL: Self = Self(std::ptr::null());
+
+    /// Returns the pointer to a text.
+    #[cfg(feature = "rig")]
+    pub(crate) fn of(text: &'static CStr) -> Self {
+        Self(text.as_ptr())
+    }
+
     /// Returns the text.
     ///
     /// # Errors

@@ -18,6 +18,8 @@ mod isa;
 mod kernel;
 #[cfg(feature = "gpu")]
 mod packed;
+#[cfg(feature = "hsa")]
+mod packets;
 #[cfg(feature = "resume")]
 mod resume;
 mod script;
@@ -34,6 +36,8 @@ pub use isa::isa_decode;
 pub use kernel::kernel_step;
 #[cfg(feature = "gpu")]
 pub use packed::packed;
+#[cfg(feature = "hsa")]
+pub use packets::packets;
 #[cfg(feature = "resume")]
 pub use resume::resume;
 pub use script::{pair, server_script};
@@ -57,6 +61,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("kernel_step", kernel_step),
     #[cfg(feature = "gpu")]
     ("packed", packed),
+    #[cfg(feature = "hsa")]
+    ("packets", packets),
     ("pair", pair),
     #[cfg(feature = "resume")]
     ("resume", resume),
