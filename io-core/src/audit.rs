@@ -32,10 +32,15 @@ impl Who {
         Self { session: None, peer, key: None, tenant: None }
     }
 
+    /// Returns a client without a session, who may have proved a key.
+    pub fn client(peer: Peer, grant: Option<&Grant>) -> Self {
+        let (key, tenant) = grant.map(|grant| (grant.key.fingerprint(), grant.tenant.clone())).unzip();
+        Self { session: None, peer, key, tenant }
+    }
+
     /// Returns the client of a session, who may have proved a key.
     pub fn of_session(session: u64, peer: Peer, grant: Option<&Grant>) -> Self {
-        let (key, tenant) = grant.map(|grant| (grant.key.fingerprint(), grant.tenant.clone())).unzip();
-        Self { session: Some(session), peer, key, tenant }
+        Self { session: Some(session), ..Self::client(peer, grant) }
     }
 }
 

@@ -14,10 +14,9 @@ use claims::Parking;
 use hipr_proto::Header;
 
 use crate::rates::RequestRates;
-
 use crate::{
-    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, Notice, Parked, Payer, Peer,
-    Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
+    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, NoSeat, Notice, Parked, Payer,
+    Peer, Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -138,6 +137,8 @@ struct Conn<S> {
     held_until_ms: Option<u64>,
     /// For whom the session counts among those without a connection.
     place: Option<Payer>,
+    /// Why the connection got no seat, if it did not.
+    no_seat: Option<NoSeat>,
 }
 
 /// The connections of a loop, as its carrier sees them.
@@ -345,7 +346,7 @@ impl<C: Carrier> Driver<C> {
         for stream in self.mailbox.take_handed() {
             match self.carrier.adopt(stream) {
                 Ok((arrival, peer)) => {
-                    if self.admit_at_door(arrival, peer) {
+                    if self.admit_at_door(arrival, peer, None) {
                         self.bound_door(sink);
                     } else {
                         info!(%peer, "connection refused: it has no session to go on with");
@@ -361,13 +362,11 @@ impl<C: Carrier> Driver<C> {
                 info!(%peer, %why, "connection refused");
                 self.record_refusal(|| Who::at(peer), "connection-rate", &why);
             } else if let Err(why) = self.seats.take(peer) {
-                if self.admit_at_door(arrival, peer) {
+                if self.admit_at_door(arrival, peer, Some(why)) {
                     self.bound_door(sink);
                     continue;
                 }
-                Stats::add(&self.stats.connections_refused, 1);
-                info!(%peer, %why, "connection refused");
-                self.record_refusal(|| Who::at(peer), why.word(), &why);
+                self.refuse_seat(&Who::at(peer), why);
             } else if let Err(why) = self.admit_seated(arrival, peer) {
                 debug!(%peer, %why, "cannot set up an accepted connection");
             }
@@ -382,6 +381,13 @@ impl<C: Carrier> Driver<C> {
     }
 
     /// Keeps a record of a client that was not let in.
+    /// Handles that a client was sent away because there is no seat for it.
+    fn refuse_seat(&self, who: &Who, why: NoSeat) {
+        Stats::add(&self.stats.connections_refused, 1);
+        info!(peer = %who.peer, tenant = who.tenant, %why, "connection refused");
+        self.record_refusal(|| who.clone(), why.word(), &why);
+    }
+
     fn record_refusal(&self, who: impl FnOnce() -> Who, word: &'static str, why: &dyn fmt::Display) {
         if let Some(audit) = &self.config.audit {
             let (reason, words) = (Some(word.into()), Some(why.to_string().into()));
@@ -413,8 +419,8 @@ impl<C: Carrier> Driver<C> {
         let id = self.table.conns.try_insert(|id| {
             let socket = carrier.open(id, arrival)?;
             let link = Link::new(id, peer, config, *now_ms);
-            let (ready, paused, peer_closed, held_until_ms, place) = Default::default();
-            Ok(Conn { link, socket: Some(socket), ready, paused, peer_closed, held_until_ms, place })
+            let (ready, paused, peer_closed, held_until_ms, place, no_seat) = Default::default();
+            Ok(Conn { link, socket: Some(socket), ready, paused, peer_closed, held_until_ms, place, no_seat })
         })?;
         Stats::add(&self.stats.connections_opened, 1);
         debug!(conn = %id, %peer, "connection opened");
@@ -653,6 +659,9 @@ impl<C: Carrier> Driver<C> {
             self.seats.give_back(peer);
         } else {
             self.door.retain(|other| *other != id);
+        }
+        if let (End::NoSeat, Some(why)) = (end, conn.no_seat) {
+            self.refuse_seat(&Who::client(peer, conn.link.grant()), why);
         }
         if let Some(name) = conn.link.session_name() {
             self.sessions.remove(&name);

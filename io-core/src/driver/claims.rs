@@ -4,7 +4,7 @@ use hipr_resume::{Claim, Refusal};
 use tracing::{debug, info};
 
 use super::{Carrier, Driver, Table};
-use crate::{ConnId, End, Event, Fault, Payer, Peer, Stats};
+use crate::{ConnId, End, Event, Fault, NoSeat, Payer, Peer, Stats};
 
 /// Maximum number of connections without a seat, which may only go on with a session; a further one closes the oldest.
 const DOOR_MAX: usize = 16;
@@ -21,14 +21,16 @@ pub(super) enum Parking {
 }
 
 impl<C: Carrier> Driver<C> {
-    /// Adds a connection that found no seat, if it may be one that goes on with a session that has one. Returns whether it was added.
-    pub(super) fn admit_at_door(&mut self, arrival: C::Arrival, peer: Peer) -> bool {
+    /// Adds a connection that found no seat, and why if it looked for one, if it may be one that goes on with a session that has one.
+    /// Returns whether it was added.
+    pub(super) fn admit_at_door(&mut self, arrival: C::Arrival, peer: Peer, no_seat: Option<NoSeat>) -> bool {
         if self.sessions.is_empty() || !matches!(peer, Peer::Tcp(_)) {
             return false;
         }
         let Ok(id) = self.open(arrival, peer) else { return false };
         if let Some(conn) = self.table.conns.get_mut(id) {
             conn.link.has_no_seat();
+            conn.no_seat = no_seat;
         }
         self.door.push_back(id);
         true
