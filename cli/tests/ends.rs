@@ -16,6 +16,9 @@ use tempfile::TempDir;
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
 const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a client waits for bytes before it looks whether it has some to send, and how often in a row.
+const PAUSE: Duration = Duration::from_millis(10);
+const SILENT_MAX: u32 = 6000;
 /// The loops, and sessions in one process and in processes of their own.
 const WORKERS: [&[&str]; 4] = [
     &["--io", "mio", "--isolate", "none"],
@@ -79,6 +82,8 @@ struct Resuming {
     inline: Vec<u8>,
     /// The fields of the last reply.
     fixed: Vec<u8>,
+    /// How often nothing has come in a row.
+    silent: u32,
 }
 
 impl Resuming {
@@ -89,8 +94,22 @@ impl Resuming {
         let sizes = [terms.to_worker_max_bytes, terms.to_client_max_bytes].map(|bytes| bytes as usize);
         let (unsent, input, inline, fixed) = Default::default();
         let (endpoint, client) = (Endpoint::new(sizes[0], sizes[1]), Client::new(Limits::default()));
-        let (epoch, replies) = (0, 0);
-        (Self { worker, stream, name, epoch, endpoint, client, unsent, input, replies, inline, fixed }, terms)
+        let (epoch, replies, silent) = (0, 0, 0);
+        let own = Self {
+            worker,
+            stream,
+            name,
+            epoch,
+            endpoint,
+            client,
+            unsent,
+            input,
+            replies,
+            inline,
+            fixed,
+            silent,
+        };
+        (own, terms)
     }
 
     /// Connects and claims a session; returns the connection and the terms, if the worker has the session.
@@ -105,6 +124,7 @@ impl Resuming {
         bytes.extend(Hello { claim: Some(claim), ..Hello::default() }.to_bytes());
         stream.write_all(&bytes).expect("sent");
         let terms = answer(&mut stream).expect("an answer").terms;
+        stream.set_read_timeout(Some(PAUSE)).expect("a TCP socket");
         (stream, terms)
     }
 
@@ -144,15 +164,21 @@ impl Resuming {
         self.stream.write_all(&frames).is_ok()
     }
 
-    /// Takes what has arrived, and waits for something if nothing has; returns false if the connection has ended.
+    /// Takes what has arrived, and waits a while for something if nothing has; returns false if the connection has ended.
     fn take(&mut self) -> bool {
         let mut raw = vec![0; 64 << 10];
         let len = match self.stream.read(&mut raw) {
             Ok(0) => return false,
             Ok(len) => len,
             Err(why) if has_ended(&why) => return false,
+            // There may be something to send first.
+            Err(why) if why.kind() == ErrorKind::WouldBlock && self.silent < SILENT_MAX => {
+                self.silent += 1;
+                return true;
+            }
             Err(why) => panic!("nothing arrives: {why}"),
         };
+        self.silent = 0;
         let (mut frames, mut bytes) = (&raw[..len], vec![0; 64 << 10]);
         loop {
             let taken = self.endpoint.receive(&mut frames, &mut bytes).expect("frames");
