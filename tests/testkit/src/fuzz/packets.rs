@@ -197,9 +197,18 @@ impl World {
         self.model.packets.push(packet);
     }
 
-    fn store(&mut self, index: usize, value: i64) {
+    /// Stores a value, unless the queue waits for several signals to be 0 and this is one of them: whether each was at 0 once is enough, so
+    /// that it would matter when the queue has looked.
+    fn store(&mut self, index: usize, value: i64) -> bool {
+        let waiting = self.model.packets.get(self.model.next).filter(|packet| packet[0] == BARRIER_AND);
+        let named =
+            |packet: &Packet| (8..48).step_by(8).any(|at| u64_at(packet, at) == self.model.handles[index]);
+        if value != 0 && waiting.is_some_and(named) {
+            return false;
+        }
         self.rig.store(index, value);
         self.model.values[index] = value;
+        true
     }
 
     /// Waits until the queue has done what the model says.
@@ -332,8 +341,9 @@ fn kernels(choices: &mut Choices<'_>) {
             let waiting = &world.model.packets[world.model.next..];
             if waiting.iter().all(|packet| u64_at(packet, 56) != world.rig.signal(index)) {
                 let value = choices.below(2) as i64;
-                world.store(index, value);
-                is_used[index] = value == 0;
+                if world.store(index, value) {
+                    is_used[index] = value == 0;
+                }
             }
             continue;
         }
