@@ -15,8 +15,8 @@ use hipr_proto::Header;
 
 use crate::rates::RequestRates;
 use crate::{
-    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, NoSeat, Notice, Parked, Payer,
-    Peer, Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
+    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, NoSeat, Notice, Payer, Peer,
+    Places, Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -207,7 +207,7 @@ pub struct Driver<C: Carrier> {
     /// Connections without a seat, the oldest first.
     door: VecDeque<ConnId>,
     /// The sessions without a connection, where they are counted here.
-    parked: Parked,
+    parked: Places,
     /// The connections of each address, and the requests of each tenant or address.
     connection_rates: Rates,
     request_rates: RequestRates,
@@ -246,7 +246,7 @@ impl<C: Carrier> Driver<C> {
             config,
             sessions: Registry::default(),
             door: VecDeque::new(),
-            parked: Parked::default(),
+            parked: Places::default(),
             mailbox: Arc::new(mailbox),
             stats,
             pool: Pool::default(),

@@ -23,11 +23,11 @@ pub trait Ledger: fmt::Debug + Send + Sync {
     fn take_requests(&self, payer: Payer, per_second: u32, count: u64) -> Result<u64, u64>;
 }
 
-/// How many sessions without a connection each payer has.
+/// How many places each payer has taken of those that it may have: of sessions, or of those without a connection.
 #[derive(Debug, Default)]
-pub struct Parked(HashMap<Payer, u32>);
+pub struct Places(HashMap<Payer, u32>);
 
-impl Parked {
+impl Places {
     /// Takes one of the `max` places of a payer; returns false if it has as many already.
     pub fn take(&mut self, payer: Payer, max: u32) -> bool {
         let count = self.0.get(&payer).copied().unwrap_or(0);
@@ -55,20 +55,20 @@ mod tests {
 
     #[test]
     fn each_payer_has_so_many_places_and_none_is_lost() {
-        let mut parked = Parked::default();
+        let mut places = Places::default();
         let (a, b) = (Payer::Tenant(1), Payer::User(1));
         for _ in 0..3 {
-            assert!(parked.take(a, 2) && parked.take(a, 2) && !parked.take(a, 2));
-            assert!(parked.take(b, 1) && !parked.take(b, 1) && parked.take(b, 2));
+            assert!(places.take(a, 2) && places.take(a, 2) && !places.take(a, 2));
+            assert!(places.take(b, 1) && !places.take(b, 1) && places.take(b, 2));
             // Another key of the same tenant may have another limit.
-            assert!(parked.take(a, 3) && !parked.take(a, 1));
-            parked.give_back(a);
-            parked.give_back(a);
-            assert!(parked.take(a, 2) && !parked.take(a, 2));
-            [a, a, b, b].into_iter().for_each(|payer| parked.give_back(payer));
-            assert!(parked.0.is_empty());
-            parked.give_back(a);
+            assert!(places.take(a, 3) && !places.take(a, 1));
+            places.give_back(a);
+            places.give_back(a);
+            assert!(places.take(a, 2) && !places.take(a, 2));
+            [a, a, b, b].into_iter().for_each(|payer| places.give_back(payer));
+            assert!(places.0.is_empty());
+            places.give_back(a);
         }
-        assert!(!parked.take(a, 0));
+        assert!(!places.take(a, 0));
     }
 }

@@ -54,7 +54,7 @@ pub use handler::{Handler, Turns};
 pub use hipr_resume::{RING_MAX_BYTES, RING_MIN_BYTES};
 pub use hipr_tls::{Admission, Bucket, Fault, Grant, Rate, WorkerIdentity};
 pub use kept::Kept;
-pub use ledger::{Ledger, Parked};
+pub use ledger::{Ledger, Places};
 pub use link::{Applied, Finish, Link, Output};
 pub use listener::{Listener, SocketFile, Stream, local_peer, tune};
 pub use mailbox::{ConnId, End, Event, Mailbox, Notice};

@@ -37,22 +37,6 @@ impl Bucket {
         u64::try_from(self.left / 1000).unwrap_or(0)
     }
 
-    /// Returns what [`from_bytes`](Self::from_bytes) makes a bucket of.
-    pub(crate) fn to_bytes(self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        let (left, since_ms) = bytes.split_at_mut(8);
-        left.copy_from_slice(&self.left.to_le_bytes());
-        since_ms.copy_from_slice(&self.since_ms.to_le_bytes());
-        bytes
-    }
-
-    /// Makes a bucket that somebody else has kept; a time that is to come is none.
-    pub(crate) fn from_bytes(bytes: [u8; 16], now_ms: u64) -> Self {
-        let [l0, l1, l2, l3, l4, l5, l6, l7, s0, s1, s2, s3, s4, s5, s6, s7] = bytes;
-        let since_ms = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]).min(now_ms);
-        Self { left: i64::from_le_bytes([l0, l1, l2, l3, l4, l5, l6, l7]), since_ms }
-    }
-
     fn fill(&mut self, rate: Rate, now_ms: u64) {
         let passed_ms = i64::try_from(now_ms.saturating_sub(self.since_ms)).unwrap_or(i64::MAX);
         self.since_ms = self.since_ms.max(now_ms);

@@ -33,4 +33,4 @@ pub use key::{Fingerprint, KeyError, PublicKey, SecretKey, random_bytes};
 pub use known::KnownWorkers;
 pub use server::{ServerChannel, TurnedAway, WorkerIdentity};
 pub use size::Size;
-pub use tenants::Admission;
+pub use tenants::{Admission, TenantCounter};

@@ -11,7 +11,7 @@ use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
 use rustls::{ServerConfig, ServerConnection, version};
 
 use crate::preamble::{Answer, Collected, Hello};
-use crate::tenants::Tenants;
+use crate::tenants::{TenantCounter, Tenants};
 use crate::verify::{ALPN, Proof, provider};
 use crate::{
     Admission, AuthorizedFile, Channel, Fault, FileError, Fingerprint, Grant, Invitations, PublicKey,
@@ -86,10 +86,10 @@ impl WorkerIdentity {
         self
     }
 
-    /// Sets the folder in which the processes of one worker count the sessions of tenants; without it they are counted in this process.
+    /// Sets who counts the sessions of tenants for all processes of a worker; without it they are counted in this process.
     #[must_use]
-    pub fn count_in(mut self, folder: &Path) -> Self {
-        self.tenants = Tenants::Folder(folder.to_owned());
+    pub fn count_with(mut self, counter: Arc<dyn TenantCounter>) -> Self {
+        self.tenants = Tenants::Elsewhere(counter);
         self
     }
 
@@ -141,7 +141,7 @@ impl WorkerIdentity {
         if hello.claim.is_some_and(|claim| claim.epoch > 0) {
             return Ok(Admission::again(grant));
         }
-        if !self.tenants.may_connect(&grant, now_ms()).map_err(broken)? {
+        if !self.tenants.may_connect(&grant, now_ms()) {
             let (tenant, rate) = (grant.tenant, grant.connections_per_second.unwrap_or_default());
             tracing::info!(tenant, rate, "a session of a tenant that begins as many as it may is refused");
             let words = format!(
@@ -150,7 +150,7 @@ impl WorkerIdentity {
             return Err((away("tenant-rate", known, Some(tenant)), words));
         }
         let (tenant, max) = (grant.tenant.clone(), grant.sessions_max);
-        self.tenants.admit(grant).map_err(broken)?.ok_or_else(|| {
+        self.tenants.admit(grant).ok_or_else(|| {
             let max = max.unwrap_or_default();
             tracing::info!(tenant, max, "a session of a tenant that has as many as it may have is refused");
             let words = format!(

@@ -3,7 +3,9 @@
 use crate::output::say;
 use clap::Args;
 use hipr_io::{Address, Grant, WorkerIdentity};
-use hipr_tls::{Fingerprint, Invitations, SecretKey, Size, Token, config_folder, make_key, read_key};
+use hipr_tls::{
+    Fingerprint, Invitations, SecretKey, Size, TenantCounter, Token, config_folder, make_key, read_key,
+};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -78,21 +80,21 @@ impl Access {
         Ok(())
     }
 
-    /// Returns the worker's identity, if it asks for keys; `on_entry` is called when a client was let in. `exchange` is the folder that the
-    /// processes of sessions have in common.
+    /// Returns the worker's identity, if it asks for keys; `on_entry` is called when a client was let in. `counter` counts the
+    /// sessions of tenants where each has a process.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare).
     pub(crate) fn identity(
         &self,
         on_entry: Option<OnEntry>,
-        exchange: Option<&Path>,
+        counter: Option<Arc<dyn TenantCounter>>,
     ) -> Result<Option<Arc<WorkerIdentity>>, String> {
         let Some(authorized) = &self.authorized else { return Ok(None) };
         let key = read_key(&self.key_file()?).map_err(|why| why.to_string())?;
         let identity = WorkerIdentity::new(&key, authorized).map_err(|why| why.to_string())?;
-        let identity = match exchange {
-            Some(folder) => identity.count_in(folder),
+        let identity = match counter {
+            Some(counter) => identity.count_with(counter),
             None => identity,
         };
         Ok(Some(Arc::new(match on_entry {

@@ -4,7 +4,8 @@
 //! has is known here and given back when it ends, however that happens. So whoever takes over a process can use up what is left of a limit,
 //! and takes nothing that another has been given.
 
-use hipr_io::{Ledger, Parked, Payer, Peer, Rate, Rates};
+use hipr_io::{Ledger, Payer, Peer, Places, Rate, Rates};
+use hipr_tls::TenantCounter;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -33,6 +34,10 @@ impl Ask {
     const PARKED: u32 = 1;
     /// Up to so many requests of the tenant's rate, which is the limit. If there are none, `more` is the time until there are.
     const REQUESTS: u32 = 2;
+    /// A session that the tenant begins, of which the limit is how many there may be in a second.
+    const BEGIN: u32 = 3;
+    /// A place among the sessions of the tenant, of which the limit is how many there may be; 0 if there is no limit.
+    const SESSION: u32 = 4;
 
     fn to_bytes(self) -> [u8; ASK_BYTES] {
         let words = u64::from(self.kind) | u64::from(self.limit) << 32;
@@ -128,13 +133,26 @@ impl Ledger for Asking {
     }
 }
 
+impl TenantCounter for Asking {
+    fn may_begin(&self, tenant: u64, per_second: u32) -> bool {
+        self.ask(Ask::BEGIN, Some(Payer::Tenant(tenant)), per_second, 1).granted == 1
+    }
+
+    fn take_place(&self, tenant: u64, max: Option<u32>) -> bool {
+        self.ask(Ask::SESSION, Some(Payer::Tenant(tenant)), max.unwrap_or(0), 1).granted == 1
+    }
+}
+
 // ---- the supervisor's side -------------------------------------------------------------------------------------------
 
 /// What all sessions have together.
 #[derive(Debug, Default)]
 pub(super) struct Books {
-    parked: Parked,
+    parked: Places,
     requests: Rates,
+    sessions: Places,
+    /// The sessions that each tenant begins.
+    begun: Rates,
 }
 
 /// What a session has of it, and the socket over which its process asks.
@@ -145,12 +163,14 @@ pub(super) struct Account {
     tenant: Option<u64>,
     /// For whom the session counts among those without a connection.
     parked: Option<Payer>,
+    /// For whom it counts among a tenant's sessions, if these have a limit.
+    session: Option<Payer>,
 }
 
 impl Account {
     /// Creates the account of a client's session, which has nothing.
     pub(super) fn new(peer: Peer) -> Self {
-        Self { peer, tenant: None, parked: None }
+        Self { peer, tenant: None, parked: None, session: None }
     }
 
     /// Returns for whom a question counts.
@@ -182,6 +202,19 @@ impl Books {
                 let taken = self.requests.take_some(payer, rate, ask.amount, now_ms);
                 taken.map_or_else(|more| Answer { granted: 0, more }, |granted| Answer { granted, more: 0 })
             }
+            Ask::BEGIN => {
+                let rate = Rate::per_second(ask.limit);
+                let has_one = self.begun.of(payer, rate, now_ms).take(rate, now_ms);
+                Answer { granted: has_one.into(), more: 0 }
+            }
+            // The process has named its tenant with that.
+            Ask::SESSION if ask.limit == 0 => Answer { granted: 1, more: 0 },
+            Ask::SESSION => {
+                if account.session.is_none() && self.sessions.take(payer, ask.limit) {
+                    account.session = Some(payer);
+                }
+                Answer { granted: account.session.is_some().into(), more: 0 }
+            }
             _ => Answer::default(),
         }
     }
@@ -193,6 +226,7 @@ impl Books {
     /// Takes back what a session has that has ended.
     pub(super) fn close(&mut self, account: &mut Account) {
         self.unpark(account);
+        account.session.take().into_iter().for_each(|payer| self.sessions.give_back(payer));
     }
 }
 
@@ -311,6 +345,51 @@ mod tests {
         assert_eq!(take(&mut b, 5, 60, 20), (2, 0));
         assert_eq!(take(&mut c, 0, u64::MAX, 20), (100, 0), "another has its own");
         assert_eq!(take(&mut c, 6, 1, 20), (1, 0));
+    }
+
+    /// A process has one of its tenant's sessions, whatever it asks for, and takes none of another's.
+    #[test]
+    fn a_process_is_one_session_of_one_tenant() {
+        let mut books = Books::default();
+        let mut accounts: Vec<_> = (0..5).map(account).collect();
+        let mut take = |books: &mut Books, at: usize, tenant, max| {
+            books.answer(&mut accounts[at], ask(Ask::SESSION, tenant, max, 1), 0).granted
+        };
+        // Which process asks for which tenant with which limit, and whether it has a place then.
+        for (at, tenant, max, granted) in [
+            (0, 5, 2, 1),
+            (0, 5, 2, 1),
+            (0, 6, 1, 1),
+            (1, 5, 2, 1),
+            (2, 5, 2, 0),
+            // Another key of the tenant's may have another limit, or none.
+            (3, 5, 0, 1),
+            (3, 6, 3, 1),
+            (2, 5, 3, 0),
+            (4, 6, 1, 1),
+        ] {
+            assert_eq!(take(&mut books, at, tenant, max), granted, "{at} for {tenant} of {max}");
+        }
+        books.close(&mut accounts[0]);
+        books.close(&mut accounts[0]);
+        let mut take =
+            |at: usize, max| books.answer(&mut accounts[at], ask(Ask::SESSION, 5, max, 1), 0).granted;
+        assert_eq!([take(2, 2), take(2, 3), take(0, 3)], [0, 1, 0], "what has ended is free, once");
+    }
+
+    #[test]
+    fn a_tenants_processes_begin_so_many_in_a_second() {
+        let mut books = Books::default();
+        let mut begin = |last, tenant, per_second, now_ms| {
+            books.answer(&mut account(last), ask(Ask::BEGIN, tenant, per_second, 1), now_ms).granted
+        };
+        for (at, (tenant, now_ms, granted)) in
+            [(5, 0, 1), (5, 0, 1), (5, 0, 0), (6, 0, 1), (5, 499, 0), (5, 500, 1), (5, 500, 0)]
+                .into_iter()
+                .enumerate()
+        {
+            assert_eq!(begin(at as u8, tenant, 2, now_ms), granted, "{tenant} at {now_ms} ms");
+        }
     }
 
     #[test]

@@ -368,13 +368,14 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let control = take_stdin().map_err(lost)?;
     let (route, stream) = take_connection(&control, &options.listen).map_err(lost)?;
     let (_, asking) = take_passed(&control).map_err(lost)?;
+    let asking = Arc::new(Asking::new(asking));
     let is_recorded = options.audit.is_some();
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
     let reporter = Arc::new(reporter);
     let told = Arc::clone(&reporter);
     let identity =
-        options.access.identity(Some(Box::new(move |_| told.tell_entry())), options.exchange.as_deref())?;
+        options.access.identity(Some(Box::new(move |_| told.tell_entry())), Some(asking.clone()))?;
     options.sandbox.enter(options.reach())?;
     let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
     let mut config = options.config(device, identity);
@@ -385,7 +386,7 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
         // A ring's requests pass by the filter of system calls.
         config.io = Io::Mio;
     }
-    config.limits.ledger = Some(Arc::new(Asking::new(asking)));
+    config.limits.ledger = Some(asking);
     config.limits.resume_route = route;
     // Further ones only go on with its session.
     config.limits.connections_max = 1;
