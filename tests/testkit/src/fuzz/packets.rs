@@ -270,7 +270,7 @@ fn any_packet(choices: &mut Choices<'_>, world: &World) -> Packet {
                 let size = *choices.pick(&[1u32, 0, 64, u32::MAX]).expect("not empty");
                 put(&mut packet, at, &size.to_le_bytes());
             }
-            let object = *choices.pick(&[0, 1, *COUNT + 64, u64::MAX, 1 << 47]).expect("not empty");
+            let object = *choices.pick(&[0, 1, *COUNT + 4, u64::MAX, 1 << 47]).expect("not empty");
             put(&mut packet, 32, &object.to_le_bytes());
         }
         _ => {
