@@ -1,38 +1,11 @@
 //! How many things each of many may do in a second.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use hipr_tls::{Bucket, Grant, Rate};
+use hipr_tls::{Bucket, Rate};
 
-use crate::seats::network;
-use crate::{Ledger, Peer};
-
-/// Whom something counts for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Payer {
-    /// A tenant, by its number.
-    Tenant(u64),
-    /// An address, or a network of IPv6.
-    Address(IpAddr),
-    /// A user of this machine, by number.
-    User(u32),
-    /// Everybody else.
-    Others,
-}
-
-impl Payer {
-    /// Returns whom a connection counts for: its tenant if it has proved a key, else its address.
-    pub fn of(peer: Peer, grant: Option<&Grant>) -> Self {
-        match (grant, peer) {
-            (Some(grant), _) => Self::Tenant(grant.tenant_number()),
-            (None, Peer::Tcp(address)) => Self::Address(network(address)),
-            (None, Peer::Process { uid, .. }) => Self::User(uid),
-            (None, Peer::Local) => Self::Others,
-        }
-    }
-}
+use crate::{Ledger, Payer};
 
 /// What is left to each. Whoever has done nothing for a while is forgotten. Times are milliseconds of any clock that only goes forward.
 #[derive(Debug, Default)]
@@ -132,6 +105,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Peer;
     use std::net::SocketAddr;
 
     fn tcp(address: &str) -> Payer {
