@@ -5,6 +5,7 @@ mod audit;
 mod cache;
 mod ledger;
 mod limits;
+mod memory_books;
 mod pending;
 mod report;
 mod sandbox;
@@ -246,7 +247,6 @@ fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
 fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     options.sandbox.check()?;
     options.cache.check_for_processes()?;
-    options.limits.check_for_processes()?;
     if options.io == Io::Uring {
         // Said here, once, instead of in each session.
         let config =
@@ -266,6 +266,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
         sessions_max: options.limits.processes_max(),
         sessions_per_address_max: options.limits.per_address_max(),
         connections_per_second: options.limits.connections_per_second(),
+        memory_total_bytes: options.limits.memory_total_bytes(),
         first_message_timeout_ms: limits.first_message_timeout_ms,
         limits: limits.protocol,
         session_args: ["--device", kind.name()]

@@ -85,9 +85,13 @@ fn what_names_allocations_counts_as_memory() {
 /// Sessions together have no more than there is for all, whoever comes first; what one gives back another can have.
 #[test]
 fn memory_has_a_limit_for_all_sessions() {
+    for worker in workers(&["--memory-total", "256M", "--memory-max", "200M"]) {
+        sessions_share_memory(&worker);
+    }
+}
+
+fn sessions_share_memory(worker: &WorkerProcess) {
     const TOTAL: u64 = 256 << 20;
-    let options = ["--device", "sim", "--isolate", "none", "--memory-total", "256M", "--memory-max", "200M"];
-    let worker = WorkerProcess::start_logged(Path::new(HIPR), &options);
     let large = op::Malloc { size: 150 << 20, flags: 0 };
     let mut first = WireClient::open(worker.address());
     first.call(&large).expect("within both limits");
@@ -120,13 +124,6 @@ fn memory_has_a_limit_for_all_sessions() {
     drop((second, others));
     let mut last = WireClient::open(worker.address());
     eventually("all of it is free again", || last.call(&op::Malloc { size: 190 << 20, flags: 0 }).is_ok());
-}
-
-#[test]
-fn a_limit_of_all_sessions_is_not_promised_to_processes() {
-    let output = hipr(&["worker", "--device", "sim", "--isolate", "process", "--memory-total", "1G"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("--memory-total needs --isolate none"), "{}", stderr(&output));
 }
 
 #[test]

@@ -30,8 +30,8 @@ use hipr_proto::{Class, HipError, HipResult, Wire};
 
 use crate::SessionLimits;
 use crate::cache::Promise;
-use crate::env::Env;
-use crate::owned::{NodeWork, Owned};
+use crate::env::{Env, More};
+use crate::owned::{NodeWork, Owned, Sought};
 use hipr_device::{Context, Region, WaitFor};
 
 pub(crate) use graph::{GraphWork, Stage, capture_node, check_work, enqueue, finish_work, launch_stage};
@@ -135,6 +135,8 @@ pub(crate) struct Call<'a> {
     pub(crate) collected: Option<Vec<u8>>,
     /// The limits of a session.
     pub(crate) limits: &'a SessionLimits,
+    /// What the session could have beyond them.
+    pub(crate) more: More<'a>,
     /// The connection, for logs.
     pub(crate) conn: ConnId,
 }
@@ -187,12 +189,12 @@ impl Call<'_> {
     /// Checks that the session may have `count` more handles.
     fn check_room(&mut self, count: usize) -> HipResult<()> {
         let max = self.limits.handles_max;
-        self.check_limit("handles_max", max as u64, |owned| {
-            owned.claimed_handles().saturating_add(count) <= max
-        })?;
+        let has_place = |owned: &mut Owned| owned.claimed_handles().saturating_add(count) <= max;
+        self.check_limit("handles_max", max as u64, true, has_place)?;
         // What it takes to know of them is memory as well.
         let limits = self.limits;
-        self.check_limit("memory_max_bytes", limits.memory_max_bytes, |owned| {
+        let is_own = self.owned.claimed_bytes_with(count) > self.more.memory_max_bytes;
+        self.check_limit("memory_max_bytes", limits.memory_max_bytes, is_own, |owned| {
             owned.handles_left(0, limits) >= count
         })
     }
@@ -201,7 +203,15 @@ impl Call<'_> {
     fn check_memory(&mut self, size_bytes: u64) -> HipResult<()> {
         self.check_room(1)?;
         let (limits, max) = (self.limits, self.limits.memory_max_bytes);
-        self.check_limit("memory_max_bytes", max, |owned| {
+        let lacking_bytes = self.owned.lacking_bytes(size_bytes, limits, self.more);
+        if lacking_bytes > 0 {
+            self.owned.recall.lacking_bytes = Some(lacking_bytes);
+            if self.owned.recall.sought == Sought::Nobody {
+                return Err(HipError::OUT_OF_MEMORY);
+            }
+        }
+        let is_own = self.owned.claimed_bytes_with(1).saturating_add(size_bytes) > self.more.memory_max_bytes;
+        self.check_limit("memory_max_bytes", max, is_own, |owned| {
             owned.claimed_bytes_with(1).saturating_add(size_bytes) <= max
                 && owned.take_working(size_bytes, limits)
         })?;
@@ -209,18 +219,39 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Checks a limit; releases idle memory of pools if it is exceeded.
+    /// Checks a limit; releases idle memory of pools if it is exceeded. `is_own` says whether it is one that nobody else can lift.
     fn check_limit(
         &mut self,
         limit: &'static str,
         max: u64,
+        is_own: bool,
         has_room: impl Fn(&mut Owned) -> bool,
     ) -> HipResult<()> {
         if has_room(self.owned) {
             return Ok(());
         }
-        self.release_idle()?;
-        if has_room(self.owned) { Ok(()) } else { Err(self.owned.refuse(self.conn, limit, max)) }
+        // What is free costs less than what a pool keeps.
+        if is_own || !self.asks_first() {
+            self.release_idle()?;
+            if has_room(self.owned) {
+                return Ok(());
+            }
+        }
+        Err(self.refuse(limit, max, is_own))
+    }
+
+    /// Returns whether the request asks for what is free before it takes from what the session has.
+    fn asks_first(&self) -> bool {
+        self.more.is_there && self.owned.recall.sought == Sought::Nobody
+    }
+
+    /// Returns the error for exceeding a limit. One that others can lift is not logged as long as the request is tried again.
+    fn refuse(&mut self, limit: &'static str, max: u64, is_own: bool) -> HipError {
+        if self.more.is_there && !is_own {
+            return HipError::OUT_OF_MEMORY;
+        }
+        self.owned.recall.is_own_limit = is_own;
+        self.owned.refuse(self.conn, limit, max)
     }
 
     /// Releases idle memory of pools.
@@ -239,12 +270,12 @@ impl Call<'_> {
 
     /// Returns the error for more memory than the session may have.
     fn refuse_memory(&mut self) -> HipError {
-        self.owned.refuse(self.conn, "memory_max_bytes", self.limits.memory_max_bytes)
+        self.refuse("memory_max_bytes", self.limits.memory_max_bytes, false)
     }
 
     /// Returns the free and total memory that the session may use, in bytes.
     fn memory_info(&self) -> HipResult<(u64, u64)> {
-        self.owned.mem_info(self.limits.memory_max_bytes)
+        self.owned.mem_info(self.more.could_have_bytes(self.limits))
     }
 }
 

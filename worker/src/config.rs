@@ -180,6 +180,8 @@ pub struct SessionLimits {
     /// Maximum bytes that a session may have allocated: device, managed and pinned host memory, and code objects. The free
     /// and total memory that the session is told is limited to it.
     pub memory_max_bytes: u64,
+    /// Bytes beside those that only the session's kernels may have; where memory is lent, the worker sets it before each turn.
+    pub aside_bytes: u64,
     /// Maximum bytes that all sessions together may have: their memory and what it takes to know of it, what the device sets aside for
     /// their kernels, unfinished commands, and replies that were not received. A session may have what the others leave, but always the
     /// device's minimum for kernels, [`queued_min_bytes`](Self::queued_min_bytes) and a reply of
@@ -211,6 +213,13 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::PACKED)
     .union(Features::SHARED);
 
+impl SessionLimits {
+    /// Returns what the session may have allocated, with what only its kernels may have.
+    pub(crate) fn with_aside_bytes(&self) -> u64 {
+        self.memory_max_bytes.saturating_add(self.aside_bytes)
+    }
+}
+
 impl Default for SessionLimits {
     fn default() -> Self {
         Self {
@@ -227,6 +236,7 @@ impl Default for SessionLimits {
             collect_total_max_bytes: 4 << 30,
             handles_max: 1 << 20,
             memory_max_bytes: u64::MAX,
+            aside_bytes: 0,
             memory_total_bytes: u64::MAX,
             working_max_bytes: u64::MAX,
             twin_max_bytes: 4 << 30,

@@ -2,6 +2,8 @@
 //!
 //! Sessions that have something to do stand in one line and get a turn each, so none holds up another.
 
+mod lent;
+
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -20,14 +22,15 @@ use tracing::{debug, error, info, warn};
 
 use crate::apart::{Apart, Outstanding};
 use crate::cache::Cache;
-use crate::env::Env;
+use crate::env::{Env, More};
 use crate::memory_watch::MemoryWatch;
-use crate::recalls::Recalls;
+use crate::recalls::{Asked, Recalls, Short};
 use crate::session::{Session, Turn};
 use crate::stats::Requests;
 use crate::weight::Weight;
 use crate::{SessionLimits, Stats};
 use hipr_device::{Device, Share, Waker};
+use lent::{Begins, Debts};
 
 /// What a dispatch has besides device and limits.
 #[derive(Default)]
@@ -62,6 +65,8 @@ struct Seat {
     in_line: bool,
     /// Whether the session is among those that are told of free memory.
     is_told: bool,
+    /// Where memory is lent, whether the session has what it is to begin with.
+    begins: Begins,
 }
 
 /// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and two for work
@@ -123,6 +128,10 @@ pub struct Dispatch {
     ending: BTreeMap<ConnId, Ending>,
     /// What all sessions have together.
     weight: Weight,
+    /// The bytes of tails that are counted among those.
+    weighed_tails_bytes: u64,
+    /// What is to be said to who lends the memory.
+    debts: Debts,
     audit: Option<Arc<dyn Audit>>,
     /// Number of sessions that have begun.
     sessions_begun: u64,
@@ -209,6 +218,8 @@ impl Dispatch {
             releases: Apart::default(),
             ending: BTreeMap::new(),
             weight,
+            weighed_tails_bytes: 0,
+            debts: Debts::default(),
             audit,
             sessions_begun: 0,
             unrecorded: BTreeMap::new(),
@@ -222,12 +233,14 @@ impl Dispatch {
                 let known = grant.as_deref().map(|admission| &**admission);
                 let limits = self.open(conn, peer, known);
                 let who = self.record_begin(peer, known);
-                let (woken, in_line, is_told) = Default::default();
+                let (woken, in_line, is_told, begins) = Default::default();
                 let session = Session::new(conn, peer);
                 let weight_bytes = 0;
+                let _admission = grant;
                 let seat =
-                    Seat { session, limits, weight_bytes, who, _admission: grant, woken, in_line, is_told };
+                    Seat { session, limits, weight_bytes, who, _admission, woken, in_line, is_told, begins };
                 self.seats.insert(conn, seat);
+                self.listen_to_lender(conn);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
             Event::Drained { conn, sent_bytes } => {
@@ -309,17 +322,21 @@ impl Dispatch {
             seat.woken.store(false, SeqCst);
             Self::enqueue(&mut self.line, conn, seat);
         }
+        self.heed_lender();
         if let Some(Poll::Ready(released)) = self.ending.get(&conn).map(|ending| ending.release.poll()) {
             if released.is_none() {
                 error!(%conn, device = self.device.name(), "panic while releasing a session");
             }
             let gone = self.ending.remove(&conn).map_or(0, |ending| ending.weight_bytes);
             self.weight.change(gone, 0);
+            self.settle_lent();
             self.pass_answer(conn);
         }
-        if self.recalls.is_late(conn) {
-            debug!(%conn, "not all recalled leases were given back in time");
-            self.retry(conn, true);
+        for short in [Short::Session(conn), Short::Others] {
+            if self.recalls.is_late(short) {
+                debug!(%conn, "not all recalled memory was given back in time");
+                self.try_again(short, true);
+            }
         }
         self.settle();
     }
@@ -360,8 +377,13 @@ impl Dispatch {
     }
 
     fn run_session(&mut self, conn: ConnId) {
+        if let Some(seat) = self.seats.get_mut(&conn) {
+            seat.in_line = false;
+        }
+        if self.weight.lender().is_some() && !self.take_ahead(conn) {
+            return;
+        }
         let Some(mut seat) = self.seats.get_mut(&conn) else { return };
-        seat.in_line = false;
         let is_repeated = self.last.replace(conn) == Some(conn);
         self.last_repeated = if is_repeated { self.last_repeated.saturating_add(1) } else { 0 };
         let is_alone = self.last_repeated >= Self::ALONE_TURNS;
@@ -369,13 +391,23 @@ impl Dispatch {
         let mut limits = seat.limits.as_deref().unwrap_or(&self.limits);
         let within;
         let has_total = self.weight.has_limit();
+        let lender = self.weight.lender();
+        let is_there = lender.is_some() && !seat.session.tries_last();
+        let more = More { is_there, memory_max_bytes: limits.memory_max_bytes, lender };
         if has_total {
-            within = seat.session.limits_within(self.weight.room(seat.weight_bytes), limits);
+            let room_bytes = self.weight.room(seat.weight_bytes);
+            let mut session_limits = seat.session.limits_within(room_bytes, limits, is_there);
+            if self.weight.is_overdrawn() {
+                let most = session_limits.collect_total_max_bytes.min(self.collected_bytes.get());
+                session_limits.collect_total_max_bytes = most;
+            }
+            within = session_limits;
             limits = &within;
         }
         let env = Env {
             device: &*self.device,
             limits,
+            more,
             cache: self.cache.as_ref(),
             apart: &self.apart,
             requests: &self.requests,
@@ -402,6 +434,8 @@ impl Dispatch {
         if has_total {
             let weight_bytes = seat.session.weight_bytes();
             self.weight.change(std::mem::replace(&mut seat.weight_bytes, weight_bytes), weight_bytes);
+            let tails_bytes = self.collected_bytes.get() as u64;
+            self.weight.change(std::mem::replace(&mut self.weighed_tails_bytes, tails_bytes), tails_bytes);
         }
         let is_told = seat.session.is_told();
         if std::mem::replace(&mut seat.is_told, is_told) != is_told {
@@ -428,25 +462,31 @@ impl Dispatch {
         if falls_short {
             self.recall(conn);
         }
+        self.settle_lent();
     }
 
     /// Asks all sessions to give back what they do not use of their leases, for one that needs memory.
     fn recall(&mut self, short: ConnId) {
+        let is_lent = self.weight.lender().is_some();
+        if is_lent && self.take_lacking(short) {
+            return self.retry(short, false);
+        }
         let number = self.recalls.next_number();
         let mut asked = BTreeSet::new();
         for (&conn, seat) in &mut self.seats {
             if seat.session.recall(number) {
-                asked.insert(conn);
+                asked.insert(Asked::Session(conn));
                 Self::enqueue(&mut self.line, conn, seat);
             }
         }
-        debug!(conn = %short, sessions = asked.len(), "memory is short; unused leases are recalled");
+        if is_lent {
+            self.ask_others();
+            asked.insert(Asked::Lender);
+        }
+        debug!(conn = %short, asked = asked.len(), "memory is short; what others do not use is recalled");
         let mut is_last = asked.is_empty();
         if !is_last {
-            let wake = Arc::clone(&self.wake);
-            self.recalls.begin(short, asked, move |conn| wake(conn));
-            // Without a timer nobody is kept waiting.
-            is_last = self.recalls.is_late(short);
+            is_last = self.begin_recall(Short::Session(short), asked, short);
         }
         self.retry(short, is_last);
         // An answer may have been there already.
@@ -458,10 +498,29 @@ impl Dispatch {
         answered.into_iter().for_each(|conn| self.pass_answer(conn));
     }
 
+    /// Begins to wait for the answers of `asked`; returns whether nobody is waited for, because there is no timer.
+    fn begin_recall(&mut self, short: Short, asked: BTreeSet<Asked>, woken: ConnId) -> bool {
+        let wake = Arc::clone(&self.wake);
+        self.recalls.begin(short, asked, woken, move |conn| wake(conn));
+        self.recalls.is_late(short)
+    }
+
     /// Handles that a session has given back what it does not use, or has ended: who waits for memory tries again.
     fn pass_answer(&mut self, conn: ConnId) {
-        for (short, is_last) in self.recalls.answered(conn) {
-            self.retry(short, is_last);
+        self.pass_answer_of(Asked::Session(conn));
+    }
+
+    fn pass_answer_of(&mut self, asked: Asked) {
+        for (short, is_last) in self.recalls.answered(asked) {
+            self.try_again(short, is_last);
+        }
+    }
+
+    fn try_again(&mut self, short: Short, is_last: bool) {
+        match short {
+            Short::Session(conn) => self.retry(conn, is_last),
+            Short::Others if is_last => self.return_to_others(),
+            Short::Others => {}
         }
     }
 
@@ -494,6 +553,7 @@ impl Dispatch {
 
     fn retry(&mut self, conn: ConnId, is_last: bool) {
         if let Some(seat) = self.seats.get_mut(&conn) {
+            seat.begins.retry();
             seat.session.retry(is_last);
             Self::enqueue(&mut self.line, conn, seat);
         }
@@ -513,7 +573,7 @@ impl Dispatch {
         } else {
             self.weight.change(seat.weight_bytes, 0);
         }
-        self.recalls.forget(conn);
+        self.recalls.forget(Short::Session(conn));
         self.memory.set_told(conn, false);
         if let Some(error) = seat.session.untold() {
             warn!(%conn, %error, "the session ends before its client was told of an error");
@@ -521,6 +581,7 @@ impl Dispatch {
         if catch_unwind(AssertUnwindSafe(|| drop(seat))).is_err() {
             error!(%conn, device = self.device.name(), "panic while releasing a session");
         }
+        self.settle_lent();
         // Who waits for its memory tries again when that has been released.
         if !self.ending.contains_key(&conn) {
             self.pass_answer(conn);

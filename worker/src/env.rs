@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use hipr_device::{Device, Waker};
-use hipr_io::BodyPool;
+use hipr_io::{BodyPool, Lender};
 
 use crate::SessionLimits;
 use crate::apart::Apart;
@@ -15,6 +15,8 @@ use crate::stats::Requests;
 pub(crate) struct Env<'a> {
     pub(crate) device: &'a dyn Device,
     pub(crate) limits: &'a SessionLimits,
+    /// What the session could have beyond the limits.
+    pub(crate) more: More<'a>,
     /// The cache of uploads, if the worker has one.
     pub(crate) cache: Option<&'a Cache>,
     /// The thread for what takes long.
@@ -29,4 +31,23 @@ pub(crate) struct Env<'a> {
     pub(crate) waker: &'a dyn Fn() -> Waker,
     /// The buffers for reading device memory.
     pub(crate) bodies: &'a BodyPool,
+}
+
+/// What a session could have beyond its limits, where memory is lent.
+#[derive(Clone, Copy)]
+pub(crate) struct More<'a> {
+    /// Whether a request that lacks memory is tried again with more of it.
+    pub(crate) is_there: bool,
+    /// The bytes that the session may have allocated if there are as many.
+    pub(crate) memory_max_bytes: u64,
+    /// Who lends the memory.
+    pub(crate) lender: Option<&'a dyn Lender>,
+}
+
+impl More<'_> {
+    /// Returns the bytes that the session could have allocated now.
+    pub(crate) fn could_have_bytes(&self, limits: &SessionLimits) -> u64 {
+        let left = self.lender.map_or(0, Lender::left_bytes);
+        limits.with_aside_bytes().saturating_add(left).min(self.memory_max_bytes.max(limits.memory_max_bytes))
+    }
 }

@@ -33,6 +33,7 @@ pub(crate) use self::names::Unfit;
 use self::pools::Pools;
 use self::queried::Queried;
 use self::recall::Recall;
+pub(crate) use self::recall::Sought;
 use self::settings::Settings;
 use self::told::Told;
 pub(crate) use self::watches::{Difference, Watch, Watches};

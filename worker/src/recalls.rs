@@ -13,11 +13,32 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Number of ticks of the timer in that time.
 const PATIENCE_TICKS: u32 = 8;
 
-/// The recalls whose answers are awaited, by the session that needs memory.
+/// Number of ticks that the timer lets others' clients have besides, where other processes are asked as well.
+const LENDER_TICKS: u32 = 4;
+
+/// Who needs memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Short {
+    /// A session.
+    Session(ConnId),
+    /// Other processes.
+    Others,
+}
+
+/// Who is asked to give memory back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Asked {
+    /// A session.
+    Session(ConnId),
+    /// Other processes, through the lender.
+    Lender,
+}
+
+/// The recalls whose answers are awaited, by who needs memory.
 #[derive(Debug, Default)]
 pub(crate) struct Recalls {
-    /// The sessions that have not answered.
-    asked: BTreeMap<ConnId, BTreeSet<ConnId>>,
+    /// Those that have not answered.
+    asked: BTreeMap<Short, BTreeSet<Asked>>,
     number: u64,
     timer: Arc<Mutex<Timer>>,
 }
@@ -25,8 +46,8 @@ pub(crate) struct Recalls {
 /// The time that passes while sessions wait. One thread serves all of them, and ends when none waits.
 #[derive(Debug, Default)]
 struct Timer {
-    /// For each session that waits, the ticks that it will still wait.
-    ticks_left: BTreeMap<ConnId, u32>,
+    /// For each that waits, the ticks that it will still wait, and the session that is woken then.
+    ticks_left: BTreeMap<Short, (u32, ConnId)>,
     is_running: bool,
 }
 
@@ -41,16 +62,18 @@ impl Recalls {
         self.number
     }
 
-    /// Begins to wait for the answers of `asked` on behalf of `short`; calls `wake` with it when their time is over.
+    /// Begins to wait for the answers of `asked` on behalf of `short`; calls `wake` with `woken` when their time is over.
     pub(crate) fn begin(
         &mut self,
-        short: ConnId,
-        asked: BTreeSet<ConnId>,
+        short: Short,
+        asked: BTreeSet<Asked>,
+        woken: ConnId,
         wake: impl Fn(ConnId) + Send + 'static,
     ) {
+        let ticks = PATIENCE_TICKS + if asked.contains(&Asked::Lender) { LENDER_TICKS } else { 0 };
         self.asked.insert(short, asked);
         let mut timer = lock(&self.timer);
-        timer.ticks_left.insert(short, PATIENCE_TICKS);
+        timer.ticks_left.insert(short, (ticks, woken));
         if timer.is_running {
             return;
         }
@@ -61,16 +84,16 @@ impl Recalls {
             Ok(_) => timer.is_running = true,
             Err(error) => {
                 tracing::warn!(%error, "cannot start a timer; who needs memory is not kept waiting");
-                timer.ticks_left.insert(short, 0);
+                timer.ticks_left.insert(short, (0, woken));
             }
         }
     }
 
-    /// Handles that a session has answered, or will not; returns who tries again, and whether for the last time.
-    pub(crate) fn answered(&mut self, conn: ConnId) -> Vec<(ConnId, bool)> {
+    /// Handles that somebody has answered, or will not; returns who tries again, and whether for the last time.
+    pub(crate) fn answered(&mut self, by: Asked) -> Vec<(Short, bool)> {
         let mut again = Vec::new();
         for (&short, asked) in &mut self.asked {
-            if asked.remove(&conn) {
+            if asked.remove(&by) {
                 again.push((short, asked.is_empty()));
             }
         }
@@ -78,17 +101,18 @@ impl Recalls {
         again
     }
 
-    /// Returns whether the time of those that a session waits for is over; it then waits for nobody any more.
-    pub(crate) fn is_late(&mut self, short: ConnId) -> bool {
-        let is_late = !self.asked.is_empty() && lock(&self.timer).ticks_left.get(&short) == Some(&0);
+    /// Returns whether the time of those is over for whom `short` waits; it then waits for nobody any more.
+    pub(crate) fn is_late(&mut self, short: Short) -> bool {
+        let is_late = !self.asked.is_empty()
+            && lock(&self.timer).ticks_left.get(&short).is_some_and(|(left, _)| *left == 0);
         if is_late {
             self.forget(short);
         }
         is_late
     }
 
-    /// Handles that a session does not wait any more.
-    pub(crate) fn forget(&mut self, short: ConnId) {
+    /// Handles that `short` does not wait any more.
+    pub(crate) fn forget(&mut self, short: Short) {
         if self.asked.remove(&short).is_some() {
             lock(&self.timer).ticks_left.remove(&short);
         }
@@ -103,9 +127,9 @@ fn run(timer: &Mutex<Timer>, wake: &impl Fn(ConnId)) {
             timer.is_running = false;
             return;
         }
-        timer.ticks_left.values_mut().for_each(|left| *left = left.saturating_sub(1));
+        timer.ticks_left.values_mut().for_each(|(left, _)| *left = left.saturating_sub(1));
         let late: Vec<ConnId> =
-            timer.ticks_left.iter().filter(|(_, left)| **left == 0).map(|(conn, _)| *conn).collect();
+            timer.ticks_left.values().filter(|(left, _)| *left == 0).map(|(_, woken)| *woken).collect();
         drop(timer);
         late.into_iter().for_each(wake);
     }

@@ -156,9 +156,19 @@ impl Session {
         self.owned.weight_bytes().saturating_add(self.unsent_bytes())
     }
 
-    /// Returns the session's limits where all sessions may have `room_bytes` besides what the others have.
-    pub(crate) fn limits_within(&self, room_bytes: u64, limits: &SessionLimits) -> SessionLimits {
-        self.owned.limits_within(room_bytes, self.unsent_bytes(), limits)
+    /// Returns the session's limits where all sessions may have `room_bytes` besides what the others have, and perhaps more of it.
+    pub(crate) fn limits_within(
+        &self,
+        room_bytes: u64,
+        limits: &SessionLimits,
+        has_more: bool,
+    ) -> SessionLimits {
+        self.owned.limits_within(room_bytes, self.unsent_bytes(), limits, has_more)
+    }
+
+    /// Returns how many bytes more the session needs soon.
+    pub(crate) fn ahead_bytes(&self, limits: &SessionLimits) -> u64 {
+        self.owned.ahead_bytes(limits).saturating_add(self.unsent_bytes())
     }
 
     /// Returns the time that the session's work has had on the device, in nanoseconds, if the device knows.
@@ -387,6 +397,7 @@ impl Session {
             reply: &mut self.reply,
             collected: None,
             limits: env.limits,
+            more: env.more,
             conn: self.conn,
         };
         let continuation = call.carry_out(env, op, fixed, tail);
@@ -399,10 +410,12 @@ impl Session {
         copy_into(&mut self.fixed, fixed);
         self.fixed_of = Some(ticket.id());
         // What is not whole yet cannot be tried again.
-        if follows == 0 && self.falls_short(env, op, &continuation) {
+        if follows == 0 && matches!(continuation, Err(HipError::OUT_OF_MEMORY)) {
             let (fixed, tail) = (fixed.to_vec(), tail.to_vec());
-            self.wait_for_memory(ticket, fixed, tail, None);
-            return true;
+            if self.falls_short(env, op, &continuation) {
+                self.wait_for_memory(ticket, fixed, tail, None);
+                return true;
+            }
         }
         self.go_on(env, ticket, continuation, follows)
     }
@@ -429,7 +442,8 @@ impl Session {
         tail: &[u8],
     ) -> HipResult<Continuation> {
         let (owned, reply) = (&mut self.owned, &mut self.reply);
-        let mut call = Call { owned, reply, collected, limits: env.limits, conn: self.conn };
+        let (limits, more) = (env.limits, env.more);
+        let mut call = Call { owned, reply, collected, limits, more, conn: self.conn };
         call.carry_out(env, op, &self.fixed, tail)
     }
 

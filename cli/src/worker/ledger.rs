@@ -4,6 +4,7 @@
 //! has is known here and given back when it ends, however that happens. So whoever takes over a process can use up what is left of a limit,
 //! and takes nothing that another has been given.
 
+use super::memory_books::MemoryBooks;
 use hipr_io::{Ledger, Payer, Peer, Places, Rate, Rates};
 use hipr_tls::TenantCounter;
 use std::io::{self, ErrorKind, Read, Write};
@@ -98,6 +99,11 @@ impl Asking {
         Self(Mutex::new(socket.into()))
     }
 
+    /// Asks for nobody in particular; returns how much is granted.
+    pub(super) fn ask_plainly(&self, kind: u32, amount: u64) -> u64 {
+        self.ask(kind, None, 0, amount).granted
+    }
+
     /// Returns the answer; nothing is granted if there is none, because the supervisor has ended and this process is about to.
     fn ask(&self, kind: u32, payer: Option<Payer>, limit: u32, amount: u64) -> Answer {
         let tenant = if let Some(Payer::Tenant(number)) = payer { number } else { 0 };
@@ -153,6 +159,8 @@ pub(super) struct Books {
     sessions: Places,
     /// The sessions that each tenant begins.
     begun: Rates,
+    /// The memory that is lent to the processes.
+    pub(super) memory: MemoryBooks,
 }
 
 /// What a session has of it, and the socket over which its process asks.
@@ -165,12 +173,14 @@ pub(super) struct Account {
     parked: Option<Payer>,
     /// For whom it counts among a tenant's sessions, if these have a limit.
     session: Option<Payer>,
+    /// The number of the process among those that are lent memory.
+    borrower: u64,
 }
 
 impl Account {
     /// Creates the account of a client's session, which has nothing.
     pub(super) fn new(peer: Peer) -> Self {
-        Self { peer, tenant: None, parked: None, session: None }
+        Self { peer, tenant: None, parked: None, session: None, borrower: 0 }
     }
 
     /// Returns for whom a question counts.
@@ -183,8 +193,16 @@ impl Account {
 }
 
 impl Books {
+    /// Creates the books of a worker whose sessions may have so much memory together, if that has a limit.
+    pub(super) fn new(memory_total_bytes: Option<u64>) -> Self {
+        Self { memory: MemoryBooks::new(memory_total_bytes.unwrap_or(0)), ..Self::default() }
+    }
+
     /// Answers a question; what nobody can ask is granted nothing. Times are milliseconds of any clock that only goes forward.
     fn answer(&mut self, account: &mut Account, ask: Ask, now_ms: u64) -> Answer {
+        if let Some(granted) = self.memory.answer(&mut account.borrower, ask.kind, ask.amount, now_ms) {
+            return Answer { granted, more: 0 };
+        }
         let payer = account.payer(&ask);
         match ask.kind {
             Ask::PARKED if ask.amount == 0 => {
@@ -224,7 +242,8 @@ impl Books {
     }
 
     /// Takes back what a session has that has ended.
-    pub(super) fn close(&mut self, account: &mut Account) {
+    pub(super) fn close(&mut self, account: &mut Account, now_ms: u64) {
+        self.memory.end(std::mem::take(&mut account.borrower), now_ms);
         self.unpark(account);
         account.session.take().into_iter().for_each(|payer| self.sessions.give_back(payer));
     }
@@ -282,10 +301,15 @@ impl Asked {
         }
     }
 
+    /// Returns the number of the process among those that are lent memory.
+    pub(super) fn borrower(&self) -> u64 {
+        self.account.borrower
+    }
+
     /// Takes back what the session has; its process has ended.
-    pub(super) fn end(&mut self, books: &mut Books) {
+    pub(super) fn end(&mut self, books: &mut Books, now_ms: u64) {
         self.socket = None;
-        books.close(&mut self.account);
+        books.close(&mut self.account, now_ms);
     }
 }
 
@@ -323,8 +347,8 @@ mod tests {
         assert_eq!([park(&mut b, 6, 1, 1), park(&mut c, 6, 1, 1)], [0, 1]);
         park(&mut a, 6, 1, 0);
         assert_eq!([park(&mut b, 0, 1, 1), park(&mut a, 5, 1, 1)], [1, 0]);
-        books.close(&mut b);
-        books.close(&mut b);
+        books.close(&mut b, 0);
+        books.close(&mut b, 0);
         let answer = books.answer(&mut a, ask(Ask::PARKED, 5, 1, 1), 0);
         assert_eq!(answer.granted, 1, "what an ended process had is free, once");
         assert_eq!(books.answer(&mut account(1), ask(99, 5, 1, 1), 0), Answer::default());
@@ -370,8 +394,8 @@ mod tests {
         ] {
             assert_eq!(take(&mut books, at, tenant, max), granted, "{at} for {tenant} of {max}");
         }
-        books.close(&mut accounts[0]);
-        books.close(&mut accounts[0]);
+        books.close(&mut accounts[0], 0);
+        books.close(&mut accounts[0], 0);
         let mut take =
             |at: usize, max| books.answer(&mut accounts[at], ask(Ask::SESSION, 5, max, 1), 0).granted;
         assert_eq!([take(2, 2), take(2, 3), take(0, 3)], [0, 1, 0], "what has ended is free, once");
@@ -417,7 +441,7 @@ mod tests {
             answers.push(Answer::from_bytes(bytes).granted);
         }
         assert_eq!(answers, [1, 0, 1, 1]);
-        asked.end(&mut books);
+        asked.end(&mut books, 0);
         assert!(books.answer(&mut account(1), ask(Ask::PARKED, 1, 1, 1), 0).granted == 1);
     }
 

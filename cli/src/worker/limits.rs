@@ -71,7 +71,7 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "SIZE")]
     memory_max: Option<Size>,
     /// Maximum bytes that all sessions together may have: what --memory-max counts, what is set aside for their kernels, unfinished commands,
-    /// unread replies, and what is kept for clients whose links are cut. With --isolate none only. [default: no limit]
+    /// unread replies, and what is kept for clients whose links are cut. [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = total)]
     memory_total: Option<Size>,
     /// Maximum number of allocations, streams, events, modules and functions of a session; beyond it hipErrorOutOfMemory.
@@ -133,15 +133,9 @@ impl Limits {
         }
     }
 
-    /// Checks that the limits can be kept with a process for each session.
-    ///
-    /// # Errors
-    /// One is over all sessions, which do not know of each other then.
-    pub(crate) fn check_for_processes(&self) -> Result<(), String> {
-        if self.memory_total.is_none() {
-            return Ok(());
-        }
-        Err("--memory-total needs --isolate none: processes do not share a count of memory; with processes give --memory-max and --sessions-max, whose product bounds them".into())
+    /// Returns the maximum bytes of all sessions together, if one was given.
+    pub(crate) fn memory_total_bytes(&self) -> Option<u64> {
+        self.memory_total.map(|size| size.0)
     }
 
     /// Returns the maximum number of connections of one address in a second.

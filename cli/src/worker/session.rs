@@ -3,9 +3,10 @@
 use super::Worker;
 use super::audit::AuditFile;
 use super::ledger::{Asked, Asking, Books};
+use super::memory_books::{Borrowing, Telling};
 use super::report::{Reporter, Reports};
 use crate::device;
-use hipr_io::{Address, Peer, Stream};
+use hipr_io::{Address, Kept, Peer, Stream};
 use hipr_io_shm::{Waits, pass, receive};
 use hipr_tls::random_bytes;
 use hipr_worker::{Io, Stats};
@@ -68,6 +69,8 @@ pub(super) struct Session {
     control: UnixStream,
     /// The socket through which the process asks what the session may have of what all have together.
     pub(super) asked: Asked,
+    /// The socket through which it is told that others need memory, if there is a limit for all sessions.
+    telling: Option<Telling>,
     /// What a connection says that is to be passed to the process; nobody can guess it.
     route: u64,
     /// The folder of the process's temporary files, which goes with it.
@@ -81,13 +84,14 @@ impl Session {
     const LAST_BYTES: usize = 1 << 20;
 
     /// Starts a process for the client at the other end of `stream`; this process keeps no copy of the connection. Temporary files of the
-    /// process are in a folder of its own within `exchange`. What happens is recorded in `audit`.
+    /// process are in a folder of its own within `exchange`. What happens is recorded in `audit`. `is_lent` says whether its memory is lent.
     pub(super) fn start(
         number: u64,
         peer: Peer,
         stream: OwnedFd,
         exchange: &Path,
         audit: Option<Arc<AuditFile>>,
+        is_lent: bool,
         more: impl IntoIterator<Item = OsString>,
     ) -> io::Result<Self> {
         let mut command = again(more);
@@ -111,6 +115,12 @@ impl Session {
         entry.as_ref().map_or(Ok(()), |entry| entry.set_nonblocking(true))?;
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &stream)?;
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &asking)?;
+        let mut telling = None;
+        if is_lent {
+            let (socket, told) = Telling::pair()?;
+            pass(&control, &[IoSlice::new(&route.to_le_bytes())], &told)?;
+            telling = Some(socket);
+        }
         info!(session = number, %peer, pid = child.id(), "session started");
         let (readable, lines, told, speaks) = (true, Lines::default(), false, true);
         let reports = audit.map(|audit| Reports::new(audit, number, peer));
@@ -127,6 +137,7 @@ impl Session {
             reports,
             control,
             asked,
+            telling,
             route,
             _temporary: temporary,
         })
@@ -194,6 +205,13 @@ impl Session {
         self.read(Self::TURN_BYTES);
         if self.speaks && self.reports.is_some() {
             self.listen(Self::TURN_BYTES);
+        }
+    }
+
+    /// Tells the process whether others need memory.
+    pub(super) fn tell(&mut self, books: &mut Books) {
+        if let Some(telling) = &mut self.telling {
+            telling.tell(&mut books.memory, self.asked.borrower());
         }
     }
 
@@ -369,13 +387,15 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let (route, stream) = take_connection(&control, &options.listen).map_err(lost)?;
     let (_, asking) = take_passed(&control).map_err(lost)?;
     let asking = Arc::new(Asking::new(asking));
+    let is_lent = options.limits.memory_total_bytes().is_some();
+    let told = is_lent.then(|| take_passed(&control).map(|(_, told)| told)).transpose().map_err(lost)?;
     let is_recorded = options.audit.is_some();
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
     let reporter = Arc::new(reporter);
-    let told = Arc::clone(&reporter);
+    let tells = Arc::clone(&reporter);
     let identity =
-        options.access.identity(Some(Box::new(move |_| told.tell_entry())), Some(asking.clone()))?;
+        options.access.identity(Some(Box::new(move |_| tells.tell_entry())), Some(asking.clone()))?;
     options.sandbox.enter(options.reach())?;
     let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
     let mut config = options.config(device, identity);
@@ -385,6 +405,9 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     if options.sandbox.is_on() && config.io == Io::Auto {
         // A ring's requests pass by the filter of system calls.
         config.io = Io::Mio;
+    }
+    if let Some(told) = told {
+        config.limits.kept = Arc::new(Kept::lent_by(Borrowing::start(Arc::clone(&asking), told)));
     }
     config.limits.ledger = Some(asking);
     config.limits.resume_route = route;

@@ -51,6 +51,8 @@ pub(super) struct Plan {
     pub(super) sessions_per_address_max: Option<usize>,
     /// Maximum number of connections of one address in a second.
     pub(super) connections_per_second: Option<u32>,
+    /// Maximum bytes of memory of all sessions together.
+    pub(super) memory_total_bytes: Option<u64>,
     /// Time that a client may take for its first message.
     pub(super) first_message_timeout_ms: u64,
     /// The protocol's limits.
@@ -124,6 +126,7 @@ impl Supervisor {
         let children = signals(&poll, CHILD, &[SIGCHLD])?;
         let stops = signals(&poll, STOP, &[SIGTERM, SIGINT, SIGHUP])?;
         let per_address_max = plan.sessions_per_address_max;
+        let books = Books::new(plan.memory_total_bytes);
         Ok(Self {
             pending_seats: Seats::new(PENDING_MAX, per_address_max.map(|most| most.min(PENDING_MAX / 2))),
             rates: Rates::new(),
@@ -136,7 +139,7 @@ impl Supervisor {
             stops,
             pending: BTreeMap::new(),
             sessions: BTreeMap::new(),
-            books: Books::default(),
+            books,
             next_token: FIRST,
             sessions_begun: 0,
             started: Instant::now(),
@@ -180,6 +183,10 @@ impl Supervisor {
             self.accept();
             let (books, now_ms) = (&mut self.books, self.now_ms);
             self.sessions.values_mut().for_each(|session| session.relay(books, now_ms));
+            books.memory.advance(now_ms);
+            if books.memory.take_has_words() {
+                self.sessions.values_mut().for_each(|session| session.tell(books));
+            }
             self.expire();
         }
         Ok(())
@@ -195,6 +202,7 @@ impl Supervisor {
         let pending =
             self.pending.values().map(|client| client.since_ms + self.plan.first_message_timeout_ms);
         let times = pending.chain(listen.and_then(Listen::retry_ms)).chain(self.kill_ms);
+        let times = times.chain(self.books.memory.next_ms());
         times.min().map(|at_ms| Duration::from_millis(at_ms.saturating_sub(self.now_ms).max(1)))
     }
 
@@ -308,7 +316,8 @@ impl Supervisor {
         let started = self.poll.registry().deregister(&mut client.stream).and_then(|()| {
             let args = self.plan.session_args.iter().cloned();
             let (number, audit) = (self.sessions_begun, self.plan.audit.clone());
-            Session::start(number, peer, client.stream.into(), &self.plan.exchange, audit, args)
+            let is_lent = self.plan.memory_total_bytes.is_some();
+            Session::start(number, peer, client.stream.into(), &self.plan.exchange, audit, is_lent, args)
         });
         let registered = started.and_then(|mut session| {
             session.register(self.poll.registry(), Token(token))?;
@@ -348,7 +357,7 @@ impl Supervisor {
         let mut gone: Vec<_> = self.sessions.extract_if(.., |_, session| session.reap()).collect();
         for (_, session) in &mut gone {
             self.seats.give_back(session.peer());
-            session.asked.end(&mut self.books);
+            session.asked.end(&mut self.books, self.now_ms);
         }
         for pid in gone.iter().map(|(_, session)| session.pid()) {
             if let Err(why) = clear_exchange(&self.plan.exchange, pid) {

@@ -25,7 +25,7 @@ pub(super) fn name(call: &mut Call<'_>, r: Name) -> HipResult<Continuation> {
     }
     let max = call.limits.handles_max;
     call.owned.names.announce(r.name, max).map_err(|error| match error {
-        HipError::OUT_OF_MEMORY => call.owned.refuse(call.conn, "handles_max", max as u64),
+        HipError::OUT_OF_MEMORY => call.refuse("handles_max", max as u64, true),
         error => error,
     })?;
     call.done()

@@ -83,7 +83,7 @@ pub(crate) fn finish_work(
         Ok(handle) => then(call, handle),
         // There is nothing else of which there may not be enough.
         Err(HipError::OUT_OF_MEMORY) => {
-            Err(call.owned.refuse(call.conn, "handles_max", call.limits.handles_max as u64))
+            Err(call.refuse("handles_max", call.limits.handles_max as u64, false))
         }
         Err(error) => Err(error),
     }
@@ -94,6 +94,11 @@ fn room(call: &mut Call<'_>) -> HipResult<usize> {
     let needed = call.owned.graphs.weight();
     let left = |call: &Call<'_>| call.owned.handles_left(0, call.limits);
     if left(call) < needed {
+        // What is done on another thread is not tried again.
+        let is_own = call.owned.claimed_handles().saturating_add(needed) > call.limits.handles_max;
+        if call.more.is_there && !is_own {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
         let (pools, context) = call.owned.pools()?;
         pools.release_idle(context)?;
     }
@@ -445,6 +450,9 @@ pub(super) fn launch(call: &mut Call<'_>, r: GraphLaunch) -> HipResult<Continuat
             .filter_map(|step| step.work())
             .try_for_each(|work| check_work(call.owned, work))?;
         stage = launch_stage(call, &exec, r.stream)?;
+    } else if call.more.is_there {
+        // What lacks memory when all nodes are checked is not tried again.
+        launch_stage(call, &exec, r.stream)?;
     }
     Ok(Continuation::Replay { exec, stream: r.stream, stage })
 }

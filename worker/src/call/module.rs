@@ -81,7 +81,9 @@ pub(crate) fn finish_load(
             }
         }
         ModuleLoad::NoRoom(image) => {
-            call.release_idle()?;
+            if !call.asks_first() {
+                call.release_idle()?;
+            }
             let room_bytes = call.memory_left();
             if room_bytes <= load.room_bytes {
                 return Err(call.refuse_memory());
@@ -130,8 +132,9 @@ fn params(info: &FunctionInfo) -> (u32, [Param; 64]) {
 
 /// Begins to collect an image of so many bytes, if the session can have as much memory once its client gives its lease back.
 fn collect(call: &mut Call<'_>, size_bytes: u64) -> HipResult<Continuation> {
-    let max = call.limits.memory_max_bytes;
-    call.check_limit("memory_max_bytes", max, |owned| {
+    // What has not arrived cannot be tried again.
+    let max = call.more.could_have_bytes(call.limits);
+    call.check_limit("memory_max_bytes", max, true, |owned| {
         owned.memory_bytes().saturating_add(size_bytes) <= max
     })?;
     Ok(Continuation::Collect)
@@ -152,7 +155,7 @@ pub(super) fn load_packed(call: &mut Call<'_>, r: ModuleLoadPacked) -> HipResult
         }
         let max = call.limits.collect_max_bytes as u64;
         if data_size > max {
-            return Err(call.owned.refuse(call.conn, "collect_max_bytes", max));
+            return Err(call.refuse("collect_max_bytes", max, true));
         }
         return collect(call, data_size);
     };

@@ -8,6 +8,7 @@ use hipr_proto::HipError;
 
 use super::{Owned, UNASKED};
 use crate::SessionLimits;
+use crate::env::More;
 
 /// Host memory that it takes to know of an allocation or a handle, here and on the device, in bytes: at most, as measured.
 const NAME_BYTES: u64 = 512;
@@ -56,20 +57,33 @@ impl Owned {
         queued.saturating_add(self.watches.twin_bytes())
     }
 
-    /// Returns the limits of the session where all sessions may have `room_bytes` besides what the others have.
+    /// Returns how many bytes more the session needs soon, with what is set aside for its kernels and with as many as are kept for it.
+    pub(crate) fn ahead_bytes(&self, limits: &SessionLimits) -> u64 {
+        let left = limits.memory_max_bytes.saturating_sub(self.claimed_bytes());
+        let working = left.min(limits.working_max_bytes).saturating_sub(self.working_max.unwrap_or(0));
+        working.saturating_add(self.kept_bytes())
+    }
+
+    /// Returns the limits of the session where all sessions may have `room_bytes` besides what the others have. While there may be `more`
+    /// of it, what is set aside for kernels is not used for anything else.
     pub(crate) fn limits_within(
         &self,
         room_bytes: u64,
         unsent_bytes: u64,
         limits: &SessionLimits,
+        has_more: bool,
     ) -> SessionLimits {
         let named = names_bytes(self.claimed_handles()).min(NAMES_FREE_BYTES);
         let others = named.saturating_add(self.kept_bytes()).saturating_add(unsent_bytes);
-        let memory_max_bytes = room_bytes.saturating_sub(others).min(limits.memory_max_bytes);
+        let room_bytes = room_bytes.saturating_sub(others);
+        let with_working = room_bytes.min(limits.memory_max_bytes);
+        let working = if has_more { self.working_max.unwrap_or(0) } else { 0 };
+        let memory_max_bytes = room_bytes.saturating_sub(working).min(limits.memory_max_bytes);
+        let aside_bytes = with_working - memory_max_bytes;
         let left =
             usize::try_from(memory_max_bytes.saturating_sub(self.claimed_bytes())).unwrap_or(usize::MAX);
         let unsent_max_bytes = left.max(limits.chunk_bytes).min(limits.unsent_max_bytes);
-        SessionLimits { memory_max_bytes, unsent_max_bytes, ..limits.clone() }
+        SessionLimits { memory_max_bytes, aside_bytes, unsent_max_bytes, ..limits.clone() }
     }
 
     /// Returns the number of handles and allocations that the session has, and of those that it may place.
@@ -97,7 +111,7 @@ impl Owned {
             self.unasked = left;
             return Poll::Ready(());
         }
-        let left = limits.memory_max_bytes.saturating_sub(self.claimed_bytes());
+        let left = limits.with_aside_bytes().saturating_sub(self.claimed_bytes());
         let Some(context) = self.context.as_deref_mut() else { return Poll::Ready(()) };
         let working = left.min(limits.working_max_bytes);
         if self.working_max != Some(working) && context.limit_working(working) {
@@ -114,7 +128,7 @@ impl Owned {
     /// Takes `size_bytes` for memory from what running kernels may have; returns false if they have them.
     pub(crate) fn take_working(&mut self, size_bytes: u64, limits: &SessionLimits) -> bool {
         let taken = self.claimed_bytes().saturating_add(size_bytes);
-        let left = limits.memory_max_bytes.saturating_sub(taken).min(limits.working_max_bytes);
+        let left = limits.with_aside_bytes().saturating_sub(taken).min(limits.working_max_bytes);
         let Some(context) = self.context.as_deref_mut() else { return true };
         let is_taken = self.working_max == Some(left) || context.limit_working(left);
         if is_taken {
@@ -135,6 +149,16 @@ impl Owned {
             let room = self.twin_room(limits);
             self.watches.learn(base, address, bytes, room);
         }
+    }
+
+    /// Returns how many bytes the session lacks for `size_bytes` more; 0 if it lacks none, or has `more` for none. Its copies of what the
+    /// client knows are to stay.
+    pub(crate) fn lacking_bytes(&self, size_bytes: u64, limits: &SessionLimits, more: More<'_>) -> u64 {
+        let wanted = self.claimed_bytes_with(1).saturating_add(size_bytes);
+        if !more.is_there || wanted > more.memory_max_bytes {
+            return 0;
+        }
+        wanted.saturating_add(self.watches.twin_bytes()).saturating_sub(limits.memory_max_bytes)
     }
 
     /// Returns the error for exceeding `limit`, and logs it once per session.
@@ -194,12 +218,12 @@ mod tests {
         let limits = SessionLimits { memory_max_bytes: 1 << 30, ..SessionLimits::default() };
         let names = 100 * NAME_BYTES;
         assert_eq!(owned.weight_bytes(), (100 << 10) + names);
-        let within = owned.limits_within(1 << 20, 7, &limits);
+        let within = owned.limits_within(1 << 20, 7, &limits, false);
         assert_eq!(within.memory_max_bytes, (1 << 20) - names - 7);
         assert_eq!(within.unsent_max_bytes as u64, (1 << 20) - names - 7 - (100 << 10));
-        let within = owned.limits_within(u64::MAX, 7, &limits);
+        let within = owned.limits_within(u64::MAX, 7, &limits, false);
         assert_eq!((within.memory_max_bytes, within.unsent_max_bytes), (1 << 30, limits.unsent_max_bytes));
-        let within = owned.limits_within(0, 7, &limits);
+        let within = owned.limits_within(0, 7, &limits, false);
         assert_eq!(
             (within.memory_max_bytes, within.unsent_max_bytes),
             (0, limits.chunk_bytes),

@@ -1,5 +1,17 @@
 use hipr_proto::op::MemReturn;
 
+/// Whom the dispatch has asked for memory for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sought {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// The lender, for what is free.
+    Lender,
+    /// All who may have some that they do not need.
+    Everybody,
+}
+
 /// What a session has been asked to give back of its lease, and what it has asked of others.
 #[derive(Debug, Default)]
 pub(crate) struct Recall {
@@ -9,6 +21,12 @@ pub(crate) struct Recall {
     pub(crate) has_answered: bool,
     /// Whether a request has fallen short since the dispatch looked.
     pub(crate) has_fallen_short: bool,
+    /// How many bytes it lacks, if that is known.
+    pub(crate) lacking_bytes: Option<u64>,
+    /// Whether a limit that nobody else can lift has refused the request.
+    pub(crate) is_own_limit: bool,
+    /// Whom the dispatch has asked for the request.
+    pub(crate) sought: Sought,
     /// Bytes and allocations that were taken out of the lease before the request that returns them had its turn.
     pub(crate) early: (u64, u64),
     /// Whether the session counts among those that have a lease.

@@ -6,7 +6,7 @@ use hipr_proto::Ticket;
 
 use super::Session;
 use super::counted::Counted;
-use super::state::{Kept, Loading, Retry, State};
+use super::state::{Kept, Loading, State};
 use crate::call::{Continuation, Load, finish_load};
 use crate::env::Env;
 
@@ -69,8 +69,7 @@ impl Session {
         if let Some(retry) = retry
             && self.falls_short(env, loading.ticket.op(), &continuation)
         {
-            // The memory that others have is recalled already.
-            self.state = State::Short(Box::new(Retry { ticket: loading.ticket, request: retry }));
+            self.wait_on(loading.ticket, retry);
             return Poll::Ready(true);
         }
         if again.is_some() && self.falls_short(env, loading.ticket.op(), &continuation) {

@@ -2,15 +2,17 @@
 //! others are asked to give back what they do not use (`MEM_RECALL`), and each answer (`MEM_RETURN`) lets the request be tried again.
 
 use std::cell::Cell;
+use std::mem;
 
 use hipr_io::Item;
 use hipr_proto::op::{MallocAt, MallocShared, MemRecall, MemReturn};
 use hipr_proto::{Features, HipError, HipResult, Op, Opcode, Ticket, Wire};
 
 use super::Session;
-use super::state::{Kept, Retry, State};
-use crate::call::Continuation;
+use super::state::{Kept, Replay, Retry, State};
+use crate::call::{Continuation, Stage};
 use crate::env::Env;
+use crate::owned::Sought;
 
 /// Returns whether an operation takes memory from the lease.
 fn places(op: Opcode) -> bool {
@@ -20,8 +22,18 @@ fn places(op: Opcode) -> bool {
 impl Session {
     /// Handles that a request has failed for lack of memory: it will be tried again. Returns false if nobody has memory to give back, or
     /// the request is one that takes from the lease.
-    pub(super) fn falls_short(&self, env: &Env<'_>, op: Opcode, result: &HipResult<Continuation>) -> bool {
-        matches!(result, Err(HipError::OUT_OF_MEMORY)) && env.leases.get() > 0 && !places(op)
+    pub(super) fn falls_short(
+        &mut self,
+        env: &Env<'_>,
+        op: Opcode,
+        result: &HipResult<Continuation>,
+    ) -> bool {
+        if !matches!(result, Err(HipError::OUT_OF_MEMORY)) {
+            return false;
+        }
+        let is_own_limit = mem::take(&mut self.owned.recall.is_own_limit);
+        let has_more = env.more.is_there && !is_own_limit;
+        (has_more || env.leases.get() > 0) && !places(op)
     }
 
     /// Returns whether the device is so short of memory that a code object of `len` bytes may not fit, so that it has to be kept to be
@@ -29,7 +41,7 @@ impl Session {
     pub(super) fn may_fall_short(&self, env: &Env<'_>, len: usize) -> bool {
         /// Memory that a code object may need beside what is in it.
         const VARIABLES_BYTES: u64 = 4 << 30;
-        if env.leases.get() == 0 {
+        if env.leases.get() == 0 && !env.more.is_there {
             return false;
         }
         let need_bytes = (len as u64).saturating_mul(4).saturating_add(VARIABLES_BYTES);
@@ -50,6 +62,46 @@ impl Session {
         let request = Kept { fixed, tail, collected, is_last: false, is_due: false };
         self.state = State::Short(Box::new(Retry { ticket, request }));
         self.owned.recall.has_fallen_short = true;
+        self.owned.recall.sought = Sought::Nobody;
+    }
+
+    /// Waits on to try a request again that has fallen short once more. If so far only what was free was asked for, all are asked now.
+    pub(super) fn wait_on(&mut self, ticket: Ticket, request: Kept) {
+        self.state = State::Short(Box::new(Retry { ticket, request }));
+        self.owned.recall.has_fallen_short |= self.owned.recall.sought == Sought::Lender;
+    }
+
+    /// Returns whether a request is about to be tried for the last time.
+    pub(crate) fn tries_last(&self) -> bool {
+        match &self.state {
+            State::Short(retry) => retry.request.is_last && retry.request.is_due,
+            State::Loading(loading) => loading.retry.as_ref().is_some_and(|retry| retry.is_last),
+            _ => false,
+        }
+    }
+
+    /// Returns whether a request may still need memory that the session has room for now.
+    pub(crate) fn needs_room(&self) -> bool {
+        let is_checked = |replay: &Replay| replay.stage == Stage::Check;
+        match &self.state {
+            State::Short(_) | State::Loading(_) | State::Lent(_) => true,
+            State::Replay(replay) => is_checked(replay),
+            _ => false,
+        }
+    }
+
+    /// Begins to ask on behalf of a request that has fallen short; returns whether so far nobody was asked, and how many bytes the request
+    /// lacks if that is known.
+    pub(crate) fn begin_asking(&mut self) -> (bool, Option<u64>) {
+        let lacking_bytes = self.owned.recall.lacking_bytes.take();
+        let is_first = self.owned.recall.sought == Sought::Nobody;
+        self.owned.recall.sought = if is_first { Sought::Lender } else { Sought::Everybody };
+        (is_first, lacking_bytes)
+    }
+
+    /// Notes that all are asked.
+    pub(crate) fn ask_everybody(&mut self) {
+        self.owned.recall.sought = Sought::Everybody;
     }
 
     /// Tries a request again, if there is more memory; returns false if the session has ended.
@@ -59,6 +111,10 @@ impl Session {
             return None;
         }
         let Retry { ticket, mut request } = *retry;
+        if request.is_last {
+            // What comes after it has other limits.
+            self.turn_bytes = usize::MAX / 2;
+        }
         self.fixed.clone_from(&request.fixed);
         let op = ticket.op();
         let image = if request.is_last { request.collected.take() } else { request.collected.clone() };
@@ -69,7 +125,7 @@ impl Session {
             return Some(goes_on);
         }
         if !request.is_last && self.falls_short(env, op, &result) {
-            self.state = State::Short(Box::new(Retry { ticket, request }));
+            self.wait_on(ticket, request);
             return None;
         }
         Some(self.go_on(env, ticket, result, 0))

@@ -16,7 +16,7 @@ impl Session {
     /// Returns the call of a request without collected bytes.
     pub(super) fn as_call<'a>(&'a mut self, env: &'a Env<'_>) -> Call<'a> {
         let (owned, reply) = (&mut self.owned, &mut self.reply);
-        Call { owned, reply, collected: None, limits: env.limits, conn: self.conn }
+        Call { owned, reply, collected: None, limits: env.limits, more: env.more, conn: self.conn }
     }
 
     /// Lends the graphs to another thread.

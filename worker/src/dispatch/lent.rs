@@ -1,0 +1,171 @@
+//! What the dispatch does where memory is lent by whoever counts it for the sessions of all processes.
+//!
+//! A session has room for somewhat more than it has, so that most requests ask for nothing. A request that lacks memory asks for what is
+//! free; if that is not enough, all others are asked to give back what they do not need, and it is tried for the last time with all that
+//! there is then.
+
+use std::collections::BTreeSet;
+
+use hipr_io::{ConnId, LenderWords};
+
+use super::Dispatch;
+use crate::recalls::{Asked, Short};
+
+/// Whether a session has the memory that it is to begin with: what is set aside for its kernels above all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Begins {
+    /// Nobody was asked.
+    #[default]
+    New,
+    /// It waits for what others give back.
+    Waits,
+    /// It has what there is.
+    Begun,
+}
+
+impl Begins {
+    /// Handles that a session does not wait any more.
+    pub(super) fn retry(&mut self) {
+        if *self == Self::Waits {
+            *self = Self::Begun;
+        }
+    }
+}
+
+/// What is to be said to the lender, when no request needs room.
+#[derive(Debug, Default)]
+pub(super) struct Debts {
+    /// That what is not needed was given back.
+    returns: bool,
+    /// That what was needed was taken.
+    tried: bool,
+}
+
+impl Dispatch {
+    /// Has the lender wake the dispatch through this session.
+    pub(super) fn listen_to_lender(&self, conn: ConnId) {
+        if let Some(lender) = self.weight.lender() {
+            let wake = self.wake.clone();
+            lender.listen(Box::new(move || wake(conn)));
+        }
+    }
+
+    /// Has memory lent for a session in advance of its turn. Returns false if it waits for what others give back.
+    pub(super) fn take_ahead(&mut self, conn: ConnId) -> bool {
+        let Some(seat) = self.seats.get_mut(&conn) else { return true };
+        if seat.begins == Begins::Waits {
+            return false;
+        }
+        let limits = seat.limits.as_deref().unwrap_or(&self.limits);
+        let ahead_bytes = seat.session.ahead_bytes(limits);
+        if self.weight.take_ahead(ahead_bytes) || seat.begins == Begins::Begun {
+            seat.begins = Begins::Begun;
+            return true;
+        }
+        seat.begins = Begins::Waits;
+        self.ask_others();
+        if self.begin_recall(Short::Session(conn), BTreeSet::from([Asked::Lender]), conn) {
+            self.retry(conn, true);
+        }
+        false
+    }
+
+    /// Takes what is free for a request that has fallen short; returns whether it may be enough. It is taken once for a request.
+    pub(super) fn take_lacking(&mut self, short: ConnId) -> bool {
+        let Some(seat) = self.seats.get_mut(&short) else { return false };
+        let (is_first, lacking_bytes) = seat.session.begin_asking();
+        let is_taken = is_first && self.weight.take(lacking_bytes);
+        if !is_taken {
+            seat.session.ask_everybody();
+        }
+        is_taken
+    }
+
+    /// Asks all other processes for what they do not need.
+    pub(super) fn ask_others(&mut self) {
+        // Whoever has its turn before has all that is free.
+        self.weight.give_back_all();
+        if let Some(lender) = self.weight.lender() {
+            if std::mem::take(&mut self.debts.returns) {
+                lender.has_returned();
+            }
+            if std::mem::take(&mut self.debts.tried) {
+                lender.has_tried();
+            }
+            lender.ask_others();
+        }
+    }
+
+    /// Handles what the lender has said.
+    pub(super) fn heed_lender(&mut self) {
+        let Some(lender) = self.weight.lender() else { return };
+        let LenderWords { is_recalled, is_turn } = lender.words();
+        if is_turn {
+            self.weight.take(None);
+            self.debts.tried = true;
+            self.pass_answer_of(Asked::Lender);
+        }
+        if is_recalled {
+            self.recall_for_others();
+        }
+        if is_turn || is_recalled {
+            self.settle_lent();
+        }
+    }
+
+    /// Asks all sessions of this process to give back what they do not use of their leases, for other processes.
+    fn recall_for_others(&mut self) {
+        let number = self.recalls.next_number();
+        let mut asked = BTreeSet::new();
+        for (&conn, seat) in &mut self.seats {
+            if seat.session.recall(number) {
+                asked.insert(Asked::Session(conn));
+                Self::enqueue(&mut self.line, conn, seat);
+            }
+        }
+        let woken = self.seats.keys().next().copied().filter(|_| !asked.is_empty());
+        let is_last = woken.is_none_or(|conn| self.begin_recall(Short::Others, asked, conn));
+        if is_last {
+            self.return_to_others();
+        }
+        // An answer may have been there already.
+        let answered: Vec<_> = self
+            .seats
+            .iter_mut()
+            .filter_map(|(conn, seat)| seat.session.take_answer().then_some(*conn))
+            .collect();
+        answered.into_iter().for_each(|conn| self.pass_answer(conn));
+    }
+
+    /// Gives back what no session needs, for other processes, as soon as no request needs room.
+    pub(super) fn return_to_others(&mut self) {
+        self.debts.returns = true;
+        self.settle_lent();
+    }
+
+    /// Gives back what no session needs, and says to the lender what is to be said, unless a request needs room.
+    pub(super) fn settle_lent(&mut self) {
+        let Some(lender) = self.weight.lender() else { return };
+        let needs_room = |begins| begins == Begins::Waits;
+        if self.seats.values().any(|seat| seat.session.needs_room() || needs_room(seat.begins)) {
+            return;
+        }
+        let ahead = self.seats.values().map(|seat| {
+            let limits = seat.limits.as_deref().unwrap_or(&self.limits);
+            seat.session.ahead_bytes(limits)
+        });
+        let ahead_bytes = ahead.fold(0, u64::saturating_add);
+        let Debts { returns, tried } = std::mem::take(&mut self.debts);
+        if returns {
+            self.weight.give_back_all();
+            lender.has_returned();
+        } else if self.seats.is_empty() {
+            self.weight.give_back_all();
+        } else {
+            self.weight.give_back(ahead_bytes, tried);
+        }
+        if tried {
+            lender.has_tried();
+        }
+    }
+}
