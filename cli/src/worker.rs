@@ -23,6 +23,7 @@ use cache::Cache;
 use clap::{Args, ValueEnum};
 use hipr_device::Device;
 use hipr_io::{Audit, WorkerIdentity};
+use hipr_io_shm::RING_BYTES;
 pub(crate) use hipr_tls::Size;
 use hipr_worker::device::null::Null;
 use hipr_worker::{Address, Config, DispatchOn, Io};
@@ -154,6 +155,9 @@ impl Worker {
         config.limits.identity = identity;
         self.limits.apply(&mut config);
         config.limits.spin_us = self.spin_us;
+        if matches!(self.listen, Address::Shm(_)) {
+            config.session.rings_bytes = 2 * u64::from(RING_BYTES);
+        }
         config
     }
 }

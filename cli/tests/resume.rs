@@ -366,8 +366,8 @@ fn a_worker_without_resumption_is_used_as_before() {
 /// all the same.
 #[test]
 fn what_is_kept_for_a_client_counts_as_memory_of_all() {
-    let options = ["--isolate", "none", "--memory-total", "512M", "--resume-buffer", "64M"];
-    for is_used_up in [false, true] {
+    for (how, is_used_up) in [("none", false), ("none", true), ("process", false), ("process", true)] {
+        let options = ["--isolate", how, "--memory-total", "512M", "--resume-buffer", "64M"];
         let served = Served::start(&options, false);
         let link = Link { bits_per_s: NonZeroU64::new(128_000_000), ..Link::default() };
         let proxy = Proxy::start(served.worker.address(), link).expect("a proxy");
@@ -395,7 +395,7 @@ fn what_is_kept_for_a_client_counts_as_memory_of_all() {
         fs::write(&end, "").expect("written");
         let said = child.wait_with_output().expect("its output").stdout;
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("all is right"), "{said}{}", served.worker.log());
+        assert!(said.contains("all is right"), "{how}, {is_used_up}: {said}{}", served.worker.log());
     }
 }
 

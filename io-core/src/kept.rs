@@ -74,6 +74,12 @@ impl Kept {
         self.max_bytes().saturating_sub(self.used.load(Relaxed)).saturating_sub(self.bytes())
     }
 
+    /// Returns how many bytes are to be lent so that there is room for `room_bytes` more, with those that are used beyond what was lent.
+    pub fn lacking_bytes(&self, room_bytes: u64) -> u64 {
+        let wanted = self.used.load(Relaxed).saturating_add(self.bytes()).saturating_add(room_bytes);
+        wanted.saturating_sub(self.max_bytes())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
         self.dry.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,10 +97,9 @@ impl Kept {
     /// If there is room for less than `least_bytes` more, takes as many from the lender that there is room for `room_bytes` more; asks for
     /// nothing if there was too little a moment ago.
     pub fn take_ahead(&self, least_bytes: u64, room_bytes: u64) {
-        let room = self.room();
         let is_dry = || self.lock().is_some_and(|since| since.elapsed() < DRY);
-        if room < least_bytes && self.lender.is_some() && !is_dry() {
-            self.take(room_bytes.saturating_sub(room));
+        if self.room() < least_bytes && self.lender.is_some() && !is_dry() {
+            self.take(self.lacking_bytes(room_bytes));
         }
     }
 
@@ -209,7 +214,7 @@ mod tests {
         // More is used than was lent: nothing is given back.
         kept.set_used(200);
         kept.give_back(0);
-        assert_eq!((kept.room(), purse.left_bytes()), (0, 0));
+        assert_eq!((kept.room(), purse.left_bytes(), kept.lacking_bytes(5)), (0, 0, 103));
         kept.set_used(0);
         drop(of_session);
         kept.give_back(0);

@@ -187,6 +187,8 @@ pub struct SessionLimits {
     /// device's minimum for kernels, [`queued_min_bytes`](Self::queued_min_bytes) and a reply of
     /// [`chunk_bytes`](Self::chunk_bytes).
     pub memory_total_bytes: u64,
+    /// Bytes of shared memory in which a session's requests and replies are passed; they count among those of all sessions.
+    pub rings_bytes: u64,
     /// Maximum bytes of host memory that the device sets aside for the workgroups of a session's kernels.
     pub working_max_bytes: u64,
     /// Maximum bytes of copies that are kept of what the client knows of watched memory; they have what the session's memory leaves of
@@ -238,6 +240,7 @@ impl Default for SessionLimits {
             memory_max_bytes: u64::MAX,
             aside_bytes: 0,
             memory_total_bytes: u64::MAX,
+            rings_bytes: 0,
             working_max_bytes: u64::MAX,
             twin_max_bytes: 4 << 30,
             share: None,

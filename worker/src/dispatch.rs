@@ -240,6 +240,7 @@ impl Dispatch {
                 let seat =
                     Seat { session, limits, weight_bytes, who, _admission, woken, in_line, is_told, begins };
                 self.seats.insert(conn, seat);
+                self.weight.change(0, self.limits.rings_bytes);
                 self.listen_to_lender(conn);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
@@ -562,6 +563,7 @@ impl Dispatch {
     /// Drops a session with everything it owns; what takes long to be released is released apart.
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
+        self.weight.change(self.limits.rings_bytes, 0);
         seat.session.forget_lease(&self.leases);
         if let Some(who) = seat.who.take() {
             self.unrecorded.insert(conn, (who, seat.session.device_ns()));

@@ -70,13 +70,14 @@ impl Weight {
 
     /// Returns whether sessions have more than was lent.
     pub(crate) fn is_overdrawn(&self) -> bool {
-        self.lender().is_some() && self.bytes.saturating_add(self.kept.bytes()) > self.kept.max_bytes()
+        self.lender().is_some() && self.kept.lacking_bytes(0) > 0
     }
 
     /// Has `bytes` lent for a session that lacks them; returns whether there were any, and so many if that is known.
     pub(crate) fn take(&self, bytes: Option<u64>) -> bool {
-        let wanted = bytes.map_or(u64::MAX, |bytes| bytes.saturating_add(self.ahead_bytes));
-        self.kept.take(wanted) >= bytes.unwrap_or(1)
+        let overdrawn = self.kept.lacking_bytes(0);
+        let wanted = bytes.map_or(u64::MAX, |bytes| bytes.saturating_add(overdrawn + self.ahead_bytes));
+        self.kept.take(wanted) >= bytes.map_or(1, |bytes| bytes.saturating_add(overdrawn))
     }
 
     /// Gives back what sessions do not need that need `ahead_bytes` in advance, if it is much or `is_exact`.

@@ -4,4 +4,5 @@
 mod attacker;
 mod queue;
 mod scratch;
+mod total;
 mod turns;
