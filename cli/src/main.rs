@@ -39,7 +39,7 @@ enum Command {
     Hsa(hsa::Hsa),
     /// Serves a GPU to clients.
     Worker(Box<worker::Worker>),
-    /// Makes your key, or a worker's, and prints its public half.
+    /// Makes your key, or a worker's, and prints its public half; signs certificates for keys.
     Key(key::Key),
     /// Prints an address with an invitation to a worker, for one client.
     Invite(key::Invite),

@@ -1,6 +1,9 @@
 //! Tests who may use a worker, with the `hipr` program on both sides: keys, invitations, encryption, and what is said to those who are not
 //! let in.
 
+#[path = "identity/authority.rs"]
+mod authority;
+
 use hipr_tests::{WorkerProcess, eventually};
 use hipr_tls::{ClientChannel, ClientIdentity, Expected, SecretKey, read_key};
 use std::fs::{self, Permissions};

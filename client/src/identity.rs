@@ -4,13 +4,14 @@ use std::env;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 use std::net::ToSocketAddrs;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hipr_io::{Address, SecuredAddress};
 use hipr_resume::Claim;
 use hipr_tls::{
-    Changed, ClientChannel, ClientIdentity, Expected, Fault, Fingerprint, KnownWorkers, SecretKey, Token,
-    config_folder, make_key, read_key,
+    Certificate, Changed, ClientChannel, ClientIdentity, Expected, Fault, Fingerprint, Known, KnownWorkers,
+    SecretKey, Token, config_folder, host_of, make_key, read_key,
 };
 
 use crate::transport::{Line, Resumed, Route, Secured, Transport, connect_tcp, send_route};
@@ -121,14 +122,47 @@ pub fn accept_invitation(address: &WorkerAddress, timeout: Duration) -> Result<W
         .map_err(|why| ConnectError { address: address.clone(), reason: why.to_string() })
 }
 
+fn key_file() -> io::Result<PathBuf> {
+    Ok(config_folder().map_err(failed)?.join(KEY_FILE))
+}
+
 fn users_key(may_make: bool) -> io::Result<SecretKey> {
-    let path = config_folder().map_err(failed)?.join(KEY_FILE);
+    let path = key_file()?;
     if path.try_exists()? {
         read_key(&path).map_err(failed)
     } else if may_make {
         make_key(&path, false).map_err(failed)
     } else {
         Err(failed(format!("you have no key at {}; `hipr key` makes one", path.display())))
+    }
+}
+
+/// Returns the certificate beside the user's key, if there is one for it.
+fn users_certificate(key: &SecretKey) -> io::Result<Option<Certificate>> {
+    let path = Certificate::beside(&key_file()?);
+    let Some(certificate) = Certificate::read(&path).map_err(failed)? else { return Ok(None) };
+    // A worker may know the key without it.
+    if certificate.key != key.public() {
+        tracing::warn!(file = %path.display(), "the certificate is for another key and is not shown; remove it, or ask for one for your key");
+        return Ok(None);
+    }
+    Ok(Some(certificate))
+}
+
+/// Returns how the worker is recognized: by a fingerprint from the address or the file, else by a certificate where there are authorities for
+/// its host, else not at all.
+fn expected(worker: &str, pinned: Option<Fingerprint>, known: &Known) -> Expected {
+    if let Some(fingerprint) = pinned.or(known.fingerprint) {
+        return Expected::Known(fingerprint);
+    }
+    if known.authorities.is_empty() {
+        return Expected::Any;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    Expected::Certified {
+        host: host_of(worker).to_owned(),
+        authorities: known.authorities.clone(),
+        now_s: now.map_or(0, |since| since.as_secs()),
     }
 }
 
@@ -145,18 +179,23 @@ fn open(
 ) -> io::Result<Secured> {
     let end = Instant::now() + timeout;
     let worker = &address.host_and_port;
-    let known = known_workers()?;
+    let file = known_workers()?;
+    let known = file.find(worker).map_err(failed)?;
     let pinned = address.fingerprint.as_deref().map(str::parse::<Fingerprint>).transpose().map_err(failed)?;
-    let noted = if pinned.is_some() { None } else { known.find(worker).map_err(failed)? };
-    let expected = pinned.or(noted).map_or(Expected::Any, Expected::Known);
-    if expected == Expected::Any && env::var("HIPR_TRUST_NEW").is_ok_and(|value| value.trim() == "off") {
+    let is_noted = pinned.is_none() && known.fingerprint.is_some();
+    let expected = expected(worker, pinned, &known);
+    let is_new = expected == Expected::Any;
+    if is_new && env::var("HIPR_TRUST_NEW").is_ok_and(|value| value.trim() == "off") {
         return Err(failed(format!(
             "its key is not known, and HIPR_TRUST_NEW=off: write hipr://FINGERPRINT@{worker}, or add a line to {}",
-            known.path().display()
+            file.path().display()
         )));
     }
-    let identity = ClientIdentity::new(key)?;
-    let mut channel = ClientChannel::new(&identity, expected, token)?;
+    let mut identity = ClientIdentity::new(key)?;
+    if let Some(certificate) = users_certificate(key)? {
+        identity = identity.with_certificate(certificate);
+    }
+    let mut channel = ClientChannel::new(&identity, expected, token)?.refusing(known.revoked);
     let mut route = 0;
     if let Some((claim, its_route)) = claim {
         channel = channel.claiming(*claim);
@@ -167,27 +206,37 @@ fn open(
     socket.set_read_timeout(Some(left))?;
     socket.set_write_timeout(Some(left))?;
     send_route(&socket, route)?;
-    let secured =
-        Secured::open(socket, channel).map_err(|why| explained(why, worker, noted.is_some(), &known))?;
-    if expected == Expected::Any
+    let secured = Secured::open(socket, channel).map_err(|why| explained(why, worker, is_noted, &file))?;
+    if is_new
         && let Some(fingerprint) = secured.worker()
-        && known.add(worker, fingerprint).map_err(failed)?
+        && file.add(worker, fingerprint).map_err(failed)?
     {
         // Where it cannot be written, nobody reads it.
         let _ = writeln!(
             io::stderr(),
             "hipr: from now on {worker} is known by its key {fingerprint} (noted in {}); compare it with what the worker has printed",
-            known.path().display()
+            file.path().display()
         );
     }
     Ok(secured)
 }
 
-/// Says what to do about a worker with another key than expected.
+/// Says what to do about a worker that is not the expected one.
 fn explained(why: io::Error, worker: &str, is_noted: bool, known: &KnownWorkers) -> io::Error {
     let fault = why.get_ref().and_then(|why| why.downcast_ref::<Fault>());
-    let Some(Fault::Changed(changed)) = fault else { return why };
-    let Changed { expected, found } = **changed;
+    let Changed { expected, found } = match fault {
+        Some(Fault::Changed(changed)) => **changed,
+        Some(Fault::Uncertified(_)) => {
+            return failed(format!(
+                "{why}; nothing was sent. {} names an authority for {worker}: only a worker with its certificate is trusted there, or one whose key has a line of its own",
+                known.path().display()
+            ));
+        }
+        Some(Fault::Revoked(_)) => {
+            return failed(format!("{why} in {}; nothing was sent", known.path().display()));
+        }
+        _ => return why,
+    };
     let remedy = if is_noted {
         format!(
             "if its owner confirms the new key, remove the line of {worker} from {}",

@@ -182,7 +182,9 @@ pub const REFUSAL_OF_PLAIN: [u8; 7] = [ALERT, 3, 3, 0, 2, 2, 10];
 impl From<Fault> for io::Error {
     fn from(fault: Fault) -> Self {
         let kind = match fault {
-            Fault::Refused(_) | Fault::Changed(_) => ErrorKind::PermissionDenied,
+            Fault::Refused(_) | Fault::Changed(_) | Fault::Uncertified(_) | Fault::Revoked(_) => {
+                ErrorKind::PermissionDenied
+            }
             Fault::Truncated => ErrorKind::UnexpectedEof,
             _ => ErrorKind::InvalidData,
         };

@@ -11,14 +11,23 @@ use rustls::{ClientConfig, ClientConnection, version};
 
 use crate::fault::Changed;
 use crate::preamble::{Answer, Collected, Hello};
-use crate::verify::{ALPN, Proof, provider};
-use crate::{Channel, Fault, Fingerprint, SecretKey, Token};
+use crate::verify::{ALPN, Proof, Shown, provider};
+use crate::{Certificate, Channel, Fault, Fingerprint, PublicKey, Revoked, SecretKey, Token};
 
 /// The worker that a client expects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// The one with this key.
     Known(Fingerprint),
+    /// One that shows a certificate for this host from one of these authorities, which holds at this time, in seconds since 1970.
+    Certified {
+        /// The host, without its port.
+        host: String,
+        /// The authorities.
+        authorities: Vec<PublicKey>,
+        /// The time.
+        now_s: u64,
+    },
     /// Any, to be trusted at first use.
     Any,
 }
@@ -27,6 +36,7 @@ pub enum Expected {
 #[derive(Clone)]
 pub struct ClientIdentity {
     config: Arc<ClientConfig>,
+    certificate: Option<Certificate>,
 }
 
 impl fmt::Debug for ClientIdentity {
@@ -43,7 +53,7 @@ impl ClientIdentity {
     pub fn new(key: &SecretKey) -> Result<Self, Fault> {
         let certified = key.certified().map_err(|why| Fault::Setup(why.to_string()))?;
         let provider = provider();
-        let proof = Proof(provider.signature_verification_algorithms);
+        let proof = Proof::new(provider.signature_verification_algorithms);
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13])?
             .dangerous()
@@ -52,7 +62,14 @@ impl ClientIdentity {
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.resumption = Resumption::disabled();
         config.enable_sni = false;
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { config: Arc::new(config), certificate: None })
+    }
+
+    /// Sets the certificate of the key, which is shown to every worker that is the expected one.
+    #[must_use]
+    pub fn with_certificate(mut self, certificate: Certificate) -> Self {
+        self.certificate = Some(certificate);
+        self
     }
 
     /// Returns what rustls needs for a connection, for a stream without preamble, to compare with.
@@ -66,7 +83,12 @@ impl ClientIdentity {
 pub struct ClientChannel {
     channel: Channel,
     expected: Expected,
+    /// Keys and certificates of workers that are of no use any more.
+    revoked: Revoked,
+    /// What the worker has shown with its key.
+    shown: Shown,
     token: Option<Token>,
+    certificate: Option<Certificate>,
     /// The session that the connection is for, if it is to outlive it.
     claim: Option<Claim>,
     /// What the worker has answered to that.
@@ -86,10 +108,34 @@ impl ClientChannel {
     pub fn new(identity: &ClientIdentity, expected: Expected, token: Option<Token>) -> Result<Self, Fault> {
         // Workers have no names; the key says who it is.
         let name = ServerName::try_from("hipr").map_err(|why| Fault::Setup(why.to_string()))?;
-        let connection = ClientConnection::new(identity.config.clone(), name)?;
+        let shown = Shown::default();
+        let mut config = ClientConfig::clone(&identity.config);
+        let algorithms = config.crypto_provider().signature_verification_algorithms;
+        config.dangerous().set_certificate_verifier(Arc::new(Proof::noting(algorithms, shown.clone())));
+        let connection = ClientConnection::new(Arc::new(config), name)?;
         let channel = Channel::new(connection.into());
-        let (claim, terms, collected, is_ready, is_in) = Default::default();
-        Ok(Self { channel, expected, token, claim, terms, is_ready, collected, is_in })
+        let certificate = identity.certificate.clone();
+        let (revoked, claim, terms, collected, is_ready, is_in) = Default::default();
+        Ok(Self {
+            channel,
+            expected,
+            revoked,
+            shown,
+            token,
+            certificate,
+            claim,
+            terms,
+            is_ready,
+            collected,
+            is_in,
+        })
+    }
+
+    /// Refuses workers whose keys or certificates are among these. Has to be called before anything is received.
+    #[must_use]
+    pub fn refusing(mut self, revoked: Revoked) -> Self {
+        self.revoked = revoked;
+        self
     }
 
     /// Claims a session, which is to outlive the connection. Has to be called before anything is received.
@@ -140,17 +186,35 @@ impl ClientChannel {
         if self.is_ready || self.channel.is_handshaking() {
             return Ok(());
         }
-        let found = self.worker().ok_or(Fault::Preamble("the worker has shown no key"))?;
-        if let Expected::Known(expected) = self.expected
-            && expected != found
-        {
+        let key = self.channel.peer_key().ok_or(Fault::Preamble("the worker has shown no key"))?;
+        if let Err(why) = self.check_worker(&key) {
             self.channel.close();
-            return Err(Fault::Changed(Box::new(Changed { expected, found })));
+            return Err(why);
         }
         self.is_ready = true;
-        let hello = Hello { token: self.token.take(), claim: self.claim, route: None }.to_bytes();
-        self.channel.send(&[IoSlice::new(&hello)]);
+        let certificate = self.certificate.take().map(|certificate| certificate.bytes().to_vec());
+        let hello = Hello { token: self.token.take(), claim: self.claim, route: None, certificate };
+        self.channel.send(&[IoSlice::new(&hello.to_bytes())]);
         Ok(())
+    }
+
+    /// Checks that the worker, which has proved this key, is the expected one.
+    fn check_worker(&self, key: &PublicKey) -> Result<(), Fault> {
+        let found = key.fingerprint();
+        if self.revoked.has_key(found) {
+            return Err(Fault::Revoked(found));
+        }
+        match &self.expected {
+            Expected::Known(expected) if *expected != found => {
+                Err(Fault::Changed(Box::new(Changed { expected: *expected, found })))
+            }
+            Expected::Known(_) | Expected::Any => Ok(()),
+            Expected::Certified { host, authorities, now_s } => {
+                let shown = self.shown.get().map(Vec::as_slice).unwrap_or_default();
+                Certificate::check_worker(shown, key, authorities, &self.revoked, (host, *now_s))
+                    .map_err(|why| Fault::Uncertified(Box::new(why)))
+            }
+        }
     }
 
     /// Returns whether the worker has proved its key, and it is the expected one: from now on bytes can be sent.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{CertificateError, Fingerprint};
+
 /// Reason why an encrypted connection ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
@@ -17,6 +19,10 @@ pub enum Fault {
     Refused(String),
     /// The worker has another key than the one it is known by.
     Changed(Box<Changed>),
+    /// The worker has to have a certificate; what is wrong with the one that it shows.
+    Uncertified(Box<CertificateError>),
+    /// The worker's key was revoked.
+    Revoked(Fingerprint),
     /// The connection ends without a good-bye: what was to come after was cut off.
     Truncated,
     /// The keys of this side cannot be used.
@@ -27,9 +33,9 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
     /// The key it is known by.
-    pub expected: crate::Fingerprint,
+    pub expected: Fingerprint,
     /// The key it has.
-    pub found: crate::Fingerprint,
+    pub found: Fingerprint,
 }
 
 impl Fault {
@@ -42,6 +48,8 @@ impl Fault {
             Self::TooLong | Self::Preamble(_) => "preamble",
             Self::Refused(_) => "not-let-in",
             Self::Changed(_) => "changed-key",
+            Self::Uncertified(_) => "uncertified",
+            Self::Revoked(_) => "revoked",
             Self::Truncated => "cut-off",
             Self::Setup(_) => "setup",
         }
@@ -60,6 +68,8 @@ impl fmt::Display for Fault {
                 let Changed { expected, found } = **changed;
                 write!(f, "the worker's key has changed: it is {found}, and was expected to be {expected}")
             }
+            Self::Uncertified(why) => write!(f, "the worker's certificate {why}"),
+            Self::Revoked(key) => write!(f, "the worker's key {key} was revoked"),
             Self::Truncated => f.write_str("the encrypted connection was cut off, without a good-bye"),
             Self::Setup(why) => write!(f, "the keys cannot be used: {why}"),
         }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -46,6 +46,17 @@ impl fmt::Display for FileError {
 }
 
 impl std::error::Error for FileError {}
+
+/// How a file looked when it was read: device, inode, length, and the time of its last change in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp(u64, u64, u64, i128);
+
+impl Stamp {
+    pub(crate) fn of(file: &Metadata) -> Self {
+        let time = i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec());
+        Self(file.dev(), file.ino(), file.len(), time)
+    }
+}
 
 /// Returns the folder of a user's keys: `$XDG_CONFIG_HOME/hipr`, else `~/.config/hipr`.
 ///

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::authorized::{AuthorizedFile, Terms};
+use crate::authorized::AuthorizedFile;
 use crate::files::{self, FileError, each_line};
+use crate::grant::Grants;
 use crate::key::{decode_32, encode_32, sha256};
 use crate::{KeyError, PublicKey, Size, random_bytes};
 
@@ -57,7 +58,7 @@ impl std::fmt::Debug for Token {
 struct Waiting {
     hash: [u8; 32],
     end_s: u64,
-    terms: Terms,
+    grants: Grants,
 }
 
 /// The invitations of a worker, in a file beside that of its authorized keys. The file has the tokens' hashes, not the tokens.
@@ -89,14 +90,14 @@ impl Invitations {
         memory_max: Option<Size>,
         valid_for: Duration,
     ) -> Result<Token, FileError> {
-        let terms = Terms::new(tenant, memory_max).map_err(|why| FileError::new(&self.path, why))?;
+        let grants = Grants::new(tenant, memory_max).map_err(|why| FileError::new(&self.path, why))?;
         let token = Token::generate().map_err(|why| FileError::new(&self.path, why))?;
         let end_s = now_s().saturating_add(valid_for.as_secs());
         self.change(|waiting| {
             if waiting.len() >= INVITATIONS_MAX {
                 return Err(format!("{INVITATIONS_MAX} invitations wait already"));
             }
-            waiting.push(Waiting { hash: token.hash(), end_s, terms });
+            waiting.push(Waiting { hash: token.hash(), end_s, grants });
             Ok(())
         })?;
         Ok(token)
@@ -117,12 +118,12 @@ impl Invitations {
         }
         let hash = token.hash();
         // Forgotten first: what goes wrong afterwards costs an invitation, and never lets two in.
-        let terms = self.change(|waiting| {
+        let grants = self.change(|waiting| {
             let at = waiting.iter().position(|waiting| waiting.hash == hash);
-            Ok(at.map(|at| waiting.swap_remove(at).terms))
+            Ok(at.map(|at| waiting.swap_remove(at).grants))
         })?;
-        match terms {
-            Some(terms) => authorized.add(key, &terms).map(|()| true),
+        match grants {
+            Some(grants) => authorized.add(key, &grants).map(|()| true),
             None => Ok(false),
         }
     }
@@ -138,7 +139,7 @@ impl Invitations {
         let said = change(&mut waiting).map_err(|why| failed(&why))?;
         let text: String = waiting
             .iter()
-            .map(|Waiting { hash, end_s, terms }| format!("{} until={end_s}{terms}\n", encode_32(hash)))
+            .map(|Waiting { hash, end_s, grants }| format!("{} until={end_s}{grants}\n", encode_32(hash)))
             .collect();
         let written =
             file.set_len(0).and_then(|()| file.write_all(text.as_bytes())).and_then(|()| file.sync_all());
@@ -158,7 +159,7 @@ fn parse(text: &str) -> Result<Vec<Waiting>, (usize, String)> {
         if all.len() >= INVITATIONS_MAX {
             return Err(format!("the file has more than {INVITATIONS_MAX} invitations"));
         }
-        all.push(Waiting { hash, end_s, terms: Terms::parse(words)? });
+        all.push(Waiting { hash, end_s, grants: Grants::parse(words)? });
         Ok(())
     })?;
     Ok(all)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::rand::{SecureRandom, SystemRandom};
-use ring::signature::{Ed25519KeyPair, KeyPair};
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use rustls::crypto::ring::sign::any_eddsa_type;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
@@ -83,6 +83,19 @@ impl PublicKey {
     /// Returns the key's fingerprint.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint(sha256(&self.spki()))
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns whether who has the private key has signed a message.
+    pub(crate) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, self.0).verify(message, signature).is_ok()
     }
 
     /// Parses the two words of a line; see the type.
@@ -197,6 +210,12 @@ impl SecretKey {
         let mut lines = text.lines().map(str::trim).skip_while(|line| *line != PEM_BEGIN).skip(1);
         let digits: String = lines.by_ref().take_while(|line| *line != PEM_END).collect();
         STANDARD.decode(digits).map_err(|_| KeyError::Secret).and_then(Self::from_pkcs8)
+    }
+
+    /// Signs a message: 64 bytes.
+    pub(crate) fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&self.pkcs8).map_err(|_| KeyError::Secret)?;
+        Ok(pair.sign(message).as_ref().to_vec())
     }
 
     /// Returns the key as rustls signs with it, sent as a raw public key.

@@ -28,6 +28,8 @@ const RESUME: u16 = 2;
 const ROUTE: u16 = 3;
 /// Kinds from here on may be ignored by those that do not know them.
 const OPTIONAL: u16 = 0x8000;
+/// Kind of the field with a user's certificate. A worker that knows none may know the user's key.
+const CERTIFICATE: u16 = 0x8001;
 
 /// What a client says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Hello {
     pub claim: Option<Claim>,
     /// To which process of the worker the connection is to be passed. Stands alone, before what that process is told.
     pub route: Option<u64>,
+    /// The bytes of the user's certificate, which are not looked at before they are needed.
+    pub certificate: Option<Vec<u8>>,
 }
 
 /// What a worker answers.
@@ -55,7 +59,8 @@ impl Hello {
         let token = self.token.as_ref().map(|token| field(TOKEN, token.bytes()));
         let claim = self.claim.map(|claim| field(RESUME, &claim.to_bytes()));
         let route = self.route.map(|route| field(ROUTE, &route.to_le_bytes()));
-        with_head(&[token, claim, route].map(Option::unwrap_or_default).concat())
+        let certificate = self.certificate.as_ref().map(|certificate| field(CERTIFICATE, certificate));
+        with_head(&[token, claim, route, certificate].map(Option::unwrap_or_default).concat())
     }
 
     /// Reads the fields.
@@ -77,7 +82,10 @@ impl Hello {
                 let route = value.try_into().map_err(|_| "a route has 8 bytes")?;
                 hello.route.replace(u64::from_le_bytes(route)).map_or(Ok(()), |_| Err("two routes"))
             }
-            _ => Err("a field that is not known"),
+            CERTIFICATE => {
+                hello.certificate.replace(value.to_vec()).map_or(Ok(()), |_| Err("two certificates"))
+            }
+            _ => unknown(kind),
         })?;
         Ok(hello)
     }
@@ -116,7 +124,7 @@ impl Answer {
                 let terms = Terms::from_bytes(value).ok_or("terms have 28 bytes")?;
                 answer.terms.replace(terms).map_or(Ok(()), |_| Err("terms twice"))
             }
-            _ => Err("a field that is not known"),
+            _ => unknown(kind),
         })?;
         Ok(answer)
     }
@@ -152,7 +160,9 @@ pub fn read_route(bytes: &[u8]) -> Option<(u64, usize)> {
     let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let len = fields_len(*head).ok()?;
     match Hello::from_fields(rest.get(..len)?) {
-        Ok(Hello { route: Some(route), token: None, claim: None }) => Some((route, HEAD_BYTES + len)),
+        Ok(Hello { route: Some(route), token: None, claim: None, certificate: None }) => {
+            Some((route, HEAD_BYTES + len))
+        }
         _ => None,
     }
 }
@@ -168,6 +178,10 @@ fn field(kind: u16, value: &[u8]) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &len.to_le_bytes(), value].concat()
 }
 
+fn unknown(kind: u16) -> Result<(), &'static str> {
+    if kind < OPTIONAL { Err("a field that is not known") } else { Ok(()) }
+}
+
 fn each_field(
     mut bytes: &[u8],
     mut each: impl FnMut(u16, &[u8]) -> Result<(), &'static str>,
@@ -176,9 +190,7 @@ fn each_field(
         let [k0, k1, l0, l1] = *head;
         let (kind, len) = (u16::from_le_bytes([k0, k1]), u16::from_le_bytes([l0, l1]));
         let (value, rest) = rest.split_at_checked(len.into()).ok_or("a field is cut off")?;
-        if kind < OPTIONAL {
-            each(kind, value)?;
-        }
+        each(kind, value)?;
         bytes = rest;
     }
     if bytes.is_empty() { Ok(()) } else { Err("a field is cut off") }

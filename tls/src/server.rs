@@ -7,21 +7,24 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hipr_resume::{Claim, Terms};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, ServerConnection, version};
 
+use crate::authorized::NotAuthorized;
 use crate::preamble::{Answer, Collected, Hello};
+use crate::shown::ShownKey;
 use crate::tenants::{TenantCounter, Tenants};
 use crate::verify::{ALPN, Proof, provider};
 use crate::{
-    Admission, AuthorizedFile, Channel, Fault, FileError, Fingerprint, Grant, Invitations, PublicKey,
-    SecretKey,
+    Admission, AuthorizedFile, Certificate, Channel, Fault, FileError, Fingerprint, Grant, Invitations,
+    PublicKey, SecretKey,
 };
 
 /// A worker's key and whom it lets in.
 pub struct WorkerIdentity {
     config: Arc<ServerConfig>,
-    fingerprint: Fingerprint,
+    key: PublicKey,
+    shown: Arc<ShownKey>,
     authorized: AuthorizedFile,
     invitations: Invitations,
     tenants: Tenants,
@@ -44,7 +47,7 @@ type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
 
 impl fmt::Debug for WorkerIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} with {}", self.fingerprint, self.authorized.path().display())
+        write!(f, "{} with {}", self.fingerprint(), self.authorized.path().display())
     }
 }
 
@@ -57,13 +60,12 @@ impl WorkerIdentity {
         let setup = |why: &dyn fmt::Display| Fault::Setup(why.to_string());
         let certified = key.certified().map_err(|why| setup(&why))?;
         let provider = provider();
-        let proof = Proof(provider.signature_verification_algorithms);
+        let proof = Proof::new(provider.signature_verification_algorithms);
         let builder = ServerConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13])
             .map_err(|why| setup(&why))?;
-        let mut config = builder
-            .with_client_cert_verifier(Arc::new(proof))
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(certified)));
+        let shown = Arc::new(ShownKey::new(key.public(), certified, None));
+        let mut config = builder.with_client_cert_verifier(Arc::new(proof)).with_cert_resolver(shown.clone());
         config.alpn_protocols = vec![ALPN.to_vec()];
         // Every connection proves its key anew: one that was struck off does not come back.
         config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -71,12 +73,34 @@ impl WorkerIdentity {
         config.max_early_data_size = 0;
         Ok(Self {
             config: Arc::new(config),
-            fingerprint: key.public().fingerprint(),
+            key: key.public(),
+            shown,
             authorized: AuthorizedFile::new(authorized),
             invitations: Invitations::beside(authorized),
             tenants: Tenants::default(),
             on_entry: None,
         })
+    }
+
+    /// Sets the file of the worker's certificate, which need not exist: it is read again when it has changed. While it cannot be read, the
+    /// certificate from before is shown, and the log says why.
+    #[must_use]
+    pub fn with_certificate(mut self, path: &Path) -> Self {
+        self.shown = Arc::new(self.shown.with_file(path));
+        // It may be the only time that this process can read it.
+        self.shown.current();
+        let mut config = ServerConfig::clone(&self.config);
+        config.cert_resolver = self.shown.clone();
+        self.config = Arc::new(config);
+        self
+    }
+
+    /// Returns the worker's certificate, if it has one.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or its certificate is for another key, or a user's.
+    pub fn certificate(&self) -> Result<Option<Certificate>, FileError> {
+        self.shown.certificate()
     }
 
     /// Sets what is called when a client was let in, before any of its requests.
@@ -95,7 +119,7 @@ impl WorkerIdentity {
 
     /// Returns the fingerprint by which clients know the worker.
     pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
+        self.key.fingerprint()
     }
 
     /// Returns the file of authorized keys.
@@ -132,12 +156,15 @@ impl WorkerIdentity {
                 "this invitation was used or has ended; ask for another, or leave out what begins with #";
             return Err((away("invitation", known, None), words.to_owned()));
         }
-        let grant = self.authorized.grant(&key).map_err(broken)?;
-        let grant = grant.ok_or_else(|| {
-            let words =
-                format!("your key is not authorized; its owner adds this line to the worker's file: {key}");
-            (away("wrong-key", known, None), words)
+        let admitted = self.authorized.admit(&key, hello.certificate.as_deref(), now_ms() / 1000);
+        let grant = admitted.map_err(broken)?.map_err(|why| {
+            let (word, words) = refusal(&key, why);
+            (away(word, known, None), words)
         })?;
+        if let Some(serial) = grant.serial {
+            let serial = format_args!("{serial:016x}");
+            tracing::info!(key = %key.fingerprint(), tenant = grant.tenant, serial, "a certificate authorizes a key");
+        }
         if hello.claim.is_some_and(|claim| claim.epoch > 0) {
             return Ok(Admission::again(grant));
         }
@@ -158,6 +185,16 @@ impl WorkerIdentity {
             );
             (away("tenant-sessions", known, Some(tenant)), words)
         })
+    }
+}
+
+/// Returns a word for the reason and what the client is told.
+fn refusal(key: &PublicKey, why: NotAuthorized) -> (&'static str, String) {
+    let line = |why: &str| format!("{why}; its owner adds this line to the worker's file: {key}");
+    match why {
+        NotAuthorized::Unknown => ("wrong-key", line("your key is not authorized")),
+        NotAuthorized::Revoked => ("revoked", "your key was revoked at this worker".to_owned()),
+        NotAuthorized::Certificate(why) => ("certificate", format!("your certificate {why}")),
     }
 }
 

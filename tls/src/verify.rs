@@ -1,6 +1,6 @@
 //! What rustls asks when a peer shows its key: only Ed25519, only TLS 1.3, only raw public keys. Whose key it is, is asked afterwards.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature_with_raw_key};
@@ -10,7 +10,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, PeerIncompatible, SignatureScheme,
 };
 
-use crate::PublicKey;
+use crate::{Certificate, PublicKey};
 
 /// The name of the protocol inside, so that nothing else is spoken with these keys.
 pub(crate) const ALPN: &[u8] = b"hipr";
@@ -31,11 +31,26 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     })
 }
 
+/// What a worker shows with its key, once that has come: its certificate, if it has one.
+pub(crate) type Shown = Arc<OnceLock<Vec<u8>>>;
+
 /// Accepts every key whose owner proves to have it.
 #[derive(Debug)]
-pub(crate) struct Proof(pub(crate) WebPkiSupportedAlgorithms);
+pub(crate) struct Proof {
+    algorithms: WebPkiSupportedAlgorithms,
+    shown: Option<Shown>,
+}
 
 impl Proof {
+    pub(crate) fn new(algorithms: WebPkiSupportedAlgorithms) -> Self {
+        Self { algorithms, shown: None }
+    }
+
+    /// Accepts as [`new`](Self::new) does, for one connection, and notes there what comes with the key.
+    pub(crate) fn noting(algorithms: WebPkiSupportedAlgorithms, shown: Shown) -> Self {
+        Self { algorithms, shown: Some(shown) }
+    }
+
     fn check_key(sent: &CertificateDer<'_>) -> Result<(), Error> {
         let is_key = PublicKey::from_spki(sent).is_some();
         if is_key { Ok(()) } else { Err(CertificateError::BadEncoding.into()) }
@@ -51,7 +66,7 @@ impl Proof {
             message,
             &SubjectPublicKeyInfoDer::from(sent.as_ref()),
             signed,
-            &self.0,
+            &self.algorithms,
         )
     }
 }
@@ -62,9 +77,15 @@ impl ServerCertVerifier for Proof {
         end_entity: &CertificateDer<'_>,
         _intermediates: &[CertificateDer<'_>],
         _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
+        // A statement about the key that is signed and ends, in the place that TLS has for one; hipr's own, not an OCSP response.
+        stapled: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        if let Some(shown) = &self.shown
+            && stapled.len() <= Certificate::MAX_BYTES
+        {
+            let _ = shown.set(stapled.to_vec());
+        }
         Self::check_key(end_entity).map(|()| ServerCertVerified::assertion())
     }
 

@@ -7,10 +7,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hipr_resume::Claim;
 use hipr_tls::preamble::{Answer, Hello};
 use hipr_tls::{
-    ClientChannel, ClientIdentity, Expected, Fault, Invitations, PublicKey, SecretKey, ServerChannel, Token,
-    WorkerIdentity, is_alert, is_hello,
+    Certificate, ClientChannel, ClientIdentity, Expected, Fault, Invitations, PublicKey, SecretKey,
+    ServerChannel, Token, WorkerIdentity, is_alert, is_hello,
 };
 use tempfile::TempDir;
 
@@ -342,7 +343,15 @@ fn a_client_without_a_key_or_with_an_older_tls_is_refused() {
 fn preambles_are_read_as_they_are_written() {
     let token =
         Token::parse(&PublicKey::from_spki(&key().public().spki()).unwrap().to_string()[13..]).unwrap();
-    for hello in [Hello::default(), Hello { token: Some(token), ..Hello::default() }] {
+    let certificate = Some(vec![7; Certificate::MAX_BYTES]);
+    let claim = Claim::from_bytes(&[1; 44]);
+    assert!(claim.is_some());
+    for hello in [
+        Hello::default(),
+        Hello { token: Some(token.clone()), ..Hello::default() },
+        Hello { certificate: certificate.clone(), ..Hello::default() },
+        Hello { token: Some(token), claim, certificate, route: None },
+    ] {
         let bytes = hello.to_bytes();
         let (head, fields) = bytes.split_first_chunk().unwrap();
         assert_eq!(hipr_tls::preamble::fields_len(*head), Ok(fields.len()));
@@ -354,6 +363,8 @@ fn preambles_are_read_as_they_are_written() {
         assert!(text.starts_with(&read) && read.len() <= 512 && (text.len() > 512 || read == text));
     }
     // To the byte: docs/identity.md.
+    let hello = Hello { certificate: Some(b"x".to_vec()), ..Hello::default() };
+    assert_eq!(hello.to_bytes(), b"HIPS\x01\0\x05\0\x01\x80\x01\0x");
     assert_eq!(Hello::default().to_bytes(), b"HIPS\x01\0\0\0");
     assert_eq!(
         Answer { refusal: Some("no".into()), terms: None }.to_bytes(),
@@ -371,6 +382,7 @@ fn preambles_that_are_none_are_refused() {
     let token = [&[1, 0, 32, 0][..], &[7; 32]].concat();
     assert!(Hello::from_fields(&token).unwrap().token.is_some());
     let twice = token.repeat(2);
+    assert!(Hello::from_fields(&[1, 0x80, 0, 0, 1, 0x80, 0, 0]).is_err(), "two certificates");
     let cases = [&token[..35], &token[..3], &[1, 0, 0, 0], &[2, 0, 0, 0], &[0, 0, 1, 0, 9], &twice];
     for fields in cases {
         assert!(Hello::from_fields(fields).is_err(), "{fields:?}");

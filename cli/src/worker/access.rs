@@ -4,14 +4,15 @@ use crate::output::say;
 use clap::Args;
 use hipr_io::{Address, Grant, WorkerIdentity};
 use hipr_tls::{
-    Fingerprint, Invitations, SecretKey, Size, TenantCounter, Token, config_folder, make_key, read_key,
+    Certificate, CertificateError, Fingerprint, Invitations, SecretKey, Size, TenantCounter, Token,
+    config_folder, date_and_time, make_key, read_key,
 };
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-use tracing::info;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracing::{info, warn};
 
 /// How long an invitation can be used.
 const INVITATION_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -27,10 +28,12 @@ type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
 pub(crate) struct Access {
     /// File of the keys that may use the worker, a line each: a key as `hipr key` prints it, then what it gives: tenant=NAME,
     /// memory-max=SIZE, sessions-max=N, parked-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N,
-    /// requests-per-second=N. The worker then speaks nothing but TLS, and clients write hipr:// before its address. The file is read again when it changes.
+    /// requests-per-second=N. `authority` before a key lets in whoever has its certificate (`hipr key sign`), with at most what the line
+    /// gives; `revoked SHA256:…` or `revoked serial=…` takes a key or a certificate back. The worker then speaks nothing but TLS, and clients write hipr:// before its address. The file is read again when it changes.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_no_auth")]
     authorized: Option<PathBuf>,
-    /// File with the worker's own key. [default: worker-key in ~/.config/hipr, made if there is none]
+    /// File with the worker's own key; its certificate, if it has one, is in FILE-cert. [default: worker-key in ~/.config/hipr, made if
+    /// there is none]
     #[arg(long, value_name = "FILE", requires = "authorized")]
     key: Option<PathBuf>,
     /// Prints an address with an invitation for one client, which `hipr run --worker` turns into keys; HOST or HOST:PORT is where
@@ -75,8 +78,16 @@ impl Access {
             made.map_err(|why| format!("{}: {why}", authorized.display()))?;
         }
         let identity = self.identity(None, None)?.ok_or("there are no authorized keys")?;
-        let keys = identity.authorized().count().map_err(|why| why.to_string())?;
-        info!(fingerprint = %identity.fingerprint(), keys, file = %authorized.display(), "only authorized keys may use the worker");
+        let (keys, authorities) = identity.authorized().count().map_err(|why| why.to_string())?;
+        if let Some(certificate) = identity.certificate().map_err(|why| why.to_string())? {
+            let hosts = certificate.worker().map_err(|why| why.to_string())?;
+            let ends = date_and_time(certificate.not_after_s);
+            if certificate.not_after_s <= now_s() {
+                warn!("the worker's certificate {}", CertificateError::Ended(certificate.not_after_s));
+            }
+            info!(%hosts, ends = format_args!("{ends}Z"), file = %Certificate::beside(&key).display(), "the worker shows its certificate");
+        }
+        info!(fingerprint = %identity.fingerprint(), keys, authorities, file = %authorized.display(), "only authorized keys may use the worker");
         Ok(())
     }
 
@@ -91,8 +102,10 @@ impl Access {
         counter: Option<Arc<dyn TenantCounter>>,
     ) -> Result<Option<Arc<WorkerIdentity>>, String> {
         let Some(authorized) = &self.authorized else { return Ok(None) };
-        let key = read_key(&self.key_file()?).map_err(|why| why.to_string())?;
+        let file = self.key_file()?;
+        let key = read_key(&file).map_err(|why| why.to_string())?;
         let identity = WorkerIdentity::new(&key, authorized).map_err(|why| why.to_string())?;
+        let identity = identity.with_certificate(&Certificate::beside(&file));
         let identity = match counter {
             Some(counter) => identity.count_with(counter),
             None => identity,
@@ -103,15 +116,17 @@ impl Access {
         })))
     }
 
-    /// Returns the file of authorized keys, if it is only read, and the files that change when a client uses an invitation: none where
-    /// nobody is invited.
-    pub(super) fn files(&self) -> (Option<PathBuf>, Vec<PathBuf>) {
-        let Some(authorized) = self.authorized.clone() else { return (None, Vec::new()) };
+    /// Returns the files that are only read, the worker's certificate among them, and those that change when a client uses an invitation:
+    /// none where nobody is invited.
+    pub(super) fn files(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let Some(authorized) = self.authorized.clone() else { return Default::default() };
+        let mut read: Vec<_> = self.key_file().map(|key| Certificate::beside(&key)).into_iter().collect();
         let invitations = Invitations::beside(&authorized).path().to_owned();
         if invitations.exists() {
-            (None, vec![authorized, invitations])
+            (read, vec![authorized, invitations])
         } else {
-            (Some(authorized), Vec::new())
+            read.push(authorized);
+            (read, Vec::new())
         }
     }
 
@@ -169,6 +184,10 @@ pub(crate) fn invite(
 pub(crate) fn invitation_url(key: &SecretKey, place: &str, token: &Token) -> String {
     let fingerprint: Fingerprint = key.public().fingerprint();
     format!("hipr://{fingerprint}@{place}/#{}", token.text())
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 fn host_name() -> String {

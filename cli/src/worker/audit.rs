@@ -1,6 +1,7 @@
 //! The record of sessions (`--audit FILE`): one JSON object a line, appended by a thread of its own, so that a slow disk holds up nobody.
 
 use hipr_io::{Address, Audit, AuditEvent, Bucket, Detail, Rate, Who};
+use hipr_tls::date_and_time;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -284,17 +285,7 @@ fn cut(words: &str) -> &str {
 fn time(at: SystemTime) -> String {
     let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, millis) = (since.as_secs(), since.subsec_millis());
-    // Days are counted from 1 March of year 0, so that a leap day is the last of its year.
-    let days = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+    format!("{}.{millis:03}Z", date_and_time(seconds))
 }
 
 #[cfg(test)]
