@@ -18,7 +18,8 @@
 //! **Environment.** `HIPR_WORKER=host:port` (else `TF_WORKER_HOST`, `TF_WORKER_PORT`, else 127.0.0.1:18515) says where
 //! the worker is, `HIPR_CONNECT_TIMEOUT_MS` (5000) how long a connection may take, `HIPR_EXTENSION=off` that no feature
 //! of the extension is offered, `HIPR_SYNC=lazy` that synchronizations wait only for what the program can see, `HIPR_AHEAD_MAX`
-//! (67108864) how many bytes it may then be ahead of the worker, `HIPR_LOG` (`warn`) what is logged to standard error, `HIPR_STATS_FILE` a file to which
+//! (67108864) how many bytes it may then be ahead of the worker, `HIPR_DIRTY=compare` that memory which exists twice is compared instead of
+//! asking the kernel which pages were written, `HIPR_LOG` (`warn`) what is logged to standard error, `HIPR_STATS_FILE` a file to which
 //! each process adds a line of JSON when it ends, `HIPR_HIPRTC_LIBRARY` the library that has AMD's runtime compiler.
 
 #![allow(

@@ -146,7 +146,7 @@ extern "C" fn loaded() {
 extern "C" fn unloaded() {
     // Whatever happens here, the process ends; a panic must not turn that into an abort.
     let _ = std::panic::catch_unwind(|| {
-        let mut connection = Stats::default();
+        let (mut connection, mut pages_compared) = (Stats::default(), 0);
         if let Some(session) = session_if_open() {
             ENDED.store(true, Ordering::Relaxed);
             let link = session.worker().connection();
@@ -160,8 +160,9 @@ extern "C" fn unloaded() {
                 }
             }
             connection = link.stats();
+            pages_compared = session.worker().pages_compared();
         }
-        stats::write_file(connection);
+        stats::write_file(connection, pages_compared);
     });
 }
 
@@ -177,10 +178,12 @@ extern "C" fn after_fork_in_child() {
     register::unlock_after_fork();
     recent::forget();
     stats::reset();
+    // The parent's notes of written pages are of the parent's memory.
+    let notes = session_if_open().map_or([-1; 2], |session| session.worker().raw_fds());
     // The parent's session stays in memory, untouched: its locks may be held by threads that do not exist here.
     SESSION.store(core::ptr::null_mut(), Ordering::Release);
-    for place in &DESCRIPTORS {
-        let descriptor = place.swap(-1, Ordering::Relaxed);
+    let connection = DESCRIPTORS.iter().map(|place| place.swap(-1, Ordering::Relaxed));
+    for descriptor in connection.chain(notes) {
         if descriptor >= 0 {
             // SAFETY: the child's own copy of the descriptor, which nothing in the child uses.
             unsafe { libc::close(descriptor) };

@@ -9,8 +9,10 @@ pub(crate) mod reserve;
 mod sends;
 mod shared;
 mod told;
+mod written;
 
 use std::collections::HashMap;
+use std::os::fd::RawFd;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -23,8 +25,9 @@ use crate::convert::{Ptr, Stream};
 use crate::thread;
 use memory::Memory;
 use placer::Places;
+use written::Written;
 
-pub use port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait};
+pub use port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, Writes, WrittenPages};
 
 /// Attributes of a device whose kernels and the program see each other's writes to host memory while they run. The worker's answer is about
 /// its own host, so that only sharing decides.
@@ -67,6 +70,8 @@ pub struct Worker {
     pools: Mutex<HashMap<Ptr, PoolInfo>>,
     /// Questions what has changed in memory on both sides that are under way, by number.
     questions: Mutex<HashMap<u64, Flight<op::MemChanges>>>,
+    /// Which pages of memory on both sides the program has written.
+    written: Written,
 }
 
 impl Worker {
@@ -92,6 +97,7 @@ impl Worker {
                     streams: Mutex::default(),
                     pools: Mutex::default(),
                     questions: Mutex::default(),
+                    written: Written::default(),
                 })
             }
             Err(error) => {
@@ -104,6 +110,16 @@ impl Worker {
     /// Returns the connection.
     pub fn connection(&self) -> &Connection {
         &self.connection
+    }
+
+    /// Returns the file descriptors that a child of this process has no use for, besides the connection's; -1 for each that is not open.
+    pub(crate) fn raw_fds(&self) -> [RawFd; 2] {
+        self.written.raw_fds()
+    }
+
+    /// Returns how many pages of memory on both sides have been compared.
+    pub(crate) fn pages_compared(&self) -> u64 {
+        self.written.compared()
     }
 
     /// Returns the features of the extension that the worker has accepted.

@@ -48,14 +48,39 @@ fn memory_on_both_sides_moves_by_the_pages_that_changed() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let line = std::fs::read_to_string(&stats).expect("the file was written");
         std::fs::remove_file(&stats).expect("a file");
-        ["bytes_received", "bytes_sent"].map(|name| counter(&line, name))
+        ["bytes_received", "bytes_sent", "pages_compared"].map(|name| counter(&line, name))
     };
-    let [here, there] = received("on");
+    let [here, there, compared] = received("on");
     // In each round three pages come here, and two go there with three launches; before that a module.
     assert!((ROUNDS * 3 * 4096..ROUNDS * (3 * 4096 + 2000) + 4096).contains(&here), "{here} bytes here");
     assert!(there < ROUNDS * (2 * 4096 + 2000) + (256 << 10), "{there} bytes there");
-    let [whole, _] = received("off");
+    // All of it before the first launch, where the kernel does not tell what was written, and then before each of three.
+    let (pages, launches) = ((64 << 20) / 4096, 3 * ROUNDS);
+    if tells_written_pages() {
+        // Pages that were never used count as written once; then those are compared that program or kernel wrote.
+        assert!((1..=pages + launches * 16).contains(&compared), "{compared} pages compared");
+    } else {
+        assert!(compared >= launches * pages, "{compared} pages compared");
+    }
+    let [whole, _, _] = received("off");
     assert!(whole > ROUNDS * (64 << 20), "{whole} bytes: without the extension all of it is fetched");
+}
+
+/// Returns whether the kernel tells which pages were written: whether a program with the library says so in its log.
+fn tells_written_pages() -> bool {
+    let (worker, folder) = (start_worker(), library_folder());
+    let output = Command::new(env!("CARGO_BIN_EXE_few-bytes"))
+        .arg("copy")
+        .env("LD_LIBRARY_PATH", folder.path())
+        .env("HIPR_WORKER", worker.address().to_string())
+        .env("HIPR_LOG", "info")
+        .output()
+        .expect("the program starts");
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let [told, compared] = ["the kernel tells which pages were written", "is compared before each launch"]
+        .map(|text| log.matches(text).count());
+    assert_eq!(told + compared, 1, "it is said once: {log}");
+    told == 1
 }
 
 /// Returns a counter of the library from the file that it has written.

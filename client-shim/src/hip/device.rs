@@ -61,7 +61,7 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     let _ = session.wait_for_host_functions();
     session.worker().reset()?;
     session.worker().memory().clear(device);
-    session.streams().mirrors.clear(device);
+    session.streams().mirrors.clear(session.worker(), device);
     session.streams().forget_work();
     session.worker().stream_table().retain(|_, info| info.device != device);
     let left = session.worker().stream_table().keys().map(|stream| stream.wire()).collect::<HashSet<_>>();

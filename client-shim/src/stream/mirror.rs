@@ -32,6 +32,7 @@ mod changes;
 mod diff;
 mod questions;
 mod region;
+mod unseen;
 mod uses;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -46,7 +47,7 @@ use super::order::{LEGACY, Order};
 use crate::command::Transfer;
 use crate::convert::{Event, Ptr};
 use crate::thread;
-use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, lock};
+use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, WrittenPages, lock};
 
 pub(super) use self::questions::Waited;
 
@@ -255,7 +256,8 @@ impl Mirrors {
                 return Err(error);
             }
         }
-        let Some(region) = regions.by_host.remove(&ptr.0) else { return Ok(None) };
+        let Some(mut region) = regions.by_host.remove(&ptr.0) else { return Ok(None) };
+        region.unseen.untrack(port);
         if regions.by_host.is_empty() {
             regions.forget_work();
         }
@@ -317,9 +319,11 @@ impl Mirrors {
 
     /// Removes the memory of a device that was reset. The program's own memory stays as it is; memory allocated for it stays
     /// mapped.
-    pub fn clear(&self, device: i32) {
+    pub fn clear(&self, pages: &dyn WrittenPages, device: i32) {
         let mut regions = self.regions();
-        regions.by_host.retain(|_, region| region.info.device != device);
+        for (_, mut region) in regions.by_host.extract_if(.., |_, region| region.info.device == device) {
+            region.unseen.untrack(pages);
+        }
         let Regions { by_host, by_remote, .. } = &mut *regions;
         by_remote.retain(|_, host| by_host.contains_key(host));
         regions.forget_work();

@@ -1,6 +1,7 @@
 //! Operations that the stream layer needs from the worker and the process's memory.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use hipr_proto::HipResult;
 use hipr_proto::op::{MemChanges, MemChangesReply, MemcpyPeer};
@@ -69,11 +70,44 @@ pub trait HostMemory {
     fn write_host(&self, at: Ptr, bytes: &[u8]);
 }
 
+/// A number for what has been written to tracked pages: if it is the same as before, nothing has been written to a page since that was not
+/// written before as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Writes {
+    /// Number of first writes to pages, and of whatever else looks like one.
+    pub faults: u64,
+    /// Number of the period of time, for writes that are not counted.
+    pub period: u64,
+}
+
+/// Which pages of the program's memory have been written. The default says that all may have been at any time.
+pub trait WrittenPages {
+    /// Begins to note which pages of some memory are written. Those that may have other bytes than zeros now count as written. Returns the
+    /// addresses that are noted, which may be fewer; `None` if that cannot be. `is_own` says that the memory was mapped by this library.
+    fn track(&self, _at: Ptr, _len: usize, _is_own: bool) -> Option<Range<usize>> {
+        None
+    }
+
+    /// Ends that.
+    fn untrack(&self, _range: Range<usize>) {}
+
+    /// Returns the number of the last write. Ask for it before pages are taken: what is written later makes it another one.
+    fn writes(&self) -> Writes {
+        Writes::default()
+    }
+
+    /// Returns the addresses of the pages that may have been written since the last time, in their order. What is written from now on is
+    /// told the next time, so that the bytes of pages have to be read after this. `None` if it is not known, now and from now on.
+    fn take(&self, _range: Range<usize>) -> Option<Vec<Range<usize>>> {
+        None
+    }
+}
+
 /// The worker and the process's memory. [`Worker`](super::Worker) is the real one; a simulation has its own.
 ///
 /// Methods that return a value wait for an answer, except those that make something where the client chooses the handles. All others
 /// send a request and return; an error of such a request comes with a later answer. Requests take effect in the order in which these methods are called, each in the order of its stream.
-pub trait Port: HostMemory {
+pub trait Port: HostMemory + WrittenPages {
     /// Returns the device allocation that contains an address.
     fn allocation(&self, ptr: Ptr) -> Option<Allocation>;
     /// Removes the device allocation that begins at an address.

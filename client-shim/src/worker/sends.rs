@@ -1,6 +1,7 @@
 //! The port to a real worker: each method is a request of the protocol, or an access to the process's own memory.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use hipr_abi::{hipEventDisableTiming, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
 use hipr_client::{Download, Extra, Rows, UPLOAD_MIN_BYTES, Upload};
@@ -9,7 +10,7 @@ use hipr_proto::{Features, HipError, HipResult};
 
 use super::memory::Allocation;
 use super::placer::Kind;
-use super::port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait};
+use super::port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, Writes, WrittenPages};
 use super::{Worker, lock};
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use crate::convert::{Event, Ptr};
@@ -139,6 +140,8 @@ impl Worker {
 
 impl HostMemory for Worker {
     fn read_host(&self, at: Ptr, into: &mut [u8]) {
+        // Memory is read page by page, to be compared.
+        self.written.count_compared();
         // SAFETY: mirrored memory: it was given to the program or registered by it, and is not freed as long as the mirror, whose lock
         // the caller has, knows of it.
         unsafe { core::ptr::copy_nonoverlapping(at.as_mut_ptr(), into.as_mut_ptr(), into.len()) };
@@ -147,6 +150,24 @@ impl HostMemory for Worker {
     fn write_host(&self, at: Ptr, bytes: &[u8]) {
         // SAFETY: as in `read_host`; the bytes are not part of that memory.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), at.as_mut_ptr(), bytes.len()) };
+    }
+}
+
+impl WrittenPages for Worker {
+    fn track(&self, at: Ptr, len: usize, is_own: bool) -> Option<Range<usize>> {
+        self.written.track(at, len, is_own)
+    }
+
+    fn untrack(&self, range: Range<usize>) {
+        self.written.untrack(range);
+    }
+
+    fn writes(&self) -> Writes {
+        self.written.writes()
+    }
+
+    fn take(&self, range: Range<usize>) -> Option<Vec<Range<usize>>> {
+        self.written.take(range)
     }
 }
 

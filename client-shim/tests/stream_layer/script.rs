@@ -14,7 +14,7 @@ use amdhip64::stream::host_functions::{Next as Step, Threads};
 use amdhip64::stream::sync_mode::SyncMode;
 use amdhip64::stream::{Call, Caller, Next, Streams, WaitCall};
 use amdhip64::worker::memory::{Allocation, Kind};
-use amdhip64::worker::{Ahead, ChangesAnswer, HostMemory, Port, Wait};
+use amdhip64::worker::{Ahead, ChangesAnswer, HostMemory, Port, Wait, WrittenPages};
 use hipr_proto::op::{MemChanges, MemcpyPeer, Param};
 use hipr_proto::{HipError, HipResult};
 
@@ -84,6 +84,8 @@ impl HostMemory for Script {
         self.host.borrow_mut().extend(bytes.iter().enumerate().map(|(index, byte)| (at.0 + index, *byte)));
     }
 }
+
+impl WrittenPages for Script {}
 
 impl Port for Script {
     fn allocation(&self, ptr: Ptr) -> Option<Allocation> {

@@ -269,6 +269,20 @@ mutations! {
     no_write_of_the_program_is_lost: "an answer is taken for newer than what was sent behind its question", "stream/mirror/region.rs",
         "self.questions.sent(region.info.host.0 + offset, bytes.len());"
         => "";
+    work_sees_what_the_program_wrote: "pages that are written between the question and the comparison are forgotten", "stream/mirror/region.rs",
+        "region.unseen.compared();"
+        => "region.unseen.look(port, region.info.host, region.info.len, true);
+            region.unseen.compared();";
+    work_sees_what_the_program_wrote: "the number of the last write is asked for behind the pages", "stream/mirror/region.rs",
+        "self.looked = Some(writes);"
+        => "self.looked = Some(port.writes());";
+    work_sees_what_the_program_wrote: "a region that is new is not asked about where nothing was written since", "stream/mirror/region.rs",
+        "self.looked = None;"
+        => "";
+    work_sees_what_the_program_wrote: "what is not known to be written counts as not written", "stream/mirror/unseen.rs",
+        "self.tracked = None;
+                self.open.add(0, len);"
+        => "";
     waits_bring_what_work_wrote: "a wait ends before what was told to an earlier question is there", "stream/mirror/questions.rs",
         "let answers = self.open.front_mut()?.answers.take()?;
         Some((self.open.pop_front()?, answers))"

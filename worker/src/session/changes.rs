@@ -17,8 +17,9 @@ use crate::env::Env;
 use crate::owned::Difference;
 use hipr_device::Region;
 
-/// Number of pages of which the device's notes are taken at once. What was taken is told, so that this many runs need room in the reply.
-const PART_PAGES: u32 = 1024;
+/// Smallest number of pages of which the device's notes are taken at once. What was taken is told, so that each of them needs room for a
+/// run in the reply; where there is more room, more are taken.
+const PART_PAGES_MIN: u64 = 1024;
 
 impl Session {
     /// Begins to look at a range when the work before it is done. If the reply cannot tell anything, nothing is taken.
@@ -39,12 +40,12 @@ impl Session {
         let looked = match look.open.front().cloned() {
             Some(pages) => self.compare(env, &mut look, pages),
             None => {
-                let is_full = look.runs.len() as u64 + u64::from(PART_PAGES) > u64::from(PAGE_RUNS_MAX);
-                if look.taken == look.src.width || is_full {
+                let room = u64::from(PAGE_RUNS_MAX).saturating_sub(look.runs.len() as u64);
+                if look.taken == look.src.width || room < PART_PAGES_MIN {
                     self.tell(ticket, *look);
                     return Poll::Ready(());
                 }
-                Poll::Ready(self.take_part(&mut look))
+                Poll::Ready(self.take_part(&mut look, room))
             }
         };
         match looked {
@@ -61,10 +62,10 @@ impl Session {
         }
     }
 
-    /// Takes the device's notes about the next part of the range.
-    fn take_part(&mut self, look: &mut Look) -> HipResult<()> {
+    /// Takes the device's notes about the next pages of the range, at most this many.
+    fn take_part(&mut self, look: &mut Look, pages_max: u64) -> HipResult<()> {
         let Region { ptr, width, .. } = look.src;
-        let end = width.min(look.taken + u64::from(PART_PAGES) * PAGE_BYTES);
+        let end = width.min(look.taken + pages_max * PAGE_BYTES);
         let part = look.taken..end;
         look.taken = end;
         if !self.owned.watches.is_noted(look.base) {

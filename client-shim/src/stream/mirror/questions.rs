@@ -7,6 +7,7 @@
 //! * What the program has sent since the question left is newer than the answer, on both sides, and so is left out of it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Range;
 
 use hipr_proto::HipResult;
 use hipr_proto::op::MemChanges;
@@ -201,6 +202,11 @@ impl Ranges {
         if start < end {
             self.ends.insert(start, end);
         }
+    }
+
+    /// Returns the ranges in their order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<usize>> {
+        self.ends.iter().map(|(start, end)| *start..*end)
     }
 
     /// Calls `outside` for each part of a range that is in none of these: its begin and its length.

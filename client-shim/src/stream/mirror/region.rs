@@ -9,11 +9,12 @@ use hipr_proto::{HipError, HipResult};
 use super::changes::apply;
 use super::diff::{PAGE, WORD, changes, merge};
 use super::questions::{Asked, Fetching, Questions, Ranges, Told};
+use super::unseen::Unseen;
 use super::uses::{Clock, Uses};
 use super::{Origin, RegionInfo};
 use crate::command::Pattern;
 use crate::convert::{Event, Ptr};
-use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release};
+use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release, Writes};
 
 /// The flag of pinned or registered memory that kernels can access, at a device address of its own.
 const MAPPED: u32 = hipHostMallocMapped;
@@ -33,6 +34,8 @@ pub(super) struct Region {
     pub(super) mapped: bool,
     /// The twin: the contents on which both sides last agreed; None while only the host uses the memory.
     pub(super) twin: Option<Vec<u8>>,
+    /// What the program may have written since it was compared with the twin.
+    pub(super) unseen: Unseen,
     /// Whether the device cannot have written to the region yet.
     pub(super) is_fresh: bool,
     /// Whether the worker tells what changes in the region; without that, all of it is fetched.
@@ -52,6 +55,7 @@ impl Region {
             is_shared: false,
             mapped,
             twin: None,
+            unseen: Unseen::default(),
             is_fresh: false,
             is_watched: false,
             is_leaving: false,
@@ -85,6 +89,8 @@ pub(super) struct Regions {
     pub(super) by_remote: BTreeMap<u64, usize>,
     /// Number of regions that there were so far.
     pub(super) made: u64,
+    /// The program's last write when it was asked what it has written; `None` if there are regions of which it was not.
+    looked: Option<Writes>,
     /// Work that may be writing to the regions.
     pub(super) uses: Uses,
     /// Questions what has changed that are under way.
@@ -141,6 +147,8 @@ impl Regions {
         let Some(remote) = region.remote else { return Err(HipError::INVALID_VALUE) };
         let len = region.info.len;
         region.twin = Some(vec![0; len]);
+        region.unseen.track(port, region.info.host, len, region.mapped);
+        self.looked = None;
         region.is_fresh = true;
         region.is_watched = port.tells_changes();
         if region.is_watched {
@@ -220,20 +228,36 @@ impl Regions {
         Ok(())
     }
 
+    /// Asks what the program has written to the regions since the last time.
+    fn look(&mut self, port: &dyn Port) {
+        // Before the pages are taken: a write that comes between is newer than this, and found the next time.
+        let writes = port.writes();
+        let is_new = self.looked != Some(writes);
+        for region in self.by_host.values_mut().filter(|region| region.twin.is_some()) {
+            region.unseen.look(port, region.info.host, region.info.len, is_new);
+        }
+        self.looked = Some(writes);
+    }
+
     /// Sends what the program wrote to the regions.
     fn push(&mut self, port: &dyn Port, stream: u64, own: usize) -> HipResult<()> {
         let is_idle = self.uses.are_over_but_for(own);
+        self.look(port);
         let mut sent = false;
         for region in self.by_host.values_mut() {
             let (Some(twin), Some(remote)) = (&mut region.twin, region.remote) else { continue };
             // While the device cannot have written, it has what the twin has, and whole pages may go.
             let unit = if is_idle || region.is_fresh { PAGE } else { WORD };
             region.is_fresh = false;
-            changes(port, region.info.host, twin, unit, |offset, bytes| {
-                sent = true;
-                self.questions.sent(region.info.host.0 + offset, bytes.len());
-                port.write(remote + offset as u64, region.info.host.offset(offset), bytes, stream)
-            })?;
+            for part in region.unseen.open() {
+                let (host, remote) = (region.info.host.offset(part.start), remote + part.start as u64);
+                changes(port, host, twin.get_mut(part).unwrap_or_default(), unit, |offset, bytes| {
+                    sent = true;
+                    self.questions.sent(host.0 + offset, bytes.len());
+                    port.write(remote + offset as u64, host.offset(offset), bytes, stream)
+                })?;
+            }
+            region.unseen.compared();
         }
         if sent {
             self.pushed(stream);

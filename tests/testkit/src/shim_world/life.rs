@@ -184,6 +184,7 @@ impl<'c> Life<'c> {
         // One memory tells the program sooner than the worker does.
         machine.0.borrow_mut().has_watches = case.options.has_watches && !case.options.is_near;
         machine.0.borrow_mut().changes.tells = Some(case.options.tells);
+        machine.0.borrow_mut().notes.are_kept = case.options.has_notes;
         (0..case.options.streams.len()).for_each(|index| life.create_stream(index));
         (0..case.options.events).for_each(|index| life.create_event(index));
         (0..case.options.memory.len()).for_each(|index| life.create_memory(index));

@@ -3,9 +3,10 @@
 //! The worker takes commands and executes them later, one at a time, in any order that HIP allows: each behind what its stream has, behind
 //! the legacy stream where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
 //! is synchronous holds up all that comes later, as the worker's dispatch does, and so does a wait that nobody waits
-//! for. What it tells of memory on both sides is in [`changes`].
+//! for. What it tells of memory on both sides is in [`changes`], what the process notes of it in [`written`].
 
 mod changes;
+mod written;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -22,6 +23,8 @@ use hipr_proto::{HipError, HipResult};
 
 use super::script::Place;
 use super::trace::{Event, Trace};
+
+pub(super) use self::written::Write;
 
 /// Number of bytes of a word.
 pub(super) const WORD: usize = 4;
@@ -147,6 +150,8 @@ pub(super) struct State {
     pub(super) haste: u64,
     /// What the worker knows of memory on both sides.
     pub(super) changes: changes::Changes,
+    /// What the process notes of writes to its memory.
+    pub(super) notes: written::Notes,
     questions: BTreeMap<u64, Question>,
     /// Whether the worker tells when what is watched is done.
     pub(super) has_watches: bool,
@@ -535,7 +540,10 @@ impl State {
 
     pub(super) fn write_host_bytes(&mut self, at: usize, bytes: &[u8]) {
         match self.host_place(at, bytes.len()) {
-            Some(place) => place.copy_from_slice(bytes),
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                self.notes.mark(at);
+            }
             None => {
                 let what = format!("a write of {} bytes of the process at {at:#x}", bytes.len());
                 self.note(Event::Unasked { what });
@@ -570,8 +578,9 @@ pub(super) fn value_of(item: usize) -> u32 {
 
 impl HostMemory for Machine {
     fn read_host(&self, at: Ptr, into: &mut [u8]) {
-        let bytes = self.0.borrow_mut().read_host_bytes(at.0, into.len());
-        into.copy_from_slice(&bytes);
+        let mut state = self.0.borrow_mut();
+        into.copy_from_slice(&state.read_host_bytes(at.0, into.len()));
+        state.let_others_write();
     }
 
     fn write_host(&self, at: Ptr, bytes: &[u8]) {

@@ -221,6 +221,8 @@ pub struct Options {
     pub is_near: bool,
     /// Whether the worker tells when work is done of which a query found that it is not.
     pub has_watches: bool,
+    /// Whether the operating system notes which pages the program writes.
+    pub has_notes: bool,
 }
 
 impl Options {
@@ -266,6 +268,7 @@ impl Options {
             is_lazy: false,
             is_near: false,
             has_watches: true,
+            has_notes: true,
         }
     }
 }
@@ -300,6 +303,7 @@ impl Case {
         options.is_lazy = schedule.first().is_some_and(|byte| byte % 4 == 0);
         options.is_near = schedule.get(1).is_some_and(|byte| byte % 8 == 1);
         options.has_watches = schedule.get(2).is_none_or(|byte| byte % 4 > 0);
+        options.has_notes = schedule.get(3).is_none_or(|byte| byte % 4 > 0);
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
         Self { options, script: Script(script), schedule: schedule.to_vec() }
@@ -543,6 +547,7 @@ impl fmt::Display for Case {
             is_lazy,
             is_near,
             has_watches,
+            has_notes,
             ..
         } = &self.options;
         writeln!(f, "options:")?;
@@ -556,6 +561,7 @@ impl fmt::Display for Case {
         writeln!(f, "  ends of work    {}", if *has_watches { "are told" } else { "are asked for" })?;
         writeln!(f, "  streams         {streams:?}")?;
         writeln!(f, "  memory          {memory:?}")?;
+        writeln!(f, "  written pages   {}", if *has_notes { "are noted" } else { "are compared" })?;
         writeln!(
             f,
             "  acts            up to {acts_max} a thread, by weights {weights:?}, shared words: {shares_words}, kernels \

@@ -176,12 +176,22 @@ impl Life<'_> {
     /// Executes the next phase of a call; returns the result if the call has ended.
     pub(super) fn phase(&mut self, runner: &mut Runner) -> Option<HipResult<()>> {
         self.machine.0.borrow_mut().next_step(runner.stream);
+        let racer = self.let_race(runner.who);
         let caller = self.caller(runner.who);
         let next = match runner.parts.front_mut() {
-            None => return Some(Ok(())),
-            Some(Part::Call(call)) => call.next(&self.streams, &caller),
-            Some(Part::Wait(call)) => call.next(&self.streams, &caller),
-            Some(Part::Finish(dst, has_waited)) => {
+            Some(Part::Call(call)) => Some(call.next(&self.streams, &caller)),
+            Some(Part::Wait(call)) => Some(call.next(&self.streams, &caller)),
+            _ => None,
+        };
+        if let Some(racer) = racer {
+            self.end_race(racer);
+        }
+        let caller = self.caller(runner.who);
+        let next = match (next, runner.parts.front_mut()) {
+            (_, None) => return Some(Ok(())),
+            (Some(next), _) => next,
+            (None, Some(Part::Call(_) | Part::Wait(_))) => Next::Continue,
+            (None, Some(Part::Finish(dst, has_waited))) => {
                 let (dst, has_waited) = (*dst, *has_waited);
                 runner.parts.pop_front();
                 match self.streams.mirrors.place(caller.port, dst, 0, Some(true)) {

@@ -15,7 +15,7 @@ use amdhip64::worker::Wait;
 use hipr_proto::HipError;
 
 use super::{Doing, ITEMS_MAX, Life, POLLS_MAX, Part, RELAXED, Runner, Running, Slot, Thread};
-use crate::shim_world::machine::{FILLS, Sheet, WORD, value_of};
+use crate::shim_world::machine::{FILLS, Sheet, WORD, Write};
 use crate::shim_world::script::{Act, MemoryKind, Place, Target};
 use crate::shim_world::trace::{Ask, Event, Item, ItemKind, Outcome, Shows, Who};
 
@@ -175,13 +175,37 @@ impl Life<'_> {
 
     pub(super) fn write(&mut self, who: Who, place: Place) {
         let at = self.address(place);
-        let (kind, name) = (ItemKind::Write, format!("a write to {place}"));
-        let new = Item { kind, name, writes: vec![place], stream: None, is_decided: true };
-        let Some(item) = self.new_item(new) else { return };
+        self.machine.0.borrow_mut().write_word(Write { who, place, at: at.0 });
+    }
+
+    /// Finds a thread that is about to write and is in no call: it may do so while another one's call compares memory. Returns the thread.
+    pub(super) fn let_race(&self, other: Thread) -> Option<usize> {
         let mut state = self.machine.0.borrow_mut();
-        let value = value_of(item);
-        state.write_host_bytes(at.0, &value.to_le_bytes());
-        state.note(Event::Wrote { who, item, place, value });
+        if state.haste & 4 == 0 {
+            return None;
+        }
+        let steps = state.haste >> 6;
+        self.programs.iter().enumerate().find_map(|(thread, (runner, progress))| {
+            let next = self.case.script.0.get(thread).and_then(|acts| acts.get(progress.next));
+            match next {
+                Some(Act::Write(place)) if !runner.is_in_call && other != Thread::Program(thread) => {
+                    let at = self.address(*place).0;
+                    let write = Write { who: Who::Thread(thread), place: *place, at };
+                    state.notes.racing = Some((steps, write));
+                    Some(thread)
+                }
+                _ => None,
+            }
+        })
+    }
+
+    /// Ends the time in which a thread may write; it goes on behind its write if it has.
+    pub(super) fn end_race(&mut self, thread: usize) {
+        if self.machine.0.borrow_mut().notes.racing.take().is_none()
+            && let Some((_, progress)) = self.programs.get_mut(thread)
+        {
+            progress.next += 1;
+        }
     }
 
     /// Returns the command of an act, and notes what it means.
