@@ -1,10 +1,16 @@
 //! Attacks on a worker: what a hostile client sends, and what it costs the worker and a client beside it.
 //!
-//! [`cases`] is the table of them. The tests run it against a worker with limits; `hipr-tests attack` runs it against any.
+//! [`cases`] is the table of them. The tests run it against a worker with limits and at a small [`Scale`]; `hipr-tests attack` runs it
+//! against any worker, at full scale.
 
 mod code_objects;
 mod elf;
+mod guesses;
 mod log;
+mod random;
+mod raw;
+mod sessions;
+mod stale;
 mod work;
 
 pub use code_objects::{IMAGES, Image};
@@ -21,12 +27,59 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The worker that is attacked.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its process, of the same user.
+    pub pid: u32,
+}
+
+/// How many of something the attacks do that are about numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    /// Seed of what is random: the same seed sends the same requests, as far as the worker's answers are the same.
+    pub seed: u64,
+    /// Random requests.
+    pub requests: usize,
+    /// Sessions that are open at a time.
+    pub sessions: usize,
+    /// Sessions one after another.
+    pub reconnects: usize,
+    /// Guessed handles.
+    pub guesses: usize,
+    /// Copies whose bytes nobody reads.
+    pub unread: usize,
+}
+
+impl Scale {
+    /// What `hipr-tests attack` does.
+    pub const FULL: Self = Self {
+        seed: 0,
+        requests: 2_100_000,
+        sessions: 10_000,
+        reconnects: 10_000,
+        guesses: 20_000,
+        unread: 300,
+    };
+    /// What takes seconds without optimization.
+    pub const SHORT: Self =
+        Self { seed: 0, requests: 30_000, sessions: 300, reconnects: 500, guesses: 4_000, unread: 50 };
+}
+
 /// Something that a hostile client does.
 pub struct Case {
     /// What it is, in a line.
-    pub name: &'static str,
-    /// Does it to a worker, in a session that has ended then; returns what was sent and answered.
-    pub attack: Box<dyn Fn(SocketAddr) -> Sent>,
+    pub name: String,
+    /// Does it to a worker, in sessions that have ended then; returns what was sent and answered.
+    pub attack: Box<dyn Fn(Target) -> Sent>,
+}
+
+impl Case {
+    fn new(name: impl Into<String>, attack: impl Fn(Target) -> Sent + 'static) -> Self {
+        Self { name: name.into(), attack: Box::new(attack) }
+    }
 }
 
 /// What a case sent, and the answers.
@@ -38,17 +91,33 @@ pub struct Sent {
     pub answers: BTreeMap<Option<i32>, usize>,
     /// Whether the answers are those that the case has to get.
     pub is_right: bool,
+    /// What was measured besides, and what is wrong; empty if there is nothing to say.
+    pub note: String,
 }
 
 impl Default for Sent {
     fn default() -> Self {
-        Self { bytes: 0, answers: BTreeMap::new(), is_right: true }
+        Self { bytes: 0, answers: BTreeMap::new(), is_right: true, note: String::new() }
     }
 }
 
 impl Sent {
     fn answered(&mut self, answer: HipResult<()>) {
         *self.answers.entry(answer.err().map(|HipError(code)| code)).or_default() += 1;
+    }
+
+    /// Notes something.
+    fn say(&mut self, what: impl fmt::Display) {
+        let comma = if self.note.is_empty() { "" } else { ", " };
+        self.note += &format!("{comma}{what}");
+    }
+
+    /// Notes that something does not hold, unless it does.
+    fn expect(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.is_right = false;
+            self.say(format!("WRONG: {}", what()));
+        }
     }
 
     /// Returns how many requests were refused.
@@ -66,15 +135,18 @@ impl fmt::Display for Sent {
                 Some(code) => write!(f, "{comma}{count} x {}", HipError(*code))?,
             }
         }
-        Ok(())
+        let space = if self.answers.is_empty() || self.note.is_empty() { "" } else { "; " };
+        write!(f, "{space}{}", self.note)
     }
 }
 
-/// Returns all cases.
-pub fn cases() -> Vec<Case> {
-    let load = |image| Box::new(move |worker| code_objects::load(&mut WireClient::open(worker), image));
-    let images = IMAGES.iter().map(|image| Case { name: image.name, attack: load(image) });
-    images.chain(log::cases()).chain(work::cases()).collect()
+/// Returns all cases; those that exhaust something of the worker come last.
+pub fn cases(scale: &Scale) -> Vec<Case> {
+    let images = IMAGES.iter().map(|image| {
+        Case::new(image.name, |worker| code_objects::load(&mut WireClient::open(worker.address), image))
+    });
+    let counted = [random::cases(scale), guesses::cases(scale), stale::cases(), sessions::cases(scale)];
+    images.chain(log::cases()).chain(work::cases(scale)).chain(counted.into_iter().flatten()).collect()
 }
 
 /// What an attack came to.
@@ -126,8 +198,8 @@ impl Bystander {
 }
 
 /// Runs a case in a session of its own, while a bystander asks for something all the time. Panics if either connection fails.
-pub fn run(worker: SocketAddr, case: &Case) -> Attacked {
-    let mut gpu = Gpu::open(worker, KERNELS);
+pub fn run(worker: Target, case: &Case) -> Attacked {
+    let mut gpu = Gpu::open(worker.address, KERNELS);
     let total = gpu.zeroed(1);
     let mut bystander = Bystander { gpu, total, slowest: Duration::ZERO, kernels: Vec::new() };
     (0..ROUNDS).for_each(|_| bystander.ask());

@@ -1,7 +1,8 @@
 //! The command `attack`: runs the table of attacks against a worker, and prints what each cost.
 
 use clap::Args;
-use hipr_tests::{WorkerProcess, attack};
+use hipr_tests::attack::{Scale, Target};
+use hipr_tests::{WorkerProcess, attack, process_status_bytes as status};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use std::{fs, thread};
 const MIB: u64 = 1 << 20;
 /// What a session may cost beside its limit.
 const BESIDE_BYTES: u64 = 64 * MIB;
+/// Sessions at a time where each has a process; by itself a worker then has at most 64.
+const PROCESSES: usize = 50;
 /// How often the processes of sessions are looked at.
 const EVERY: Duration = Duration::from_millis(2);
 
@@ -37,25 +40,38 @@ pub(crate) struct Attack {
     /// Runs only cases whose names contain this.
     #[arg(long, default_value = "")]
     only: String,
+    /// How the worker that is started keeps sessions apart: none, or process. With processes fewer sessions are opened.
+    #[arg(long, default_value = "none")]
+    isolate: String,
+    /// Seed of what is random.
+    #[arg(long, default_value_t = Scale::FULL.seed)]
+    seed: u64,
+    /// Number of random requests.
+    #[arg(long, default_value_t = Scale::FULL.requests)]
+    requests: usize,
 }
 
 impl Attack {
     pub(crate) fn run(&self) -> Result<ExitCode, String> {
         let started;
-        let (address, pid) = match (self.worker, self.pid) {
-            (Some(address), Some(pid)) => (address, pid),
+        let worker = match (self.worker, self.pid) {
+            (Some(address), Some(pid)) => Target { address, pid },
             _ => {
-                started = start(&self.hipr, self.memory_max);
-                (started.address(), started.pid())
+                started = start(&self.hipr, self.memory_max, &self.isolate);
+                Target { address: started.address(), pid: started.pid() }
             }
         };
+        let mut scale = Scale { seed: self.seed, requests: self.requests, ..Scale::FULL };
+        if self.isolate == "process" {
+            scale = Scale { sessions: PROCESSES, reconnects: 10 * PROCESSES, ..scale };
+        }
         let most = self.memory_max * MIB + BESIDE_BYTES;
         let mut is_right = true;
         let mut slowest = Duration::ZERO;
         let heads = ("attack", "sent, KiB", "cost, MiB", "bystander", "its kernel");
         println!("{:<50} {:>10} {:>10} {:>12} {:>12}  answers", heads.0, heads.1, heads.2, heads.3, heads.4);
-        for case in attack::cases().into_iter().filter(|case| case.name.contains(&self.only)) {
-            let (attacked, cost) = watched(pid, || attack::run(address, &case))?;
+        for case in attack::cases(&scale).into_iter().filter(|case| case.name.contains(&self.only)) {
+            let (attacked, cost) = watched(worker.pid, || attack::run(worker, &case))?;
             println!(
                 "{:<50} {:>10} {:>10} {:>9.1} ms {:>10.1} x  {}",
                 case.name,
@@ -79,18 +95,14 @@ impl Attack {
     }
 }
 
-fn start(hipr: &Path, memory_max: u64) -> WorkerProcess {
+fn start(hipr: &Path, memory_max: u64, isolation: &str) -> WorkerProcess {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 4194304 && exec \"$0\" \"$@\""]).arg(hipr);
     let memory_max = format!("{memory_max}M");
-    WorkerProcess::start_command(command, &["--device", "sim", "--memory-max", &memory_max])
-}
-
-/// Returns a field of a process's status in bytes.
-fn status(pid: u32, field: &str) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find(|line| line.starts_with(field))?;
-    line.split_whitespace().nth(1)?.parse().ok().map(|kib: u64| kib << 10)
+    WorkerProcess::start_command(
+        command,
+        &["--device", "sim", "--memory-max", &memory_max, "--isolate", isolation],
+    )
 }
 
 fn children(pid: u32) -> Vec<u32> {

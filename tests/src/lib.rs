@@ -18,7 +18,7 @@ mod worker;
 
 pub use chain::Chain;
 pub use gpu::{Argument, Buffer, Dim, Gpu};
-pub use process::{WorkerProcess, eventually, process_lives};
+pub use process::{WorkerProcess, eventually, process_lives, process_status_bytes};
 pub use proxy::{Conversation, Cuts, Direction, Flight, Link, Proxy, Share, Traffic};
 pub use wire_client::{Replied, WireClient};
 pub use worker::{

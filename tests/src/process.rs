@@ -117,7 +117,7 @@ impl WorkerProcess {
 
     /// Returns the resident memory of the process and of its children in bytes.
     pub fn resident_bytes_of_all(&self) -> u64 {
-        let of_children = self.children().into_iter().filter_map(|pid| status(pid, "VmRSS:"));
+        let of_children = self.children().into_iter().filter_map(|pid| process_status_bytes(pid, "VmRSS:"));
         self.resident_bytes() + of_children.sum::<u64>()
     }
 
@@ -148,12 +148,12 @@ impl WorkerProcess {
     }
 
     fn status(&self, field: &str) -> u64 {
-        status(self.child.id(), field).expect("the worker lives, and the field is there")
+        process_status_bytes(self.child.id(), field).expect("the worker lives, and the field is there")
     }
 }
 
 /// Returns a field of a process's status that is a size, in bytes; `None` if there is no such process, or it has ended.
-fn status(pid: u32, field: &str) -> Option<u64> {
+pub fn process_status_bytes(pid: u32, field: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with(field))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;

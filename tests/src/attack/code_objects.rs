@@ -41,6 +41,8 @@ pub const IMAGES: &[Image] = &[
     image("kernels as many as fit into a note", kernels, None),
     image("arguments as many as fit into a note", arguments, None),
     image("texts without bytes", texts, TABLES),
+    image("metadata nested 2,000,000 deep", || nested(&[0x91]), Some("ends in the middle")),
+    image("metadata of maps nested 2,000,000 deep", || nested(&[0x81, 0xa0]), Some("ends in the middle")),
     image("variables as many as fit into the file", variables, None),
     image("variables that share one long name", shared_name, Some("overlap")),
     image("24 MiB of code", || code(1, 24 << 20, 0), None),
@@ -125,6 +127,16 @@ fn kernels() -> Vec<u8> {
 fn arguments() -> Vec<u8> {
     let mut elf = Elf::default();
     elf.note(&metadata(&[("amdhsa.kernels", &list(1, &kernel(200_000)))]));
+    elf.build()
+}
+
+/// How deep values are nested that have no end.
+const DEPTH: usize = 2_000_000;
+
+/// Returns a code object with a value within a value, each of which begins with these bytes.
+fn nested(begins: &[u8]) -> Vec<u8> {
+    let mut elf = Elf::default();
+    elf.note(&metadata(&[("amdhsa.more", &begins.repeat(DEPTH))]));
     elf.build()
 }
 

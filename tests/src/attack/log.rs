@@ -12,14 +12,12 @@ const TIMES: usize = 3_000;
 /// Returns the cases; equal lines first, as what follows uses up what may be written.
 pub(super) fn cases() -> [Case; 2] {
     [
-        Case {
-            name: "3,000 times the same kernel name",
-            attack: Box::new(|worker| refused(&mut WireClient::open(worker), |_| forged(0))),
-        },
-        Case {
-            name: "3,000 kernel names that forge log lines",
-            attack: Box::new(|worker| refused(&mut WireClient::open(worker), forged)),
-        },
+        Case::new("3,000 times the same kernel name", |worker| {
+            refused(&mut WireClient::open(worker.address), |_| forged(0))
+        }),
+        Case::new("3,000 kernel names that forge log lines", |worker| {
+            refused(&mut WireClient::open(worker.address), forged)
+        }),
     ]
 }
 

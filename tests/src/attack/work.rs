@@ -1,12 +1,11 @@
 //! Work that costs a worker, or those beside, far more than its bytes.
 
-use super::{Case, KERNELS, Sent};
+use super::{Case, KERNELS, Scale, Sent, Target};
 use crate::{Gpu, args};
 use hipr_proto::op::{self, LaunchArgs, Param};
-use hipr_proto::{Client, HipError, Limits, Op, Outbox, ReplyMode, Wire};
+use hipr_proto::{Client, Header, HipError, Limits, Op, Outbox, ReplyMode, Wire};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{ErrorKind, Write};
-use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -16,19 +15,15 @@ const FLOOD_BYTES: usize = 64 << 20;
 const STILL_MS: u32 = 200;
 /// Nodes of a large graph.
 const NODES: usize = 20_000;
+/// A copy that is not read, what is in it, and how long nobody reads it.
+const UNREAD_BYTES: usize = 1 << 20;
+const UNREAD_BYTE: u8 = 0x5a;
+const UNREAD_FOR: Duration = Duration::from_millis(500);
 
 /// Returns the cases.
-pub(super) fn cases() -> Vec<Case> {
-    let case = |name, attack: fn(&mut Gpu) -> Sent| Case {
-        name,
-        attack: Box::new(move |worker: SocketAddr| {
-            let mut gpu = Gpu::open(worker, KERNELS);
-            let sent = attack(&mut gpu);
-            // What the worker did not take is dropped; the system would keep it, and the end of the connection behind it.
-            set_socket_linger(gpu.wire().stream(), Some(Duration::ZERO)).expect("a TCP socket");
-            sent
-        }),
-    };
+pub(super) fn cases(scale: &Scale) -> Vec<Case> {
+    let case = |name, attack: fn(&mut Gpu) -> Sent| Case::new(name, move |worker| with_gpu(worker, attack));
+    let count = scale.unread;
     vec![
         case("sets of a byte behind an endless kernel", sets),
         case("launches with 64 KB behind an endless kernel", launches),
@@ -40,7 +35,18 @@ pub(super) fn cases() -> Vec<Case> {
         case("500,000 allocations of 16 bytes", many_allocations),
         case("500,000 events", many_events),
         case("a graph of 500,000 nodes", many_nodes),
+        Case::new(format!("{count} copies of 1 MiB that nobody reads"), move |worker| {
+            with_gpu(worker, |gpu| unread(gpu, count))
+        }),
     ]
+}
+
+fn with_gpu(worker: Target, attack: impl FnOnce(&mut Gpu) -> Sent) -> Sent {
+    let mut gpu = Gpu::open(worker.address, KERNELS);
+    let sent = attack(&mut gpu);
+    // What the worker did not take is dropped; the system would keep it, and the end of the connection behind it.
+    set_socket_linger(gpu.wire().stream(), Some(Duration::ZERO)).expect("a TCP socket");
+    sent
 }
 
 /// Returns a request without a reply as it is sent.
@@ -175,6 +181,26 @@ fn many_events(gpu: &mut Gpu) -> Sent {
 fn many_nodes(gpu: &mut Gpu) -> Sent {
     let graph = gpu.wire().call(&op::GraphCreate { flags: 0 }).expect("a graph").graph;
     many(gpu, &request(&op::GraphAddEmptyNode { graph, ..Wire::ZERO }, &[]))
+}
+
+/// Asks for copies and reads none of them for a while; then every byte comes.
+fn unread(gpu: &mut Gpu, count: usize) -> Sent {
+    let from = gpu.filled::<u8>(UNREAD_BYTES, UNREAD_BYTE);
+    let (src, size, kind) = (from.address(), from.len_bytes(), op::kind::DEVICE_TO_HOST);
+    let copy = op::Memcpy { dst: 0, src, size, kind, stream: 0 };
+    for _ in 0..count {
+        gpu.wire().send(&copy, &[], None, ReplyMode::Always);
+    }
+    thread::sleep(UNREAD_FOR);
+    let mut sent = Sent { bytes: (count * (Header::SIZE + op::Memcpy::SIZE)) as u64, ..Sent::default() };
+    for _ in 0..count {
+        let copied = gpu.wire().wait::<op::Memcpy>();
+        sent.is_right &= copied.inline.len() == UNREAD_BYTES;
+        sent.is_right &= copied.inline.iter().all(|&byte| byte == UNREAD_BYTE);
+        sent.answered(copied.result);
+    }
+    sent.is_right &= sent.refused() == 0;
+    sent
 }
 
 fn allocations(gpu: &mut Gpu) -> Sent {
