@@ -120,12 +120,14 @@ impl Kept {
 pub(crate) struct KeptBySession {
     all: Arc<Kept>,
     bytes: u64,
+    /// The most bytes since some were given back to the lender.
+    high_bytes: u64,
 }
 
 impl KeptBySession {
     /// Creates the part of a session that keeps nothing.
     pub(crate) fn new(all: &Arc<Kept>) -> Self {
-        Self { all: all.clone(), bytes: 0 }
+        Self { all: all.clone(), bytes: 0, high_bytes: 0 }
     }
 
     /// Notes what the session keeps now.
@@ -134,6 +136,13 @@ impl KeptBySession {
         let others = self.all.bytes().saturating_sub(self.bytes);
         self.all.bytes.store(others.saturating_add(bytes), Relaxed);
         self.bytes = bytes;
+        self.high_bytes = self.high_bytes.max(bytes);
+        if bytes + 2 * AHEAD_BYTES <= self.high_bytes {
+            // With what was taken in advance, which was as much.
+            let idle = 2 * (self.high_bytes - bytes);
+            self.all.give_back(self.all.room().saturating_sub(idle).max(AHEAD_BYTES));
+            self.high_bytes = bytes;
+        }
     }
 
     /// Returns how many more bytes all sessions may keep.
@@ -185,6 +194,22 @@ mod tests {
         }
 
         fn listen(&self, _wake: Box<dyn Fn() + Send + Sync>) {}
+    }
+
+    #[test]
+    fn what_is_no_longer_kept_is_given_back() {
+        let purse = Arc::new(Purse(AtomicU64::new(64 << 20)));
+        let kept = Arc::new(Kept::lent_by(purse.clone()));
+        let mut of_session = KeptBySession::new(&kept);
+        for bytes in (0..=16).map(|mib| mib << 20) {
+            of_session.set(bytes);
+            assert!(of_session.room() as u64 >= (AHEAD_BYTES + bytes) / 2, "{bytes}");
+        }
+        assert!(purse.left_bytes() < 48 << 20);
+        for bytes in (0..=16).rev().map(|mib| mib << 20) {
+            of_session.set(bytes);
+        }
+        assert!(purse.left_bytes() >= 60 << 20, "{} bytes are free", purse.left_bytes());
     }
 
     #[test]

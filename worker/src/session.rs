@@ -382,6 +382,7 @@ impl Session {
             return true;
         }
         self.owned.launches.set_request(ticket.id(), ticket.op());
+        self.owned.recall.begin();
         let Some(batch) = self.queue.front() else { return false };
         let (op, fixed, tail) = (ticket.op(), batch.bytes(fixed), batch.bytes(tail));
         self.may_be_slow = !clock::is_quick(op);

@@ -5,7 +5,6 @@
 //! one at a time may take all that is free, until it says that it has tried. What a process has is given back when it ends, however that
 //! happens. Nobody is waited for without end: who does not answer in time keeps what it was lent.
 
-use super::ledger::Asking;
 use hipr_io::{Lender, LenderWords};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
@@ -266,11 +265,14 @@ impl Telling {
 
 // ---- the process's side ----------------------------------------------------------------------------------------------
 
+/// Asks the supervisor, by the number of a kind and an amount; returns how much is granted.
+type Ask = Box<dyn Fn(u32, u64) -> u64 + Send + Sync>;
+
 type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Has memory lent by the supervisor.
 pub(super) struct Borrowing {
-    asking: Arc<Asking>,
+    ask: Ask,
     is_recalled: AtomicBool,
     is_turn: AtomicBool,
     wake: Mutex<Option<Wake>>,
@@ -283,10 +285,10 @@ impl fmt::Debug for Borrowing {
 }
 
 impl Borrowing {
-    /// Takes the socket on which the supervisor says what others need, and listens to it on a thread of its own.
-    pub(super) fn start(asking: Arc<Asking>, told: OwnedFd) -> Arc<Self> {
+    /// Takes what asks the supervisor, and the socket on which it says what others need; listens to that on a thread of its own.
+    pub(super) fn start(ask: Ask, told: OwnedFd) -> Arc<Self> {
         let (is_recalled, is_turn, wake) = Default::default();
-        let borrowing = Arc::new(Self { asking, is_recalled, is_turn, wake });
+        let borrowing = Arc::new(Self { ask, is_recalled, is_turn, wake });
         let (listening, mut told) = (Arc::clone(&borrowing), UnixStream::from(told));
         thread::spawn(move || {
             let mut word = [0];
@@ -314,7 +316,7 @@ impl Borrowing {
     }
 
     fn ask(&self, kind: Kind, amount: u64) -> u64 {
-        self.asking.ask_plainly(kind as u32, amount)
+        (self.ask)(kind as u32, amount)
     }
 }
 

@@ -407,7 +407,9 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
         config.io = Io::Mio;
     }
     if let Some(told) = told {
-        config.limits.kept = Arc::new(Kept::lent_by(Borrowing::start(Arc::clone(&asking), told)));
+        let asks = Arc::clone(&asking);
+        let ask = Box::new(move |kind, amount| asks.ask_plainly(kind, amount));
+        config.limits.kept = Arc::new(Kept::lent_by(Borrowing::start(ask, told)));
     }
     config.limits.ledger = Some(asking);
     config.limits.resume_route = route;

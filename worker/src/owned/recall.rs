@@ -34,6 +34,11 @@ pub(crate) struct Recall {
 }
 
 impl Recall {
+    /// Handles that a request begins, for which nothing was asked.
+    pub(crate) fn begin(&mut self) {
+        (self.lacking_bytes, self.is_own_limit, self.sought) = Default::default();
+    }
+
     /// Handles that the client has answered.
     pub(crate) fn close(&mut self) {
         self.open = None;

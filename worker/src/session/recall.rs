@@ -62,7 +62,6 @@ impl Session {
         let request = Kept { fixed, tail, collected, is_last: false, is_due: false };
         self.state = State::Short(Box::new(Retry { ticket, request }));
         self.owned.recall.has_fallen_short = true;
-        self.owned.recall.sought = Sought::Nobody;
     }
 
     /// Waits on to try a request again that has fallen short once more. If so far only what was free was asked for, all are asked now.
