@@ -72,8 +72,9 @@ pub(super) fn run(options: Sign) -> Result<ExitCode, String> {
     let authority = read_key(&options.authority).map_err(|why| why.to_string())?;
     let (key, says) = match (&options.user, &options.worker, options.host) {
         (Some(user), _, _) => {
+            let key = public_key(user)?;
             let given: Grants = options.gives.join(" ").parse()?;
-            (public_key(user)?, Says::User(given))
+            (key, Says::User(given))
         }
         (None, Some(worker), Some(hosts)) => (public_key(worker)?, Says::Worker(hosts)),
         _ => return Err("a certificate is --user's, or --worker's with --host".to_owned()),
@@ -150,6 +151,9 @@ fn show_key(key: PublicKey) {
 /// Says what a certificate says, in lines.
 fn described(certificate: &Certificate) -> String {
     let (whose, what) = match &certificate.says {
+        Says::User(given) if *given == Grants::default() => {
+            ("user", "gives: no limits of its own; the tenant is the key".to_owned())
+        }
         Says::User(given) => ("user", format!("gives:{given}")),
         Says::Worker(hosts) => ("worker", format!("hosts: {hosts}")),
     };

@@ -137,6 +137,8 @@ fn what_cannot_be_signed_is_said() {
         (&["--worker", line, "--host", "gpu", "tenant=ann"], "cannot be used with"),
         (&["--worker", line, "--host", "a b"], "a host's name"),
         (&["--user", "nobody"], "'nobody' is neither a key"),
+        // Who forgets the quotes.
+        (&["--user", "hipr-ed25519", "w2_n7", "tenant=ann"], "in quotes"),
         (&["--user", line, "admin"], "'admin' is none of"),
         (&["--user", line, "tenant=a/b"], "1 to 64"),
         (&["--user", line, "--valid-for", "1"], "expected a number and"),
