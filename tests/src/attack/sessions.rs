@@ -3,7 +3,7 @@
 use super::raw::{Raw, Stop};
 use super::{Case, Scale, Sent, Target};
 use crate::{WireClient, WorkerProcess, eventually, process_status_bytes};
-use hipr_proto::{Opcode, op};
+use hipr_proto::{Opcode, ReplyMode, op};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
@@ -14,6 +14,8 @@ use std::time::Duration;
 const BESIDE: usize = 200;
 /// Sessions before a measurement, which fill what all share.
 const WARM: usize = 100;
+/// Sessions that speak at once.
+const AT_ONCE: usize = 1_000;
 /// How much more memory a worker may have after many sessions than before them.
 const GROWTH_MAX_BYTES: u64 = 8 << 20;
 /// Descriptors that are not counted exactly: connections that are ending, or somebody else's.
@@ -62,12 +64,14 @@ fn at_a_time(worker: Target, wanted: usize) -> Sent {
     let mut clients: Vec<_> = (warm.len()..count).map(|_| WireClient::open(worker.address)).collect();
     let all = clients.len();
     clients.extend(warm);
-    // All of them are served, and all at the same time.
-    for client in &mut clients {
-        client.send(&op::Ping {}, &[], None, hipr_proto::ReplyMode::Always);
-    }
-    for client in &mut clients {
-        sent.answered(client.wait::<op::Ping>().result);
+    // All of them are served. Who speaks waits for one turn of each that speaks at the same time.
+    for some in clients.chunks_mut(AT_ONCE) {
+        for client in &mut *some {
+            client.send(&op::Ping {}, &[], None, ReplyMode::Always);
+        }
+        for client in some {
+            sent.answered(client.wait::<op::Ping>().result);
+        }
     }
     let grown = resident_bytes(worker).saturating_sub(before);
     if all > 0 {
