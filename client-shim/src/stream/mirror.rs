@@ -11,7 +11,8 @@
 //!   from a worker that does not tell, of which everything is fetched, that is a flight of its own.
 //!
 //! What changed on either side is told by comparing with a third copy, the *twin*: the bytes that both sides last agreed
-//! on. Host and device may write different bytes of the same page; both survive.
+//! on. Host and device may write different bytes of the same page; both survive. Of this side only those pages are compared that the
+//! program may have written since ([`WrittenPages`], `unseen`).
 //!
 //! **Addresses.** Pinned and managed memory is allocated on the worker first and then mapped here *at the same address*,
 //! so that pointers to it mean the same on both sides, inside structures too. Where that address is taken here, and for

@@ -19,11 +19,9 @@ use hipr_proto::HipResult;
 
 use super::machine::{Machine, STEP, WORD, value_of};
 use super::script::{Case, Deed, MemoryKind, Place, StreamKind, WORDS};
-use super::trace::{Event, Item, ItemKind, Trace, Who};
+use super::trace::{Event, ITEMS_MAX, Item, ItemKind, Trace, Who};
 use crate::choices::Choices;
 
-/// Largest number of items of a world; calls beyond it are left out.
-pub(super) const ITEMS_MAX: usize = 240;
 /// Number of steps after which a world counts as endless.
 const STEPS_MAX: usize = 20_000;
 /// How often a thread repeats a query that says not ready.

@@ -5,9 +5,8 @@
 //! several threads overlap, HIP leaves the order open: what an item is certainly behind (`min`) and what it may be behind (`max`)
 //! are kept apart.
 
-use super::life::ITEMS_MAX;
 use super::script::{Place, StreamKind, Target};
-use super::trace::{Ask, Event, ItemKind, Shows, Trace, Who};
+use super::trace::{Ask, Event, ITEMS_MAX, ItemKind, Shows, Trace, Who};
 
 /// A set of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -2,6 +2,9 @@
 
 use super::script::{Place, StreamKind, Target};
 
+/// Largest number of items of a world; calls beyond it are left out.
+pub(super) const ITEMS_MAX: usize = 240;
+
 /// Who reads, writes or opens: a thread of the program or a host function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {

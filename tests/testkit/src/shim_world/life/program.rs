@@ -14,10 +14,10 @@ use amdhip64::stream::{Call, WaitCall};
 use amdhip64::worker::Wait;
 use hipr_proto::HipError;
 
-use super::{Doing, ITEMS_MAX, Life, POLLS_MAX, Part, RELAXED, Runner, Running, Slot, Thread};
+use super::{Doing, Life, POLLS_MAX, Part, RELAXED, Runner, Running, Slot, Thread};
 use crate::shim_world::machine::{FILLS, Sheet, WORD, Write};
 use crate::shim_world::script::{Act, MemoryKind, Place, Target};
-use crate::shim_world::trace::{Ask, Event, Item, ItemKind, Outcome, Shows, Who};
+use crate::shim_world::trace::{Ask, Event, ITEMS_MAX, Item, ItemKind, Outcome, Shows, Who};
 
 impl Life<'_> {
     pub(super) fn step_program(&mut self, thread: usize) -> bool {

@@ -9,9 +9,8 @@ use std::ops::Range;
 use amdhip64::convert::Ptr;
 use amdhip64::worker::{Writes, WrittenPages};
 
-use super::super::life::ITEMS_MAX;
 use super::super::script::Place;
-use super::super::trace::{Event, Item, ItemKind, Who};
+use super::super::trace::{Event, ITEMS_MAX, Item, ItemKind, Who};
 use super::{Machine, State, value_of};
 
 /// A write of a thread that is not in a call.
