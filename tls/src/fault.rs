@@ -21,6 +21,8 @@ pub enum Fault {
     Truncated,
     /// The keys of this side cannot be used.
     Setup(String),
+    /// This side's key is with the kernel, and has to be another from now on: it has encrypted as much as one key may, or the peer wants it.
+    KeyIsOver,
 }
 
 /// A worker's key that is not the expected one.
@@ -44,6 +46,7 @@ impl Fault {
             Self::Changed(_) => "changed-key",
             Self::Truncated => "cut-off",
             Self::Setup(_) => "setup",
+            Self::KeyIsOver => "key-over",
         }
     }
 }
@@ -62,6 +65,9 @@ impl fmt::Display for Fault {
             }
             Self::Truncated => f.write_str("the encrypted connection was cut off, without a good-bye"),
             Self::Setup(why) => write!(f, "the keys cannot be used: {why}"),
+            Self::KeyIsOver => f.write_str(
+                "the kernel that encrypts this connection cannot change its key, and would have to",
+            ),
         }
     }
 }
