@@ -152,6 +152,7 @@ impl Worker {
         let mut config = Config { listen, insecure_no_auth, io, dispatch, cache, ..Config::new(device) };
         config.limits.identity = identity;
         self.limits.apply(&mut config);
+        self.access.apply(&mut config.limits);
         config.limits.spin_us = self.spin_us;
         config
     }
