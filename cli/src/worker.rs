@@ -154,6 +154,7 @@ impl Worker {
         let mut config = Config { listen, insecure_no_auth, io, dispatch, cache, ..Config::new(device) };
         config.limits.identity = identity;
         self.limits.apply(&mut config);
+        self.access.apply(&mut config.limits);
         config.limits.spin_us = self.spin_us;
         if matches!(self.listen, Address::Shm(_)) {
             config.session.rings_bytes = 2 * u64::from(RING_BYTES);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hipr_proto::Outbox;
 use hipr_resume::{Claim, Terms};
 use hipr_tls::preamble::{Answer, Collected, Hello, MAGIC};
-use hipr_tls::{Admission, Fault, PublicKey, TurnedAway};
+use hipr_tls::{Admission, Fault, LentKey, PublicKey, TurnedAway};
 
 use crate::resumed::Resumed;
 use crate::secured::Secured;
@@ -119,6 +119,26 @@ impl Below {
             resumed.endpoint().cut();
             resumed.count();
         }
+    }
+
+    // ---- encryption by the kernel ------------------------------------------------------------------------------------
+
+    /// Returns the key with which the kernel can encrypt, as [`Secured::key_to_lend`] does, for a client that was let in and has its session.
+    pub(crate) fn key_to_lend(&mut self) -> Option<LentKey> {
+        let crypt = self.crypt.as_mut()?;
+        if crypt.grant().is_none() || crypt.claim().is_some() {
+            return None;
+        }
+        let outlives = self.resumed.as_ref().is_some_and(|resumed| resumed.keeps_ms().is_some());
+        crypt.key_to_lend(outlives)
+    }
+
+    pub(crate) fn crypt(&self) -> Option<&Secured> {
+        self.crypt.as_ref()
+    }
+
+    pub(crate) fn crypt_mut(&mut self) -> Option<&mut Secured> {
+        self.crypt.as_mut()
     }
 
     // ---- what arrives ------------------------------------------------------------------------------------------------
@@ -268,8 +288,9 @@ impl Below {
     /// Says good-bye, behind everything else; returns the length in bytes of what was appended.
     pub(crate) fn close(&mut self, into: &mut VecDeque<Outbox<Body>>) -> usize {
         match (&self.resumed, &mut self.crypt) {
-            (None, Some(crypt)) => crypt.close(into),
-            _ => 0,
+            (Some(_), Some(crypt)) if !crypt.is_in_kernel() => 0,
+            (_, Some(crypt)) => crypt.close(into),
+            (_, None) => 0,
         }
     }
 

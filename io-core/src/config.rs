@@ -10,6 +10,10 @@ use crate::{Audit, Kept, Ledger};
 pub struct Config {
     /// The worker's key and whom it lets in; then a TCP connection is encrypted, and nothing else is accepted there.
     pub identity: Option<Arc<WorkerIdentity>>,
+    /// Whether the kernel encrypts what is sent to clients with keys (kTLS), where it can.
+    pub ktls: bool,
+    /// Maximum bytes that the kernel encrypts with one key; the session then goes on over another connection. What the cipher allows may be less.
+    pub ktls_key_max_bytes: u64,
     /// Keeps a record of sessions and of those who get none.
     pub audit: Option<Arc<dyn Audit>>,
     /// Counts what sessions in several processes have together; `None`: all are in this one.
@@ -75,6 +79,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             identity: None,
+            ktls: true,
+            ktls_key_max_bytes: u64::MAX,
             audit: None,
             ledger: None,
             protocol: Limits::default(),

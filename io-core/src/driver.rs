@@ -3,6 +3,7 @@ mod claims;
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,11 @@ use tracing::{debug, info};
 use claims::Parking;
 use hipr_proto::Header;
 
+use crate::ktls;
 use crate::rates::RequestRates;
 use crate::{
-    AuditEvent, Config, ConnId, End, Event, Finish, Handler, Link, Mailbox, NoSeat, Notice, Payer, Peer,
-    Places, Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
+    AuditEvent, Config, ConnId, End, Event, Fault, Finish, Handler, LentKey, Link, Mailbox, NoSeat, Notice,
+    Payer, Peer, Places, Pool, Rate, Rates, Seats, Slots, Stats, Stream, Turns, Who,
 };
 
 /// The sockets of an event loop: everything that differs between epoll and io_uring. The [`Driver`] does the rest.
@@ -79,6 +81,11 @@ pub trait Carrier {
         context: WriteContext<'_>,
     ) -> io::Result<()>;
 
+    /// Returns the socket of a TCP connection, so that the kernel can be had to encrypt what is sent over it.
+    fn tcp<'a>(&'a mut self, _socket: &'a Self::Socket) -> Option<BorrowedFd<'a>> {
+        None
+    }
+
     /// Passes received bytes to `take`, about `want_bytes` of them, in a buffer that `take` may replace by another of the
     /// pool.
     ///
@@ -95,8 +102,11 @@ pub trait Carrier {
     /// Stops receiving until the next [`read`](Carrier::read). The peer closing its side is still noticed.
     fn pause(&mut self, socket: &mut Self::Socket);
 
-    /// Closes the sending side of the socket.
+    /// Closes the sending side of the socket, and reads again until the peer has closed its own.
     fn half_close(&mut self, socket: &mut Self::Socket);
+
+    /// Reads again until the peer has closed its side.
+    fn linger(&mut self, _socket: &mut Self::Socket) {}
 
     /// Closes the socket.
     fn close(&mut self, socket: Self::Socket);
@@ -550,10 +560,25 @@ impl<C: Carrier> Driver<C> {
             return false;
         }
         conn.link.report_drain(sink);
+        if let Some(key) = conn.link.key_to_lend() {
+            let given = self.carrier.tcp(socket).map(|tcp| ktls::give(tcp, &key));
+            conn.link.lend(&key, matches!(given, Some(Ok(()))));
+            self.report_lent(id, &key, given);
+        }
+        let Some(conn) = self.table.conns.get_mut(id) else { return false };
+        let Some(socket) = &mut conn.socket else { return false };
+        if conn.link.is_key_over() {
+            self.end(id, &End::Channel(Fault::KeyIsOver), sink);
+            return false;
+        }
         match conn.link.finish(self.now_ms) {
             Finish::No => {}
             Finish::HalfClose => {
                 self.carrier.half_close(socket);
+                Table::enlist(&mut self.table.ready, conn);
+            }
+            Finish::Linger => {
+                self.carrier.linger(socket);
                 Table::enlist(&mut self.table.ready, conn);
             }
             Finish::Close => {
@@ -565,6 +590,22 @@ impl<C: Carrier> Driver<C> {
             self.watch();
         }
         true
+    }
+
+    /// Logs who encrypts what is sent over a connection. A kernel that cannot is not asked again.
+    fn report_lent(&mut self, id: ConnId, key: &LentKey, given: Option<io::Result<()>>) {
+        let cipher = &key.cipher;
+        match given {
+            Some(Ok(())) => debug!(conn = %id, ?cipher, "the kernel encrypts what is sent (kTLS)"),
+            Some(Err(why)) if why.kind() == io::ErrorKind::NotFound => {
+                self.config.ktls = false;
+                info!(
+                    "this process encrypts: the kernel has no kTLS, or its module is not loaded (modprobe tls)"
+                );
+            }
+            Some(Err(why)) => debug!(conn = %id, ?cipher, %why, "this process encrypts: the kernel does not"),
+            None => {}
+        }
     }
 
     /// Makes the connections ready whose requests may be read again.
@@ -581,6 +622,10 @@ impl<C: Carrier> Driver<C> {
 
     fn apply(&mut self, notice: Notice, sink: &mut impl FnMut(Event)) {
         let id = notice.conn;
+        if self.table.conns.get_mut(id).is_some_and(|conn| conn.link.may_lend()) {
+            // Before there is more to send, the kernel can be had to encrypt it.
+            self.send(id, sink);
+        }
         let Some(conn) = self.table.conns.get_mut(id) else {
             return Link::apply_gone(notice, &mut self.pool);
         };

@@ -1,3 +1,4 @@
+mod kernel;
 mod session;
 
 use std::collections::VecDeque;
@@ -108,6 +109,9 @@ pub enum Finish {
     /// Close the sending side of the socket and continue to read. Closing both sides with unread input would reset the
     /// connection, and the peer would lose what it has not received.
     HalfClose,
+    /// Continue to read. The kernel that encrypts has sent the good-bye; it may still encrypt, and would lose what it has if the sending side
+    /// were closed. The peer closes the connection.
+    Linger,
     /// Close the socket.
     Close,
 }
@@ -468,7 +472,7 @@ impl Link {
 
     /// Returns whether there are bytes to send of which no notice told: a handshake's, or what was taken.
     pub fn has_answer(&self) -> bool {
-        self.below.is_some() && !self.output.is_empty()
+        self.below.is_some() && (!self.output.is_empty() || self.alert().is_some())
     }
 
     /// Returns the number of unsent bytes, including those that were taken by [`Link::take_output`].
@@ -525,20 +529,19 @@ impl Link {
         }
     }
 
-    /// Returns what has to be done when writing makes no more progress: [`Finish::HalfClose`] once, after which the peer
+    /// Returns what has to be done when writing makes no more progress: [`Finish::HalfClose`] or [`Finish::Linger`] once, after which the peer
     /// has [`Config::linger_ms`] to close its side.
     #[must_use]
     pub fn finish(&mut self, now_ms: u64) -> Finish {
-        let session = self.below.as_ref().and_then(|below| below.session());
-        let has_more = session.is_some_and(|session| !session.is_end_sent());
-        if !self.close_when_sent || self.unsent_bytes > 0 || has_more || self.discards {
+        let is_in_kernel = self.is_in_kernel();
+        if !self.close_when_sent || !self.is_all_sent() || self.alert().is_some() || self.discards {
             Finish::No
-        } else if self.peer_ended {
+        } else if self.peer_ended && !is_in_kernel {
             Finish::Close
         } else {
             self.discards = true;
             self.ended_ms = Some(now_ms);
-            Finish::HalfClose
+            if is_in_kernel { Finish::Linger } else { Finish::HalfClose }
         }
     }
 

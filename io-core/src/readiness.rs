@@ -1,7 +1,7 @@
 use std::io::{self, ErrorKind, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::{Link, Pool, Read, WriteContext, gather};
+use crate::{Link, Pool, Read, WriteContext, gather, send_alert};
 
 /// The operations for which a non-blocking socket is probably ready, for a loop that reads and writes it directly. After "would
 /// block" the loop does not try again until it is told that the socket is ready.
@@ -35,6 +35,24 @@ impl Readiness {
             match gather(link.slices(), |slices| stream.write_vectored(slices)) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(n) => link.handle_written(n, context.now_ms, context.stats),
+                Err(why) if why.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(why) if why.kind() == ErrorKind::Interrupted => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the alert that `link` has for a client for whom the kernel encrypts, if there is room.
+    ///
+    /// # Errors
+    /// The socket's.
+    pub fn say(&mut self, socket: &impl AsFd, link: &mut Link) -> io::Result<()> {
+        while self.writable
+            && let Some(alert) = link.alert()
+        {
+            match send_alert(socket, alert) {
+                Ok(()) => link.handle_alert_sent(),
                 Err(why) if why.kind() == ErrorKind::WouldBlock => self.writable = false,
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
                 Err(why) => return Err(why),

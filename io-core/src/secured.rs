@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hipr_proto::Outbox;
 use hipr_resume::{Claim, Terms};
-use hipr_tls::{Admission, Fault, PublicKey, ServerChannel, TurnedAway};
+use hipr_tls::{Admission, Fault, LentKey, PublicKey, ServerChannel, TurnedAway};
 
 use crate::{Body, Config, Peer, gather};
 
@@ -20,14 +20,75 @@ pub(crate) struct Secured {
     sent_of_first: usize,
     /// Number of the dispatch's bytes that were not sent.
     unsent_bytes: usize,
+    /// What the kernel may still encrypt with the key that it has; `None` while this process encrypts.
+    kernel_left_bytes: Option<u64>,
+    kernel_max_bytes: u64,
 }
+
+/// What encrypting a record takes of what one key may encrypt, besides its bytes.
+const RECORD_COST_BYTES: u64 = 48;
+/// The most bytes in a record.
+const RECORD_MAX_BYTES: u64 = 16 << 10;
 
 impl Secured {
     /// Creates the encryption of a connection, if there is to be one: TCP connections of a worker that has an identity.
     pub(crate) fn new(peer: Peer, config: &Config) -> Option<Self> {
         let identity = config.identity.as_ref().filter(|_| matches!(peer, Peer::Tcp(_)))?;
         let (pieces, sent_of_first, unsent_bytes) = Default::default();
-        Some(Self { channel: ServerChannel::new(identity.clone()), pieces, sent_of_first, unsent_bytes })
+        let make = if config.ktls { ServerChannel::lending } else { ServerChannel::new };
+        let (kernel_left_bytes, kernel_max_bytes) = (None, config.ktls_key_max_bytes);
+        let channel = make(identity.clone());
+        Some(Self { channel, pieces, sent_of_first, unsent_bytes, kernel_left_bytes, kernel_max_bytes })
+    }
+
+    // ---- encryption by the kernel ------------------------------------------------------------------------------------
+
+    /// Returns the key with which the kernel can encrypt what is sent from now on; [`lend`](Self::lend) has to follow. `None` if that
+    /// cannot be now, or never. A key that does not do for every session is not lent to one that ends with its connection.
+    pub(crate) fn key_to_lend(&mut self, outlives: bool) -> Option<LentKey> {
+        let channel = self.channel.as_mut().ok()?.channel();
+        let key = channel.key_to_lend()?;
+        if key.cipher.key_max_bytes().is_some() && !outlives {
+            channel.lend(false);
+            return None;
+        }
+        Some(key)
+    }
+
+    /// Returns whether [`key_to_lend`](Self::key_to_lend) may return a key some time.
+    pub(crate) fn may_lend(&self) -> bool {
+        self.channel.as_ref().is_ok_and(ServerChannel::may_lend)
+    }
+
+    /// Notes whether the kernel encrypts from now on.
+    pub(crate) fn lend(&mut self, key: &LentKey, is_taken: bool) {
+        if let Ok(channel) = &mut self.channel {
+            channel.channel().lend(is_taken);
+            let max = key.cipher.key_max_bytes().unwrap_or(u64::MAX).min(self.kernel_max_bytes);
+            self.kernel_left_bytes = is_taken.then_some(max);
+        }
+    }
+
+    /// Returns whether the kernel encrypts what is sent.
+    pub(crate) fn is_in_kernel(&self) -> bool {
+        self.kernel_left_bytes.is_some()
+    }
+
+    /// Returns whether the kernel has encrypted as much as its key may.
+    pub(crate) fn is_key_over(&self) -> bool {
+        self.kernel_left_bytes == Some(0)
+    }
+
+    /// Returns the alert to send behind everything else, if the kernel encrypts.
+    pub(crate) fn alert(&self) -> Option<[u8; 2]> {
+        self.channel.as_ref().ok()?.alert()
+    }
+
+    /// Notes that the alert was sent.
+    pub(crate) fn handle_alert_sent(&mut self) {
+        if let Ok(channel) = &mut self.channel {
+            channel.channel().handle_alert_sent();
+        }
     }
 
     /// Decrypts; see [`ServerChannel::receive`].
@@ -79,6 +140,14 @@ impl Secured {
     /// Encrypts an outbox and appends it; returns the length in bytes of what was appended.
     pub(crate) fn seal(&mut self, mut outbox: Outbox<Body>, into: &mut VecDeque<Outbox<Body>>) -> usize {
         let mut len = 0;
+        if let (Some(_), Ok(channel)) = (self.kernel_left_bytes, &mut self.channel) {
+            if !channel.channel().is_mute() {
+                len = outbox.len_bytes();
+                self.unsent_bytes += len;
+                into.push_back(outbox);
+            }
+            return len;
+        }
         while let Ok(channel) = &mut self.channel
             && !outbox.is_empty()
         {
@@ -127,6 +196,12 @@ impl Secured {
     /// Notes that `len` bytes of output were sent; returns how many of the dispatch's bytes these end. A piece counts when all of it was
     /// sent.
     pub(crate) fn handle_sent(&mut self, len: usize) -> u64 {
+        if let Some(left) = &mut self.kernel_left_bytes {
+            let len_bytes = len as u64;
+            *left = left.saturating_sub(len_bytes + len_bytes.div_ceil(RECORD_MAX_BYTES) * RECORD_COST_BYTES);
+            self.unsent_bytes = self.unsent_bytes.saturating_sub(len);
+            return len_bytes;
+        }
         self.sent_of_first += len;
         let mut plain = 0;
         while let Some((piece, of_dispatch)) =

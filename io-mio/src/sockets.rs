@@ -5,6 +5,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use hipr_io::{
@@ -159,7 +160,12 @@ impl Carrier for Sockets {
         if link.descriptor().is_some() {
             socket.pass(link, context);
         }
-        socket.readiness.write(&mut socket.stream, link, context)
+        socket.readiness.write(&mut socket.stream, link, context)?;
+        socket.readiness.say(&socket.stream, link)
+    }
+
+    fn tcp<'a>(&'a mut self, socket: &'a Socket) -> Option<BorrowedFd<'a>> {
+        if let Stream::Tcp(stream) = &socket.stream { Some(stream.as_fd()) } else { None }
     }
 
     fn read<R>(
@@ -177,6 +183,10 @@ impl Carrier for Sockets {
     fn half_close(&mut self, socket: &mut Socket) {
         // If that fails the peer is gone, which reading tells.
         let _ = socket.stream.shutdown(Shutdown::Write);
+        self.linger(socket);
+    }
+
+    fn linger(&mut self, socket: &mut Socket) {
         socket.readiness.readable = true;
     }
 

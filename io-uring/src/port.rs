@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
-use hipr_io::{ConnId, Link, Output, Pool, Read, Readiness, Stream, WriteContext, gather};
+use hipr_io::{ConnId, Link, Output, Pool, Read, Readiness, Stream, WriteContext, gather, send_alert};
 use hipr_io_shm::pass;
 use io_uring::types::Fd;
 use io_uring::{opcode, squeue};
@@ -212,6 +212,11 @@ impl Port {
         self.in_flight += 1;
         // SAFETY: what the caller promises; the descriptor is open as long as the port lives.
         unsafe { ring.push(Token::new(op, self.number), entry) };
+    }
+
+    /// Returns the socket of a TCP connection.
+    pub(crate) fn tcp(&self) -> Option<BorrowedFd<'_>> {
+        if let Stream::Tcp(stream) = &self.stream { Some(stream.as_fd()) } else { None }
     }
 
     // ---- completions -------------------------------------------------------------------------------------------------
@@ -448,11 +453,16 @@ impl Port {
             }
         }
         link.take_output(&mut self.output);
-        if self.output.is_empty() {
+        if self.output.is_empty() && link.alert().is_none() {
             return Ok(Sending::Nothing);
         }
         let all = link.unsent_bytes();
-        let small = all <= AT_ONCE_BYTES && !link.awaits_sent() && !full && link.descriptor().is_none();
+        // A kernel that encrypts refuses MSG_WAITALL.
+        let small = all <= AT_ONCE_BYTES
+            && !link.awaits_sent()
+            && !full
+            && link.descriptor().is_none()
+            && !link.is_in_kernel();
         if let Some(entry) = small.then(|| self.send_request(all)).flatten() {
             self.send = Send::AtOnce(all);
             // SAFETY: the bytes are the output's, which stay where they are and are not advanced before the request completed;
@@ -485,10 +495,7 @@ impl Port {
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    self.send = Send::Waiting;
-                    let entry = opcode::PollAdd::new(Fd(self.raw_fd()), libc::POLLOUT as u32).build();
-                    // SAFETY: it points to nothing.
-                    unsafe { self.submit(ring, Op::Room, entry) };
+                    self.await_room(ring);
                     return Ok(());
                 }
                 Err(why) if link.descriptor().is_some() => {
@@ -498,7 +505,26 @@ impl Port {
                 Err(why) => return Err(why),
             }
         }
+        while let Some(alert) = link.alert() {
+            match send_alert(&self.stream, alert) {
+                Ok(()) => link.handle_alert_sent(),
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
+                    self.await_room(ring);
+                    return Ok(());
+                }
+                Err(why) => return Err(why),
+            }
+        }
         Ok(())
+    }
+
+    /// Waits until the socket has room.
+    fn await_room(&mut self, ring: &mut Ring) {
+        self.send = Send::Waiting;
+        let entry = opcode::PollAdd::new(Fd(self.raw_fd()), libc::POLLOUT as u32).build();
+        // SAFETY: it points to nothing.
+        unsafe { self.submit(ring, Op::Room, entry) };
     }
 
     /// Builds a request that sends all `all` bytes at once or fails; returns `None` if they are in too many slices.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -337,6 +337,10 @@ impl Carrier for Sockets {
             Sending::Behind => self.is_behind = true,
         }
         Ok(())
+    }
+
+    fn tcp<'a>(&'a mut self, socket: &'a Socket) -> Option<BorrowedFd<'a>> {
+        self.lent.ports.at_mut(socket.port)?.tcp()
     }
 
     fn read<R>(

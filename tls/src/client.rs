@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use hipr_resume::{Claim, Terms};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, version};
+use rustls::{CipherSuite, ClientConfig, ClientConnection, version};
 
 use crate::fault::Changed;
 use crate::preamble::{Answer, Collected, Hello};
@@ -51,8 +52,21 @@ impl ClientIdentity {
     /// # Errors
     /// The key cannot be used.
     pub fn new(key: &SecretKey) -> Result<Self, Fault> {
+        Self::with(key, provider())
+    }
+
+    /// Creates the identity of who has this key, and speaks with one cipher only.
+    ///
+    /// # Errors
+    /// The key cannot be used; the cipher is none that workers speak with.
+    pub fn with_cipher(key: &SecretKey, cipher: CipherSuite) -> Result<Self, Fault> {
+        let mut provider = (*provider()).clone();
+        provider.cipher_suites.retain(|suite| suite.suite() == cipher);
+        Self::with(key, Arc::new(provider))
+    }
+
+    fn with(key: &SecretKey, provider: Arc<CryptoProvider>) -> Result<Self, Fault> {
         let certified = key.certified().map_err(|why| Fault::Setup(why.to_string()))?;
-        let provider = provider();
         let proof = Proof::new(provider.signature_verification_algorithms);
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_protocol_versions(&[&version::TLS13])?

@@ -27,6 +27,8 @@ pub enum Fault {
     Truncated,
     /// The keys of this side cannot be used.
     Setup(String),
+    /// This side's key is with the kernel, and has to be another from now on: it has encrypted as much as one key may, or the peer wants it.
+    KeyIsOver,
 }
 
 /// A worker's key that is not the expected one.
@@ -52,6 +54,7 @@ impl Fault {
             Self::Revoked(_) => "revoked",
             Self::Truncated => "cut-off",
             Self::Setup(_) => "setup",
+            Self::KeyIsOver => "key-over",
         }
     }
 }
@@ -72,6 +75,9 @@ impl fmt::Display for Fault {
             Self::Revoked(key) => write!(f, "the worker's key {key} was revoked"),
             Self::Truncated => f.write_str("the encrypted connection was cut off, without a good-bye"),
             Self::Setup(why) => write!(f, "the keys cannot be used: {why}"),
+            Self::KeyIsOver => f.write_str(
+                "the kernel that encrypts this connection cannot change its key, and would have to",
+            ),
         }
     }
 }

@@ -11,6 +11,7 @@ use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, ServerConnection, version};
 
 use crate::authorized::NotAuthorized;
+use crate::lent::SendSecret;
 use crate::preamble::{Answer, Collected, Hello};
 use crate::shown::ShownKey;
 use crate::tenants::{TenantCounter, Tenants};
@@ -222,9 +223,24 @@ impl ServerChannel {
     /// The identity cannot be used.
     pub fn new(identity: Arc<WorkerIdentity>) -> Result<Self, Fault> {
         let connection = ServerConnection::new(identity.config.clone())?;
-        let channel = Channel::new(connection.into());
+        Ok(Self::over(Channel::new(connection.into()), identity))
+    }
+
+    /// Creates the channel of a connection that was just accepted, whose key can be [lent](Channel::key_to_lend).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn lending(identity: Arc<WorkerIdentity>) -> Result<Self, Fault> {
+        let secret = Arc::new(SendSecret::default());
+        let mut config = (*identity.config).clone();
+        config.key_log = secret.clone();
+        let connection = ServerConnection::new(Arc::new(config))?;
+        Ok(Self::over(Channel::new(connection.into()).keeping(secret), identity))
+    }
+
+    fn over(channel: Channel, identity: Arc<WorkerIdentity>) -> Self {
         let (collected, turned_away, claim) = Default::default();
-        Ok(Self { channel, identity, collected, grant: None, turned_away, claim })
+        Self { channel, identity, collected, grant: None, turned_away, claim }
     }
 
     /// Does what [`Channel::receive`] does for what follows the preamble; handshake and preamble give nothing. There may be output
@@ -299,6 +315,16 @@ impl ServerChannel {
                 self.channel.close();
             }
         }
+    }
+
+    /// Returns whether [`Channel::key_to_lend`] may return a key some time.
+    pub fn may_lend(&self) -> bool {
+        self.channel.may_lend()
+    }
+
+    /// Returns what is to be said as an alert; see [`Channel::alert`].
+    pub fn alert(&self) -> Option<[u8; 2]> {
+        self.channel.alert()
     }
 
     /// Returns the key that the client has proved to have.

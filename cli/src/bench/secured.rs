@@ -77,6 +77,7 @@ fn measure(options: &Secured, keys: &Path) -> Result<(), String> {
     let worker = read_key(&keys.join("worker-key")).map_err(|why| why.to_string())?;
     let secured = format!("hipr://{}@{}", worker.public().fingerprint(), asks.address());
 
+    let before = kernel_connections();
     let mut copies = vec![
         copy(&secured, kind::HOST_TO_DEVICE, size)?,
         stream(keys, kind::HOST_TO_DEVICE, size)?,
@@ -94,6 +95,7 @@ fn measure(options: &Secured, keys: &Path) -> Result<(), String> {
     let mut report = Report::new("secured", &options.rounds);
     report.set("io", &options.io);
     report.set("size", options.size);
+    report.set("encrypts", if kernel_connections() > before { "the kernel (kTLS)" } else { "the worker" });
     let [h2d, h2d_rustls, h2d_plain, d2h, d2h_rustls, d2h_plain, launch, launch_plain] = copies.as_slice()
     else {
         return Err("nothing was measured".into());
@@ -114,6 +116,13 @@ fn measure(options: &Secured, keys: &Path) -> Result<(), String> {
     let others = [("without encryption".to_owned(), other.samples.as_slice(), Goal::AtMost(RTT_MAX))];
     report.figures.extend(latency::figures("synchronize", &own.samples, Goal::None, &others));
     report.print(options.json)
+}
+
+/// Returns how many connections the kernel of this machine has begun to encrypt.
+fn kernel_connections() -> u64 {
+    let stats = fs::read_to_string("/proc/net/tls_stat").unwrap_or_default();
+    let line = stats.lines().find_map(|line| line.strip_prefix("TlsTxSw"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 fn round_trips<'a>(address: &str) -> Result<Subject<'a, Percentiles>, String> {

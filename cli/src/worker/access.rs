@@ -1,7 +1,7 @@
 //! Command line options for who may use a worker.
 
 use crate::output::say;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use hipr_io::{Address, Grant, WorkerIdentity};
 use hipr_tls::{
     Certificate, CertificateError, Fingerprint, Invitations, SecretKey, Size, TenantCounter, Token,
@@ -22,6 +22,15 @@ const KEY_FILE: &str = "worker-key";
 /// What is called when a client was let in.
 type OnEntry = Box<dyn Fn(&Grant) + Send + Sync>;
 
+/// Who encrypts what is sent to clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Ktls {
+    /// The kernel where it can, else this process.
+    Auto,
+    /// This process.
+    Off,
+}
+
 /// Who may use the worker.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may use it")]
@@ -41,6 +50,12 @@ pub(crate) struct Access {
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, require_equals = true, requires = "authorized",
           default_missing_value = "")]
     invite: Option<String>,
+    /// Who encrypts what is sent to clients: auto (the kernel, where its module tls is loaded and does it) or off (this process).
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Ktls::Auto, requires = "authorized")]
+    ktls: Ktls,
+    /// Maximum bytes that the kernel encrypts with one key, if that is less than the cipher allows; for tests.
+    #[arg(long, hide = true, value_name = "SIZE", requires = "authorized")]
+    ktls_key_max: Option<Size>,
     /// Serves everybody who can reach the worker, without keys and encryption, also from other machines.
     #[arg(long)]
     insecure_no_auth: bool,
@@ -114,6 +129,14 @@ impl Access {
             Some(told) => identity.on_entry(told),
             None => identity,
         })))
+    }
+
+    /// Applies who encrypts to a worker's configuration.
+    pub(super) fn apply(&self, config: &mut hipr_io::Config) {
+        config.ktls = self.ktls == Ktls::Auto;
+        if let Some(Size(bytes)) = self.ktls_key_max {
+            config.ktls_key_max_bytes = bytes;
+        }
     }
 
     /// Returns the files that are only read, the worker's certificate among them, and those that change when a client uses an invitation:

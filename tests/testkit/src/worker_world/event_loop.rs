@@ -178,7 +178,7 @@ impl EventLoop {
         conn.link.report_drain(sink);
         match conn.link.finish(self.now_ms) {
             Finish::No => {}
-            Finish::HalfClose => {
+            Finish::HalfClose | Finish::Linger => {
                 wire.down.end();
                 conn.ended = false;
                 moved = true;
