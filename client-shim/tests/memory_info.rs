@@ -147,7 +147,7 @@ const DEEDS: &[Deed] = unsafe {
             look();
             assert_eq!(hipFree(core::ptr::without_provenance_mut(0x1234)), 1);
             look();
-            assert_eq!(hipMemGetInfo(null_mut(), null_mut()), 1);
+            assert_eq!(hipMemGetInfo(null_mut(), null_mut()), 0);
             let _ = hipGetLastError();
         }),
         ("all that is free, and one byte more", false, |look| {

@@ -32,7 +32,7 @@ if [ "${1:-}" = --one ]; then
     v[0-9]) target=$name.$level.$kind.co flags="$common --genco -mcode-object-version=${kind#v}" ;;
     esac
     stamp=$out/.stamps/$target
-    inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/version" "$source"; [[ $kind =~ ^(co|ccob|v[0-9])$ ]] || cat "$here/check.h"; } | sha256sum)
+    inputs=$({ echo "${flags/"${work#"$lab"}"/}"; cat "$work/version" "$source"; [[ $kind =~ ^(co|ccob|v[0-9])$ ]] || { cat "$here/check.h"; ! grep -q '"runtime.h"' "$source" || cat "$here/runtime.h"; }; } | sha256sum)
     [ -e "$out/$target" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ] && exit 0
     rm -f "$stamp" "$out/$target"
     inside=${work#"$lab"}

@@ -1,5 +1,6 @@
 // Every kind of error on purpose: the code, that hipPeekAtLastError keeps it, that hipGetLastError reports it once, and that the program can go on.
 #include "check.h"
+#include "runtime.h"
 
 extern "C" __global__ void set_one(int* out) { out[blockIdx.x * blockDim.x + threadIdx.x] = 1; }
 extern "C" __global__ void __launch_bounds__(64) at_most_64(int* out) { out[threadIdx.x] = 2; }
@@ -62,14 +63,15 @@ static void memory() {
     ERROR_IS(hipMemset(nullptr, 0, 16), hipErrorInvalidValue);
     ERROR_IS(hipMemset(device, 0, 1 << 20), hipErrorInvalidValue);
     ERROR_IS(hipMemcpy2D(device, 4, host, 8, 8, 2, hipMemcpyHostToDevice), hipErrorInvalidPitchValue); // rows overlap
-    ERROR_IS(hipFree(device + 1), hipErrorInvalidValue);
+    // AMD's runtime frees the whole allocation.
+    if (check::amds_release() == 0) ERROR_IS(hipFree(device + 1), hipErrorInvalidValue);
     ERROR_IS(hipFree(host), hipErrorInvalidValue);
     HIP_CHECK(hipFree(device));
     ERROR_IS(hipFree(device), hipErrorInvalidValue); // again
     ERROR_IS(hipHostFree(host), hipErrorInvalidValue);
     ERROR_IS(hipHostRegister(nullptr, 64, 0), hipErrorInvalidValue);
     ERROR_IS(hipHostUnregister(host), hipErrorHostMemoryNotRegistered);
-    ERROR_IS(hipMemGetInfo(nullptr, nullptr), hipErrorInvalidValue);
+    HIP_CHECK(hipMemGetInfo(nullptr, nullptr));
 
     int value = 0;
     ERROR_IS(hipMemcpyToSymbol(&value, &value, sizeof value), hipErrorInvalidSymbol);
@@ -154,7 +156,8 @@ static void launches() {
     int not_a_kernel = 0;
     int* pointer = out.get();
     void* arguments[] = {&pointer};
-    ERROR_IS(hipLaunchKernel(&not_a_kernel, dim3(1), dim3(1), arguments, 0, nullptr), hipErrorInvalidDeviceFunction);
+    // AMD's runtime 7 reads what it takes for a kernel.
+    if (check::amds_release() != 7) ERROR_IS(hipLaunchKernel(&not_a_kernel, dim3(1), dim3(1), arguments, 0, nullptr), hipErrorInvalidDeviceFunction);
 
     // The first rule that is broken gives the error: the device's limit of threads, its shared memory, the kernel's own bound.
     DeviceArray<int> written(1024);
@@ -169,8 +172,11 @@ static void launches() {
                 if (kernel == bounded && threads > 64) wanted = hipErrorLaunchFailure;
                 if (shared > 65536) wanted = hipErrorInvalidValue;
                 if (threads > 1024) wanted = hipErrorInvalidConfiguration;
-                EXPECT_ERROR(hipLaunchKernel(kernel, dim3(1), dim3(threads), target_argument, shared, nullptr), wanted);
-                EXPECT_ERROR(hipGetLastError(), wanted);
+                const hipError_t got = hipLaunchKernel(kernel, dim3(1), dim3(threads), target_argument, shared, nullptr), last = hipGetLastError();
+                // AMD's runtime 6 has one code for both limits of the device; 7 asks for shared memory first, and keeps another code than it returns.
+                const bool is_other = check::amds_release() > 0 && threads > 1024;
+                EXPECT(got == wanted || (is_other && got == hipErrorInvalidValue));
+                EXPECT(last == got || (is_other && last == hipErrorInvalidValue));
             }
         }
     }

@@ -124,6 +124,8 @@ int main() {
         while (fib.size() < 11) fib.push_back(fib[fib.size() - 1] + fib[fib.size() - 2]);
         for (int i = 0; i < 64; i++) want[3 * i] = fib[i % 11], want[3 * i + 1] = host_ackermann(i % 3, i % 4), want[3 * i + 2] = (i % 23) % 2 == 0;
         DeviceArray<int> out(3 * 64);
+        // The compiler does not know how deep the calls go, and the default stack has 1 KiB.
+        HIP_CHECK(hipDeviceSetLimit(hipLimitStackSize, 16 << 10));
         recursion<<<1, 64>>>(out.get());
         HIP_CHECK(hipGetLastError());
         check::equal("recursion", out.download(), want);

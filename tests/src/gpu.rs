@@ -222,6 +222,11 @@ impl Gpu {
         values
     }
 
+    /// Sets the stack of kernels whose depth the compiler does not know (hipLimitStackSize), in bytes.
+    pub fn set_stack(&mut self, bytes: u64) {
+        self.wire.forget(&op::DeviceSetLimit { limit: 0, value: bytes });
+    }
+
     /// Waits for all work; returns its first error.
     pub fn synchronize(&mut self) -> HipResult<()> {
         self.unconfirmed.clear();

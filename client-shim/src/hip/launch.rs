@@ -59,10 +59,12 @@ impl LaunchParams {
         }
     }
 
-    /// Returns the parameters of a module function's launch whose grid is counted in threads.
+    /// Returns the parameters of a module function's launch whose grid is counted in threads. Since HIP 7 the errors for wrong sizes are those
+    /// of a runtime function.
     pub(crate) fn threads(threads: [u32; 3], block: [u32; 3], shared_mem: usize, stream: Stream) -> Self {
         let (grid, is_exact) = blocks_of_threads(threads, block);
-        Self { has_partial_blocks: !is_exact, ..Self::module(grid, block, shared_mem, stream) }
+        let family = LaunchFamily::Runtime;
+        Self { has_partial_blocks: !is_exact, family, ..Self::module(grid, block, shared_mem, stream) }
     }
 
     /// Sets the events that record when the kernel starts and ends, and the flags of `hipExt` functions.

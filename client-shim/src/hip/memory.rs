@@ -203,11 +203,8 @@ fn check_freeable(memory: &Memory, ptr: Ptr) -> HipResult<()> {
     }
 }
 
-/// `hipMemGetInfo`.
+/// `hipMemGetInfo`: either number can be left out, and both.
 pub(crate) fn info(session: &Session, free: Out<usize>, total: Out<usize>) -> HipResult<()> {
-    if free.is_null() && total.is_null() {
-        return Err(HipError::INVALID_VALUE);
-    }
     let info = session.worker().memory_info()?;
     free.set(info.free_bytes as usize);
     total.set(info.total_bytes as usize);

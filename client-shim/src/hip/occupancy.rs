@@ -18,8 +18,10 @@ fn active_blocks(
     shared: usize,
 ) -> HipResult<()> {
     let out = out.check()?;
-    let threads = u32::try_from(block_size).ok().filter(|threads| *threads > 0);
-    let threads = threads.ok_or(HipError::INVALID_VALUE)?;
+    let Some(threads) = u32::try_from(block_size).ok().filter(|threads| *threads > 0) else {
+        out.set(0);
+        return Err(HipError::INVALID_VALUE);
+    };
     if let Some((needs, _)) = rules_of(session, function)? {
         out.set(needs.groups_per_cu(threads, shared as u64).cast_signed());
         return Ok(());
@@ -93,18 +95,19 @@ fn block_size(
 ) -> HipResult<()> {
     let (grid, block) = (grid.check()?, block.check()?);
     if let Some((needs, device)) = rules_of(session, function)? {
-        let limit = u32::try_from(limit).map_err(|_| HipError::INVALID_VALUE)?;
         let compute_units = u32::try_from(device.multi_processor_count).unwrap_or(0);
-        let threads = needs.best_block_size(shared as u64, limit);
+        let threads = needs.best_block_size(limit);
         grid.set(needs.groups(threads, shared as u64, compute_units).cast_signed());
         block.set(threads.cast_signed());
         return Ok(());
     }
     let function = function.handle;
+    // HIP API: a limit below 0 is none, like 0; the protocol has only 0.
+    let block_size_limit = limit.max(0);
     let request = op::OccupancyMaxPotentialBlockSize {
         function,
         dyn_shared_mem: shared as u64,
-        block_size_limit: limit,
+        block_size_limit,
         flags,
     };
     let reply = session.worker().ask(&request)?;

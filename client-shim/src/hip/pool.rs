@@ -78,7 +78,9 @@ pub(crate) fn set_access(
         }
         session.worker().check_device(location.id)?;
         match (location.id == home, flags) {
-            (true, hipMemAccessFlagsProtReadWrite) | (false, hipMemAccessFlagsProtNone) => {}
+            (true, hipMemAccessFlagsProtRead..=hipMemAccessFlagsProtReadWrite) => {}
+            (false, hipMemAccessFlagsProtNone) => {}
+            (true, hipMemAccessFlagsProtNone) => return Err(HipError::INVALID_DEVICE),
             (true, _) => return Err(HipError::INVALID_VALUE),
             (false, _) => return Err(HipError::NOT_SUPPORTED),
         }

@@ -7,7 +7,7 @@ use crate::{hipErrorInvalidConfiguration, hipErrorInvalidValue, hipErrorLaunchFa
 /// A family of functions that launch kernels. Both refuse the same sizes, each with an error of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchFamily {
-    /// Functions of the runtime API: `hipLaunchKernel`, `<<<>>>` and kernels of graphs.
+    /// Functions of the runtime API: `hipLaunchKernel`, `<<<>>>` and kernels of graphs; also `hipExtModuleLaunchKernel`.
     Runtime,
     /// Functions of the module API: `hipModuleLaunchKernel` and others that take a `hipFunction_t`.
     Module,

@@ -22,8 +22,6 @@ pub const VGPR_GRANULE: u32 = 8;
 pub const GROUPS_PER_CU: u32 = SIMDS_PER_CU * WAVES_PER_SIMD;
 /// LDS of a compute unit in bytes; one workgroup may use all of it.
 pub const LDS_BYTES: u32 = 64 << 10;
-/// LDS is allocated in multiples of this many bytes.
-pub const LDS_GRANULE_BYTES: u32 = 512;
 /// Work-items of a workgroup.
 pub const THREADS_PER_GROUP: u32 = 1024;
 
@@ -93,19 +91,27 @@ impl KernelNeeds {
         LDS_BYTES.saturating_sub(self.lds_bytes)
     }
 
-    /// Returns how many workgroups of `block_size` work-items with `dynamic_bytes` of dynamic LDS fit on a compute unit at a time.
+    /// Returns how many workgroups of `block_size` work-items with `dynamic_bytes` of dynamic LDS fit on a compute unit at a time. As on AMD's
+    /// runtime the largest workgroup that the kernel was compiled for does not count.
     pub fn groups_per_cu(&self, block_size: u32, dynamic_bytes: u64) -> u32 {
-        if block_size == 0 || block_size > THREADS_PER_GROUP.min(self.max_block_size) {
+        if block_size == 0 || block_size > THREADS_PER_GROUP {
             return 0;
         }
+        let by_waves = self.waves_per_cu() / block_size.div_ceil(WAVE_LANES);
+        by_waves.min(self.groups_by_lds(dynamic_bytes))
+    }
+
+    /// Returns how many waves of the kernel fit on a compute unit at a time.
+    fn waves_per_cu(&self) -> u32 {
         let vgprs = self.vgprs.max(1).next_multiple_of(VGPR_GRANULE);
-        let waves_per_simd = WAVES_PER_SIMD.min(VGPRS_PER_SIMD / vgprs);
-        let waves_per_group = block_size.div_ceil(WAVE_LANES);
-        let by_waves = waves_per_simd * SIMDS_PER_CU / waves_per_group;
-        let lds_bytes = u64::from(self.lds_bytes).saturating_add(dynamic_bytes.min(1 << 32));
-        let lds_bytes = lds_bytes.next_multiple_of(u64::from(LDS_GRANULE_BYTES));
-        let by_lds = u64::from(LDS_BYTES).checked_div(lds_bytes).unwrap_or(u64::MAX);
-        by_lds.min(u64::from(by_waves.min(GROUPS_PER_CU))) as u32
+        WAVES_PER_SIMD.min(VGPRS_PER_SIMD / vgprs) * SIMDS_PER_CU
+    }
+
+    /// Returns how many workgroups the LDS of a compute unit is enough for.
+    fn groups_by_lds(&self, dynamic_bytes: u64) -> u32 {
+        let lds_bytes = u64::from(self.lds_bytes).saturating_add(dynamic_bytes);
+        let groups = u64::from(LDS_BYTES).checked_div(lds_bytes).unwrap_or(u64::MAX);
+        groups.min(u64::from(GROUPS_PER_CU)) as u32
     }
 
     /// Returns how many workgroups fit on a device with `compute_units` at a time.
@@ -113,13 +119,12 @@ impl KernelNeeds {
         self.groups_per_cu(block_size, dynamic_bytes).saturating_mul(compute_units)
     }
 
-    /// Returns the largest block size, at most `limit` if that is not 0, with the most work-items on a compute unit.
-    pub fn best_block_size(&self, dynamic_bytes: u64, limit: u32) -> u32 {
-        let most = THREADS_PER_GROUP.min(self.max_block_size).min(if limit == 0 { u32::MAX } else { limit });
-        let whole_waves = (1..=most / WAVE_LANES).map(|waves| waves * WAVE_LANES);
-        // Less than a wave is a choice only when nothing else is.
-        let sizes = whole_waves.chain((most < WAVE_LANES && most > 0).then_some(most));
-        sizes.max_by_key(|&size| (self.groups_per_cu(size, dynamic_bytes) * size, size)).unwrap_or(0)
+    /// Returns the block size that AMD's runtime advises: the most work-items of whole waves that `limit`, or the device where `limit` is not
+    /// positive, allows and that fit on a compute unit. LDS and the largest workgroup that the kernel was compiled for do not count.
+    pub fn best_block_size(&self, limit: i32) -> u32 {
+        let limit = u32::try_from(limit).ok().filter(|&limit| limit > 0).unwrap_or(u32::MAX);
+        let most = limit.min(THREADS_PER_GROUP).next_multiple_of(WAVE_LANES);
+        most.min(self.waves_per_cu() * WAVE_LANES)
     }
 }
 
@@ -159,10 +164,23 @@ mod tests {
         assert_eq!(SMALL.groups_per_cu(64, u64::MAX), 0);
     }
 
+    /// The numbers are those of AMD's runtimes 6.4.3 and 7.2.4.
     #[test]
-    fn the_best_block_size_fills_the_compute_unit() {
-        assert_eq!([0, 300, 10].map(|limit| SMALL.best_block_size(0, limit)), [1024, 256, 10]);
-        assert_eq!(KernelNeeds { max_block_size: 64, ..SMALL }.best_block_size(0, 0), 64);
-        assert_eq!(KernelNeeds { vgprs: 512, ..SMALL }.best_block_size(0, 0), 256);
+    fn the_best_block_size_has_whole_waves() {
+        let sizes =
+            [(0, 1024), (1, 64), (63, 64), (65, 128), (200, 256), (1000, 1024), (5000, 1024), (-1, 1024)];
+        for (limit, size) in sizes {
+            assert_eq!(SMALL.best_block_size(limit), size, "limit {limit}");
+            let bounded = KernelNeeds { max_block_size: 64, ..SMALL };
+            assert_eq!(bounded.best_block_size(limit), size, "limit {limit}, launch bounds");
+        }
+        assert_eq!(KernelNeeds { vgprs: 512, ..SMALL }.best_block_size(0), 256);
+    }
+
+    #[test]
+    fn launch_bounds_do_not_limit_occupancy() {
+        let bounded = KernelNeeds { max_block_size: 128, ..SMALL };
+        let of = |block_size| bounded.groups_per_cu(block_size, 0);
+        assert_eq!([of(128), of(192), of(256), of(1000), of(1024), of(1025)], [16, 10, 8, 2, 2, 0]);
     }
 }

@@ -31,7 +31,8 @@ use crate::transfer::{Pattern, Span, Transfer};
 const LIMIT_STACK_SIZE: i32 = hipr_abi::hipLimitStackSize;
 const LIMIT_MALLOC_HEAP_SIZE: i32 = hipr_abi::hipLimitMallocHeapSize;
 const STACK_DEFAULT_BYTES: u64 = 1024;
-const STACK_MAX_BYTES: u64 = 128 << 10;
+const STACK_GRANULE_BYTES: u64 = 16;
+const STACK_MAX_BYTES: u64 = (128 << 10) - STACK_GRANULE_BYTES;
 const MALLOC_HEAP_BYTES: u64 = 8 << 20;
 /// The first handle, above those that HIP reserves.
 const FIRST_HANDLE: u64 = 0x1000;
@@ -196,11 +197,11 @@ impl Context for SimContext {
         }
     }
 
-    /// Sets a limit; the stack size, of at most 128 KiB, applies to kernels whose stack depth the compiler does not know.
+    /// Sets a limit; the stack size, a multiple of 16 and less than 128 KiB, is that of kernels whose stack depth the compiler does not know.
     fn set_limit(&mut self, limit: i32, value: u64) -> HipResult<()> {
         match limit {
             LIMIT_STACK_SIZE if value <= STACK_MAX_BYTES => {
-                self.stack_bytes = value;
+                self.stack_bytes = value.next_multiple_of(STACK_GRANULE_BYTES);
                 Ok(())
             }
             LIMIT_STACK_SIZE => Err(HipError::INVALID_VALUE),
@@ -584,8 +585,7 @@ impl Context for SimContext {
     ) -> HipResult<BlockSize> {
         let compute_units = Model::of(self.gpu.arch).compute_units;
         let needs = self.loaded(function)?.needs();
-        let limit = u32::try_from(limit).map_err(|_| HipError::INVALID_VALUE)?;
-        let block_size = needs.best_block_size(shared_mem_bytes, limit);
+        let block_size = needs.best_block_size(limit);
         Ok(BlockSize {
             min_grid_size: needs.groups(block_size, shared_mem_bytes, compute_units) as i32,
             block_size: block_size as i32,

@@ -23,9 +23,6 @@ const GRID_SYNC: u64 = 64;
 const QUEUE: u64 = 128;
 const KERNARG: u64 = 1024;
 
-/// Minimum scratch per lane, in addition to what the compiler knows, for a kernel with unknown stack depth.
-const DYNAMIC_STACK_BYTES: u64 = 16 << 10;
-
 /// A checked launch.
 #[derive(Debug)]
 pub(crate) struct Setup {
@@ -106,12 +103,13 @@ impl Setup {
     }
 }
 
-/// Returns the scratch of a lane in bytes; `None` if it exceeds the limit.
+/// Returns the scratch of a lane in bytes; `None` if it exceeds the limit. As on AMD's runtime a kernel of unknown stack depth has
+/// hipLimitStackSize, or what the compiler knows of if that is more.
 fn scratch_bytes(function: &Function, stack_bytes: u64) -> Option<u32> {
     let kernel = &function.kernel;
     let known = u64::from(kernel.descriptor.private_segment_bytes.max(kernel.private_segment_bytes));
     let dynamic = kernel.uses_dynamic_stack || kernel.descriptor.uses_dynamic_stack();
-    let bytes = known + if dynamic { stack_bytes.max(DYNAMIC_STACK_BYTES) } else { 0 };
+    let bytes = if dynamic { known.max(stack_bytes) } else { known };
     (bytes <= p::SCRATCH_MAX_BYTES).then_some(bytes as u32)
 }
 

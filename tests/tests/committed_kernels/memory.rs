@@ -128,6 +128,7 @@ pub(crate) fn functions(gpu: &mut Gpu) {
             })
             .collect();
         let out = gpu.zeroed::<i32>(want.len());
+        gpu.set_stack(16 << 10);
         gpu.launch("recursion", 1, 64, 0, args![out]);
         equal("recursion", &gpu.download(out), &want);
     }

@@ -291,8 +291,8 @@ impl Pools {
             hipMemPoolReuseAllowOpportunistic => known.reuses_what_is_done = value != 0,
             hipMemPoolReuseAllowInternalDependencies => known.reuses_by_waiting = value != 0,
             hipMemPoolAttrReleaseThreshold => known.release_threshold_bytes = value,
-            hipMemPoolAttrReservedMemHigh => known.reserved.high = known.reserved.current,
-            hipMemPoolAttrUsedMemHigh => known.used.high = known.used.current,
+            hipMemPoolAttrReservedMemHigh => known.reserved.high = 0,
+            hipMemPoolAttrUsedMemHigh => known.used.high = 0,
             _ => return Err(HipError::INVALID_VALUE),
         }
         Ok(())
