@@ -6,6 +6,7 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::command::Function;
 use crate::convert::{Ptr, Stream};
+use crate::program::module::Numbered;
 use crate::program::{Loader, Program, recent, register};
 use crate::stream::Streams;
 use crate::stream::order::{LEGACY, PER_THREAD};
@@ -72,6 +73,14 @@ impl Session {
     /// `hipErrorInvalidSymbol` for an address that was not registered, or what the worker answers.
     pub(crate) fn find_variable(&self, shadow: Ptr) -> HipResult<(Ptr, usize)> {
         register::find_variable(self.loader(), shadow)
+    }
+
+    /// Returns the device variable with this host address by its number if its address is not known, although the worker knows it by that.
+    ///
+    /// # Errors
+    /// As [`find_variable`](Self::find_variable).
+    pub(crate) fn find_numbered(&self, shadow: Ptr) -> HipResult<Option<Numbered>> {
+        register::find_numbered(self.loader(), shadow)
     }
 
     /// Returns the wire handle of the stream that `stream` means to the calling thread.

@@ -12,7 +12,7 @@ use std::{env, fs};
 
 use hipr_client::{CallError, Connection, Extra, WorkerAddress};
 use hipr_proto::op::{self, Param};
-use hipr_proto::{HipError, Opcode, Text, Wire};
+use hipr_proto::{Features, HipError, Opcode, Text, Wire};
 use hipr_worker::{Config, Worker};
 use support::hip::*;
 use support::{Asked, FakeWorker, Reaction, bytes, easy, is_program, program, run, run_counted};
@@ -36,6 +36,10 @@ fn load(path: &Path) -> (i32, Ptr) {
     let code = unsafe { hipModuleLoad(&mut module, c_path(path).as_ptr()) };
     (code, module)
 }
+
+/// The wrapper around a fat binary that the compiler makes.
+#[repr(C)]
+struct Wrapper(u32, u32, *const u8, *const u8);
 
 fn function(module: Ptr, name: &CStr) -> (i32, Ptr) {
     let mut function = null_mut();
@@ -119,8 +123,6 @@ fn program_whose_worker_lies_about_parameters() {
         assert_eq!((loaded, found, launch(globals, params.as_mut_ptr())), (0, 0, 0));
     }
     // A kernel that the compiler registered.
-    #[repr(C)]
-    struct Wrapper(u32, u32, *const u8, *const u8);
     let image = fs::read(path).expect("a file");
     for key in &CLAIMS {
         let wrapper = Wrapper(0x4849_5046, 1, image.as_ptr(), std::ptr::null());
@@ -465,6 +467,151 @@ fn kernels_cost_few_round_trips() {
     };
     // The wait for a launch; without the extension also the module, three kernels, the attributes of one, and two questions about occupancy.
     assert_eq!([of_modules("on"), of_modules("off")], [1, 8]);
+}
+
+/// A variable's address and size as the library says.
+fn global(module: Ptr, name: &CStr) -> (i32, Ptr, usize) {
+    let (mut address, mut size) = (null_mut(), 0);
+    // SAFETY: C call with good pointers.
+    let found = unsafe { hipModuleGetGlobal(&mut address, &mut size, module, name.as_ptr()) };
+    (found, address, size)
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_looks_for_variables() {
+    if !is_program() {
+        return;
+    }
+    let (loaded, module) = load(&image("kernels-v6.elf"));
+    assert_eq!(loaded, 0);
+    for (name, bytes) in [(c"counter", 4), (c"first", 8), (c"scale", 16), (c"table", 1200)] {
+        let (found, address, size) = global(module, name);
+        assert_eq!((found, size), (0, bytes), "{name:?}");
+        assert_eq!(global(module, name), (0, address, size), "{name:?}");
+    }
+    let (_, scale, _) = global(module, c"scale");
+    let mut floats = [0f32; 4];
+    // SAFETY: C call with good pointers.
+    assert_eq!(unsafe { hipMemcpy(floats.as_mut_ptr().cast(), scale.cast_const(), 16, D2H) }, 0);
+    assert_eq!(floats, [1.0, 2.0, 3.0, 4.0]);
+    // SAFETY: C call.
+    assert_eq!(unsafe { hipModuleUnload(module) }, 0);
+    assert_eq!(global(module, c"scale").0, HipError::INVALID_HANDLE.0);
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_copies_to_variables() {
+    if !is_program() {
+        return;
+    }
+    let file = fs::read(image("kernels-v6.elf")).expect("a file");
+    // The variables have the addresses of these numbers in the program.
+    let shadows = [0u64; 2];
+    let [counter, scale] = [0, 1].map(|at| std::ptr::from_ref(&shadows[at]).cast_mut().cast());
+    let wrapper = Wrapper(0x4849_5046, 1, file.as_ptr(), std::ptr::null());
+    // SAFETY: C calls as the compiler makes them; the image outlives them.
+    let binary = unsafe {
+        let binary = __hipRegisterFatBinary(std::ptr::from_ref(&wrapper).cast());
+        let none = null_mut();
+        __hipRegisterVar(binary, counter, none, c"counter".as_ptr().cast_mut(), 0, 4, 0, 0);
+        __hipRegisterVar(binary, scale, none, c"scale".as_ptr().cast_mut(), 0, 16, 1, 0);
+        binary
+    };
+    let value = 40.0f32;
+    let from = std::ptr::from_ref(&value).cast();
+    let (mut address, mut floats, mut count) = (null_mut(), [0f32; 4], 0i32);
+    // SAFETY: C calls with good pointers.
+    unsafe {
+        assert_eq!(hipMemcpyToSymbol(scale.cast_const(), from, 4, 4, H2D), 0);
+        assert_eq!(hipMemcpyToSymbolAsync(scale.cast_const(), from, 4, 12, DEFAULT, null_mut()), 0);
+        assert_eq!(hipMemcpyToSymbol(counter.cast_const(), from, 4, 0, H2D), 0);
+        let invalid = HipError::INVALID_VALUE.0;
+        assert_eq!(hipMemcpyToSymbol(scale.cast_const(), from, 4, 13, H2D), invalid);
+        assert_eq!(hipMemcpyToSymbol(scale.cast_const(), from, 4, usize::MAX, H2D), invalid);
+        let direction = HipError::INVALID_MEMCPY_DIRECTION.0;
+        assert_eq!(hipMemcpyToSymbol(scale.cast_const(), from, 4, 0, D2H), direction);
+        assert_eq!(hipGetSymbolAddress(&mut address, scale.cast_const()), 0);
+        assert_eq!(hipMemcpy(floats.as_mut_ptr().cast(), address.cast_const(), 16, D2H), 0);
+        assert_eq!(hipGetSymbolAddress(&mut address, counter.cast_const()), 0);
+        assert_eq!(hipMemcpy(std::ptr::from_mut(&mut count).cast(), address.cast_const(), 4, D2H), 0);
+        __hipUnregisterFatBinary(binary);
+    }
+    assert_eq!((floats, count), ([1.0, 40.0, 3.0, 40.0], value.to_bits().cast_signed()));
+}
+
+#[test]
+fn variables_cost_a_round_trip_for_each_module_at_most() {
+    let flights = |features: Option<Features>, name| {
+        let worker = emulated_with(|config| config.session.features = features);
+        run_counted(program(name, worker.local_addr())).1("round_trips")
+    };
+    let all = hipr_worker::FEATURES;
+    // Programs, and how many variables' addresses they need.
+    for (name, variables) in
+        [("program_that_looks_for_variables", 4), ("program_that_copies_to_variables", 2)]
+    {
+        let with = flights(Some(all), name);
+        let without = flights(Some(all.without(Features::VARIABLES)), name);
+        // None if the worker is faster than the program.
+        assert!(
+            with + variables - 1 <= without,
+            "{name}: {with} round trips, {without} when nothing is told"
+        );
+        for older in [Some(all.without(Features::NOTIFICATIONS)), Some(Features::VARIABLES), None] {
+            flights(older, name);
+        }
+    }
+}
+
+#[test]
+#[ignore = "a program that other tests run"]
+fn program_that_copies_to_a_variable() {
+    if !is_program() {
+        return;
+    }
+    let file = fs::read(image("kernels-v6.elf")).expect("a file");
+    let wrapper = Wrapper(0x4849_5046, 1, file.as_ptr(), std::ptr::null());
+    let shadow = 0u64;
+    let scale: Ptr = std::ptr::from_ref(&shadow).cast_mut().cast();
+    let bytes = [1u8, 2, 3, 4, 5, 6];
+    // SAFETY: C calls as the compiler makes them, with good pointers; the image outlives them.
+    unsafe {
+        let binary = __hipRegisterFatBinary((&raw const wrapper).cast());
+        __hipRegisterVar(binary, scale, null_mut(), c"scale".as_ptr().cast_mut(), 0, 16, 1, 0);
+        let (scale, from) = (scale.cast_const(), bytes.as_ptr().cast());
+        assert_eq!(hipMemcpyToSymbol(scale, from, 6, 10, H2D), 0);
+        assert_eq!(hipMemcpyToSymbolAsync(scale, from, 4, 0, DEFAULT, null_mut()), 0);
+        assert_eq!(hipMemcpyToSymbol(scale, from, 6, 11, H2D), HipError::INVALID_VALUE.0);
+        assert_eq!(hipDeviceSynchronize(), 0);
+        __hipUnregisterFatBinary(binary);
+    }
+}
+
+#[test]
+fn bytes_for_a_variable_do_not_wait_for_its_address() {
+    // A worker that has the feature, and never tells anything.
+    let features = Features::VARIABLES.union(Features::NOTIFICATIONS).bits();
+    let silent = FakeWorker::start(move |asked| match asked.op {
+        Opcode::OFFER => Reaction::Good(bytes(&op::OfferReply { features })),
+        _ => worker(asked),
+    });
+    run(program("program_that_copies_to_a_variable", silent.address));
+    let asked = silent.until(Opcode::SHUTDOWN);
+    let of_module = [Opcode::MODULE_LOAD_DATA, Opcode::MODULE_UNLOAD];
+    assert_eq!(about_code(&asked), of_module, "no address is asked for");
+    let names: Vec<_> = asked.iter().filter(|asked| asked.op == Opcode::MODULE_VARIABLES).collect();
+    let [names] = names.as_slice() else { panic!("{names:?}") };
+    assert_eq!(names.tail, b"counter\0first\0scale\0table\0");
+    let puts: Vec<_> = asked.iter().filter(|asked| asked.op == Opcode::VARIABLE_PUT).collect();
+    let put = |put: &Asked| {
+        let request = put.as_op::<op::VariablePut>();
+        assert!(!put.wants_reply);
+        (request.variable, request.offset, request.waits, put.tail.clone())
+    };
+    let puts: Vec<_> = puts.into_iter().map(put).collect();
+    assert_eq!(puts, [(2, 10, 1, [1, 2, 3, 4, 5, 6].into()), (2, 0, 0, [1, 2, 3, 4].into())]);
 }
 
 #[test]

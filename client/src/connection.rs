@@ -6,6 +6,7 @@ mod packing;
 mod started;
 mod transfers;
 mod uploading;
+mod variables;
 
 use std::io;
 use std::os::fd::RawFd;

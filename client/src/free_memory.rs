@@ -74,6 +74,7 @@ const fn effect(op: Opcode) -> Effect {
         | Opcode::CACHE_PUT
         | Opcode::CACHE_COPY
         | Opcode::PUT_PACKED
+        | Opcode::VARIABLE_PUT
         | Opcode::LAUNCH_KERNEL
         | Opcode::LAUNCH_COOPERATIVE_KERNEL
         | Opcode::MODULE_LAUNCH_KERNEL

@@ -31,6 +31,7 @@ mod stats;
 mod transport;
 mod unanswered;
 mod uploads;
+mod variables;
 
 use std::env;
 use std::fmt;
@@ -59,6 +60,7 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::MEM_INFO)
     .union(Features::WORK_ERRORS)
     .union(Features::WATCHES)
+    .union(Features::VARIABLES)
     .union(Features::SHARED);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which

@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use hipr_proto::op::{
-    ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, WatchOver, WorkFailed, with_op,
+    ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, VariablesTold, WatchOver, WorkFailed, with_op,
 };
 use hipr_proto::{HipError, Op, Opcode, Wire};
 
 use crate::callers::Callers;
 use crate::free_memory::FreeMemory;
 use crate::unanswered::Unanswered;
+use crate::variables::Variables;
 
 /// Maximum number of characters of a worker's text that are shown, and of a kernel's name.
 const TEXT_MAX_CHARS: usize = 512;
@@ -135,6 +136,8 @@ pub(crate) struct Listeners {
     watch_over: OnceLock<OnWatchOver>,
     /// What is known of changes of free memory.
     pub(crate) memory: FreeMemory,
+    /// What is known of the variables of modules.
+    pub(crate) variables: Variables,
     /// Which requests may still have left an error.
     pub(crate) unanswered: Unanswered,
     /// Who has made which request.
@@ -220,6 +223,11 @@ impl Listeners {
         {
             let error = (over.error_code != 0).then_some(HipError(over.error_code));
             listener(over.number, error);
+        }
+        if op == VariablesTold::OPCODE
+            && let Ok(told) = VariablesTold::take(&mut fixed)
+        {
+            self.variables.learn(told, tail);
         }
         if op == MemInfoChanged::OPCODE
             && let Ok(changed) = MemInfoChanged::take(&mut fixed)

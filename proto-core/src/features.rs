@@ -48,9 +48,12 @@ impl Features {
     pub const WORK_ERRORS: Self = Self(1 << 10);
     /// The worker tells when a stream or an event is done of which a query found that it is not. Only with NOTIFICATIONS.
     pub const WATCHES: Self = Self(1 << 11);
+    /// The worker tells where the variables of a module are, and takes copies to a variable of which the client does not know that yet.
+    /// Only with NOTIFICATIONS.
+    pub const VARIABLES: Self = Self(1 << 12);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 12] = [
+    const NAMED: [(Self, &str); 13] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -63,6 +66,7 @@ impl Features {
         (Self::MEM_INFO, "MEM_INFO"),
         (Self::WORK_ERRORS, "WORK_ERRORS"),
         (Self::WATCHES, "WATCHES"),
+        (Self::VARIABLES, "VARIABLES"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
@@ -95,7 +99,8 @@ impl Features {
     /// Returns the features that are in this set with all that they need.
     #[must_use]
     pub const fn usable(self) -> Self {
-        let of_notifications = Self::MEM_INFO.union(Self::WORK_ERRORS).union(Self::WATCHES);
+        let of_notifications =
+            Self::MEM_INFO.union(Self::WORK_ERRORS).union(Self::WATCHES).union(Self::VARIABLES);
         match (self.contains(Self::NOTIFICATIONS), self.contains(Self::PLACES)) {
             (true, true) => self,
             (true, false) => self.without(Self::MEM_INFO),
@@ -151,7 +156,7 @@ mod tests {
         let info = Features::MEM_INFO.union(Features::PLACES);
         assert_eq!(info.usable(), Features::PLACES);
         assert_eq!(info.union(Features::NOTIFICATIONS).usable(), info.union(Features::NOTIFICATIONS));
-        for told in [Features::WORK_ERRORS, Features::WATCHES] {
+        for told in [Features::WORK_ERRORS, Features::WATCHES, Features::VARIABLES] {
             let both = told.union(Features::NAMES);
             assert_eq!(both.usable(), Features::NAMES);
             assert_eq!(both.union(Features::NOTIFICATIONS).usable(), both.union(Features::NOTIFICATIONS));

@@ -32,6 +32,7 @@ mod packed;
 mod pages;
 mod statics;
 mod tail;
+mod variables;
 mod watch;
 
 #[cfg(test)]
@@ -60,6 +61,7 @@ pub use statics::{
 pub use tail::{
     Edge, LaunchArgs, LaunchMode, NAME_FIELD_BYTES, NAME_MAX_BYTES, Param, kind, name_of, put_name,
 };
+pub use variables::{VARIABLE_NAMES_MAX_BYTES, VARIABLES_MAX, Variable, put_variable_names, variable_names};
 pub use watch::WATCHES_MAX;
 
 use crate::wire::Text;
@@ -78,7 +80,7 @@ operations! {
         Ping {} => ();
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
-    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES), right behind `INIT` and without waiting for its reply.
+    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -671,6 +673,29 @@ operations! {
     /// `DEVICE_RESET` destroyed. Errors of the work stay for a wait. `reserved` is 0.
     0x02DA WATCH_OVER watch_over "" Extension notify Exempt:
         WatchOver { number: u64, error_code: i32, reserved: u32 } => ();
+
+    /// Asks for the variables of a module with these names, each of which is followed by a NUL: at most 64, in at most 8192 bytes. One
+    /// `VARIABLES_TOLD` with this `number` comes, before any later reply. For `VARIABLE_PUT` they are numbered from 0 on, until
+    /// the next such request for the module. A session needs the features NOTIFICATIONS and VARIABLES for this and for the next two.
+    0x02E0 MODULE_VARIABLES module_variables "hipModuleGetGlobal" Extension forget Exempt:
+        ModuleVariables { module: u64, number: u64, count: u32, names_length: u32 }
+            + Small("names:bytes[names_length]", |r| Exact(u64::from(r.names_length)))
+        => ();
+
+    /// Tells what `MODULE_GET_GLOBAL` would return for each name of the `MODULE_VARIABLES` with this `number`, in their order; zeros for a
+    /// name for which it would fail. `reserved` is 0.
+    0x02E1 VARIABLES_TOLD variables_told "" Extension notify Exempt:
+        VariablesTold { number: u64, count: u32, reserved: u32 }
+            + Small("variables:{address:u64 size:u64}[count]", |r| Exact(items::<Variable>(r.count)))
+        => ();
+
+    /// Copies from the client to a variable, in the order of a stream: `length` bytes at `offset` of the variable with this number in the
+    /// last `MODULE_VARIABLES` of the module. As `MEMCPY_HTOD_ASYNC`; with `waits` 1 later requests come behind the copy, as with
+    /// `MEMCPY_HTOD`. Fails with `hipErrorInvalidValue` if there is no such variable, or it has fewer bytes.
+    0x02E2 VARIABLE_PUT variable_put "hipMemcpyToSymbolAsync" Extension forget Plain:
+        VariablePut { module: u64, variable: u32, waits: u32, offset: u64, length: u64, stream: u64 }
+            + Bulk("[inline bytes of length length, flag HAS_INLINE_DATA]", |r| Exact(r.length))
+        => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

@@ -176,6 +176,7 @@ impl Suite<'_> {
         let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::CACHE);
         let features =
             features.union(Features::PACKED).union(Features::NOTIFICATIONS).union(Features::WATCHES);
+        let features = features.union(Features::VARIABLES);
         self.wire.hear();
         self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
@@ -525,6 +526,12 @@ impl Suite<'_> {
         let other = loaded.map_or(NOWHERE, |reply| reply.module);
         let global = op::ModuleGetGlobal { module: other };
         let found = self.request(&global, &name("coefficients"), None, |reply| reply.size.to_string())?;
+        self.read(found.map_or(NOWHERE, |reply| reply.device_ptr), 32)?;
+        let variables = op::ModuleVariables { module: other, number: 1, count: 1, names_length: 13 };
+        self.request(&variables, b"coefficients\0", None, nothing)?;
+        let (length, stream) = (32, 0);
+        let put = op::VariablePut { module: other, variable: 0, waits: 1, offset: 0, length, stream };
+        self.request(&put, &[], Some(vec![7; 32]), nothing)?;
         self.read(found.map_or(NOWHERE, |reply| reply.device_ptr), 32)?;
         self.tell(&op::ModuleUnload { module: other }, &[], None)?;
         self.request(&op::ModuleUnload { module }, &[], None, nothing)?;

@@ -1,6 +1,6 @@
 //! A single-threaded client that sends exactly what a test wants.
 
-use hipr_proto::op::{Offer, RequestFailed, WatchOver};
+use hipr_proto::op::{Offer, RequestFailed, VariablesTold, WatchOver};
 use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Outbox, ReplyMode};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,6 +19,8 @@ pub struct WireClient {
     failures: Vec<(RequestFailed, Vec<u8>)>,
     /// Whether the text of the last one is arriving.
     hears: bool,
+    /// Whether the tail of a notification that nobody asks about is arriving.
+    skips: bool,
 }
 
 /// A reply: its outcome, and the bytes after its fixed part.
@@ -36,8 +38,8 @@ impl WireClient {
         let stream = TcpStream::connect(worker).expect("the worker listens");
         stream.set_nodelay(true).expect("a TCP socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a TCP socket");
-        let (input, failures, hears) = Default::default();
-        Self { stream, client: Client::new(Limits::default()), input, failures, hears }
+        let (input, failures, hears, skips) = Default::default();
+        Self { stream, client: Client::new(Limits::default()), input, failures, hears, skips }
     }
 
     /// Takes notifications from now on, which have to be offered to be taken.
@@ -130,6 +132,7 @@ impl WireClient {
                             break true;
                         }
                     }
+                    Answer::Data { last, .. } if self.skips => self.skips = !last,
                     Answer::Data { bytes, last } if self.hears => {
                         self.failures.last_mut().expect("a notification").1.extend_from_slice(bytes);
                         self.hears = !last;
@@ -140,7 +143,11 @@ impl WireClient {
                             break true;
                         }
                     }
-                    Answer::Notification(notification) if notification.op == WatchOver::OPCODE => {}
+                    Answer::Notification(notification)
+                        if matches!(notification.op, WatchOver::OPCODE | VariablesTold::OPCODE) =>
+                    {
+                        self.skips = notification.inline > 0;
+                    }
                     Answer::Notification(notification) => {
                         let failed =
                             notification.read().expect("the only other notification that this client gets");

@@ -121,6 +121,8 @@ pub(crate) enum Continuation {
     Load(Box<Load>),
     /// Collect the tail, then call again with it in [`Call::collected`].
     Collect,
+    /// Tell the client where variables are, with this tail, then reply without fields.
+    Variables(VariablesTold, Vec<u8>),
     /// Release everything, reply, and close the connection.
     Shutdown,
 }
@@ -455,6 +457,7 @@ impl Visit for Call<'_> {
         };
         memcpy_dtoh(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
         memcpy_dtoh_async(Memcpy) = |call: &mut Self, r| copy::flat(call, Memcpy { kind: kind::DEVICE_TO_HOST, ..r });
+        variable_put(VariablePut) = copy::to_variable;
         memcpy_peer(MemcpyPeer) = copy::peer;
         memcpy_peer_async(MemcpyPeer) = copy::peer;
 
@@ -517,6 +520,7 @@ impl Visit for Call<'_> {
         set_valid_devices(SetValidDevices) = device::set_valid;
         module_get_function(ModuleGetFunction) = module::function;
         module_get_global(ModuleGetGlobal) = module::global;
+        module_variables(ModuleVariables) = module::variables;
         launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
         launch_cooperative_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, true);
         module_launch_kernel(LaunchKernel) = |call: &mut Self, r, tail| launch::launch(call, &r, tail, false);
@@ -542,6 +546,7 @@ impl Visit for Call<'_> {
         mem_info_changed(MemInfoChanged),
         work_failed(WorkFailed),
         watch_over(WatchOver),
+        variables_told(VariablesTold),
         }
     }
 }

@@ -212,6 +212,7 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::MEM_INFO)
     .union(Features::WORK_ERRORS)
     .union(Features::WATCHES)
+    .union(Features::VARIABLES)
     .union(Features::PACKED)
     .union(Features::SHARED);
 

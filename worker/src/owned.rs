@@ -7,6 +7,7 @@ mod graphs;
 mod handles;
 mod launches;
 mod limits;
+mod modules;
 mod names;
 mod pools;
 mod queried;
@@ -28,6 +29,7 @@ use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Share, Wake
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
 use self::launches::Launches;
+use self::modules::Module;
 use self::names::Names;
 pub(crate) use self::names::Unfit;
 use self::pools::Pools;
@@ -95,8 +97,9 @@ pub(crate) struct Owned {
     allocations: BTreeMap<u64, Allocation>,
     streams: HandleSet,
     events: HandleSet,
-    /// Modules, with the size of their code objects.
-    modules: BTreeMap<u64, u64>,
+    modules: BTreeMap<u64, Module>,
+    /// Number of the allocations that are variables of which the client is told with the module.
+    uncounted: usize,
     functions: HandleTable<Function>,
     pools: Pools,
     /// Registered memory of the client's process: its address there, with its length and its address here.
@@ -367,7 +370,9 @@ impl Owned {
 
     /// Returns the number of handles and allocations.
     pub(crate) fn handles(&self) -> usize {
-        let (memory, modules) = (self.allocations.len(), self.modules.len() + self.functions.len());
+        // What the client is told of a module comes with it, so that it has no fewer handles for what it asks for.
+        let memory = self.allocations.len().saturating_sub(self.uncounted);
+        let modules = self.modules.len() + self.functions.len();
         let (pools, graphs) = (self.pools.len(), self.graphs.weight());
         memory + modules + self.streams.len() + self.events.len() + pools + graphs
     }
@@ -378,7 +383,8 @@ impl Owned {
         const HANDLES: usize = 1024;
         /// Bytes of code objects, from which more is made.
         const CODE_BYTES: u64 = 1 << 20;
-        self.handles() >= HANDLES || self.modules.values().sum::<u64>() >= CODE_BYTES
+        self.handles() >= HANDLES
+            || self.modules.values().map(|module| module.size_bytes).sum::<u64>() >= CODE_BYTES
     }
 
     /// Checks that a stream exists.
@@ -425,38 +431,6 @@ impl Owned {
     /// Checks that a pool exists.
     pub(crate) fn check_pool(&self, pool: u64) -> HipResult<()> {
         if self.pools.contains(pool) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
-    }
-
-    /// Checks that a module exists.
-    pub(crate) fn check_module(&self, module: u64) -> HipResult<()> {
-        if self.modules.contains_key(&module) { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
-    }
-
-    /// Adds a module whose code object has `size_bytes` bytes; returns the number by which the client knows it.
-    pub(crate) fn add_module(&mut self, module: u64, size_bytes: u64) -> u64 {
-        self.memory_bytes = self.memory_bytes.saturating_add(size_bytes);
-        self.modules.insert(module, size_bytes);
-        self.names.made(Handle::Module, module)
-    }
-
-    /// Removes a module with its functions and variables.
-    pub(crate) fn remove_module(&mut self, module: u64) {
-        let size_bytes = self.modules.remove(&module).unwrap_or(0);
-        self.memory_bytes = self.memory_bytes.saturating_sub(size_bytes);
-        self.names.forget(Handle::Module, module);
-        let (names, functions) = (&mut self.names, &self.functions);
-        names.forget_all(Handle::Function, |handle| {
-            functions.get(handle).is_some_and(|function| function.module == module)
-        });
-        self.functions.retain(|function| function.module != module);
-        let Self { allocations, watches, .. } = self;
-        allocations.retain(|base, allocation| {
-            let stays = allocation.origin != Origin::Module(module);
-            if !stays {
-                watches.remove(*base);
-            }
-            stays
-        });
     }
 
     /// Adds a function of a module; returns the number by which the client knows it.

@@ -506,6 +506,11 @@ impl Session {
                 self.reply(ticket);
                 return true;
             }
+            Continuation::Variables(told, list) => {
+                self.broken = self.broken.or(self.responder.notify(&told, &list).err());
+                self.complete(ticket, Outcome::ok(&()));
+                return true;
+            }
             Continuation::List(tail) => {
                 let outcome = Outcome::ok_raw(&self.reply).with_inline(Inline::Whole(tail.into()));
                 self.complete(ticket, outcome);

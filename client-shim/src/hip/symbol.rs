@@ -7,6 +7,10 @@ use super::copy::{Waits, linear};
 use crate::convert::{Out, Ptr, Stream};
 use crate::session::Session;
 
+/// Maximum number of bytes of a copy to a variable whose address is not known that is sent all the same. More are worth a round trip: they
+/// may be packed, or on the worker already.
+const NUMBERED_MAX_BYTES: usize = 64 << 10;
+
 /// `hipGetSymbolAddress`.
 pub(crate) fn address(session: &Session, out: Out<Ptr>, symbol: Ptr) -> HipResult<()> {
     let out = out.check()?;
@@ -36,6 +40,36 @@ fn check_kind(kind: i32, host: i32) -> HipResult<()> {
     if is_right { Ok(()) } else { Err(HipError::INVALID_MEMCPY_DIRECTION) }
 }
 
+/// Copies `len` bytes to `offset` of a variable. If its address is not known yet, few bytes of the program are sent without it.
+fn copy_in(
+    session: &Session,
+    symbol: Ptr,
+    src: Ptr,
+    (len, offset): (usize, usize),
+    kind: i32,
+    stream: Stream,
+    waits: Waits,
+) -> HipResult<()> {
+    check_kind(kind, kind::HOST_TO_DEVICE)?;
+    let is_of_program = matches!(kind, kind::HOST_TO_DEVICE | kind::DEFAULT) && !src.is_null();
+    if is_of_program
+        && (1..=NUMBERED_MAX_BYTES).contains(&len)
+        && let Some(variable) = session.find_numbered(symbol)?
+    {
+        if offset.checked_add(len).is_none_or(|end| end > variable.size) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        let (worker, stream, is_blocking) = (session.worker(), session.handle(stream)?, waits == Waits::Yes);
+        let send = |bytes: &[u8]| variable.put(worker, offset, bytes, stream, is_blocking);
+        let sent = session.streams().copy_to_at_once(worker, src, len, stream, is_blocking, send);
+        if let Some(sent) = sent {
+            return sent;
+        }
+    }
+    let dst = part(session, symbol, len, offset)?;
+    linear(session, dst, src.check()?, len, kind, stream, waits)
+}
+
 /// `hipMemcpyToSymbol`.
 pub(crate) fn copy_to(
     s: &Session,
@@ -45,9 +79,7 @@ pub(crate) fn copy_to(
     offset: usize,
     kind: i32,
 ) -> HipResult<()> {
-    check_kind(kind, kind::HOST_TO_DEVICE)?;
-    let dst = part(s, symbol, len, offset)?;
-    linear(s, dst, src.check()?, len, kind, Stream::NULL, Waits::Yes)
+    copy_in(s, symbol, src, (len, offset), kind, Stream::NULL, Waits::Yes)
 }
 
 /// `hipMemcpyToSymbolAsync`.
@@ -60,9 +92,7 @@ pub(crate) fn copy_to_async(
     kind: i32,
     stream: Stream,
 ) -> HipResult<()> {
-    check_kind(kind, kind::HOST_TO_DEVICE)?;
-    let dst = part(session, symbol, len, offset)?;
-    linear(session, dst, src.check()?, len, kind, stream, Waits::No)
+    copy_in(session, symbol, src, (len, offset), kind, stream, Waits::No)
 }
 
 /// `hipMemcpyFromSymbol`.

@@ -16,6 +16,9 @@ use crate::worker::lock;
 /// Suffix that the compiler appends to a `__managed__` variable's name to name its initial value.
 pub(crate) const MANAGED_SUFFIX: &str = ".managed";
 
+/// Prefix of the variables by which the compiler tells translation units apart.
+const UNIT_ID_PREFIX: &str = "__hip_cuid_";
+
 /// The metadata of a code object that the client needs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Code {
@@ -25,8 +28,8 @@ pub(crate) struct Code {
     cost_bytes: u64,
     /// The kernels that can be launched, sorted by name.
     kernels: Box<[(Box<str>, KernelFacts)]>,
-    /// The names of the variables, sorted.
-    globals: Box<[Box<str>]>,
+    /// The variables with their sizes in bytes, sorted by name.
+    globals: Box<[(Box<str>, u64)]>,
     /// The `__managed__` variables, by name.
     managed: Box<[(Box<str>, Managed)]>,
 }
@@ -66,7 +69,11 @@ impl Code {
             memory_bytes: object.image_bytes(),
             cost_bytes: object.cost_bytes(),
             kernels: kernels.collect(),
-            globals: object.globals().iter().map(|global| global.name.as_str().into()).collect(),
+            globals: object
+                .globals()
+                .iter()
+                .map(|global| (global.name.as_str().into(), global.size))
+                .collect(),
             managed: managed.into(),
         }
     }
@@ -76,9 +83,14 @@ impl Code {
         find(&self.kernels, name)
     }
 
-    /// Returns whether there is a variable with this name.
-    pub(crate) fn has_global(&self, name: &str) -> bool {
-        self.globals.binary_search_by(|other| (**other).cmp(name)).is_ok()
+    /// Returns the size in bytes of the variable with this name.
+    pub(crate) fn global_bytes(&self, name: &str) -> Option<u64> {
+        find(&self.globals, name).copied()
+    }
+
+    /// Returns the names of the variables that a program may come to use, sorted; the compiler's own are not among them.
+    pub(crate) fn usable_globals(&self) -> impl Iterator<Item = &str> {
+        self.globals.iter().map(|(name, _)| &**name).filter(|name| !name.starts_with(UNIT_ID_PREFIX))
     }
 
     /// Returns the `__managed__` variable with this name.
@@ -243,7 +255,8 @@ mod tests {
         assert_eq!((local.needs.lds_bytes, local.needs.max_block_size), (256, 64));
         assert!(code.kernel("nothing").is_some_and(|kernel| kernel.params.is_empty()));
         assert!(code.kernel("saxpy.kd").is_none() && code.kernel("table").is_none());
-        assert!(code.has_global("table") && !code.has_global("saxpy") && !code.has_global("saxpy.kd"));
+        assert!(code.global_bytes("table").is_some());
+        assert!(code.global_bytes("saxpy").is_none() && code.global_bytes("saxpy.kd").is_none());
     }
 
     #[test]

@@ -34,6 +34,39 @@ pub struct LoadedModule {
     managed: HashMap<String, (Ptr, usize)>,
     /// Variables that have been looked up: name, device address and size in bytes.
     globals: Mutex<HashMap<String, (Ptr, usize)>>,
+    /// The request for where the variables are, and how many of the usable ones it is for.
+    asked: Option<(u64, usize)>,
+}
+
+/// A variable that the worker knows by a number, while its address is not known here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbered {
+    module: u64,
+    number: u32,
+    /// Size in bytes.
+    pub(crate) size: usize,
+}
+
+impl Numbered {
+    /// Copies bytes of the program to `offset` of the variable, in the order of a stream; if it `is_blocking`, before later requests.
+    /// What it can fail with is noted by the stream layer.
+    ///
+    /// # Errors
+    /// A lost connection.
+    pub(crate) fn put(
+        self,
+        worker: &Worker,
+        offset: usize,
+        bytes: &[u8],
+        stream: u64,
+        is_blocking: bool,
+    ) -> HipResult<()> {
+        let Self { module, number: variable, .. } = self;
+        let (offset, length, waits) = (offset as u64, bytes.len() as u64, is_blocking.into());
+        let request = op::VariablePut { module, variable, waits, offset, length, stream };
+        let extra = Extra { inline: bytes, ..worker.noted() };
+        Ok(worker.connection().tell_with(&request, extra)?)
+    }
 }
 
 impl LoadedModule {
@@ -53,7 +86,7 @@ impl LoadedModule {
             }
             None => Self::send(worker, &op::ModuleLoadData { data_size }, &image.bytes, needs_answer)?,
         };
-        Ok(Self::of(handle, device, image.code))
+        Self::of(worker, handle, device, image.code)
     }
 
     /// Sends a request that loads a module; returns the module's handle.
@@ -95,20 +128,24 @@ impl LoadedModule {
         worker.make_room(image.memory_bytes())?;
         let extra = Extra { tail: name.as_bytes(), inline: &image.bytes, ..worker.extra() };
         let reply = worker.connection().ask_with(&request, extra)?;
-        let module = Self::of(reply.module, device, image.code);
+        let module = Self::of(worker, reply.module, device, image.code)?;
         let function = module.add_function(name, reply.function);
         Ok((module, function))
     }
 
-    fn of(handle: u64, device: i32, code: Option<Arc<Code>>) -> Self {
-        Self {
+    fn of(worker: &Worker, handle: u64, device: i32, code: Option<Arc<Code>>) -> HipResult<Self> {
+        let names = code.iter().flat_map(|code| code.usable_globals());
+        // It fails only if the module was not loaded, which is noted.
+        let asked = worker.connection().ask_variables(handle, names, worker.noted())?;
+        Ok(Self {
             handle: Module::from_wire(handle),
             device,
             code,
             functions: Mutex::default(),
             managed: HashMap::new(),
             globals: Mutex::default(),
-        }
+            asked,
+        })
     }
 
     /// Allocates and initialises the module's `__managed__` variables.
@@ -219,8 +256,31 @@ impl LoadedModule {
         Ok(self.add_function(name, handle))
     }
 
-    /// Returns address and size of a variable of the module; asks the worker only the first time, and not for what the code object does
-    /// not have.
+    /// Returns the request in which the worker was asked where a variable is, and its number there.
+    fn place(&self, name: &str) -> Option<(u64, usize)> {
+        let (request, count) = self.asked?;
+        let names = self.code.as_ref()?.usable_globals();
+        Some((request, names.take(count).position(|other| other == name)?))
+    }
+
+    /// Returns a variable by its number if its address is not known, although the worker knows it by that.
+    pub(crate) fn numbered(&self, worker: &Worker, name: &str) -> Option<Numbered> {
+        let (request, place) = self.place(name)?;
+        let code = self.code.as_ref()?;
+        // What is found under the name of a managed one may be its memory.
+        if code.managed(name).is_some() || lock(&self.globals).contains_key(name) {
+            return None;
+        }
+        worker.connection().hear_arrived();
+        if worker.connection().variable(request, place).is_some() {
+            return None;
+        }
+        let size = usize::try_from(code.global_bytes(name)?).ok()?;
+        Some(Numbered { module: self.handle.wire(), number: u32::try_from(place).ok()?, size })
+    }
+
+    /// Returns address and size of a variable of the module; asks the worker only the first time, and not for what it has told of, or
+    /// the code object does not have.
     ///
     /// # Errors
     /// `hipErrorNotFound`, or what else the worker answers.
@@ -228,15 +288,14 @@ impl LoadedModule {
         if let Some(known) = lock(&self.globals).get(name) {
             return Ok(*known);
         }
-        if self.code.as_ref().is_some_and(|code| !code.has_global(name)) {
+        if self.code.as_ref().is_some_and(|code| code.global_bytes(name).is_none()) {
             return Err(HipError::NOT_FOUND);
         }
-        let mut tail = Vec::new();
-        put_name(name, &mut tail).map_err(|_| HipError::NOT_FOUND)?;
-        let extra = Extra { tail: &tail, ..worker.extra() };
-        let request = op::ModuleGetGlobal { module: self.handle.wire() };
-        let reply = worker.connection().ask_with(&request, extra)?;
-        let (base, size_bytes) = (Ptr::of_memory(reply.device_ptr, reply.size)?, reply.size as usize);
+        let op::Variable { address, size } = match self.told(worker, name) {
+            Some(told) => told,
+            None => self.ask_variable(worker, name)?,
+        };
+        let (base, size_bytes) = (Ptr::of_memory(address, size)?, size as usize);
         let allocation = Allocation {
             base,
             size_bytes,
@@ -248,6 +307,23 @@ impl LoadedModule {
         worker.memory().insert(allocation);
         lock(&self.globals).insert(name.to_owned(), (base, size_bytes));
         Ok((base, size_bytes))
+    }
+
+    /// Returns what the worker has told of a variable.
+    fn told(&self, worker: &Worker, name: &str) -> Option<op::Variable> {
+        let (request, place) = self.place(name)?;
+        worker.connection().hear_arrived();
+        worker.connection().variable(request, place)
+    }
+
+    /// Asks the worker where a variable is.
+    fn ask_variable(&self, worker: &Worker, name: &str) -> HipResult<op::Variable> {
+        let mut tail = Vec::new();
+        put_name(name, &mut tail).map_err(|_| HipError::NOT_FOUND)?;
+        let extra = Extra { tail: &tail, ..worker.extra() };
+        let request = op::ModuleGetGlobal { module: self.handle.wire() };
+        let reply = worker.connection().ask_with(&request, extra)?;
+        Ok(op::Variable { address: reply.device_ptr, size: reply.size })
     }
 
     /// Unloads the module.
@@ -263,6 +339,9 @@ impl LoadedModule {
         drop(memory);
         for (memory, _) in self.managed.values() {
             mirrors.free(worker, *memory, Origin::Managed)?;
+        }
+        if let Some((request, _)) = self.asked {
+            worker.connection().forget_variables(request);
         }
         let module = self.handle.wire();
         worker.destroy(&op::ModuleUnload { module }, module)?;

@@ -13,7 +13,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::Loader;
 use super::code::{CodeImage, image_at};
-use super::module::LoadedModule;
+use super::module::{LoadedModule, Numbered};
 use crate::command::Function;
 use crate::convert::{In, Out, Ptr, Str, Stream};
 use crate::program::recent::{self, Kernel};
@@ -288,6 +288,29 @@ pub(crate) fn launched_as(loader: Loader<'_>, function: &Arc<Function>) -> Ptr {
 /// # Errors
 /// `hipErrorInvalidSymbol` for an address that was not registered, or what the worker answers.
 pub(crate) fn find_variable(loader: Loader<'_>, shadow: Ptr) -> HipResult<(Ptr, usize)> {
+    let (module, variable) = module_of_variable(loader, shadow)?;
+    let (address, size) = module.global(loader.worker, &variable.name).map_err(|error| match error {
+        HipError::NOT_FOUND => HipError::INVALID_SYMBOL,
+        other => other,
+    })?;
+    if size != variable.size {
+        let (name, host) = (&variable.name, variable.size);
+        tracing::debug!("variable {name} has {size} bytes on the device and {host} on the host");
+    }
+    Ok((address, size))
+}
+
+/// Returns the device variable with this host address by its number if its address is not known, although the worker knows it by that.
+///
+/// # Errors
+/// As [`find_variable`].
+pub(crate) fn find_numbered(loader: Loader<'_>, shadow: Ptr) -> HipResult<Option<Numbered>> {
+    let (module, variable) = module_of_variable(loader, shadow)?;
+    Ok(module.numbered(loader.worker, &variable.name))
+}
+
+/// Returns the module with the device variable that has this host address, and what was registered of it; loads the code if necessary.
+fn module_of_variable(loader: Loader<'_>, shadow: Ptr) -> HipResult<(Arc<LoadedModule>, Variable)> {
     let device = thread::device();
     let found = with(|registry| registry.variables.get(&shadow).cloned());
     let variable = found.ok_or(HipError::INVALID_SYMBOL)?;
@@ -304,15 +327,7 @@ pub(crate) fn find_variable(loader: Loader<'_>, shadow: Ptr) -> HipResult<(Ptr, 
             }
         }
     };
-    let (address, size) = module.global(loader.worker, &variable.name).map_err(|error| match error {
-        HipError::NOT_FOUND => HipError::INVALID_SYMBOL,
-        other => other,
-    })?;
-    if size != variable.size {
-        let (name, host) = (&variable.name, variable.size);
-        tracing::debug!("variable {name} has {size} bytes on the device and {host} on the host");
-    }
-    Ok((address, size))
+    Ok((module, variable))
 }
 
 /// Returns the code object of a fat binary for a device.

@@ -13,6 +13,7 @@ use super::Streams;
 use super::mirror::Place;
 use super::pending::Outcome;
 use crate::command::{KernelLaunch, MemoryCopy, MemoryFill, Transfer};
+use crate::convert::Ptr;
 use crate::worker::Port;
 
 impl Streams {
@@ -53,6 +54,30 @@ impl Streams {
             return None;
         }
         self.try_copy(port, copy, stream, is_blocking).transpose()
+    }
+
+    /// Copies `len` bytes of the program to memory of the device whose address `send` does without; returns None and does nothing if that
+    /// needs a call with all its phases.
+    pub(crate) fn copy_to_at_once(
+        &self,
+        port: &dyn Port,
+        src: Ptr,
+        len: usize,
+        stream: u64,
+        is_blocking: bool,
+        send: impl FnOnce(&[u8]) -> HipResult<()>,
+    ) -> Option<HipResult<()>> {
+        // Memory that HIP knows may be the device's.
+        let is_simple = self.are_unhindered() && port.allocation(src).is_none();
+        is_simple.then(|| {
+            send(&port.host_bytes(src, len))?;
+            if is_blocking {
+                self.pending.put_and_settle(&self.order, stream);
+            } else {
+                self.put(stream, Outcome::Decided);
+            }
+            Ok(())
+        })
     }
 
     /// Fills device memory; returns None and does nothing if that needs a call with all its phases.

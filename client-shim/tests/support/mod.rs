@@ -183,6 +183,32 @@ pub(crate) mod hip {
             grid: Ptr,
             warp: *mut i32,
         );
+        pub(crate) fn __hipRegisterVar(
+            modules: *mut Ptr,
+            var: Ptr,
+            host_var: *mut c_char,
+            device_var: *mut c_char,
+            ext: i32,
+            size: usize,
+            constant: i32,
+            global: i32,
+        );
+        pub(crate) fn hipGetSymbolAddress(address: *mut Ptr, symbol: *const c_void) -> i32;
+        pub(crate) fn hipMemcpyToSymbol(
+            symbol: *const c_void,
+            src: *const c_void,
+            size: usize,
+            offset: usize,
+            kind: i32,
+        ) -> i32;
+        pub(crate) fn hipMemcpyToSymbolAsync(
+            symbol: *const c_void,
+            src: *const c_void,
+            size: usize,
+            offset: usize,
+            kind: i32,
+            stream: Ptr,
+        ) -> i32;
         pub(crate) fn __hipUnregisterFatBinary(modules: *mut Ptr);
         pub(crate) fn hipLaunchKernel(
             f: *const c_void,

@@ -1,7 +1,7 @@
 //! Operations that copy memory. Depending on the direction the bytes are in the request, in the reply, or not on the wire.
 
 use hipr_proto::op::*;
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use super::device::check_device;
 use super::{Call, Continuation, Upload};
@@ -11,6 +11,19 @@ use hipr_device::Region;
 /// Copies bytes (HIP API: hipMemcpy and similar functions).
 pub(super) fn flat(call: &mut Call<'_>, r: Memcpy) -> HipResult<Continuation> {
     copy(call, r.kind, || Ok(Region::flat(r.dst, r.size)), || Ok(Region::flat(r.src, r.size)), r.stream)
+}
+
+/// Copies from the client to a variable that it knows by number (HIP API: hipMemcpyToSymbol).
+pub(super) fn to_variable(call: &mut Call<'_>, r: VariablePut) -> HipResult<Continuation> {
+    call.check_feature(Features::VARIABLES)?;
+    let Variable { address, size } = call.owned.variable(r.module, r.variable)?;
+    if r.offset.checked_add(r.length).is_none_or(|end| end > size) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let dst = address.checked_add(r.offset).ok_or(HipError::INVALID_VALUE)?;
+    let copy = Memcpy { dst, src: 0, size: r.length, kind: kind::HOST_TO_DEVICE, stream: r.stream };
+    let step = flat(call, copy);
+    if r.waits == 0 { unawaited(step) } else { step }
 }
 
 /// Copies rows (HIP API: hipMemcpy2D).

@@ -2,7 +2,7 @@
 
 use hipr_io::{PackError, unpack_all};
 use hipr_proto::op::*;
-use hipr_proto::{Features, HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult, Wire};
 
 use super::device::check_cache_config;
 use super::{Call, Continuation};
@@ -191,6 +191,21 @@ pub(super) fn global(call: &mut Call<'_>, r: ModuleGetGlobal, tail: &[u8]) -> Hi
     let (device_ptr, size) = call.context()?.global(r.module, name_of(tail)?)?;
     call.owned.add_global(r.module, device_ptr, size)?;
     call.reply(ModuleGetGlobalReply { device_ptr, size })
+}
+
+/// Finds the variables that a client may come to use. Whatever keeps one from being found is told when it is asked for by itself.
+pub(super) fn variables(call: &mut Call<'_>, r: ModuleVariables, tail: &[u8]) -> HipResult<Continuation> {
+    call.check_feature(Features::VARIABLES)?;
+    call.owned.check_module(r.module)?;
+    let mut found = Vec::new();
+    for name in variable_names(tail, r.count)? {
+        let (address, size) = call.context()?.global(r.module, name).unwrap_or_default();
+        found.push(Variable { address, size });
+    }
+    let mut list = Vec::with_capacity(found.len() * Variable::SIZE);
+    found.iter().for_each(|variable| variable.put(&mut list));
+    call.owned.set_variables(r.module, found)?;
+    Ok(Continuation::Variables(VariablesTold { number: r.number, count: r.count, reserved: 0 }, list))
 }
 
 // ---- what a kernel needs ---------------------------------------------------------------------------------------------
