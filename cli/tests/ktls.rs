@@ -102,7 +102,7 @@ impl Served {
         socket.set_read_timeout(Some(TIMEOUT)).expect("set");
         let proto = hipr_proto::Client::new(Limits::default());
         let mut client = Client { tls: StreamOwned::new(tls, socket), proto };
-        client.tls.write_all(&Hello { token: None, claim: None, route: None }.to_bytes()).expect("sent");
+        client.tls.write_all(&Hello::default().to_bytes()).expect("sent");
         client
     }
 }

@@ -80,6 +80,13 @@ mod tests {
 
     const HOST: Ptr = Ptr(0x1_0ff0);
     const LEN: usize = 10 * PAGE;
+    const WHOLE: Range<usize> = 0..LEN;
+
+    /// Returns the addresses of a page of the kernel's.
+    fn page(number: usize) -> Range<usize> {
+        let start = 0x1_0000 + number * PAGE;
+        start..start + PAGE
+    }
 
     /// Notes that cover whole pages, and return these ranges of addresses.
     struct Notes(RefCell<Option<Vec<Range<usize>>>>);
@@ -108,26 +115,22 @@ mod tests {
         let (first, last) = (0..PAGE, 9 * PAGE..LEN);
         assert_eq!(looked(&mut unseen, Some(Vec::new()), true), [first.clone(), last.clone()]);
         // A page of the kernel's touches two of the region's.
-        let written = vec![0x1_3000..0x1_4000];
+        let written = vec![page(3)];
         let all = [first.clone(), 2 * PAGE..4 * PAGE, last.clone()];
         assert_eq!(looked(&mut unseen, Some(written), true), all, "what is to be compared is not forgotten");
-        assert_eq!(
-            looked(&mut unseen, Some(vec![0x1_5000..0x1_6000]), false),
-            all,
-            "nothing new is asked for"
-        );
+        assert_eq!(looked(&mut unseen, Some(vec![page(5)]), false), all, "nothing new is asked for");
         unseen.compared();
         assert_eq!(looked(&mut unseen, Some(Vec::new()), true), [first, last]);
-        assert_eq!(looked(&mut unseen, None, true), [0..LEN], "what is not known may be anything");
+        assert_eq!(looked(&mut unseen, None, true), [WHOLE], "what is not known may be anything");
         unseen.compared();
-        assert_eq!(looked(&mut unseen, Some(Vec::new()), true), [0..LEN], "and stays so");
+        assert_eq!(looked(&mut unseen, Some(Vec::new()), true), [WHOLE], "and stays so");
     }
 
     #[test]
     fn what_nobody_notes_is_compared_each_time() {
         let mut unseen = Unseen::default();
         for _ in 0..2 {
-            assert_eq!(looked(&mut unseen, Some(Vec::new()), false), [0..LEN]);
+            assert_eq!(looked(&mut unseen, Some(Vec::new()), false), [WHOLE]);
             unseen.compared();
         }
     }
