@@ -2,10 +2,11 @@
 
 use super::Worker;
 use super::audit::AuditFile;
+use super::device_time::{DeviceTime, Turnstile};
 use super::ledger::{Asked, Asking, Books};
 use super::report::{Reporter, Reports};
-use crate::device;
-use hipr_io::{Address, Peer, Stream};
+use crate::device::{self, DeviceKind};
+use hipr_io::{Address, Grant, Peer, Stream};
 use hipr_io_shm::{Waits, pass, receive};
 use hipr_tls::random_bytes;
 use hipr_worker::{Io, Stats};
@@ -81,13 +82,15 @@ impl Session {
     const LAST_BYTES: usize = 1 << 20;
 
     /// Starts a process for the client at the other end of `stream`; this process keeps no copy of the connection. Temporary files of the
-    /// process are in a folder of its own within `exchange`. What happens is recorded in `audit`.
+    /// process are in a folder of its own within `exchange`. What happens is recorded in `audit`. The process gets its time of the emulated
+    /// GPU from `device_time`.
     pub(super) fn start(
         number: u64,
         peer: Peer,
         stream: OwnedFd,
         exchange: &Path,
         audit: Option<Arc<AuditFile>>,
+        device_time: Option<&DeviceTime>,
         more: impl IntoIterator<Item = OsString>,
     ) -> io::Result<Self> {
         let mut command = again(more);
@@ -111,6 +114,11 @@ impl Session {
         entry.as_ref().map_or(Ok(()), |entry| entry.set_nonblocking(true))?;
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &stream)?;
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &asking)?;
+        if let Some(device_time) = device_time {
+            let given = device_time.admit(number)?;
+            pass(&control, &[IoSlice::new(&route.to_le_bytes())], &given.socket)?;
+            pass(&control, &[IoSlice::new(&route.to_le_bytes())], given.page)?;
+        }
         info!(session = number, %peer, pid = child.id(), "session started");
         let (readable, lines, told, speaks) = (true, Lines::default(), false, true);
         let reports = audit.map(|audit| Reports::new(audit, number, peer));
@@ -369,15 +377,24 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let (route, stream) = take_connection(&control, &options.listen).map_err(lost)?;
     let (_, asking) = take_passed(&control).map_err(lost)?;
     let asking = Arc::new(Asking::new(asking));
+    let turnstile = take_turnstile(&control, options.device).map_err(lost)?.map(Arc::new);
     let is_recorded = options.audit.is_some();
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
     let reporter = Arc::new(reporter);
-    let told = Arc::clone(&reporter);
-    let identity =
-        options.access.identity(Some(Box::new(move |_| told.tell_entry())), Some(asking.clone()))?;
+    let (told, named) = (Arc::clone(&reporter), turnstile.clone());
+    let on_entry = move |grant: &Grant| {
+        named.iter().for_each(|turnstile| turnstile.name(grant.tenant_number(), grant.weight));
+        told.tell_entry();
+    };
+    let identity = options.access.identity(Some(Box::new(on_entry)), Some(asking.clone()))?;
     options.sandbox.enter(options.reach())?;
-    let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
+    let choice = options.device_choice();
+    let device = match turnstile {
+        Some(turnstile) => device::open_sim(&choice, Some(turnstile)),
+        None => device::open(&choice),
+    };
+    let device = device.map_err(|why| why.to_string())?;
     let mut config = options.config(device, identity);
     if is_recorded {
         config.limits.audit = Some(reporter);
@@ -404,6 +421,20 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
             super::serve(worker)
         }
     }
+}
+
+/// Returns whether the sessions' processes share the time of a device among themselves; else its driver does, or there is none to share.
+pub(super) fn shares_time(kind: DeviceKind) -> bool {
+    kind == DeviceKind::Sim
+}
+
+fn take_turnstile(control: &UnixStream, kind: DeviceKind) -> io::Result<Option<Turnstile>> {
+    if !shares_time(kind) {
+        return Ok(None);
+    }
+    let (_, socket) = take_passed(control)?;
+    let (_, page) = take_passed(control)?;
+    Turnstile::new(socket, &page).map(Some)
 }
 
 /// Kills this process when it outlives its connection for too long, because a driver can hang while it releases what the

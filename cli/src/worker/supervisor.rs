@@ -5,6 +5,7 @@
 //! number and what the process writes to its standard error.
 
 use super::audit::AuditFile;
+use super::device_time::DeviceTime;
 use super::ledger::Books;
 use super::pending::{Peeked, Pending};
 use super::report::refuse;
@@ -61,6 +62,8 @@ pub(super) struct Plan {
     pub(super) exchange: PathBuf,
     /// The record of sessions.
     pub(super) audit: Option<Arc<AuditFile>>,
+    /// Who gives the sessions' processes their time of the emulated GPU.
+    pub(super) device_time: Option<DeviceTime>,
 }
 
 /// Accepts clients and supervises the processes of their sessions.
@@ -308,7 +311,8 @@ impl Supervisor {
         let started = self.poll.registry().deregister(&mut client.stream).and_then(|()| {
             let args = self.plan.session_args.iter().cloned();
             let (number, audit) = (self.sessions_begun, self.plan.audit.clone());
-            Session::start(number, peer, client.stream.into(), &self.plan.exchange, audit, args)
+            let device_time = self.plan.device_time.as_ref();
+            Session::start(number, peer, client.stream.into(), &self.plan.exchange, audit, device_time, args)
         });
         let registered = started.and_then(|mut session| {
             session.register(self.poll.registry(), Token(token))?;
