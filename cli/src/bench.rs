@@ -9,6 +9,7 @@
 mod c_program;
 mod clients;
 mod contract;
+mod fair;
 mod latency;
 mod neighbour;
 mod peer;
@@ -56,6 +57,8 @@ enum Benchmark {
     Clients(clients::Clients),
     /// Measures one client's round trips while another copies.
     Neighbour(neighbour::Neighbour),
+    /// Measures how clients share the emulated GPU's time.
+    Fair(fair::Fair),
     /// Measures how fast the emulated GPU computes, compared with the same computations in plain Rust.
     Sim(sim::Sim),
     /// Prints reports that were written with --json as rows of a Markdown table.
@@ -81,6 +84,7 @@ pub(crate) fn run(options: Bench) -> Result<ExitCode, String> {
         Benchmark::Secured(options) => secured::run(&options),
         Benchmark::Clients(options) => clients::run(&options),
         Benchmark::Neighbour(options) => neighbour::run(&options),
+        Benchmark::Fair(options) => fair::run(&options),
         Benchmark::Sim(options) => sim::run(&options),
         Benchmark::Table(options) => table::run(&options),
         Benchmark::Peer(options) => peer::run(&options),

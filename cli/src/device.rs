@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::library;
 use clap::ValueEnum;
 use hipr_device::Device;
+use hipr_grid::Gate;
 use hipr_hip::Hip;
 use hipr_sim::Gpu;
 use hipr_worker::device::null::Null;
@@ -134,14 +135,21 @@ impl DeviceChoice {
 pub(crate) fn open(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
     match choice.kind {
         DeviceKind::Hip => Ok(Arc::new(choice.load_hip()?)),
-        DeviceKind::Sim => sim(choice),
+        DeviceKind::Sim => open_sim(choice, None),
         DeviceKind::Null => Ok(Arc::new(Null)),
         DeviceKind::Auto => auto(choice),
     }
 }
 
-fn sim(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
-    match Gpu::new(choice.sim) {
+/// Opens the emulated GPU, whose threads work when `gate` lets them.
+///
+/// # Errors
+/// The system does not give its threads.
+pub(crate) fn open_sim(
+    choice: &DeviceChoice,
+    gate: Option<Arc<dyn Gate>>,
+) -> Result<Arc<dyn Device>, NoDevice> {
+    match Gpu::with_gate(choice.sim, gate) {
         Ok(device) => Ok(Arc::new(device)),
         Err(why) => Err(NoDevice::Sim(why)),
     }
@@ -154,7 +162,7 @@ fn auto(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
         Ok(hip) => hip,
         Err(why) if choice.hip_library.is_none() => {
             info!(%why, "serving the emulated GPU: no HIP runtime was found");
-            return sim(choice);
+            return open_sim(choice, None);
         }
         Err(why) => return Err(why),
     };
@@ -166,11 +174,11 @@ fn auto(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
         }
         Ok(_) => {
             info!(library, "serving the emulated GPU: the HIP runtime found no GPU");
-            sim(choice)
+            open_sim(choice, None)
         }
         Err(error) => {
             info!(library, %error, "serving the emulated GPU: the HIP runtime found no GPU");
-            sim(choice)
+            open_sim(choice, None)
         }
     }
 }

@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod cache;
+mod device_time;
 mod ledger;
 mod limits;
 mod memory_books;
@@ -21,6 +22,7 @@ pub(crate) use access::{invitation_url, invite, key_file};
 use audit::AuditFile;
 use cache::Cache;
 use clap::{Args, ValueEnum};
+use device_time::DeviceTime;
 use hipr_device::Device;
 use hipr_io::{Audit, WorkerIdentity};
 use hipr_io_shm::RING_BYTES;
@@ -33,6 +35,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -249,6 +252,11 @@ fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
     worker.run().map(|()| ExitCode::SUCCESS).map_err(|why| why.to_string())
 }
 
+/// Returns the number of threads that the emulated GPU has in each process.
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     options.sandbox.check()?;
     options.cache.check_for_processes()?;
@@ -264,9 +272,14 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
         .map_err(|why| format!("cannot create the folder for what sessions share: {why}"))?;
     let exchange_args = ["--exchange".into(), exchange.path().into()];
     let limits = hipr_worker::IoConfig::default();
+    let has_identity = options.access.has_identity();
+    let device_time = session::shares_time(kind).then(|| DeviceTime::start(threads(), has_identity));
+    let device_time = device_time
+        .transpose()
+        .map_err(|why| format!("cannot share the emulated GPU's time among sessions: {why}"))?;
     let plan = Plan {
         listen: options.listen.clone(),
-        has_identity: options.access.has_identity(),
+        has_identity,
         insecure_no_auth: options.access.insecure_no_auth(),
         sessions_max: options.limits.processes_max(),
         sessions_per_address_max: options.limits.per_address_max(),
@@ -281,6 +294,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
             .collect(),
         exchange: exchange.path().to_path_buf(),
         audit: options.audit_file()?,
+        device_time,
     };
     let audit = plan.audit.clone();
     let sessions_max = plan.sessions_max;

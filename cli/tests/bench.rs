@@ -128,6 +128,17 @@ fn a_neighbour_is_measured_alone_and_beside_copies() {
 }
 
 #[test]
+fn shares_of_the_device_are_measured_with_and_without_processes() {
+    let report = report(&["fair"]);
+    for isolate in ["none", "process"] {
+        let beside = format!("small kernel beside 1000 queued huge grids, isolate {isolate}, p50");
+        assert_eq!(compared(&report, &beside), ["alone"]);
+        let shares = format!("groups of weight 3 for each of weight 1, isolate {isolate}");
+        assert!(names(&report).contains(&shares.as_str()), "{shares}");
+    }
+}
+
+#[test]
 fn event_loops_are_compared_with_the_first() {
     let report = report(&["rtt", "--io", "mio,auto"]);
     assert_eq!(compared(&report, "synchronize, io auto, p50").last(), Some(&"the same with io mio"));

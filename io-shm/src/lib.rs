@@ -28,6 +28,7 @@ mod busy_poller;
 mod client;
 mod descriptor;
 mod memory;
+mod number;
 pub mod positions;
 mod ring;
 mod served;
@@ -36,6 +37,7 @@ pub use busy_poller::{BusyPoller, Shared, SharedMemory};
 pub use client::Client;
 pub use descriptor::{Waits, pass, receive};
 pub use memory::check_sealed;
+pub use number::{NumberReader, NumberWriter};
 pub use served::{HELLO, Served};
 
 /// Size in bytes of one of a connection's two rings. Memory is allocated when the rings are first filled.

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -44,7 +44,25 @@ impl Memory {
         let file = memfd_create("hipr-rings", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, len as u64)?;
         fcntl_add_seals(&file, SEALS)?;
-        Ok((Self::map(&file, len)?, file))
+        Ok((Self::map(&file, len, ProtFlags::READ | ProtFlags::WRITE)?, file))
+    }
+
+    /// Creates memory that others can only read; returns it with the descriptor to pass on.
+    pub(crate) fn make_to_read(len: usize) -> io::Result<(Self, OwnedFd)> {
+        let file = memfd_create("hipr-number", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, len as u64)?;
+        let memory = Self::map(&file, len, ProtFlags::READ | ProtFlags::WRITE)?;
+        fcntl_add_seals(&file, SEALS | SealFlags::FUTURE_WRITE)?;
+        Ok((memory, file))
+    }
+
+    /// Maps memory that another process made and alone writes. Only loads may follow.
+    ///
+    /// # Errors
+    /// As of [`take`](Self::take).
+    pub(crate) fn take_to_read(file: &OwnedFd, len: usize) -> io::Result<Self> {
+        check_sealed(file, len as u64)?;
+        Self::map(file, len, ProtFlags::READ)
     }
 
     /// Maps memory that the other side created.
@@ -53,13 +71,12 @@ impl Memory {
     /// It is not of that size, or could be made shorter.
     pub(crate) fn take(file: &OwnedFd, len: usize) -> io::Result<Self> {
         check_sealed(file, len as u64)?;
-        Self::map(file, len)
+        Self::map(file, len, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    fn map(file: &impl AsFd, len: usize) -> io::Result<Self> {
+    fn map(file: &impl AsFd, len: usize, access: ProtFlags) -> io::Result<Self> {
         // SAFETY: a new mapping at an address that the system chooses.
-        let start =
-            unsafe { mmap(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) }?;
+        let start = unsafe { mmap(null_mut(), len, access, MapFlags::SHARED, file, 0) }?;
         let start = NonNull::new(start).ok_or(ErrorKind::OutOfMemory)?;
         Ok(Self { start, len })
     }
@@ -83,6 +100,13 @@ impl Memory {
         // SAFETY: aligned and in the mapping (checked), which lives as long as `self`; zeroed when made, and nothing but atomic
         // access happens to words here. Another process that does otherwise changes what is read and nothing else.
         unsafe { AtomicU32::from_ptr(self.address(at, size_of::<AtomicU32>()).cast()) }
+    }
+
+    /// Returns the number at offset `at`, a multiple of 8.
+    pub(crate) fn number(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(align_of::<AtomicU64>()), "numbers are aligned");
+        // SAFETY: as for `word`. Memory that can only be read is only loaded from.
+        unsafe { AtomicU64::from_ptr(self.address(at, size_of::<AtomicU64>()).cast()) }
     }
 
     /// Copies bytes into the mapping.

@@ -178,9 +178,18 @@ impl RustProgram {
 
 /// Returns a launch of the kernel and its arguments; the sum is written to `sum`.
 pub(crate) fn launch(function: u64, sum: u64) -> (LaunchKernel, Vec<u8>) {
+    launch_adding(function, sum, SUMMANDS)
+}
+
+/// Returns a launch of the kernel that adds these numbers, and its arguments.
+pub(crate) fn launch_adding(
+    function: u64,
+    sum: u64,
+    summands: [u64; SUMMANDS.len()],
+) -> (LaunchKernel, Vec<u8>) {
     let mut data = Vec::new();
     sum.put(&mut data);
-    SUMMANDS.iter().for_each(|summand| summand.put(&mut data));
+    summands.iter().for_each(|summand| summand.put(&mut data));
     let param = |index: u32| Param { offset: index * u64::SIZE as u32, size: u64::SIZE as u32 };
     let params: Vec<Param> = (0..ARGUMENTS as u32).map(param).collect();
     let mut args = Vec::new();

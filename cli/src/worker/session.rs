@@ -2,11 +2,12 @@
 
 use super::Worker;
 use super::audit::AuditFile;
+use super::device_time::{DeviceTime, Turnstile};
 use super::ledger::{Asked, Asking, Books};
 use super::memory_books::{Borrowing, Telling};
 use super::report::{Reporter, Reports};
-use crate::device;
-use hipr_io::{Address, Kept, Peer, Stream};
+use crate::device::{self, DeviceKind};
+use hipr_io::{Address, Grant, Kept, Peer, Stream};
 use hipr_io_shm::{Waits, pass, receive};
 use hipr_tls::random_bytes;
 use hipr_worker::{Io, Stats};
@@ -46,6 +47,19 @@ pub(super) fn again(more: impl IntoIterator<Item = OsString>) -> Command {
 
 // ---- the supervisor's side -------------------------------------------------------------------------------------------
 
+/// What the processes of sessions have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared<'a> {
+    /// The folder for what sessions share.
+    pub(super) exchange: &'a Path,
+    /// The record of what happens to sessions.
+    pub(super) audit: Option<&'a Arc<AuditFile>>,
+    /// Whether the supervisor lends them their memory.
+    pub(super) is_lent: bool,
+    /// Who gives them their time of the emulated GPU.
+    pub(super) device_time: Option<&'a DeviceTime>,
+}
+
 /// The process of a session. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -84,18 +98,16 @@ impl Session {
     const LAST_BYTES: usize = 1 << 20;
 
     /// Starts a process for the client at the other end of `stream`; this process keeps no copy of the connection. Temporary files of the
-    /// process are in a folder of its own within `exchange`. What happens is recorded in `audit`. `is_lent` says whether its memory is lent.
+    /// process are in a folder of its own within `shared.exchange`.
     pub(super) fn start(
         number: u64,
         peer: Peer,
         stream: OwnedFd,
-        exchange: &Path,
-        audit: Option<Arc<AuditFile>>,
-        is_lent: bool,
+        shared: Shared<'_>,
         more: impl IntoIterator<Item = OsString>,
     ) -> io::Result<Self> {
         let mut command = again(more);
-        let temporary = tempfile::Builder::new().prefix("temporary-").tempdir_in(exchange)?;
+        let temporary = tempfile::Builder::new().prefix("temporary-").tempdir_in(shared.exchange)?;
         command.env("TMPDIR", temporary.path());
         command.args(["--session-of", &std::process::id().to_string()]);
         let (control, given) = UnixStream::pair()?;
@@ -116,14 +128,19 @@ impl Session {
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &stream)?;
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &asking)?;
         let mut telling = None;
-        if is_lent {
+        if shared.is_lent {
             let (socket, told) = Telling::pair()?;
             pass(&control, &[IoSlice::new(&route.to_le_bytes())], &told)?;
             telling = Some(socket);
         }
+        if let Some(device_time) = shared.device_time {
+            let given = device_time.admit(number)?;
+            pass(&control, &[IoSlice::new(&route.to_le_bytes())], &given.socket)?;
+            pass(&control, &[IoSlice::new(&route.to_le_bytes())], given.page)?;
+        }
         info!(session = number, %peer, pid = child.id(), "session started");
         let (readable, lines, told, speaks) = (true, Lines::default(), false, true);
-        let reports = audit.map(|audit| Reports::new(audit, number, peer));
+        let reports = shared.audit.map(|audit| Reports::new(Arc::clone(audit), number, peer));
         Ok(Self {
             number,
             peer,
@@ -389,15 +406,24 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let asking = Arc::new(Asking::new(asking));
     let is_lent = options.limits.memory_total_bytes().is_some();
     let told = is_lent.then(|| take_passed(&control).map(|(_, told)| told)).transpose().map_err(lost)?;
+    let turnstile = take_turnstile(&control, options.device).map_err(lost)?.map(Arc::new);
     let is_recorded = options.audit.is_some();
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
     let reporter = Arc::new(reporter);
-    let tells = Arc::clone(&reporter);
-    let identity =
-        options.access.identity(Some(Box::new(move |_| tells.tell_entry())), Some(asking.clone()))?;
+    let (tells, named) = (Arc::clone(&reporter), turnstile.clone());
+    let on_entry = move |grant: &Grant| {
+        named.iter().for_each(|turnstile| turnstile.name(grant.tenant_number(), grant.weight));
+        tells.tell_entry();
+    };
+    let identity = options.access.identity(Some(Box::new(on_entry)), Some(asking.clone()))?;
     options.sandbox.enter(options.reach())?;
-    let device = device::open(&options.device_choice()).map_err(|why| why.to_string())?;
+    let choice = options.device_choice();
+    let device = match turnstile {
+        Some(turnstile) => device::open_sim(&choice, Some(turnstile)),
+        None => device::open(&choice),
+    };
+    let device = device.map_err(|why| why.to_string())?;
     let mut config = options.config(device, identity);
     if is_recorded {
         config.limits.audit = Some(reporter);
@@ -429,6 +455,20 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
             super::serve(worker)
         }
     }
+}
+
+/// Returns whether the sessions' processes share the time of a device among themselves; else its driver does, or there is none to share.
+pub(super) fn shares_time(kind: DeviceKind) -> bool {
+    kind == DeviceKind::Sim
+}
+
+fn take_turnstile(control: &UnixStream, kind: DeviceKind) -> io::Result<Option<Turnstile>> {
+    if !shares_time(kind) {
+        return Ok(None);
+    }
+    let (_, socket) = take_passed(control)?;
+    let (_, page) = take_passed(control)?;
+    Turnstile::new(socket, &page).map(Some)
 }
 
 /// Kills this process when it outlives its connection for too long, because a driver can hang while it releases what the

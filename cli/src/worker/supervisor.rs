@@ -5,10 +5,11 @@
 //! number and what the process writes to its standard error.
 
 use super::audit::AuditFile;
+use super::device_time::DeviceTime;
 use super::ledger::Books;
 use super::pending::{Peeked, Pending};
 use super::report::refuse;
-use super::session::Session;
+use super::session::{Session, Shared};
 use hipr_hip::clear_exchange;
 use hipr_io::{Address, Listener, Payer, Peer, Rate, Rates, Seats};
 use hipr_io_mio::Listen;
@@ -63,6 +64,8 @@ pub(super) struct Plan {
     pub(super) exchange: PathBuf,
     /// The record of sessions.
     pub(super) audit: Option<Arc<AuditFile>>,
+    /// Who gives the sessions' processes their time of the emulated GPU.
+    pub(super) device_time: Option<DeviceTime>,
 }
 
 /// Accepts clients and supervises the processes of their sessions.
@@ -315,9 +318,14 @@ impl Supervisor {
         self.sessions_begun += 1;
         let started = self.poll.registry().deregister(&mut client.stream).and_then(|()| {
             let args = self.plan.session_args.iter().cloned();
-            let (number, audit) = (self.sessions_begun, self.plan.audit.clone());
-            let is_lent = self.plan.memory_total_bytes.is_some();
-            Session::start(number, peer, client.stream.into(), &self.plan.exchange, audit, is_lent, args)
+            let number = self.sessions_begun;
+            let shared = Shared {
+                exchange: &self.plan.exchange,
+                audit: self.plan.audit.as_ref(),
+                is_lent: self.plan.memory_total_bytes.is_some(),
+                device_time: self.plan.device_time.as_ref(),
+            };
+            Session::start(number, peer, client.stream.into(), shared, args)
         });
         let registered = started.and_then(|mut session| {
             session.register(self.poll.registry(), Token(token))?;

@@ -12,7 +12,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crate::fair::Fair;
+use crate::fair::{self, Fair};
+use crate::gate::Gate;
 
 /// Whose work a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +53,11 @@ pub trait Job: Send + Sync {
 pub struct RunQueue {
     state: Mutex<State>,
     wake: Condvar,
-    /// [`NOBODY`], [`SEVERAL`], or the session that has all waiting jobs.
+    /// The sessions whose jobs wait, as [`Fair::waiting`] says it.
     waiting: AtomicU64,
+    /// Who lets the threads work; `None` if no other process wants the processors.
+    gate: Option<Arc<dyn Gate>>,
 }
-
-/// No job waits. Sessions have lesser numbers, from 0 on.
-const NOBODY: u64 = u64::MAX;
-/// Jobs of several sessions wait.
-const SEVERAL: u64 = u64::MAX - 1;
 
 /// The jobs of a session, by stream.
 type Streams = Fair<VecDeque<Arc<dyn Job>>>;
@@ -95,21 +93,22 @@ impl State {
             sessions.charge(session, taken_ns, |streams| streams.charge(stream, taken_ns, |_| ()));
         });
     }
-
-    /// Returns the session that waits, if it is only one.
-    fn only(&self) -> Option<u64> {
-        let (_, sessions) = self.jobs.only()?;
-        sessions.only().map(|(session, _)| session)
-    }
 }
 
 impl Default for RunQueue {
     fn default() -> Self {
-        Self { state: Mutex::default(), wake: Condvar::new(), waiting: AtomicU64::new(NOBODY) }
+        Self::new(None)
     }
 }
 
 impl RunQueue {
+    /// Creates a queue without jobs, whose threads work when `gate` lets them, or at any time.
+    pub fn new(gate: Option<Arc<dyn Gate>>) -> Self {
+        let state = State::default();
+        let waiting = AtomicU64::new(state.jobs.waiting());
+        Self { state: Mutex::new(state), wake: Condvar::new(), waiting, gate }
+    }
+
     /// Queues `job` `entries` times: so many threads may work on it at once. A queue whose [`Executors`] have ended takes nothing.
     pub fn push(&self, job: &Arc<dyn Job>, entries: usize) {
         let mut state = lock(&self.state);
@@ -135,15 +134,14 @@ impl RunQueue {
         drop(jobs);
     }
 
-    /// Returns whether work of other sessions waits for a thread.
+    /// Returns whether work of other sessions waits for a thread, or another process for this one.
     pub fn others_wait(&self, session: u64) -> bool {
-        let waiting = self.waiting.load(Ordering::Relaxed);
-        waiting != NOBODY && waiting != session
+        fair::others_wait(self.waiting.load(Ordering::Relaxed), session)
+            || self.gate.as_ref().is_some_and(|gate| gate.others_wait())
     }
 
     fn note_waiting(&self, state: &State) {
-        let waiting = if state.jobs.is_empty() { NOBODY } else { state.only().unwrap_or(SEVERAL) };
-        self.waiting.store(waiting, Ordering::Relaxed);
+        self.waiting.store(state.jobs.waiting(), Ordering::Relaxed);
     }
 
     /// Returns the next job, after the end of a turn; `None` when the device ends.
@@ -158,9 +156,26 @@ impl RunQueue {
             }
             state.charge(job.owner(), taken_ns);
         }
+        let mut is_in = None;
         loop {
             if state.stopped {
+                drop(state);
+                self.gate.iter().for_each(|gate| gate.leave());
                 return None;
+            }
+            let has_jobs = !state.jobs.is_empty();
+            if let Some(gate) = self.gate.as_ref().filter(|_| is_in != Some(has_jobs)) {
+                // Without a job: others may do it meanwhile.
+                self.note_waiting(&state);
+                drop(state);
+                if has_jobs {
+                    gate.enter();
+                } else {
+                    gate.leave();
+                }
+                is_in = Some(has_jobs);
+                state = lock(&self.state);
+                continue;
             }
             if let Some(job) = state.pop() {
                 self.note_waiting(&state);

@@ -13,6 +13,16 @@ const KEPT: usize = 16;
 /// in millions of rounds.
 const COUNTED_NS: (i64, i64) = (1_000, 100_000_000);
 
+/// Nothing waits. Keys are less than this and the next.
+const NOBODY: u64 = u64::MAX;
+/// Work of several waits.
+pub(crate) const SEVERAL: u64 = u64::MAX - 1;
+
+/// Returns whether anybody but `key` waits, by what [`Fair::waiting`] has returned.
+pub(crate) fn others_wait(waiting: u64, key: u64) -> bool {
+    waiting != NOBODY && waiting != key
+}
+
 #[derive(Debug)]
 struct Flow<Q> {
     queue: Q,
@@ -101,6 +111,16 @@ impl<Q: Default> Fair<Q> {
     pub(crate) fn only(&self) -> Option<(u64, &Q)> {
         let key = self.ring.front().filter(|_| self.ring.len() == 1)?;
         self.flows.get(key).map(|flow| (*key, &flow.queue))
+    }
+}
+
+impl<Q: Default> Fair<Fair<Q>> {
+    /// Returns a number that says who waits among the flows of all flows, for [`others_wait`].
+    pub(crate) fn waiting(&self) -> u64 {
+        if self.is_empty() {
+            return NOBODY;
+        }
+        self.only().and_then(|(_, within)| within.only()).map_or(SEVERAL, |(key, _)| key)
     }
 }
 

@@ -12,6 +12,7 @@
 //!
 //! - [`Dispatch`] says what is executed. [`GridJob`] executes it; [`Host`] is what it asks of the one who started it.
 //! - [`RunQueue`] and [`Executors`] are the threads, which do other [`Job`]s, too.
+//! - [`Gate`] lets the threads of several processes work in turn, and [`permits`] has the rule for that.
 //! - [`Residents`] bounds the memory of the workgroups that are under way.
 //! - [`model`] has the numbers of the emulated GPUs.
 //!
@@ -22,11 +23,14 @@
 mod dispatch;
 mod executor;
 mod fair;
+mod gate;
 mod grid;
 pub mod model;
+pub mod permits;
 mod residents;
 
 pub use dispatch::{Addresses, Dispatch, GridSize, user_sgprs};
 pub use executor::{Executors, Job, Owner, RunQueue, lock};
+pub use gate::Gate;
 pub use grid::{Failure, GridJob, Host};
 pub use residents::{DeviceMemory, Needs, Residents};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hipr_device::{Context, Device, Waker};
-use hipr_grid::{Executors, RunQueue};
+use hipr_grid::{Executors, Gate, RunQueue};
 use hipr_isa::Arch;
 use hipr_isa::simd::Level;
 use hipr_proto::HipResult;
@@ -53,12 +53,20 @@ impl Gpu {
     /// # Errors
     /// What the operating system says when it does not give a single thread; `InvalidInput` as [`Level::chosen`] fails.
     pub fn new(config: Config) -> io::Result<Self> {
+        Self::with_gate(config, None)
+    }
+
+    /// Creates a device as [`new`](Self::new) does, whose threads work when `gate` lets them.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn with_gate(config: Config, gate: Option<Arc<dyn Gate>>) -> io::Result<Self> {
         let threads =
             config.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
         let level = config.simd.map_or_else(Level::chosen, Ok);
         let level = level.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let arch = config.arch;
-        let run_queue = Arc::<RunQueue>::default();
+        let run_queue = Arc::new(RunQueue::new(gate));
         let executors = Executors::start(&run_queue, threads, config.instruction_ns)?;
         let budget = Budget::new(config.memory_bytes.unwrap_or_else(|| default_memory_bytes(arch)));
         let epoch = Instant::now();
