@@ -691,8 +691,8 @@ operations! {
 
     /// Copies from the client to a variable, in the order of a stream: `length` bytes at `offset` of the variable with this number in the
     /// last `MODULE_VARIABLES` of the module. As `MEMCPY_HTOD_ASYNC`; with `waits` 1 later requests come behind the copy, as with
-    /// `MEMCPY_HTOD`. Fails with `hipErrorInvalidValue` if there is no such variable, or it has fewer bytes.
-    0x02E2 VARIABLE_PUT variable_put "hipMemcpyToSymbolAsync" Extension forget Plain:
+    /// `MEMCPY_HTOD`. Fails as `MODULE_GET_GLOBAL` if it was not found, with `hipErrorInvalidValue` if nothing has this number or it has fewer bytes.
+    0x02E2 VARIABLE_PUT variable_put "hipMemcpyHtoDAsync" Extension forget Plain:
         VariablePut { module: u64, variable: u32, waits: u32, offset: u64, length: u64, stream: u64 }
             + Bulk("[inline bytes of length length, flag HAS_INLINE_DATA]", |r| Exact(r.length))
         => ();

@@ -46,7 +46,7 @@ void memory(struct Setup* s) {
     GOOD(hipFree(box.ptr));
     GOOD(hipMemGetInfo(&size, &total));
     THAT(size <= total);
-    BAD(hipMemGetInfo(NULL, NULL));
+    GOOD(hipMemGetInfo(NULL, NULL));
 
     GOOD(hipMallocAsync(&p, 256, s->stream));
     BAD(hipMallocAsync(NULL, 256, s->stream));
@@ -214,7 +214,7 @@ void pools(struct Setup* s) {
     hipMemAccessFlags access = hipMemAccessFlagsProtNone;
     GOOD(hipMemPoolSetAccess(pool, &all, 1));
     FAILS(hipMemPoolSetAccess(pool, NULL, 1), hipErrorInvalidValue);
-    FAILS(hipMemPoolSetAccess(pool, &none, 1), hipErrorInvalidValue);
+    FAILS(hipMemPoolSetAccess(pool, &none, 1), hipErrorInvalidDevice);
     FAILS(hipMemPoolSetAccess(pool, &nowhere, 1), hipErrorInvalidValue);
     FAILS(hipMemPoolSetAccess(pool, &stranger, 1), hipErrorInvalidDevice);
     FAILS(hipMemPoolSetAccess(pool, &all, 1000000), hipErrorInvalidValue);

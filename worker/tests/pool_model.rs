@@ -73,6 +73,9 @@ struct Pool {
     opportunistic: bool,
     reserved_high: u64,
     used_high: u64,
+    /// What was reserved and in use when the highest values were last noted.
+    reserved_before: u64,
+    used_before: u64,
 }
 
 struct Model {
@@ -174,8 +177,14 @@ impl Model {
         for pool in 0..self.pools.len() {
             let (reserved, used) = (self.reserved(pool), self.used(pool));
             let pool = &mut self.pools[pool];
-            pool.reserved_high = pool.reserved_high.max(reserved);
-            pool.used_high = pool.used_high.max(used);
+            // What does not rise marks nothing: a mark that was set back stays 0.
+            if reserved > pool.reserved_before {
+                pool.reserved_high = pool.reserved_high.max(reserved);
+            }
+            if used > pool.used_before {
+                pool.used_high = pool.used_high.max(used);
+            }
+            (pool.reserved_before, pool.used_before) = (reserved, used);
         }
     }
 }
@@ -382,14 +391,13 @@ impl Run {
             3 => (6, 0),
             _ => (8, 0),
         };
-        let (reserved, used) = (self.model.reserved(at), self.model.used(at));
         let pool = &mut self.model.pools[at];
         match attr {
             1 => pool.follows = value != 0,
             2 => pool.opportunistic = value != 0,
             4 => pool.threshold = value,
-            6 => pool.reserved_high = reserved,
-            _ => pool.used_high = used,
+            6 => pool.reserved_high = 0,
+            _ => pool.used_high = 0,
         }
         let request = MemPoolSetAttribute { mem_pool: pool.handle, attr, reserved: 0, value };
         self.peer.call(&request).unwrap();

@@ -84,7 +84,7 @@ fn a_pool_holds_what_its_threshold_allows() {
             assert_eq!(peer.set(pool, highest, 0), Ok(()));
         }
         let used = 3 * MIB - 5 + MIB / 4;
-        assert_eq!(peer.numbers(pool), [3 * MIB + MIB / 4, 3 * MIB + MIB / 4, used, used]);
+        assert_eq!(peer.numbers(pool), [3 * MIB + MIB / 4, 0, used, 0]);
         // What is above the threshold goes back when the stream is synchronized, what is not stays.
         assert_eq!(peer.give(b, stream), Ok(()));
         assert_eq!(peer.numbers(pool)[0], 3 * MIB + MIB / 4);
@@ -92,10 +92,12 @@ fn a_pool_holds_what_its_threshold_allows() {
         assert_eq!(peer.numbers(pool)[0], MIB + MIB / 4);
         assert_eq!(peer.give(a, stream), Ok(()));
         assert_eq!(peer.call(&StreamSynchronize { stream }), Ok(()));
-        assert_eq!(peer.numbers(pool), [MIB + MIB / 4, 3 * MIB + MIB / 4, MIB / 4, used]);
+        assert_eq!(peer.numbers(pool), [MIB + MIB / 4, 0, MIB / 4, 0]);
         let trim = MemPoolTrimTo { mem_pool: pool, min_bytes_to_hold: MIB };
         assert_eq!(peer.call(&trim), Ok(()));
         assert_eq!(peer.numbers(pool)[0], MIB / 4, "what is in use stays");
+        peer.take(pool, MIB / 2, stream).unwrap();
+        assert_eq!(peer.numbers(pool), [MIB / 4 + MIB / 2; 4], "highest values are noted again");
     }
 }
 

@@ -108,8 +108,10 @@ fn what_is_no_part_of_a_variable_is_refused() {
     let module = peer.module_load();
     let other = peer.module_load();
     ask(&mut peer, module, 1, &["small", "missing"]);
+    let not_found = Err(HipError::NOT_FOUND);
+    assert_eq!(peer.call_with(&put(module, 1, 0, 1, 0), &[1]), not_found, "as if its address were asked for");
     for (variable, offset, length) in
-        [(0, 0, 17), (0, 16, 1), (0, u64::MAX, 1), (0, 17, 0), (1, 0, 1), (2, 0, 1), (u32::MAX, 0, 1)]
+        [(0, 0, 17), (0, 16, 1), (0, u64::MAX, 1), (0, 17, 0), (2, 0, 1), (u32::MAX, 0, 1)]
     {
         let put = put(module, variable, offset, length, 0);
         let bytes = vec![1; length as usize];
@@ -122,7 +124,7 @@ fn what_is_no_part_of_a_variable_is_refused() {
     assert_eq!(peer.call_with(&put(module, 0, 15, 1, 0), &[1]), Ok(()));
     // The next request takes the place of the first.
     ask(&mut peer, module, 2, &["missing", "small"]);
-    assert_eq!(peer.call_with(&put(module, 0, 0, 1, 0), &[1]), INVALID);
+    assert_eq!(peer.call_with(&put(module, 0, 0, 1, 0), &[1]), not_found);
     assert_eq!(peer.call_with(&put(module, 1, 0, 1, 0), &[1]), Ok(()));
     peer.call(&ModuleUnload { module }).unwrap();
     assert_eq!(peer.call_with(&put(module, 1, 0, 1, 0), &[1]), handle);

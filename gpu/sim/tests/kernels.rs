@@ -393,7 +393,8 @@ fn wrong_dimensions_are_refused_at_once() {
     let context = &session.context;
     assert_eq!(context.function_attributes(kernel).unwrap().max_threads_per_block, 64);
     assert_eq!(context.max_active_blocks(kernel, 64, 0), Ok(32));
-    assert_eq!(context.max_active_blocks(kernel, 65, 0), Ok(0));
+    // As AMD's runtime says it, which does not look at launch bounds there: two waves for each block.
+    assert_eq!(context.max_active_blocks(kernel, 65, 0), Ok(16));
     assert_eq!(context.max_active_blocks(kernel, 0, 0), Err(HipError::INVALID_VALUE));
     assert_eq!(context.max_active_blocks(wide, 1024, 0), Ok(2));
     let best = context.max_potential_block_size(wide, 0, 0).unwrap();

@@ -228,7 +228,7 @@ mutations! {
         "call.check_feature(Features::PACKED)?;
     let PutPacked"
         => "let PutPacked";
-    transcript_is_the_models: "the name of an unloaded module stays", "owned.rs",
+    transcript_is_the_models: "the name of an unloaded module stays", "owned/modules.rs",
         "self.names.forget(Handle::Module, module);"
         => "";
 }
@@ -267,7 +267,7 @@ mutations! {
         "if told.knows_all && told.left.is_empty() {"
         => "if told.left.is_empty() {";
     no_write_of_the_program_is_lost: "an answer is taken for newer than what was sent behind its question", "stream/mirror/region.rs",
-        "self.questions.sent(region.info.host.0 + offset, bytes.len());"
+        "self.questions.sent(host.0 + offset, bytes.len());"
         => "";
     work_sees_what_the_program_wrote: "pages that are written between the question and the comparison are forgotten", "stream/mirror/region.rs",
         "region.unseen.compared();"

@@ -193,17 +193,18 @@ pub(super) fn global(call: &mut Call<'_>, r: ModuleGetGlobal, tail: &[u8]) -> Hi
     call.reply(ModuleGetGlobalReply { device_ptr, size })
 }
 
-/// Finds the variables that a client may come to use. Whatever keeps one from being found is told when it is asked for by itself.
+/// Finds the variables that a client may come to use. What keeps one from being found is the error of whatever is done with it.
 pub(super) fn variables(call: &mut Call<'_>, r: ModuleVariables, tail: &[u8]) -> HipResult<Continuation> {
     call.check_feature(Features::VARIABLES)?;
     call.owned.check_module(r.module)?;
     let mut found = Vec::new();
     for name in variable_names(tail, r.count)? {
-        let (address, size) = call.context()?.global(r.module, name).unwrap_or_default();
-        found.push(Variable { address, size });
+        let variable = call.context()?.global(r.module, name);
+        found.push(variable.map(|(address, size)| Variable { address, size }));
     }
+    let nothing = Variable { address: 0, size: 0 };
     let mut list = Vec::with_capacity(found.len() * Variable::SIZE);
-    found.iter().for_each(|variable| variable.put(&mut list));
+    found.iter().for_each(|variable| variable.unwrap_or(nothing).put(&mut list));
     call.owned.set_variables(r.module, found)?;
     Ok(Continuation::Variables(VariablesTold { number: r.number, count: r.count, reserved: 0 }, list))
 }

@@ -10,8 +10,8 @@ use super::{Origin, Owned};
 pub(super) struct Module {
     /// Size of the code object.
     pub(super) size_bytes: u64,
-    /// The variables that the client knows by number.
-    variables: Box<[Variable]>,
+    /// The variables that the client knows by number, or why they could not be found.
+    variables: Box<[HipResult<Variable>]>,
     /// How many of the session's allocations are among them and were not asked for one by one.
     uncounted: usize,
 }
@@ -30,9 +30,13 @@ impl Owned {
     }
 
     /// Numbers variables of a module for the client, instead of those that it knew by number.
-    pub(crate) fn set_variables(&mut self, module: u64, variables: Vec<Variable>) -> HipResult<()> {
+    pub(crate) fn set_variables(
+        &mut self,
+        module: u64,
+        variables: Vec<HipResult<Variable>>,
+    ) -> HipResult<()> {
         let before = self.allocations.len();
-        for Variable { address, size } in &variables {
+        for Variable { address, size } in variables.iter().flatten() {
             self.add_global(module, *address, *size)?;
         }
         let added = self.allocations.len() - before;
@@ -47,10 +51,10 @@ impl Owned {
     /// Returns the variable of a module that the client knows by a number.
     ///
     /// # Errors
-    /// `INVALID_HANDLE`, `INVALID_VALUE`: there is no such module, no such variable.
+    /// `INVALID_HANDLE`, `INVALID_VALUE`: there is no such module, no such number; why the variable could not be found.
     pub(crate) fn variable(&self, module: u64, number: u32) -> HipResult<Variable> {
         let module = self.modules.get(&module).ok_or(HipError::INVALID_HANDLE)?;
-        module.variables.get(number as usize).copied().ok_or(HipError::INVALID_VALUE)
+        module.variables.get(number as usize).copied().ok_or(HipError::INVALID_VALUE)?
     }
 
     /// Removes a module with its functions and variables.

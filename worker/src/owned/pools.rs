@@ -272,8 +272,8 @@ impl Pools {
         })
     }
 
-    /// Sets an attribute of a pool (HIP API: hipMemPoolSetAttribute). Setting a high-water mark to 0 resets it to the
-    /// current value.
+    /// Sets an attribute of a pool (HIP API: hipMemPoolSetAttribute). Setting a high-water mark to 0 makes it 0,
+    /// as on AMD's runtime, until the pool next grows or gives out memory.
     pub(crate) fn set_attribute(
         &mut self,
         context: &mut dyn Context,
