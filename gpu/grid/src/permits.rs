@@ -1,7 +1,7 @@
 //! How many threads of which process may execute at a time, where several processes have executors on the same processors.
 //!
 //! There are as many permits as processors. A thread asks for one, gets it by the same rule that gives jobs their threads within a
-//! process (see [`Fair`]): tenants get time by their weights, and of a tenant's time its processes the same; it keeps the permit while nobody
+//! process (`fair.rs`): tenants get time by their weights, and of a tenant's time its processes the same; it keeps the permit while nobody
 //! else wants one. Time is what passes between the grant and the return, by the clock of whoever grants: no process says what it has used.
 //!
 //! A process that does not return a permit, because it was stopped or somebody has taken it over, holds others up for [`OVERDUE_NS`], and
