@@ -37,7 +37,7 @@ impl NumberReader {
     /// Maps the number that another process made.
     ///
     /// # Errors
-    /// It is of another size, or could be made shorter.
+    /// The file has another size, could be made shorter, or cannot be mapped.
     pub fn take(file: &OwnedFd) -> io::Result<Self> {
         Memory::take_to_read(file, LEN).map(Self)
     }

@@ -472,14 +472,7 @@ impl Dispatch {
         if is_lent && self.take_lacking(short) {
             return self.retry(short, false);
         }
-        let number = self.recalls.next_number();
-        let mut asked = BTreeSet::new();
-        for (&conn, seat) in &mut self.seats {
-            if seat.session.recall(number) {
-                asked.insert(Asked::Session(conn));
-                Self::enqueue(&mut self.line, conn, seat);
-            }
-        }
+        let mut asked = self.ask_sessions();
         if is_lent {
             self.ask_others();
             asked.insert(Asked::Lender);
@@ -490,7 +483,24 @@ impl Dispatch {
             is_last = self.begin_recall(Short::Session(short), asked, short);
         }
         self.retry(short, is_last);
-        // An answer may have been there already.
+        self.pass_early_answers();
+    }
+
+    /// Asks all sessions to give back what they do not use of their leases; returns those that will answer.
+    fn ask_sessions(&mut self) -> BTreeSet<Asked> {
+        let number = self.recalls.next_number();
+        let mut asked = BTreeSet::new();
+        for (&conn, seat) in &mut self.seats {
+            if seat.session.recall(number) {
+                asked.insert(Asked::Session(conn));
+                Self::enqueue(&mut self.line, conn, seat);
+            }
+        }
+        asked
+    }
+
+    /// Passes on the answers of sessions that had one ready when they were asked.
+    fn pass_early_answers(&mut self) {
         let answered: Vec<_> = self
             .seats
             .iter_mut()

@@ -38,7 +38,7 @@ pub(crate) struct Env<'a> {
 pub(crate) struct More<'a> {
     /// Whether a request that lacks memory is tried again with more of it.
     pub(crate) is_there: bool,
-    /// The bytes that the session may have allocated if there are as many.
+    /// The most bytes that the session may have allocated when enough memory is lent.
     pub(crate) memory_max_bytes: u64,
     /// Who lends the memory.
     pub(crate) lender: Option<&'a dyn Lender>,

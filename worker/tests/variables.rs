@@ -12,20 +12,11 @@ use hipr_worker::{Config, Handle, Worker};
 const NEEDED: Features = Features::VARIABLES.union(Features::NOTIFICATIONS);
 const INVALID: HipResult<()> = Err(HipError::INVALID_VALUE);
 
-/// Opens a session and offers these features; returns those that are accepted.
-fn offer(worker: &Handle, features: Features) -> (Peer, Features) {
-    let mut peer = Peer::connect(worker.local_addr());
-    peer.accept_notifications();
-    peer.call(&Init {}).expect("a session");
-    let accepted = peer.call(&Offer { features: features.bits(), reserved: 0 }).expect("an answer").features;
-    (peer, Features::from_bits(accepted))
-}
-
 fn session() -> (Handle, Script, Peer) {
     let (worker, script) = scripted(|_| {});
     script.define_global("small", 16);
     script.define_global("large", 4096);
-    let (peer, accepted) = offer(&worker, NEEDED);
+    let (peer, accepted) = Peer::offering(worker.local_addr(), NEEDED);
     assert_eq!(accepted, NEEDED);
     (worker, script, peer)
 }
@@ -160,7 +151,7 @@ fn variables_that_are_told_leave_all_handles_for_what_is_asked_for() {
     script.define_global("small", 16);
     script.define_global("large", 4096);
     script.define_kernel("k", 8, &[(0, 8)]);
-    let mut peer = offer(&worker, NEEDED).0;
+    let mut peer = Peer::offering(worker.local_addr(), NEEDED).0;
     let module = peer.module_load();
     ask(&mut peer, module, 1, &["small", "large"]);
     peer.function(module, "k");
@@ -177,7 +168,7 @@ fn variables_that_are_told_leave_all_handles_for_what_is_asked_for() {
 fn without_what_it_needs_it_is_refused() {
     let (worker, _) = scripted(|_| {});
     for features in [Features::VARIABLES, Features::NOTIFICATIONS] {
-        let (mut peer, accepted) = offer(&worker, features);
+        let (mut peer, accepted) = Peer::offering(worker.local_addr(), features);
         assert_eq!(accepted, features.without(Features::VARIABLES));
         let module = peer.module_load();
         let (request, tail) = request(module, 1, &["small"]);
@@ -193,7 +184,7 @@ fn the_emulated_gpu_tells_what_it_says_when_it_is_asked() {
     let device = device("sim");
     let config = Config { listen: "127.0.0.1:0".into(), io: event_loop(), ..Config::new(device) };
     let worker = Worker::bind(config).and_then(Worker::spawn).expect("a worker");
-    let mut peer = offer(&worker, NEEDED).0;
+    let mut peer = Peer::offering(worker.local_addr(), NEEDED).0;
     let image = include_bytes!("../../gpu/code-object/tests/data/kernels-v6.elf");
     let load = ModuleLoadData { data_size: image.len() as u64 };
     let module = peer.call_with(&load, image).expect("a module").module;

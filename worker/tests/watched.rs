@@ -21,19 +21,10 @@ struct Watcher {
     ptr: u64,
 }
 
-/// Opens a session and offers these features; returns those that are accepted.
-fn offer(worker: &Handle, features: Features) -> (Peer, Features) {
-    let mut peer = Peer::connect(worker.local_addr());
-    peer.accept_notifications();
-    peer.call(&Init {}).expect("a session");
-    let accepted = peer.call(&Offer { features: features.bits(), reserved: 0 }).expect("an answer").features;
-    (peer, Features::from_bits(accepted))
-}
-
 impl Watcher {
     fn new() -> Self {
         let (worker, script) = scripted(|_| {});
-        let (mut peer, accepted) = offer(&worker, NEEDED);
+        let (mut peer, accepted) = Peer::offering(worker.local_addr(), NEEDED);
         assert_eq!(accepted, NEEDED);
         let stream = peer.call(&StreamCreate { flags: 1, priority: 0 }).expect("a stream").stream;
         let ptr = peer.malloc(64);
@@ -99,12 +90,12 @@ impl Watcher {
 fn without_what_it_needs_it_is_refused() {
     let (worker, _) = scripted(|_| {});
     for features in [Features::WATCHES, Features::NOTIFICATIONS] {
-        let (mut peer, accepted) = offer(&worker, features);
+        let (mut peer, accepted) = Peer::offering(worker.local_addr(), features);
         assert_eq!(accepted, features.without(Features::WATCHES));
         assert_eq!(peer.call(&StreamWatch { stream: 0, number: 1 }), Err(HipError::NOT_SUPPORTED));
         assert_eq!(peer.call(&EventWatch { event: 0, number: 1 }), Err(HipError::NOT_SUPPORTED));
     }
-    let (mut peer, _) = offer(&worker, NEEDED);
+    let (mut peer, _) = Peer::offering(worker.local_addr(), NEEDED);
     let over = WatchOver { number: 1, error_code: 0, reserved: 0 };
     assert_eq!(peer.call(&over), Err(HipError::NOT_SUPPORTED), "only the worker sends it");
     assert_eq!(peer.call(&StreamWatch { stream: 99, number: 1 }), Err(HipError::INVALID_HANDLE));
@@ -233,7 +224,7 @@ fn an_emulated_gpu_wakes_its_session() {
     config.listen = "127.0.0.1:0".into();
     config.io = event_loop();
     let worker = Worker::bind(config).and_then(Worker::spawn).expect("a worker");
-    let (mut peer, accepted) = offer(&worker, NEEDED);
+    let (mut peer, accepted) = Peer::offering(worker.local_addr(), NEEDED);
     assert_eq!(accepted, NEEDED);
     const SIZE: u64 = 64 << 20;
     let ptr = peer.malloc(SIZE);
@@ -245,8 +236,7 @@ fn an_emulated_gpu_wakes_its_session() {
         let result = peer.call(&EventWatch { event, number });
         if result == Err(NOT_READY) {
             watched.push(number);
-            let mut byte = [0];
-            assert_eq!(peer.stream.peek(&mut byte).expect("a notification"), 1, "while nobody asks");
+            peer.wait_for_bytes();
             peer.call(&Ping {}).expect("an answer");
         }
         let told: Vec<u64> = peer

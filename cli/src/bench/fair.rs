@@ -3,7 +3,7 @@
 
 use super::latency::{self, Latencies, Percentiles};
 use super::process::{Process, command};
-use super::program::{KERNEL, KERNEL_NAME, connect, launch_adding};
+use super::program::{connect, launch_adding, load_kernel};
 use super::report::{Figure, Goal, Report, Spread, Unit};
 use super::rounds::{Rounds, Subject};
 use super::transport::Transport;
@@ -241,12 +241,7 @@ fn be_client(part: Part, worker: &str) -> Result<(), String> {
 
 impl Session {
     fn open(connection: Connection) -> Result<Self, Failure> {
-        let load = op::ModuleLoadData { data_size: KERNEL.len() as u64 };
-        let module = connection.ask_with(&load, Extra { inline: KERNEL, ..Extra::default() })?.module;
-        let mut tail = Vec::new();
-        op::put_name(KERNEL_NAME, &mut tail)?;
-        let name = Extra { tail: &tail, ..Extra::default() };
-        let function = connection.ask_with(&op::ModuleGetFunction { module }, name)?.function;
+        let function = load_kernel(&connection)?;
         let size = COUNTED_STREAMS * u64::SIZE as u64;
         let out = connection.ask(&op::Malloc { size, flags: 0 })?.device_ptr;
         Ok(Self { connection, function, out })

@@ -119,12 +119,7 @@ impl RustProgram {
         connection: &Connection,
         size_bytes: usize,
     ) -> Result<(LaunchKernel, Vec<u8>, u64), Box<dyn std::error::Error>> {
-        let load = op::ModuleLoadData { data_size: KERNEL.len() as u64 };
-        let module = connection.ask_with(&load, Extra { inline: KERNEL, ..Extra::default() })?.module;
-        let mut tail = Vec::new();
-        op::put_name(KERNEL_NAME, &mut tail)?;
-        let name = Extra { tail: &tail, ..Extra::default() };
-        let function = connection.ask_with(&op::ModuleGetFunction { module }, name)?.function;
+        let function = load_kernel(connection)?;
         let size = size_bytes.max(u64::SIZE) as u64;
         let device = connection.ask(&op::Malloc { size, flags: 0 })?.device_ptr;
         let (launch, args) = launch(function, device);
@@ -174,6 +169,19 @@ impl RustProgram {
             sum => Err(format!("the kernel computed {sum} as the sum of {SUMMANDS:?}")),
         }
     }
+}
+
+/// Loads the kernel; returns its handle.
+///
+/// # Errors
+/// The worker's, or those of the connection.
+pub(crate) fn load_kernel(connection: &Connection) -> Result<u64, Box<dyn std::error::Error>> {
+    let load = op::ModuleLoadData { data_size: KERNEL.len() as u64 };
+    let module = connection.ask_with(&load, Extra { inline: KERNEL, ..Extra::default() })?.module;
+    let mut tail = Vec::new();
+    op::put_name(KERNEL_NAME, &mut tail)?;
+    let name = Extra { tail: &tail, ..Extra::default() };
+    Ok(connection.ask_with(&op::ModuleGetFunction { module }, name)?.function)
 }
 
 /// Returns a launch of the kernel and its arguments; the sum is written to `sum`.

@@ -115,26 +115,13 @@ impl Dispatch {
 
     /// Asks all sessions of this process to give back what they do not use of their leases, for other processes.
     fn recall_for_others(&mut self) {
-        let number = self.recalls.next_number();
-        let mut asked = BTreeSet::new();
-        for (&conn, seat) in &mut self.seats {
-            if seat.session.recall(number) {
-                asked.insert(Asked::Session(conn));
-                Self::enqueue(&mut self.line, conn, seat);
-            }
-        }
+        let asked = self.ask_sessions();
         let woken = self.seats.keys().next().copied().filter(|_| !asked.is_empty());
         let is_last = woken.is_none_or(|conn| self.begin_recall(Short::Others, asked, conn));
         if is_last {
             self.return_to_others();
         }
-        // An answer may have been there already.
-        let answered: Vec<_> = self
-            .seats
-            .iter_mut()
-            .filter_map(|(conn, seat)| seat.session.take_answer().then_some(*conn))
-            .collect();
-        answered.into_iter().for_each(|conn| self.pass_answer(conn));
+        self.pass_early_answers();
     }
 
     /// Gives back what no session needs, for other processes, as soon as no request needs room.

@@ -98,7 +98,7 @@ impl Session {
         (is_first, lacking_bytes)
     }
 
-    /// Notes that all are asked.
+    /// Notes that everybody who may have memory to spare is asked for the request.
     pub(crate) fn ask_everybody(&mut self) {
         self.owned.recall.sought = Sought::Everybody;
     }

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use hipr_device::Device;
 use hipr_proto::op::*;
-use hipr_proto::{Answer, Call, Client, Header, HipResult, Limits, Op, Opcode, Outbox, ReplyMode, Wire};
+use hipr_proto::{
+    Answer, Call, Client, Features, Header, HipResult, Limits, Op, Opcode, Outbox, ReplyMode, Wire,
+};
 use hipr_sim::Gpu;
 use hipr_worker::device::null::Null;
 use hipr_worker::device::script::Script;
@@ -104,6 +106,16 @@ impl Peer {
         self.client.accept_notifications();
     }
 
+    /// Connects, opens a session that hears notifications, and offers these features; returns those that are accepted.
+    pub(crate) fn offering(address: impl Into<Address>, features: Features) -> (Self, Features) {
+        let mut peer = Self::connect(address);
+        peer.accept_notifications();
+        peer.call(&Init {}).expect("a session");
+        let offer = Offer { features: features.bits(), reserved: 0 };
+        let accepted = peer.call(&offer).expect("an answer").features;
+        (peer, Features::from_bits(accepted))
+    }
+
     /// Connects and opens a session.
     pub(crate) fn hello(address: impl Into<Address>) -> Self {
         let mut peer = Self::connect(address);
@@ -192,6 +204,13 @@ impl Peer {
             if done {
                 return result.unwrap().map(|reply| (reply, inline));
             }
+        }
+    }
+
+    /// Waits until the worker has sent something that was not read yet.
+    pub(crate) fn wait_for_bytes(&mut self) {
+        if self.start == self.input.len() {
+            assert_eq!(self.stream.peek(&mut [0]).expect("bytes of the worker"), 1, "while nobody asks");
         }
     }
 
