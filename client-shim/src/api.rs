@@ -8,6 +8,7 @@
 
 use crate::convert::{Chars, Context, Event, Function, In, Module, Out, Ptr, Str, Stream};
 use crate::export::exports;
+use crate::hip::graph::symbols::Part;
 use crate::hip::graph::{NewNode, NodeOf};
 use crate::hip::launch::LaunchParams;
 use crate::hip::{
@@ -357,8 +358,8 @@ exports! {
         fn hipGraphAddEventRecordNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_record { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), event };
         fn hipGraphAddEventWaitNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_wait { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), event };
         fn hipGraphAddHostNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_host { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pNodeParams };
-        fn hipGraphAddMemcpyNodeFromSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
-        fn hipGraphAddMemcpyNodeToSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
+        fn hipGraphAddMemcpyNodeFromSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = body graph::symbols::add_copy_from { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), dst, Part { symbol, len: count, offset }, kind };
+        fn hipGraphAddMemcpyNodeToSymbol(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = body graph::symbols::add_copy_to { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), Part { symbol, len: count, offset }, src, kind };
         fn hipGraphChildGraphNodeGetGraph(node: Ptr, pGraph: Out<Ptr>) = body graph::child;
         fn hipGraphClone(pGraphClone: Out<Ptr>, originalGraph: Ptr) = body graph::clone;
         fn hipGraphDestroyNode(node: Ptr) = body graph::destroy_node;
@@ -372,8 +373,8 @@ exports! {
         fn hipGraphExecHostNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::set_host { NodeOf::Exec(hGraphExec, node), pNodeParams };
         fn hipGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Out<hipMemcpy3DParms>) = body graph::set_memcpy { NodeOf::Exec(hGraphExec, node), In::at_address(pNodeParams.address()) };
         fn hipGraphExecMemcpyNodeSetParams1D(hGraphExec: Ptr, node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::set_memcpy_1d { NodeOf::Exec(hGraphExec, node), dst, src, count, kind };
-        fn hipGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: Ptr, node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
-        fn hipGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: Ptr, node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
+        fn hipGraphExecMemcpyNodeSetParamsFromSymbol(hGraphExec: Ptr, node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = body graph::symbols::set_copy_from { NodeOf::Exec(hGraphExec, node), dst, Part { symbol, len: count, offset }, kind };
+        fn hipGraphExecMemcpyNodeSetParamsToSymbol(hGraphExec: Ptr, node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = body graph::symbols::set_copy_to { NodeOf::Exec(hGraphExec, node), Part { symbol, len: count, offset }, src, kind };
         fn hipGraphExecMemsetNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::set_memset { NodeOf::Exec(hGraphExec, node), pNodeParams };
         fn hipGraphExecUpdate(hGraphExec: Ptr, hGraph: Ptr, hErrorNode_out: Out<Ptr>, updateResult_out: Out<i32>) = body graph::exec_update;
         fn hipGraphGetEdges(graph: Ptr, from: Out<Ptr>, to: Out<Ptr>, numEdges: Out<usize>) = body graph::edges;
@@ -383,8 +384,8 @@ exports! {
         fn hipGraphicsSubResourceGetMappedArray(array: Out<Ptr>, resource: Ptr, arrayIndex: u32, mipLevel: u32) = unsupported;
         fn hipGraphInstantiateWithFlags(pGraphExec: Out<Ptr>, graph: Ptr, flags: u64) = body graph::instantiate_with_flags;
         fn hipGraphMemcpyNodeSetParams1D(node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::set_memcpy_1d { NodeOf::Graph(node), dst, src, count, kind };
-        fn hipGraphMemcpyNodeSetParamsFromSymbol(node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
-        fn hipGraphMemcpyNodeSetParamsToSymbol(node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = unsupported;
+        fn hipGraphMemcpyNodeSetParamsFromSymbol(node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = body graph::symbols::set_copy_from { NodeOf::Graph(node), dst, Part { symbol, len: count, offset }, kind };
+        fn hipGraphMemcpyNodeSetParamsToSymbol(node: Ptr, symbol: Ptr, src: Ptr, count: usize, offset: usize, kind: i32) = body graph::symbols::set_copy_to { NodeOf::Graph(node), Part { symbol, len: count, offset }, src, kind };
         fn hipGraphNodeFindInClone(pNode: Out<Ptr>, originalNode: Ptr, clonedGraph: Ptr) = body graph::find_in_clone;
         fn hipGraphNodeGetDependencies(node: Ptr, pDependencies: Out<Ptr>, pNumDependencies: Out<usize>) = body graph::dependencies;
         fn hipGraphNodeGetDependentNodes(node: Ptr, pDependentNodes: Out<Ptr>, pNumDependentNodes: Out<usize>) = body graph::dependents;
@@ -473,8 +474,8 @@ exports! {
         fn hipGraphLaunch_spt(graphExec: Ptr, stream: Stream) = spt graph::launch;
         fn hipGraphNodeGetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: Out<u32>) = body graph::is_enabled;
         fn hipGraphNodeSetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: u32) = body graph::set_enabled;
-        fn hipGraphReleaseUserObject(graph: Ptr, object: Ptr, count: u32) = unsupported;
-        fn hipGraphRetainUserObject(graph: Ptr, object: Ptr, count: u32, flags: u32) = unsupported;
+        fn hipGraphReleaseUserObject(graph: Ptr, object: Ptr, count: u32) = body graph::objects::graph_release;
+        fn hipGraphRetainUserObject(graph: Ptr, object: Ptr, count: u32, flags: u32) = body graph::objects::graph_retain;
         fn hipGraphUpload(graphExec: Ptr, stream: Stream) = body graph::upload;
         fn hipLaunchHostFunc(stream: Stream, function: hipHostFn_t, userData: Ptr) = body hostfn::launch;
         fn hipLaunchHostFunc_spt(stream: Stream, function: hipHostFn_t, userData: Ptr) = spt hostfn::launch;
@@ -497,9 +498,9 @@ exports! {
         fn hipStreamGetCaptureInfo_spt(stream: Stream, pCaptureStatus: Out<i32>, pId: Out<u64>) = spt capture::info;
         fn hipStreamGetCaptureInfo_v2_spt(stream: Stream, captureStatus_out: Out<i32>, id_out: Out<u64>, graph_out: Out<Ptr>, dependencies_out: Out<Ptr>, numDependencies_out: Out<usize>) = spt capture::info_v2;
         fn hipStreamIsCapturing_spt(stream: Stream, pCaptureStatus: Out<i32>) = spt capture::is_capturing;
-        fn hipUserObjectCreate(object_out: Out<Ptr>, ptr: Ptr, destroy: hipHostFn_t, initialRefcount: u32, flags: u32) = unsupported;
-        fn hipUserObjectRelease(object: Ptr, count: u32) = unsupported;
-        fn hipUserObjectRetain(object: Ptr, count: u32) = unsupported;
+        fn hipUserObjectCreate(object_out: Out<Ptr>, ptr: Ptr, destroy: hipHostFn_t, initialRefcount: u32, flags: u32) = body graph::objects::create;
+        fn hipUserObjectRelease(object: Ptr, count: u32) = body graph::objects::release;
+        fn hipUserObjectRetain(object: Ptr, count: u32) = body graph::objects::retain;
     }
     "hip_5.5" {
         fn hipGraphAddMemAllocNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = unsupported;

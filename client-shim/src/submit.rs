@@ -199,7 +199,7 @@ impl Session {
 }
 
 /// Calls a host function; returns the error that no call has reported yet.
-fn call_host(function: HostFunction, result: HipResult<()>) -> HipResult<()> {
+pub(crate) fn call_host(function: HostFunction, result: HipResult<()>) -> HipResult<()> {
     match function {
         HostFunction::Plain(function, data) => {
             if let Some(function) = function {

@@ -1,11 +1,12 @@
 //! Graphs and their nodes.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use hipr_proto::{HipError, HipResult};
 
 use crate::exec::{Exec, ExecStep};
+use crate::objects::Objects;
 use crate::{Work, node_type};
 
 /// Maximum depth of child graphs inside graphs: a graph without child graphs has height 1. HIP defines no limit; this one
@@ -33,6 +34,10 @@ impl<W: Work> Content<W> {
         }
     }
 
+    fn child(&self) -> Option<u64> {
+        if let Self::Child(child) = self { Some(*child) } else { None }
+    }
+
     fn weight(&self) -> usize {
         if let Self::Work(work) = self { work.weight() } else { 1 }
     }
@@ -57,11 +62,15 @@ struct Graph {
     parent: Option<u64>,
     /// Levels of nested graphs including this one; never decreases.
     height: u32,
+    /// The user objects that it keeps, with the number of its references.
+    kept: BTreeMap<u64, u64>,
 }
 
 /// The graphs of one client. All handles come from one sequence of numbers, so that no two objects share one.
 #[derive(Debug)]
 pub struct Graphs<W> {
+    /// The user objects that graphs can keep.
+    pub objects: Objects,
     graphs: HashMap<u64, Graph>,
     nodes: HashMap<u64, Node<W>>,
     last: u64,
@@ -70,7 +79,8 @@ pub struct Graphs<W> {
 
 impl<W> Default for Graphs<W> {
     fn default() -> Self {
-        Self { graphs: HashMap::new(), nodes: HashMap::new(), last: 0, weight: 0 }
+        let objects = Objects::default();
+        Self { objects, graphs: HashMap::new(), nodes: HashMap::new(), last: 0, weight: 0 }
     }
 }
 
@@ -89,7 +99,8 @@ impl<W: Work> Graphs<W> {
     /// Creates a graph and returns its handle (HIP API: hipGraphCreate).
     pub fn create(&mut self) -> u64 {
         let graph = self.new_handle();
-        self.graphs.insert(graph, Graph { nodes: BTreeSet::new(), parent: None, height: 1 });
+        let (nodes, kept) = (BTreeSet::new(), BTreeMap::new());
+        self.graphs.insert(graph, Graph { nodes, parent: None, height: 1, kept });
         self.weight += 1;
         graph
     }
@@ -126,10 +137,73 @@ impl<W: Work> Graphs<W> {
         let mut left = vec![graph];
         while let Some(graph) = left.pop().and_then(|graph| self.graphs.remove(&graph)) {
             self.weight -= 1;
+            self.release(&graph.kept);
             for node in graph.nodes.iter().filter_map(|node| self.nodes.remove(node)) {
                 self.weight -= node.content.weight() + node.dependencies.len();
-                left.extend(if let Content::Child(child) = node.content { Some(child) } else { None });
+                left.extend(node.content.child());
             }
+        }
+    }
+
+    // ---- user objects ------------------------------------------------------------------------------------------------
+
+    /// Gives a graph references to a user object: new ones, or ones that the program had (HIP API: hipGraphRetainUserObject).
+    ///
+    /// # Errors
+    /// `INVALID_VALUE`: no graph or object, or the object has fewer references than are to be moved.
+    pub fn keep(&mut self, graph: u64, object: u64, count: u64, is_moved: bool) -> HipResult<()> {
+        self.check(graph)?;
+        if is_moved {
+            self.objects.check(object, count)?;
+        } else {
+            self.objects.retain(object, count)?;
+        }
+        let known = self.graphs.get_mut(&graph).ok_or(HipError::INVALID_VALUE)?;
+        *known.kept.entry(object).or_default() += count;
+        Ok(())
+    }
+
+    /// Removes references of a graph to a user object, at most as many as it has (HIP API: hipGraphReleaseUserObject).
+    ///
+    /// # Errors
+    /// `INVALID_VALUE`: no graph.
+    pub fn let_go(&mut self, graph: u64, object: u64, count: u64) -> HipResult<()> {
+        let graph = self.graphs.get_mut(&graph).ok_or(HipError::INVALID_VALUE)?;
+        let Some(known) = graph.kept.get_mut(&object) else { return Ok(()) };
+        let count = count.min(*known);
+        *known -= count;
+        if *known == 0 {
+            graph.kept.remove(&object);
+        }
+        self.objects.release(object, count)
+    }
+
+    /// Adds references to all user objects that a graph and its child graphs keep, for an instance of it, and returns the objects
+    /// with the numbers of their references.
+    ///
+    /// # Errors
+    /// As [`content`](Self::content).
+    pub fn keep_all(&mut self, graph: u64) -> HipResult<BTreeMap<u64, u64>> {
+        let (mut all, mut left) = (BTreeMap::new(), vec![graph]);
+        while let Some(graph) = left.pop() {
+            let graph = self.graph(graph)?;
+            graph.kept.iter().for_each(|(object, count)| *all.entry(*object).or_default() += count);
+            let nodes = graph.nodes.iter().filter_map(|node| self.nodes.get(node));
+            left.extend(nodes.filter_map(|node| node.content.child()));
+        }
+        self.retain(&all)?;
+        Ok(all)
+    }
+
+    fn retain(&mut self, kept: &BTreeMap<u64, u64>) -> HipResult<()> {
+        kept.iter().try_for_each(|(object, count)| self.objects.retain(*object, *count))
+    }
+
+    /// Removes references that a graph or an instance of one had.
+    pub fn release(&mut self, kept: &BTreeMap<u64, u64>) {
+        for (object, count) in kept {
+            // The program can have released references that were not its own.
+            let _ = self.objects.release(*object, *count);
         }
     }
 
@@ -380,7 +454,7 @@ impl<W: Work> Graphs<W> {
             weight += 1;
             for node in self.graph(graph)?.nodes.iter().filter_map(|node| self.nodes.get(node)) {
                 weight += node.content.weight() + node.dependencies.len();
-                left.extend(if let Content::Child(child) = node.content { Some(child) } else { None });
+                left.extend(node.content.child());
             }
         }
         Ok(weight)
@@ -391,16 +465,18 @@ impl<W: Work> Graphs<W> {
     /// # Errors
     /// As [`content`](Self::content).
     pub fn copy(&mut self, graph: u64) -> HipResult<u64> {
-        let Graph { nodes, height, .. } = self.graph(graph)?;
-        let (nodes, height) = (nodes.clone(), *height);
+        let Graph { nodes, height, kept, .. } = self.graph(graph)?;
+        let (nodes, height, kept) = (nodes.clone(), *height, kept.clone());
+        self.retain(&kept)?;
         let copy = self.create();
+        self.graphs.entry(copy).and_modify(|graph| graph.kept = kept);
         let mut copies = HashMap::new();
         for &original in &nodes {
             let content = match self.content(original)?.clone() {
                 Content::Child(child) => Content::Child(self.copy(child)?),
                 content => content,
             };
-            let child = if let Content::Child(child) = content { Some(child) } else { None };
+            let child = content.child();
             let node = self.insert(copy, &[], content)?;
             if let Some(child) = child {
                 self.graphs.entry(child).and_modify(|child| child.parent = Some(node));

@@ -13,10 +13,12 @@
 mod capture;
 mod exec;
 mod graphs;
+mod objects;
 
 pub use capture::{Captures, Info, Mode, Status};
 pub use exec::{Exec, ExecStep, Mismatch, UpdateResult};
 pub use graphs::{Content, Graphs, HEIGHT_MAX};
+pub use objects::Objects;
 
 /// The types of nodes (HIP API: hipGraphNodeType).
 pub mod node_type {

@@ -213,3 +213,84 @@ void graph_clones(struct Setup* s) {
     GOOD(hipGraphDestroy(graph));
     deep_graphs(s);
 }
+
+// ---- what graphs share with the program ---------------------------------------------------------------------------------
+
+void symbol_nodes(struct Setup* s) {
+    (void)s;
+    const void* symbol = &coefficients_shadow;
+    float in[4] = {1, 2, 3, 4}, out[4];
+    hipGraph_t graph = NULL;
+    hipGraphExec_t exec = NULL;
+    hipGraphNode_t to = NULL, from = NULL;
+    GOOD(hipGraphCreate(&graph, 0));
+    REFUSES_PLACES(hipGraphAddMemcpyNodeToSymbol, graph, symbol, in, 16, 16, hipMemcpyHostToDevice);
+    REFUSES_PLACES(hipGraphAddMemcpyNodeFromSymbol, graph, out, symbol, 16, 16, hipMemcpyDeviceToHost);
+    BAD(hipGraphAddMemcpyNodeToSymbol(&to, graph, NULL, 0, NOWHERE, in, 16, 0, hipMemcpyHostToDevice));
+    BAD(hipGraphAddMemcpyNodeToSymbol(&to, graph, NULL, 0, symbol, NULL, 16, 0, hipMemcpyHostToDevice));
+    BAD(hipGraphAddMemcpyNodeToSymbol(&to, graph, NULL, 0, symbol, in, 0, 0, hipMemcpyHostToDevice));
+    BAD(hipGraphAddMemcpyNodeToSymbol(&to, graph, NULL, 0, symbol, in, 16, 17, hipMemcpyHostToDevice));
+    BAD(hipGraphAddMemcpyNodeFromSymbol(&from, graph, NULL, 0, NULL, symbol, 16, 0, hipMemcpyDeviceToHost));
+    BAD(hipGraphAddMemcpyNodeFromSymbol(&from, graph, NULL, 0, out, symbol, 16, SIZE_MAX, hipMemcpyDeviceToHost));
+    GOOD(hipGraphAddMemcpyNodeToSymbol(&to, graph, NULL, 0, symbol, in, 16, 16, hipMemcpyHostToDevice));
+    GOOD(hipGraphAddMemcpyNodeFromSymbol(&from, graph, &to, 1, out, symbol, 16, 16, hipMemcpyDeviceToHost));
+    GOOD(hipGraphMemcpyNodeSetParamsToSymbol(to, symbol, in, 16, 0, hipMemcpyHostToDevice));
+    BAD(hipGraphMemcpyNodeSetParamsToSymbol(NULL, symbol, in, 16, 0, hipMemcpyHostToDevice));
+    BAD(hipGraphMemcpyNodeSetParamsToSymbol(to, symbol, in, 33, 0, hipMemcpyHostToDevice));
+    GOOD(hipGraphMemcpyNodeSetParamsFromSymbol(from, out, symbol, 16, 0, hipMemcpyDeviceToHost));
+    BAD(hipGraphMemcpyNodeSetParamsFromSymbol(NO_NODE, out, symbol, 16, 0, hipMemcpyDeviceToHost));
+    BAD(hipGraphMemcpyNodeSetParamsFromSymbol(from, out, NOWHERE, 16, 0, hipMemcpyDeviceToHost));
+    GOOD(hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
+    GOOD(hipGraphExecMemcpyNodeSetParamsToSymbol(exec, to, symbol, in, 16, 16, hipMemcpyHostToDevice));
+    BAD(hipGraphExecMemcpyNodeSetParamsToSymbol(NO_EXEC, to, symbol, in, 16, 16, hipMemcpyHostToDevice));
+    BAD(hipGraphExecMemcpyNodeSetParamsToSymbol(exec, to, symbol, in, 16, 17, hipMemcpyHostToDevice));
+    GOOD(hipGraphExecMemcpyNodeSetParamsFromSymbol(exec, from, out, symbol, 16, 16, hipMemcpyDeviceToHost));
+    BAD(hipGraphExecMemcpyNodeSetParamsFromSymbol(exec, NULL, out, symbol, 16, 16, hipMemcpyDeviceToHost));
+    BAD(hipGraphExecMemcpyNodeSetParamsFromSymbol(exec, from, NULL, symbol, 16, 16, hipMemcpyDeviceToHost));
+    GOOD(hipGraphLaunch(exec, NULL));
+    GOOD(hipStreamSynchronize(NULL));
+    WRITTEN(out);
+    THAT(out[3] == 4);
+    GOOD(hipGraphExecDestroy(exec));
+    GOOD(hipGraphDestroy(graph));
+}
+
+static void count_one(void* data) { *(int*)data += 1; }
+
+void user_objects(struct Setup* s) {
+    (void)s;
+    int* ends = calloc(1, sizeof *ends);
+    hipUserObject_t object = NULL;
+    hipGraph_t graph = NULL, clone = NULL;
+    hipGraphExec_t exec = NULL;
+    BAD(hipUserObjectCreate(NULL, ends, count_one, 1, hipUserObjectNoDestructorSync));
+    BAD(hipUserObjectCreate(&object, ends, NULL, 1, hipUserObjectNoDestructorSync));
+    BAD(hipUserObjectCreate(&object, ends, count_one, 0, hipUserObjectNoDestructorSync));
+    BAD(hipUserObjectCreate(&object, ends, count_one, 1, 99));
+    GOOD(hipUserObjectCreate(&object, ends, count_one, 1, hipUserObjectNoDestructorSync));
+    GOOD(hipUserObjectRetain(object, 2));
+    BAD(hipUserObjectRetain(object, 0));
+    BAD(hipUserObjectRetain(NOWHERE, 1));
+    GOOD(hipUserObjectRelease(object, 1));
+    BAD(hipUserObjectRelease(object, 0));
+    BAD(hipUserObjectRelease(NULL, 1));
+    GOOD(hipGraphCreate(&graph, 0));
+    GOOD(hipGraphRetainUserObject(graph, object, 1, hipGraphUserObjectMove));
+    GOOD(hipGraphRetainUserObject(graph, object, 1, 0));
+    BAD(hipGraphRetainUserObject(graph, object, 1, 99));
+    BAD(hipGraphRetainUserObject(NO_GRAPH, object, 1, 0));
+    BAD(hipGraphRetainUserObject(graph, NOWHERE, 1, 0));
+    GOOD(hipGraphReleaseUserObject(graph, object, 1));
+    BAD(hipGraphReleaseUserObject(graph, NULL, 1));
+    BAD(hipGraphReleaseUserObject(NO_GRAPH, object, 1));
+    GOOD(hipUserObjectRelease(object, 1));
+    GOOD(hipGraphClone(&clone, graph));
+    GOOD(hipGraphInstantiate(&exec, clone, NULL, NULL, 0));
+    GOOD(hipGraphDestroy(graph));
+    GOOD(hipGraphDestroy(clone));
+    THAT(*ends == 0);
+    GOOD(hipGraphExecDestroy(exec));
+    THAT(*ends == 1);
+    BAD(hipUserObjectRetain(object, 1));
+    free(ends);
+}

@@ -1,7 +1,9 @@
 //! Functions about graphs and their nodes.
 
 mod exec;
+pub(crate) mod objects;
 mod params;
+pub(crate) mod symbols;
 
 use hipr_abi::{HIP_MEMCPY3D, hipHostNodeParams, hipKernelNodeParams, hipMemcpy3DParms, hipMemsetParams};
 use hipr_graph::Content;
@@ -32,7 +34,7 @@ pub(crate) fn create(session: &Session, graph: Out<Ptr>, flags: u32) -> HipResul
 
 /// `hipGraphDestroy`.
 pub(crate) fn destroy(session: &Session, graph: Ptr) -> HipResult<()> {
-    session.streams().graphs.with(|tables| tables.graphs.destroy(graph.wire()))
+    objects::change(session, |tables| tables.graphs.destroy(graph.wire()))
 }
 
 /// `hipGraphClone`.
@@ -242,7 +244,7 @@ pub(crate) fn child(session: &Session, node: Ptr, graph: Out<Ptr>) -> HipResult<
 
 /// `hipGraphDestroyNode`.
 pub(crate) fn destroy_node(session: &Session, node: Ptr) -> HipResult<()> {
-    session.streams().graphs.with(|tables| tables.graphs.destroy_node(node.wire()))
+    objects::change(session, |tables| tables.graphs.destroy_node(node.wire()))
 }
 
 /// Reads a list of different edges of a graph; fails without reading it if it is longer than possible.

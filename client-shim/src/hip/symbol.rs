@@ -26,7 +26,7 @@ pub(crate) fn size(session: &Session, out: Out<usize>, symbol: Ptr) -> HipResult
 }
 
 /// Returns the address of `len` bytes, `offset` bytes into a variable; fails if they go beyond its end.
-fn part(session: &Session, symbol: Ptr, len: usize, offset: usize) -> HipResult<Ptr> {
+pub(super) fn part(session: &Session, symbol: Ptr, len: usize, offset: usize) -> HipResult<Ptr> {
     let (address, size) = session.find_variable(symbol)?;
     match offset.checked_add(len) {
         Some(end) if end <= size => Ok(address.offset(offset)),

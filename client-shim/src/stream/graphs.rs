@@ -8,7 +8,7 @@
 
 mod remote;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use hipr_graph::{Captures, Exec, Graphs, Mode, Status};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Call, Caller, Streams};
-use crate::command::{Command, GraphPart, Node, RemoteGraph, nodes};
+use crate::command::{Command, GraphPart, HostFunction, Node, RemoteGraph, nodes};
 use crate::convert::{Event, Ptr};
 use crate::worker::{Port, lock};
 
@@ -27,6 +27,8 @@ pub struct Tables {
     pub graphs: Graphs<Node>,
     /// Streams that capture.
     pub captures: Captures,
+    /// The destructors of user objects.
+    pub destructors: HashMap<u64, HostFunction>,
     execs: HashMap<u64, InstantiatedGraph>,
 }
 
@@ -38,6 +40,21 @@ struct InstantiatedGraph {
     launches: u32,
     /// The worker's copy of it; `Some(None)` if the worker refused one.
     remote: Option<Option<Arc<RemoteGraph>>>,
+    /// The user objects that it keeps, with the number of its references.
+    kept: BTreeMap<u64, u64>,
+    /// The streams on which it was launched, if it keeps user objects.
+    launched_on: BTreeSet<u64>,
+}
+
+/// What is left of an instantiated graph that was destroyed.
+#[derive(Debug)]
+pub struct DestroyedGraph {
+    /// The worker's copy, which has to be [released].
+    pub remote: Option<Arc<RemoteGraph>>,
+    /// The user objects that it kept, with the number of its references: they are released when the launches have ended.
+    pub kept: BTreeMap<u64, u64>,
+    /// The streams on which it was launched, if it kept user objects.
+    pub launched_on: BTreeSet<u64>,
 }
 
 impl Tables {
@@ -55,9 +72,30 @@ impl Tables {
 
     /// Adds an instantiated graph and returns its handle.
     pub fn add_exec(&mut self, exec: Exec<Node>) -> Ptr {
+        self.add_keeping(exec, BTreeMap::new())
+    }
+
+    /// Instantiates a graph and returns the handle. The instance keeps the user objects of the graph.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no graph, or one with a cycle.
+    pub fn instantiate(&mut self, graph: u64) -> HipResult<Ptr> {
+        let exec = self.graphs.instantiate(graph)?;
+        let kept = self.graphs.keep_all(graph)?;
+        Ok(self.add_keeping(exec, kept))
+    }
+
+    fn add_keeping(&mut self, exec: Exec<Node>, kept: BTreeMap<u64, u64>) -> Ptr {
         let handle = self.graphs.new_handle();
-        self.execs.insert(handle, InstantiatedGraph { exec: Arc::new(exec), launches: 0, remote: None });
+        let (exec, launched_on) = (Arc::new(exec), BTreeSet::new());
+        self.execs.insert(handle, InstantiatedGraph { exec, launches: 0, remote: None, kept, launched_on });
         Ptr::from_wire(handle)
+    }
+
+    /// Returns the destructors of the user objects whose last reference is gone; each is returned once.
+    pub fn take_destructors(&mut self) -> Vec<HostFunction> {
+        let ended = self.graphs.objects.take_ended();
+        ended.iter().filter_map(|object| self.destructors.remove(object)).collect()
     }
 }
 
@@ -243,13 +281,14 @@ impl SessionGraphs {
         })
     }
 
-    /// Destroys an instantiated graph; returns the worker's copy, which has to be [released].
+    /// Destroys an instantiated graph; returns what is left of it.
     ///
     /// # Errors
     /// `hipErrorInvalidValue`: no instantiated graph.
-    pub fn destroy_exec(&self, exec: Ptr) -> HipResult<Option<Arc<RemoteGraph>>> {
+    pub fn destroy_exec(&self, exec: Ptr) -> HipResult<DestroyedGraph> {
         let gone = self.with(|tables| tables.execs.remove(&exec.wire())).ok_or(HipError::INVALID_VALUE)?;
-        Ok(gone.remote.flatten())
+        let InstantiatedGraph { remote, kept, launched_on, .. } = gone;
+        Ok(DestroyedGraph { remote: remote.flatten(), kept, launched_on })
     }
 }
 
@@ -267,31 +306,34 @@ impl Streams {
     /// # Errors
     /// `hipErrorInvalidValue`: no instantiated graph; those of giving it to the worker.
     pub fn launch_graph(&self, caller: &Caller<'_>, exec: Ptr, stream: u64) -> HipResult<Vec<Call>> {
-        let entry = self.graphs.with(|tables| {
+        let (instance, launches) = self.graphs.with(|tables| {
             let entry = tables.entry(exec)?;
             entry.launches = entry.launches.saturating_add(1);
-            HipResult::Ok(entry.clone())
+            if !entry.kept.is_empty() {
+                entry.launched_on.insert(stream);
+            }
+            HipResult::Ok((Arc::clone(&entry.exec), entry.launches))
         })?;
         // Once for all nodes: a capture that begins meanwhile takes none of them.
         let is_captured = self.graphs.status(stream) != Status::None;
         self.graphs.check_legacy(stream)?;
         let call = if is_captured { Call::captured_node } else { Call::node };
-        let (remote, mut calls) = if entry.launches > 1 && !is_captured {
+        let (remote, mut calls) = if launches > 1 && !is_captured {
             self.upload_graph(caller.port, exec, stream)?
         } else {
             (None, Vec::new())
         };
         let Some(remote) = remote else {
-            let work = entry.exec.steps().iter().filter_map(|step| step.work());
+            let work = instance.steps().iter().filter_map(|step| step.work());
             calls.extend(work.map(|node| call(node.clone(), stream)));
             return Ok(calls);
         };
         for (index, (steps, part)) in remote.parts.iter().enumerate() {
             if part.is_some() {
-                let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&entry.exec), index };
+                let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&instance), index };
                 calls.push(Call::node(Node::new(Command::Graph(part)), stream));
             } else {
-                calls.extend(nodes(&entry.exec, steps.clone()).map(|node| Call::node(node.clone(), stream)));
+                calls.extend(nodes(&instance, steps.clone()).map(|node| Call::node(node.clone(), stream)));
             }
         }
         Ok(calls)

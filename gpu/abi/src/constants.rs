@@ -153,6 +153,8 @@ constants! {
         HIP_GET_PROC_ADDRESS_SUCCESS, HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND,
         HIP_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
     }
+    hipUserObjectFlags { hipUserObjectNoDestructorSync, }
+    hipUserObjectRetainFlags { hipGraphUserObjectMove, }
     hipGraphInstantiateFlags {
         hipGraphInstantiateFlagAutoFreeOnLaunch, hipGraphInstantiateFlagUpload,
         hipGraphInstantiateFlagDeviceLaunch, hipGraphInstantiateFlagUseNodePriority,

@@ -140,6 +140,10 @@ enumerations! {
     hipLaunchMemSyncDomain;
     /// How a thread waits for a device.
     hipSynchronizationPolicy;
+    /// When the destructor of a user object runs.
+    hipUserObjectFlags;
+    /// Whose references to a user object a graph gets.
+    hipUserObjectRetainFlags;
     /// Flags for instantiating a graph.
     hipGraphInstantiateFlags;
     /// The result of instantiating a graph.

@@ -1,13 +1,17 @@
 //! Functions about instantiated graphs: instantiate, update, launch.
 
+use std::collections::BTreeSet;
+
 use hipr_abi::*;
 use hipr_graph::{Exec, UpdateResult};
 use hipr_proto::{HipError, HipResult};
 
+use super::objects;
 use crate::command::Node;
 use crate::convert::{Chars, Out, Ptr, Stream};
 use crate::session::Session;
-use crate::stream::graphs::{Tables, released};
+use crate::stream::graphs::released;
+use crate::worker::Wait;
 
 /// All flags that HIP defines for instantiating a graph.
 const INSTANTIATE_FLAGS: u64 = (hipGraphInstantiateFlagAutoFreeOnLaunch
@@ -70,11 +74,7 @@ pub(crate) fn instantiate_with_flags(
     if flags & INSTANTIATE_DEVICE_LAUNCH != 0 {
         return Err(HipError::NOT_SUPPORTED);
     }
-    let make = |tables: &mut Tables| -> HipResult<Ptr> {
-        let exec = tables.graphs.instantiate(graph.wire())?;
-        Ok(tables.add_exec(exec))
-    };
-    out.set(session.streams().graphs.with(make)?);
+    out.set(session.streams().graphs.with(|tables| tables.instantiate(graph.wire()))?);
     Ok(())
 }
 
@@ -123,10 +123,23 @@ fn is_circle(session: &Session, graph: Ptr) -> bool {
         .with(|tables| tables.graphs.check(graph).is_ok() && tables.graphs.instantiate(graph).is_err())
 }
 
-/// `hipGraphExecDestroy`.
+/// Waits for the work of streams; returns its first error, which no other call reports then.
+fn wait_for_all(session: &Session, streams: &BTreeSet<u64>) -> HipResult<()> {
+    if streams.iter().any(|stream| session.handle(Stream::from_wire(*stream)).is_err()) {
+        // The work of a destroyed stream goes on.
+        return session.wait(Wait::Device);
+    }
+    let wait = |stream: &u64| session.wait_for_functions(*stream).and(session.end_call(*stream));
+    streams.iter().map(wait).fold(Ok(()), HipResult::and)
+}
+
+/// `hipGraphExecDestroy`: waits for the launches of a graph that keeps user objects.
 pub(crate) fn exec_destroy(session: &Session, exec: Ptr) -> HipResult<()> {
-    let remote = session.streams().graphs.destroy_exec(exec)?;
-    session.submit_all(released(remote))
+    let gone = session.streams().graphs.destroy_exec(exec)?;
+    let result = session.submit_all(released(gone.remote));
+    let waited = wait_for_all(session, &gone.launched_on);
+    objects::change(session, |tables| tables.graphs.release(&gone.kept));
+    result.and(waited)
 }
 
 /// `hipGraphExecUpdate`: what differs is told also, and just, when there is an error.

@@ -496,7 +496,7 @@ impl Life<'_> {
 
     pub(super) fn begin_destroy_graph(&mut self, thread: usize, graph: usize) -> Option<()> {
         let (exec, _) = self.programs.get_mut(thread)?.1.graphs.get_mut(graph)?.take()?;
-        let remote = self.streams.graphs.destroy_exec(exec).ok()?;
+        let remote = self.streams.graphs.destroy_exec(exec).ok()?.remote;
         let parts = released(remote).into_iter().map(|call| Part::Call(Box::new(call))).collect();
         self.call(thread, LEGACY, Ask::End, parts)
     }

@@ -1,0 +1,74 @@
+//! Functions about nodes that copy to or from a variable of the device: copies whose address is known when the node is made.
+
+use hipr_proto::{HipError, HipResult};
+
+use super::{NewNode, NodeOf, memcpy_1d};
+use crate::command::Node;
+use crate::convert::Ptr;
+use crate::hip::symbol;
+use crate::session::Session;
+
+/// A part of a variable: its symbol, and the number of bytes and their offset in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    /// What the program calls the variable by.
+    pub(crate) symbol: Ptr,
+    /// The number of bytes.
+    pub(crate) len: usize,
+    /// The offset of the first one.
+    pub(crate) offset: usize,
+}
+
+impl Part {
+    /// Returns the address of the part on the device.
+    fn address(self, session: &Session) -> HipResult<Ptr> {
+        let address = symbol::part(session, self.symbol, self.len, self.offset)?;
+        if self.len > 0 { Ok(address) } else { Err(HipError::INVALID_VALUE) }
+    }
+
+    fn copy_to(self, session: &Session, src: Ptr, kind: i32) -> HipResult<Node> {
+        memcpy_1d(session, self.address(session)?, src.check()?, self.len, kind)
+    }
+
+    fn copy_from(self, session: &Session, dst: Ptr, kind: i32) -> HipResult<Node> {
+        memcpy_1d(session, dst.check()?, self.address(session)?, self.len, kind)
+    }
+}
+
+/// `hipGraphAddMemcpyNodeToSymbol`.
+pub(crate) fn add_copy_to(
+    session: &Session,
+    node: NewNode,
+    part: Part,
+    src: Ptr,
+    kind: i32,
+) -> HipResult<()> {
+    node.add(session, Some(part.copy_to(session, src, kind)?))
+}
+
+/// `hipGraphAddMemcpyNodeFromSymbol`.
+pub(crate) fn add_copy_from(
+    session: &Session,
+    node: NewNode,
+    dst: Ptr,
+    part: Part,
+    kind: i32,
+) -> HipResult<()> {
+    node.add(session, Some(part.copy_from(session, dst, kind)?))
+}
+
+/// `hipGraphMemcpyNodeSetParamsToSymbol`, `hipGraphExecMemcpyNodeSetParamsToSymbol`.
+pub(crate) fn set_copy_to(session: &Session, node: NodeOf, part: Part, src: Ptr, kind: i32) -> HipResult<()> {
+    node.set(session, part.copy_to(session, src, kind)?)
+}
+
+/// `hipGraphMemcpyNodeSetParamsFromSymbol`, `hipGraphExecMemcpyNodeSetParamsFromSymbol`.
+pub(crate) fn set_copy_from(
+    session: &Session,
+    node: NodeOf,
+    dst: Ptr,
+    part: Part,
+    kind: i32,
+) -> HipResult<()> {
+    node.set(session, part.copy_from(session, dst, kind)?)
+}
