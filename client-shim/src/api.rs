@@ -397,8 +397,8 @@ exports! {
     }
     "hip_5.0" {
         fn hipDrvPointerGetAttributes(numAttributes: u32, attributes: Out<i32>, data: In<Ptr>, ptr: Ptr) = body pointer::drv_attributes;
-        fn hipGraphKernelNodeGetAttribute(hNode: Ptr, attr: i32, value: Ptr) = unsupported;
-        fn hipGraphKernelNodeSetAttribute(hNode: Ptr, attr: i32, value: Ptr) = unsupported;
+        fn hipGraphKernelNodeGetAttribute(hNode: Ptr, attr: i32, value: Ptr) = body graph::attributes::get;
+        fn hipGraphKernelNodeSetAttribute(hNode: Ptr, attr: i32, value: Ptr) = body graph::attributes::set;
         fn hipPointerGetAttribute(data: Ptr, attribute: i32, ptr: Ptr) = body pointer::attribute;
         fn hipThreadExchangeStreamCaptureMode(mode: Out<i32>) = body stream::exchange_capture_mode;
     }
@@ -470,7 +470,7 @@ exports! {
         fn hipGraphExternalSemaphoresSignalNodeSetParams(hNode: Ptr, nodeParams: Ptr) = unsupported;
         fn hipGraphExternalSemaphoresWaitNodeGetParams(hNode: Ptr, params_out: Ptr) = unsupported;
         fn hipGraphExternalSemaphoresWaitNodeSetParams(hNode: Ptr, nodeParams: Ptr) = unsupported;
-        fn hipGraphKernelNodeCopyAttributes(hSrc: Ptr, hDst: Ptr) = unsupported;
+        fn hipGraphKernelNodeCopyAttributes(hSrc: Ptr, hDst: Ptr) = body graph::attributes::copy;
         fn hipGraphLaunch_spt(graphExec: Ptr, stream: Stream) = spt graph::launch;
         fn hipGraphNodeGetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: Out<u32>) = body graph::is_enabled;
         fn hipGraphNodeSetEnabled(hGraphExec: Ptr, hNode: Ptr, isEnabled: u32) = body graph::set_enabled;

@@ -18,7 +18,7 @@ pub use copy::{MemoryBox, MemoryCopy, Size, Transfer, hints};
 pub use fill::{MemoryFill, Pattern};
 pub use function::{Function, KernelFacts};
 pub use graph::{GraphPart, Node, RemoteGraph, RemotePart, nodes};
-pub use kernel::{KernelLaunch, LaunchConfiguration};
+pub use kernel::{CacheWindow, KernelLaunch, LaunchConfiguration, NodeAttribute};
 
 /// A command for a stream.
 #[derive(Clone, Debug)]

@@ -70,6 +70,7 @@ void symbols(struct Setup* s);
 void graph_shapes(struct Setup* s);
 void graph_clones(struct Setup* s);
 void kernel_nodes(struct Setup* s);
+void node_attributes(struct Setup* s);
 void copy_nodes(struct Setup* s);
 void other_nodes(struct Setup* s);
 void ready_graphs(struct Setup* s);

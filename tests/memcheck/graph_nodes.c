@@ -149,6 +149,58 @@ void kernel_nodes(struct Setup* s) {
     GOOD(hipGraphDestroy(graph));
 }
 
+void node_attributes(struct Setup* s) {
+    struct Saxpy saxpy;
+    hipGraph_t graph = NULL;
+    hipGraphNode_t node = NULL, other = NULL, plain = NULL, empty = NULL;
+    // A value has this much room in programs of HIP 6.
+    hipAccessPolicyWindow window = {.base_ptr = s->device, .hitRatio = 0.5f}, found;
+    int cooperative = 1, got;
+    hipLaunchAttributeID of_window = hipLaunchAttributeAccessPolicyWindow, of_cooperative = hipLaunchAttributeCooperative;
+    make_saxpy(s, &saxpy, 3);
+    start_saxpy(s, 2);
+    GOOD(hipGraphCreate(&graph, 0));
+    GOOD(hipGraphAddKernelNode(&node, graph, NULL, 0, &saxpy.params));
+    GOOD(hipGraphAddKernelNode(&other, graph, &node, 1, &saxpy.params));
+    GOOD(hipGraphAddKernelNode(&plain, graph, &other, 1, &saxpy.params));
+    GOOD(hipGraphAddEmptyNode(&empty, graph, NULL, 0));
+    memset(&found, 0x55, sizeof found);
+    GOOD(hipGraphKernelNodeGetAttribute(node, of_window, (void*)&found));
+    THAT(found.base_ptr == NULL && found.num_bytes == 0 && found.hitRatio == 0 && found.hitProp == 0 && found.missProp == 0);
+    GOOD(hipGraphKernelNodeGetAttribute(node, hipLaunchAttributePriority, (void*)&got));
+    THAT(got == 0);
+    GOOD(hipGraphKernelNodeSetAttribute(node, of_window, (void*)&window));
+    GOOD(hipGraphKernelNodeGetAttribute(node, of_window, (void*)&found));
+    THAT(found.base_ptr == s->device && found.hitRatio == 0.5f);
+    window.num_bytes = SIZE_MAX;
+    FAILS(hipGraphKernelNodeSetAttribute(node, of_window, (void*)&window), hipErrorInvalidValue);
+    GOOD(hipGraphKernelNodeSetAttribute(other, of_cooperative, (void*)&cooperative));
+    GOOD(hipGraphKernelNodeGetAttribute(other, of_cooperative, (void*)&got));
+    THAT(got == 1);
+    FAILS(hipGraphKernelNodeGetAttribute(other, of_window, (void*)&found), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeGetAttribute(other, of_cooperative, NULL), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeGetAttribute(NULL, of_cooperative, (void*)&got), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeGetAttribute(NO_NODE, of_cooperative, (void*)&got), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeGetAttribute(empty, of_cooperative, (void*)&got), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeSetAttribute(other, (hipLaunchAttributeID)99, (void*)&got), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeSetAttribute(other, of_window, NULL), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeSetAttribute(other, of_cooperative, NULL), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeSetAttribute(NO_NODE, of_cooperative, (void*)&cooperative), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeSetAttribute(empty, of_cooperative, (void*)&cooperative), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeCopyAttributes(node, other), hipErrorInvalidContext);
+    FAILS(hipGraphKernelNodeCopyAttributes(plain, other), hipErrorInvalidContext);
+    FAILS(hipGraphKernelNodeCopyAttributes(NULL, other), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeCopyAttributes(other, NO_NODE), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeCopyAttributes(empty, plain), hipErrorInvalidValue);
+    FAILS(hipGraphKernelNodeCopyAttributes(other, empty), hipErrorInvalidValue);
+    GOOD(hipGraphKernelNodeCopyAttributes(other, plain));
+    GOOD(hipGraphKernelNodeGetAttribute(plain, of_cooperative, (void*)&got));
+    THAT(got == 1);
+    run_once(s, graph);
+    THAT(saxpy_result(s) == 18);
+    GOOD(hipGraphDestroy(graph));
+}
+
 // As 8 rows of 16 bytes, 32 bytes from row to row at the source.
 static hipMemcpy3DParms box_copy(void* dst, void* src, enum hipMemcpyKind kind) {
     hipMemcpy3DParms box;

@@ -1,5 +1,6 @@
 //! Functions about graphs and their nodes.
 
+pub(crate) mod attributes;
 mod exec;
 pub(crate) mod objects;
 mod params;
@@ -10,7 +11,7 @@ use hipr_graph::Content;
 use hipr_proto::{HipError, HipResult};
 
 use super::copy::of_driver;
-use crate::command::{Command, HostFunction, MemoryCopy, MemoryFill, Node};
+use crate::command::{Command, HostFunction, KernelLaunch, MemoryCopy, MemoryFill, Node};
 use crate::convert::{Context, Event, In, Out, Ptr};
 use crate::session::Session;
 use crate::stream::graphs::Tables;
@@ -110,18 +111,41 @@ pub(crate) enum NodeOf {
 
 impl NodeOf {
     fn set(self, session: &Session, work: Node) -> HipResult<()> {
+        self.change(session, |_| Ok(work))
+    }
+
+    /// Replaces the node's work by what `change` makes of it.
+    fn change(self, session: &Session, change: impl FnOnce(&Node) -> HipResult<Node>) -> HipResult<()> {
         match self {
-            Self::Graph(node) => {
-                session.streams().graphs.with(|tables| tables.graphs.set_work(node.wire(), work))
-            }
-            Self::Exec(exec, node) => exec::change(session, exec, |exec| exec.set_work(node.wire(), work)),
+            Self::Graph(node) => session.streams().graphs.with(|tables| {
+                let Content::Work(known) = tables.graphs.content(node.wire())? else {
+                    return Err(HipError::INVALID_VALUE);
+                };
+                let work = change(known)?;
+                tables.graphs.set_work(node.wire(), work)
+            }),
+            Self::Exec(exec, node) => exec::change(session, exec, |exec| {
+                let work = change(exec.work(node.wire())?)?;
+                exec.set_work(node.wire(), work)
+            }),
         }
+    }
+
+    /// Replaces the launch of a kernel's node by what `change` makes of it.
+    fn change_kernel(
+        self,
+        session: &Session,
+        change: impl FnOnce(&KernelLaunch) -> HipResult<KernelLaunch>,
+    ) -> HipResult<()> {
+        self.change(session, |node| match &**node {
+            Command::Kernel(kernel) => Ok(Node::new(Command::Kernel(change(kernel)?))),
+            _ => Err(HipError::INVALID_VALUE),
+        })
     }
 }
 
-fn kernel(session: &Session, params: Ptr) -> HipResult<Node> {
-    let params = In::<hipKernelNodeParams>::at_address(params).check()?;
-    Ok(Node::new(Command::Kernel(super::launch::of_node(session, &params)?)))
+fn kernel(session: &Session, params: Ptr) -> HipResult<KernelLaunch> {
+    super::launch::of_node(session, &In::<hipKernelNodeParams>::at_address(params).check()?)
 }
 
 fn memset(session: &Session, params: Ptr) -> HipResult<Node> {
@@ -168,7 +192,7 @@ fn event_wait(session: &Session, event: Event) -> HipResult<Node> {
 
 /// `hipGraphAddKernelNode`: the arguments are read now.
 pub(crate) fn add_kernel(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
-    node.add(session, Some(kernel(session, params)?))
+    node.add(session, Some(Node::new(Command::Kernel(kernel(session, params)?))))
 }
 
 /// `hipGraphAddMemcpyNode`: the bytes are read when the graph is launched.
@@ -398,9 +422,10 @@ pub(crate) fn awaited_event(session: &Session, node: Ptr, event: Out<Event>) -> 
 
 // ---- other parameters ------------------------------------------------------------------------------------------------
 
-/// `hipGraphKernelNodeSetParams`, `hipGraphExecKernelNodeSetParams`.
+/// `hipGraphKernelNodeSetParams`, `hipGraphExecKernelNodeSetParams`: the node keeps its attribute.
 pub(crate) fn set_kernel(session: &Session, node: NodeOf, params: Ptr) -> HipResult<()> {
-    node.set(session, kernel(session, params)?)
+    let launch = kernel(session, params)?;
+    node.change_kernel(session, |known| Ok(launch.in_place_of(known)))
 }
 
 /// `hipGraphMemsetNodeSetParams`, `hipGraphExecMemsetNodeSetParams`.

@@ -163,6 +163,7 @@ constants! {
         hipGraphInstantiateSuccess, hipGraphInstantiateError, hipGraphInstantiateInvalidStructure,
         hipGraphInstantiateNodeOperationNotSupported, hipGraphInstantiateMultipleDevicesNotSupported,
     }
+    hipAccessProperty { hipAccessPropertyNormal, hipAccessPropertyStreaming, hipAccessPropertyPersisting, }
     hipLaunchAttributeID {
         hipLaunchAttributeAccessPolicyWindow, hipLaunchAttributeCooperative, hipLaunchAttributePriority,
         hipLaunchAttributeSynchronizationPolicy, hipLaunchAttributeMemSyncDomainMap,
