@@ -367,7 +367,7 @@ exports! {
         fn hipGraphEventRecordNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_record { NodeOf::Graph(node), event };
         fn hipGraphEventWaitNodeGetEvent(node: Ptr, event_out: Out<Event>) = body graph::awaited_event;
         fn hipGraphEventWaitNodeSetEvent(node: Ptr, event: Event) = body graph::set_event_wait { NodeOf::Graph(node), event };
-        fn hipGraphExecChildGraphNodeSetParams(hGraphExec: Ptr, node: Ptr, childGraph: Ptr) = unsupported;
+        fn hipGraphExecChildGraphNodeSetParams(hGraphExec: Ptr, node: Ptr, childGraph: Ptr) = body graph::set_child;
         fn hipGraphExecEventRecordNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::set_event_record { NodeOf::Exec(hGraphExec, hNode), event };
         fn hipGraphExecEventWaitNodeSetEvent(hGraphExec: Ptr, hNode: Ptr, event: Event) = body graph::set_event_wait { NodeOf::Exec(hGraphExec, hNode), event };
         fn hipGraphExecHostNodeSetParams(hGraphExec: Ptr, node: Ptr, pNodeParams: Ptr) = body graph::set_host { NodeOf::Exec(hGraphExec, node), pNodeParams };

@@ -1,8 +1,10 @@
 //! Instantiated graphs, which can be launched.
 
+use std::ops::Range;
+
 use hipr_proto::{HipError, HipResult};
 
-use crate::Work;
+use crate::{Work, node_type};
 
 /// The result of updating an instantiated graph (HIP API: hipGraphExecUpdateResult).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +38,13 @@ pub struct ExecStep<W> {
     after: Vec<usize>,
     work: Option<W>,
     is_enabled: bool,
+    /// The number of nodes behind it that belong to its child graph.
+    pub(crate) inside: usize,
 }
 
 impl<W: Work> ExecStep<W> {
     pub(crate) fn new(node: u64, node_type: i32, after: Vec<usize>, work: Option<W>) -> Self {
-        Self { node, node_type, after, work, is_enabled: true }
+        Self { node, node_type, after, work, is_enabled: true, inside: 0 }
     }
 
     /// Returns the handle of the node in the graph that was instantiated.
@@ -135,19 +139,41 @@ impl<W: Work> Exec<W> {
     /// # Errors
     /// Where the shapes differ; then nothing has changed.
     pub fn update(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.take(0..self.steps.len(), other)
+    }
+
+    /// Takes the parameters of a child graph's nodes from a graph of the same shape (HIP API:
+    /// hipGraphExecChildGraphNodeSetParams).
+    ///
+    /// # Errors
+    /// As [`work`](Self::work), also for a node without a child graph; `UNKNOWN`, as with AMD's runtime: the shapes differ. Then
+    /// nothing has changed.
+    pub fn set_child(&mut self, node: u64, other: &Self) -> HipResult<()> {
+        let is_it = |step: &ExecStep<W>| step.node == node && step.node_type == node_type::GRAPH;
+        let found = self.steps.iter().enumerate().find(|(_, step)| is_it(step));
+        let (at, step) = found.ok_or(HipError::INVALID_VALUE)?;
+        let first = at + 1;
+        self.take(first..first + step.inside, other).map_err(|_| HipError::UNKNOWN)
+    }
+
+    /// Takes the parameters of the nodes of a range, which depend on no others, from a graph of the same shape.
+    fn take(&mut self, range: Range<usize>, other: &Self) -> Result<(), Mismatch> {
         let differs = |result, node| Err(Mismatch { result, node });
-        if self.steps.len() != other.steps.len() {
+        let first = range.start;
+        let steps = self.steps.get_mut(range).unwrap_or_default();
+        if steps.len() != other.steps.len() {
             return differs(UpdateResult::TopologyChanged, None);
         }
-        for (mine, theirs) in self.steps.iter().zip(&other.steps) {
-            if mine.after != theirs.after {
+        for (mine, theirs) in steps.iter().zip(&other.steps) {
+            let after = theirs.after.iter().map(|before| before + first);
+            if mine.inside != theirs.inside || !mine.after.iter().copied().eq(after) {
                 return differs(UpdateResult::TopologyChanged, Some(theirs.node));
             }
             if mine.node_type != theirs.node_type {
                 return differs(UpdateResult::NodeTypeChanged, Some(theirs.node));
             }
         }
-        for (mine, theirs) in self.steps.iter_mut().zip(&other.steps) {
+        for (mine, theirs) in steps.iter_mut().zip(&other.steps) {
             mine.work.clone_from(&theirs.work);
         }
         self.weigh();

@@ -527,7 +527,12 @@ impl<W: Work> Graphs<W> {
             let work = if let Content::Work(work) = &node.content { Some(work.clone()) } else { None };
             steps.push(ExecStep::new(handle, node.content.node_type(), after, work));
             if let Content::Child(child) = node.content {
+                let first = steps.len();
                 self.append(child, steps)?;
+                let inside = steps.len() - first;
+                if let Some(step) = steps.get_mut(first - 1) {
+                    step.inside = inside;
+                }
             }
             for &dependent in &node.dependents {
                 let count = left.entry(dependent).or_default();

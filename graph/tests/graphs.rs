@@ -116,6 +116,62 @@ fn a_ready_graph_can_be_changed() {
 }
 
 #[test]
+fn the_nodes_of_a_child_graph_can_be_changed() {
+    let mut graphs = Graphs::default();
+    let [graph, child, other] = [0; 3].map(|_| graphs.create());
+    let chain = |graphs: &mut Graphs<Note>, graph, notes: [usize; 2]| {
+        let first = graphs.add(graph, &[], Some(Note(notes[0]))).expect("a node");
+        graphs.add(graph, &[first], Some(Note(notes[1]))).expect("a node")
+    };
+    chain(&mut graphs, child, [1, 2]);
+    let last = chain(&mut graphs, other, [3, 4]);
+    let root = graphs.add(graph, &[], Some(Note(5))).expect("a node");
+    let node = graphs.add_child(graph, &[root], child).expect("a child");
+    graphs.add(graph, &[node], Some(Note(6))).expect("a node");
+    let mut exec = graphs.instantiate(graph).expect("ready");
+    let works = |exec: &hipr_graph::Exec<Note>| {
+        exec.steps().iter().filter_map(|step| step.work().map(|note| note.0)).collect::<Vec<_>>()
+    };
+    assert_eq!(exec.set_child(node, &graphs.instantiate(other).expect("ready")), Ok(()));
+    assert_eq!((works(&exec), exec.weight()), (vec![5, 3, 4, 6], 1 + 5 + (1 + 1) + 3 + (4 + 1) + (6 + 1)));
+    assert_eq!(
+        exec.set_child(root, &graphs.instantiate(other).expect("ready")),
+        Err(INVALID),
+        "no child graph"
+    );
+    assert_eq!(
+        exec.set_child(last, &graphs.instantiate(other).expect("ready")),
+        Err(INVALID),
+        "not its node"
+    );
+    // Another shape: nodes side by side, another type, one node more.
+    let first = graphs.dependencies(last).expect("nodes").next().expect("one");
+    graphs.remove_edges(other, &[(first, last)]).expect("an edge");
+    let set = |exec: &mut hipr_graph::Exec<Note>, graphs: &Graphs<Note>| {
+        exec.set_child(node, &graphs.instantiate(other).expect("ready"))
+    };
+    assert_eq!(set(&mut exec, &graphs), Err(HipError::UNKNOWN));
+    graphs.destroy_node(last).expect("a node");
+    let last = graphs.add(other, &[first], Some(Note(1000))).expect("a node");
+    assert_eq!(set(&mut exec, &graphs), Err(HipError::UNKNOWN));
+    graphs.destroy_node(last).expect("a node");
+    graphs.add(other, &[first], Some(Note(7))).expect("a node");
+    assert_eq!(set(&mut exec, &graphs), Ok(()));
+    graphs.add(other, &[first], Some(Note(8))).expect("a node");
+    assert_eq!(set(&mut exec, &graphs), Err(HipError::UNKNOWN));
+    assert_eq!(works(&exec), [5, 3, 7, 6]);
+    // Nodes beside a child graph are not nodes in it.
+    let beside = graphs.create();
+    let empty = graphs.create();
+    let root = graphs.add(beside, &[], Some(Note(5))).expect("a node");
+    let node = graphs.add_child(beside, &[root], empty).expect("a child");
+    graphs.add(beside, &[node], Some(Note(6))).expect("a node");
+    let mut exec = graphs.instantiate(beside).expect("ready");
+    assert_eq!(exec.set_child(node, &graphs.instantiate(empty).expect("ready")), Ok(()));
+    assert_eq!(exec.set_child(node, &graphs.instantiate(child).expect("ready")), Err(HipError::UNKNOWN));
+}
+
+#[test]
 fn a_capture_belongs_to_its_thread_and_stream() {
     let (mut graphs, mut captures) = (Graphs::<Note>::default(), Captures::default());
     captures.begin(&mut graphs, 10, true, Mode::ThreadLocal, 1, None).expect("a capture");

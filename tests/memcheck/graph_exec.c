@@ -114,6 +114,43 @@ static void switching(struct Setup* s, struct Work* w, hipGraphExec_t exec) {
     check_work(s, w, exec);
 }
 
+static void children(struct Setup* s, struct Work* w) {
+    struct Saxpy saxpy;
+    hipGraph_t outer = NULL, other = NULL;
+    hipGraphNode_t node = NULL, empty = NULL, kernel = NULL, stranger = node_of_no_graph();
+    hipGraphExec_t exec = NULL;
+    GOOD(hipGraphCreate(&outer, 0));
+    GOOD(hipGraphAddEmptyNode(&empty, outer, NULL, 0));
+    GOOD(hipGraphAddChildGraphNode(&node, outer, &empty, 1, w->graph));
+    GOOD(hipGraphInstantiate(&exec, outer, NULL, NULL, 0));
+    check_work(s, w, exec);
+    make_saxpy(s, &saxpy, 1);
+    GOOD(hipGraphClone(&other, w->graph));
+    GOOD(hipGraphNodeFindInClone(&kernel, w->kernel, other));
+    GOOD(hipGraphKernelNodeSetParams(kernel, &saxpy.params));
+    GOOD(hipGraphExecChildGraphNodeSetParams(exec, node, other));
+    for (int round = 0; round < 3; round++) {
+        w->input[7] = (float)round;
+        run_graph(s, exec);
+        THAT(w->output[7] == (float)round);
+    }
+    FAILS(hipGraphExecChildGraphNodeSetParams(NULL, node, other), hipErrorInvalidValue);
+    FAILS(hipGraphExecChildGraphNodeSetParams(NO_EXEC, node, other), hipErrorInvalidValue);
+    FAILS(hipGraphExecChildGraphNodeSetParams(exec, NULL, other), hipErrorInvalidValue);
+    FAILS(hipGraphExecChildGraphNodeSetParams(exec, stranger, other), hipErrorInvalidValue);
+    FAILS(hipGraphExecChildGraphNodeSetParams(exec, empty, other), hipErrorInvalidValue);
+    FAILS(hipGraphExecChildGraphNodeSetParams(exec, node, NULL), hipErrorInvalidValue);
+    FAILS(hipGraphExecChildGraphNodeSetParams(exec, node, NO_GRAPH), hipErrorInvalidValue);
+    FAILS(hipGraphExecChildGraphNodeSetParams(exec, node, outer), hipErrorUnknown);
+    GOOD(hipGraphDestroyNode(kernel));
+    FAILS(hipGraphExecChildGraphNodeSetParams(exec, node, other), hipErrorUnknown);
+    GOOD(hipGraphDestroy(other));
+    GOOD(hipGraphExecChildGraphNodeSetParams(exec, node, w->graph));
+    check_work(s, w, exec);
+    GOOD(hipGraphExecDestroy(exec));
+    GOOD(hipGraphDestroy(outer));
+}
+
 static void updating(struct Setup* s, struct Work* w, hipGraphExec_t exec) {
     struct Saxpy saxpy;
     hipGraph_t other = NULL;
@@ -199,6 +236,7 @@ void ready_graphs(struct Setup* s) {
     check_work(s, &w, exec);
     launching(s, &w, exec);
     switching(s, &w, exec);
+    children(s, &w);
     updating(s, &w, exec);
     // What is ready lives without the graph.
     GOOD(hipGraphDestroy(w.graph));

@@ -19,7 +19,7 @@ use crate::stream::mirror::Place;
 
 pub(crate) use exec::{
     exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
-    launch, set_enabled, upload,
+    launch, set_child, set_enabled, upload,
 };
 pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params};
 

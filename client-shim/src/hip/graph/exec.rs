@@ -142,6 +142,20 @@ pub(crate) fn exec_destroy(session: &Session, exec: Ptr) -> HipResult<()> {
     result.and(waited)
 }
 
+/// Returns a graph as a launch would execute it now; the inner result is an error for a graph with a cycle.
+fn snapshot(session: &Session, graph: Ptr) -> HipResult<HipResult<Exec<Node>>> {
+    session.streams().graphs.with(|tables| {
+        tables.graphs.check(graph.wire())?;
+        Ok(tables.graphs.instantiate(graph.wire()))
+    })
+}
+
+/// `hipGraphExecChildGraphNodeSetParams`: reads the parameters of the child graph's nodes now.
+pub(crate) fn set_child(session: &Session, exec: Ptr, node: Ptr, child: Ptr) -> HipResult<()> {
+    let other = snapshot(session, child)?;
+    change(session, exec, |exec| exec.set_child(node.wire(), &other.map_err(|_| HipError::UNKNOWN)?))
+}
+
 /// `hipGraphExecUpdate`: what differs is told also, and just, when there is an error.
 pub(crate) fn exec_update(
     session: &Session,
@@ -151,10 +165,7 @@ pub(crate) fn exec_update(
     result: Out<i32>,
 ) -> HipResult<()> {
     let result = result.check()?;
-    let other: HipResult<Exec<Node>> = session.streams().graphs.with(|tables| {
-        tables.graphs.check(graph.wire())?;
-        HipResult::Ok(tables.graphs.instantiate(graph.wire()))
-    })?;
+    let other = snapshot(session, graph)?;
     let updated = change(session, exec, |mine| {
         Ok(match other {
             Ok(other) => mine.update(&other).map_err(|differs| (differs.result, differs.node)),
