@@ -463,7 +463,7 @@ exports! {
         fn hipDrvGetErrorString(hipError: i32, errorString: Out<Str>) = local error::drv_message;
         fn hipGraphAddExternalSemaphoresSignalNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = unsupported;
         fn hipGraphAddExternalSemaphoresWaitNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = unsupported;
-        fn hipGraphDebugDotPrint(graph: Ptr, path: Str, flags: u32) = unsupported;
+        fn hipGraphDebugDotPrint(graph: Ptr, path: Str, flags: u32) = body graph::dot::print;
         fn hipGraphExecExternalSemaphoresSignalNodeSetParams(hGraphExec: Ptr, hNode: Ptr, nodeParams: Ptr) = unsupported;
         fn hipGraphExecExternalSemaphoresWaitNodeSetParams(hGraphExec: Ptr, hNode: Ptr, nodeParams: Ptr) = unsupported;
         fn hipGraphExternalSemaphoresSignalNodeGetParams(hNode: Ptr, params_out: Ptr) = unsupported;

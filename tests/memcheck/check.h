@@ -75,6 +75,7 @@ void copy_nodes(struct Setup* s);
 void other_nodes(struct Setup* s);
 void ready_graphs(struct Setup* s);
 void lost_by_graphs(struct Setup* s);
+void graph_descriptions(struct Setup* s);
 void symbol_nodes(struct Setup* s);
 void user_objects(struct Setup* s);
 void captures(struct Setup* s);

@@ -1,5 +1,8 @@
 // Graphs: their nodes and edges, questions about them, their copies, graphs inside of graphs.
+#define _XOPEN_SOURCE 700 // mkstemp
 #include "graph.h"
+
+#include <unistd.h>
 
 hipGraphNode_t node_of_no_graph(void) {
     hipGraph_t graph = NULL;
@@ -212,6 +215,35 @@ void graph_clones(struct Setup* s) {
     GOOD(hipGraphDestroy(outer));
     GOOD(hipGraphDestroy(graph));
     deep_graphs(s);
+}
+
+// ---- descriptions ---------------------------------------------------------------------------------------------------------
+
+void graph_descriptions(struct Setup* s) {
+    (void)s;
+    hipGraphNode_t nodes[3] = {NULL, NULL, NULL}, child = NULL;
+    hipGraph_t graph = three_nodes(nodes), outer = NULL;
+    char path[] = "/tmp/hipr-graph-XXXXXX", text[8192];
+    int file = mkstemp(path), edges = 0;
+    THAT(file >= 0);
+    GOOD(hipGraphCreate(&outer, 0));
+    GOOD(hipGraphAddChildGraphNode(&child, outer, NULL, 0, graph));
+    FAILS(hipGraphDebugDotPrint(NULL, path, 0), hipErrorInvalidValue);
+    FAILS(hipGraphDebugDotPrint(NO_GRAPH, path, 0), hipErrorInvalidValue);
+    FAILS(hipGraphDebugDotPrint(outer, NULL, 0), hipErrorInvalidValue);
+    FAILS(hipGraphDebugDotPrint(outer, "", 0), hipErrorOperatingSystem);
+    FAILS(hipGraphDebugDotPrint(outer, "/nowhere/at/all", 0), hipErrorOperatingSystem);
+    GOOD(hipGraphDebugDotPrint(outer, path, hipGraphDebugDotFlagsVerbose));
+    ssize_t len = read(file, text, sizeof text - 1);
+    THAT(len > 0);
+    text[len > 0 ? len : 0] = 0;
+    THAT(!strncmp(text, "digraph", 7));
+    for (const char* at = text; (at = strstr(at, " -> ")) != NULL; at++) edges++;
+    THAT(edges == 2);
+    close(file);
+    unlink(path);
+    GOOD(hipGraphDestroy(outer));
+    GOOD(hipGraphDestroy(graph));
 }
 
 // ---- what graphs share with the program ---------------------------------------------------------------------------------

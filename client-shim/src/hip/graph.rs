@@ -1,6 +1,7 @@
 //! Functions about graphs and their nodes.
 
 pub(crate) mod attributes;
+pub(crate) mod dot;
 mod exec;
 pub(crate) mod objects;
 mod params;

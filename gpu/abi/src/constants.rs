@@ -155,6 +155,13 @@ constants! {
     }
     hipUserObjectFlags { hipUserObjectNoDestructorSync, }
     hipUserObjectRetainFlags { hipGraphUserObjectMove, }
+    hipGraphDebugDotFlags {
+        hipGraphDebugDotFlagsVerbose, hipGraphDebugDotFlagsKernelNodeParams,
+        hipGraphDebugDotFlagsMemcpyNodeParams, hipGraphDebugDotFlagsMemsetNodeParams,
+        hipGraphDebugDotFlagsHostNodeParams, hipGraphDebugDotFlagsEventNodeParams,
+        hipGraphDebugDotFlagsExtSemasSignalNodeParams, hipGraphDebugDotFlagsExtSemasWaitNodeParams,
+        hipGraphDebugDotFlagsKernelNodeAttributes, hipGraphDebugDotFlagsHandles,
+    }
     hipGraphInstantiateFlags {
         hipGraphInstantiateFlagAutoFreeOnLaunch, hipGraphInstantiateFlagUpload,
         hipGraphInstantiateFlagDeviceLaunch, hipGraphInstantiateFlagUseNodePriority,

@@ -144,6 +144,8 @@ enumerations! {
     hipUserObjectFlags;
     /// Whose references to a user object a graph gets.
     hipUserObjectRetainFlags;
+    /// How much the description of a graph says.
+    hipGraphDebugDotFlags;
     /// Flags for instantiating a graph.
     hipGraphInstantiateFlags;
     /// The result of instantiating a graph.
