@@ -108,8 +108,6 @@ void captures(struct Setup* s) {
     dependencies(s);
 }
 
-static void add_one(void* data) { *(int*)data += 1; }
-
 static void callback(hipStream_t stream, hipError_t status, void* data) {
     (void)stream;
     *(int*)data += status == hipSuccess;

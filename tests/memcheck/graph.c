@@ -13,6 +13,8 @@ hipGraphNode_t node_of_no_graph(void) {
     return node;
 }
 
+void add_one(void* data) { *(int*)data += 1; }
+
 void run_graph(struct Setup* s, hipGraphExec_t exec) {
     GOOD(hipGraphLaunch(exec, s->stream));
     GOOD(hipStreamSynchronize(s->stream));
@@ -287,19 +289,17 @@ void symbol_nodes(struct Setup* s) {
     GOOD(hipGraphDestroy(graph));
 }
 
-static void count_one(void* data) { *(int*)data += 1; }
-
 void user_objects(struct Setup* s) {
     (void)s;
     int* ends = calloc(1, sizeof *ends);
     hipUserObject_t object = NULL;
     hipGraph_t graph = NULL, clone = NULL;
     hipGraphExec_t exec = NULL;
-    BAD(hipUserObjectCreate(NULL, ends, count_one, 1, hipUserObjectNoDestructorSync));
+    BAD(hipUserObjectCreate(NULL, ends, add_one, 1, hipUserObjectNoDestructorSync));
     BAD(hipUserObjectCreate(&object, ends, NULL, 1, hipUserObjectNoDestructorSync));
-    BAD(hipUserObjectCreate(&object, ends, count_one, 0, hipUserObjectNoDestructorSync));
-    BAD(hipUserObjectCreate(&object, ends, count_one, 1, 99));
-    GOOD(hipUserObjectCreate(&object, ends, count_one, 1, hipUserObjectNoDestructorSync));
+    BAD(hipUserObjectCreate(&object, ends, add_one, 0, hipUserObjectNoDestructorSync));
+    BAD(hipUserObjectCreate(&object, ends, add_one, 1, 99));
+    GOOD(hipUserObjectCreate(&object, ends, add_one, 1, hipUserObjectNoDestructorSync));
     GOOD(hipUserObjectRetain(object, 2));
     BAD(hipUserObjectRetain(object, 0));
     BAD(hipUserObjectRetain(NOWHERE, 1));

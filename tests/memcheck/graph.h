@@ -29,6 +29,8 @@
 
 // The handle of a node that was destroyed with its graph.
 hipGraphNode_t node_of_no_graph(void);
+// A host function: one more in the int at `data`.
+void add_one(void* data);
 // Launches a ready graph on the setup's stream and waits for it.
 void run_graph(struct Setup* s, hipGraphExec_t exec);
 // A graph made ready, launched and destroyed.

@@ -1,8 +1,6 @@
 // Graphs made ready: launched, switched, updated, destroyed, and launched without what they need.
 #include "graph.h"
 
-static void add_one(void* data) { *(int*)data += 1; }
-
 // Bytes up, a fill, a kernel, a function, bytes down.
 struct Work {
     float input[SAXPY_N], output[SAXPY_N];

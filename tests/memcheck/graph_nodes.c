@@ -408,7 +408,6 @@ static void fill_nodes(struct Setup* s, hipGraph_t graph, hipGraphNode_t empty) 
     GOOD(hipGraphDestroyNode(node));
 }
 
-static void add_one(void* data) { *(int*)data += 1; }
 static void add_ten(void* data) { *(int*)data += 10; }
 
 static void host_nodes(struct Setup* s, hipGraph_t graph, hipGraphNode_t empty) {
