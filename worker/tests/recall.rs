@@ -143,6 +143,37 @@ fn an_answer_is_heard_before_the_work_that_is_in_its_way() {
 }
 
 #[test]
+fn an_answer_before_its_turn_is_counted_once_whatever_is_asked_meanwhile() {
+    let worker = worker(|_| {});
+    let mut holder = tenant(&worker);
+    let got = lease(&mut holder, 0);
+    let at = |place: u64, size| MallocAt {
+        device_ptr: got.window_start + place * 64 * PLACE_PAGE_BYTES,
+        size,
+        kind: DEVICE,
+        flags: 0,
+    };
+    assert_eq!(holder.call(&at(0, 64 * MIB)), Ok(()));
+    // Replies that nobody reads: the session stands still, with its answers.
+    let copy =
+        Memcpy { dst: 0, src: got.window_start, size: 64 * MIB, kind: kind::DEVICE_TO_HOST, stream: 0 };
+    let copied = holder.send(&copy, &[], hipr_proto::ReplyMode::Always).expect("it is answered");
+    holder.flush();
+    // The first two recalls of this worker: some is given back, then nothing.
+    give_back(&mut holder, 100 * MIB, 1);
+    let (first, _first) = asks(tenant(&worker), TOTAL / 2 + 100 * MIB).join().expect("no panic");
+    assert!(first.is_ok(), "{first:?}");
+    give_back(&mut holder, 0, 2);
+    let (second, _second) = asks(tenant(&worker), 1).join().expect("no panic");
+    assert_eq!(second, Err(HipError::OUT_OF_MEMORY));
+    let (_, bytes) = holder.reply::<Memcpy>(copied).expect("zeros");
+    assert_eq!(bytes.len() as u64, 64 * MIB);
+    let left = got.added_bytes - 164 * MIB;
+    assert_eq!(holder.call(&at(1, left)), Ok(()), "the rest of the lease");
+    assert_eq!(holder.call(&at(200, 1)), Err(HipError::OUT_OF_MEMORY), "and not one byte more");
+}
+
+#[test]
 fn a_session_that_ends_or_has_nothing_left_answers_by_that() {
     let worker = worker(|_| {});
     let mut holder = tenant(&worker);

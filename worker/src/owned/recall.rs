@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use hipr_proto::op::MemReturn;
 
 /// Whom the dispatch has asked for memory for a request.
@@ -27,8 +29,9 @@ pub(crate) struct Recall {
     pub(crate) is_own_limit: bool,
     /// Whom the dispatch has asked for the request.
     pub(crate) sought: Sought,
-    /// Bytes and allocations that were taken out of the lease before the request that returns them had its turn.
-    pub(crate) early: (u64, u64),
+    /// Bytes and allocations that were taken out of the lease before the request that returns them had its turn, by the number of the recall
+    /// that it answers. There may be several: the next recall comes when an answer is known.
+    pub(crate) early: BTreeMap<u64, (u64, u64)>,
     /// Whether the session counts among those that have a lease.
     pub(crate) counts: bool,
 }
@@ -53,7 +56,7 @@ impl Recall {
         if returned.recall == 0 {
             return (returned.bytes, returned.allocations);
         }
-        let (bytes, allocations) = std::mem::take(&mut self.early);
+        let (bytes, allocations) = self.early.remove(&returned.recall).unwrap_or_default();
         (returned.bytes.saturating_sub(bytes), returned.allocations.saturating_sub(allocations))
     }
 }

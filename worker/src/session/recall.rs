@@ -229,7 +229,7 @@ impl Session {
             let allocations = returned.allocations.min(lease.allocations().saturating_sub(placed));
             let given = lease.give_back(bytes, allocations);
             if given.and_then(|()| self.owned.context()?.unreserve(bytes)).is_ok() {
-                self.owned.recall.early = (bytes, allocations);
+                self.owned.recall.early.insert(open, (bytes, allocations));
             }
             self.owned.recall.close();
             return;
