@@ -94,6 +94,14 @@ static void devices() {
     ERROR_IS(hipDeviceGetAttribute(&value, hipDeviceAttributeWarpSize, 1000), hipErrorInvalidDevice);
     ERROR_IS(hipDeviceGetAttribute(&value, static_cast<hipDeviceAttribute_t>(9999999), 0), hipErrorInvalidValue);
     ERROR_IS(hipDeviceGet(&value, 1000), hipErrorInvalidDevice);
+    uint32_t link = 99, hops = 99;
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 0, &link, &hops), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(-1, 0, &link, &hops), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 1000, nullptr, &hops), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 1000, &link, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 1000, &link, &hops), hipErrorInvalidDevice);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(1000, 0, &link, &hops), hipErrorInvalidDevice);
+    EXPECT(link == 99 && hops == 99);
 }
 
 static void streams_and_events() {
