@@ -12,8 +12,8 @@ use crate::hip::graph::symbols::Part;
 use crate::hip::graph::{NewNode, NodeOf};
 use crate::hip::launch::LaunchParams;
 use crate::hip::{
-    advice, capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch, memory,
-    misc, module, occupancy, pointer, pool, properties, register, stream, symbol,
+    absent, advice, capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch,
+    memory, misc, module, occupancy, pointer, pool, properties, register, stream, symbol,
 };
 use crate::rtc;
 use crate::types::RtcResult;
@@ -99,7 +99,7 @@ exports! {
         fn hipFree(ptr: Ptr) = body memory::free;
         fn hipFreeArray(array: Ptr) = unsupported;
         fn hipFreeHost(ptr: Ptr) = body host::free;
-        fn hipFreeMipmappedArray(mipmappedArray: Ptr) = unsupported;
+        fn hipFreeMipmappedArray(mipmappedArray: Ptr) = unsupported absent::end;
         fn hipFuncGetAttribute(value: Out<i32>, attrib: i32, hfunc: Function) = body module::attribute;
         fn hipFuncGetAttributes(attr: Out<hipFuncAttributes>, func: Ptr) = body module::attributes;
         fn hipFuncSetAttribute(func: Ptr, attr: i32, value: i32) = body module::set_attribute;
@@ -115,7 +115,7 @@ exports! {
         fn hipGetErrorName(hip_error: i32) -> Str = local error::name;
         fn hipGetErrorString(hipError: i32) -> Str = local error::message;
         fn hipGetLastError() -> i32 = local error::last;
-        fn hipGetMipmappedArrayLevel(levelArray: Out<Ptr>, mipmappedArray: Ptr, level: u32) = unsupported;
+        fn hipGetMipmappedArrayLevel(levelArray: Out<Ptr>, mipmappedArray: Ptr, level: u32) = unsupported absent::level;
         fn __hipGetPCH(pch: Out<Str>, size: Out<u32>) -> () = local misc::precompiled_header;
         fn hipGetStreamDeviceId(stream: Stream) -> i32 = local stream::device_id;
         fn hipGetSymbolAddress(devPtr: Out<Ptr>, symbol: Ptr) = body symbol::address;
@@ -151,7 +151,7 @@ exports! {
         fn hipMallocArray(array: Out<Ptr>, desc: In<hipChannelFormatDesc>, width: usize, height: usize, flags: u32) = unsupported;
         fn hipMallocHost(ptr: Out<Ptr>, size: usize) = body host::malloc_plain;
         fn hipMallocManaged(dev_ptr: Out<Ptr>, size: usize, flags: u32) = body host::malloc_managed;
-        fn hipMallocMipmappedArray(mipmappedArray: Out<Ptr>, desc: In<hipChannelFormatDesc>, extent: hipExtent, numLevels: u32, flags: u32) = unsupported;
+        fn hipMallocMipmappedArray(mipmappedArray: Out<Ptr>, desc: In<hipChannelFormatDesc>, extent: hipExtent, numLevels: u32, flags: u32) = unsupported absent::malloc_mipmapped;
         fn hipMallocPitch(ptr: Out<Ptr>, pitch: Out<usize>, width: usize, height: usize) = body memory::malloc_pitch;
         fn hipMemAdvise(dev_ptr: Ptr, count: usize, advice: i32, device: i32) = body advice::advise;
         fn hipMemAllocHost(ptr: Out<Ptr>, size: usize) = body host::malloc_plain;
@@ -203,8 +203,8 @@ exports! {
         fn hipMemsetD8(dest: Ptr, value: u8, count: usize) = body fill::memset_d8;
         fn hipMemsetD8Async(dest: Ptr, value: u8, count: usize, stream: Stream) = body fill::memset_d8_async;
         fn hipMipmappedArrayCreate(pHandle: Out<Ptr>, pMipmappedArrayDesc: Ptr, numMipmapLevels: u32) = unsupported;
-        fn hipMipmappedArrayDestroy(hMipmappedArray: Ptr) = unsupported;
-        fn hipMipmappedArrayGetLevel(pLevelArray: Out<Ptr>, hMipMappedArray: Ptr, level: u32) = unsupported;
+        fn hipMipmappedArrayDestroy(hMipmappedArray: Ptr) = unsupported absent::end;
+        fn hipMipmappedArrayGetLevel(pLevelArray: Out<Ptr>, hMipMappedArray: Ptr, level: u32) = unsupported absent::level;
         fn hipModuleGetFunction(function: Out<Function>, module: Module, kname: Str) = body module::function;
         fn hipModuleGetGlobal(dptr: Out<Ptr>, bytes: Out<usize>, hmod: Module, name: Str) = body module::global;
         fn hipModuleGetTexRef(texRef: Out<Ptr>, hmod: Module, name: Str) = unsupported;
@@ -302,10 +302,10 @@ exports! {
     }
     "hip_4.3" {
         fn hipArrayDestroy(array: Ptr) = unsupported;
-        fn hipDestroyExternalMemory(extMem: Ptr) = unsupported;
-        fn hipDestroyExternalSemaphore(extSem: Ptr) = unsupported;
+        fn hipDestroyExternalMemory(extMem: Ptr) = unsupported absent::end;
+        fn hipDestroyExternalSemaphore(extSem: Ptr) = unsupported absent::end;
         fn hipDrvMemcpy2DUnaligned(pCopy: In<hip_Memcpy2D>) = body copy::param_2d;
-        fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported;
+        fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported absent::mapped_buffer;
         fn hipGLGetDevices(pHipDeviceCount: Out<u32>, pHipDevices: Out<i32>, hipDeviceCount: u32, deviceList: i32) = unsupported;
         fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_kernel { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pNodeParams };
         fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<hipMemcpy3DParms>) = body graph::add_memcpy { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pCopyParams };
@@ -321,14 +321,14 @@ exports! {
         fn hipGraphicsUnregisterResource(resource: Ptr) = unsupported;
         fn hipGraphInstantiate(pGraphExec: Out<Ptr>, graph: Ptr, pErrorNode: Out<Ptr>, pLogBuffer: Chars, bufferSize: usize) = body graph::instantiate;
         fn hipGraphLaunch(graphExec: Ptr, stream: Stream) = body graph::launch;
-        fn hipImportExternalMemory(extMem_out: Out<Ptr>, memHandleDesc: Ptr) = unsupported;
-        fn hipImportExternalSemaphore(extSem_out: Out<Ptr>, semHandleDesc: Ptr) = unsupported;
+        fn hipImportExternalMemory(extMem_out: Out<Ptr>, memHandleDesc: Ptr) = unsupported absent::import_memory;
+        fn hipImportExternalSemaphore(extSem_out: Out<Ptr>, semHandleDesc: Ptr) = unsupported absent::import_semaphore;
         fn hipMemcpy2DToArrayAsync(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
-        fn hipSignalExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported;
+        fn hipSignalExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported absent::semaphores;
         fn hipStreamBeginCapture(stream: Stream, mode: i32) = body capture::begin;
         fn hipStreamEndCapture(stream: Stream, pGraph: Out<Ptr>) = body capture::end;
         fn hipStreamIsCapturing(stream: Stream, pCaptureStatus: Out<i32>) = body capture::is_capturing;
-        fn hipWaitExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported;
+        fn hipWaitExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported absent::semaphores;
     }
     "hip_4.4" {
         fn hipGraphAddDependencies(graph: Ptr, from: In<Ptr>, to: In<Ptr>, numDependencies: usize) = body graph::add_dependencies;

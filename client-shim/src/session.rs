@@ -107,6 +107,14 @@ impl Session {
         register::find_numbered(self.loader(), shadow)
     }
 
+    /// Returns what [`handle`](Self::handle) returns, with the error of functions that do not tell streams that ended from others.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidHandle` for what is no stream.
+    pub(crate) fn valid_handle(&self, stream: Stream) -> HipResult<u64> {
+        self.handle(stream).map_err(|_| HipError::INVALID_HANDLE)
+    }
+
     /// Returns the wire handle of the stream that `stream` means to the calling thread.
     ///
     /// # Errors

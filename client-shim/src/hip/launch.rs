@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
+use super::occupancy::check_cooperative;
 use crate::command::{self, KernelLaunch, LaunchConfiguration, PassedArguments};
 use crate::convert::{Event, Function, In, Ptr, Stream, cooperative};
 use crate::session::Session;
@@ -97,6 +98,9 @@ impl LaunchParams {
                 function.name
             );
             return Err(HipError::NOT_SUPPORTED);
+        }
+        if self.is_cooperative {
+            check_cooperative(session, function, grid, block, shared_mem_bytes)?;
         }
         Ok(())
     }

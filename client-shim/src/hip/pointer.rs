@@ -139,7 +139,7 @@ pub(crate) fn drv_attributes(
 
 /// `hipMemGetAddressRange`.
 pub(crate) fn range(session: &Session, base: Out<Ptr>, size: Out<usize>, ptr: Ptr) -> HipResult<()> {
-    let (start, len) = match find(session, ptr.check()?) {
+    let (start, len) = match find(session, ptr) {
         Found::Device(allocation) => (allocation.base, allocation.size_bytes),
         Found::Both(info, _) => (info.host, info.len),
         Found::Nothing => return Err(HipError::NOT_FOUND),

@@ -1,6 +1,8 @@
 //! Functions about streams.
 
-use hipr_abi::{hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
+use hipr_abi::{
+    hipEventWaitExternal, hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking,
+};
 use hipr_proto::{HipError, HipResult, op};
 
 use crate::command::Command;
@@ -72,12 +74,18 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
     if event.is_null() {
         return Err(HipError::INVALID_HANDLE);
     }
-    session.submit(session.handle(stream)?, Command::Wait(event, flags))
+    if flags > hipEventWaitExternal {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.submit(session.valid_handle(stream)?, Command::Wait(event, flags))
 }
 
-/// `hipStreamGetFlags`.
+/// `hipStreamGetFlags`. HIP API: not of the null stream.
 pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipResult<()> {
     let out = flags.check()?;
+    if stream.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
     session.handle(stream)?;
     out.set(session.worker().stream_table().get(&stream).map_or(0, |info| info.flags));
     Ok(())
