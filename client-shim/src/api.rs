@@ -12,8 +12,8 @@ use crate::hip::graph::symbols::Part;
 use crate::hip::graph::{NewNode, NodeOf};
 use crate::hip::launch::LaunchParams;
 use crate::hip::{
-    capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch, memory, misc,
-    module, occupancy, pointer, pool, properties, register, stream, symbol,
+    absent, advice, capture, context, copy, device, entry, error, event, fill, graph, host, hostfn, launch,
+    memory, misc, module, occupancy, pointer, pool, properties, register, stream, symbol,
 };
 use crate::rtc;
 use crate::types::RtcResult;
@@ -32,7 +32,7 @@ exports! {
         fn hipBindTextureToMipmappedArray(tex: Ptr, mipmappedArray: Ptr, desc: In<hipChannelFormatDesc>) = unsupported;
         fn hipChooseDevice(device: Out<i32>, prop: In<hipDeviceProp_tR0000>) = body properties::choose_r0000;
         fn hipChooseDeviceR0000(device: Out<i32>, prop: In<hipDeviceProp_tR0000>) = body properties::choose_r0000;
-        fn hipConfigureCall(gridDim: dim3, blockDim: dim3, sharedMem: usize, stream: Stream) = unsupported;
+        fn hipConfigureCall(gridDim: dim3, blockDim: dim3, sharedMem: usize, stream: Stream) = local launch::configure;
         fn hipCreateChannelDesc(x: i32, y: i32, z: i32, w: i32, f: i32) -> hipChannelFormatDesc = local misc::channel_desc;
         fn hipCreateSurfaceObject(pSurfObject: Out<Ptr>, pResDesc: Ptr) = unsupported;
         fn hipCreateTextureObject(pTexObject: Out<Ptr>, pResDesc: Ptr, pTexDesc: Ptr, pResViewDesc: Ptr) = unsupported;
@@ -89,17 +89,17 @@ exports! {
         fn hipEventQuery(event: Event) = body event::query;
         fn hipEventRecord(event: Event, stream: Stream) = body event::record;
         fn hipEventSynchronize(event: Event) = body event::synchronize;
-        fn hipExtGetLinkTypeAndHopCount(device1: i32, device2: i32, linktype: Out<u32>, hopcount: Out<u32>) = unsupported;
+        fn hipExtGetLinkTypeAndHopCount(device1: i32, device2: i32, linktype: Out<u32>, hopcount: Out<u32>) = body device::link;
         fn hipExtLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream, startEvent: Event, stopEvent: Event, flags: i32) = body launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream).with_events(startEvent, stopEvent, flags.cast_unsigned()), args };
         fn hipExtLaunchMultiKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
         fn hipExtMallocWithFlags(ptr: Out<Ptr>, sizeBytes: usize, flags: u32) = body memory::malloc_with_flags;
         fn hipExtModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::function { f, LaunchParams::threads([globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ], [localWorkSizeX, localWorkSizeY, localWorkSizeZ], sharedMemBytes, hStream).with_events(startEvent, stopEvent, flags), kernelParams, extra };
         fn hipExtStreamCreateWithCUMask(stream: Out<Stream>, cuMaskSize: u32, cuMask: In<u32>) = body stream::create_with_cu_mask;
-        fn hipExtStreamGetCUMask(stream: Stream, cuMaskSize: u32, cuMask: Out<u32>) = unsupported;
+        fn hipExtStreamGetCUMask(stream: Stream, cuMaskSize: u32, cuMask: Out<u32>) = body stream::cu_mask;
         fn hipFree(ptr: Ptr) = body memory::free;
         fn hipFreeArray(array: Ptr) = unsupported;
         fn hipFreeHost(ptr: Ptr) = body host::free;
-        fn hipFreeMipmappedArray(mipmappedArray: Ptr) = unsupported;
+        fn hipFreeMipmappedArray(mipmappedArray: Ptr) = unsupported absent::end;
         fn hipFuncGetAttribute(value: Out<i32>, attrib: i32, hfunc: Function) = body module::attribute;
         fn hipFuncGetAttributes(attr: Out<hipFuncAttributes>, func: Ptr) = body module::attributes;
         fn hipFuncSetAttribute(func: Ptr, attr: i32, value: i32) = body module::set_attribute;
@@ -115,7 +115,7 @@ exports! {
         fn hipGetErrorName(hip_error: i32) -> Str = local error::name;
         fn hipGetErrorString(hipError: i32) -> Str = local error::message;
         fn hipGetLastError() -> i32 = local error::last;
-        fn hipGetMipmappedArrayLevel(levelArray: Out<Ptr>, mipmappedArray: Ptr, level: u32) = unsupported;
+        fn hipGetMipmappedArrayLevel(levelArray: Out<Ptr>, mipmappedArray: Ptr, level: u32) = unsupported absent::level;
         fn __hipGetPCH(pch: Out<Str>, size: Out<u32>) -> () = local misc::precompiled_header;
         fn hipGetStreamDeviceId(stream: Stream) -> i32 = local stream::device_id;
         fn hipGetSymbolAddress(devPtr: Out<Ptr>, symbol: Ptr) = body symbol::address;
@@ -141,7 +141,7 @@ exports! {
         fn hipIpcOpenMemHandle(devPtr: Out<Ptr>, handle: hipIpcMemHandle_t, flags: u32) = body memory::ipc_open;
         fn hipKernelNameRef(f: Function) -> Str = local misc::kernel_name;
         fn hipKernelNameRefByPtr(hostFunction: Ptr, stream: Stream) -> Str = local misc::kernel_name_by_ptr;
-        fn hipLaunchByPtr(func: Ptr) = unsupported;
+        fn hipLaunchByPtr(func: Ptr) = body launch::by_ptr;
         fn hipLaunchCooperativeKernel(f: Ptr, gridDim: dim3, blockDimX: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, stream: Stream) = body launch::kernel { f, LaunchParams::runtime(gridDim, blockDimX, sharedMemBytes as usize, stream).cooperative(true), kernelParams };
         fn hipLaunchCooperativeKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
         fn hipLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = body launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream), args };
@@ -151,9 +151,9 @@ exports! {
         fn hipMallocArray(array: Out<Ptr>, desc: In<hipChannelFormatDesc>, width: usize, height: usize, flags: u32) = unsupported;
         fn hipMallocHost(ptr: Out<Ptr>, size: usize) = body host::malloc_plain;
         fn hipMallocManaged(dev_ptr: Out<Ptr>, size: usize, flags: u32) = body host::malloc_managed;
-        fn hipMallocMipmappedArray(mipmappedArray: Out<Ptr>, desc: In<hipChannelFormatDesc>, extent: hipExtent, numLevels: u32, flags: u32) = unsupported;
+        fn hipMallocMipmappedArray(mipmappedArray: Out<Ptr>, desc: In<hipChannelFormatDesc>, extent: hipExtent, numLevels: u32, flags: u32) = unsupported absent::malloc_mipmapped;
         fn hipMallocPitch(ptr: Out<Ptr>, pitch: Out<usize>, width: usize, height: usize) = body memory::malloc_pitch;
-        fn hipMemAdvise(dev_ptr: Ptr, count: usize, advice: i32, device: i32) = body host::advise;
+        fn hipMemAdvise(dev_ptr: Ptr, count: usize, advice: i32, device: i32) = body advice::advise;
         fn hipMemAllocHost(ptr: Out<Ptr>, size: usize) = body host::malloc_plain;
         fn hipMemAllocPitch(dptr: Out<Ptr>, pitch: Out<usize>, widthInBytes: usize, height: usize, elementSizeBytes: u32) = body memory::mem_alloc_pitch;
         fn hipMemcpy(dst: Ptr, src: Ptr, sizeBytes: usize, kind: i32) = body copy::memcpy;
@@ -186,10 +186,10 @@ exports! {
         fn hipMemcpyWithStream(dst: Ptr, src: Ptr, sizeBytes: usize, kind: i32, stream: Stream) = body copy::memcpy_with_stream;
         fn hipMemGetAddressRange(pbase: Out<Ptr>, psize: Out<usize>, dptr: Ptr) = body pointer::range;
         fn hipMemGetInfo(free: Out<usize>, total: Out<usize>) = body memory::info;
-        fn hipMemPrefetchAsync(dev_ptr: Ptr, count: usize, device: i32, stream: Stream) = body host::prefetch;
+        fn hipMemPrefetchAsync(dev_ptr: Ptr, count: usize, device: i32, stream: Stream) = body advice::prefetch;
         fn hipMemPtrGetInfo(ptr: Ptr, size: Out<usize>) = body pointer::size;
-        fn hipMemRangeGetAttribute(data: Ptr, data_size: usize, attribute: i32, dev_ptr: Ptr, count: usize) = unsupported;
-        fn hipMemRangeGetAttributes(data: In<Ptr>, data_sizes: Out<usize>, attributes: Out<i32>, num_attributes: usize, dev_ptr: Ptr, count: usize) = unsupported;
+        fn hipMemRangeGetAttribute(data: Ptr, data_size: usize, attribute: i32, dev_ptr: Ptr, count: usize) = body advice::range_attribute;
+        fn hipMemRangeGetAttributes(data: In<Ptr>, data_sizes: In<usize>, attributes: In<i32>, num_attributes: usize, dev_ptr: Ptr, count: usize) = body advice::range_attributes;
         fn hipMemset(dst: Ptr, value: i32, sizeBytes: usize) = body fill::memset;
         fn hipMemset2D(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize) = body fill::memset_2d;
         fn hipMemset2DAsync(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize, stream: Stream) = body fill::memset_2d_async;
@@ -203,8 +203,8 @@ exports! {
         fn hipMemsetD8(dest: Ptr, value: u8, count: usize) = body fill::memset_d8;
         fn hipMemsetD8Async(dest: Ptr, value: u8, count: usize, stream: Stream) = body fill::memset_d8_async;
         fn hipMipmappedArrayCreate(pHandle: Out<Ptr>, pMipmappedArrayDesc: Ptr, numMipmapLevels: u32) = unsupported;
-        fn hipMipmappedArrayDestroy(hMipmappedArray: Ptr) = unsupported;
-        fn hipMipmappedArrayGetLevel(pLevelArray: Out<Ptr>, hMipMappedArray: Ptr, level: u32) = unsupported;
+        fn hipMipmappedArrayDestroy(hMipmappedArray: Ptr) = unsupported absent::end;
+        fn hipMipmappedArrayGetLevel(pLevelArray: Out<Ptr>, hMipMappedArray: Ptr, level: u32) = unsupported absent::level;
         fn hipModuleGetFunction(function: Out<Function>, module: Module, kname: Str) = body module::function;
         fn hipModuleGetGlobal(dptr: Out<Ptr>, bytes: Out<usize>, hmod: Module, name: Str) = body module::global;
         fn hipModuleGetTexRef(texRef: Out<Ptr>, hmod: Module, name: Str) = unsupported;
@@ -222,7 +222,7 @@ exports! {
         fn hipOccupancyMaxPotentialBlockSize(gridSize: Out<i32>, blockSize: Out<i32>, f: Ptr, dynSharedMemPerBlk: usize, blockSizeLimit: i32) = body occupancy::kernel_block_size;
         fn hipPeekAtLastError() -> i32 = local error::peek;
         fn hipPointerGetAttributes(attributes: Out<hipPointerAttribute_t>, ptr: Ptr) = body pointer::attributes;
-        fn hipPointerSetAttribute(value: Ptr, attribute: i32, ptr: Ptr) = unsupported;
+        fn hipPointerSetAttribute(value: Ptr, attribute: i32, ptr: Ptr) = body pointer::set_attribute;
         fn __hipPopCallConfiguration(gridDim: Out<dim3>, blockDim: Out<dim3>, sharedMem: Out<usize>, stream: Out<Stream>) -> i32 = local register::pop;
         fn hipProfilerStart() = body misc::profiler;
         fn hipProfilerStop() = body misc::profiler;
@@ -252,9 +252,9 @@ exports! {
         fn hipRuntimeGetVersion(runtimeVersion: Out<i32>) = local device::runtime_version;
         fn hipSetDevice(deviceId: i32) = body device::set;
         fn hipSetDeviceFlags(flags: u32) = body device::set_flags;
-        fn hipSetupArgument(arg: Ptr, size: usize, offset: usize) = unsupported;
+        fn hipSetupArgument(arg: Ptr, size: usize, offset: usize) = local launch::set_argument;
         fn hipStreamAddCallback(stream: Stream, callback: hipStreamCallback_t, userData: Ptr, flags: u32) = body hostfn::add;
-        fn hipStreamAttachMemAsync(stream: Stream, dev_ptr: Ptr, length: usize, flags: u32) = body host::attach;
+        fn hipStreamAttachMemAsync(stream: Stream, dev_ptr: Ptr, length: usize, flags: u32) = body advice::attach;
         fn hipStreamCreate(stream: Out<Stream>) = body stream::create;
         fn hipStreamCreateWithFlags(stream: Out<Stream>, flags: u32) = body stream::create_with_flags;
         fn hipStreamCreateWithPriority(stream: Out<Stream>, flags: u32, priority: i32) = body stream::create_with_priority;
@@ -302,10 +302,10 @@ exports! {
     }
     "hip_4.3" {
         fn hipArrayDestroy(array: Ptr) = unsupported;
-        fn hipDestroyExternalMemory(extMem: Ptr) = unsupported;
-        fn hipDestroyExternalSemaphore(extSem: Ptr) = unsupported;
+        fn hipDestroyExternalMemory(extMem: Ptr) = unsupported absent::end;
+        fn hipDestroyExternalSemaphore(extSem: Ptr) = unsupported absent::end;
         fn hipDrvMemcpy2DUnaligned(pCopy: In<hip_Memcpy2D>) = body copy::param_2d;
-        fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported;
+        fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported absent::mapped_buffer;
         fn hipGLGetDevices(pHipDeviceCount: Out<u32>, pHipDevices: Out<i32>, hipDeviceCount: u32, deviceList: i32) = unsupported;
         fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_kernel { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pNodeParams };
         fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<hipMemcpy3DParms>) = body graph::add_memcpy { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pCopyParams };
@@ -321,14 +321,14 @@ exports! {
         fn hipGraphicsUnregisterResource(resource: Ptr) = unsupported;
         fn hipGraphInstantiate(pGraphExec: Out<Ptr>, graph: Ptr, pErrorNode: Out<Ptr>, pLogBuffer: Chars, bufferSize: usize) = body graph::instantiate;
         fn hipGraphLaunch(graphExec: Ptr, stream: Stream) = body graph::launch;
-        fn hipImportExternalMemory(extMem_out: Out<Ptr>, memHandleDesc: Ptr) = unsupported;
-        fn hipImportExternalSemaphore(extSem_out: Out<Ptr>, semHandleDesc: Ptr) = unsupported;
+        fn hipImportExternalMemory(extMem_out: Out<Ptr>, memHandleDesc: Ptr) = unsupported absent::import_memory;
+        fn hipImportExternalSemaphore(extSem_out: Out<Ptr>, semHandleDesc: Ptr) = unsupported absent::import_semaphore;
         fn hipMemcpy2DToArrayAsync(dst: Ptr, wOffset: usize, hOffset: usize, src: Ptr, spitch: usize, width: usize, height: usize, kind: i32, stream: Stream) = unsupported;
-        fn hipSignalExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported;
+        fn hipSignalExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported absent::semaphores;
         fn hipStreamBeginCapture(stream: Stream, mode: i32) = body capture::begin;
         fn hipStreamEndCapture(stream: Stream, pGraph: Out<Ptr>) = body capture::end;
         fn hipStreamIsCapturing(stream: Stream, pCaptureStatus: Out<i32>) = body capture::is_capturing;
-        fn hipWaitExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported;
+        fn hipWaitExternalSemaphoresAsync(extSemArray: In<Ptr>, paramsArray: Ptr, numExtSems: u32, stream: Stream) = unsupported absent::semaphores;
     }
     "hip_4.4" {
         fn hipGraphAddDependencies(graph: Ptr, from: In<Ptr>, to: In<Ptr>, numDependencies: usize) = body graph::add_dependencies;
@@ -567,12 +567,12 @@ exports! {
     "hip_7.1" {
         fn hipGetDriverEntryPoint(symbol: Str, funcPtr: Out<Ptr>, flags: u64, driverStatus: Out<i32>) = local entry::driver_entry_point;
         fn hipGetDriverEntryPoint_spt(symbol: Str, funcPtr: Out<Ptr>, flags: u64, status: Out<i32>) = local entry::driver_entry_point_spt;
-        fn hipMemAdvise_v2(dev_ptr: Ptr, count: usize, advice: i32, location: hipMemLocation) = body host::advise_at;
+        fn hipMemAdvise_v2(dev_ptr: Ptr, count: usize, advice: i32, location: hipMemLocation) = body advice::advise_at;
         fn hipMemcpy3DBatchAsync(numOps: usize, opList: Ptr, failIdx: Out<usize>, flags: u64, stream: Stream) = unsupported;
         fn hipMemcpy3DPeer(p: Ptr) = body copy::memcpy_3d_peer;
         fn hipMemcpy3DPeerAsync(p: Ptr, stream: Stream) = body copy::memcpy_3d_peer_async;
         fn hipMemcpyBatchAsync(dsts: In<Ptr>, srcs: In<Ptr>, sizes: Out<usize>, count: usize, attrs: Ptr, attrsIdxs: Out<usize>, numAttrs: usize, failIdx: Out<usize>, stream: Stream) = unsupported;
-        fn hipMemPrefetchAsync_v2(dev_ptr: Ptr, count: usize, location: hipMemLocation, flags: u32, stream: Stream) = body host::prefetch_at;
+        fn hipMemPrefetchAsync_v2(dev_ptr: Ptr, count: usize, location: hipMemLocation, flags: u32, stream: Stream) = body advice::prefetch_at;
         fn hipMemsetD2D16(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize) = body fill::memset_d2d16;
         fn hipMemsetD2D16Async(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize, stream: Stream) = body fill::memset_d2d16_async;
         fn hipMemsetD2D32(dst: Ptr, dstPitch: usize, value: u32, width: usize, height: usize) = body fill::memset_d2d32;

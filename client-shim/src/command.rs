@@ -97,4 +97,12 @@ impl Work for Node {
             _ => node_type::EMPTY,
         }
     }
+
+    /// HIP API: the direction of a copy stays.
+    fn can_become(&self, other: &Self) -> bool {
+        match (&**self, &**other) {
+            (Command::Copy(mine), Command::Copy(other)) => mine.direction() == other.direction(),
+            _ => true,
+        }
+    }
 }

@@ -12,6 +12,7 @@
 //! | `local path` | a function that needs no session: no worker, no connection |
 //! | `rtc` | the function of AMD's runtime compiler that has this name, see `rtc.rs` |
 //! | `unsupported` | `hipErrorNotSupported`, and one warning in the log that names the function |
+//! | `unsupported path` | the same, but for what the function in `hip/` finds wrong with the parameters |
 //!
 //! Whatever a body does, it does not unwind into C: a panic is logged and becomes `hipErrorUnknown`.
 
@@ -191,6 +192,15 @@ macro_rules! row {
     };
     (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ()) => {
         $crate::export::row! { unsupported $node $name ($($arg: $ty),*) (i32) () () }
+    };
+    (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($check:path) ()) => {
+        $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
+            static SAID: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+            match $crate::export::local(Index::$name.exported(), || $check($($arg),*)) {
+                0 => $crate::export::unsupported(Index::$name.exported(), &SAID),
+                error => error,
+            }
+        } }
     };
     (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) () ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {

@@ -4,6 +4,8 @@
 //! and from the call that caused it, as HIP has it. What has an order becomes a [`Command`](crate::command::Command) that is submitted; the
 //! rest is asked of the worker. Outputs are written only when all went well.
 
+pub(crate) mod absent;
+pub(crate) mod advice;
 pub(crate) mod capture;
 pub(crate) mod context;
 pub(crate) mod copy;

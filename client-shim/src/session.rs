@@ -1,6 +1,7 @@
 //! The session of this process with a worker: the worker, the state of its streams, and the code that the program has loaded.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use hipr_proto::{HipError, HipResult};
 
@@ -20,6 +21,8 @@ pub struct Session {
     worker: Worker,
     streams: Streams,
     program: Program,
+    /// Whether operations on some memory were ever made to wait, so that memory has to be asked.
+    has_synchronous: AtomicBool,
 }
 
 impl Session {
@@ -29,7 +32,12 @@ impl Session {
     /// `hipErrorNoDevice`: without a worker there is no device.
     pub(crate) fn open() -> HipResult<Self> {
         let streams = Streams::new(SyncMode::from_env());
-        Ok(Self { worker: Worker::connect()?, streams, program: Program::default() })
+        Ok(Self {
+            worker: Worker::connect()?,
+            streams,
+            program: Program::default(),
+            has_synchronous: AtomicBool::new(false),
+        })
     }
 
     /// Returns the worker.
@@ -47,6 +55,22 @@ impl Session {
         if device != 0 {
             self.streams.share();
         }
+    }
+
+    /// Notes whether operations on the memory at `ptr` wait, of a copy or a fill that need not, too. Returns false for memory unknown to HIP.
+    pub(crate) fn set_synchronous(&self, ptr: Ptr, is_synchronous: bool) -> bool {
+        if is_synchronous {
+            self.has_synchronous.store(true, Ordering::Relaxed);
+        }
+        self.worker.memory().set_synchronous(ptr, is_synchronous)
+            || self.streams.mirrors.set_synchronous(ptr, is_synchronous)
+    }
+
+    /// Returns whether operations on the memory at `ptr` wait.
+    #[inline]
+    pub(crate) fn is_synchronous(&self, ptr: Ptr) -> bool {
+        let is_it = || self.worker.memory().is_synchronous(ptr) || self.streams.mirrors.is_synchronous(ptr);
+        self.has_synchronous.load(Ordering::Relaxed) && is_it()
     }
 
     /// Returns the code that the program has loaded.
@@ -81,6 +105,14 @@ impl Session {
     /// As [`find_variable`](Self::find_variable).
     pub(crate) fn find_numbered(&self, shadow: Ptr) -> HipResult<Option<Numbered>> {
         register::find_numbered(self.loader(), shadow)
+    }
+
+    /// Returns what [`handle`](Self::handle) returns, with the error of functions that do not tell streams that ended from others.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidHandle` for what is no stream.
+    pub(crate) fn valid_handle(&self, stream: Stream) -> HipResult<u64> {
+        self.handle(stream).map_err(|_| HipError::INVALID_HANDLE)
     }
 
     /// Returns the wire handle of the stream that `stream` means to the calling thread.

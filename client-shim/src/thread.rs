@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::convert::Stream;
 
-/// A launch configuration, pushed by `<<<>>>` and popped by the kernel's stub.
-#[derive(Clone, Copy, Debug)]
+/// A launch configuration, pushed by `<<<>>>` and popped by the kernel's stub, or by `hipConfigureCall` and `hipLaunchByPtr`.
+#[derive(Clone, Debug)]
 pub struct Configuration {
     /// Number of blocks in each dimension.
     pub grid: dim3,
@@ -18,6 +18,8 @@ pub struct Configuration {
     pub shared_mem: usize,
     /// The stream of the launch.
     pub stream: Stream,
+    /// The arguments, as far as `hipSetupArgument` has set them.
+    pub arguments: Vec<u8>,
 }
 
 /// What the stream layer has to know of the calling thread.
@@ -162,6 +164,11 @@ pub fn push_configuration(configuration: Configuration) {
     let _ = CONFIGURATIONS.try_with(|all| all.borrow_mut().push(configuration));
 }
 
+/// Changes the launch configuration that was pushed last; returns false if there is none.
+pub fn change_configuration(change: impl FnOnce(&mut Configuration)) -> bool {
+    CONFIGURATIONS.try_with(|all| all.borrow_mut().last_mut().map(change)).ok().flatten().is_some()
+}
+
 /// Pops the launch configuration that was pushed last.
 pub fn pop_configuration() -> Option<Configuration> {
     CONFIGURATIONS.try_with(|all| all.borrow_mut().pop()).ok().flatten()
@@ -229,6 +236,7 @@ mod tests {
             block: dim3 { x: 1, y: 1, z: 1 },
             shared_mem: 0,
             stream: Stream::NULL,
+            arguments: Vec::new(),
         };
         push_configuration(one(1));
         push_configuration(one(2));

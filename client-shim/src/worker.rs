@@ -38,7 +38,7 @@ const BY_SHARING: [i32; 2] =
 const CONNECT_TIMEOUT_MS: u64 = 5000;
 
 /// State of a stream.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct StreamInfo {
     /// Flags of the stream: 1 is `hipStreamNonBlocking`.
     pub flags: u32,
@@ -46,6 +46,8 @@ pub struct StreamInfo {
     pub priority: i32,
     /// The device that has the stream.
     pub device: i32,
+    /// The mask of compute units that the program asked for, as far as it went; empty if it asked for none.
+    pub cu_mask: Vec<u32>,
 }
 
 /// What is known of a memory pool.

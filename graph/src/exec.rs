@@ -18,6 +18,8 @@ pub enum UpdateResult {
     TopologyChanged = 2,
     /// A node of the other graph has a different type.
     NodeTypeChanged = 3,
+    /// A node of the other graph has parameters that an instantiated node cannot take.
+    ParametersChanged = 5,
 }
 
 /// Why an instantiated graph cannot take the parameters of another graph.
@@ -104,10 +106,11 @@ impl<W: Work> Exec<W> {
     /// functions).
     ///
     /// # Errors
-    /// As [`work`](Self::work), also for a node of another kind.
+    /// As [`work`](Self::work), also for a node of another kind, and for what the node [cannot become](Work::can_become).
     pub fn set_work(&mut self, node: u64, work: W) -> HipResult<()> {
         let step = self.step(node)?;
-        let known = step.work.as_mut().filter(|known| known.node_type() == work.node_type());
+        let is_same = |known: &W| known.node_type() == work.node_type() && known.can_become(&work);
+        let known = step.work.as_mut().filter(|known| is_same(known));
         let known = known.ok_or(HipError::INVALID_VALUE)?;
         let (before, after) = (known.weight(), work.weight());
         *known = work;
@@ -171,6 +174,11 @@ impl<W: Work> Exec<W> {
             }
             if mine.node_type != theirs.node_type {
                 return differs(UpdateResult::NodeTypeChanged, Some(theirs.node));
+            }
+            if let (Some(known), Some(new)) = (&mine.work, &theirs.work)
+                && !known.can_become(new)
+            {
+                return differs(UpdateResult::ParametersChanged, Some(theirs.node));
             }
         }
         for (mine, theirs) in steps.iter_mut().zip(&other.steps) {

@@ -49,4 +49,9 @@ pub trait Work: Clone {
     fn weight(&self) -> usize {
         1
     }
+
+    /// Returns whether a node of an instantiated graph that does this can do `other`, which is of the same type, instead.
+    fn can_become(&self, _other: &Self) -> bool {
+        true
+    }
 }

@@ -73,10 +73,173 @@ static void memory() {
     ERROR_IS(hipHostUnregister(host), hipErrorHostMemoryNotRegistered);
     HIP_CHECK(hipMemGetInfo(nullptr, nullptr));
 
+    void* signal = nullptr;
+    ERROR_IS(hipExtMallocWithFlags(&signal, 64, hipMallocSignalMemory), hipErrorInvalidValue);
+    ERROR_IS(hipExtMallocWithFlags(&signal, 0, hipMallocSignalMemory), hipErrorInvalidValue);
+    hipDeviceptr_t base = nullptr;
+    size_t size = 0;
+    ERROR_IS(hipMemGetAddressRange(&base, &size, nullptr), hipErrorNotFound);
+    ERROR_IS(hipMemGetAddressRange(&base, &size, host), hipErrorNotFound);
+
     int value = 0;
     ERROR_IS(hipMemcpyToSymbol(&value, &value, sizeof value), hipErrorInvalidSymbol);
     ERROR_IS(hipMemcpyToSymbol(HIP_SYMBOL(variable), large.data(), 44), hipErrorInvalidValue); // 4 bytes too many
     ERROR_IS(hipGetSymbolAddress(&p, &value), hipErrorInvalidSymbol);
+}
+
+// Boxes that their rows and slices have no room for, of hipMemcpy3D and of graphs.
+static void boxes() {
+    DeviceArray<char> device(4096);
+    char* host = nullptr;
+    HIP_CHECK(hipHostMalloc(reinterpret_cast<void**>(&host), 4096, 0));
+    hipGraph_t graph;
+    hipGraphNode_t node, other;
+    hipGraphExec_t exec;
+    HIP_CHECK(hipGraphCreate(&graph, 0));
+    HIP_CHECK(hipGraphAddMemcpyNode1D(&node, graph, nullptr, 0, device.get(), host, 64, hipMemcpyHostToDevice));
+    HIP_CHECK(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0));
+    hipMemcpy3DParms fine = {};
+    fine.srcPtr = make_hipPitchedPtr(host, 64, 64, 1);
+    fine.dstPtr = make_hipPitchedPtr(device.get(), 64, 64, 1);
+    fine.extent = make_hipExtent(64, 1, 1);
+    fine.kind = hipMemcpyHostToDevice;
+    auto all = [&](hipMemcpy3DParms box, hipError_t wanted, hipError_t of_exec) {
+        EXPECT_ERROR(hipMemcpy3D(&box), wanted);
+        EXPECT_ERROR(hipGraphAddMemcpyNode(&other, graph, nullptr, 0, &box), wanted);
+        EXPECT_ERROR(hipGraphMemcpyNodeSetParams(node, &box), wanted);
+        EXPECT_ERROR(hipGraphExecMemcpyNodeSetParams(exec, node, &box), of_exec);
+    };
+    all(fine, hipSuccess, hipSuccess);
+    for (size_t pitch : {0, 32}) {
+        hipMemcpy3DParms box = fine;
+        box.srcPtr.pitch = pitch;
+        all(box, hipErrorInvalidPitchValue, hipErrorInvalidValue);
+        box = fine;
+        box.dstPtr.pitch = pitch;
+        all(box, hipErrorInvalidPitchValue, hipErrorInvalidValue);
+    }
+    hipMemcpy3DParms box = fine;
+    box.kind = static_cast<hipMemcpyKind>(77);
+    all(box, hipErrorInvalidMemcpyDirection, hipErrorInvalidValue);
+    box = fine, box.extent.width = 128;
+    all(box, hipErrorInvalidValue, hipErrorInvalidValue);
+    box = fine, box.srcPtr.pitch = SIZE_MAX;
+    all(box, hipErrorInvalidValue, hipErrorInvalidValue);
+    box = fine, box.srcPos.x = 32;
+    all(box, hipErrorInvalidValue, hipErrorInvalidValue);
+    box = fine, box.dstPos.x = 32;
+    all(box, hipErrorInvalidValue, hipErrorInvalidValue);
+    box = fine, box.srcPos.y = 1;
+    all(box, hipErrorInvalidValue, hipErrorInvalidValue);
+    // The direction of an instantiated node stays, whatever the addresses are.
+    box = fine, box.kind = hipMemcpyDefault;
+    all(box, hipSuccess, hipErrorInvalidValue);
+    (void)hipGetLastError(); // some releases keep those errors
+    HIP_CHECK(hipGraphExecDestroy(exec));
+    HIP_CHECK(hipGraphDestroy(graph));
+    HIP_CHECK(hipHostFree(host));
+}
+
+static void graphs() {
+    DeviceArray<char> device(4096);
+    std::vector<char> host(64);
+    hipGraph_t graph, other;
+    hipGraphNode_t node, none, failed = nullptr;
+    hipGraphExec_t exec;
+    hipGraphExecUpdateResult result = hipGraphExecUpdateSuccess;
+    HIP_CHECK(hipGraphCreate(&graph, 0));
+    HIP_CHECK(hipGraphAddMemcpyNode1D(&node, graph, nullptr, 0, device.get(), host.data(), 64, hipMemcpyHostToDevice));
+    for (unsigned long long flags : {2ull, 3ull, 4ull, 10ull, 16ull, ~0ull}) ERROR_IS(hipGraphInstantiateWithFlags(&exec, graph, flags), hipErrorInvalidValue);
+    HIP_CHECK(hipGraphInstantiateWithFlags(&exec, graph, hipGraphInstantiateFlagUseNodePriority));
+
+    ERROR_IS(hipGraphAddMemcpyNode1D(&none, graph, nullptr, 0, device.get(), host.data(), 0, hipMemcpyHostToDevice), hipErrorInvalidValue);
+    ERROR_IS(hipGraphMemcpyNodeSetParams1D(node, device.get(), host.data(), 0, hipMemcpyHostToDevice), hipErrorInvalidValue);
+    auto set = [&](void* to, const void* from, hipMemcpyKind kind) { return hipGraphExecMemcpyNodeSetParams1D(exec, node, to, from, 64, kind); };
+    HIP_CHECK(set(device.get() + 64, host.data(), hipMemcpyHostToDevice));
+    ERROR_IS(set(device.get(), host.data(), static_cast<hipMemcpyKind>(77)), hipErrorInvalidValue);
+    ERROR_IS(set(device.get(), host.data(), hipMemcpyDefault), hipErrorInvalidValue);
+    ERROR_IS(set(host.data(), device.get(), hipMemcpyDeviceToHost), hipErrorInvalidValue);
+    ERROR_IS(set(device.get() + 1024, device.get(), hipMemcpyDeviceToDevice), hipErrorInvalidValue);
+
+    HIP_CHECK(hipGraphCreate(&other, 0));
+    HIP_CHECK(hipGraphAddMemcpyNode1D(&none, other, nullptr, 0, host.data(), device.get(), 64, hipMemcpyDeviceToHost));
+    ERROR_IS(hipGraphExecUpdate(exec, graph, nullptr, &result), hipErrorInvalidValue);
+    ERROR_IS(hipGraphExecUpdate(exec, graph, &failed, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipGraphExecUpdate(exec, other, &failed, &result), hipErrorGraphExecUpdateFailure);
+    EXPECT(result == hipGraphExecUpdateErrorParametersChanged && failed == none);
+
+    HIP_MEMCPY3D copy = {};
+    copy.srcMemoryType = hipMemoryTypeHost;
+    copy.srcHost = host.data();
+    copy.dstMemoryType = hipMemoryTypeDevice;
+    copy.dstDevice = device.get();
+    copy.WidthInBytes = copy.srcPitch = copy.dstPitch = 64;
+    copy.Height = copy.Depth = copy.srcHeight = copy.dstHeight = 1;
+    hipCtx_t context;
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+    HIP_CHECK(hipCtxGetCurrent(&context));
+#pragma clang diagnostic pop
+    HIP_CHECK(hipDrvGraphAddMemcpyNode(&none, graph, nullptr, 0, &copy, context));
+    ERROR_IS(hipDrvGraphAddMemcpyNode(&none, graph, nullptr, 0, &copy, nullptr), hipErrorInvalidValue);
+    copy.srcPitch = 16;
+    ERROR_IS(hipDrvGraphAddMemcpyNode(&none, graph, nullptr, 0, &copy, context), hipErrorInvalidValue);
+    HIP_CHECK(hipGraphExecDestroy(exec));
+    HIP_CHECK(hipGraphDestroy(other));
+    HIP_CHECK(hipGraphDestroy(graph));
+}
+
+static void pools() {
+    hipMemPool_t pool;
+    hipMemAccessFlags flags;
+    HIP_CHECK(hipDeviceGetDefaultMemPool(&pool, 0));
+    for (int device : {-1, 1000}) {
+        hipMemLocation location = {};
+        location.type = hipMemLocationTypeDevice;
+        location.id = device;
+        ERROR_IS(hipDeviceGetMemPool(&pool, device), hipErrorInvalidValue);
+        ERROR_IS(hipDeviceSetMemPool(device, pool), hipErrorInvalidValue);
+        ERROR_IS(hipMemPoolGetAccess(&flags, pool, &location), hipErrorInvalidValue);
+        ERROR_IS(hipDeviceGetDefaultMemPool(&pool, device), hipErrorInvalidDevice);
+    }
+}
+
+// Nothing of this is there, but wrong parameters are told.
+static void absent() {
+    hipMipmappedArray_t array = nullptr;
+    hipArray_t level = nullptr;
+    hipChannelFormatDesc channels = hipCreateChannelDesc<float>();
+    EXPECT_ERROR(hipFreeMipmappedArray(nullptr), hipErrorInvalidValue);
+    EXPECT_ERROR(hipMallocMipmappedArray(nullptr, &channels, make_hipExtent(8, 8, 0), 1, 0), hipErrorInvalidValue);
+    EXPECT_ERROR(hipMallocMipmappedArray(&array, nullptr, make_hipExtent(8, 8, 0), 1, 0), hipErrorInvalidValue);
+    EXPECT_ERROR(hipMallocMipmappedArray(&array, &channels, make_hipExtent(8, 8, 0), 1, 0), hipErrorNotSupported);
+    EXPECT_ERROR(hipGetMipmappedArrayLevel(&level, nullptr, 0), hipErrorInvalidHandle);
+    EXPECT_ERROR(hipGetMipmappedArrayLevel(nullptr, nullptr, 0), hipErrorInvalidValue);
+    EXPECT_ERROR(hipMipmappedArrayDestroy(nullptr), hipErrorInvalidValue);
+    (void)hipGetLastError(); // AMD's runtime does not keep these
+    hipExternalSemaphore_t semaphore = nullptr;
+    hipExternalSemaphoreHandleDesc description = {};
+    hipExternalSemaphoreSignalParams signal = {};
+    hipExternalSemaphoreWaitParams wait = {};
+    ERROR_IS(hipImportExternalSemaphore(nullptr, &description), hipErrorInvalidValue);
+    ERROR_IS(hipImportExternalSemaphore(&semaphore, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipImportExternalSemaphore(&semaphore, &description), hipErrorInvalidValue); // no type
+    ERROR_IS(hipDestroyExternalSemaphore(nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipSignalExternalSemaphoresAsync(nullptr, &signal, 1, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipSignalExternalSemaphoresAsync(&semaphore, nullptr, 1, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipSignalExternalSemaphoresAsync(&semaphore, &signal, 1, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipWaitExternalSemaphoresAsync(nullptr, &wait, 1, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipWaitExternalSemaphoresAsync(&semaphore, nullptr, 1, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipWaitExternalSemaphoresAsync(&semaphore, &wait, 1, nullptr), hipErrorInvalidValue);
+    hipExternalMemory_t memory = nullptr;
+    hipExternalMemoryHandleDesc memory_description = {};
+    hipExternalMemoryBufferDesc buffer = {};
+    void* address = nullptr;
+    ERROR_IS(hipImportExternalMemory(nullptr, &memory_description), hipErrorInvalidValue);
+    ERROR_IS(hipImportExternalMemory(&memory, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipImportExternalMemory(&memory, &memory_description), hipErrorInvalidValue); // no type
+    ERROR_IS(hipDestroyExternalMemory(nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipExternalMemoryGetMappedBuffer(&address, nullptr, &buffer), hipErrorInvalidValue);
 }
 
 static void devices() {
@@ -94,6 +257,14 @@ static void devices() {
     ERROR_IS(hipDeviceGetAttribute(&value, hipDeviceAttributeWarpSize, 1000), hipErrorInvalidDevice);
     ERROR_IS(hipDeviceGetAttribute(&value, static_cast<hipDeviceAttribute_t>(9999999), 0), hipErrorInvalidValue);
     ERROR_IS(hipDeviceGet(&value, 1000), hipErrorInvalidDevice);
+    uint32_t link = 99, hops = 99;
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 0, &link, &hops), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(-1, 0, &link, &hops), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 1000, nullptr, &hops), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 1000, &link, nullptr), hipErrorInvalidValue);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(0, 1000, &link, &hops), hipErrorInvalidDevice);
+    ERROR_IS(hipExtGetLinkTypeAndHopCount(1000, 0, &link, &hops), hipErrorInvalidDevice);
+    EXPECT(link == 99 && hops == 99);
 }
 
 static void streams_and_events() {
@@ -104,6 +275,8 @@ static void streams_and_events() {
     ERROR_IS(hipStreamCreateWithFlags(&stream, 12345), hipErrorInvalidValue);
     ERROR_IS(hipStreamDestroy(nullptr), hipErrorInvalidHandle);
     ERROR_IS(hipStreamWaitEvent(nullptr, nullptr, 0), hipErrorInvalidHandle);
+    unsigned flags = 99;
+    ERROR_IS(hipStreamGetFlags(nullptr, &flags), hipErrorInvalidValue);
     EXPECT_ERROR(hipEventCreate(nullptr), hipErrorInvalidValue);
     (void)hipGetLastError(); // some releases do not keep this one
     ERROR_IS(hipEventCreateWithFlags(&a, 0x12340000), hipErrorInvalidValue);
@@ -123,6 +296,25 @@ static void streams_and_events() {
     HIP_CHECK(hipDeviceSynchronize());
     ERROR_IS(hipEventElapsedTime(&ms, a, untimed), hipErrorInvalidHandle);
     HIP_CHECK(hipEventSynchronize(b)); // never recorded: nothing to wait for
+    // AMD's runtime 7 looks into what it takes for a stream, and 6 into one that was destroyed.
+    int* memory = nullptr;
+    hipMemPool_t pool;
+    HIP_CHECK(hipDeviceGetDefaultMemPool(&pool, 0));
+    HIP_CHECK(hipMalloc(reinterpret_cast<void**>(&memory), 64));
+    HIP_CHECK(hipStreamCreate(&stream));
+    hipStream_t gone = stream, made_up = reinterpret_cast<hipStream_t>(&ms);
+    HIP_CHECK(hipStreamDestroy(stream));
+    for (hipStream_t none : {made_up, gone}) {
+        if (check::amds_release() == 7 || (check::amds_release() > 0 && none == gone)) continue;
+        void* p = nullptr;
+        ERROR_IS(hipStreamWaitEvent(none, a, 0), hipErrorInvalidHandle);
+        ERROR_IS(hipMallocAsync(&p, 64, none), hipErrorInvalidHandle);
+        ERROR_IS(hipMallocFromPoolAsync(&p, 64, pool, none), hipErrorInvalidHandle);
+        ERROR_IS(hipFreeAsync(memory, none), hipErrorInvalidHandle);
+        ERROR_IS(hipStreamSynchronize(none), hipErrorContextIsDestroyed);
+        ERROR_IS(hipStreamGetFlags(none, &flags), hipErrorContextIsDestroyed);
+    }
+    HIP_CHECK(hipFree(memory));
     HIP_CHECK(hipEventDestroy(a));
     HIP_CHECK(hipEventDestroy(b));
     HIP_CHECK(hipEventDestroy(untimed));
@@ -132,7 +324,14 @@ static void modules() {
     hipModule_t module = nullptr;
     hipFunction_t function = nullptr;
     ERROR_IS(hipModuleLoad(&module, "/nonexistent/kernels.co"), hipErrorFileNotFound);
+    ERROR_IS(hipModuleLoad(&module, ""), hipErrorInvalidValue);
     std::vector<char> garbage(4096, 'g');
+    hipModule_t made_up = reinterpret_cast<hipModule_t>(garbage.data());
+    hipDeviceptr_t address = nullptr;
+    size_t bytes = 0;
+    ERROR_IS(hipModuleUnload(made_up), hipErrorNotFound);
+    ERROR_IS(hipModuleGetFunction(&function, made_up, "f"), hipErrorNotFound);
+    ERROR_IS(hipModuleGetGlobal(&address, &bytes, made_up, "f"), hipErrorNotFound);
     ERROR_IS_ONE_OF(hipModuleLoadData(&module, garbage.data()), hipErrorInvalidImage, hipErrorInvalidKernelFile);
     ERROR_IS(hipModuleLoadData(&module, nullptr), hipErrorInvalidValue);
     ERROR_IS(hipModuleUnload(nullptr), hipErrorInvalidHandle);
@@ -181,6 +380,22 @@ static void launches() {
         }
     }
 
+    // All blocks of a cooperative launch have to fit on the device at once.
+    hipDeviceProp_t properties;
+    hipFunction_t function;
+    int fit = 0;
+    HIP_CHECK(hipGetDeviceProperties(&properties, 0));
+    HIP_CHECK(hipGetFuncBySymbol(&function, any));
+    HIP_CHECK(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&fit, function, 64, 0));
+    const unsigned most = static_cast<unsigned>(fit * properties.multiProcessorCount);
+    for (bool is_module : {false, true}) {
+        hipError_t got = is_module ? hipModuleLaunchCooperativeKernel(function, most + 1, 1, 1, 64, 1, 1, 0, nullptr, target_argument)
+                                   : hipLaunchCooperativeKernel(any, dim3(1, most, 2), dim3(64), target_argument, 0, nullptr);
+        // Of a GPU whose rules hipr does not know, its worker says so.
+        if (got == hipSuccess) got = hipDeviceSynchronize();
+        EXPECT(got == hipErrorCooperativeLaunchTooLarge && hipGetLastError() == got);
+    }
+
     // None of them did anything, and none of them is in the way.
     check::equal("untouched", out.download(), std::vector<int>(256, 0));
     set_one<<<2, 128>>>(out.get());
@@ -204,6 +419,10 @@ int main() {
     check::begin("errors");
     EXPECT_ERROR(hipGetLastError(), hipSuccess);
     memory();
+    boxes();
+    graphs();
+    pools();
+    absent();
     devices();
     streams_and_events();
     modules();

@@ -1,5 +1,6 @@
 // Pinned host memory as a staging area: hipHostMalloc, hipHostRegister, copies from and to it, what pointers are said to be.
 #include "check.h"
+#include "runtime.h"
 
 extern "C" __global__ void negate(int* data, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -24,6 +25,42 @@ static void through(int* staging, size_t n, const char* what, check::Rng& rng) {
         check::equal(what, got, want);
     }
     HIP_CHECK(hipStreamDestroy(stream));
+}
+
+// The attribute that makes operations on memory wait, which otherwise need not.
+static void synchronous() {
+    const hipPointer_attribute wait = HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS;
+    const int n = 1 << 20;
+    DeviceArray<int> data(n), other(n);
+    int* pinned = nullptr;
+    HIP_CHECK(hipHostMalloc(reinterpret_cast<void**>(&pinned), 4096, 0));
+    auto waits = [&](void* memory) {
+        int value = 99;
+        HIP_CHECK(hipPointerGetAttribute(&value, wait, static_cast<hipDeviceptr_t>(memory)));
+        return value;
+    };
+    EXPECT(waits(data.get()) == 0 && waits(pinned) == 0);
+    unsigned on = 1, off = 0, neither = 7;
+    HIP_CHECK(hipPointerSetAttribute(&on, wait, static_cast<hipDeviceptr_t>(data.get() + 100)));
+    HIP_CHECK(hipPointerSetAttribute(&on, wait, pinned + 7));
+    EXPECT(waits(data.get()) == 1 && waits(pinned) == 1 && waits(other.get()) == 0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 5; i++) negate<<<n / 256, 256>>>(other.get(), n);
+        HIP_CHECK(round == 0   ? hipMemset(data.get(), 1, n)
+                  : round == 1 ? hipMemcpy(data.get(), other.get(), n * sizeof(int), hipMemcpyDeviceToDevice)
+                               : hipMemcpy(other.get(), data.get(), n * sizeof(int), hipMemcpyDeviceToDevice));
+        // AMD's runtime keeps the attribute, and does not wait.
+        if (check::amds_release() == 0) EXPECT_ERROR(hipStreamQuery(nullptr), hipSuccess);
+    }
+    HIP_CHECK(hipPointerSetAttribute(&off, wait, data.get()));
+    EXPECT(waits(data.get()) == 0);
+    EXPECT_ERROR(hipPointerSetAttribute(nullptr, wait, data.get()), hipErrorInvalidValue);
+    EXPECT_ERROR(hipPointerSetAttribute(&on, wait, nullptr), hipErrorInvalidValue);
+    EXPECT_ERROR(hipPointerSetAttribute(&neither, wait, data.get()), hipErrorInvalidValue);
+    EXPECT_ERROR(hipPointerSetAttribute(&on, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, data.get()), hipErrorInvalidValue);
+    EXPECT_ERROR(hipPointerSetAttribute(&on, static_cast<hipPointer_attribute>(99), data.get()), hipErrorInvalidValue);
+    EXPECT_ERROR(hipPointerSetAttribute(&on, wait, &on), hipErrorInvalidDevicePointer);
+    HIP_CHECK(hipHostFree(pinned));
 }
 
 int main() {
@@ -69,6 +106,7 @@ int main() {
         HIP_CHECK(hipHostFree(a));
         HIP_CHECK(hipHostFree(b));
     }
+    synchronous();
     {
         void* nothing = &rng;
         HIP_CHECK(hipHostMalloc(&nothing, 0, 0));

@@ -1,5 +1,6 @@
 // Grids and blocks of one to three dimensions, every built-in index, other ways to launch, __launch_bounds__, blocks of 1 to 1024 threads.
 #include "check.h"
+#include "runtime.h"
 
 // What a thread sees, packed: 12 values a thread.
 extern "C" __global__ void indices(unsigned* out) {
@@ -38,6 +39,57 @@ static void check_indices(dim3 grid, dim3 block) {
     indices<<<grid, block>>>(out.get());
     HIP_CHECK(hipGetLastError());
     check::equal("indices", out.download(), want);
+}
+
+// hipConfigureCall, hipSetupArgument, hipLaunchByPtr: offsets are those of the kernel's layout, in any order.
+static void one_argument_at_a_time(const DeviceArray<int>& out) {
+    const auto kernel = reinterpret_cast<const void*>(fill);
+    int* pointer = out.get();
+    const int n = static_cast<int>(out.count());
+    std::vector<int> want(out.count());
+    hipStream_t stream;
+    HIP_CHECK(hipStreamCreate(&stream));
+    auto launch = [&](dim3 grid, dim3 block, size_t shared, int value, hipError_t wanted) {
+        HIP_CHECK(hipConfigureCall(grid, block, shared, stream));
+        HIP_CHECK(hipSetupArgument(&n, sizeof n, 12));
+        HIP_CHECK(hipSetupArgument(&value, sizeof value, 8));
+        HIP_CHECK(hipSetupArgument(&pointer, sizeof pointer, 0));
+        EXPECT_ERROR(hipLaunchByPtr(kernel), wanted);
+    };
+    launch(dim3(8), dim3(128), 0, 300, hipSuccess);
+    HIP_CHECK(hipStreamSynchronize(stream));
+    for (int i = 0; i < n; i++) want[i] = 300 + i;
+    check::equal("hipLaunchByPtr", out.download(), want);
+    // What is refused is used up, too.
+    launch(dim3(8), dim3(0), 0, 1, hipErrorInvalidValue);
+    launch(dim3(0), dim3(64), 0, 1, hipErrorInvalidValue);
+    launch(dim3(1), dim3(64), 65537, 1, hipErrorInvalidValue);
+    HIP_CHECK(hipConfigureCall(dim3(1), dim3(64), 0, stream));
+    EXPECT_ERROR(hipLaunchByPtr(&n), hipErrorInvalidDeviceFunction);
+
+    // The last configuration is the first to be launched.
+    for (int value : {7, 5}) {
+        HIP_CHECK(hipConfigureCall(dim3(value == 7 ? 1 : 8), dim3(128), 0, stream));
+        HIP_CHECK(hipSetupArgument(&pointer, sizeof pointer, 0));
+        HIP_CHECK(hipSetupArgument(&value, sizeof value, 8));
+        HIP_CHECK(hipSetupArgument(&n, sizeof n, 12));
+    }
+    HIP_CHECK(hipLaunchByPtr(kernel));
+    HIP_CHECK(hipLaunchByPtr(kernel));
+    HIP_CHECK(hipStreamSynchronize(stream));
+    for (int i = 0; i < n; i++) want[i] = (i < 128 ? 7 : 5) + i;
+    check::equal("two configurations", out.download(), want);
+    (void)hipGetLastError(); // some releases keep those errors
+    // AMD's runtime crashes.
+    if (check::amds_release() == 0) {
+        EXPECT_ERROR(hipSetupArgument(&n, sizeof n, 0), hipErrorMissingConfiguration);
+        EXPECT_ERROR(hipLaunchByPtr(kernel), hipErrorMissingConfiguration);
+        HIP_CHECK(hipConfigureCall(dim3(1), dim3(64), 0, stream));
+        EXPECT_ERROR(hipSetupArgument(nullptr, 8, 0), hipErrorInvalidValue);
+        EXPECT_ERROR(hipSetupArgument(&n, sizeof n, SIZE_MAX), hipErrorInvalidValue);
+        EXPECT_ERROR(hipLaunchByPtr(nullptr), hipErrorInvalidDeviceFunction);
+    }
+    HIP_CHECK(hipStreamDestroy(stream));
 }
 
 int main() {
@@ -84,6 +136,7 @@ int main() {
         HIP_CHECK(hipEventDestroy(start));
         HIP_CHECK(hipEventDestroy(stop));
     }
+    one_argument_at_a_time(out);
     {
         DeviceArray<int> small(128);
         bounded<<<1, 128>>>(small.get());

@@ -183,11 +183,45 @@ static void properties() {
     HIP_CHECK(hipStreamDestroy(stream));
 }
 
+// Words of a mask of compute units: what the program does not say of a unit it leaves in, and a mask without units is none.
+static void compute_units() {
+    hipDeviceProp_t properties;
+    HIP_CHECK(hipGetDeviceProperties(&properties, 0));
+    const unsigned units = static_cast<unsigned>(properties.multiProcessorCount), words = (units + 31) / 32;
+    std::vector<uint32_t> all(words, 0xffffffff), got(words + 1, 0xabababab), none(words, 0);
+    if (units % 32 != 0) all.back() = (uint32_t{1} << units % 32) - 1;
+    auto mask_of = [&](hipStream_t stream) {
+        HIP_CHECK(hipExtStreamGetCUMask(stream, words + 1, got.data()));
+        EXPECT(got.back() == 0xabababab);
+        return std::vector<uint32_t>(got.begin(), got.end() - 1);
+    };
+    check::equal("the null stream's units", mask_of(nullptr), all);
+    check::equal("the thread's stream's units", mask_of(hipStreamPerThread), all);
+    std::vector<uint32_t> some(words, 0x12345678);
+    for (const auto& asked : {std::vector<uint32_t>{0xffff}, some, none}) {
+        hipStream_t stream;
+        HIP_CHECK(hipExtStreamCreateWithCUMask(&stream, static_cast<uint32_t>(asked.size()), asked.data()));
+        std::vector<uint32_t> want = all;
+        if (asked != none)
+            for (size_t i = 0; i < asked.size(); i++) want[i] &= asked[i];
+        check::equal("units", mask_of(stream), want);
+        HIP_CHECK(hipStreamDestroy(stream));
+    }
+    hipStream_t stream;
+    EXPECT_ERROR(hipExtStreamGetCUMask(nullptr, words, nullptr), hipErrorInvalidValue);
+    EXPECT_ERROR(hipExtStreamGetCUMask(nullptr, words - 1, got.data()), hipErrorInvalidValue);
+    EXPECT_ERROR(hipExtStreamGetCUMask(nullptr, 0, got.data()), hipErrorInvalidValue);
+    EXPECT_ERROR(hipExtStreamCreateWithCUMask(nullptr, words, some.data()), hipErrorInvalidHandle);
+    EXPECT_ERROR(hipExtStreamCreateWithCUMask(&stream, 0, some.data()), hipErrorInvalidValue);
+    EXPECT_ERROR(hipExtStreamCreateWithCUMask(&stream, words, nullptr), hipErrorInvalidValue);
+}
+
 int main() {
     check::begin("streams");
     independent_streams();
     order_by_events();
     null_stream();
     properties();
+    compute_units();
     return check::finish();
 }

@@ -120,17 +120,24 @@ impl MemoryCopy {
     /// Creates a copy as `hipMemcpy3DParms` describes it.
     ///
     /// # Errors
-    /// `hipErrorNotSupported` for arrays, `hipErrorInvalidMemcpyDirection`, `hipErrorInvalidValue`.
+    /// `hipErrorNotSupported` for arrays, `hipErrorInvalidMemcpyDirection`, `hipErrorInvalidPitchValue`, `hipErrorInvalidValue`.
     pub fn of_node(p: hipMemcpy3DParms) -> HipResult<Self> {
         if !p.srcArray.is_null() || !p.dstArray.is_null() {
             return Err(HipError::NOT_SUPPORTED);
         }
         let (to, from) = hints(p.kind)?;
+        check_pitched(p.dstPtr, p.dstPos, p.extent)?;
+        check_pitched(p.srcPtr, p.srcPos, p.extent)?;
         let place = |ptr: hipPitchedPtr, pos: hipPos, hint| {
             MemoryBox::inside((ptr.ptr.into(), hint), ptr.pitch, ptr.ysize, (pos.x, pos.y, pos.z))
         };
         let size = Size { width: p.extent.width, height: p.extent.height, depth: p.extent.depth };
         Ok(Self { dst: place(p.dstPtr, p.dstPos, to)?, src: place(p.srcPtr, p.srcPos, from)?, size })
+    }
+
+    /// Returns the kinds of destination and source that the copy's kind states, as [`hints`] does.
+    pub fn direction(&self) -> (Option<bool>, Option<bool>) {
+        (self.dst.is_device, self.src.is_device)
     }
 
     /// Returns the parameters of a graph node for this copy, which [`of_node`](Self::of_node) reads.
@@ -151,7 +158,7 @@ impl MemoryCopy {
             dstPos: nowhere,
             dstPtr: ptr(dst),
             extent: hipExtent { width: size.width, height: size.height, depth: size.depth },
-            kind: match (dst.is_device, src.is_device) {
+            kind: match self.direction() {
                 (Some(false), Some(false)) => kind::HOST_TO_HOST,
                 (Some(true), Some(false)) => kind::HOST_TO_DEVICE,
                 (Some(false), Some(true)) => kind::DEVICE_TO_HOST,
@@ -177,6 +184,26 @@ impl MemoryCopy {
             }
         }
         Ok(bytes)
+    }
+}
+
+/// Largest distance between the starts of two rows, in bytes.
+const PITCH_MAX: usize = i32::MAX as usize;
+
+/// Checks that rows and slices have room for a box at a position; an empty one needs none.
+fn check_pitched(ptr: hipPitchedPtr, pos: hipPos, extent: hipExtent) -> HipResult<()> {
+    if extent.width == 0 || extent.height == 0 || extent.depth == 0 {
+        return Ok(());
+    }
+    if ptr.pitch == 0 || ptr.pitch < ptr.xsize {
+        return Err(HipError::INVALID_PITCH_VALUE);
+    }
+    let fits = |at: usize, size, room| at.checked_add(size).is_some_and(|end: usize| end <= room);
+    if ptr.pitch <= PITCH_MAX && fits(pos.x, extent.width, ptr.pitch) && fits(pos.y, extent.height, ptr.ysize)
+    {
+        Ok(())
+    } else {
+        Err(HipError::INVALID_VALUE)
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod shaped;
 
+use hipr_graph::Status;
 use hipr_proto::op::{self, kind};
 use hipr_proto::{HipError, HipResult};
 
@@ -31,7 +32,21 @@ pub(crate) enum Waits {
 
 /// Puts a copy on a stream; all copy functions end here.
 fn copy(session: &Session, copy: MemoryCopy, stream: Stream, waits: Waits) -> HipResult<()> {
-    session.submit_copy(session.handle(stream)?, &copy, waits == Waits::Yes)
+    let stream = session.handle(stream)?;
+    session.submit_copy(stream, &copy, waits == Waits::Yes)?;
+    let is_synchronous = || session.is_synchronous(copy.dst.at) || session.is_synchronous(copy.src.at);
+    if waits == Waits::Yes && is_synchronous() { finish(session, stream) } else { Ok(()) }
+}
+
+/// Waits for what is on a stream, at the end of a call that need not wait by itself; a capture has nothing to wait for.
+pub(super) fn finish(session: &Session, stream: u64) -> HipResult<()> {
+    if session.streams().graphs.status(stream) != Status::None {
+        return Ok(());
+    }
+    session.wait_for_functions(stream)?;
+    session.end_call(stream)?;
+    session.streams().settle(stream);
+    Ok(())
 }
 
 /// Copies `len` consecutive bytes.

@@ -294,3 +294,20 @@ pub(crate) fn runtime_version(version: Out<i32>) -> HipResult<()> {
     );
     Ok(())
 }
+
+/// `hipExtGetLinkTypeAndHopCount`: fails for two devices that are there, because the protocol does not tell how they are linked.
+pub(crate) fn link(
+    session: &Session,
+    first: i32,
+    second: i32,
+    link_type: Out<u32>,
+    hops: Out<u32>,
+) -> HipResult<()> {
+    if first < 0 || second < 0 || first == second || link_type.is_null() || hops.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.worker().check_device(first)?;
+    session.worker().check_device(second)?;
+    tracing::warn!("how the devices {first} and {second} are linked is not known");
+    Err(HipError::NOT_SUPPORTED)
+}

@@ -26,6 +26,9 @@ fn finish(session: &Session, dst: Ptr) -> HipResult<()> {
     if session.streams().graphs.status(stream) != Status::None {
         return Ok(());
     }
+    if session.is_synchronous(dst) {
+        return super::copy::finish(session, stream);
+    }
     let place = || session.streams().mirrors.place(session.worker(), dst, 0, Some(true));
     if matches!(place()?, Place::Device(_) | Place::Unknown) {
         return Ok(());

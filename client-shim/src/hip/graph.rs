@@ -111,6 +111,16 @@ pub(crate) enum NodeOf {
 }
 
 impl NodeOf {
+    /// Returns the error for what is wrong with a copy: of an instantiated graph's node there is one for all.
+    fn error(self, error: HipError) -> HipError {
+        match (self, error) {
+            (Self::Exec(..), HipError::INVALID_PITCH_VALUE | HipError::INVALID_MEMCPY_DIRECTION) => {
+                HipError::INVALID_VALUE
+            }
+            _ => error,
+        }
+    }
+
     fn set(self, session: &Session, work: Node) -> HipResult<()> {
         self.change(session, |_| Ok(work))
     }
@@ -163,6 +173,9 @@ fn memcpy(session: &Session, params: In<hipMemcpy3DParms>) -> HipResult<Node> {
 }
 
 fn memcpy_1d(session: &Session, dst: Ptr, src: Ptr, len: usize, kind: i32) -> HipResult<Node> {
+    if len == 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
     checked(session, MemoryCopy::linear(dst, src, len, kind)?)
 }
 
@@ -201,14 +214,21 @@ pub(crate) fn add_memcpy(session: &Session, node: NewNode, params: In<hipMemcpy3
     node.add(session, Some(memcpy(session, params)?))
 }
 
-/// `hipDrvGraphAddMemcpyNode`: ignores the context, because the addresses determine the device.
+/// `hipDrvGraphAddMemcpyNode`: the addresses determine the device, so which context it is means nothing.
 pub(crate) fn add_drv_memcpy(
     session: &Session,
     node: NewNode,
     params: In<HIP_MEMCPY3D>,
-    _context: Context,
+    context: Context,
 ) -> HipResult<()> {
-    node.add(session, Some(checked(session, of_driver(params)?)?))
+    if context.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let copy = of_driver(params)?;
+    if [copy.dst.pitch, copy.src.pitch].iter().any(|pitch| *pitch < copy.size.width) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    node.add(session, Some(checked(session, copy)?))
 }
 
 /// `hipGraphAddMemcpyNode1D`.
@@ -436,7 +456,7 @@ pub(crate) fn set_memset(session: &Session, node: NodeOf, params: Ptr) -> HipRes
 
 /// `hipGraphMemcpyNodeSetParams`, `hipGraphExecMemcpyNodeSetParams`.
 pub(crate) fn set_memcpy(session: &Session, node: NodeOf, params: In<hipMemcpy3DParms>) -> HipResult<()> {
-    node.set(session, memcpy(session, params)?)
+    node.set(session, memcpy(session, params).map_err(|error| node.error(error))?)
 }
 
 /// `hipGraphMemcpyNodeSetParams1D`, `hipGraphExecMemcpyNodeSetParams1D`.
@@ -448,7 +468,7 @@ pub(crate) fn set_memcpy_1d(
     len: usize,
     kind: i32,
 ) -> HipResult<()> {
-    node.set(session, memcpy_1d(session, dst, src, len, kind)?)
+    node.set(session, memcpy_1d(session, dst, src, len, kind).map_err(|error| node.error(error))?)
 }
 
 /// `hipGraphHostNodeSetParams`, `hipGraphExecHostNodeSetParams`.

@@ -3,7 +3,7 @@
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
-use crate::convert::{Out, Ptr, Stream};
+use crate::convert::{Out, Ptr};
 use crate::session::Session;
 use crate::stream::mirror::Origin;
 
@@ -101,97 +101,4 @@ pub(crate) fn flags(session: &Session, flags: Out<u32>, host: Ptr) -> HipResult<
         }
         _ => Err(HipError::INVALID_VALUE),
     }
-}
-
-/// Checks that `len` bytes are all managed memory, or device memory, for which advice has no effect; fails if not.
-fn check_managed(session: &Session, ptr: Ptr, len: usize) -> HipResult<bool> {
-    ptr.check()?;
-    match session.streams().mirrors.info(ptr) {
-        Some((info, offset, _)) if info.origin == Origin::Managed && info.len - offset >= len => Ok(true),
-        Some(_) => Err(HipError::INVALID_VALUE),
-        None => match session.worker().memory().check_range(ptr, len)? {
-            Some(_) => Ok(false),
-            None => Err(HipError::INVALID_VALUE),
-        },
-    }
-}
-
-/// `hipMemAdvise`: checks its parameters; advice has no effect that a program can observe.
-pub(crate) fn advise(session: &Session, ptr: Ptr, count: usize, advice: i32, device: i32) -> HipResult<()> {
-    if count == 0
-        || !matches!(
-            advice,
-            hipMemAdviseSetReadMostly
-                ..=hipMemAdviseUnsetAccessedBy | hipMemAdviseSetCoarseGrain | hipMemAdviseUnsetCoarseGrain
-        )
-    {
-        return Err(HipError::INVALID_VALUE);
-    }
-    // hipCpuDeviceId.
-    if device != -1 {
-        session.worker().check_device(device)?;
-    }
-    check_managed(session, ptr, count).map(drop)
-}
-
-/// `hipMemPrefetchAsync`: checks its parameters; memory is copied with the next launch or synchronization in any case.
-pub(crate) fn prefetch(
-    session: &Session,
-    ptr: Ptr,
-    count: usize,
-    device: i32,
-    stream: Stream,
-) -> HipResult<()> {
-    if count == 0 {
-        return Err(HipError::INVALID_VALUE);
-    }
-    if device != -1 {
-        session.worker().check_device(device)?;
-    }
-    session.handle(stream)?;
-    check_managed(session, ptr, count).map(drop)
-}
-
-/// Returns the device number that HIP 6's functions use for a location of HIP 7's: a device, or -1 for the host.
-fn device_at(location: hipMemLocation) -> HipResult<i32> {
-    match location.r#type {
-        hipMemLocationTypeDevice => Ok(location.id),
-        hipMemLocationTypeHost | hipMemLocationTypeHostNuma | hipMemLocationTypeHostNumaCurrent => Ok(-1),
-        _ => Err(HipError::INVALID_VALUE),
-    }
-}
-
-/// `hipMemAdvise_v2` (HIP 7).
-pub(crate) fn advise_at(
-    session: &Session,
-    ptr: Ptr,
-    count: usize,
-    advice: i32,
-    location: hipMemLocation,
-) -> HipResult<()> {
-    advise(session, ptr, count, advice, device_at(location)?)
-}
-
-/// `hipMemPrefetchAsync_v2` (HIP 7): `flags` must be 0.
-pub(crate) fn prefetch_at(
-    session: &Session,
-    ptr: Ptr,
-    count: usize,
-    location: hipMemLocation,
-    flags: u32,
-    stream: Stream,
-) -> HipResult<()> {
-    if flags != 0 {
-        return Err(HipError::INVALID_VALUE);
-    }
-    prefetch(session, ptr, count, device_at(location)?, stream)
-}
-
-/// `hipStreamAttachMemAsync`: all streams may use managed memory in any case.
-pub(crate) fn attach(session: &Session, stream: Stream, ptr: Ptr, _len: usize, flags: u32) -> HipResult<()> {
-    session.handle(stream)?;
-    if !matches!(flags, hipMemAttachGlobal | hipMemAttachHost | hipMemAttachSingle) {
-        return Err(HipError::INVALID_VALUE);
-    }
-    check_managed(session, ptr, 1).map(drop)
 }

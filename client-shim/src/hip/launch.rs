@@ -8,13 +8,17 @@ use std::sync::Arc;
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
+use super::occupancy::check_cooperative;
 use crate::command::{self, KernelLaunch, LaunchConfiguration, PassedArguments};
 use crate::convert::{Event, Function, In, Ptr, Stream, cooperative};
 use crate::session::Session;
-use crate::thread;
+use crate::thread::{self, Configuration};
 
 /// Largest number of blocks in each dimension for `hipModuleLaunchKernel`.
 const MODULE_GRID_MAX: [u32; 3] = [i32::MAX.cast_unsigned(), 65_536, 65_536];
+
+/// Largest number of bytes of arguments that `hipSetupArgument` sets; no kernel takes as many.
+const ARGUMENT_BYTES_MAX: usize = 1 << 20;
 
 /// Parameters of a launch besides kernel and arguments.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +98,9 @@ impl LaunchParams {
                 function.name
             );
             return Err(HipError::NOT_SUPPORTED);
+        }
+        if self.is_cooperative {
+            check_cooperative(session, function, grid, block, shared_mem_bytes)?;
         }
         Ok(())
     }
@@ -212,4 +219,42 @@ pub(crate) fn function(
 ) -> HipResult<()> {
     let function = session.program().function(function)?;
     self::launch(session, function, launch, PassedArguments::of(params, extra)?)
+}
+
+/// `hipConfigureCall`.
+pub(crate) fn configure(grid: dim3, block: dim3, shared_mem: usize, stream: Stream) -> HipResult<()> {
+    thread::push_configuration(Configuration { grid, block, shared_mem, stream, arguments: Vec::new() });
+    Ok(())
+}
+
+/// `hipSetupArgument`: sets the bytes of an argument, where the kernel's layout has it.
+pub(crate) fn set_argument(argument: Ptr, size: usize, offset: usize) -> HipResult<()> {
+    let end = offset.checked_add(size).filter(|end| *end <= ARGUMENT_BYTES_MAX);
+    let end = end.ok_or(HipError::INVALID_VALUE)?;
+    if size > 0 {
+        argument.check()?;
+    }
+    let is_configured = thread::change_configuration(|configuration| {
+        let arguments = &mut configuration.arguments;
+        arguments.resize(arguments.len().max(end), 0);
+        if let Some(place) = arguments.get_mut(offset..end) {
+            // SAFETY: HIP API: the argument has the size that is passed with it.
+            place.copy_from_slice(unsafe { argument.host_bytes(size) });
+        }
+    });
+    if is_configured { Ok(()) } else { Err(HipError::MISSING_CONFIGURATION) }
+}
+
+/// `hipLaunchByPtr`: launches with the thread's last configuration that was not launched yet, and its arguments.
+pub(crate) fn by_ptr(session: &Session, function: Ptr) -> HipResult<()> {
+    let Configuration { grid, block, shared_mem, stream, arguments } =
+        thread::pop_configuration().ok_or(HipError::MISSING_CONFIGURATION)?;
+    let (grid, block) = ([grid.x, grid.y, grid.z], [block.x, block.y, block.z]);
+    let passed = PassedArguments::Buffer(Ptr::from(arguments.as_ptr()), arguments.len());
+    launch(
+        session,
+        session.find_function(function)?,
+        LaunchParams::module(grid, block, shared_mem, stream),
+        passed,
+    )
 }

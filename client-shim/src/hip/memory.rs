@@ -1,6 +1,9 @@
 //! Functions that allocate and free device memory.
 
-use hipr_abi::{bytes_of, chars_of, hipDeviceMallocContiguous, hipExtent, hipIpcMemHandle_t, hipPitchedPtr};
+use hipr_abi::{
+    bytes_of, chars_of, hipDeviceMallocContiguous, hipExtent, hipIpcMemHandle_t, hipMallocSignalMemory,
+    hipPitchedPtr,
+};
 use hipr_proto::{HipError, HipResult, PITCH_BYTES, op};
 
 use crate::command::Command;
@@ -12,6 +15,9 @@ use crate::thread;
 use crate::worker::memory::{Allocation, Kind, Memory};
 use crate::worker::{Release, placer};
 
+/// Size of what is allocated as signal memory.
+const SIGNAL_BYTES: usize = 8;
+
 /// `hipMalloc`.
 pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize) -> HipResult<()> {
     malloc_with_flags(session, ptr, size, 0)
@@ -20,8 +26,8 @@ pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize) -> HipResult
 /// `hipExtMallocWithFlags`.
 pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) -> HipResult<()> {
     let out = ptr.check()?;
-    // hipDeviceMallocDefault, Finegrained, Uncached, Contiguous; 2 is hipMallocSignalMemory.
-    if flags > hipDeviceMallocContiguous {
+    // hipDeviceMallocDefault, Finegrained, hipMallocSignalMemory, Uncached, Contiguous.
+    if flags > hipDeviceMallocContiguous || (flags == hipMallocSignalMemory && size != SIGNAL_BYTES) {
         return Err(HipError::INVALID_VALUE);
     }
     session.streams().graphs.check_safe(&session.caller())?;
@@ -37,7 +43,7 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
 /// `hipMallocAsync`.
 pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream: Stream) -> HipResult<()> {
     let out = ptr.check()?;
-    let stream = session.handle(stream)?;
+    let stream = session.valid_handle(stream)?;
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
@@ -58,10 +64,10 @@ pub(crate) fn malloc_from_pool_async(
     stream: Stream,
 ) -> HipResult<()> {
     let out = ptr.check()?;
-    let stream = session.handle(stream)?;
     if !session.worker().pools().contains_key(&pool) {
         return Err(HipError::INVALID_VALUE);
     }
+    let stream = session.valid_handle(stream)?;
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
@@ -183,7 +189,7 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
 /// `hipFreeAsync`.
 pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
     ptr.check()?;
-    let stream = session.handle(stream)?;
+    let stream = session.valid_handle(stream)?;
     check_freeable(&session.worker().memory(), ptr)?;
     session.submit(stream, Command::Free(ptr))
 }

@@ -35,7 +35,7 @@ fn load_image(session: &Session, out: Out<Module>, image: &[u8]) -> HipResult<()
 /// `hipModuleLoad`.
 pub(crate) fn load(session: &Session, module: Out<Module>, path: Str) -> HipResult<()> {
     let out = module.check()?;
-    let path = path.bytes().ok_or(HipError::INVALID_VALUE)?;
+    let path = path.bytes().filter(|path| !path.is_empty()).ok_or(HipError::INVALID_VALUE)?;
     let path = Path::new(std::ffi::OsStr::from_bytes(path));
     let image = fs::read(path).map_err(|error| {
         tracing::warn!("cannot read the module {}: {error}", path.display());
@@ -63,13 +63,18 @@ pub(crate) fn load_data_ex(
 }
 
 fn find(session: &Session, module: Module) -> HipResult<Arc<LoadedModule>> {
-    session.program().modules().get(&module).cloned().ok_or(HipError::INVALID_HANDLE)
+    session.program().modules().get(&module).cloned().ok_or(unknown(module))
+}
+
+/// Returns the error for a module that is not there.
+fn unknown(module: Module) -> HipError {
+    if module.is_null() { HipError::INVALID_HANDLE } else { HipError::NOT_FOUND }
 }
 
 /// `hipModuleUnload`.
 pub(crate) fn unload(session: &Session, module: Module) -> HipResult<()> {
     session.wait_for_host_functions()?;
-    let module = session.program().modules().remove(&module).ok_or(HipError::INVALID_HANDLE)?;
+    let module = session.program().modules().remove(&module).ok_or(unknown(module))?;
     session.program().functions().retain(|_, function| function.module != module.handle);
     recent::forget();
     module.unload(session.loader())

@@ -81,6 +81,27 @@ pub(crate) fn kernel_active_blocks_flags(
     kernel_active_blocks(session, out, function, block, shared)
 }
 
+/// Checks that all blocks of a cooperative launch run at the same time; where it does not follow from the code object, the worker does.
+///
+/// # Errors
+/// `hipErrorCooperativeLaunchTooLarge`; what the worker answers when it is asked for the device's properties.
+pub(super) fn check_cooperative(
+    session: &Session,
+    function: &Kernel,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u64,
+) -> HipResult<()> {
+    let Some((needs, device)) = rules_of(session, function)? else { return Ok(()) };
+    let product = |size: [u32; 3]| size.into_iter().map(u64::from).fold(1, u64::saturating_mul);
+    let threads = u32::try_from(product(block)).map_err(|_| HipError::INVALID_VALUE)?;
+    let compute_units = u64::try_from(device.multi_processor_count).unwrap_or(0);
+    if product(grid) > u64::from(needs.groups_per_cu(threads, shared)) * compute_units {
+        return Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE);
+    }
+    Ok(())
+}
+
 fn check_flags(flags: u32) -> HipResult<()> {
     if flags > hipr_abi::hipOccupancyDisableCachingOverride { Err(HipError::INVALID_VALUE) } else { Ok(()) }
 }

@@ -3,7 +3,7 @@
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult, op};
 
-use crate::convert::{Out, Ptr};
+use crate::convert::{In, Out, Ptr};
 use crate::session::Session;
 use crate::stream::mirror::{Origin, RegionInfo};
 use crate::worker::memory::Allocation;
@@ -70,6 +70,9 @@ fn write_attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) -> Hi
             pointer(Ptr::from_wire(session.streams().mirrors.device_address(session.worker(), ptr)?))
         }
         (HIP_POINTER_ATTRIBUTE_HOST_POINTER, Found::Both(info, offset)) => pointer(info.host.offset(offset)),
+        (HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS, Found::Device(_) | Found::Both(..)) => {
+            whole(session.is_synchronous(ptr).into());
+        }
         (HIP_POINTER_ATTRIBUTE_BUFFER_ID, Found::Device(allocation)) => pointer(allocation.base),
         (HIP_POINTER_ATTRIBUTE_BUFFER_ID, Found::Both(info, _)) => pointer(info.host),
         (HIP_POINTER_ATTRIBUTE_IS_MANAGED, Found::Device(_)) => whole(0),
@@ -100,12 +103,26 @@ pub(crate) fn attribute(session: &Session, data: Ptr, attribute: i32, ptr: Ptr) 
     write_attribute(session, data.check()?, attribute, ptr.check()?)
 }
 
+/// `hipPointerSetAttribute`: one attribute can be set, that operations on the memory wait.
+pub(crate) fn set_attribute(session: &Session, value: Ptr, attribute: i32, ptr: Ptr) -> HipResult<()> {
+    let (value, ptr) = (value.check()?, ptr.check()?);
+    if attribute != HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let is_synchronous = match In::<u32>::at_address(value).check()? {
+        0 => false,
+        1 => true,
+        _ => return Err(HipError::INVALID_VALUE),
+    };
+    if session.set_synchronous(ptr, is_synchronous) { Ok(()) } else { Err(HipError::INVALID_DEVICE_POINTER) }
+}
+
 /// `hipDrvPointerGetAttributes`: attributes that an address does not have are null, not errors.
 pub(crate) fn drv_attributes(
     session: &Session,
     count: u32,
     attributes: Out<i32>,
-    data: crate::convert::In<Ptr>,
+    data: In<Ptr>,
     ptr: Ptr,
 ) -> HipResult<()> {
     if count == 0 || attributes.is_null() || data.is_null() {
@@ -122,7 +139,7 @@ pub(crate) fn drv_attributes(
 
 /// `hipMemGetAddressRange`.
 pub(crate) fn range(session: &Session, base: Out<Ptr>, size: Out<usize>, ptr: Ptr) -> HipResult<()> {
-    let (start, len) = match find(session, ptr.check()?) {
+    let (start, len) = match find(session, ptr) {
         Found::Device(allocation) => (allocation.base, allocation.size_bytes),
         Found::Both(info, _) => (info.host, info.len),
         Found::Nothing => return Err(HipError::NOT_FOUND),

@@ -24,12 +24,17 @@ fn info(session: &Session, pool: Ptr) -> HipResult<PoolInfo> {
     session.worker().pools().get(&pool).copied().ok_or(HipError::INVALID_VALUE)
 }
 
+/// Checks the number of a device for functions that have one error for all that is wrong.
+fn check_device(session: &Session, device: i32) -> HipResult<()> {
+    session.worker().check_device(device).map_err(|_| HipError::INVALID_VALUE)
+}
+
 /// `hipMemPoolCreate`.
 pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoolProps>) -> HipResult<()> {
     let out = pool.check()?;
     let p = properties.check()?;
     check_pool(p.allocType, p.handleTypes, p.location.r#type).map_err(HipError)?;
-    session.worker().check_device(p.location.id).map_err(|_| HipError::INVALID_VALUE)?;
+    check_device(session, p.location.id)?;
     let pool = session.worker().create(&op::MemPoolCreate {
         alloc_type: p.allocType,
         handle_types: p.handleTypes,
@@ -100,7 +105,7 @@ pub(crate) fn access(
     if location.r#type != hipMemLocationTypeDevice {
         return Err(HipError::INVALID_VALUE);
     }
-    session.worker().check_device(location.id)?;
+    check_device(session, location.id)?;
     out.set(if location.id == home { hipMemAccessFlagsProtReadWrite } else { hipMemAccessFlagsProtNone });
     Ok(())
 }
@@ -148,14 +153,14 @@ pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResu
 /// `hipDeviceGetMemPool`.
 pub(crate) fn current(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
     let out = pool.check()?;
-    session.worker().check_device(device)?;
+    check_device(session, device)?;
     out.set(note(session, session.worker().ask(&op::DeviceGetMemPool { device })?.mem_pool, device));
     Ok(())
 }
 
 /// `hipDeviceSetMemPool`.
 pub(crate) fn set_current(session: &Session, device: i32, pool: Ptr) -> HipResult<()> {
-    session.worker().check_device(device)?;
+    check_device(session, device)?;
     if info(session, pool)?.device != device {
         return Err(HipError::INVALID_DEVICE);
     }

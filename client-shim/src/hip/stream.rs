@@ -1,6 +1,8 @@
 //! Functions about streams.
 
-use hipr_abi::{hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
+use hipr_abi::{
+    hipEventWaitExternal, hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking,
+};
 use hipr_proto::{HipError, HipResult, op};
 
 use crate::command::Command;
@@ -39,7 +41,8 @@ pub(crate) fn create_with_priority(
         session.worker().create(&op::StreamCreateWithPriority(request))?
     };
     let stream = Stream::from_wire(handle);
-    session.worker().stream_table().insert(stream, StreamInfo { flags, priority, device: thread::device() });
+    let info = StreamInfo { flags, priority, device: thread::device(), cu_mask: Vec::new() };
+    session.worker().stream_table().insert(stream, info);
     session.streams().order.add(handle, flags & hipStreamNonBlocking == 0);
     out.set(stream);
     Ok(())
@@ -71,12 +74,18 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
     if event.is_null() {
         return Err(HipError::INVALID_HANDLE);
     }
-    session.submit(session.handle(stream)?, Command::Wait(event, flags))
+    if flags > hipEventWaitExternal {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.submit(session.valid_handle(stream)?, Command::Wait(event, flags))
 }
 
-/// `hipStreamGetFlags`.
+/// `hipStreamGetFlags`. HIP API: not of the null stream.
 pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipResult<()> {
     let out = flags.check()?;
+    if stream.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
     session.handle(stream)?;
     out.set(session.worker().stream_table().get(&stream).map_or(0, |info| info.flags));
     Ok(())
@@ -123,17 +132,52 @@ pub(crate) fn id(session: &Session, stream: Stream, id: Out<u64>) -> HipResult<(
     Ok(())
 }
 
-/// `hipExtStreamCreateWithCUMask`: the mask of compute units is only a hint, and is ignored.
+/// Returns the compute units of a device, as the words of a mask with all of them.
+fn all_units(session: &Session, device: i32) -> HipResult<Vec<u32>> {
+    let units = u32::try_from(session.worker().properties(device)?.multi_processor_count).unwrap_or(0);
+    let word = |first: u32| u32::MAX >> (u32::BITS - (units - first).min(u32::BITS));
+    Ok((0..units).step_by(u32::BITS as usize).map(word).collect())
+}
+
+/// `hipExtStreamCreateWithCUMask`: the mask of compute units is only a hint. It can be asked for; one without any unit is none.
 pub(crate) fn create_with_cu_mask(
     session: &Session,
     stream: Out<Stream>,
     mask_words: u32,
     mask: In<u32>,
 ) -> HipResult<()> {
+    if stream.is_null() {
+        return Err(HipError::INVALID_HANDLE);
+    }
     if mask_words == 0 || mask.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    create(session, stream)
+    let counted = all_units(session, thread::device())?.len().min(mask_words as usize);
+    let cu_mask: Vec<u32> = (0..counted).filter_map(|word| mask.at(word)).collect();
+    create(session, stream)?;
+    if let Some(stream) = stream.value()
+        && cu_mask.iter().any(|word| *word != 0)
+        && let Some(info) = session.worker().stream_table().get_mut(&stream)
+    {
+        info.cu_mask = cu_mask;
+    }
+    Ok(())
+}
+
+/// `hipExtStreamGetCUMask`: units of which the program said nothing are in the mask.
+pub(crate) fn cu_mask(session: &Session, stream: Stream, mask_words: u32, mask: Out<u32>) -> HipResult<()> {
+    let out = mask.check()?;
+    session.handle(stream)?;
+    let all = all_units(session, device_of(session, stream))?;
+    if mask_words == 0 || (mask_words as usize) < all.len() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let streams = session.worker().stream_table();
+    let said = streams.get(&stream).map_or(&[][..], |info| &info.cu_mask);
+    for (index, word) in all.into_iter().enumerate() {
+        out.set_at(index, word & said.get(index).copied().unwrap_or(u32::MAX));
+    }
+    Ok(())
 }
 
 /// `hipThreadExchangeStreamCaptureMode`: the mode is the program's to set and read; what a capture forbids goes by the mode that

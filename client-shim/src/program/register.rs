@@ -220,7 +220,7 @@ fn name(name: Str) -> Option<String> {
 
 /// `__hipPushCallConfiguration`.
 pub(crate) fn push(grid: dim3, block: dim3, shared_mem: usize, stream: Stream) -> i32 {
-    thread::push_configuration(Configuration { grid, block, shared_mem, stream });
+    thread::push_configuration(Configuration { grid, block, shared_mem, stream, arguments: Vec::new() });
     0
 }
 

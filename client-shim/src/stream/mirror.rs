@@ -33,6 +33,7 @@ mod changes;
 mod diff;
 mod questions;
 mod region;
+mod said;
 mod unseen;
 mod uses;
 
@@ -49,6 +50,8 @@ use crate::command::Transfer;
 use crate::convert::{Event, Ptr};
 use crate::thread;
 use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, WrittenPages, lock};
+
+pub use self::said::Advice;
 
 pub(super) use self::questions::Waited;
 

@@ -1,6 +1,6 @@
 //! The process's device memory, to classify addresses without asking the worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hipr_proto::{HipError, HipResult};
 
@@ -47,6 +47,8 @@ impl Allocation {
 #[derive(Debug, Default)]
 pub struct Memory {
     by_base: BTreeMap<usize, Allocation>,
+    /// The allocations on which operations wait, by their bases.
+    synchronous: BTreeSet<usize>,
     reserved: Reserved,
 }
 
@@ -66,7 +68,24 @@ impl Memory {
 
     /// Removes the allocation that begins at `base`, and returns it.
     pub fn remove(&mut self, base: Ptr) -> Option<Allocation> {
+        self.synchronous.remove(&base.0);
         self.by_base.remove(&base.0)
+    }
+
+    /// Notes whether operations on the allocation that contains `address` wait. Returns false if there is none.
+    pub fn set_synchronous(&mut self, address: Ptr, is_synchronous: bool) -> bool {
+        let Some(Allocation { base, .. }) = self.find(address) else { return false };
+        if is_synchronous {
+            self.synchronous.insert(base.0);
+        } else {
+            self.synchronous.remove(&base.0);
+        }
+        true
+    }
+
+    /// Returns whether operations on the allocation that contains `address` wait.
+    pub fn is_synchronous(&self, address: Ptr) -> bool {
+        self.find(address).is_some_and(|found| self.synchronous.contains(&found.base.0))
     }
 
     /// Returns the allocation that contains `address`.
@@ -90,6 +109,7 @@ impl Memory {
     /// Removes all allocations on `device`.
     pub fn clear(&mut self, device: i32) {
         self.by_base.retain(|_, allocation| allocation.device != device);
+        self.synchronous.retain(|base| self.by_base.contains_key(base));
     }
 }
 
@@ -138,5 +158,16 @@ mod tests {
         assert!(memory.remove(Ptr(0x1001)).is_none());
         assert!(memory.remove(Ptr(0x1000)).is_some());
         assert!(memory.find(Ptr(0x1000)).is_none());
+    }
+
+    #[test]
+    fn what_waits_is_forgotten_with_its_allocation() {
+        let mut memory = memory(&[(0x1000, 0x100)]);
+        assert!(!memory.set_synchronous(Ptr(0x1100), true));
+        assert!(memory.set_synchronous(Ptr(0x1080), true));
+        assert!(memory.is_synchronous(Ptr(0x1001)));
+        let Some(allocation) = memory.remove(Ptr(0x1000)) else { panic!("the allocation is there") };
+        memory.insert(allocation);
+        assert!(!memory.is_synchronous(Ptr(0x1001)));
     }
 }

@@ -13,15 +13,11 @@ use crate::session::Session;
 use crate::stream::graphs::released;
 use crate::worker::Wait;
 
-/// All flags that HIP defines for instantiating a graph.
-const INSTANTIATE_FLAGS: u64 = (hipGraphInstantiateFlagAutoFreeOnLaunch
-    | hipGraphInstantiateFlagUpload
-    | hipGraphInstantiateFlagDeviceLaunch
-    | hipGraphInstantiateFlagUseNodePriority) as u64;
+/// All flags that `hipGraphInstantiateWithFlags` takes. To upload needs parameters; graphs are not launched from the device.
+const INSTANTIATE_FLAGS: u64 =
+    (hipGraphInstantiateFlagAutoFreeOnLaunch | hipGraphInstantiateFlagUseNodePriority) as u64;
 /// The flag to upload the graph when it is instantiated.
 const INSTANTIATE_UPLOAD: u64 = hipGraphInstantiateFlagUpload as u64;
-/// The flag for graphs that are launched from the device.
-const INSTANTIATE_DEVICE_LAUNCH: u64 = hipGraphInstantiateFlagDeviceLaunch as u64;
 
 /// Changes an instantiated graph, and destroys the worker's copy.
 pub(super) fn change<T>(
@@ -71,9 +67,6 @@ pub(crate) fn instantiate_with_flags(
     if flags & !INSTANTIATE_FLAGS != 0 {
         return Err(HipError::INVALID_VALUE);
     }
-    if flags & INSTANTIATE_DEVICE_LAUNCH != 0 {
-        return Err(HipError::NOT_SUPPORTED);
-    }
     out.set(session.streams().graphs.with(|tables| tables.instantiate(graph.wire()))?);
     Ok(())
 }
@@ -107,7 +100,7 @@ fn instantiate_and_upload(
     if uploads {
         session.handle(params.uploadStream.into())?;
     }
-    instantiate_with_flags(session, exec, graph, params.flags)?;
+    instantiate_with_flags(session, exec, graph, params.flags & !INSTANTIATE_UPLOAD)?;
     match exec.value() {
         Some(exec) if uploads => upload(session, exec, params.uploadStream.into()),
         _ => Ok(()),
@@ -164,7 +157,7 @@ pub(crate) fn exec_update(
     error_node: Out<Ptr>,
     result: Out<i32>,
 ) -> HipResult<()> {
-    let result = result.check()?;
+    let (error_node, result) = (error_node.check()?, result.check()?);
     let other = snapshot(session, graph)?;
     let updated = change(session, exec, |mine| {
         Ok(match other {

@@ -9,6 +9,7 @@ use hipr_proto::{HipError, HipResult};
 use super::changes::apply;
 use super::diff::{PAGE, WORD, changes, merge};
 use super::questions::{Asked, Fetching, Questions, Ranges, Told};
+use super::said::Said;
 use super::unseen::Unseen;
 use super::uses::{Clock, Uses};
 use super::{Origin, RegionInfo};
@@ -42,6 +43,8 @@ pub(super) struct Region {
     pub(super) is_watched: bool,
     /// Whether the region is being removed, so that no new question is about it.
     pub(super) is_leaving: bool,
+    /// What the program said of the region.
+    pub(super) said: Said,
 }
 
 impl Region {
@@ -59,6 +62,7 @@ impl Region {
             is_fresh: false,
             is_watched: false,
             is_leaving: false,
+            said: Said::default(),
         }
     }
 
