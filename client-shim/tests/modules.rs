@@ -237,7 +237,7 @@ fn program_that_asks_twice() {
     assert_eq!(launch(one, params.as_mut_ptr()), 0);
     // SAFETY: C call.
     assert_eq!(unsafe { hipModuleUnload(module) }, 0);
-    assert_eq!(function(module, c"one").0, HipError::INVALID_HANDLE.0);
+    assert_eq!(function(module, c"one").0, HipError::NOT_FOUND.0);
 }
 
 #[test]
@@ -497,7 +497,7 @@ fn program_that_looks_for_variables() {
     assert_eq!(floats, [1.0, 2.0, 3.0, 4.0]);
     // SAFETY: C call.
     assert_eq!(unsafe { hipModuleUnload(module) }, 0);
-    assert_eq!(global(module, c"scale").0, HipError::INVALID_HANDLE.0);
+    assert_eq!(global(module, c"scale").0, HipError::NOT_FOUND.0);
 }
 
 #[test]
