@@ -211,6 +211,11 @@ void errors(struct Setup* s) {
     THAT(hiprtcGetErrorString((hiprtcResult)12) == NULL);
     THAT(hipApiName(3) != NULL);
     THAT(hipApiName(4000000000u) != NULL);
+    uint32_t link, hops;
+    FAILS(hipExtGetLinkTypeAndHopCount(0, 0, &link, &hops), hipErrorInvalidValue);
+    FAILS(hipExtGetLinkTypeAndHopCount(0, 99, &link, &hops), hipErrorInvalidDevice);
+    FAILS(hipExtGetLinkTypeAndHopCount(0, 1, NULL, &hops), hipErrorInvalidValue);
+    FAILS(hipExtGetLinkTypeAndHopCount(0, 1, &link, NULL), hipErrorInvalidValue);
     THAT(hipGetCmdName(3) != NULL);
     THAT(strcmp(hipKernelNameRef(s->saxpy), "saxpy") == 0);
     THAT(hipKernelNameRef(NULL) == NULL);

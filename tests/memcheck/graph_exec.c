@@ -52,7 +52,7 @@ static void makings(struct Work* w) {
     FAILS(hipGraphInstantiateWithFlags(NULL, w->graph, 0), hipErrorInvalidValue);
     FAILS(hipGraphInstantiateWithFlags(&none, NO_GRAPH, 0), hipErrorInvalidValue);
     FAILS(hipGraphInstantiateWithFlags(&none, w->graph, 0x100), hipErrorInvalidValue);
-    FAILS(hipGraphInstantiateWithFlags(&none, w->graph, hipGraphInstantiateFlagDeviceLaunch), hipErrorNotSupported);
+    FAILS(hipGraphInstantiateWithFlags(&none, w->graph, hipGraphInstantiateFlagDeviceLaunch), hipErrorInvalidValue);
     hipGraphInstantiateParams params;
     memset(&params, 0x77, sizeof params);
     params.flags = hipGraphInstantiateFlagUpload;
@@ -186,7 +186,8 @@ static void updating(struct Setup* s, struct Work* w, hipGraphExec_t exec) {
     FAILS(hipGraphExecUpdate(two, kinds, &error_node, &result), hipErrorGraphExecUpdateFailure);
     THAT(result == hipGraphExecUpdateErrorNodeTypeChanged && error_node == node);
     GOOD(hipGraphAddDependencies(kinds, &node, &before, 1));
-    FAILS(hipGraphExecUpdate(two, kinds, NULL, &result), hipErrorGraphExecUpdateFailure);
+    FAILS(hipGraphExecUpdate(two, kinds, NULL, &result), hipErrorInvalidValue);
+    FAILS(hipGraphExecUpdate(two, kinds, &error_node, &result), hipErrorGraphExecUpdateFailure);
     THAT(result == hipGraphExecUpdateError);
     GOOD(hipGraphExecDestroy(two));
     GOOD(hipGraphDestroy(kinds));

@@ -213,13 +213,13 @@ static hipMemcpy3DParms box_copy(void* dst, void* src, enum hipMemcpyKind kind) 
 }
 
 // Parameters that no function takes which takes those of a copy of a box.
-#define REFUSES_BOXES(call)                                                                                            \
+#define REFUSES_BOXES(call, direction, too_narrow)                                                                     \
     do {                                                                                                               \
         hipMemcpy3DParms p_ = box_copy(s->device, s->host, hipMemcpyHostToDevice), *bad = NULL;                        \
         FAILS(call, hipErrorInvalidValue);                                                                             \
         bad = &p_;                                                                                                     \
         p_.kind = (hipMemcpyKind)99;                                                                                   \
-        FAILS(call, hipErrorInvalidMemcpyDirection);                                                                   \
+        FAILS(call, direction);                                                                                        \
         p_ = box_copy(NULL, s->host, hipMemcpyHostToDevice);                                                           \
         FAILS(call, hipErrorInvalidValue);                                                                             \
         p_ = box_copy(s->device, NULL, hipMemcpyHostToDevice);                                                         \
@@ -230,16 +230,16 @@ static hipMemcpy3DParms box_copy(void* dst, void* src, enum hipMemcpyKind kind) 
         FAILS(call, hipErrorInvalidValue);                                                                             \
         p_ = box_copy(s->device, s->host, hipMemcpyHostToDevice);                                                      \
         p_.srcPtr.pitch = 15;                                                                                          \
-        FAILS(call, hipErrorInvalidPitchValue);                                                                        \
+        FAILS(call, too_narrow);                                                                                       \
         p_ = box_copy(s->device, s->host, hipMemcpyHostToDevice);                                                      \
         p_.extent = (hipExtent){SIZE_MAX, SIZE_MAX, SIZE_MAX};                                                         \
         FAILS(call, hipErrorInvalidValue);                                                                             \
     } while (0)
 
 // The same for bytes in one row.
-#define REFUSES_ROWS(set)                                                                                              \
+#define REFUSES_ROWS(set, direction)                                                                                   \
     do {                                                                                                               \
-        FAILS(set(s->device, s->host, 64, (hipMemcpyKind)99), hipErrorInvalidMemcpyDirection);                         \
+        FAILS(set(s->device, s->host, 64, (hipMemcpyKind)99), direction);                                              \
         FAILS(set(NULL, s->host, 64, hipMemcpyHostToDevice), hipErrorInvalidValue);                                    \
         FAILS(set(s->device, NULL, 64, hipMemcpyHostToDevice), hipErrorInvalidValue);                                  \
         FAILS(set(NOWHERE, s->host, 64, hipMemcpyHostToDevice), hipErrorInvalidValue);                                 \
@@ -258,9 +258,11 @@ static void driver_copies(struct Setup* s, hipGraph_t graph) {
     copy.srcXInBytes = 16;
     copy.dstMemoryType = hipMemoryTypeHost;
     copy.dstHost = back;
-    copy.WidthInBytes = 16;
+    copy.WidthInBytes = copy.srcPitch = copy.dstPitch = 16;
     copy.Height = copy.Depth = 2;
     hipCtx_t context = NULL;
+    FAILS(hipDrvGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, NULL), hipErrorInvalidValue);
+    GOOD(hipCtxGetCurrent(&context));
     REFUSES_PLACES(hipDrvGraphAddMemcpyNode, graph, &copy, context);
     FAILS(hipDrvGraphAddMemcpyNode(&node, graph, NULL, 0, NULL, context), hipErrorInvalidValue);
     bad = copy;
@@ -273,7 +275,7 @@ static void driver_copies(struct Setup* s, hipGraph_t graph) {
     BAD(hipDrvGraphAddMemcpyNode(&node, graph, NULL, 0, &bad, context));
     bad = copy;
     bad.srcPitch = 8;
-    FAILS(hipDrvGraphAddMemcpyNode(&node, graph, NULL, 0, &bad, context), hipErrorInvalidPitchValue);
+    FAILS(hipDrvGraphAddMemcpyNode(&node, graph, NULL, 0, &bad, context), hipErrorInvalidValue);
     THAT(node == NULL);
     GOOD(hipDrvGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
     GOOD(hipMemcpy(s->device, s->host, 128, hipMemcpyHostToDevice));
@@ -292,11 +294,11 @@ void copy_nodes(struct Setup* s) {
     GOOD(hipGraphCreate(&graph, 0));
     GOOD(hipGraphAddEmptyNode(&empty, graph, NULL, 0));
     REFUSES_PLACES(hipGraphAddMemcpyNode, graph, &box);
-    REFUSES_BOXES(hipGraphAddMemcpyNode(&up, graph, NULL, 0, bad));
+    REFUSES_BOXES(hipGraphAddMemcpyNode(&up, graph, NULL, 0, bad), hipErrorInvalidMemcpyDirection, hipErrorInvalidPitchValue);
     GOOD(hipGraphAddMemcpyNode(&up, graph, NULL, 0, &box));
     REFUSES_PLACES(hipGraphAddMemcpyNode1D, graph, back, s->device, sizeof back, hipMemcpyDeviceToHost);
 #define ADD(...) hipGraphAddMemcpyNode1D(&down, graph, NULL, 0, __VA_ARGS__)
-    REFUSES_ROWS(ADD);
+    REFUSES_ROWS(ADD, hipErrorInvalidMemcpyDirection);
 #undef ADD
     GOOD(hipGraphAddMemcpyNode1D(&down, graph, &up, 1, back, s->device, sizeof back, hipMemcpyDeviceToHost));
     GOOD(hipGraphNodeGetType(down, &type));
@@ -307,12 +309,12 @@ void copy_nodes(struct Setup* s) {
 
     // Others for the graph.
     box.srcPtr.ptr = s->host + 1;
-    REFUSES_BOXES(hipGraphMemcpyNodeSetParams(up, bad));
+    REFUSES_BOXES(hipGraphMemcpyNodeSetParams(up, bad), hipErrorInvalidMemcpyDirection, hipErrorInvalidPitchValue);
     FAILS(hipGraphMemcpyNodeSetParams(empty, &box), hipErrorInvalidValue);
     FAILS(hipGraphMemcpyNodeSetParams(NO_NODE, &box), hipErrorInvalidValue);
     GOOD(hipGraphMemcpyNodeSetParams(up, &box));
 #define SET(...) hipGraphMemcpyNodeSetParams1D(down, __VA_ARGS__)
-    REFUSES_ROWS(SET);
+    REFUSES_ROWS(SET, hipErrorInvalidMemcpyDirection);
 #undef SET
     FAILS(hipGraphMemcpyNodeSetParams1D(NULL, back, s->device, 16, hipMemcpyDeviceToHost), hipErrorInvalidValue);
     FAILS(hipGraphMemcpyNodeSetParams1D(empty, back, s->device, 16, hipMemcpyDeviceToHost), hipErrorInvalidValue);
@@ -322,12 +324,12 @@ void copy_nodes(struct Setup* s) {
 
     // Others for what is ready.
     box.srcPtr.ptr = s->host + 2;
-    REFUSES_BOXES(hipGraphExecMemcpyNodeSetParams(exec, up, bad));
+    REFUSES_BOXES(hipGraphExecMemcpyNodeSetParams(exec, up, bad), hipErrorInvalidValue, hipErrorInvalidValue);
     FAILS(hipGraphExecMemcpyNodeSetParams(NO_EXEC, up, &box), hipErrorInvalidValue);
     FAILS(hipGraphExecMemcpyNodeSetParams(exec, empty, &box), hipErrorInvalidValue);
     GOOD(hipGraphExecMemcpyNodeSetParams(exec, up, &box));
 #define SET(...) hipGraphExecMemcpyNodeSetParams1D(exec, down, __VA_ARGS__)
-    REFUSES_ROWS(SET);
+    REFUSES_ROWS(SET, hipErrorInvalidValue);
 #undef SET
     FAILS(hipGraphExecMemcpyNodeSetParams1D(NULL, down, back, s->device, 32, hipMemcpyDeviceToHost), hipErrorInvalidValue);
     FAILS(hipGraphExecMemcpyNodeSetParams1D(exec, NULL, back, s->device, 32, hipMemcpyDeviceToHost), hipErrorInvalidValue);

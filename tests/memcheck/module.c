@@ -118,6 +118,17 @@ void launches(struct Setup* s) {
         unsigned n, end;
     } buffer = {2, 0, x, y, SAXPY_N, 0};
     size_t len = sizeof buffer;
+    GOOD(hipConfigureCall(one, block, 0, st));
+    GOOD(hipSetupArgument(&buffer.x, 2 * sizeof x, 8));
+    GOOD(hipSetupArgument(&buffer.a, sizeof buffer.a, 0));
+    GOOD(hipSetupArgument(&buffer.n, sizeof buffer.n, 24));
+    FAILS(hipSetupArgument(NULL, 8, 0), hipErrorInvalidValue);
+    FAILS(hipSetupArgument(&buffer, 8, SIZE_MAX), hipErrorInvalidValue);
+    GOOD(hipLaunchByPtr(&saxpy_stub));
+    FAILS(hipSetupArgument(&buffer, 8, 0), hipErrorMissingConfiguration);
+    FAILS(hipLaunchByPtr(&saxpy_stub), hipErrorMissingConfiguration);
+    GOOD(hipConfigureCall(one, block, 0, st));
+    FAILS(hipLaunchByPtr(NOWHERE), hipErrorInvalidDeviceFunction);
     void* extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &buffer, HIP_LAUNCH_PARAM_BUFFER_SIZE, &len, HIP_LAUNCH_PARAM_END};
     void* no_end[] = {NOWHERE, NOWHERE};
     void* no_size[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &buffer, HIP_LAUNCH_PARAM_END};

@@ -44,6 +44,12 @@ void streams(struct Setup* s) {
     GOOD(hipStreamGetId(a, &id));
     BAD(hipStreamGetId(a, NULL));
     BAD(hipStreamGetId(wrong, &id));
+    uint32_t units[64];
+    GOOD(hipExtStreamGetCUMask(a, 64, units));
+    WRITTEN(units[0]);
+    BAD(hipExtStreamGetCUMask(a, 0, units));
+    BAD(hipExtStreamGetCUMask(a, 64, NULL));
+    BAD(hipExtStreamGetCUMask(wrong, 64, units));
     GOOD(hipStreamQuery(a));
     BAD(hipStreamQuery(wrong));
     GOOD(hipStreamSynchronize(a));

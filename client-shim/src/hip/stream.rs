@@ -10,6 +10,7 @@ use crate::convert::{Event, In, Out, Stream};
 use crate::process;
 use crate::program::recent;
 use crate::session::Session;
+use crate::stream::order::LEGACY;
 use crate::thread;
 use crate::worker::{StreamInfo, Wait};
 
@@ -83,10 +84,10 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
 /// `hipStreamGetFlags`. HIP API: not of the null stream.
 pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipResult<()> {
     let out = flags.check()?;
-    if stream.is_null() {
+    // The null stream that is the thread's own has flags.
+    if session.handle(stream)? == LEGACY && stream.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    session.handle(stream)?;
     out.set(session.worker().stream_table().get(&stream).map_or(0, |info| info.flags));
     Ok(())
 }
