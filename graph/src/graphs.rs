@@ -34,7 +34,8 @@ impl<W: Work> Content<W> {
         }
     }
 
-    fn child(&self) -> Option<u64> {
+    /// Returns the child graph, if the node is one.
+    pub fn child(&self) -> Option<u64> {
         if let Self::Child(child) = self { Some(*child) } else { None }
     }
 

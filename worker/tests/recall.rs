@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::{PATIENCE, Peer};
 use hipr_proto::op::*;
-use hipr_proto::{Features, HipError, HipResult, Op, PLACE_PAGE_BYTES, Wire};
+use hipr_proto::{Call, Features, HipError, HipResult, Op, PLACE_PAGE_BYTES, Wire};
 use hipr_worker::{Config, Handle, Worker};
 
 const MIB: u64 = 1 << 20;
@@ -63,6 +63,26 @@ fn give_back(peer: &mut Peer, bytes: u64, recall: u64) {
     peer.flush();
 }
 
+/// Returns the request that places memory in one of the window's parts of 64 pages each.
+fn at(got: &MemLeaseReply, part: u64, size: u64) -> MallocAt {
+    MallocAt { device_ptr: got.window_start + part * 64 * PLACE_PAGE_BYTES, size, kind: DEVICE, flags: 0 }
+}
+
+/// Asks for the bytes of the window's first 64 MiB, which nobody reads: the session stands still, with what follows.
+fn stand_still(holder: &mut Peer, got: &MemLeaseReply) -> Call {
+    let copy =
+        Memcpy { dst: 0, src: got.window_start, size: 64 * MIB, kind: kind::DEVICE_TO_HOST, stream: 0 };
+    let copied = holder.send(&copy, &[], hipr_proto::ReplyMode::Always).expect("it is answered");
+    holder.flush();
+    copied
+}
+
+/// Reads what [`stand_still`] has asked for.
+fn go_on(holder: &mut Peer, copied: Call) {
+    let (_, bytes) = holder.reply::<Memcpy>(copied).expect("zeros");
+    assert_eq!(bytes.len() as u64, 64 * MIB);
+}
+
 #[test]
 fn what_is_not_used_is_there_for_others_to_the_byte() {
     for (used, size, fits) in [
@@ -106,29 +126,18 @@ fn an_answer_is_heard_before_the_work_that_is_in_its_way() {
     let worker = worker(|_| {});
     let mut holder = tenant(&worker);
     let got = lease(&mut holder, 0);
-    let page = PLACE_PAGE_BYTES;
-    let at = |place: u64, size| MallocAt {
-        device_ptr: got.window_start + place * 64 * page,
-        size,
-        kind: DEVICE,
-        flags: 0,
-    };
-    assert_eq!(holder.call(&at(0, 64 * MIB)), Ok(()));
+    assert_eq!(holder.call(&at(&got, 0, 64 * MIB)), Ok(()));
     let asking = asks(tenant(&worker), TOTAL / 2 + 300 * MIB);
     let number = recalled(&mut holder);
-    // Replies that nobody reads: the session stands still, with what follows.
-    let copy =
-        Memcpy { dst: 0, src: got.window_start, size: 64 * MIB, kind: kind::DEVICE_TO_HOST, stream: 0 };
-    let copied = holder.send(&copy, &[], hipr_proto::ReplyMode::Always).expect("it is answered");
-    holder.forget(&at(1, 100 * MIB), &[]);
+    let copied = stand_still(&mut holder, &got);
+    holder.forget(&at(&got, 1, 100 * MIB), &[]);
     give_back(&mut holder, got.added_bytes - 164 * MIB, number);
     let (result, mut other) = asking.join().expect("no panic");
     assert!(result.is_ok(), "{result:?}");
-    let (_, bytes) = holder.reply::<Memcpy>(copied).expect("zeros");
-    assert_eq!(bytes.len() as u64, 64 * MIB);
+    go_on(&mut holder, copied);
     assert_eq!(holder.call(&Ping {}), Ok(()));
     assert_eq!(
-        holder.call(&Free { device_ptr: at(1, 0).device_ptr }),
+        holder.call(&Free { device_ptr: at(&got, 1, 0).device_ptr }),
         Ok(()),
         "what was placed before is there"
     );
@@ -147,18 +156,8 @@ fn an_answer_before_its_turn_is_counted_once_whatever_is_asked_meanwhile() {
     let worker = worker(|_| {});
     let mut holder = tenant(&worker);
     let got = lease(&mut holder, 0);
-    let at = |place: u64, size| MallocAt {
-        device_ptr: got.window_start + place * 64 * PLACE_PAGE_BYTES,
-        size,
-        kind: DEVICE,
-        flags: 0,
-    };
-    assert_eq!(holder.call(&at(0, 64 * MIB)), Ok(()));
-    // Replies that nobody reads: the session stands still, with its answers.
-    let copy =
-        Memcpy { dst: 0, src: got.window_start, size: 64 * MIB, kind: kind::DEVICE_TO_HOST, stream: 0 };
-    let copied = holder.send(&copy, &[], hipr_proto::ReplyMode::Always).expect("it is answered");
-    holder.flush();
+    assert_eq!(holder.call(&at(&got, 0, 64 * MIB)), Ok(()));
+    let copied = stand_still(&mut holder, &got);
     // The first two recalls of this worker: some is given back, then nothing.
     give_back(&mut holder, 100 * MIB, 1);
     let (first, _first) = asks(tenant(&worker), TOTAL / 2 + 100 * MIB).join().expect("no panic");
@@ -166,11 +165,10 @@ fn an_answer_before_its_turn_is_counted_once_whatever_is_asked_meanwhile() {
     give_back(&mut holder, 0, 2);
     let (second, _second) = asks(tenant(&worker), 1).join().expect("no panic");
     assert_eq!(second, Err(HipError::OUT_OF_MEMORY));
-    let (_, bytes) = holder.reply::<Memcpy>(copied).expect("zeros");
-    assert_eq!(bytes.len() as u64, 64 * MIB);
+    go_on(&mut holder, copied);
     let left = got.added_bytes - 164 * MIB;
-    assert_eq!(holder.call(&at(1, left)), Ok(()), "the rest of the lease");
-    assert_eq!(holder.call(&at(200, 1)), Err(HipError::OUT_OF_MEMORY), "and not one byte more");
+    assert_eq!(holder.call(&at(&got, 1, left)), Ok(()), "the rest of the lease");
+    assert_eq!(holder.call(&at(&got, 200, 1)), Err(HipError::OUT_OF_MEMORY), "and not one byte more");
 }
 
 #[test]

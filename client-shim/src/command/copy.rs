@@ -140,6 +140,17 @@ impl MemoryCopy {
         (self.dst.is_device, self.src.is_device)
     }
 
+    /// Returns the `hipMemcpyKind` that states the same.
+    pub fn kind(&self) -> i32 {
+        match self.direction() {
+            (Some(false), Some(false)) => kind::HOST_TO_HOST,
+            (Some(true), Some(false)) => kind::HOST_TO_DEVICE,
+            (Some(false), Some(true)) => kind::DEVICE_TO_HOST,
+            (Some(true), Some(true)) => kind::DEVICE_TO_DEVICE,
+            _ => kind::DEFAULT,
+        }
+    }
+
     /// Returns the parameters of a graph node for this copy, which [`of_node`](Self::of_node) reads.
     pub fn node_params(self) -> hipMemcpy3DParms {
         let Self { dst, src, size } = self;
@@ -158,13 +169,7 @@ impl MemoryCopy {
             dstPos: nowhere,
             dstPtr: ptr(dst),
             extent: hipExtent { width: size.width, height: size.height, depth: size.depth },
-            kind: match self.direction() {
-                (Some(false), Some(false)) => kind::HOST_TO_HOST,
-                (Some(true), Some(false)) => kind::HOST_TO_DEVICE,
-                (Some(false), Some(true)) => kind::DEVICE_TO_HOST,
-                (Some(true), Some(true)) => kind::DEVICE_TO_DEVICE,
-                _ => kind::DEFAULT,
-            },
+            kind: self.kind(),
         }
     }
 

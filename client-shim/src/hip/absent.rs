@@ -1,5 +1,5 @@
 //! What is wrong with the parameters of functions for which the devices have nothing: mipmapped arrays, external memory and semaphores.
-//! Parameters with which nothing is wrong are for the `unsupported` route.
+//! If nothing is wrong, the `unsupported` route answers `hipErrorNotSupported`.
 
 use core::ops::RangeInclusive;
 

@@ -9,13 +9,6 @@ use crate::session::Session;
 use crate::stream::mirror::{Advice, Origin};
 use crate::stream::order::LEGACY;
 
-/// Values of `hipMemRangeAttributeCoherencyMode`: `hipMemRangeCoherencyModeFineGrain`, `…CoarseGrain`, `…Indeterminate`.
-mod coherency {
-    pub(super) const FINE: i32 = 0;
-    pub(super) const COARSE: i32 = 1;
-    pub(super) const INDETERMINATE: i32 = 2;
-}
-
 /// Checks the number of a location: a device, or the host.
 fn check_location(session: &Session, location: i32) -> HipResult<()> {
     if location == hipCpuDeviceId { Ok(()) } else { session.worker().check_device(location) }
@@ -155,11 +148,11 @@ fn write_attribute(data: Ptr, size: usize, attribute: i32, parts: &[Advice]) {
         hipMemRangeAttributePreferredLocation => data.set(location(|part| part.preferred)),
         hipMemRangeAttributeLastPrefetchLocation => data.set(location(|part| part.prefetched)),
         _ => data.set(if all(&|part| part.is_coarse_grained) {
-            coherency::COARSE
+            hipMemRangeCoherencyModeCoarseGrain
         } else if all(&|part| !part.is_coarse_grained) {
-            coherency::FINE
+            hipMemRangeCoherencyModeFineGrain
         } else {
-            coherency::INDETERMINATE
+            hipMemRangeCoherencyModeIndeterminate
         }),
     }
 }

@@ -281,7 +281,7 @@ impl SessionGraphs {
         })
     }
 
-    /// Destroys an instantiated graph; returns what is left of it.
+    /// Destroys an instantiated graph; returns what the caller has to release.
     ///
     /// # Errors
     /// `hipErrorInvalidValue`: no instantiated graph.

@@ -136,6 +136,10 @@ constants! {
         hipMemRangeAttributeAccessedBy, hipMemRangeAttributeLastPrefetchLocation,
         hipMemRangeAttributeCoherencyMode,
     }
+    hipMemRangeCoherencyMode {
+        hipMemRangeCoherencyModeFineGrain, hipMemRangeCoherencyModeCoarseGrain,
+        hipMemRangeCoherencyModeIndeterminate,
+    }
     hipGraphNodeType {
         hipGraphNodeTypeKernel, hipGraphNodeTypeMemcpy, hipGraphNodeTypeMemset, hipGraphNodeTypeHost,
         hipGraphNodeTypeGraph, hipGraphNodeTypeEmpty, hipGraphNodeTypeWaitEvent,

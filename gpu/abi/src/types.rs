@@ -177,6 +177,8 @@ enumerations! {
     hipMemPoolAttr;
     /// An attribute of managed memory.
     hipMemRangeAttribute;
+    /// How coherent the pages of a range of managed memory are.
+    hipMemRangeCoherencyMode;
     /// The direction of a copy.
     hipMemcpyKind;
     /// Advice about managed memory.

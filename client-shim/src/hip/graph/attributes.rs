@@ -17,7 +17,7 @@ fn attribute_of(session: &Session, node: Ptr) -> HipResult<Option<NodeAttribute>
     })
 }
 
-/// Reads a part of memory that should stay in the cache.
+/// Reads a `hipAccessPolicyWindow`; fails with `hipErrorInvalidValue` for one that the device cannot have.
 fn window(session: &Session, value: Ptr) -> HipResult<CacheWindow> {
     let given = In::<hipAccessPolicyWindow>::at_address(value).check()?;
     let most = session.worker().attribute(thread::device(), hipDeviceAttributeAccessPolicyMaxWindowSize)?;

@@ -52,7 +52,7 @@ fn describe(graphs: &Graphs<Node>, graph: u64, detail: Detail) -> HipResult<Stri
                 "\"graph_{graph}_node_{node}\"[shape=\"{}\" label=\"{label}\"];",
                 shape(content)
             );
-            clusters.extend(if let Content::Child(child) = content { Some(*child) } else { None });
+            clusters.extend(content.child());
         }
         for (from, to) in graphs.edges(graph)? {
             let _ = writeln!(text, "\"graph_{graph}_node_{from}\" -> \"graph_{graph}_node_{to}\";");
@@ -151,7 +151,7 @@ impl Label {
     fn add_copy(&mut self, copy: &MemoryCopy) {
         let MemoryCopy { dst, src, size } = copy;
         self.add("MEMCPY");
-        let kind = match copy.node_params().kind {
+        let kind = match copy.kind() {
             kind::HOST_TO_HOST => "HtoH",
             kind::HOST_TO_DEVICE => "HtoD",
             kind::DEVICE_TO_HOST => "DtoH",

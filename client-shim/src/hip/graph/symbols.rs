@@ -11,7 +11,7 @@ use crate::session::Session;
 /// A part of a variable: its symbol, and the number of bytes and their offset in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    /// What the program calls the variable by.
+    /// The address that stands for the variable in the program.
     pub(crate) symbol: Ptr,
     /// The number of bytes.
     pub(crate) len: usize,
