@@ -308,12 +308,61 @@ impl Captures {
     /// # Errors
     /// `STREAM_CAPTURE_UNSUPPORTED`.
     pub fn check_safe(&self, thread: u64, mode: Mode) -> HipResult<()> {
-        let forbids = |capture: &Capture| match (mode, capture.mode) {
-            (Mode::Relaxed, _) | (_, Mode::Relaxed) => false,
-            (Mode::Global, Mode::Global) => true,
-            (Mode::ThreadLocal, _) | (_, Mode::ThreadLocal) => capture.thread == thread,
+        if self.forbidding(thread, mode).is_empty() {
+            Ok(())
+        } else {
+            Err(HipError::STREAM_CAPTURE_UNSUPPORTED)
+        }
+    }
+
+    /// Does the same, and invalidates the captures that forbid the call: those of the calling thread if it has any, else all.
+    ///
+    /// # Errors
+    /// `STREAM_CAPTURE_UNSUPPORTED`.
+    pub fn refuse_unsafe(&mut self, thread: u64, mode: Mode) -> HipResult<()> {
+        let forbidding = self.forbidding(thread, mode);
+        self.refuse(forbidding, HipError::STREAM_CAPTURE_UNSUPPORTED)
+    }
+
+    /// Refuses a call that no capture permits, with this error, and invalidates all captures.
+    ///
+    /// # Errors
+    /// `error`, if any stream is being captured.
+    pub fn refuse_all(&mut self, error: HipError) -> HipResult<()> {
+        self.refuse(self.captures.keys().copied().collect(), error)
+    }
+
+    /// Does what [`check_legacy`](Self::check_legacy) does, and invalidates the captures of blocking streams.
+    ///
+    /// # Errors
+    /// `STREAM_CAPTURE_IMPLICIT`.
+    pub fn refuse_legacy(&mut self) -> HipResult<()> {
+        let blocking = self.branches.values().filter(|branch| branch.is_blocking);
+        self.refuse(blocking.map(|branch| branch.capture).collect(), HipError::STREAM_CAPTURE_IMPLICIT)
+    }
+
+    fn refuse(&mut self, captures: Vec<u64>, error: HipError) -> HipResult<()> {
+        if captures.is_empty() {
+            return Ok(());
+        }
+        captures.into_iter().for_each(|capture| self.spoil(capture));
+        Err(error)
+    }
+
+    /// Returns the captures that forbid a call.
+    fn forbidding(&self, thread: u64, mode: Mode) -> Vec<u64> {
+        let those = |forbids: &dyn Fn(&Capture) -> bool| {
+            let captures = self.captures.iter().filter(|(_, capture)| forbids(capture));
+            captures.map(|(id, _)| *id).collect::<Vec<_>>()
         };
-        if self.captures.values().any(forbids) { Err(HipError::STREAM_CAPTURE_UNSUPPORTED) } else { Ok(()) }
+        if mode == Mode::Relaxed {
+            return Vec::new();
+        }
+        let own = those(&|capture| capture.thread == thread && capture.mode != Mode::Relaxed);
+        if own.is_empty() && mode == Mode::Global {
+            return those(&|capture| capture.mode == Mode::Global);
+        }
+        own
     }
 
     /// Invalidates the capture of a stream: it will produce no graph.

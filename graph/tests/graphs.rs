@@ -209,3 +209,43 @@ fn a_capture_belongs_to_its_thread_and_stream() {
     assert_eq!(captures.end(&mut graphs, 12, 1), Err(HipError::STREAM_CAPTURE_INVALIDATED));
     assert!(captures.is_empty());
 }
+
+#[test]
+fn what_is_refused_spoils_the_captures_that_forbid_it() {
+    const MODES: [Mode; 3] = [Mode::Global, Mode::ThreadLocal, Mode::Relaxed];
+    type Refuse = fn(&mut Captures, u64, Mode) -> Result<(), HipError>;
+    let unsafe_calls: Refuse = |captures, thread, mode| captures.refuse_unsafe(thread, mode);
+    let device: Refuse = |captures, _, _| captures.refuse_all(HipError::STREAM_CAPTURE_UNSUPPORTED);
+    let legacy: Refuse = |captures, _, _| captures.refuse_legacy();
+    // Thread 1 captures on the blocking stream 10, thread 2 on 20, which is not blocking; threads 1 to 3 call.
+    let combinations = MODES.into_iter().flat_map(|own| MODES.map(|other| (own, other)));
+    for ((own, other), caller, thread) in combinations
+        .flat_map(|modes| MODES.map(|caller| [1, 2, 3].map(|thread| (modes, caller, thread))))
+        .flatten()
+    {
+        let of_thread = |capture, mode| thread == capture && mode != Mode::Relaxed;
+        let one_of_threads = of_thread(1, own) || of_thread(2, other);
+        let forbids = |capture, mode| match caller {
+            Mode::Relaxed => false,
+            Mode::ThreadLocal => of_thread(capture, mode),
+            Mode::Global if one_of_threads => of_thread(capture, mode),
+            Mode::Global => mode == Mode::Global,
+        };
+        let cases = [
+            (unsafe_calls, HipError::STREAM_CAPTURE_UNSUPPORTED, [forbids(1, own), forbids(2, other)]),
+            (device, HipError::STREAM_CAPTURE_UNSUPPORTED, [true, true]),
+            (legacy, HipError::STREAM_CAPTURE_IMPLICIT, [true, false]),
+        ];
+        for (refuse, error, spoilt) in cases {
+            let (mut graphs, mut captures) = (Graphs::<Note>::default(), Captures::default());
+            captures.begin(&mut graphs, 10, true, own, 1, None).expect("a capture");
+            captures.begin(&mut graphs, 20, false, other, 2, None).expect("a capture");
+            let what =
+                format!("captures of {own:?} and {other:?}, called with {caller:?} by thread {thread}");
+            let result = refuse(&mut captures, thread, caller);
+            assert_eq!(result, if spoilt.contains(&true) { Err(error) } else { Ok(()) }, "{what}");
+            let status = |is_spoilt| if is_spoilt { Status::Invalidated } else { Status::Active };
+            assert_eq!([captures.status(10), captures.status(20)], spoilt.map(status), "{what}");
+        }
+    }
+}

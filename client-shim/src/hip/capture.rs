@@ -8,6 +8,98 @@ use crate::convert::{In, Out, Ptr, Stream};
 use crate::session::Session;
 use crate::thread;
 
+/// What the captures of streams say of a call of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forbidden {
+    /// It could wait for the streams: all but relaxed captures forbid it.
+    Unsafe,
+    /// The same, but who forbids it is not spoilt.
+    UnsafeForPools,
+    /// It waits for the null stream: every capture forbids it.
+    Implicit,
+}
+
+/// Functions that captures forbid, whatever their parameters. What waits for a stream, for an event or for the device is checked where it
+/// waits (`stream/wait.rs`).
+const FORBIDDEN: &[(Forbidden, &[&str])] = &[
+    (
+        Forbidden::Unsafe,
+        &[
+            "hipFree",
+            "hipFreeHost",
+            "hipHostAlloc",
+            "hipHostFree",
+            "hipHostMalloc",
+            "hipHostRegister",
+            "hipHostUnregister",
+            "hipMalloc",
+            "hipMalloc3D",
+            "hipMallocHost",
+            "hipMallocManaged",
+            "hipMallocPitch",
+            "hipMemAdvise",
+            "hipMemAdvise_v2",
+            "hipMemAllocHost",
+            "hipMemAllocPitch",
+            "hipMemPrefetchAsync",
+            "hipMemPrefetchAsync_v2",
+            "hipModuleUnload",
+        ],
+    ),
+    (Forbidden::UnsafeForPools, &["hipDeviceSetMemPool", "hipMemPoolCreate", "hipMemPoolDestroy"]),
+    (
+        Forbidden::Implicit,
+        &[
+            "hipDrvMemcpy3D",
+            "hipMemcpy",
+            "hipMemcpy2D",
+            "hipMemcpy2D_spt",
+            "hipMemcpy3D",
+            "hipMemcpy3D_spt",
+            "hipMemcpyDtoD",
+            "hipMemcpyDtoH",
+            "hipMemcpyFromSymbol",
+            "hipMemcpyFromSymbol_spt",
+            "hipMemcpyHtoD",
+            "hipMemcpyParam2D",
+            "hipMemcpyPeer",
+            "hipMemcpyToSymbol",
+            "hipMemcpyToSymbol_spt",
+            "hipMemcpy_spt",
+            "hipMemset",
+            "hipMemset2D",
+            "hipMemset2D_spt",
+            "hipMemset3D",
+            "hipMemset3D_spt",
+            "hipMemsetD16",
+            "hipMemsetD2D16",
+            "hipMemsetD2D32",
+            "hipMemsetD2D8",
+            "hipMemsetD32",
+            "hipMemsetD8",
+            "hipMemset_spt",
+        ],
+    ),
+];
+
+/// Checks that no capture forbids a call of a function; what is wrong with its parameters comes after that.
+///
+/// # Errors
+/// `hipErrorStreamCaptureUnsupported`; `hipErrorStreamCaptureImplicit`. The captures are spoilt.
+pub(crate) fn check(session: &Session, function: &str) -> HipResult<()> {
+    let graphs = &session.streams().graphs;
+    if !graphs.has_captures() {
+        return Ok(());
+    }
+    let rule = FORBIDDEN.iter().find(|(_, functions)| functions.contains(&function));
+    match rule.map(|(forbidden, _)| forbidden) {
+        None => Ok(()),
+        Some(Forbidden::Unsafe) => graphs.check_safe(&session.caller(), true),
+        Some(Forbidden::UnsafeForPools) => graphs.check_safe(&session.caller(), false),
+        Some(Forbidden::Implicit) => graphs.check_none(HipError::STREAM_CAPTURE_IMPLICIT),
+    }
+}
+
 fn begin_in(session: &Session, stream: Stream, mode: i32, into: Option<(u64, &[u64])>) -> HipResult<()> {
     let wire = session.handle(stream)?;
     if wire == 0 {
@@ -115,4 +207,21 @@ pub(crate) fn update_dependencies(
         .streams()
         .graphs
         .with(|tables| tables.captures.update_dependencies(&tables.graphs, wire, &nodes, adds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::EXPORTS;
+    use crate::export::Route;
+
+    #[test]
+    fn what_captures_forbid_is_there_once_and_asks_for_a_session() {
+        let mut seen = std::collections::BTreeSet::new();
+        for name in FORBIDDEN.iter().flat_map(|(_, functions)| *functions) {
+            assert!(seen.insert(name), "{name} is there twice");
+            let export = EXPORTS.iter().find(|export| export.name == *name).expect(name);
+            assert!(matches!(export.route, Route::Body | Route::PerThread), "{name}: {:?}", export.route);
+        }
+    }
 }

@@ -88,6 +88,7 @@ pub(crate) fn memcpy_with_stream(
     kind: i32,
     stream: Stream,
 ) -> HipResult<()> {
+    s.streams().graphs.check_stream(&s.caller(), s.handle(stream)?)?;
     linear(s, dst, src, len, kind, stream, Waits::Yes)
 }
 

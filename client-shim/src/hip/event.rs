@@ -100,7 +100,7 @@ pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: 
     let streams = session.streams();
     let mut are_settled = true;
     for event in [start, stop] {
-        streams.graphs.check_event(event)?;
+        streams.graphs.check_recorded(event)?;
         let info = streams.events.info(event)?;
         if info.flags & hipEventDisableTiming != 0 || info.recorded.is_none() {
             return Err(HipError::INVALID_HANDLE);

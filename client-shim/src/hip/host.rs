@@ -28,7 +28,6 @@ pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) 
     {
         return Err(HipError::INVALID_VALUE);
     }
-    session.streams().graphs.check_safe(&session.caller())?;
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
@@ -44,7 +43,6 @@ pub(crate) fn malloc_plain(session: &Session, ptr: Out<Ptr>, size: usize) -> Hip
 
 /// `hipHostFree`, `hipFreeHost`.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
-    session.streams().graphs.check_safe(&session.caller())?;
     session.wait_for_host_functions()?;
     if ptr.is_null() || session.streams().mirrors.free(session.worker(), ptr, Origin::Pinned)? {
         return Ok(());
@@ -58,7 +56,6 @@ pub(crate) fn malloc_managed(session: &Session, ptr: Out<Ptr>, size: usize, flag
     if size == 0 || !matches!(flags, hipMemAttachGlobal | hipMemAttachHost) {
         return Err(HipError::INVALID_VALUE);
     }
-    session.streams().graphs.check_safe(&session.caller())?;
     out.set(session.streams().mirrors.allocate_managed(session.worker(), size, flags)?);
     Ok(())
 }

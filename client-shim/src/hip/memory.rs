@@ -30,7 +30,6 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
     if flags > hipDeviceMallocContiguous || (flags == hipMallocSignalMemory && size != SIGNAL_BYTES) {
         return Err(HipError::INVALID_VALUE);
     }
-    session.streams().graphs.check_safe(&session.caller())?;
     if size == 0 {
         out.set(Ptr::NULL);
         return Ok(());
@@ -115,7 +114,6 @@ fn alloc_pitch(
     element_size: u32,
 ) -> HipResult<()> {
     let (out, pitch) = (ptr.check()?, pitch.check()?);
-    session.streams().graphs.check_safe(&session.caller())?;
     if width == 0 || height == 0 {
         out.set(Ptr::NULL);
         pitch.set(0);
@@ -173,7 +171,6 @@ fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Hi
 
 /// `hipFree`: device memory, and managed memory. HIP API: it waits for what the device has to do.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
-    session.streams().graphs.check_safe(&session.caller())?;
     if ptr.is_null() {
         return Ok(());
     }

@@ -341,7 +341,7 @@ impl Call {
             Command::Copy(copy) => copy.check_shape().and_then(|_| record()),
             Command::Kernel(_) | Command::Fill(_) => record(),
             Command::Host(HostFunction::Plain(..)) => record(),
-            Command::Host(HostFunction::Callback(..)) => graphs.check_stream(stream).map(|()| false),
+            Command::Host(HostFunction::Callback(..)) => graphs.check_callback(stream).map(|()| false),
             Command::Record(event) => {
                 streams.events.info(*event)?;
                 graphs.record_event(*event, stream)

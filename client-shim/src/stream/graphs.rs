@@ -119,7 +119,7 @@ impl SessionGraphs {
     }
 
     /// Returns whether any stream is capturing.
-    pub(super) fn has_captures(&self) -> bool {
+    pub fn has_captures(&self) -> bool {
         self.has_captures.load(Ordering::Acquire)
     }
 
@@ -133,9 +133,6 @@ impl SessionGraphs {
             return Ok(false);
         }
         self.with(|tables| {
-            if stream == 0 {
-                tables.captures.check_legacy()?;
-            }
             if !tables.captures.is_capturing(stream) {
                 return Ok(false);
             }
@@ -143,7 +140,7 @@ impl SessionGraphs {
         })
     }
 
-    /// Checks that a stream may be queried: the legacy null stream may not while a blocking stream captures.
+    /// Checks that a stream may be asked for its capture: the legacy null stream may not while a blocking stream captures.
     ///
     /// # Errors
     /// `hipErrorStreamCaptureImplicit`.
@@ -154,44 +151,80 @@ impl SessionGraphs {
         self.with(|tables| tables.captures.check_legacy())
     }
 
-    /// Checks that a stream may be waited for, or receive work that cannot be captured.
+    fn check(&self, check: impl FnOnce(&mut Captures) -> HipResult<()>) -> HipResult<()> {
+        if self.has_captures() { self.with(|tables| check(&mut tables.captures)) } else { Ok(()) }
+    }
+
+    /// Checks that the caller may wait for a stream, or query it: not for one that captures, and for another one only where
+    /// [`check_safe`](Self::check_safe) allows it. The legacy null stream, to which nothing is captured, is always allowed.
     ///
     /// # Errors
-    /// `hipErrorStreamCaptureUnsupported`, and the capture is spoilt; `hipErrorStreamCaptureImplicit`.
-    pub fn check_stream(&self, stream: u64) -> HipResult<()> {
-        if !self.has_captures() {
-            return Ok(());
-        }
-        self.with(|tables| {
+    /// `hipErrorStreamCaptureUnsupported`, and the captures are spoilt.
+    pub fn check_stream(&self, caller: &Caller<'_>, stream: u64) -> HipResult<()> {
+        let mode = Mode::try_from(caller.capture_mode)?;
+        self.check(|captures| {
             if stream == 0 {
-                tables.captures.check_legacy()?;
+                return Ok(());
             }
-            tables.captures.check_idle(stream)
+            captures.check_idle(stream)?;
+            captures.refuse_unsafe(caller.thread, mode)
         })
     }
 
-    /// Checks that an event may be waited for or queried.
+    /// Checks that a stream may be given a callback (HIP API: hipStreamAddCallback), which cannot be captured.
+    ///
+    /// # Errors
+    /// `hipErrorStreamCaptureUnsupported`: the stream captures; `hipErrorStreamCaptureImplicit`: it is the legacy null stream, and
+    /// a blocking stream captures. The captures are spoilt.
+    pub fn check_callback(&self, stream: u64) -> HipResult<()> {
+        self.check(
+            |captures| if stream == 0 { captures.refuse_legacy() } else { captures.check_idle(stream) },
+        )
+    }
+
+    /// Checks that the caller may wait for an event, or query it.
+    ///
+    /// # Errors
+    /// `hipErrorCapturedEvent`; `hipErrorStreamCaptureUnsupported`, where [`check_safe`](Self::check_safe) says so. The captures
+    /// are spoilt.
+    pub fn check_event(&self, caller: &Caller<'_>, event: Event) -> HipResult<()> {
+        let mode = Mode::try_from(caller.capture_mode)?;
+        self.check(|captures| {
+            captures.check_event(event.wire())?;
+            captures.refuse_unsafe(caller.thread, mode)
+        })
+    }
+
+    /// Checks that the times between events may be asked for.
     ///
     /// # Errors
     /// `hipErrorCapturedEvent`, and the capture is spoilt.
-    pub fn check_event(&self, event: Event) -> HipResult<()> {
-        if self.has_captures() {
-            self.with(|tables| tables.captures.check_event(event.wire()))
-        } else {
-            Ok(())
-        }
+    pub fn check_recorded(&self, event: Event) -> HipResult<()> {
+        self.check(|captures| captures.check_event(event.wire()))
     }
 
-    /// Checks that no capture forbids the call; relaxed captures never do.
+    /// Checks that no capture forbids a call that could wait for the streams that capture (HIP API: hipStreamCaptureMode);
+    /// relaxed captures never do.
     ///
     /// # Errors
-    /// `hipErrorStreamCaptureUnsupported`.
-    pub fn check_safe(&self, caller: &Caller<'_>) -> HipResult<()> {
-        if !self.has_captures() {
-            return Ok(());
-        }
+    /// `hipErrorStreamCaptureUnsupported`; the captures are spoilt if the call `spoils` them.
+    pub fn check_safe(&self, caller: &Caller<'_>, spoils: bool) -> HipResult<()> {
         let mode = Mode::try_from(caller.capture_mode)?;
-        self.with(|tables| tables.captures.check_safe(caller.thread, mode))
+        self.check(|captures| {
+            if spoils {
+                captures.refuse_unsafe(caller.thread, mode)
+            } else {
+                captures.check_safe(caller.thread, mode)
+            }
+        })
+    }
+
+    /// Checks that nothing is captured at all.
+    ///
+    /// # Errors
+    /// `error`, and all captures are spoilt.
+    pub fn check_none(&self, error: HipError) -> HipResult<()> {
+        self.check(|captures| captures.refuse_all(error))
     }
 
     /// Records an event in a capture; returns false if the stream does not capture.
@@ -202,12 +235,7 @@ impl SessionGraphs {
         if !self.has_captures() {
             return Ok(false);
         }
-        self.with(|tables| {
-            if stream == 0 {
-                tables.captures.check_legacy()?;
-            }
-            tables.captures.record_event(event.wire(), stream)
-        })
+        self.with(|tables| tables.captures.record_event(event.wire(), stream))
     }
 
     /// Makes a capturing stream wait for an event; returns false if neither is part of a capture.
@@ -316,7 +344,6 @@ impl Streams {
         })?;
         // Once for all nodes: a capture that begins meanwhile takes none of them.
         let is_captured = self.graphs.status(stream) != Status::None;
-        self.graphs.check_legacy(stream)?;
         let call = if is_captured { Call::captured_node } else { Call::node };
         let (remote, mut calls) = if launches > 1 && !is_captured {
             self.upload_graph(caller.port, exec, stream)?

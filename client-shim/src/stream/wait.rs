@@ -178,7 +178,7 @@ impl WaitCall {
                 }
                 match self.kind {
                     Kind::Functions(_) => return Ok(Next::Done(Ok(()))),
-                    Kind::Program(Wait::Stream(stream)) => streams.graphs.check_stream(stream)?,
+                    Kind::Program(Wait::Stream(stream)) => streams.graphs.check_stream(caller, stream)?,
                     _ => {}
                 }
                 self.then(Phase::Before)
@@ -204,18 +204,19 @@ impl WaitCall {
     fn check(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
         let (graphs, functions) = (&streams.graphs, &streams.host_functions);
         match self.wait() {
-            Wait::Device => graphs.check_safe(caller)?,
-            Wait::Stream(stream) => graphs.check_stream(stream)?,
+            Wait::Device => graphs.check_none(HipError::STREAM_CAPTURE_UNSUPPORTED)?,
+            Wait::Stream(stream) => graphs.check_stream(caller, stream)?,
             Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
-                graphs.check_stream(stream)?;
+                graphs.check_stream(caller, stream)?;
                 if !functions.included(&streams.order, stream).is_empty() {
                     return Err(HipError::NOT_READY);
                 }
             }
             Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
-                graphs.check_event(event)?;
+                let info = streams.events.info(event)?;
+                graphs.check_event(caller, event)?;
                 // An event that was never recorded has happened.
-                if streams.events.info(event)?.recorded.is_none() {
+                if info.recorded.is_none() {
                     return Ok(Next::Done(Ok(())));
                 }
                 if self.wait().is_query() && functions.is_to_be_recorded(event) {
