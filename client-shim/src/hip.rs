@@ -6,6 +6,7 @@
 
 pub(crate) mod absent;
 pub(crate) mod advice;
+pub(crate) mod array;
 pub(crate) mod capture;
 pub(crate) mod context;
 pub(crate) mod copy;
@@ -28,3 +29,4 @@ pub(crate) mod properties;
 pub(crate) mod register;
 pub(crate) mod stream;
 pub(crate) mod symbol;
+pub(crate) mod texture;

@@ -78,6 +78,8 @@ void lost_by_graphs(struct Setup* s);
 void graph_descriptions(struct Setup* s);
 void symbol_nodes(struct Setup* s);
 void user_objects(struct Setup* s);
+void arrays(struct Setup* s);
+void textures(struct Setup* s);
 void captures(struct Setup* s);
 void captured_graphs(struct Setup* s);
 void joined_captures(struct Setup* s);

@@ -13,7 +13,9 @@ pub(crate) fn render() -> String {
          `libamdhip64.so` exports every function of AMD's library, releases 6.4 and 7.2 together, with the same ELF version.\n\
          Those that hipr does not have return `hipErrorNotSupported` and say so once in the log. Those of the runtime compiler,\n\
          `hiprtc*`, hand over to AMD's own, which needs no GPU: `libhiprtc.so` where the dynamic loader or `/opt/rocm/lib` has it,\n\
-         else the library that `HIPR_HIPRTC_LIBRARY` names; before release 6 that is AMD's `libamdhip64.so` itself.\n\n",
+         else the library that `HIPR_HIPRTC_LIBRARY` names; before release 6 that is AMD's `libamdhip64.so` itself.\n\n\
+         Functions of arrays, textures and surfaces are there: whatever the GPU, they refuse what AMD's runtime refuses on an MI300X,\n\
+         which has no images, with the same errors in the same order ([differences.md](differences.md)).\n\n",
     );
     let there = |export: &&Export| export.route != Route::Unsupported;
     let count = EXPORTS.iter().filter(there).count();

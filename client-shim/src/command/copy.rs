@@ -1,6 +1,6 @@
 //! Memory copies: boxes of bytes, from one address to another.
 
-use hipr_abi::{hipExtent, hipMemcpy3DParms, hipMemcpyDeviceToDeviceNoCU, hipPitchedPtr, hipPos};
+use hipr_abi::{hipArray_t, hipExtent, hipMemcpy3DParms, hipMemcpyDeviceToDeviceNoCU, hipPitchedPtr, hipPos};
 use hipr_proto::op::kind;
 use hipr_proto::{HipError, HipResult};
 
@@ -120,10 +120,10 @@ impl MemoryCopy {
     /// Creates a copy as `hipMemcpy3DParms` describes it.
     ///
     /// # Errors
-    /// `hipErrorNotSupported` for arrays, `hipErrorInvalidMemcpyDirection`, `hipErrorInvalidPitchValue`, `hipErrorInvalidValue`.
+    /// `hipErrorInvalidMemcpyDirection`, `hipErrorInvalidPitchValue`, `hipErrorInvalidValue`.
     pub fn of_node(p: hipMemcpy3DParms) -> HipResult<Self> {
         if !p.srcArray.is_null() || !p.dstArray.is_null() {
-            return Err(HipError::NOT_SUPPORTED);
+            return Err(array_error(&p));
         }
         let (to, from) = hints(p.kind)?;
         check_pitched(p.dstPtr, p.dstPos, p.extent)?;
@@ -194,6 +194,20 @@ impl MemoryCopy {
 
 /// Largest distance between the starts of two rows, in bytes.
 const PITCH_MAX: usize = i32::MAX as usize;
+
+/// Returns the error for a copy to or from arrays, which no device has.
+fn array_error(p: &hipMemcpy3DParms) -> HipError {
+    let is_one = |ptr: hipPitchedPtr, array: hipArray_t| ptr.ptr.is_null() != array.is_null();
+    if !is_one(p.srcPtr, p.srcArray) || !is_one(p.dstPtr, p.dstArray) {
+        HipError::INVALID_VALUE
+    } else if p.srcPtr.pitch < p.srcPtr.xsize || p.dstPtr.pitch < p.dstPtr.xsize {
+        HipError::INVALID_PITCH_VALUE
+    } else if p.srcPtr.pitch >= PITCH_MAX || p.dstPtr.pitch >= PITCH_MAX {
+        HipError::INVALID_VALUE
+    } else {
+        hints(p.kind).err().unwrap_or(HipError::INVALID_VALUE)
+    }
+}
 
 /// Checks that rows and slices have room for a box at a position; an empty one needs none.
 fn check_pitched(ptr: hipPitchedPtr, pos: hipPos, extent: hipExtent) -> HipResult<()> {

@@ -1,9 +1,8 @@
-//! What is wrong with the parameters of functions for which the devices have nothing: mipmapped arrays, external memory and semaphores.
+//! What is wrong with the parameters of functions for which the devices have nothing: external memory and semaphores.
 //! If nothing is wrong, the `unsupported` route answers `hipErrorNotSupported`.
 
 use core::ops::RangeInclusive;
 
-use hipr_abi::{hipChannelFormatDesc, hipExtent};
 use hipr_proto::{HipError, HipResult};
 
 use crate::convert::{In, Out, Ptr, Stream};
@@ -13,27 +12,9 @@ const MEMORY_TYPES: RangeInclusive<i32> = 1..=8;
 /// All values of `hipExternalSemaphoreHandleType`.
 const SEMAPHORE_TYPES: RangeInclusive<i32> = 1..=10;
 
-/// Checks `hipMallocMipmappedArray`.
-pub(crate) fn malloc_mipmapped(
-    array: Out<Ptr>,
-    desc: In<hipChannelFormatDesc>,
-    _extent: hipExtent,
-    _levels: u32,
-    _flags: u32,
-) -> HipResult<()> {
-    array.check()?;
-    desc.check().map(drop)
-}
-
 /// Checks functions that end a handle.
 pub(crate) fn end(handle: Ptr) -> HipResult<()> {
     handle.check().map(drop)
-}
-
-/// Checks `hipGetMipmappedArrayLevel`, `hipMipmappedArrayGetLevel`.
-pub(crate) fn level(out: Out<Ptr>, array: Ptr, _level: u32) -> HipResult<()> {
-    out.check()?;
-    if array.is_null() { Err(HipError::INVALID_HANDLE) } else { Ok(()) }
 }
 
 /// Checks a description, which begins with the type of a handle.

@@ -62,7 +62,8 @@ pub(crate) fn load_data_ex(
     load_data(session, module, image)
 }
 
-fn find(session: &Session, module: Module) -> HipResult<Arc<LoadedModule>> {
+/// Returns a module that the program has loaded.
+pub(super) fn find(session: &Session, module: Module) -> HipResult<Arc<LoadedModule>> {
     session.program().modules().get(&module).cloned().ok_or(unknown(module))
 }
 

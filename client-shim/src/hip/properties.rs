@@ -119,8 +119,8 @@ fn lds_bytes(reply: &GetDevicePropertiesReply) -> usize {
     reply.shared_mem_per_block as usize
 }
 
-/// Returns attributes that describe host memory together with the devices, which the worker cannot know: kernels cannot reach
-/// host memory by themselves, and each launch uses one device.
+/// Returns attributes that the worker cannot know: kernels cannot reach host memory by themselves, each launch uses one device, and no
+/// images are carried out remotely, whatever the device has.
 pub(crate) fn own_attribute(attribute: i32) -> Option<i32> {
     let is_own = matches!(
         attribute,
@@ -130,6 +130,9 @@ pub(crate) fn own_attribute(attribute: i32) -> Option<i32> {
             | hipDeviceAttributeDirectManagedMemAccessFromHost
             | hipDeviceAttributePageableMemoryAccess
             | hipDeviceAttributePageableMemoryAccessUsesHostPageTables
+            | hipDeviceAttributeImageSupport
+            | hipDeviceAttributeMaxSurface1D..=hipDeviceAttributeMaxSurfaceCubemapLayered
+            | hipDeviceAttributeMaxTexture1DWidth..=hipDeviceAttributeMaxTextureCubemapLayered
     );
     is_own.then_some(0)
 }
@@ -149,13 +152,15 @@ struct Facts<'a> {
 impl<'a> Facts<'a> {
     fn of(session: &'a Session, device: i32) -> HipResult<Self> {
         let reply = session.worker().properties(device)?;
-        let attributes = session.worker().attributes(device, IN_BOTH.iter().chain(IN_NEWER).copied())?;
+        let asked =
+            IN_BOTH.iter().chain(IN_NEWER).copied().filter(|attribute| own_attribute(*attribute).is_none());
+        let attributes = session.worker().attributes(device, asked)?;
         Ok(Self { session, device, reply, attributes })
     }
 
-    /// Returns an attribute; 0 if the worker does not know it.
+    /// Returns an attribute; 0 if nobody knows it.
     fn attribute(&self, attribute: i32) -> i32 {
-        self.attributes.get(&attribute).copied().unwrap_or(0)
+        own_attribute(attribute).or_else(|| self.attributes.get(&attribute).copied()).unwrap_or(0)
     }
 
     /// Returns an attribute that is a size in bytes; the result of `usual` if the worker does not know it.

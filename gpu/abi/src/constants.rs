@@ -184,6 +184,11 @@ constants! {
         hipChannelFormatKindSigned, hipChannelFormatKindUnsigned, hipChannelFormatKindFloat,
         hipChannelFormatKindNone,
     }
+    hipArray_Format {
+        HIP_AD_FORMAT_UNSIGNED_INT8, HIP_AD_FORMAT_UNSIGNED_INT16, HIP_AD_FORMAT_UNSIGNED_INT32,
+        HIP_AD_FORMAT_SIGNED_INT8, HIP_AD_FORMAT_SIGNED_INT16, HIP_AD_FORMAT_SIGNED_INT32, HIP_AD_FORMAT_HALF,
+        HIP_AD_FORMAT_FLOAT,
+    }
     hipComputeMode {
         hipComputeModeDefault, hipComputeModeExclusive, hipComputeModeProhibited,
         hipComputeModeExclusiveProcess,
@@ -289,7 +294,8 @@ constants! {
         hipExtAnyOrderLaunch, hipStreamWaitValueGte, hipStreamWaitValueEq, hipStreamWaitValueAnd,
         hipStreamWaitValueNor, hipCooperativeLaunchMultiDeviceNoPreSync,
         hipCooperativeLaunchMultiDeviceNoPostSync, hipEnableDefault, hipEnableLegacyStream,
-        hipEnablePerThreadDefaultStream,
+        hipEnablePerThreadDefaultStream, hipArrayLayered, hipArraySurfaceLoadStore, hipArrayCubemap,
+        hipArrayTextureGather, HIP_TRSA_OVERRIDE_FORMAT,
     }
     c_int {
         hipCpuDeviceId, hipInvalidDeviceId,

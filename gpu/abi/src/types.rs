@@ -130,6 +130,8 @@ enumerations! {
     hipDriverProcAddressQueryResult;
     /// The number format of a texel's channels.
     hipChannelFormatKind;
+    /// The number format of an array's channels, with their bits.
+    hipArray_Format;
     /// How many threads may use a device.
     hipComputeMode;
     /// How likely it is that memory is accessed again.
@@ -567,6 +569,22 @@ structures! {
         z: c_int,
         w: c_int,
         f: hipChannelFormatKind,
+    }
+    /// A flat array: its size in elements, and what an element is.
+    HIP_ARRAY_DESCRIPTOR {
+        Width: usize,
+        Height: usize,
+        Format: hipArray_Format,
+        NumChannels: c_uint,
+    }
+    /// An array: its size in elements, what an element is, and flags (`hipArrayLayered` and others).
+    HIP_ARRAY3D_DESCRIPTOR {
+        Width: usize,
+        Height: usize,
+        Depth: usize,
+        Format: hipArray_Format,
+        NumChannels: c_uint,
+        Flags: c_uint,
     }
     /// One launch of a launch on several devices.
     hipLaunchParams {

@@ -55,9 +55,12 @@ fn rows(
     copy(session, MemoryCopy { dst, src, size }, stream, waits)
 }
 
-/// Returns the address that applies to a memory type, and whether it is a device address; fails for arrays.
-fn typed(memory_type: i32, host: Ptr, device: Ptr) -> HipResult<(Ptr, Option<bool>)> {
+/// Returns the address that applies to a memory type, and whether it is a device address. There are no arrays: only a copy of nothing may
+/// name one.
+fn typed(memory_type: i32, host: Ptr, device: Ptr, size: Size) -> HipResult<(Ptr, Option<bool>)> {
     match memory_type {
+        hipMemoryTypeArray if size.bytes() == Some(0) => Ok((Ptr::NULL, None)),
+        hipMemoryTypeArray => Err(HipError::INVALID_VALUE),
         hipMemoryTypeHost => Ok((host, Some(false))),
         hipMemoryTypeDevice => Ok((device, Some(true))),
         hipMemoryTypeManaged | hipMemoryTypeUnified => Ok((device, None)),
@@ -80,8 +83,8 @@ fn by_param_2d(session: &Session, params: In<hip_Memcpy2D>, stream: Stream, wait
     let size = Size { width: p.WidthInBytes, height: p.Height, depth: 1 };
     // A pitch of 0 means rows without gaps.
     let pitch = |pitch: usize| if pitch == 0 { p.WidthInBytes } else { pitch };
-    let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into())?;
-    let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into())?;
+    let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into(), size)?;
+    let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into(), size)?;
     let dst = MemoryBox::inside(dst, pitch(p.dstPitch), p.Height, (p.dstXInBytes, p.dstY, 0))?;
     let src = MemoryBox::inside(src, pitch(p.srcPitch), p.Height, (p.srcXInBytes, p.srcY, 0))?;
     copy(session, MemoryCopy { dst, src, size }, stream, waits)
@@ -145,16 +148,16 @@ fn by_drv_3d(session: &Session, params: In<HIP_MEMCPY3D>, stream: Stream, waits:
 /// Creates a copy as `HIP_MEMCPY3D` describes it.
 ///
 /// # Errors
-/// `hipErrorNotSupported` for arrays, `hipErrorInvalidValue`.
+/// `hipErrorNotSupported` for memory types that HIP does not have, `hipErrorInvalidValue`.
 pub(in crate::hip) fn of_driver(params: In<HIP_MEMCPY3D>) -> HipResult<MemoryCopy> {
     let p = params.check()?;
+    let size = Size { width: p.WidthInBytes, height: p.Height, depth: p.Depth };
     let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
-    let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into())?;
-    let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into())?;
+    let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into(), size)?;
+    let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into(), size)?;
     let at = (p.dstXInBytes, p.dstY, p.dstZ);
     let dst = MemoryBox::inside(dst, or(p.dstPitch, p.WidthInBytes), or(p.dstHeight, p.Height), at)?;
     let at = (p.srcXInBytes, p.srcY, p.srcZ);
     let src = MemoryBox::inside(src, or(p.srcPitch, p.WidthInBytes), or(p.srcHeight, p.Height), at)?;
-    let size = Size { width: p.WidthInBytes, height: p.Height, depth: p.Depth };
     Ok(MemoryCopy { dst, src, size })
 }
