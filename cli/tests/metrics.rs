@@ -1,16 +1,14 @@
 //! Tests metrics and health of real worker processes (`hipr worker --metrics ADDR:PORT`), with Debian's Prometheus and by hand.
 
-#[path = "metrics/asked.rs"]
-mod asked;
 #[path = "metrics/prometheus.rs"]
 mod prometheus;
 
-use asked::{ask, ask_in_time, exchange, value};
 use hipr_proto::op;
+use hipr_tests::metrics::{ask, ask_in_time, exchange, metrics_of, value, wait_for_metric as wait_for};
 use hipr_tests::{WireClient, WorkerProcess, eventually};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::Read;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
@@ -26,10 +24,7 @@ const WORKERS: [&[&str]; 3] = [
 fn start(options: &[&str], more: &[&str]) -> (WorkerProcess, SocketAddr) {
     let all = [&["--device", "sim", "--metrics", "0"], options, more].concat();
     let worker = WorkerProcess::start_logged(Path::new(HIPR), &all);
-    let log = worker.log();
-    let said = log.split_once("metrics at http://").and_then(|(_, rest)| rest.split_once("/metrics"));
-    let (address, _) = said.unwrap_or_else(|| panic!("no address of metrics in {log}"));
-    let address = address.parse().expect("an address");
+    let address = metrics_of(&worker);
     (worker, address)
 }
 
@@ -45,16 +40,6 @@ fn send_some(client: &mut WireClient, size: u64) -> u64 {
     client.call(&op::DeviceSynchronize {}).expect("synchronized");
     assert!(client.call(&op::Free { device_ptr: dst + 1 }).is_err());
     104
-}
-
-/// Waits until a metric has a value.
-fn wait_for(at: SocketAddr, metric: &str, expected: f64) {
-    let mut last = None;
-    let is_there = || {
-        last = value(&ask(at, "/metrics").1, metric);
-        last == Some(expected)
-    };
-    eventually(&format!("{metric} is {expected}"), is_there);
 }
 
 #[test]
@@ -130,11 +115,12 @@ fn a_worker_without_a_seat_is_not_ready_and_says_why() {
         });
         assert_eq!(ask(at, "/healthz"), (200, "live\n".into()));
         // Who comes now is sent away, and counted.
-        let mut other = std::net::TcpStream::connect(worker.address()).expect("connected");
-        other.set_nodelay(true).expect("an option");
-        let _ = std::io::Write::write_all(&mut other, b"HIPR");
+        let mut refused = WireClient::connect(worker.address());
+        // With processes the first message decides.
+        refused.forget(&op::Init {});
+        wait_for(at, "hipr_refusals_total{reason=\"no-seat\"}", 1.0);
         wait_for(at, "hipr_ready", 0.0);
-        drop(other);
+        drop(refused);
         client.call(&op::Ping {}).expect("served still");
         drop(client);
         eventually("the worker is ready again", || ask(at, "/readyz").0 == 200);
@@ -146,7 +132,7 @@ fn who_is_refused_is_counted_by_reason() {
     for options in WORKERS {
         let (worker, at) = start(options, &["--connections-per-second", "1"]);
         let connected: Vec<_> =
-            (0..4).map(|_| std::net::TcpStream::connect(worker.address()).expect("connected")).collect();
+            (0..4).map(|_| TcpStream::connect(worker.address()).expect("connected")).collect();
         eventually("refusals are counted", || {
             value(&ask(at, "/metrics").1, "hipr_refusals_total{reason=\"connection-rate\"}") >= Some(1.0)
         });
@@ -237,8 +223,7 @@ fn many_connections_keep_nobody_out() {
         let mut client = WireClient::open(worker.address());
         client.call(&op::Ping {}).expect("served");
         let before = worker.open_files();
-        let mut idle: Vec<_> =
-            (0..200).map(|_| std::net::TcpStream::connect(at).expect("connected")).collect();
+        let mut idle: Vec<_> = (0..200).map(|_| TcpStream::connect(at).expect("connected")).collect();
         assert_eq!(ask(at, "/readyz").0, 200, "{options:?}");
         let more = worker.open_files().saturating_sub(before);
         assert!(more <= 16, "{options:?}: {more} descriptors");

@@ -1,7 +1,7 @@
 //! A worker's metrics as Debian's Prometheus reads them.
 
-use super::asked::ask;
 use super::{WORKERS, send_some, start};
+use hipr_tests::metrics::ask;
 use hipr_tests::toolchain::prometheus;
 use hipr_tests::{WireClient, eventually};
 use std::fs;
