@@ -325,7 +325,9 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
         device_time,
     };
     let sessions_max = plan.sessions_max;
+    let metrics = plan.metrics.clone();
     let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;
+    metrics.iter().for_each(|metrics| metrics.read_processes());
     let local_addr = supervisor.local_addr();
     announce(&local_addr);
     options.access.announce(&local_addr)?;

@@ -62,7 +62,7 @@ struct State {
 /// Where numbers come from.
 #[derive(Debug, Default)]
 enum Source {
-    /// There are none yet.
+    /// There are none, as the worker does not serve yet.
     #[default]
     Nothing,
     /// From the worker, which has all sessions.
@@ -102,7 +102,7 @@ impl Reasons {
 }
 
 /// What is known at one time.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Snapshot {
     counts: Counts,
     sessions: u64,
@@ -164,18 +164,19 @@ impl Metrics {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the numbers of a worker that has all sessions from now on.
+    /// Reads the numbers of a worker that has all sessions, and that serves from now on.
     pub(super) fn read_worker(&self, stats: Stats) {
         self.lock().source = Source::Worker(stats);
     }
 
+    /// Reads the numbers of processes, which are started from now on.
+    pub(super) fn read_processes(&self) {
+        self.lock().source = Source::Processes { living: BTreeMap::new(), ended: Box::default() };
+    }
+
     /// Adds the process of a session.
     pub(super) fn add_process(&self, session: u64, counted: Counted) {
-        let source = &mut self.lock().source;
-        if !matches!(source, Source::Processes { .. }) {
-            *source = Source::Processes { living: BTreeMap::new(), ended: Box::default() };
-        }
-        if let Source::Processes { living, .. } = source {
+        if let Source::Processes { living, .. } = &mut self.lock().source {
             living.insert(session, counted);
         }
     }
@@ -265,6 +266,8 @@ impl Metrics {
             seats_taken,
             unready: if self.is_draining.load(Relaxed) {
                 Some("draining: the worker shuts down")
+            } else if matches!(state.source, Source::Nothing) {
+                Some("starting: the worker does not listen yet")
             } else {
                 (seats_taken >= self.seats).then_some("full: all seats are taken")
             },
@@ -358,6 +361,7 @@ mod tests {
     #[test]
     fn labels_are_few_short_and_escaped() {
         let metrics = Metrics::new(8);
+        metrics.read_processes();
         for number in 0..1000 {
             let made_up: String = format!("{number}").bytes().map(|digit| char::from(digit + 49)).collect();
             metrics.count(
@@ -389,6 +393,7 @@ mod tests {
     #[test]
     fn what_ended_processes_have_counted_stays() {
         let metrics = Metrics::new(8);
+        metrics.read_processes();
         let stats = Stats::default();
         let sent = stats.io_counters();
         let mut expected = 0;
@@ -409,8 +414,10 @@ mod tests {
     }
 
     #[test]
-    fn who_drains_or_is_full_is_not_ready() {
+    fn who_begins_or_drains_or_is_full_is_not_ready() {
         let metrics = Metrics::new(2);
+        assert_eq!(metrics.page("/readyz").status, 503, "it does not listen yet");
+        metrics.read_processes();
         // The seats that are taken, whether the worker shuts down, and what is answered.
         for (taken, drains, status, words) in [
             (0, false, 200, "ready"),

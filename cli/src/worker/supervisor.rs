@@ -340,6 +340,7 @@ impl Supervisor {
             Ok(session) => drop(self.sessions.insert(token, session)),
             Err(why) => {
                 self.seats.give_back(peer);
+                self.plan.metrics.iter().for_each(|metrics| metrics.end_process(self.sessions_begun));
                 warn!(%peer, %why, "cannot start a process for a session");
                 self.record(peer, "no-process", why.to_string());
             }
