@@ -7,7 +7,9 @@ mod device_time;
 mod ledger;
 mod limits;
 mod memory_books;
+mod metrics;
 mod pending;
+mod records;
 mod report;
 mod sandbox;
 mod session;
@@ -30,11 +32,14 @@ pub(crate) use hipr_tls::Size;
 use hipr_worker::device::null::Null;
 use hipr_worker::{Address, Config, DispatchOn, Io};
 use limits::Limits;
+use metrics::Metrics;
+use records::Records;
 use sandbox::{Reach, Sandbox};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -84,6 +89,10 @@ pub(crate) struct Worker {
     /// Appends a record of each session's begin and end, and of clients that are refused, to this file: one JSON object a line.
     #[arg(long, value_name = "FILE")]
     audit: Option<PathBuf>,
+    /// Address at which Prometheus reads metrics over HTTP (/metrics), and others whether the worker lives (/healthz) and takes
+    /// sessions (/readyz): ADDR:PORT, or PORT on loopback. Who reaches it needs no key.
+    #[arg(long, value_name = "ADDR:PORT", value_parser = metrics::address)]
+    metrics: Option<SocketAddr>,
     #[command(flatten)]
     cache: Cache,
     #[command(flatten)]
@@ -150,6 +159,19 @@ impl Worker {
         self.audit.as_deref().map(|path| AuditFile::open(path, &self.listen, has_identity)).transpose()
     }
 
+    /// Serves metrics of a worker with so many seats, if they are wanted.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    fn serve_metrics(&self, seats: usize) -> Result<Option<Arc<Metrics>>, String> {
+        self.metrics.map(|at| Metrics::serve(at, seats)).transpose()
+    }
+
+    /// Returns whether somebody wants to know what happens to sessions.
+    fn has_records(&self) -> bool {
+        self.audit.is_some() || self.metrics.is_some()
+    }
+
     /// Returns the configuration of a worker with this device, and this identity if it asks for keys.
     fn config(&self, device: Arc<dyn Device>, identity: Option<Arc<WorkerIdentity>>) -> Config {
         let (listen, io, dispatch) = (self.listen.clone(), self.io, self.dispatch);
@@ -197,11 +219,14 @@ pub(crate) fn run(options: Worker) -> Result<ExitCode, String> {
             let device = device::open(&DeviceChoice { kind, ..choice }).map_err(|why| why.to_string())?;
             let mut config = options.config(device, options.access.identity(None, None)?);
             let audit = options.audit_file()?;
-            config.limits.audit = audit.clone().map(|audit| audit as Arc<dyn Audit>);
+            let metrics = options.serve_metrics(config.limits.connections_max)?;
+            let records = Records::new(audit.clone(), metrics.clone());
+            config.limits.audit = records.map(|records| records as Arc<dyn Audit>);
             let worker = hipr_worker::Worker::bind(config).map_err(|why| why.to_string())?;
+            metrics.iter().for_each(|metrics| metrics.read_worker(worker.stats()));
             announce(&worker.local_addr());
             options.access.announce(&worker.local_addr())?;
-            let served = serve(worker);
+            let served = serve(worker, metrics);
             audit.iter().for_each(|audit| audit.close());
             served
         }
@@ -236,7 +261,7 @@ fn probe() -> Result<Option<DeviceKind>, String> {
 
 /// Serves until a signal arrives: the first one closes connections and releases sessions, the second ends the process at
 /// once.
-fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
+fn serve(worker: hipr_worker::Worker, metrics: Option<Arc<Metrics>>) -> Result<ExitCode, String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot handle signals: {why}"))?;
     let stopper = worker.stopper();
@@ -246,6 +271,7 @@ fn serve(worker: hipr_worker::Worker) -> Result<ExitCode, String> {
             if std::mem::replace(&mut stopped, true) {
                 std::process::exit(128 + signal);
             }
+            metrics.iter().for_each(|metrics| metrics.drain());
             stopper.stop();
         }
     });
@@ -277,6 +303,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
     let device_time = device_time
         .transpose()
         .map_err(|why| format!("cannot share the emulated GPU's time among sessions: {why}"))?;
+    let (audit, metrics) = (options.audit_file()?, options.serve_metrics(options.limits.processes_max())?);
     let plan = Plan {
         listen: options.listen.clone(),
         has_identity,
@@ -293,12 +320,14 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
             .chain(exchange_args)
             .collect(),
         exchange: exchange.path().to_path_buf(),
-        audit: options.audit_file()?,
+        records: Records::new(audit.clone(), metrics.clone()),
+        metrics,
         device_time,
     };
-    let audit = plan.audit.clone();
     let sessions_max = plan.sessions_max;
+    let metrics = plan.metrics.clone();
     let supervisor = Supervisor::bind(plan).map_err(|why| why.to_string())?;
+    metrics.iter().for_each(|metrics| metrics.read_processes());
     let local_addr = supervisor.local_addr();
     announce(&local_addr);
     options.access.announce(&local_addr)?;

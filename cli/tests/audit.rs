@@ -110,12 +110,14 @@ fn begin_and_end_say_who_and_how_much() {
         assert!((size..size + 1024).contains(&received) && (5 * 24..1024).contains(&sent), "{ended:?}");
         assert!(number(&ended, "device_ns") > 0, "{ended:?}");
         assert_eq!(ended["reason"], "the peer closed the connection");
+        assert_eq!(ended["kind"], "closed");
         // Sessions have numbers of their own, and what breaks the protocol is the reason of the end.
         let mut client = WireClient::open(recorded.worker.address());
         client.stream().write_all(b"GET / HTTP/1.1\r\n\r\n12345678901234").expect("sent");
         let ended = recorded.wait_for("end", 2).remove(1);
         assert_eq!(number(&ended, "session"), 2);
         assert!(ended["reason"].as_str().expect("text").starts_with("protocol error"), "{ended:?}");
+        assert_eq!(ended["kind"], "protocol");
         drop(client);
     }
 }
@@ -165,6 +167,7 @@ fn a_process_that_is_killed_has_an_end() {
     kill_process(Pid::from_raw(child.cast_signed()).expect("a process"), Signal::KILL).expect("killed");
     let ended = recorded.wait_for("end", 1).remove(0);
     assert_eq!(ended["reason"], "the session's process has ended: SIGKILL");
+    assert_eq!(ended["kind"], "process-ended");
     assert!(!ended.contains_key("received_bytes"), "nobody knows: {ended:?}");
     drop(client);
 }

@@ -17,6 +17,7 @@ use hipr_client::{CallError, Connection, Extra, WorkerAddress};
 use hipr_proto::op::{self, kind};
 use hipr_resume::{Claim, Name};
 use hipr_tests::items::next_random;
+use hipr_tests::metrics::{ask, metrics_of, value, wait_for_metric};
 use hipr_tests::{Cuts, Link, Proxy, WireClient, WorkerProcess, eventually};
 use hipr_tls::make_key;
 use hipr_tls::preamble::{Answer, Collected, Hello};
@@ -289,17 +290,26 @@ fn no_more_sessions_wait_than_their_tenant_may_have() {
     each_worker(|options, is_encrypted| {
         // What the line says comes before what the worker does.
         let (option, words) = if is_encrypted { ("64", "parked-max=2") } else { ("2", "") };
-        let mut served =
-            Served::start_with(&[options, &["--parked-max", option]].concat(), is_encrypted, words);
+        let mut served = Served::start_with(
+            &[options, &["--parked-max", option, "--metrics", "0"]].concat(),
+            is_encrypted,
+            words,
+        );
+        let metrics = metrics_of(&served.worker);
         for round in 1..=2 {
             let said = after_cuts(&mut served, 3, |served, proxy| {
                 eventually("two are kept", || served.said(PARKED) == 2 * round);
                 eventually("one has ended", || served.said(ENDED) == round);
+                wait_for_metric(metrics, "hipr_parked_sessions", 2.0);
+                wait_for_metric(metrics, "hipr_sessions", 2.0);
                 proxy.set_refuses(false);
             });
             let of = |word| said.iter().filter(|said| said.contains(word)).count();
             assert_eq!((of("answered"), of("lost")), (2, 1), "{options:?}: {said:?}{}", served.worker.log());
             assert_eq!(served.said(WENT_ON), 2 * round, "{options:?}");
+            wait_for_metric(metrics, "hipr_sessions_resumed_total", 2.0 * round as f64);
+            wait_for_metric(metrics, "hipr_sessions_ended_total{reason=\"parked-max\"}", round as f64);
+            wait_for_metric(metrics, "hipr_parked_sessions", 0.0);
         }
         let recorded = fs::read_to_string(served.folder.path().join("audit")).unwrap_or_default();
         let ends = recorded.matches("its tenant has as many sessions without one as it may have").count();
@@ -398,6 +408,44 @@ fn what_is_kept_for_a_client_counts_as_memory_of_all() {
         let said = String::from_utf8_lossy(&said);
         assert!(said.contains("all is right"), "{how}, {is_used_up}: {said}{}", served.worker.log());
     }
+}
+
+/// Metrics say whose memory it is, also while the client has no connection, and nothing of who has gone.
+#[test]
+fn metrics_count_memory_for_its_tenant() {
+    let memory = "hipr_memory_bytes{tenant=\"lab\"}";
+    thread::scope(|scope| {
+        for options in WORKERS {
+            scope.spawn(move || {
+                let options = [options, &["--metrics", "0"]].concat();
+                let served = Served::start_with(&options, true, "tenant=lab");
+                let metrics = metrics_of(&served.worker);
+                let proxy = Proxy::start(served.worker.address(), Link::default()).expect("a proxy");
+                let [ready, go, end] = ["ready", "go", "end"].map(|name| served.folder.path().join(name));
+                let mut command = served.client(&proxy, "takes_much");
+                command
+                    .env("HIPR_RESUME_TIMEOUT_MS", "60000")
+                    .env("READY", &ready)
+                    .env("GO", &go)
+                    .env("END", &end);
+                let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
+                eventually("the client has begun", || ready.exists());
+                wait_for_metric(metrics, memory, MUCH as f64);
+                proxy.set_refuses(true);
+                proxy.cut_all();
+                wait_for_metric(metrics, "hipr_parked_sessions", 1.0);
+                wait_for_metric(metrics, memory, MUCH as f64);
+                proxy.set_refuses(false);
+                [&go, &end].into_iter().for_each(|path| fs::write(path, "").expect("written"));
+                let said = text(&child.wait_with_output().expect("its output"));
+                assert!(said.contains("all is right"), "{options:?}: {said}{}", served.worker.log());
+                wait_for_metric(metrics, "hipr_sessions", 0.0);
+                wait_for_metric(metrics, "hipr_sessions_resumed_total", 1.0);
+                let (_, text) = ask(metrics, "/metrics");
+                assert_eq!(value(&text, memory), None, "{options:?}: {text}");
+            });
+        }
+    });
 }
 
 /// A connection with a route that nobody has, or with that of another's session, gets no session.

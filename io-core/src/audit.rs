@@ -142,7 +142,9 @@ events! {
     }
     /// A session has ended.
     End "end" {
-        /// Why it has ended.
+        /// Why it has ended, in a word that does not change.
+        kind: Cow<'static, str>,
+        /// Why it has ended, in words for people.
         reason: Cow<'static, str>,
         /// Bytes that came from the client, on the wire.
         received_bytes: u64,
@@ -185,6 +187,8 @@ pub struct Account {
     pub requests: u64,
     /// Why it ended.
     pub reason: Cow<'static, str>,
+    /// Why it ended, in a word ([`End::word`](crate::End::word)).
+    pub kind: &'static str,
 }
 
 #[cfg(test)]
@@ -194,6 +198,7 @@ mod tests {
     #[test]
     fn an_event_has_a_name_and_its_details_names() {
         let end = AuditEvent::End {
+            kind: None,
             reason: Some("over".into()),
             received_bytes: Some(1),
             sent_bytes: Some(2),
@@ -217,8 +222,8 @@ mod tests {
         };
         let refusals = AuditEvent::Refusals { reason: None, count: Some(3) };
         assert_eq!(AuditEvent::parse("refusals", known), Some(refusals));
-        let (reason, received_bytes, sent_bytes, requests, device_ns) = Default::default();
-        let end = AuditEvent::End { reason, received_bytes, sent_bytes, requests, device_ns };
+        let (kind, reason, received_bytes, sent_bytes, requests, device_ns) = Default::default();
+        let end = AuditEvent::End { kind, reason, received_bytes, sent_bytes, requests, device_ns };
         assert_eq!(AuditEvent::parse("end", known), Some(end));
         assert_eq!(AuditEvent::parse("beginning", known), None);
     }

@@ -692,6 +692,7 @@ impl<C: Carrier> Driver<C> {
             self.held.remove(&(until_ms, id));
         }
         Stats::add(&self.stats.connections_closed, 1);
+        Stats::add(&self.stats.requests_done, conn.link.open_requests() as u64);
         let peer = conn.link.peer();
         match end {
             End::FirstMessageTimeout | End::MidMessageTimeout | End::IdleTimeout | End::NotResumed => {

@@ -304,6 +304,7 @@ impl Link {
     pub fn note_end(&mut self, end: &End) {
         if self.account.reason.is_empty() {
             self.account.reason = end.to_string().into();
+            self.account.kind = end.word();
         }
     }
 
@@ -437,6 +438,7 @@ impl Link {
         }
         self.refill();
         self.receiver.retire(notice.completed);
+        Stats::add(&stats.requests_done, notice.completed as u64);
         let mut fatal = None;
         if !self.stash.is_empty() && notice.completed > 0 {
             let stash = mem::take(&mut self.stash);
@@ -582,6 +584,11 @@ impl Link {
         self.active_ms = if is_owed { now_ms } else { self.active_ms.max(self.last_rx_ms) };
         let idle_ms = now_ms.saturating_sub(self.active_ms);
         config.idle_timeout_ms.is_some_and(|most_ms| idle_ms >= most_ms).then_some(End::IdleTimeout)
+    }
+
+    /// Returns the number of requests that came and were not completed.
+    pub(crate) fn open_requests(&self) -> usize {
+        self.receiver.open()
     }
 
     /// Releases what the link holds after its socket was closed, and tells the dispatch if it knows the connection.

@@ -78,6 +78,24 @@ impl End {
     pub fn is_writable(&self) -> bool {
         matches!(self, Self::Eof | Self::Protocol(_) | Self::Channel(_))
     }
+
+    /// Returns a word for the reason, which does not change.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Eof => "closed",
+            Self::Protocol(_) | Self::Frames(_) => "protocol",
+            Self::Channel(why) => why.word(),
+            Self::NoSeat => "no-seat",
+            Self::NotResumed => "not-resumed",
+            Self::ParkedMax => "parked-max",
+            Self::NoRoom => "no-room",
+            Self::FirstMessageTimeout => "first-message-timeout",
+            Self::MidMessageTimeout => "mid-message-timeout",
+            Self::IdleTimeout => "idle-timeout",
+            Self::Socket(_) => "socket",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 impl fmt::Display for End {

@@ -51,6 +51,11 @@ impl Seats {
         Self { max, per_address_max, taken: 0, by_address: HashMap::new() }
     }
 
+    /// Returns how many seats are taken.
+    pub fn taken(&self) -> usize {
+        self.taken
+    }
+
     /// Takes a seat for a connection; it has to be [given back](Self::give_back).
     ///
     /// # Errors

@@ -10,6 +10,13 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct StatsSnapshot { $($(#[doc = $doc])+ pub $name: u64,)* }
 
+        impl StatsSnapshot {
+            /// Returns all values, in an order that does not change while the program runs.
+            pub fn values_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+                [$(&mut self.$name,)*].into_iter()
+            }
+        }
+
         impl Stats {
             /// Reads all counters, one after another.
             pub fn snapshot(&self) -> StatsSnapshot {
@@ -36,6 +43,8 @@ counters! {
     sessions_resumed,
     /// Requests received.
     requests,
+    /// Requests that were completed, or whose connection has ended before.
+    requests_done,
     /// Bytes received.
     received_bytes,
     /// Bytes sent.

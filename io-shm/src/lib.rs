@@ -37,7 +37,7 @@ pub use busy_poller::{BusyPoller, Shared, SharedMemory};
 pub use client::Client;
 pub use descriptor::{Waits, pass, receive};
 pub use memory::check_sealed;
-pub use number::{NumberReader, NumberWriter};
+pub use number::{NumberReader, NumberWriter, Numbers};
 pub use served::{HELLO, Served};
 
 /// Size in bytes of one of a connection's two rings. Memory is allocated when the rings are first filled.

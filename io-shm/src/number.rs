@@ -48,9 +48,69 @@ impl NumberReader {
     }
 }
 
+/// Numbers that one process writes at any time and another reads: so the writer says them without a call, and what it has said is there
+/// when it has ended. Either side can write what it likes.
+#[derive(Debug)]
+pub struct Numbers {
+    memory: Memory,
+    count: usize,
+}
+
+impl Numbers {
+    /// Creates `count` numbers, all 0; returns them with the descriptor to pass on.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn make(count: usize) -> io::Result<(Self, OwnedFd)> {
+        let (memory, file) = Memory::make(Self::len_bytes(count))?;
+        Ok((Self { memory, count }, file))
+    }
+
+    /// Maps `count` numbers that another process made.
+    ///
+    /// # Errors
+    /// The file has another size, could be made shorter, or cannot be mapped.
+    pub fn take(file: &OwnedFd, count: usize) -> io::Result<Self> {
+        let memory = Memory::take(file, Self::len_bytes(count))?;
+        Ok(Self { memory, count })
+    }
+
+    /// Returns the length of the mapping: whole pages.
+    fn len_bytes(count: usize) -> usize {
+        count.saturating_mul(size_of::<u64>()).max(1).next_multiple_of(LEN)
+    }
+
+    /// Sets the first numbers; what is beyond the last one is left out.
+    pub fn set(&self, numbers: impl IntoIterator<Item = u64>) {
+        for (at, number) in (0..self.count).zip(numbers) {
+            self.memory.number(at * size_of::<u64>()).store(number, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the numbers, each as it was a moment ago.
+    pub fn get(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.count).map(|at| self.memory.number(at * size_of::<u64>()).load(Ordering::Relaxed))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_those_that_the_other_side_has_set() {
+        for count in [0, 1, 511, 512, 513] {
+            let (reader, file) = Numbers::make(count).unwrap();
+            assert!(reader.get().eq(std::iter::repeat_n(0, count)));
+            let writer = Numbers::take(&file, count).unwrap();
+            // More than there is room for changes nothing else.
+            writer.set((0..2000).map(|number| u64::MAX - number));
+            drop((writer, file));
+            assert!(reader.get().eq((0..count as u64).map(|number| u64::MAX - number)), "{count}");
+        }
+        let (_numbers, file) = Numbers::make(512).unwrap();
+        assert!(Numbers::take(&file, 513).is_err(), "more than there are");
+    }
 
     #[test]
     fn who_has_the_descriptor_reads_the_number_and_cannot_write_it() {

@@ -142,6 +142,16 @@ impl HipError {
         }
     }
 
+    /// Iterates over the errors that have names of their own, by code.
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        ROWS.iter().map(|row| Self(row.code))
+    }
+
+    /// Returns the place of the error among [all](Self::all), unless it has no name of its own.
+    pub fn row(self) -> Option<usize> {
+        ROWS.binary_search_by_key(&self.0, |row| row.code).ok()
+    }
+
     /// Returns whether the code has a name of its own.
     pub fn is_known(self) -> bool {
         row(self.0).is_some()
@@ -169,7 +179,7 @@ pub fn error_message(code: i32) -> &'static CStr {
 }
 
 fn row(code: i32) -> Option<&'static Row> {
-    ROWS.binary_search_by_key(&code, |row| row.code).ok().and_then(|i| ROWS.get(i))
+    HipError(code).row().and_then(|i| ROWS.get(i))
 }
 
 /// Converts a text of the table; all of them are ASCII.

@@ -50,6 +50,11 @@ impl<B> Outcome<B> {
         Self { error: Some(error), fixed: SmallVec::new(), inline: Inline::None }
     }
 
+    /// Returns the error of a request that has failed.
+    pub fn failure(&self) -> Option<HipError> {
+        self.error
+    }
+
     /// Returns whether the request has failed.
     pub fn is_error(&self) -> bool {
         self.error.is_some()

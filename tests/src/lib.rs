@@ -9,6 +9,7 @@ pub mod distance;
 pub mod faults;
 mod gpu;
 pub mod items;
+pub mod metrics;
 mod process;
 mod proxy;
 pub mod suite;

@@ -4,8 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Exit code of the set-up script if there is no compiler.
-const NO_COMPILER: i32 = 77;
+/// Exit code of a set-up script if there is not what it makes.
+const NOT_THERE: i32 = 77;
 
 /// Returns this folder of the repository, `tests`.
 pub fn folder() -> &'static Path {
@@ -15,16 +15,24 @@ pub fn folder() -> &'static Path {
 /// Returns the root folder of the system with hipcc and HIP's headers. Without it prints that `skipped` does not run and
 /// returns `None`, or panics if HIPR_REQUIRE_COMPILER is set.
 pub fn toolchain(skipped: &str) -> Option<PathBuf> {
-    // Only looks: a test does not install a compiler.
-    let check = Command::new(folder().join("toolchain/setup.sh")).arg("--check").output();
+    made_by("toolchain/setup.sh", "HIP compiler", skipped)
+}
+
+/// Returns the folder with Prometheus (`usr/bin/prometheus` and `usr/bin/promtool`); without it behaves like [`toolchain`].
+pub fn prometheus(skipped: &str) -> Option<PathBuf> {
+    made_by("toolchain/prometheus.sh", "Prometheus", skipped)
+}
+
+/// Returns the folder that a script has made.
+fn made_by(script: &str, what: &str, skipped: &str) -> Option<PathBuf> {
+    // Only looks: a test does not install anything.
+    let check = Command::new(folder().join(script)).arg("--check").output();
     let check = check.expect("the script runs");
     let text = String::from_utf8_lossy(&check.stderr);
-    if check.status.code() == Some(NO_COMPILER) {
-        return skip(&format!(
-            "no HIP compiler here (tests/toolchain/setup.sh makes one): {skipped}\n{text}"
-        ));
+    if check.status.code() == Some(NOT_THERE) {
+        return skip(&format!("no {what} here (tests/{script} makes it): {skipped}\n{text}"));
     }
-    assert!(check.status.success(), "the compiler does not work:\n{text}");
+    assert!(check.status.success(), "{what}: it does not work:\n{text}");
     Some(PathBuf::from(String::from_utf8_lossy(&check.stdout).trim()))
 }
 

@@ -44,6 +44,13 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct CacheStats { $($(#[$doc])* pub $name: u64,)* }
 
+        impl CacheStats {
+            /// Returns all values, in an order that does not change while the program runs.
+            pub fn values_mut(&mut self) -> impl Iterator<Item = &mut u64> {
+                [$(&mut self.$name,)*].into_iter()
+            }
+        }
+
         impl Counters {
             pub(crate) fn snapshot(&self) -> CacheStats {
                 CacheStats { $($name: self.$name.load(Relaxed),)* }

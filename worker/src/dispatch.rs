@@ -10,7 +10,10 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -26,7 +29,7 @@ use crate::env::{Env, More};
 use crate::memory_watch::MemoryWatch;
 use crate::recalls::{Asked, Recalls, Short};
 use crate::session::{Session, Turn};
-use crate::stats::Requests;
+use crate::stats::{Failures, Requests, SessionStats, Sessions};
 use crate::weight::Weight;
 use crate::{SessionLimits, Stats};
 use hipr_device::{Device, Share, Waker};
@@ -67,6 +70,10 @@ struct Seat {
     is_told: bool,
     /// Where memory is lent, whether the session has what it is to begin with.
     begins: Begins,
+    /// The number of the session, from 1 on.
+    number: u64,
+    /// What others can read of the session.
+    stats: Arc<SessionStats>,
 }
 
 /// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and two for work
@@ -111,6 +118,8 @@ pub struct Dispatch {
     mailbox: Arc<Mailbox>,
     wake: Arc<dyn Fn(ConnId) + Send + Sync>,
     requests: Arc<Requests>,
+    failures: Arc<Failures>,
+    sessions: Arc<Sessions>,
     seats: BTreeMap<ConnId, Seat>,
     line: VecDeque<ConnId>,
     /// The session that had the last turn, and its number of consecutive turns before.
@@ -197,6 +206,7 @@ impl Dispatch {
         }
         let (seats, line, last, last_repeated, collected_bytes) = Default::default();
         let (wake, requests) = (Arc::new(wake), stats.requests_counters());
+        let (failures, sessions) = (stats.failures_counters(), stats.sessions_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);
         Self {
             device,
@@ -205,6 +215,8 @@ impl Dispatch {
             mailbox,
             wake,
             requests,
+            failures,
+            sessions,
             seats,
             line,
             last,
@@ -234,11 +246,23 @@ impl Dispatch {
                 let limits = self.open(conn, peer, known);
                 let who = self.record_begin(peer, known);
                 let (woken, in_line, is_told, begins) = Default::default();
-                let session = Session::new(conn, peer);
+                let session = Session::new(conn, peer, Arc::clone(&self.failures));
                 let weight_bytes = 0;
                 let _admission = grant;
-                let seat =
-                    Seat { session, limits, weight_bytes, who, _admission, woken, in_line, is_told, begins };
+                let (number, stats) = (self.sessions_begun, self.sessions.begin(self.sessions_begun));
+                let seat = Seat {
+                    session,
+                    limits,
+                    weight_bytes,
+                    who,
+                    _admission,
+                    woken,
+                    in_line,
+                    is_told,
+                    begins,
+                    number,
+                    stats,
+                };
                 self.seats.insert(conn, seat);
                 self.weight.change(0, self.limits.rings_bytes);
                 self.listen_to_lender(conn);
@@ -298,11 +322,12 @@ impl Dispatch {
     /// Records that a session and its connection have ended.
     fn record_end(&mut self, conn: ConnId, account: Account) {
         let Some((who, device_ns)) = self.unrecorded.remove(&conn) else { return };
-        let Account { received_bytes, sent_bytes, requests, reason } = account;
+        let Account { received_bytes, sent_bytes, requests, reason, kind } = account;
         if let Some(audit) = &self.audit {
             let (received_bytes, sent_bytes) = (Some(received_bytes), Some(sent_bytes));
-            let (reason, requests) = (Some(reason), Some(requests));
-            audit.record(&who, AuditEvent::End { reason, received_bytes, sent_bytes, requests, device_ns });
+            let (kind, reason, requests) = (Some(kind.into()), Some(reason), Some(requests));
+            let end = AuditEvent::End { kind, reason, received_bytes, sent_bytes, requests, device_ns };
+            audit.record(&who, end);
         }
     }
 
@@ -432,6 +457,13 @@ impl Dispatch {
             self.remove(conn);
             return;
         };
+        seat.stats.memory_bytes.store(seat.session.memory_bytes(), Relaxed);
+        if seat.stats.device_ns.get().is_none()
+            && let Some(time) = seat.session.device_time()
+        {
+            // It is counted in the same place as long as the session lives.
+            let _ = seat.stats.device_ns.set(Arc::clone(time));
+        }
         if has_total {
             let weight_bytes = seat.session.weight_bytes();
             self.weight.change(std::mem::replace(&mut seat.weight_bytes, weight_bytes), weight_bytes);
@@ -574,6 +606,7 @@ impl Dispatch {
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
         self.weight.change(self.limits.rings_bytes, 0);
+        self.sessions.end(seat.number);
         seat.session.forget_lease(&self.leases);
         if let Some(who) = seat.who.take() {
             self.unrecorded.insert(conn, (who, seat.session.device_ns()));

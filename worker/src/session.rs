@@ -22,7 +22,8 @@ mod watched;
 
 use std::collections::VecDeque;
 use std::mem;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Poll;
 
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
@@ -32,7 +33,7 @@ use crate::SessionLimits;
 use crate::call::{Call, Continuation};
 use crate::env::Env;
 use crate::owned::{Owned, Unfit};
-use crate::stats::Tally;
+use crate::stats::{Failures, Tally};
 
 use clock::TurnClock;
 use failure::FailedWork;
@@ -78,6 +79,8 @@ pub(crate) struct Session {
     failed_work: Option<FailedWork>,
     /// A bug of the worker, after which replies could be wrong.
     broken: Option<Misuse>,
+    /// Where requests that fail are counted.
+    failures: Arc<Failures>,
 }
 
 /// Whether the session waits for its peer to receive replies.
@@ -96,8 +99,8 @@ impl Session {
     /// Maximum number of items handled in one turn.
     const TURN_ITEMS: usize = 4096;
 
-    /// Creates a session without requests, of a client at `peer`.
-    pub(crate) fn new(conn: ConnId, peer: Peer) -> Self {
+    /// Creates a session without requests, of a client at `peer`; counts those that fail.
+    pub(crate) fn new(conn: ConnId, peer: Peer, failures: Arc<Failures>) -> Self {
         Self {
             conn,
             responder: Responder::new(),
@@ -119,6 +122,7 @@ impl Session {
             fixed_of: None,
             failed_work: None,
             broken: None,
+            failures,
         }
     }
 
@@ -169,6 +173,16 @@ impl Session {
     /// Returns how many bytes more the session needs soon.
     pub(crate) fn ahead_bytes(&self, limits: &SessionLimits) -> u64 {
         self.owned.ahead_bytes(limits).saturating_add(self.unsent_bytes())
+    }
+
+    /// Returns the bytes of memory that the session has of those that it may have.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.owned.memory_bytes()
+    }
+
+    /// Returns where the time is counted that the session's work has had on the device.
+    pub(crate) fn device_time(&self) -> Option<&Arc<AtomicU64>> {
+        self.owned.device_ns.as_ref()
     }
 
     /// Returns the time that the session's work has had on the device, in nanoseconds, if the device knows.
@@ -731,6 +745,9 @@ impl Session {
 
     fn complete(&mut self, ticket: Ticket, outcome: Outcome<Body>) {
         self.completed += 1;
+        if let Some(error) = outcome.failure() {
+            self.failures.count(error);
+        }
         let (id, op) = (ticket.id(), ticket.op());
         if self.is_told() {
             self.check_told_before(op, outcome.is_error(), ticket.wants_reply());

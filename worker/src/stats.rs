@@ -1,9 +1,10 @@
 //! Counters that can be read while the worker runs.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use hipr_proto::{OPS, Opcode};
+use hipr_proto::{HipError, OPS, Opcode};
 
 use crate::cache::{CacheStats, Counters};
 
@@ -68,11 +69,84 @@ impl Tally {
     }
 }
 
+/// Counts requests that failed, by error.
+#[derive(Debug)]
+pub(crate) struct Failures {
+    /// By the place of the error in its table; the last is for errors without a name of their own.
+    by_error: Vec<AtomicU64>,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self { by_error: (0..=HipError::all().len()).map(|_| AtomicU64::new(0)).collect() }
+    }
+}
+
+impl Failures {
+    /// Counts a request that failed.
+    #[inline(never)]
+    pub(crate) fn count(&self, error: HipError) {
+        let row = error.row().unwrap_or(self.by_error.len() - 1);
+        if let Some(count) = self.by_error.get(row) {
+            count.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// What a session has, as it was after its last turn.
+#[derive(Debug, Default)]
+pub(crate) struct SessionStats {
+    /// Bytes of memory.
+    pub(crate) memory_bytes: AtomicU64,
+    /// Where the device counts the time of the session's work, once it does.
+    pub(crate) device_ns: OnceLock<Arc<AtomicU64>>,
+}
+
+impl SessionStats {
+    fn device_ns(&self) -> u64 {
+        self.device_ns.get().map_or(0, |time| time.load(Relaxed))
+    }
+}
+
+/// The sessions that have begun and not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<Living>);
+
+#[derive(Debug, Default)]
+struct Living {
+    /// By the number of the session.
+    sessions: BTreeMap<u64, Arc<SessionStats>>,
+    /// The device time of those that have ended.
+    ended_device_ns: u64,
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, Living> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a session that begins.
+    pub(crate) fn begin(&self, number: u64) -> Arc<SessionStats> {
+        let stats = Arc::new(SessionStats::default());
+        self.lock().sessions.insert(number, Arc::clone(&stats));
+        stats
+    }
+
+    /// Removes a session that has ended.
+    pub(crate) fn end(&self, number: u64) {
+        let mut living = self.lock();
+        let device_ns = living.sessions.remove(&number).map_or(0, |stats| stats.device_ns());
+        living.ended_device_ns = living.ended_device_ns.saturating_add(device_ns);
+    }
+}
+
 /// Counters of a worker.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     io: Arc<hipr_io::Stats>,
     requests: Arc<Requests>,
+    failures: Arc<Failures>,
+    sessions: Arc<Sessions>,
     cache: Arc<Counters>,
 }
 
@@ -92,6 +166,34 @@ impl Stats {
 
     pub(crate) fn cache_counters(&self) -> Arc<Counters> {
         self.cache.clone()
+    }
+
+    pub(crate) fn failures_counters(&self) -> Arc<Failures> {
+        self.failures.clone()
+    }
+
+    pub(crate) fn sessions_counters(&self) -> Arc<Sessions> {
+        self.sessions.clone()
+    }
+
+    /// Returns the numbers of requests that failed, by error; those whose error has no name of its own are counted as
+    /// [`HipError::UNKNOWN`]. A request that reports the error of an earlier one has failed as well.
+    pub fn failures(&self) -> impl Iterator<Item = (HipError, u64)> {
+        let errors = HipError::all().chain([HipError::UNKNOWN]);
+        errors.zip(&self.failures.by_error).map(|(error, count)| (error, count.load(Relaxed)))
+    }
+
+    /// Returns the numbers of the sessions that there are, from 1 on, with the bytes of memory that each had after its last turn.
+    pub fn memory(&self) -> Vec<(u64, u64)> {
+        let living = self.sessions.lock();
+        living.sessions.iter().map(|(&number, stats)| (number, stats.memory_bytes.load(Relaxed))).collect()
+    }
+
+    /// Returns the time that the work of all sessions has had on the device, in nanoseconds, as far as the device knows.
+    pub fn device_ns(&self) -> u64 {
+        let living = self.sessions.lock();
+        let times = living.sessions.values().map(|stats| stats.device_ns());
+        times.fold(living.ended_device_ns, u64::saturating_add)
     }
 
     /// Returns the counters of the cache of uploads.

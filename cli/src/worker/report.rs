@@ -3,7 +3,8 @@
 //! The process says what it alone knows: key, tenant, bytes, device time. Time, number and address are the supervisor's, so whoever has
 //! taken over a process can lie about that session only.
 
-use super::audit::{AuditFile, json};
+use super::audit::json;
+use super::records::Records;
 use hipr_io::{Audit, AuditEvent, Detail, Peer, Who};
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -69,7 +70,7 @@ impl Audit for Reporter {
 /// What was heard of a session.
 #[derive(Debug)]
 pub(super) struct Reports {
-    audit: Arc<AuditFile>,
+    records: Arc<Records>,
     who: Who,
     partial: Vec<u8>,
     lines: u64,
@@ -79,10 +80,10 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    pub(super) fn new(audit: Arc<AuditFile>, number: u64, peer: Peer) -> Self {
+    pub(super) fn new(records: Arc<Records>, number: u64, peer: Peer) -> Self {
         let who = Who { session: Some(number), ..Who::at(peer) };
         let (partial, lines, is_admitted, has_begun, has_ended) = Default::default();
-        Self { audit, who, partial, lines, is_admitted, has_begun, has_ended }
+        Self { records, who, partial, lines, is_admitted, has_begun, has_ended }
     }
 
     /// Returns whether the client was let in.
@@ -103,7 +104,7 @@ impl Reports {
             let line = std::mem::take(&mut self.partial);
             self.lines += 1;
             if self.lines > LINES_MAX {
-                self.audit.count_lost(1);
+                self.records.count_lost(1);
             } else if let Ok(said) = serde_json::from_slice(&line) {
                 self.hear(&said);
             }
@@ -127,18 +128,18 @@ impl Reports {
         let tenant = text("tenant").map(str::to_owned);
         match event {
             AuditEvent::Refused { .. } if !self.has_begun => {
-                self.audit.record(&Who { key, tenant, ..Who::at(self.who.peer) }, event);
+                self.records.record(&Who { key, tenant, ..Who::at(self.who.peer) }, event);
             }
             AuditEvent::Begin {} if !self.has_begun => {
                 (self.has_begun, self.who.key, self.who.tenant) = (true, key, tenant);
-                self.audit.record(&self.who, event);
+                self.records.record(&self.who, event);
             }
             AuditEvent::Park { .. } | AuditEvent::Resume { .. } if self.has_begun && !self.has_ended => {
-                self.audit.record(&self.who, event);
+                self.records.record(&self.who, event);
             }
             AuditEvent::End { .. } if self.has_begun && !self.has_ended => {
                 self.has_ended = true;
-                self.audit.record(&self.who, event);
+                self.records.record(&self.who, event);
             }
             // These are not a session's, or it has none.
             _ => {}
@@ -149,26 +150,28 @@ impl Reports {
     pub(super) fn end(&mut self, how: &str) {
         if self.has_begun && !std::mem::replace(&mut self.has_ended, true) {
             let reason = Some(format!("the session's process has ended: {how}").into());
+            let kind = Some("process-ended".into());
             let (received_bytes, sent_bytes, requests, device_ns) = Default::default();
-            let event = AuditEvent::End { reason, received_bytes, sent_bytes, requests, device_ns };
-            self.audit.record(&self.who, event);
+            let event = AuditEvent::End { kind, reason, received_bytes, sent_bytes, requests, device_ns };
+            self.records.record(&self.who, event);
         }
     }
 
     /// Records that the client is turned away, because others have waited for less time to be let in.
     pub(super) fn turn_away(&self) {
-        refuse(&self.audit, self.who.peer, "no-proof", "too many clients that have not proved their keys");
+        refuse(&self.records, self.who.peer, "no-proof", "too many clients that have not proved their keys");
     }
 }
 
 /// Records a client for whom no process was started.
-pub(super) fn refuse(audit: &AuditFile, peer: Peer, word: &'static str, words: impl Into<String>) {
+pub(super) fn refuse(records: &Records, peer: Peer, word: &'static str, words: impl Into<String>) {
     let words = Some(words.into().into());
-    audit.record(&Who::at(peer), AuditEvent::Refused { reason: Some(word.into()), words });
+    records.record(&Who::at(peer), AuditEvent::Refused { reason: Some(word.into()), words });
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::audit::AuditFile;
     use super::*;
     use hipr_io::Address;
 
@@ -177,7 +180,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("records");
         let audit = AuditFile::open(&path, &Address::new("unix:x"), false).expect("a file");
-        let mut reports = Reports::new(Arc::clone(&audit), 7, Peer::Local);
+        let records = Records::new(Some(Arc::clone(&audit)), None).expect("a file");
+        let mut reports = Reports::new(Arc::clone(&records), 7, Peer::Local);
         for line in [
             r#"{"event":"end","reason":"before it began"}"#,
             r#"{"event":"lost","count":7}"#,
@@ -196,7 +200,7 @@ mod tests {
         reports.push(&[b'x'; 3 * LINE_MAX_BYTES]);
         assert!(reports.partial.len() <= LINE_MAX_BYTES);
         reports.end("SIGKILL");
-        let mut crashed = Reports::new(Arc::clone(&audit), 8, Peer::Local);
+        let mut crashed = Reports::new(records, 8, Peer::Local);
         crashed.push(b"{\"event\":\"begin\"}\n");
         crashed.end("SIGKILL");
         (0..LINES_MAX + 5).for_each(|_| crashed.push(b"\n"));

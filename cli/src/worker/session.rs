@@ -1,10 +1,11 @@
 //! A session in a process of its own: the supervisor's handle, and the process itself.
 
 use super::Worker;
-use super::audit::AuditFile;
 use super::device_time::{DeviceTime, Turnstile};
 use super::ledger::{Asked, Asking, Books};
 use super::memory_books::{Borrowing, Telling};
+use super::metrics::{Counted, Counting, Metrics};
+use super::records::Records;
 use super::report::{Reporter, Reports};
 use crate::device::{self, DeviceKind};
 use hipr_io::{Address, Grant, Kept, Peer, Stream};
@@ -36,6 +37,8 @@ const PROGRAM: &str = "/proc/self/exe";
 const OOM_SCORE_ADJ: &str = "500";
 /// Interval between checks whether the session has ended.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// Interval at which a session's process writes what it has counted: what is counted in between is lost if it is killed.
+const COUNT_EVERY: Duration = Duration::from_millis(500);
 
 /// Returns the command that runs this program again with the same arguments and some more.
 pub(super) fn again(more: impl IntoIterator<Item = OsString>) -> Command {
@@ -52,8 +55,10 @@ pub(super) fn again(more: impl IntoIterator<Item = OsString>) -> Command {
 pub(super) struct Shared<'a> {
     /// The folder for what sessions share.
     pub(super) exchange: &'a Path,
-    /// The record of what happens to sessions.
-    pub(super) audit: Option<&'a Arc<AuditFile>>,
+    /// Who hears of what happens to sessions.
+    pub(super) records: Option<&'a Arc<Records>>,
+    /// What is counted, if somebody wants to know.
+    pub(super) metrics: Option<&'a Arc<Metrics>>,
     /// Whether the supervisor lends them their memory.
     pub(super) is_lent: bool,
     /// Who gives them their time of the emulated GPU.
@@ -138,9 +143,16 @@ impl Session {
             pass(&control, &[IoSlice::new(&route.to_le_bytes())], &given.socket)?;
             pass(&control, &[IoSlice::new(&route.to_le_bytes())], given.page)?;
         }
+        let counted = shared.metrics.map(|_| Counted::make()).transpose()?;
+        if let Some((_, given)) = &counted {
+            pass(&control, &[IoSlice::new(&route.to_le_bytes())], given)?;
+        }
+        if let (Some(metrics), Some((counted, _))) = (shared.metrics, counted) {
+            metrics.add_process(number, counted);
+        }
         info!(session = number, %peer, pid = child.id(), "session started");
         let (readable, lines, told, speaks) = (true, Lines::default(), false, true);
-        let reports = shared.audit.map(|audit| Reports::new(Arc::clone(audit), number, peer));
+        let reports = shared.records.map(|records| Reports::new(Arc::clone(records), number, peer));
         Ok(Self {
             number,
             peer,
@@ -280,6 +292,11 @@ impl Session {
         self.peer
     }
 
+    /// Returns the number of the session, from 1 on.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Returns the process id.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
@@ -407,7 +424,9 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let is_lent = options.limits.memory_total_bytes().is_some();
     let told = is_lent.then(|| take_passed(&control).map(|(_, told)| told)).transpose().map_err(lost)?;
     let turnstile = take_turnstile(&control, options.device).map_err(lost)?.map(Arc::new);
-    let is_recorded = options.audit.is_some();
+    let counting = options.metrics.is_some().then(|| take_passed(&control)).transpose().map_err(lost)?;
+    let counting = counting.map(|(_, given)| Counting::new(&given)).transpose().map_err(lost)?.map(Arc::new);
+    let is_recorded = options.has_records();
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
     let reporter = Arc::new(reporter);
@@ -451,8 +470,12 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
                     door.hand(stream);
                 }
             });
-            watch(worker.stats(), Duration::from_millis(options.release_timeout_ms));
-            super::serve(worker)
+            let stats = worker.stats();
+            watch(stats.clone(), Duration::from_millis(options.release_timeout_ms));
+            counting.iter().for_each(|counting| count(Arc::clone(counting), stats.clone()));
+            let served = super::serve(worker, None);
+            counting.iter().for_each(|counting| counting.write(&stats));
+            served
         }
     }
 }
@@ -485,6 +508,16 @@ fn watch(stats: Stats, timeout: Duration) {
         thread::sleep(timeout);
         error!(?timeout, "killing the session process: releasing its resources takes too long");
         let _ = kill_process(getpid(), Signal::KILL);
+    });
+}
+
+/// Tells the supervisor again and again what was counted so far; what was counted at the end is told besides.
+fn count(counting: Arc<Counting>, stats: Stats) {
+    thread::spawn(move || {
+        loop {
+            counting.write(&stats);
+            thread::sleep(COUNT_EVERY);
+        }
     });
 }
 

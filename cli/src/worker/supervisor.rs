@@ -4,10 +4,11 @@
 //! One thread. It never loads a GPU's runtime itself, reads no message, and owns nothing of a session but the process's
 //! number and what the process writes to its standard error.
 
-use super::audit::AuditFile;
 use super::device_time::DeviceTime;
 use super::ledger::Books;
+use super::metrics::Metrics;
 use super::pending::{Peeked, Pending};
+use super::records::Records;
 use super::report::refuse;
 use super::session::{Session, Shared};
 use hipr_hip::clear_exchange;
@@ -62,8 +63,10 @@ pub(super) struct Plan {
     pub(super) session_args: Vec<OsString>,
     /// Folder in which sessions exchange what they share.
     pub(super) exchange: PathBuf,
-    /// The record of sessions.
-    pub(super) audit: Option<Arc<AuditFile>>,
+    /// Who hears of what happens to sessions.
+    pub(super) records: Option<Arc<Records>>,
+    /// What is counted, if somebody wants to know.
+    pub(super) metrics: Option<Arc<Metrics>>,
     /// Who gives the sessions' processes their time of the emulated GPU.
     pub(super) device_time: Option<DeviceTime>,
 }
@@ -191,6 +194,7 @@ impl Supervisor {
                 self.sessions.values_mut().for_each(|session| session.tell(books));
             }
             self.expire();
+            self.plan.metrics.iter().for_each(|metrics| metrics.set_seats_taken(self.seats.taken()));
         }
         Ok(())
     }
@@ -278,8 +282,8 @@ impl Supervisor {
 
     /// Records a client for whom no process is started.
     fn record(&self, peer: Peer, word: &'static str, words: impl Into<String>) {
-        if let Some(audit) = &self.plan.audit {
-            refuse(audit, peer, word, words);
+        if let Some(records) = &self.plan.records {
+            refuse(records, peer, word, words);
         }
     }
 
@@ -321,7 +325,8 @@ impl Supervisor {
             let number = self.sessions_begun;
             let shared = Shared {
                 exchange: &self.plan.exchange,
-                audit: self.plan.audit.as_ref(),
+                records: self.plan.records.as_ref(),
+                metrics: self.plan.metrics.as_ref(),
                 is_lent: self.plan.memory_total_bytes.is_some(),
                 device_time: self.plan.device_time.as_ref(),
             };
@@ -335,6 +340,7 @@ impl Supervisor {
             Ok(session) => drop(self.sessions.insert(token, session)),
             Err(why) => {
                 self.seats.give_back(peer);
+                self.plan.metrics.iter().for_each(|metrics| metrics.end_process(self.sessions_begun));
                 warn!(%peer, %why, "cannot start a process for a session");
                 self.record(peer, "no-process", why.to_string());
             }
@@ -365,6 +371,7 @@ impl Supervisor {
         let mut gone: Vec<_> = self.sessions.extract_if(.., |_, session| session.reap()).collect();
         for (_, session) in &mut gone {
             self.seats.give_back(session.peer());
+            self.plan.metrics.iter().for_each(|metrics| metrics.end_process(session.number()));
             session.asked.end(&mut self.books, self.now_ms);
         }
         for pid in gone.iter().map(|(_, session)| session.pid()) {
@@ -385,6 +392,7 @@ impl Supervisor {
             return;
         }
         info!(sessions = self.sessions.len(), "worker stopping");
+        self.plan.metrics.iter().for_each(|metrics| metrics.drain());
         self.pending.clear();
         self.sessions.values_mut().for_each(Session::terminate);
         self.kill_ms = Some(self.now_ms + GRACE_MS);
