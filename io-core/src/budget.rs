@@ -325,7 +325,8 @@ mod tests {
     /// Each way in which something counts, counts for all sessions of the tenant and for the worker, and for no other tenant.
     #[test]
     fn what_a_session_has_counts_for_its_tenant_and_the_worker() {
-        let ways: [(&str, fn(&Budget, u64, u64)); 3] =
+        type Way = fn(&Budget, u64, u64);
+        let ways: [(&str, Way); 3] =
             [("kept", Budget::keep_bytes), ("used", Budget::use_bytes), ("collected", Budget::collect_bytes)];
         // What the worker may have, then what is left for another session of the tenant, for one of it whose line says less, for
         // another tenant's and for one without a bound, once the first has 60 bytes.

@@ -528,7 +528,8 @@ mod tests {
     #[test]
     fn a_tenants_processes_have_no_more_together_than_it_may_have() {
         // What the worker may have; then who takes how much one after another, and how much they get.
-        let cases: [(Option<u64>, &[(usize, u64, u64)]); 4] = [
+        type Takes = &'static [(usize, u64, u64)];
+        let cases: [(Option<u64>, Takes); 4] = [
             (Some(100), &[(0, 30, 30), (1, 30, 10), (0, 1, 0), (2, 90, 60), (4, 90, 0)]),
             (Some(100), &[(4, 80, 80), (0, 30, 20), (2, 10, 0), (1, 10, 0)]),
             // The smaller bound of one key leaves the tenant's other sessions what theirs does.
@@ -556,7 +557,8 @@ mod tests {
     #[test]
     fn who_lacks_memory_within_a_tenants_bound_concerns_that_tenant_alone() {
         // Who lacks memory after these were lent so much, whether it is the device's, how much it needs, and who is asked.
-        let cases: [(usize, Kind, u64, [u64; 5], &[usize]); 12] = [
+        type Case = (usize, Kind, u64, [u64; 5], &'static [usize]);
+        let cases: [Case; 12] = [
             (1, Kind::Short, 0, [40, 0, 20, 10, 20], &[0]),
             (3, Kind::Short, 0, [10, 0, 30, 0, 20], &[2]),
             // The worker's bound leaves less.
@@ -619,7 +621,9 @@ mod tests {
             [1, 3, 4].map(|at| words[at].is_turn)
         };
         let returns = |world: &mut World| [0, 2].map(|at| world.ask(at, Kind::Returned, 0));
-        [1, 3].map(|at| world.ask(at, Kind::Short, 0));
+        for at in [1, 3] {
+            world.ask(at, Kind::Short, 0);
+        }
         returns(&mut world);
         assert_eq!(turns(&mut world), [true, true, false]);
         world.ask(4, Kind::ShortOfAll, 0);
