@@ -182,10 +182,10 @@ pub struct SessionLimits {
     pub memory_max_bytes: u64,
     /// Bytes beside those that only the session's kernels may have; where memory is lent, the worker sets it before each turn.
     pub aside_bytes: u64,
-    /// Maximum bytes that all sessions together may have, and, in the limits of a session, those of its tenant: their memory and what it takes to know of it, what the device sets aside for
-    /// their kernels, unfinished commands, and replies that were not received. A session may have what the others leave, but always the
-    /// device's minimum for kernels, [`queued_min_bytes`](Self::queued_min_bytes) and a reply of
-    /// [`chunk_bytes`](Self::chunk_bytes).
+    /// Maximum bytes that all sessions together may have, and, in the limits of a session, those of its tenant, if that is less: their
+    /// memory and what it takes to know of it, what the device sets aside for their kernels, unfinished commands, and replies that were not
+    /// received. A session may have what the others leave, but always the device's minimum for kernels,
+    /// [`queued_min_bytes`](Self::queued_min_bytes) and a reply of [`chunk_bytes`](Self::chunk_bytes).
     pub memory_total_bytes: u64,
     /// Bytes of shared memory in which a session's requests and replies are passed; they count among those of all sessions.
     pub rings_bytes: u64,

@@ -293,7 +293,7 @@ impl MemoryBooks {
                     return;
                 }
                 recall.asked.clear();
-                if has_to_wait {
+                if has_to_wait && !recall.waiting.is_empty() {
                     return;
                 }
                 match recall.waiting.pop_front() {
