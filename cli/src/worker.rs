@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod borrowing;
 mod cache;
 mod device_time;
 mod ledger;
@@ -148,6 +149,11 @@ impl Worker {
             has_gpu: self.device == DeviceKind::Hip,
             has_uring: self.io == Io::Uring,
         }
+    }
+
+    /// Returns whether several sessions may have a bound for their memory: all of them, or those of a tenant.
+    fn may_lend_memory(&self) -> bool {
+        self.limits.memory_total_bytes().is_some() || self.access.has_identity()
     }
 
     /// Opens the record of sessions, if one is wanted.
@@ -312,6 +318,7 @@ fn supervise(options: &Worker, kind: DeviceKind) -> Result<ExitCode, String> {
         sessions_per_address_max: options.limits.per_address_max(),
         connections_per_second: options.limits.connections_per_second(),
         memory_total_bytes: options.limits.memory_total_bytes(),
+        may_lend_memory: options.may_lend_memory(),
         first_message_timeout_ms: limits.first_message_timeout_ms,
         limits: limits.protocol,
         session_args: ["--device", kind.name()]

@@ -6,7 +6,7 @@
 use std::env;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -18,9 +18,9 @@ use hipr_proto::op::{self, kind};
 use hipr_resume::{Claim, Name};
 use hipr_tests::items::next_random;
 use hipr_tests::metrics::{ask, metrics_of, value, wait_for_metric};
-use hipr_tests::{Cuts, Link, Proxy, WireClient, WorkerProcess, eventually};
-use hipr_tls::make_key;
+use hipr_tests::{Cuts, Link, Proxy, WireClient, WorkerProcess, eventually, open_door};
 use hipr_tls::preamble::{Answer, Collected, Hello};
+use hipr_tls::{make_key, read_key};
 use tempfile::TempDir;
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
@@ -78,6 +78,15 @@ impl Served {
             .env("HIPR_WORKER", format!("{scheme}{}", proxy.address()))
             .env("XDG_CONFIG_HOME", self.folder.path());
         command
+    }
+
+    /// Returns where clients without a key connect that are to be those of the client's key, if the worker asks for one.
+    fn door(&self) -> SocketAddr {
+        if !self.is_encrypted {
+            return self.worker.address();
+        }
+        let key = read_key(&self.folder.path().join("hipr/key")).expect("the client's key");
+        open_door(self.worker.address(), &key).expect("a door")
     }
 
     /// Counts the lines of the worker's log that have these words.
@@ -372,13 +381,19 @@ fn a_worker_without_resumption_is_used_as_before() {
     });
 }
 
-/// What a session keeps until its client has it counts as memory of all sessions while it is there; where there is none left, the bytes come
+/// What a session keeps until its client has it counts as memory of all sessions, or of its tenant's, while it is there; where there is none left, the bytes come
 /// all the same.
 #[test]
 fn what_is_kept_for_a_client_counts_as_memory_of_all() {
-    for (how, is_used_up) in [("none", false), ("none", true), ("process", false), ("process", true)] {
-        let options = ["--isolate", how, "--memory-total", "512M", "--resume-buffer", "64M"];
-        let served = Served::start(&options, false);
+    let kinds = ["none", "process"].into_iter().flat_map(|how| {
+        [(false, false), (true, false), (false, true)]
+            .map(|(is_used_up, is_tenants)| (how, is_used_up, is_tenants))
+    });
+    for (how, is_used_up, is_tenants) in kinds {
+        let mut options = vec!["--isolate", how, "--resume-buffer", "64M"];
+        options.extend(["--memory-total", "512M"].iter().filter(|_| !is_tenants));
+        let served = Served::start_with(&options, is_tenants, "tenant=a memory-total=512M");
+        let door = served.door();
         let link = Link { bits_per_s: NonZeroU64::new(128_000_000), ..Link::default() };
         let proxy = Proxy::start(served.worker.address(), link).expect("a proxy");
         let [ready, go, end] = ["ready", "go", "end"].map(|name| served.folder.path().join(name));
@@ -386,8 +401,8 @@ fn what_is_kept_for_a_client_counts_as_memory_of_all() {
         command.env("HIPR_RESUME_TIMEOUT_MS", "60000").env("READY", &ready).env("GO", &go).env("END", &end);
         let child = command.stdout(Stdio::piped()).spawn().expect("the client runs");
         eventually("the client has begun", || ready.exists());
-        let mut greedy = WireClient::open(served.worker.address());
-        let mut other = WireClient::open(served.worker.address());
+        let mut greedy = WireClient::open(door);
+        let mut other = WireClient::open(door);
         let mut free = || other.call(&op::MemGetInfo {}).expect("information").free_bytes;
         let before = free();
         assert!(before > 64 << 20, "{before} bytes are free");
@@ -406,7 +421,11 @@ fn what_is_kept_for_a_client_counts_as_memory_of_all() {
         fs::write(&end, "").expect("written");
         let said = child.wait_with_output().expect("its output").stdout;
         let said = String::from_utf8_lossy(&said);
-        assert!(said.contains("all is right"), "{how}, {is_used_up}: {said}{}", served.worker.log());
+        assert!(
+            said.contains("all is right"),
+            "{how}, {is_used_up}, {is_tenants}: {said}{}",
+            served.worker.log()
+        );
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use hipr_proto::Limits;
 use hipr_tls::WorkerIdentity;
 
-use crate::{Audit, Kept, Ledger};
+use crate::{Audit, Budget, Ledger};
 
 /// Limits of an event loop, and who may connect. Every buffer between a socket and the device has one.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ pub struct Config {
     /// Maximum bytes that a session which outlives its connection keeps until its client has them, and that its client may have sent
     /// without an acknowledgement.
     pub resume_ring_bytes: usize,
-    /// What all such sessions keep.
-    pub kept: Arc<Kept>,
+    /// What all sessions may have together, in which counts what such sessions keep.
+    pub budget: Arc<Budget>,
     /// The number by which who accepts connections finds the process of a session ([`Terms::route`](hipr_resume::Terms::route)); 0: this
     /// process accepts them itself.
     pub resume_route: u64,
@@ -98,7 +98,7 @@ impl Default for Config {
             resume_timeout_ms: 60_000,
             parked_max: None,
             resume_ring_bytes: 8 << 20,
-            kept: Arc::default(),
+            budget: Arc::default(),
             resume_route: 0,
             spin_us: 50,
             turn_max_bytes: 256 << 10,

@@ -14,9 +14,9 @@ pub trait Lender: fmt::Debug + Send + Sync {
     /// Returns how many bytes could be taken now.
     fn left_bytes(&self) -> u64;
 
-    /// Asks that all others give back what they do not need. [`LenderWords::is_turn`] says when they have; from then on nobody else is
-    /// lent anything until [`has_tried`](Self::has_tried).
-    fn ask_others(&self);
+    /// Asks that others give back what they do not need: those that have the bound that is reached too, or all. [`LenderWords::is_turn`]
+    /// says when they have; from then on none of them is lent anything until [`has_tried`](Self::has_tried).
+    fn ask_others(&self, lack: Lack);
 
     /// Says that this process has taken what it needs, and given back the rest.
     fn has_tried(&self);
@@ -29,6 +29,18 @@ pub trait Lender: fmt::Debug + Send + Sync {
 
     /// Calls `wake` whenever the lender says something, on another thread, instead of what was to be called before.
     fn listen(&self, wake: Box<dyn Fn() + Send + Sync>);
+}
+
+/// What there is too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// Bytes that may be lent: a bound is reached.
+    Bound {
+        /// How many bytes this process would have to be lent in all; 0 if that is not known.
+        needed_bytes: u64,
+    },
+    /// The device's own memory.
+    Device,
 }
 
 /// What a lender says without being asked.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use hipr_proto::Outbox;
 use hipr_resume::{Claim, Endpoint, Fault, Name, SAY_EVERY_BYTES, Terms};
 
-use crate::kept::KeptBySession;
-use crate::{Body, Config, gather};
+use crate::budget::KeptBySession;
+use crate::{Body, Config, Grant, gather};
 
 /// Bytes of the session in one buffer of frames.
 const PIECE_BYTES: usize = 128 << 10;
@@ -25,8 +25,8 @@ pub(crate) struct Resumed {
 }
 
 impl Resumed {
-    /// Creates the end of a session that begins with this claim.
-    pub(crate) fn new(claim: &Claim, config: &Config) -> Self {
+    /// Creates the end of a session that begins with this claim, for who has this grant.
+    pub(crate) fn new(claim: &Claim, config: &Config, grant: Option<&Grant>) -> Self {
         Self {
             name: claim.name,
             endpoint: Endpoint::new(config.resume_ring_bytes, config.resume_ring_bytes),
@@ -35,7 +35,7 @@ impl Resumed {
             timeout_ms: config.resume_timeout_ms,
             ring_bytes: config.resume_ring_bytes,
             route: config.resume_route,
-            kept: KeptBySession::new(&config.kept),
+            kept: KeptBySession::new(config.budget.of(grant)),
         }
     }
 
@@ -106,7 +106,7 @@ impl Resumed {
         self.kept.set(self.endpoint.memory_bytes() as u64);
     }
 
-    /// Returns how many bytes the ring may take now: what all sessions may keep, but always as many as the client has to have before it says
+    /// Returns how many bytes the ring may take now: what is left for the session to keep, but always as many as the client has to have before it says
     /// so.
     fn ring_room(&self) -> usize {
         let least = SAY_EVERY_BYTES.saturating_sub(self.endpoint.kept_bytes());
@@ -181,8 +181,9 @@ mod tests {
 
     fn queued(max_bytes: u64) -> (Config, Resumed) {
         let config = Config::default();
-        config.kept.set_max(max_bytes);
-        let mut session = Resumed::new(&Claim { name: Name::new([1; 32]), epoch: 0, taken: 0 }, &config);
+        config.budget.set_max(max_bytes);
+        let mut session =
+            Resumed::new(&Claim { name: Name::new([1; 32]), epoch: 0, taken: 0 }, &config, None);
         let mut outbox = Outbox::new();
         outbox.put_inline(Body::from(vec![7; 4 << 20]));
         session.queue(outbox);
@@ -200,13 +201,13 @@ mod tests {
             let (config, mut session) = queued(max_bytes);
             session.fill(false);
             assert_eq!(session.endpoint.kept_bytes(), most);
-            assert_eq!(config.kept.bytes(), session.endpoint.memory_bytes() as u64);
-            assert!((most as u64..=2 * most as u64).contains(&config.kept.bytes()));
+            assert_eq!(config.budget.kept_bytes(), session.endpoint.memory_bytes() as u64);
+            assert!((most as u64..=2 * most as u64).contains(&config.budget.kept_bytes()));
             assert_eq!(session.waiting_bytes(), (4 << 20) - most);
             // Another one has nothing but the least; and gets more when the first one ends.
             if max_bytes < 4 << 20 {
                 let (name, mut frames) = (Name::new([2; 32]), Vec::new());
-                let mut other = Resumed::new(&Claim { name, epoch: 0, taken: 0 }, &config);
+                let mut other = Resumed::new(&Claim { name, epoch: 0, taken: 0 }, &config, None);
                 let mut outbox = Outbox::new();
                 outbox.put_inline(Body::from(vec![7; 4 << 20]));
                 other.queue(outbox);
@@ -229,7 +230,7 @@ mod tests {
                 drop(other);
             }
             drop(session);
-            assert_eq!(config.kept.bytes(), 0);
+            assert_eq!(config.budget.kept_bytes(), 0);
         }
     }
 }

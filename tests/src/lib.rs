@@ -6,6 +6,7 @@ mod chain;
 pub mod circles;
 pub mod counts;
 pub mod distance;
+mod door;
 pub mod faults;
 mod gpu;
 pub mod items;
@@ -18,6 +19,7 @@ mod wire_client;
 mod worker;
 
 pub use chain::Chain;
+pub use door::open_door;
 pub use gpu::{Argument, Buffer, Dim, Gpu};
 pub use process::{WorkerProcess, eventually, process_lives, process_status_bytes};
 pub use proxy::{Conversation, Cuts, Direction, Flight, Link, Proxy, Share, Traffic};

@@ -1,6 +1,6 @@
 //! A single-threaded client that sends exactly what a test wants.
 
-use hipr_proto::op::{Offer, RequestFailed, VariablesTold, WatchOver};
+use hipr_proto::op::{MemRecall, Offer, RequestFailed, VariablesTold, WatchOver};
 use hipr_proto::{Answer, Client, Features, HipResult, Limits, Op, Outbox, ReplyMode};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,6 +17,8 @@ pub struct WireClient {
     input: Vec<u8>,
     /// What the worker has said of failed requests, and the text of each.
     failures: Vec<(RequestFailed, Vec<u8>)>,
+    /// Numbers of the recalls of memory that were not answered.
+    recalls: Vec<u64>,
     /// Whether the text of the last one is arriving.
     hears: bool,
     /// Whether the tail of a notification that nobody asks about is arriving.
@@ -38,8 +40,8 @@ impl WireClient {
         let stream = TcpStream::connect(worker).expect("the worker listens");
         stream.set_nodelay(true).expect("a TCP socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a TCP socket");
-        let (input, failures, hears, skips) = Default::default();
-        Self { stream, client: Client::new(Limits::default()), input, failures, hears, skips }
+        let (input, failures, recalls, hears, skips) = Default::default();
+        Self { stream, client: Client::new(Limits::default()), input, failures, recalls, hears, skips }
     }
 
     /// Takes notifications from now on, which have to be offered to be taken.
@@ -58,6 +60,11 @@ impl WireClient {
     /// Takes what the worker has said of failed requests, with the text of each.
     pub fn take_failures(&mut self) -> Vec<(RequestFailed, Vec<u8>)> {
         std::mem::take(&mut self.failures)
+    }
+
+    /// Takes the numbers of the recalls that the worker has sent, of what the session does not use of its lease.
+    pub fn take_recalls(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.recalls)
     }
 
     /// Connects and opens a session.
@@ -147,6 +154,9 @@ impl WireClient {
                         if matches!(notification.op, WatchOver::OPCODE | VariablesTold::OPCODE) =>
                     {
                         self.skips = notification.inline > 0;
+                    }
+                    Answer::Notification(notification) if notification.op == MemRecall::OPCODE => {
+                        self.recalls.push(notification.read::<MemRecall>().expect("a whole recall").number);
                     }
                     Answer::Notification(notification) => {
                         let failed =

@@ -23,6 +23,8 @@ const REVOKED: &str = "revoked";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Authorized {
     keys: HashMap<PublicKey, Grant>,
+    /// The least `memory-total` of the lines of each tenant that says one.
+    totals_bytes: HashMap<String, u64>,
     authorities: HashMap<PublicKey, Bounds>,
     revoked: Revoked,
 }
@@ -41,7 +43,7 @@ pub enum NotAuthorized {
 impl Authorized {
     /// Reads lines such as `hipr-ed25519 KEY tenant=NAME memory-max=16G`, with `authority` before it if the key is one that signs
     /// certificates, and lines such as `revoked SHA256:…`; `#` begins a comment. A line that names no tenant makes the key's fingerprint
-    /// the tenant.
+    /// the tenant. The least `memory-total` of a tenant's lines holds for all its keys.
     ///
     /// # Errors
     /// The number of a line that is none of these, or has a key that another has, and what is wrong with it.
@@ -62,10 +64,17 @@ impl Authorized {
             let is_new = if is_authority {
                 all.authorities.insert(key, Bounds::parse(words)?).is_none()
             } else {
-                all.keys.insert(key, Grants::parse(words)?.for_key(key)).is_none()
+                let grant = Grants::parse(words)?.for_key(key);
+                if let Some(bytes) = grant.memory_total_bytes {
+                    let least = all.totals_bytes.entry(grant.tenant.clone()).or_insert(bytes);
+                    *least = bytes.min(*least);
+                }
+                all.keys.insert(key, grant).is_none()
             };
             if is_new { Ok(()) } else { Err("an earlier line has this key".to_owned()) }
         })?;
+        let Self { keys, totals_bytes, .. } = &mut all;
+        keys.values_mut().for_each(|grant| grant.bound_total(totals_bytes.get(&grant.tenant).copied()));
         Ok(all)
     }
 
@@ -96,10 +105,12 @@ impl Authorized {
         let bounds = self.authorities.get(&certificate.authority).ok_or(unknown)?;
         certificate.check(key, &self.revoked, now_s)?;
         let given = bounds.within(given.clone()).map_err(CertificateError::Tenant)?;
-        Ok(Grant { serial: Some(certificate.serial), ..given.for_key(*key) })
+        let mut grant = Grant { serial: Some(certificate.serial), ..given.for_key(*key) };
+        grant.bound_total(self.totals_bytes.get(&grant.tenant).copied());
+        Ok(grant)
     }
 
-    /// Returns what the line of a key says.
+    /// Returns what the line of a key says, and those of its tenant's other keys for all of them.
     pub fn grant(&self, key: &PublicKey) -> Option<&Grant> {
         self.keys.get(key)
     }

@@ -17,6 +17,8 @@ pub struct Grant {
     pub tenant: String,
     /// The most memory of a session, in bytes, if the line says so.
     pub memory_max_bytes: Option<u64>,
+    /// The most memory of all sessions of the tenant together, in bytes, if a line says so.
+    pub memory_total_bytes: Option<u64>,
     /// The most sessions that the tenant may have when this key begins one, if the line says so.
     pub sessions_max: Option<u32>,
     /// How much of the device's time the tenant gets in relation to others that want some.
@@ -41,6 +43,7 @@ impl Grant {
             key,
             tenant,
             memory_max_bytes: None,
+            memory_total_bytes: None,
             sessions_max: None,
             weight: 1,
             kernel_timeout_s: None,
@@ -49,6 +52,11 @@ impl Grant {
             parked_max: None,
             serial: None,
         }
+    }
+
+    /// Lets the tenant have no more memory than this, if it says something.
+    pub(crate) fn bound_total(&mut self, bytes: Option<u64>) {
+        self.memory_total_bytes = least(self.memory_total_bytes, bytes);
     }
 
     /// Returns a number that stands for the tenant, and no other as far as anybody can make it so.
@@ -65,18 +73,27 @@ const RATE_MAX: u32 = 1_000_000_000;
 /// The most weight.
 const WEIGHT_MAX: u32 = 100;
 
-/// What a line behind its key, an invitation or a certificate gives: `tenant=NAME`, `memory-max=SIZE`, `sessions-max=N`, `parked-max=N`,
-/// `weight=N`, `kernel-timeout=SECONDS`, `connections-per-second=N` and `requests-per-second=N`, in any order, each once at most.
+/// What a line behind its key, an invitation or a certificate gives: `tenant=NAME`, `memory-max=SIZE`, `memory-total=SIZE`,
+/// `sessions-max=N`, `parked-max=N`, `weight=N`, `kernel-timeout=SECONDS`, `connections-per-second=N` and `requests-per-second=N`, in any order, each once at most.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
     tenant: Option<String>,
     memory_max: Option<Size>,
+    memory_total: Option<Size>,
     sessions_max: Option<u32>,
     weight: Option<u32>,
     kernel_timeout_s: Option<u32>,
     connections_per_second: Option<u32>,
     requests_per_second: Option<u32>,
     parked_max: Option<u32>,
+}
+
+/// Returns the smaller one of two limits, each of which may not be said.
+fn least<T: PartialOrd>(given: Option<T>, bound: Option<T>) -> Option<T> {
+    match (given, bound) {
+        (Some(given), Some(bound)) => Some(if bound < given { bound } else { given }),
+        (given, bound) => given.or(bound),
+    }
 }
 
 /// Parses a number from 1 to `max`.
@@ -101,6 +118,10 @@ impl Grants {
                 Some(("memory-max", size)) => {
                     let size = size.parse().map_err(|why| format!("memory-max: {why}"))?;
                     terms.memory_max.replace(size).is_none()
+                }
+                Some(("memory-total", size)) => {
+                    let size = Size::of_total(size).map_err(|why| format!("memory-total: {why}"))?;
+                    terms.memory_total.replace(size).is_none()
                 }
                 Some((name @ "sessions-max", text)) => {
                     let count = number(text, SESSIONS_MAX).map_err(|why| format!("{name}: {why}"))?;
@@ -128,7 +149,7 @@ impl Grants {
                 }
                 _ => {
                     return Err(format!(
-                        "'{word}' is none of tenant=NAME, memory-max=SIZE, sessions-max=N, parked-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N and requests-per-second=N"
+                        "'{word}' is none of tenant=NAME, memory-max=SIZE, memory-total=SIZE, sessions-max=N, parked-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N and requests-per-second=N"
                     ));
                 }
             };
@@ -146,15 +167,10 @@ impl Grants {
 
     /// Returns these grants, with the smaller value of each limit where both say one, and that of `bounds` where only that does.
     fn at_most(self, bounds: &Self) -> Self {
-        fn least<T: PartialOrd>(given: Option<T>, bound: Option<T>) -> Option<T> {
-            match (given, bound) {
-                (Some(given), Some(bound)) => Some(if bound < given { bound } else { given }),
-                (given, bound) => given.or(bound),
-            }
-        }
         Self {
             tenant: self.tenant,
             memory_max: least(self.memory_max, bounds.memory_max),
+            memory_total: least(self.memory_total, bounds.memory_total),
             sessions_max: least(self.sessions_max, bounds.sessions_max),
             // Who says no weight has the weight 1, which no bound is below.
             weight: self.weight.and_then(|weight| least(Some(weight), bounds.weight)),
@@ -169,6 +185,7 @@ impl Grants {
         let tenant = self.tenant.unwrap_or_else(|| key.fingerprint().to_string());
         Grant {
             memory_max_bytes: self.memory_max.map(|size| size.0),
+            memory_total_bytes: self.memory_total.map(|size| size.0),
             sessions_max: self.sessions_max,
             weight: self.weight.unwrap_or(1),
             kernel_timeout_s: self.kernel_timeout_s,
@@ -194,8 +211,10 @@ impl fmt::Display for Grants {
         if let Some(tenant) = &self.tenant {
             write!(f, " tenant={tenant}")?;
         }
-        if let Some(size) = self.memory_max {
-            write!(f, " memory-max={size}")?;
+        for (name, size) in [("memory-max", self.memory_max), ("memory-total", self.memory_total)] {
+            if let Some(size) = size {
+                write!(f, " {name}={size}")?;
+            }
         }
         for (name, number) in [
             ("sessions-max", self.sessions_max),

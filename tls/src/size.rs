@@ -7,6 +7,20 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub struct Size(pub u64);
 
+/// Minimum of what all sessions together, or all of a tenant, may have: some of them have to find room for a kernel.
+const TOTAL_MIN: Size = Size(128 << 20);
+
+impl Size {
+    /// Reads how much memory several sessions may have together.
+    ///
+    /// # Errors
+    /// It is no size, or less than they need.
+    pub fn of_total(text: &str) -> Result<Self, String> {
+        let size: Self = text.parse()?;
+        if size < TOTAL_MIN { Err(format!("it must be at least {TOTAL_MIN}")) } else { Ok(size) }
+    }
+}
+
 /// The units and the powers of two that they stand for.
 const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
 

@@ -53,7 +53,7 @@ fn admit(
 fn a_certificate_is_read_as_it_is_written() {
     let (authority, holder) = (key(), key());
     let long = format!(
-        "tenant={} memory-max=1023G sessions-max=65536 parked-max=65536 weight=100 kernel-timeout=4294967295 connections-per-second=1000000000 requests-per-second=1000000000",
+        "tenant={} memory-max=1023G memory-total=1023G sessions-max=65536 parked-max=65536 weight=100 kernel-timeout=4294967295 connections-per-second=1000000000 requests-per-second=1000000000",
         "t".repeat(64)
     );
     for signed in [
@@ -246,7 +246,7 @@ fn who_is_refused_is_told_why() {
 #[test]
 fn a_certificate_gives_what_it_says_and_no_more_than_the_line() {
     let (authority, holder) = (key(), key());
-    let all = "memory-max=8G sessions-max=8 parked-max=8 weight=8 kernel-timeout=8 connections-per-second=8 requests-per-second=8";
+    let all = "memory-max=8G memory-total=8G sessions-max=8 parked-max=8 weight=8 kernel-timeout=8 connections-per-second=8 requests-per-second=8";
     let less = all.replace("=8", "=4");
     let more = all.replace("=8", "=16");
     let fingerprint = holder.public().fingerprint().to_string();
@@ -260,6 +260,8 @@ fn a_certificate_gives_what_it_says_and_no_more_than_the_line() {
         ("", all, &all.replace(" weight=8", ""), &fingerprint),
         ("weight=2", "weight=1", "weight=1", &fingerprint),
         ("memory-max=1025M", "memory-max=1G", "memory-max=1G", &fingerprint),
+        ("memory-total=1025M", "memory-total=1G", "memory-total=1G", &fingerprint),
+        ("", "memory-total=1G", "memory-total=1G", &fingerprint),
         ("tenant=lab", "tenant=lab", "", "lab"),
         ("", "tenant=lab", "", "lab"),
         ("tenant=lab-1", "tenant=lab-*", "", "lab-1"),
@@ -271,6 +273,19 @@ fn a_certificate_gives_what_it_says_and_no_more_than_the_line() {
         let own = Authorized::parse(&own).unwrap().grant(&holder.public()).unwrap().clone();
         let expected = Grant { tenant: tenant.to_owned(), serial: Some(certificate.serial), ..own };
         assert_eq!(grant, expected, "{gives} within {line}");
+    }
+    // What lines say of the tenant's memory holds for certificates that name it as well.
+    for (gives, line, other, expected) in [
+        ("tenant=lab", "", "tenant=lab memory-total=1G", Some(1)),
+        ("tenant=lab memory-total=2G", "", "tenant=lab memory-total=1G", Some(1)),
+        ("tenant=lab memory-total=1G", "", "tenant=lab memory-total=2G", Some(1)),
+        ("tenant=lab memory-total=3G", "memory-total=2G", "tenant=lab", Some(2)),
+        ("tenant=lab", "", "tenant=other memory-total=1G", None),
+    ] {
+        let certificate = Certificate::sign(&authority, user(holder.public(), gives)).unwrap();
+        let lines = format!("authority {} {line}\n{} {other}\n", authority.public(), key().public());
+        let total = admit(&lines, &holder, &certificate, NOW_S).unwrap().memory_total_bytes;
+        assert_eq!(total.map(|bytes| bytes >> 30), expected, "{gives} within {line} beside {other}");
     }
     // A line of its own holds before a certificate, whatever that is.
     let lines = format!("{} tenant=own\nauthority {}\n", holder.public(), authority.public());

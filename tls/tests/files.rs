@@ -72,6 +72,9 @@ fn lines_of_authorized_keys_say_what_is_wrong_with_them() {
         (format!("{key} tenant=a tenant=b"), "says again"),
         (format!("{key} memory-max=much"), "memory-max"),
         (format!("{key} memory-max=1G memory-max=1G"), "says again"),
+        (format!("{key} memory-total=much"), "memory-total: expected a number"),
+        (format!("{key} memory-total=127M"), "memory-total: it must be at least 128M"),
+        (format!("{key} memory-total=1G memory-total=1G"), "says again"),
         (format!("{key} sessions-max=0"), "sessions-max: '0' is not a number from 1 to 65536"),
         (format!("{key} sessions-max=65537"), "sessions-max"),
         (format!("{key} weight=0"), "weight"),
@@ -97,6 +100,26 @@ fn lines_of_authorized_keys_say_what_is_wrong_with_them() {
     fs::write(&path, "\n\nnonsense\n").unwrap();
     let said = AuthorizedFile::new(&path).count().unwrap_err().to_string();
     assert!(said.starts_with(&format!("{}:3: ", path.display())), "{said}");
+}
+
+/// What a tenant's sessions may have together is one number, whichever of its keys they have.
+#[test]
+fn the_least_total_of_a_tenants_lines_holds_for_all_its_keys() {
+    let [a, b, c] = [(); 3].map(|()| SecretKey::generate().unwrap().public());
+    let totals = |[first, second, third]: [&str; 3]| {
+        let lines = format!("{a} tenant=lab {first}\n{b} tenant=lab {second}\n{c} tenant=other {third}\n");
+        let all = Authorized::parse(&lines).unwrap();
+        [a, b, c].map(|key| all.grant(&key).unwrap().memory_total_bytes.map(|bytes| bytes >> 30))
+    };
+    for (said, expected) in [
+        (["", "", ""], [None, None, None]),
+        (["memory-total=2G", "", ""], [Some(2), Some(2), None]),
+        (["", "memory-total=2G", ""], [Some(2), Some(2), None]),
+        (["memory-total=2G", "memory-total=3G", "memory-total=1G"], [Some(2), Some(2), Some(1)]),
+        (["memory-total=3G", "memory-total=2G", "memory-total=4G"], [Some(2), Some(2), Some(4)]),
+    ] {
+        assert_eq!(totals(said), expected, "{said:?}");
+    }
 }
 
 #[test]

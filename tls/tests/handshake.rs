@@ -113,7 +113,7 @@ fn refusal(pair: &Pair) -> &str {
 #[test]
 fn who_is_authorized_comes_in_and_gets_what_the_line_says() {
     let user = key();
-    let terms = "tenant=lab memory-max=16G sessions-max=65536 parked-max=3 weight=100 kernel-timeout=30 connections-per-second=7 requests-per-second=900 # a comment";
+    let terms = "tenant=lab memory-max=16G memory-total=32G sessions-max=65536 parked-max=3 weight=100 kernel-timeout=30 connections-per-second=7 requests-per-second=900 # a comment";
     let line = format!("# ours\n{} {terms}\n", user.public());
     let worker = Worker::new(&line);
     let mut pair = Pair::new(&worker, &user, Expected::Known(worker.key.public().fingerprint()), None);
@@ -124,7 +124,7 @@ fn who_is_authorized_comes_in_and_gets_what_the_line_says() {
     let terms = (grant.sessions_max, grant.weight, grant.kernel_timeout_s);
     assert_eq!(terms, (Some(65536), 100, Some(30)));
     assert_eq!((grant.connections_per_second, grant.requests_per_second), (Some(7), Some(900)));
-    assert_eq!(grant.parked_max, Some(3));
+    assert_eq!((grant.parked_max, grant.memory_total_bytes), (Some(3), Some(32 << 30)));
     pair.say(b"HIPR");
     pair.talk(|_, _| ());
     assert_eq!(pair.received, b"HIPR");

@@ -208,6 +208,7 @@ impl Call<'_> {
         let lacking_bytes = self.owned.lacking_bytes(size_bytes, limits, self.more);
         if lacking_bytes > 0 {
             self.owned.recall.lacking_bytes = Some(lacking_bytes);
+            self.owned.recall.is_bound = true;
             if self.owned.recall.sought == Sought::Nobody {
                 return Err(HipError::OUT_OF_MEMORY);
             }
@@ -249,6 +250,7 @@ impl Call<'_> {
 
     /// Returns the error for exceeding a limit. One that others can lift is not logged as long as the request is tried again.
     fn refuse(&mut self, limit: &'static str, max: u64, is_own: bool) -> HipError {
+        self.owned.recall.is_bound = !is_own;
         if self.more.is_there && !is_own {
             return HipError::OUT_OF_MEMORY;
         }

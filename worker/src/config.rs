@@ -182,10 +182,10 @@ pub struct SessionLimits {
     pub memory_max_bytes: u64,
     /// Bytes beside those that only the session's kernels may have; where memory is lent, the worker sets it before each turn.
     pub aside_bytes: u64,
-    /// Maximum bytes that all sessions together may have: their memory and what it takes to know of it, what the device sets aside for
-    /// their kernels, unfinished commands, and replies that were not received. A session may have what the others leave, but always the
-    /// device's minimum for kernels, [`queued_min_bytes`](Self::queued_min_bytes) and a reply of
-    /// [`chunk_bytes`](Self::chunk_bytes).
+    /// Maximum bytes that all sessions together may have, and, in the limits of a session, those of its tenant, if that is less: their
+    /// memory and what it takes to know of it, what the device sets aside for their kernels, unfinished commands, and replies that were not
+    /// received. A session may have what the others leave, but always the device's minimum for kernels,
+    /// [`queued_min_bytes`](Self::queued_min_bytes) and a reply of [`chunk_bytes`](Self::chunk_bytes).
     pub memory_total_bytes: u64,
     /// Bytes of shared memory in which a session's requests and replies are passed; they count among those of all sessions.
     pub rings_bytes: u64,
@@ -217,6 +217,22 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::SHARED);
 
 impl SessionLimits {
+    /// What part of the memory of several sessions is set aside for the kernels of one, and the least of that.
+    const WORKING_PART: u64 = 16;
+    const WORKING_MIN_BYTES: u64 = 32 << 20;
+
+    /// Lets the session and those that count with it have no more than `total_bytes`.
+    pub(crate) fn bound_total(&mut self, total_bytes: u64) {
+        self.memory_total_bytes = self.memory_total_bytes.min(total_bytes);
+        if self.memory_total_bytes == u64::MAX {
+            return;
+        }
+        let part = (self.memory_total_bytes / Self::WORKING_PART).max(Self::WORKING_MIN_BYTES);
+        self.working_max_bytes = self.working_max_bytes.min(part);
+        // What is free changes with what others do, which nobody tells.
+        self.features = self.features.map(|features| features.without(Features::MEM_INFO));
+    }
+
     /// Returns what the session may have allocated, with what only its kernels may have.
     pub(crate) fn with_aside_bytes(&self) -> u64 {
         self.memory_max_bytes.saturating_add(self.aside_bytes)

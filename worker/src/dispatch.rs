@@ -7,6 +7,7 @@ mod lent;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hipr_io::{
-    Account, Admission, Audit, AuditEvent, BodyPool, ConnId, Event, Grant, Kept, Mailbox, Notice, Peer, Who,
+    Account, Admission, Audit, AuditEvent, BodyPool, Budget, ConnId, Event, Grant, Lack, Mailbox, Notice,
+    Peer, Who,
 };
 use hipr_proto::Features;
 use tracing::{debug, error, info, warn};
@@ -26,11 +28,11 @@ use tracing::{debug, error, info, warn};
 use crate::apart::{Apart, Outstanding};
 use crate::cache::Cache;
 use crate::env::{Env, More};
+use crate::lending::Lending;
 use crate::memory_watch::MemoryWatch;
 use crate::recalls::{Asked, Recalls, Short};
 use crate::session::{Session, Turn};
 use crate::stats::{Failures, Requests, SessionStats, Sessions};
-use crate::weight::Weight;
 use crate::{SessionLimits, Stats};
 use hipr_device::{Device, Share, Waker};
 use lent::{Begins, Debts};
@@ -42,13 +44,14 @@ pub(crate) struct Beside {
     pub(crate) cache: Option<Cache>,
     /// The record of sessions.
     pub(crate) audit: Option<Arc<dyn Audit>>,
-    /// What sessions keep in the loop ([`hipr_io::Config::kept`]).
-    pub(crate) kept: Arc<Kept>,
+    /// What sessions may have together, in which the loop counts what it keeps ([`hipr_io::Config::budget`]).
+    pub(crate) budget: Arc<Budget>,
 }
 
 /// What a session had, while it is being released.
 struct Ending {
     release: Outstanding<()>,
+    budget: Arc<Budget>,
     weight_bytes: u64,
 }
 
@@ -56,7 +59,9 @@ struct Seat {
     session: Session,
     /// The session's own limits, where they are not those of all.
     limits: Option<Box<SessionLimits>>,
-    /// The bytes of the session that were counted among those of all sessions.
+    /// What the session may have with others.
+    budget: Arc<Budget>,
+    /// The bytes of the session that were counted there.
     weight_bytes: u64,
     /// Whom records of the session concern, if there are any.
     who: Option<Box<Who>>,
@@ -74,6 +79,16 @@ struct Seat {
     number: u64,
     /// What others can read of the session.
     stats: Arc<SessionStats>,
+}
+
+impl Seat {
+    /// Counts what the session has now. It may give something back before its turn, and who is told of it needs the room.
+    fn weigh(&mut self) {
+        if self.budget.has_bound() {
+            let before_bytes = mem::replace(&mut self.weight_bytes, self.session.weight_bytes());
+            self.budget.use_bytes(before_bytes, self.weight_bytes);
+        }
+    }
 }
 
 /// All sessions and their work on the device, without channel, and without threads but the timer of a recall of leases and two for work
@@ -125,7 +140,6 @@ pub struct Dispatch {
     /// The session that had the last turn, and its number of consecutive turns before.
     last: Option<ConnId>,
     last_repeated: u32,
-    collected_bytes: Rc<Cell<usize>>,
     leases: Rc<Cell<usize>>,
     recalls: Recalls,
     memory: MemoryWatch,
@@ -135,10 +149,8 @@ pub struct Dispatch {
     releases: Apart,
     /// Sessions that have ended, while what they had is being released.
     ending: BTreeMap<ConnId, Ending>,
-    /// What all sessions have together.
-    weight: Weight,
-    /// The bytes of tails that are counted among those.
-    weighed_tails_bytes: u64,
+    /// What sessions may have together.
+    lending: Lending,
     /// What is to be said to who lends the memory.
     debts: Debts,
     audit: Option<Arc<dyn Audit>>,
@@ -162,9 +174,6 @@ impl Dispatch {
     const TURN: Duration = Duration::from_millis(4);
     /// Number of sessions' turns between two looks at the clock.
     const STEPS: usize = 4;
-    /// What part of the memory of all sessions is set aside for the kernels of one, and the least of that.
-    const WORKING_PART: u64 = 16;
-    const WORKING_MIN_BYTES: u64 = 32 << 20;
     /// Divisor of a turn's bytes for a session that has competitors.
     const SHARES: usize = 4;
 
@@ -190,21 +199,16 @@ impl Dispatch {
         wake: impl Fn(ConnId) + Send + Sync + 'static,
         stats: &Stats,
     ) -> Self {
-        let Beside { cache, audit, kept } = beside;
-        let weight = Weight::new(limits.memory_total_bytes, kept);
+        let Beside { cache, audit, budget } = beside;
+        let lending = Lending::new(limits.memory_total_bytes, budget);
         let lacks = |has: bool, feature| if has { Features::NONE } else { feature };
         let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
             .union(lacks(device.can_place(), Features::PLACES.union(Features::MEM_INFO)))
             .union(lacks(device.can_share(), Features::SHARED))
-            .union(lacks(cache.is_some(), Features::CACHE))
-            // What is free changes with what others do, which nobody tells.
-            .union(lacks(limits.memory_total_bytes == u64::MAX, Features::MEM_INFO));
+            .union(lacks(cache.is_some(), Features::CACHE));
         limits.features = limits.features.map(|features| features.without(lacking));
-        if limits.memory_total_bytes != u64::MAX {
-            let part = (limits.memory_total_bytes / Self::WORKING_PART).max(Self::WORKING_MIN_BYTES);
-            limits.working_max_bytes = limits.working_max_bytes.min(part);
-        }
-        let (seats, line, last, last_repeated, collected_bytes) = Default::default();
+        limits.bound_total(u64::MAX);
+        let (seats, line, last, last_repeated) = Default::default();
         let (wake, requests) = (Arc::new(wake), stats.requests_counters());
         let (failures, sessions) = (stats.failures_counters(), stats.sessions_counters());
         let bodies = BodyPool::new(limits.chunk_bytes);
@@ -221,7 +225,6 @@ impl Dispatch {
             line,
             last,
             last_repeated,
-            collected_bytes,
             leases: Rc::default(),
             recalls: Recalls::default(),
             memory: MemoryWatch::default(),
@@ -229,8 +232,7 @@ impl Dispatch {
             apart: Apart::default(),
             releases: Apart::default(),
             ending: BTreeMap::new(),
-            weight,
-            weighed_tails_bytes: 0,
+            lending,
             debts: Debts::default(),
             audit,
             sessions_begun: 0,
@@ -244,6 +246,9 @@ impl Dispatch {
             Event::Opened { conn, peer, grant } => {
                 let known = grant.as_deref().map(|admission| &**admission);
                 let limits = self.open(conn, peer, known);
+                let total_bytes = limits.as_deref().unwrap_or(&self.limits).memory_total_bytes;
+                let budget = self.lending.begin(known, total_bytes);
+                budget.use_bytes(0, self.limits.rings_bytes);
                 let who = self.record_begin(peer, known);
                 let (woken, in_line, is_told, begins) = Default::default();
                 let session = Session::new(conn, peer, Arc::clone(&self.failures));
@@ -253,6 +258,7 @@ impl Dispatch {
                 let seat = Seat {
                     session,
                     limits,
+                    budget,
                     weight_bytes,
                     who,
                     _admission,
@@ -264,7 +270,6 @@ impl Dispatch {
                     stats,
                 };
                 self.seats.insert(conn, seat);
-                self.weight.change(0, self.limits.rings_bytes);
                 self.listen_to_lender(conn);
             }
             Event::Batch { conn, batch } => self.tell(conn, |session| session.handle_batch(batch)),
@@ -299,7 +304,9 @@ impl Dispatch {
         let memory_max_bytes = self.limits.memory_max_bytes.min(grant.memory_max_bytes.unwrap_or(u64::MAX));
         let kernel_timeout = grant.kernel_timeout_s.map(|seconds| Duration::from_secs(seconds.into()));
         let share = Some(Share { tenant: grant.tenant_number(), weight: grant.weight, kernel_timeout });
-        Some(Box::new(SessionLimits { memory_max_bytes, share, ..self.limits.clone() }))
+        let mut limits = SessionLimits { memory_max_bytes, share, ..self.limits.clone() };
+        limits.bound_total(grant.memory_total_bytes.unwrap_or(u64::MAX));
+        Some(Box::new(limits))
     }
 
     /// Records that a session begins; returns whom later records of it concern.
@@ -337,6 +344,7 @@ impl Dispatch {
             say(&mut seat.session);
             Self::enqueue(&mut self.line, conn, seat);
             if seat.session.take_answer() {
+                seat.weigh();
                 self.pass_answer(conn);
             }
         }
@@ -353,8 +361,10 @@ impl Dispatch {
             if released.is_none() {
                 error!(%conn, device = self.device.name(), "panic while releasing a session");
             }
-            let gone = self.ending.remove(&conn).map_or(0, |ending| ending.weight_bytes);
-            self.weight.change(gone, 0);
+            self.ending
+                .remove(&conn)
+                .into_iter()
+                .for_each(|gone| gone.budget.use_bytes(gone.weight_bytes, 0));
             self.settle_lent();
             self.pass_answer(conn);
         }
@@ -397,7 +407,7 @@ impl Dispatch {
     }
 
     fn enqueue(line: &mut VecDeque<ConnId>, conn: ConnId, seat: &mut Seat) {
-        if !std::mem::replace(&mut seat.in_line, true) {
+        if !mem::replace(&mut seat.in_line, true) {
             line.push_back(conn);
         }
     }
@@ -406,7 +416,7 @@ impl Dispatch {
         if let Some(seat) = self.seats.get_mut(&conn) {
             seat.in_line = false;
         }
-        if self.weight.lender().is_some() && !self.take_ahead(conn) {
+        if self.lending.lender().is_some() && !self.take_ahead(conn) {
             return;
         }
         let Some(mut seat) = self.seats.get_mut(&conn) else { return };
@@ -416,16 +426,14 @@ impl Dispatch {
         let (wake, woken) = (&self.wake, &seat.woken);
         let mut limits = seat.limits.as_deref().unwrap_or(&self.limits);
         let within;
-        let has_total = self.weight.has_limit();
-        let lender = self.weight.lender();
+        let lender = self.lending.lender();
         let is_there = lender.is_some() && !seat.session.tries_last();
         let more = More { is_there, memory_max_bytes: limits.memory_max_bytes, lender };
-        if has_total {
-            let room_bytes = self.weight.room(seat.weight_bytes);
+        if seat.budget.has_bound() {
+            let room_bytes = seat.budget.room_beside(seat.weight_bytes);
             let mut session_limits = seat.session.limits_within(room_bytes, limits, is_there);
-            if self.weight.is_overdrawn() {
-                let most = session_limits.collect_total_max_bytes.min(self.collected_bytes.get());
-                session_limits.collect_total_max_bytes = most;
+            if self.lending.is_overdrawn() {
+                session_limits.collect_total_max_bytes = 0;
             }
             within = session_limits;
             limits = &within;
@@ -438,7 +446,7 @@ impl Dispatch {
             apart: &self.apart,
             requests: &self.requests,
             turn_max_bytes: self.limits.turn_max_bytes / if is_alone { 1 } else { Self::SHARES },
-            collected_bytes: &self.collected_bytes,
+            budget: &seat.budget,
             leases: &self.leases,
             bodies: &self.bodies,
             waker: &|| {
@@ -464,14 +472,9 @@ impl Dispatch {
             // It is counted in the same place as long as the session lives.
             let _ = seat.stats.device_ns.set(Arc::clone(time));
         }
-        if has_total {
-            let weight_bytes = seat.session.weight_bytes();
-            self.weight.change(std::mem::replace(&mut seat.weight_bytes, weight_bytes), weight_bytes);
-            let tails_bytes = self.collected_bytes.get() as u64;
-            self.weight.change(std::mem::replace(&mut self.weighed_tails_bytes, tails_bytes), tails_bytes);
-        }
+        seat.weigh();
         let is_told = seat.session.is_told();
-        if std::mem::replace(&mut seat.is_told, is_told) != is_told {
+        if mem::replace(&mut seat.is_told, is_told) != is_told {
             self.memory.set_told(conn, is_told);
         }
         // The others are told before this session is answered.
@@ -498,16 +501,33 @@ impl Dispatch {
         self.settle_lent();
     }
 
-    /// Asks all sessions to give back what they do not use of their leases, for one that needs memory.
+    /// Asks the sessions with which a session that needs memory shares what there is too little of, to give back what they do not use of
+    /// their leases: those of its tenant if that one's bound is reached, else all.
     fn recall(&mut self, short: ConnId) {
-        let is_lent = self.weight.lender().is_some();
-        if is_lent && self.take_lacking(short) {
-            return self.retry(short, false);
-        }
-        let mut asked = self.ask_sessions();
+        let is_lent = self.lending.lender().is_some();
+        let needed_bytes = match is_lent.then(|| self.take_lacking(short)) {
+            Some(Ok(())) => return self.retry(short, false),
+            Some(Err(needed_bytes)) => needed_bytes,
+            None => 0,
+        };
+        let Some(seat) = self.seats.get(&short) else { return };
+        let (budget, lack) = (seat.budget.clone(), seat.session.lack(needed_bytes));
+        let level = match lack {
+            Lack::Bound { .. } => budget.narrowest(),
+            Lack::Device => budget.widest(),
+        };
+        let is_tenants = !budget.widest().counts_at(level);
+        let is_asked = |of: &Budget| of.counts_at(level);
+        let mut asked = match is_tenants && seat.session.has_asked_tenant() {
+            true => BTreeSet::new(),
+            false => self.ask_sessions(is_asked),
+        };
         if is_lent {
-            self.ask_others();
+            self.ask_others(lack);
             asked.insert(Asked::Lender);
+        }
+        if let Some(seat) = self.seats.get_mut(&short) {
+            seat.session.asks(is_tenants && !asked.is_empty());
         }
         debug!(conn = %short, asked = asked.len(), "memory is short; what others do not use is recalled");
         let mut is_last = asked.is_empty();
@@ -518,12 +538,13 @@ impl Dispatch {
         self.pass_early_answers();
     }
 
-    /// Asks all sessions to give back what they do not use of their leases; returns those that will answer.
-    fn ask_sessions(&mut self) -> BTreeSet<Asked> {
+    /// Asks sessions with such budgets to give back what they do not use of their leases; returns those that will answer.
+    fn ask_sessions(&mut self, is_asked: impl Fn(&Budget) -> bool) -> BTreeSet<Asked> {
         let number = self.recalls.next_number();
         let mut asked = BTreeSet::new();
         for (&conn, seat) in &mut self.seats {
-            if seat.session.recall(number) {
+            if is_asked(&seat.budget) && seat.session.recall(number) {
+                seat.weigh();
                 asked.insert(Asked::Session(conn));
                 Self::enqueue(&mut self.line, conn, seat);
             }
@@ -605,8 +626,8 @@ impl Dispatch {
     /// Drops a session with everything it owns; what takes long to be released is released apart.
     fn remove(&mut self, conn: ConnId) {
         let Some(mut seat) = self.seats.remove(&conn) else { return };
-        self.weight.change(self.limits.rings_bytes, 0);
         self.sessions.end(seat.number);
+        seat.budget.use_bytes(self.limits.rings_bytes, 0);
         seat.session.forget_lease(&self.leases);
         if let Some(who) = seat.who.take() {
             self.unrecorded.insert(conn, (who, seat.session.device_ns()));
@@ -614,9 +635,10 @@ impl Dispatch {
         if let Some(owned) = seat.session.take_long() {
             let wake = Arc::clone(&self.wake);
             let release = self.releases.begin(Waker::new(move || wake(conn)), move || drop(owned));
-            self.ending.insert(conn, Ending { release, weight_bytes: seat.weight_bytes });
+            let (budget, weight_bytes) = (seat.budget.clone(), seat.weight_bytes);
+            self.ending.insert(conn, Ending { release, budget, weight_bytes });
         } else {
-            self.weight.change(seat.weight_bytes, 0);
+            seat.budget.use_bytes(seat.weight_bytes, 0);
         }
         self.recalls.forget(Short::Session(conn));
         self.memory.set_told(conn, false);

@@ -2,9 +2,10 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hipr_device::{Device, Waker};
-use hipr_io::{BodyPool, Lender};
+use hipr_io::{BodyPool, Budget, Lender};
 
 use crate::SessionLimits;
 use crate::apart::Apart;
@@ -24,8 +25,8 @@ pub(crate) struct Env<'a> {
     pub(crate) requests: &'a Requests,
     /// Bytes transferred to or from the device in one turn.
     pub(crate) turn_max_bytes: usize,
-    /// Bytes of tails that all sessions have collected.
-    pub(crate) collected_bytes: &'a Rc<Cell<usize>>,
+    /// What the session may have with others, in which what it collects of requests counts.
+    pub(crate) budget: &'a Arc<Budget>,
     /// Number of sessions that have a lease of memory and can be asked to give back what they do not use.
     pub(crate) leases: &'a Rc<Cell<usize>>,
     pub(crate) waker: &'a dyn Fn() -> Waker,

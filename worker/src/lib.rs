@@ -43,13 +43,13 @@ pub mod device;
 mod dispatch;
 mod dispatch_thread;
 mod env;
+mod lending;
 mod memory_watch;
 mod owned;
 mod recalls;
 mod rlimit;
 mod session;
 mod stats;
-mod weight;
 mod worker;
 
 pub use cache::{CacheConfig, CacheStats};

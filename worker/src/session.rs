@@ -506,7 +506,7 @@ impl Session {
             Continuation::Collect if tail > 0 => {
                 let is_short = ticket.op() == Opcode::PUT_PACKED;
                 let collect = if is_short { Collected::short } else { Collected::new };
-                State::Collect { ticket, collected: collect(env.collected_bytes) }
+                State::Collect { ticket, collected: collect(env.budget) }
             }
             Continuation::Collect => {
                 let continuation = self.call(env, ticket.op(), Some(Vec::new()), &[]);

@@ -155,8 +155,8 @@ impl Worker {
         let Self { config, local_addr, event_loop, cache, mailbox, stats } = self;
         let dispatch_on = config.dispatch.decided_for(&*config.device);
         let has_cache = cache.is_some();
-        let (audit, kept) = (config.limits.audit.clone(), config.limits.kept.clone());
-        let beside = Beside { cache, audit, kept };
+        let (audit, budget) = (config.limits.audit.clone(), config.limits.budget.clone());
+        let beside = Beside { cache, audit, budget };
         let (device, io) = (config.device.name(), event_loop.name());
         info!(%local_addr, device, io, dispatch = %dispatch_on, "serving");
         let make = {

@@ -33,7 +33,7 @@ pub(crate) struct Sign {
     /// How long the certificate holds: a number and s, m, h, d or w, for seconds, minutes, hours, days or weeks.
     #[arg(long, value_name = "TIME", default_value = "30d")]
     valid_for: ValidFor,
-    /// What the user gets, as in a line of authorized keys: tenant=NAME, memory-max=SIZE, sessions-max=N, parked-max=N, weight=N,
+    /// What the user gets, as in a line of authorized keys: tenant=NAME, memory-max=SIZE, memory-total=SIZE, sessions-max=N, parked-max=N, weight=N,
     /// kernel-timeout=SECONDS, connections-per-second=N, requests-per-second=N.
     #[arg(value_name = "WORD", conflicts_with = "worker")]
     gives: Vec<String>,

@@ -36,7 +36,7 @@ enum Ktls {
 #[command(next_help_heading = "Who may use it")]
 pub(crate) struct Access {
     /// File of the keys that may use the worker, a line each: a key as `hipr key` prints it, then what it gives: tenant=NAME,
-    /// memory-max=SIZE, sessions-max=N, parked-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N,
+    /// memory-max=SIZE, memory-total=SIZE, sessions-max=N, parked-max=N, weight=N, kernel-timeout=SECONDS, connections-per-second=N,
     /// requests-per-second=N. `authority` before a key lets in whoever has its certificate (`hipr key sign`), with at most what the line
     /// gives; `revoked SHA256:…` or `revoked serial=…` takes a key or a certificate back. The worker then speaks nothing but TLS, and clients write hipr:// before its address. The file is read again when it changes.
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_no_auth")]

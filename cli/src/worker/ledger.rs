@@ -39,6 +39,8 @@ impl Ask {
     const BEGIN: u32 = 3;
     /// A place among the sessions of the tenant, of which the limit is how many there may be; 0 if there is no limit.
     const SESSION: u32 = 4;
+    /// The most bytes of memory that all sessions of the tenant may have together are the amount.
+    const MEMORY_TOTAL: u32 = 5;
 
     fn to_bytes(self) -> [u8; ASK_BYTES] {
         let words = u64::from(self.kind) | u64::from(self.limit) << 32;
@@ -102,6 +104,11 @@ impl Asking {
     /// Asks for nobody in particular; returns how much is granted.
     pub(super) fn ask_plainly(&self, kind: u32, amount: u64) -> u64 {
         self.ask(kind, None, 0, amount).granted
+    }
+
+    /// Says how many bytes of memory all sessions of the tenant may have together.
+    pub(super) fn bound_memory(&self, tenant: u64, max_bytes: u64) {
+        self.ask(Ask::MEMORY_TOTAL, Some(Payer::Tenant(tenant)), 0, max_bytes);
     }
 
     /// Returns the answer; nothing is granted if there is none, because the supervisor has ended and this process is about to.
@@ -195,7 +202,7 @@ impl Account {
 impl Books {
     /// Creates the books of a worker whose sessions may have so much memory together, if that has a limit.
     pub(super) fn new(memory_total_bytes: Option<u64>) -> Self {
-        Self { memory: MemoryBooks::new(memory_total_bytes.unwrap_or(0)), ..Self::default() }
+        Self { memory: MemoryBooks::new(memory_total_bytes), ..Self::default() }
     }
 
     /// Answers a question; what nobody can ask is granted nothing. Times are milliseconds of any clock that only goes forward.
@@ -232,6 +239,12 @@ impl Books {
                     account.session = Some(payer);
                 }
                 Answer { granted: account.session.is_some().into(), more: 0 }
+            }
+            Ask::MEMORY_TOTAL => {
+                if let Payer::Tenant(tenant) = payer {
+                    self.memory.bound(&mut account.borrower, tenant, ask.amount);
+                }
+                Answer::default()
             }
             _ => Answer::default(),
         }
@@ -315,6 +328,7 @@ impl Asked {
 
 #[cfg(test)]
 mod tests {
+    use super::super::memory_books::Kind;
     use super::*;
     use std::net::SocketAddr;
 
@@ -414,6 +428,24 @@ mod tests {
         {
             assert_eq!(begin(at as u8, tenant, 2, now_ms), granted, "{tenant} at {now_ms} ms");
         }
+    }
+
+    /// A process says once what its tenant may have, and counts for no other; without a tenant it has no such bound.
+    #[test]
+    fn a_process_has_the_memory_of_its_tenant() {
+        let mut books = Books::new(Some(100));
+        let mut accounts: Vec<_> = (0..4).map(account).collect();
+        let mut said = |at: usize, tenant, bytes| {
+            books.answer(&mut accounts[at], ask(Ask::MEMORY_TOTAL, tenant, 0, bytes), 0);
+            books.answer(&mut accounts[at], ask(Kind::Left as u32, 0, 0, 0), 0).granted
+        };
+        assert_eq!([said(0, 5, 40), said(0, 5, 50), said(0, 6, 50)], [40, 40, 40]);
+        assert_eq!([said(1, 5, 30), said(2, 6, 200), said(3, 0, 30)], [30, 100, 100]);
+        let take = ask(Kind::Take as u32, 0, 0, 25);
+        assert_eq!(books.answer(&mut accounts[0], take, 0).granted, 25);
+        assert_eq!([1, 2, 3].map(|at| books.answer(&mut accounts[at], take, 0).granted), [5, 25, 25]);
+        books.close(&mut accounts[0], 0);
+        assert_eq!([1, 2, 3].map(|at| books.answer(&mut accounts[at], take, 0).granted), [25, 20, 0]);
     }
 
     #[test]

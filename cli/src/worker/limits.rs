@@ -21,14 +21,6 @@ fn ring(text: &str) -> Result<Size, String> {
     }
 }
 
-/// Minimum of what all sessions may have: some of them have to find room for a kernel.
-const TOTAL_MIN: Size = Size(128 << 20);
-
-fn total(text: &str) -> Result<Size, String> {
-    let size: Size = text.parse()?;
-    if size < TOTAL_MIN { Err(format!("it must be at least {TOTAL_MIN}")) } else { Ok(size) }
-}
-
 fn buffered(text: &str) -> Result<Size, String> {
     let size = text.parse()?;
     if size < BUFFERED_MIN { Err(format!("it must be at least {BUFFERED_MIN}")) } else { Ok(size) }
@@ -72,7 +64,7 @@ pub(crate) struct Limits {
     memory_max: Option<Size>,
     /// Maximum bytes that all sessions together may have: what --memory-max counts, what is set aside for their kernels, unfinished commands,
     /// unread replies, and what is kept for clients whose links are cut. [default: no limit]
-    #[arg(long, value_name = "SIZE", value_parser = total)]
+    #[arg(long, value_name = "SIZE", value_parser = Size::of_total)]
     memory_total: Option<Size>,
     /// Maximum number of allocations, streams, events, modules and functions of a session; beyond it hipErrorOutOfMemory.
     #[arg(long, value_name = "N", default_value_t = SessionLimits::default().handles_max,

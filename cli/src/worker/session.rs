@@ -1,14 +1,14 @@
 //! A session in a process of its own: the supervisor's handle, and the process itself.
 
 use super::Worker;
+use super::borrowing::{Borrowing, Telling};
 use super::device_time::{DeviceTime, Turnstile};
 use super::ledger::{Asked, Asking, Books};
-use super::memory_books::{Borrowing, Telling};
 use super::metrics::{Counted, Counting, Metrics};
 use super::records::Records;
 use super::report::{Reporter, Reports};
 use crate::device::{self, DeviceKind};
-use hipr_io::{Address, Grant, Kept, Peer, Stream};
+use hipr_io::{Address, Budget, Grant, Peer, Stream};
 use hipr_io_shm::{Waits, pass, receive};
 use hipr_tls::random_bytes;
 use hipr_worker::{Io, Stats};
@@ -59,8 +59,8 @@ pub(super) struct Shared<'a> {
     pub(super) records: Option<&'a Arc<Records>>,
     /// What is counted, if somebody wants to know.
     pub(super) metrics: Option<&'a Arc<Metrics>>,
-    /// Whether the supervisor lends them their memory.
-    pub(super) is_lent: bool,
+    /// Whether the supervisor may lend them their memory.
+    pub(super) may_be_lent: bool,
     /// Who gives them their time of the emulated GPU.
     pub(super) device_time: Option<&'a DeviceTime>,
 }
@@ -88,7 +88,7 @@ pub(super) struct Session {
     control: UnixStream,
     /// The socket through which the process asks what the session may have of what all have together.
     pub(super) asked: Asked,
-    /// The socket through which it is told that others need memory, if there is a limit for all sessions.
+    /// The socket through which it is told that others need memory, if there may be a limit for several sessions.
     telling: Option<Telling>,
     /// What a connection says that is to be passed to the process; nobody can guess it.
     route: u64,
@@ -133,7 +133,7 @@ impl Session {
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &stream)?;
         pass(&control, &[IoSlice::new(&route.to_le_bytes())], &asking)?;
         let mut telling = None;
-        if shared.is_lent {
+        if shared.may_be_lent {
             let (socket, told) = Telling::pair()?;
             pass(&control, &[IoSlice::new(&route.to_le_bytes())], &told)?;
             telling = Some(socket);
@@ -240,7 +240,7 @@ impl Session {
     /// Tells the process whether others need memory.
     pub(super) fn tell(&mut self, books: &mut Books) {
         if let Some(telling) = &mut self.telling {
-            telling.tell(&mut books.memory, self.asked.borrower());
+            telling.tell(books.memory.take_words(self.asked.borrower()));
         }
     }
 
@@ -421,8 +421,11 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let (route, stream) = take_connection(&control, &options.listen).map_err(lost)?;
     let (_, asking) = take_passed(&control).map_err(lost)?;
     let asking = Arc::new(Asking::new(asking));
-    let is_lent = options.limits.memory_total_bytes().is_some();
-    let told = is_lent.then(|| take_passed(&control).map(|(_, told)| told)).transpose().map_err(lost)?;
+    let told = options
+        .may_lend_memory()
+        .then(|| take_passed(&control).map(|(_, told)| told))
+        .transpose()
+        .map_err(lost)?;
     let turnstile = take_turnstile(&control, options.device).map_err(lost)?.map(Arc::new);
     let counting = options.metrics.is_some().then(|| take_passed(&control)).transpose().map_err(lost)?;
     let counting = counting.map(|(_, given)| Counting::new(&given)).transpose().map_err(lost)?.map(Arc::new);
@@ -430,8 +433,12 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     let reporter =
         Reporter::new(is_recorded).map_err(|why| format!("cannot tell the supervisor of a client: {why}"))?;
     let reporter = Arc::new(reporter);
-    let (tells, named) = (Arc::clone(&reporter), turnstile.clone());
+    let (tells, named, bounded) = (Arc::clone(&reporter), turnstile.clone(), Arc::clone(&asking));
     let on_entry = move |grant: &Grant| {
+        grant
+            .memory_total_bytes
+            .into_iter()
+            .for_each(|bytes| bounded.bound_memory(grant.tenant_number(), bytes));
         named.iter().for_each(|turnstile| turnstile.name(grant.tenant_number(), grant.weight));
         tells.tell_entry();
     };
@@ -454,7 +461,11 @@ pub(super) fn serve(options: &Worker, supervisor: i32) -> Result<ExitCode, Strin
     if let Some(told) = told {
         let asks = Arc::clone(&asking);
         let ask = Box::new(move |kind, amount| asks.ask_plainly(kind, amount));
-        config.limits.kept = Arc::new(Kept::lent_by(Borrowing::start(ask, told)));
+        let lender = Borrowing::start(ask, told);
+        config.limits.budget = Arc::new(match options.limits.memory_total_bytes() {
+            Some(_) => Budget::lent_by(lender),
+            None => Budget::lent_to_tenants_by(lender),
+        });
     }
     config.limits.ledger = Some(asking);
     config.limits.resume_route = route;

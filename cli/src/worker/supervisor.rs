@@ -55,6 +55,8 @@ pub(super) struct Plan {
     pub(super) connections_per_second: Option<u32>,
     /// Maximum bytes of memory of all sessions together.
     pub(super) memory_total_bytes: Option<u64>,
+    /// Whether there may be such a limit, for all sessions or those of a tenant.
+    pub(super) may_lend_memory: bool,
     /// Time that a client may take for its first message.
     pub(super) first_message_timeout_ms: u64,
     /// The protocol's limits.
@@ -327,7 +329,7 @@ impl Supervisor {
                 exchange: &self.plan.exchange,
                 records: self.plan.records.as_ref(),
                 metrics: self.plan.metrics.as_ref(),
-                is_lent: self.plan.memory_total_bytes.is_some(),
+                may_be_lent: self.plan.may_lend_memory,
                 device_time: self.plan.device_time.as_ref(),
             };
             Session::start(number, peer, client.stream.into(), shared, args)

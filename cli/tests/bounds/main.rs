@@ -3,6 +3,8 @@
 
 mod attacker;
 mod queue;
+mod scene;
 mod scratch;
+mod tenants;
 mod total;
 mod turns;

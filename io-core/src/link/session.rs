@@ -160,11 +160,12 @@ impl Link {
     /// Begins the session that is claimed.
     pub fn begin_session(&mut self, claim: &Claim, config: &Config) {
         let Some(below) = &mut self.below else { return };
-        let mut session = Resumed::new(claim, config);
-        self.unsent_bytes += below.answer(Ok(session.terms()), &mut self.output.outboxes);
-        below.set_session(session);
         // It is known for whom the session counts, also when the link is cut before the first request.
         self.grant = self.grant.take().or_else(|| below.grant());
+        let grant = self.grant.as_deref().map(|admission| &**admission);
+        let mut session = Resumed::new(claim, config, grant);
+        self.unsent_bytes += below.answer(Ok(session.terms()), &mut self.output.outboxes);
+        below.set_session(session);
     }
 
     /// Returns what the client may do, if it has proved who it is.

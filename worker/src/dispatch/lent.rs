@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use hipr_io::{ConnId, LenderWords};
+use hipr_io::{ConnId, Lack, LenderWords};
 
 use super::Dispatch;
 use crate::recalls::{Asked, Short};
@@ -44,7 +44,7 @@ pub(super) struct Debts {
 impl Dispatch {
     /// Has the lender wake the dispatch through this session.
     pub(super) fn listen_to_lender(&self, conn: ConnId) {
-        if let Some(lender) = self.weight.lender() {
+        if let Some(lender) = self.lending.lender() {
             let wake = self.wake.clone();
             lender.listen(Box::new(move || wake(conn)));
         }
@@ -58,50 +58,54 @@ impl Dispatch {
         }
         let limits = seat.limits.as_deref().unwrap_or(&self.limits);
         let ahead_bytes = seat.session.ahead_bytes(limits);
-        if self.weight.take_ahead(ahead_bytes) || seat.begins == Begins::Begun {
+        if self.lending.take_ahead(ahead_bytes) || seat.begins == Begins::Begun {
             seat.begins = Begins::Begun;
             return true;
         }
         seat.begins = Begins::Waits;
-        self.ask_others();
+        self.ask_others(Lack::Bound { needed_bytes: 0 });
         if self.begin_recall(Short::Session(conn), BTreeSet::from([Asked::Lender]), conn) {
             self.retry(conn, true);
         }
         false
     }
 
-    /// Takes what is free for a request that has fallen short; returns whether it may be enough. It is taken once for a request.
-    pub(super) fn take_lacking(&mut self, short: ConnId) -> bool {
-        let Some(seat) = self.seats.get_mut(&short) else { return false };
+    /// Has lent what a session lacks, if nobody was asked for its request so far.
+    ///
+    /// # Errors
+    /// How many bytes this process would have to be lent in all; 0 if that is not known.
+    pub(super) fn take_lacking(&mut self, short: ConnId) -> Result<(), u64> {
+        let Some(seat) = self.seats.get_mut(&short) else { return Err(0) };
         let (is_first, lacking_bytes) = seat.session.begin_asking();
-        let is_taken = is_first && self.weight.take(lacking_bytes);
-        if !is_taken {
-            seat.session.ask_everybody();
+        let needed_bytes = lacking_bytes.map_or(0, |bytes| self.lending.needed_bytes(bytes));
+        if is_first && self.lending.take(lacking_bytes) {
+            return Ok(());
         }
-        is_taken
+        seat.session.asks(false);
+        Err(needed_bytes)
     }
 
-    /// Asks all other processes for what they do not need.
-    pub(super) fn ask_others(&mut self) {
+    /// Asks other processes for what they do not need.
+    pub(super) fn ask_others(&mut self, lack: Lack) {
         // Whoever has its turn before has all that is free.
-        self.weight.give_back_all();
-        if let Some(lender) = self.weight.lender() {
+        self.lending.give_back_all();
+        if let Some(lender) = self.lending.lender() {
             if std::mem::take(&mut self.debts.returns) {
                 lender.has_returned();
             }
             if std::mem::take(&mut self.debts.tried) {
                 lender.has_tried();
             }
-            lender.ask_others();
+            lender.ask_others(lack);
         }
     }
 
     /// Handles what the lender has said.
     pub(super) fn heed_lender(&mut self) {
-        let Some(lender) = self.weight.lender() else { return };
+        let Some(lender) = self.lending.lender() else { return };
         let LenderWords { is_recalled, is_turn } = lender.words();
         if is_turn {
-            self.weight.take(None);
+            self.lending.take(None);
             self.debts.tried = true;
             self.pass_answer_of(Asked::Lender);
         }
@@ -115,7 +119,7 @@ impl Dispatch {
 
     /// Asks all sessions of this process to give back what they do not use of their leases, for other processes.
     fn recall_for_others(&mut self) {
-        let asked = self.ask_sessions();
+        let asked = self.ask_sessions(|_| true);
         let woken = self.seats.keys().next().copied().filter(|_| !asked.is_empty());
         let is_last = woken.is_none_or(|conn| self.begin_recall(Short::Others, asked, conn));
         if is_last {
@@ -132,7 +136,7 @@ impl Dispatch {
 
     /// Gives back what no session needs, and says to the lender what is to be said, unless a request needs room.
     pub(super) fn settle_lent(&mut self) {
-        let Some(lender) = self.weight.lender() else { return };
+        let Some(lender) = self.lending.lender() else { return };
         let needs_room = |begins| begins == Begins::Waits;
         if self.seats.values().any(|seat| seat.session.needs_room() || needs_room(seat.begins)) {
             return;
@@ -144,12 +148,12 @@ impl Dispatch {
         let ahead_bytes = ahead.fold(0, u64::saturating_add);
         let Debts { returns, tried } = std::mem::take(&mut self.debts);
         if returns {
-            self.weight.give_back_all();
+            self.lending.give_back_all();
             lender.has_returned();
         } else if self.seats.is_empty() {
-            self.weight.give_back_all();
+            self.lending.give_back_all();
         } else {
-            self.weight.give_back(ahead_bytes, tried);
+            self.lending.give_back(ahead_bytes, tried);
         }
         if tried {
             lender.has_tried();

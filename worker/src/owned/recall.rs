@@ -10,6 +10,10 @@ pub(crate) enum Sought {
     Nobody,
     /// The lender, for what is free.
     Lender,
+    /// Those of its tenant who may have some that they do not need, as the tenant's bound is reached.
+    Tenant,
+    /// The same, and they have answered: there may be too little of something else.
+    AnsweredTenant,
     /// All who may have some that they do not need.
     Everybody,
 }
@@ -27,6 +31,8 @@ pub(crate) struct Recall {
     pub(crate) lacking_bytes: Option<u64>,
     /// Whether a limit that nobody else can lift has refused the request.
     pub(crate) is_own_limit: bool,
+    /// Whether a bound that the session has with others has refused the request, and not the device.
+    pub(crate) is_bound: bool,
     /// Whom the dispatch has asked for the request.
     pub(crate) sought: Sought,
     /// Bytes and allocations that were taken out of the lease before the request that returns them had its turn, by the number of the recall
@@ -39,7 +45,7 @@ pub(crate) struct Recall {
 impl Recall {
     /// Handles that a request begins, for which nothing was asked.
     pub(crate) fn begin(&mut self) {
-        (self.lacking_bytes, self.is_own_limit, self.sought) = Default::default();
+        (self.lacking_bytes, self.is_own_limit, self.is_bound, self.sought) = Default::default();
     }
 
     /// Handles that the client has answered.

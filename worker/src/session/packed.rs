@@ -142,7 +142,7 @@ impl Session {
         let len = src.len_bytes().unwrap_or(0);
         let is_told = ticket.wants_reply() && self.responder.kept().is_none();
         let bytes = usize::try_from(len).unwrap_or(usize::MAX).saturating_add(Packer::MAX_BYTES);
-        let counted = Counted::new(bytes, env.collected_bytes, env.limits).ok().filter(|_| is_told);
+        let counted = Counted::new(bytes, env.budget, env.limits).ok().filter(|_| is_told);
         let packing = counted.and_then(|counted| {
             let packer = Packer::new().ok()?;
             Some(Packing { src, stream, offset: 0, packer, packed: Vec::new(), _counted: counted })

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::mem;
 
-use hipr_io::Item;
+use hipr_io::{Item, Lack};
 use hipr_proto::op::{MallocAt, MallocShared, MemRecall, MemReturn};
 use hipr_proto::{Features, HipError, HipResult, Op, Opcode, Ticket, Wire};
 
@@ -64,10 +64,11 @@ impl Session {
         self.owned.recall.has_fallen_short = true;
     }
 
-    /// Waits on to try a request again that has fallen short once more. If so far only what was free was asked for, all are asked now.
+    /// Waits on to try a request again that has fallen short once more. If so far not all were asked, more are asked now.
     pub(super) fn wait_on(&mut self, ticket: Ticket, request: Kept) {
         self.state = State::Short(Box::new(Retry { ticket, request }));
-        self.owned.recall.has_fallen_short |= self.owned.recall.sought == Sought::Lender;
+        let sought = self.owned.recall.sought;
+        self.owned.recall.has_fallen_short |= [Sought::Lender, Sought::AnsweredTenant].contains(&sought);
     }
 
     /// Returns whether a request is about to be tried for the last time.
@@ -98,9 +99,20 @@ impl Session {
         (is_first, lacking_bytes)
     }
 
-    /// Notes that everybody who may have memory to spare is asked for the request.
-    pub(crate) fn ask_everybody(&mut self) {
-        self.owned.recall.sought = Sought::Everybody;
+    /// Returns what there is too little of for the request that has fallen short, for which this process would have to be lent
+    /// `needed_bytes`, if that is known.
+    pub(crate) fn lack(&self, needed_bytes: u64) -> Lack {
+        if self.owned.recall.is_bound { Lack::Bound { needed_bytes } } else { Lack::Device }
+    }
+
+    /// Returns whether those of the session's tenant who may have memory to spare were asked for the request.
+    pub(crate) fn has_asked_tenant(&self) -> bool {
+        self.owned.recall.sought == Sought::AnsweredTenant
+    }
+
+    /// Notes that those who may have memory to spare are asked for the request: all, or the tenant's.
+    pub(crate) fn asks(&mut self, only_tenant: bool) {
+        self.owned.recall.sought = if only_tenant { Sought::Tenant } else { Sought::Everybody };
     }
 
     /// Tries a request again, if there is more memory; returns false if the session has ended.
@@ -110,6 +122,7 @@ impl Session {
             return None;
         }
         let Retry { ticket, mut request } = *retry;
+        self.owned.recall.is_bound = false;
         if request.is_last {
             // What comes after it has other limits.
             self.turn_bytes = usize::MAX / 2;
@@ -131,7 +144,10 @@ impl Session {
     }
 
     /// Lets a request that has fallen short be tried again; for the last time if nobody is left who could give something back.
-    pub(crate) fn retry(&mut self, is_last: bool) {
+    pub(crate) fn retry(&mut self, mut is_last: bool) {
+        if is_last && self.owned.recall.sought == Sought::Tenant {
+            (self.owned.recall.sought, is_last) = (Sought::AnsweredTenant, false);
+        }
         let retry = match &mut self.state {
             State::Short(retry) => Some(&mut retry.request),
             // It may be told while it is being tried.

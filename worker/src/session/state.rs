@@ -1,11 +1,9 @@
 //! The state of a session's current request.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use hipr_graph::Exec;
-use hipr_io::Span;
+use hipr_io::{Budget, Span};
 use hipr_proto::{HipError, HipResult, Ticket};
 
 use super::counted::Counted;
@@ -181,13 +179,13 @@ pub(super) struct Collected {
 }
 
 impl Collected {
-    pub(super) fn new(total_bytes: &Rc<Cell<usize>>) -> Self {
-        Self { bytes: Vec::new(), counted: Counted::nothing(total_bytes), is_short: false }
+    pub(super) fn new(budget: &Arc<Budget>) -> Self {
+        Self { bytes: Vec::new(), counted: Counted::nothing(budget), is_short: false }
     }
 
     /// Collects a tail that has a bound of its own.
-    pub(super) fn short(total_bytes: &Rc<Cell<usize>>) -> Self {
-        Self { is_short: true, ..Self::new(total_bytes) }
+    pub(super) fn short(budget: &Arc<Budget>) -> Self {
+        Self { is_short: true, ..Self::new(budget) }
     }
 
     /// Adds bytes; fails with the name and value of a limit that is exceeded.
@@ -218,23 +216,25 @@ mod tests {
 
     #[test]
     fn collected_bytes_have_limits_and_are_given_back() {
-        let total = Rc::new(Cell::new(0));
+        let budget = Arc::new(Budget::default());
+        budget.set_max(1000);
+        let total_bytes = || 1000 - budget.room();
         let limits =
             SessionLimits { collect_max_bytes: 10, collect_total_max_bytes: 15, ..SessionLimits::default() };
-        let mut a = Collected::new(&total);
+        let mut a = Collected::new(&budget);
         assert_eq!(a.push(&[1; 10], &limits), Ok(()));
         assert_eq!(a.push(&[1], &limits), Err(("collect_max_bytes", 10)), "one has a limit");
-        let mut b = Collected::new(&total);
+        let mut b = Collected::new(&budget);
         assert_eq!(b.push(&[2; 6], &limits), Err(("collect_total_max_bytes", 15)), "all have a limit");
         assert_eq!(b.push(&[2; 5], &limits), Ok(()));
-        assert_eq!(total.get(), 15);
-        let mut short = Collected::short(&total);
+        assert_eq!(total_bytes(), 15);
+        let mut short = Collected::short(&budget);
         assert_eq!(short.push(&[3; 4], &limits), Ok(()), "a short one is collected in any case");
-        assert_eq!((total.get(), short.push(&[3; 7], &limits)), (19, Err(("collect_max_bytes", 10))));
+        assert_eq!((total_bytes(), short.push(&[3; 7], &limits)), (19, Err(("collect_max_bytes", 10))));
         drop((b, short));
         let (bytes, counted) = a.into_bytes();
-        assert_eq!((bytes, total.get()), (vec![1; 10], 10), "they are somewhere");
+        assert_eq!((bytes, total_bytes()), (vec![1; 10], 10), "they are somewhere");
         drop(counted);
-        assert_eq!(total.get(), 0);
+        assert_eq!(total_bytes(), 0);
     }
 }
