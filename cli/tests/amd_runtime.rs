@@ -8,6 +8,7 @@ mod sessions;
 use hipr_tests::WorkerProcess;
 use hipr_tests::toolchain::{folder, toolchain};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -254,16 +255,24 @@ fn run_over_a_worker(release: Release, isolation: &str) {
     let mut worker = WorkerProcess::start_command(system.hipr(release), &options);
     let address = worker.address().to_string();
     let mut programs = programs(release);
+    let mut alone = Vec::new();
     if isolation == "none" {
-        // A fault ends the process of all sessions.
-        programs.retain(|program| !program.with_extension("").ends_with("faults"));
+        // A fault ends the process of all sessions. A session that waits for the device takes from all pools what was given back to them.
+        let name = |program: &Path| program.file_stem().map(OsStr::to_owned);
+        programs.retain(|program| name(program).is_none_or(|name| name != "faults"));
+        (alone, programs) =
+            programs.into_iter().partition(|program| name(program).is_some_and(|name| name == "pools"));
     }
-    run_all(release, Way::Worker, &programs, |program| {
+    let run = |program: &Path| {
         let mut command = Command::new("timeout");
         command.args(["--kill-after=5", GUARD_S, HIPR, "run", "--worker", &address, "--"]).arg(program);
         command.args(argument(program));
         command.current_dir(program.parent().expect("a folder")).output().expect("timeout runs")
-    });
+    };
+    run_all(release, Way::Worker, &programs, run);
+    for program in alone {
+        run_all(release, Way::Worker, &[program], run);
+    }
     assert!(worker.lives(), "{}", worker.log());
 }
 

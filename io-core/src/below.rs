@@ -12,7 +12,7 @@ use hipr_tls::{Admission, Fault, LentKey, PublicKey, TurnedAway};
 
 use crate::resumed::Resumed;
 use crate::secured::Secured;
-use crate::{Body, Config, End, Peer};
+use crate::{Body, Config, End, Peer, Pool};
 
 /// The layers of one connection.
 #[derive(Debug)]
@@ -167,11 +167,16 @@ impl Below {
     }
 
     /// Turns bytes of the socket into bytes of HIPR, until `into` is full or nothing is left of `raw`; returns how many there are. While a
-    /// claim is not answered nothing more is read.
+    /// claim is not answered nothing more is read. What lies between two layers is in a buffer of the pool.
     ///
     /// # Errors
     /// Why the connection ends. There may be output.
-    pub(crate) fn receive(&mut self, raw: &mut &[u8], into: &mut [u8]) -> Result<usize, End> {
+    pub(crate) fn receive(
+        &mut self,
+        raw: &mut &[u8],
+        into: &mut [u8],
+        pool: &mut Pool,
+    ) -> Result<usize, End> {
         if self.door.is_some() {
             self.enter(raw).map_err(End::Channel)?;
         }
@@ -196,12 +201,14 @@ impl Below {
             if len == into.len() {
                 return Ok(len);
             }
-            clear.resize(Config::READ_BYTES, 0);
+            if clear.is_empty() {
+                *clear = pool.buffer();
+            }
             let decrypted = crypt.receive(raw, clear).map_err(End::Channel);
             (*clear_at, *clear_end) = (0, *decrypted.as_ref().unwrap_or(&0));
             if decrypted? == 0 {
                 // A connection that rests keeps no buffer.
-                *clear = Vec::new();
+                pool.keep_buffer(std::mem::take(clear));
                 return Ok(len);
             }
         }

@@ -114,7 +114,7 @@ impl Link {
         }
         loop {
             let mut plain = pool.buffer();
-            let received = below.receive(raw, &mut plain);
+            let received = below.receive(raw, &mut plain, pool);
             let len = *received.as_ref().unwrap_or(&0);
             let is_full = len == plain.len();
             let parsed = if len == 0 || is_dropped {
