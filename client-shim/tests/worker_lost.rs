@@ -151,11 +151,11 @@ fn program_that_asks_for_what_is_not_there() {
     if !is_program() {
         return;
     }
-    let (mut surface, mut major, mut minor) = (null_mut(), 0, 0);
+    let (mut major, mut minor) = (0, 0);
     // SAFETY: C calls with good pointers.
     unsafe {
         for _ in 0..3 {
-            assert_eq!(hipCreateSurfaceObject(&mut surface, null_mut()), HipError::NOT_SUPPORTED.0);
+            assert_eq!(hipCtxEnablePeerAccess(null_mut(), 0), HipError::NOT_SUPPORTED.0);
             assert_eq!(hipGetLastError(), HipError::NOT_SUPPORTED.0);
             assert_eq!(hiprtcVersion(&mut major, &mut minor), 11, "HIPRTC_ERROR_INTERNAL_ERROR");
         }
@@ -168,8 +168,8 @@ fn what_is_not_supported_is_said_once_and_needs_no_worker() {
     program.env("HIPR_HIPRTC_LIBRARY", "/nowhere/libhiprtc.so");
     let stderr = finish(program.spawn().expect("it starts"));
     let lines = log_lines(&stderr);
-    let [surface, rtc] = lines.as_slice() else { panic!("two lines: {lines:?}") };
-    assert!(surface.contains("hipCreateSurfaceObject is not supported"), "{surface}");
+    let [peer, rtc] = lines.as_slice() else { panic!("two lines: {lines:?}") };
+    assert!(peer.contains("hipCtxEnablePeerAccess is not supported"), "{peer}");
     assert!(rtc.contains("/nowhere/libhiprtc.so"), "{rtc}");
     assert!(rtc.contains("HIPR_HIPRTC_LIBRARY"), "{rtc}");
 }

@@ -155,6 +155,9 @@ static void launches() {
     HIP_CHECK(hipGraphClone(&clone, meeting));
     HIP_CHECK(hipGraphNodeFindInClone(&found, node, clone));
     EXPECT(cooperative(found) == 1);
+    // Release 6.4.3 makes the device's heap ready with the first launch of a kernel that may use it, over a cooperative one's barrier.
+    nothing<<<1, 1>>>();
+    HIP_CHECK(hipDeviceSynchronize());
     // AMD's runtime launches such a node like any other, and the barrier has nothing to count with.
     if (check::amds_release() == 0) {
         hipGraphExec_t exec = nullptr;
