@@ -302,8 +302,7 @@ pub(crate) fn local(function: Exported, body: impl FnOnce() -> HipResult<()>) ->
 
 /// Executes a function of a route that needs a session, opening it if necessary, and records the thread's last error.
 pub(crate) fn call(function: Exported, body: impl FnOnce(&'static Session) -> HipResult<()>) -> i32 {
-    let checked =
-        |session: &'static Session| capture::check(session, function.name()).and_then(|()| body(session));
+    let checked = |session: &'static Session| capture::check(session, function).and_then(|()| body(session));
     let code = boundary(function, || code_of(process::session().and_then(checked)));
     if code != 0 {
         tracing::debug!("{} = {}", function.name(), HipError(code));

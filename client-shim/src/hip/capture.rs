@@ -4,6 +4,7 @@ use hipr_abi::{hipStreamAddCaptureDependencies, hipStreamSetCaptureDependencies}
 use hipr_proto::{HipError, HipResult};
 
 use super::graph::handles;
+use crate::calls::Exported;
 use crate::convert::{In, Out, Ptr, Stream};
 use crate::session::Session;
 use crate::thread;
@@ -108,12 +109,16 @@ const FORBIDDEN: &[(Forbidden, &[&str])] = &[
 ///
 /// # Errors
 /// `hipErrorStreamCaptureUnsupported`; `hipErrorStreamCaptureImplicit`. The captures are spoilt.
-pub(crate) fn check(session: &Session, function: &str) -> HipResult<()> {
-    let graphs = &session.streams().graphs;
-    if !graphs.has_captures() {
-        return Ok(());
-    }
-    let rule = FORBIDDEN.iter().find(|(_, functions)| functions.contains(&function));
+#[inline]
+pub(crate) fn check(session: &Session, function: Exported) -> HipResult<()> {
+    if session.streams().graphs.has_captures() { check_beside_captures(session, function) } else { Ok(()) }
+}
+
+#[cold]
+#[inline(never)]
+fn check_beside_captures(session: &Session, function: Exported) -> HipResult<()> {
+    let (graphs, name) = (&session.streams().graphs, function.name());
+    let rule = FORBIDDEN.iter().find(|(_, functions)| functions.contains(&name));
     match rule.map(|(forbidden, _)| forbidden) {
         None => Ok(()),
         Some(Forbidden::Unsafe) => graphs.check_safe(&session.caller(), true),
