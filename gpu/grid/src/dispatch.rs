@@ -11,6 +11,7 @@ use hipr_isa::wave::{Mode, Wave};
 
 use crate::model::{LDS_BYTES, THREADS_PER_GROUP, WAVE_LANES};
 use crate::residents::Needs;
+use crate::watch::GroupStart;
 
 /// The size of a grid: work-items, and how they are divided into workgroups. The last group of a dimension has the work-items that are
 /// left, which may be fewer than those of the others.
@@ -94,6 +95,11 @@ pub(crate) struct Workgroup {
 }
 
 impl Workgroup {
+    /// Returns what is told of it to who watches.
+    pub(crate) fn start(&self) -> GroupStart {
+        GroupStart { number: self.number, ids: self.ids, size: self.size, waves: self.waves() }
+    }
+
     /// Returns the number of its waves.
     pub(crate) fn waves(&self) -> u32 {
         waves(self.size)

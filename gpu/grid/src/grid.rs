@@ -21,6 +21,7 @@ use hipr_isa::wave::Wave;
 use crate::dispatch::Dispatch;
 use crate::executor::{Job, Owner, lock};
 use crate::residents::{First, Needs, Residents, Share};
+use crate::watch::{GridWatch, GroupWatch};
 
 /// Number of instructions that a wave executes before the next one of its workgroup.
 const WAVE_INSTRUCTIONS: u64 = 2048;
@@ -65,6 +66,11 @@ pub trait Host: Send + Sync + 'static {
 
     /// Returns whom the kernel's interrupts go to, if anybody.
     fn interrupts(&self) -> Option<&dyn Interrupts> {
+        None
+    }
+
+    /// Returns what sees the grid's workgroups, if anything does; asked for each of them when it begins.
+    fn watch(&self) -> Option<&dyn GridWatch> {
         None
     }
 
@@ -131,8 +137,18 @@ struct Group {
     /// The number of the wave that comes next.
     next: usize,
     lds: Lds,
+    /// What sees its instructions, if anything does.
+    watch: Option<Box<dyn GroupWatch>>,
     /// The memory of all this; `None` if the grid has it as a whole.
     _share: Option<Share>,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(mut watch) = self.watch.take() {
+            watch.ended(false);
+        }
+    }
 }
 
 /// The memory in which a workgroup begins.
@@ -153,7 +169,7 @@ enum Slice {
 
 impl Group {
     /// Starts workgroup number `number` in the memory of another one.
-    fn start(dispatch: &Dispatch, number: u64, place: Place) -> Box<Self> {
+    fn start(dispatch: &Dispatch, watch: Option<&dyn GridWatch>, number: u64, place: Place) -> Box<Self> {
         let mut group = match place {
             Place::Of(ended) => ended,
             Place::New(share) => Self::new(dispatch, share),
@@ -162,6 +178,7 @@ impl Group {
         group.lds.reset(dispatch.lds_bytes);
         let workgroup = dispatch.workgroup(number);
         let waves = workgroup.waves();
+        group.watch = watch.map(|watch| watch.group(dispatch, &workgroup.start()));
         for (index, member) in (0..).zip(&mut group.members) {
             // A group at the edge may have fewer waves than there is memory for.
             member.stage = Stage::Ended;
@@ -180,7 +197,7 @@ impl Group {
             stage: Stage::Ready,
         };
         let members = (0..dispatch.size.waves()).map(|_| member()).collect();
-        Box::new(Self { members, next: 0, lds: Lds::default(), _share: share })
+        Box::new(Self { members, next: 0, lds: Lds::default(), watch: None, _share: share })
     }
 
     /// Executes a slice, and subtracts the executed instructions from `left`. If other sessions wait, the slice is as short as a wave's
@@ -200,6 +217,10 @@ impl Group {
                 if member.stage != Stage::Ready {
                     continue;
                 }
+                let wave = self.next as u32 - 1;
+                if let Some(watch) = &mut self.watch {
+                    watch.turn(wave);
+                }
                 let mut machine = Machine {
                     space,
                     lds: &mut self.lds,
@@ -208,6 +229,7 @@ impl Group {
                     wave_sync: dispatch.wave_sync.as_deref(),
                     clock_start,
                     interrupts,
+                    watch: self.watch.as_mut().map(|watch| watch.as_watch()),
                 };
                 if *left == 0 {
                     let cause = Cause::InstructionLimit(host.instructions_max());
@@ -218,7 +240,12 @@ impl Group {
                 let stop = run(&mut member.wave, &mut machine, &mut budget)?;
                 *left += budget;
                 match stop {
-                    Stop::End => member.stage = Stage::Ended,
+                    Stop::End => {
+                        member.stage = Stage::Ended;
+                        if let Some(watch) = &mut self.watch {
+                            watch.wave_ended(wave);
+                        }
+                    }
                     Stop::Barrier => member.stage = Stage::AtBarrier,
                     Stop::Budget => {}
                 }
@@ -237,7 +264,13 @@ impl Group {
             }
             let waiting = self.members.iter_mut().filter(|member| member.stage == Stage::AtBarrier);
             if waiting.map(|member| member.stage = Stage::Ready).count() == 0 {
+                if let Some(mut watch) = self.watch.take() {
+                    watch.ended(true);
+                }
                 return Ok(Slice::Ended);
+            }
+            if let Some(watch) = &mut self.watch {
+                watch.barrier();
             }
             barriers += 1;
             if barriers == BARRIERS {
@@ -315,7 +348,7 @@ impl<H: Host> GridJob<H> {
             progress.begun += 1;
             progress.alive += 1;
             drop(progress);
-            return Some(Group::start(&self.dispatch, number, place));
+            return Some(Group::start(&self.dispatch, self.host.watch(), number, place));
         }
         progress.paused.pop_front()
     }

@@ -36,6 +36,7 @@ pub mod sem;
 mod shape;
 pub mod simd;
 pub mod step;
+pub mod watch;
 pub mod wave;
 
 pub use arch::{Arch, UnknownArch};

@@ -14,6 +14,7 @@ use crate::lds::{Lds, Scratch};
 use crate::mem::Space;
 use crate::simd::Level;
 use crate::simd::exec::{Exec, Levels};
+use crate::watch::{Shape, Watch};
 
 /// Everything that an instruction may access beside its wave.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub struct Machine<'a> {
     pub clock_start: Instant,
     /// Whom `s_sendmsg` interrupts, if anybody.
     pub interrupts: Option<&'a dyn Interrupts>,
+    /// Who sees each instruction before it is executed, if anybody.
+    pub watch: Option<&'a mut dyn Watch>,
 }
 
 /// What the interrupts of kernels go to.
@@ -57,6 +60,8 @@ pub(crate) struct Row {
     pub(crate) e32_only: bool,
     /// Whether it does nothing, so that it need not be executed.
     pub(crate) idle: bool,
+    /// What memory it accesses.
+    pub(crate) access: Option<Shape>,
 }
 
 /// A decoded instruction.

@@ -8,6 +8,7 @@ use crate::flow::{Flow, Outcome};
 use crate::isa;
 use crate::machine::{Insn, PAGE_WORDS, Page};
 pub use crate::machine::{Interrupts, Machine, Program};
+use crate::watch;
 use crate::wave::Wave;
 
 /// Number of words that decoding looks ahead for an instruction that has an effect.
@@ -64,7 +65,12 @@ pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Resu
                 _ => return Err(fault(cause, pc, None)),
             },
         };
-        match run_page(wave, machine, &mut left, page, index) {
+        let ran = if machine.watch.is_none() {
+            run_page::<false>(wave, machine, &mut left, page, index)
+        } else {
+            run_page::<true>(wave, machine, &mut left, page, index)
+        };
+        match ran {
             None => {}
             Some((_, Ok(Flow::Next))) => {}
             Some((_, Ok(Flow::Jump(target)))) => wave.pc = target,
@@ -81,9 +87,10 @@ pub fn run(wave: &mut Wave, machine: &mut Machine<'_>, budget: &mut u64) -> Resu
 }
 
 /// Executes the instructions of a page from `index` on, until the next one is missing or not decoded, `left` is used up, or one
-/// does not continue with the next; returns that instruction with its outcome, with the program counter still at it.
+/// does not continue with the next; returns that instruction with its outcome, with the program counter still at it. If `WATCHED`, shows
+/// each of them to the machine's watch before.
 #[inline(always)]
-fn run_page<'a>(
+fn run_page<'a, const WATCHED: bool>(
     wave: &mut Wave,
     machine: &mut Machine<'_>,
     left: &mut u64,
@@ -98,6 +105,9 @@ fn run_page<'a>(
     {
         budget -= 1;
         let skipped = wave.mode.vector_skip() && insn.is_vector();
+        if WATCHED && !skipped {
+            watch::show(wave, machine, insn);
+        }
         if !skipped && !insn.exec.call(wave, machine, insn) {
             end = Some(insn);
             break;

@@ -27,6 +27,7 @@ use crate::property::{self, Model};
 use crate::shared::Shared;
 use crate::stream::{Task, Wait, Work};
 use crate::transfer::{Pattern, Span, Transfer};
+use crate::watch::{Allocated, Loaded, Moved};
 
 const LIMIT_STACK_SIZE: i32 = hipr_abi::hipLimitStackSize;
 const LIMIT_MALLOC_HEAP_SIZE: i32 = hipr_abi::hipLimitMallocHeapSize;
@@ -123,11 +124,19 @@ impl SimContext {
                 Ok(Wait::Over) => {
                     let freed = unmap(&mut state.allocator, ptr);
                     drop(state);
+                    self.shared.note_freed(ptr);
                     self.shared.discard(freed.into_iter().collect());
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) => return Poll::Ready(Err(error)),
             }
+        }
+    }
+
+    /// Tells what sees the work of an allocation.
+    fn note_allocated(&self, ptr: u64, len_bytes: u64, kind: MemoryKind, is_shared: bool) {
+        if let Some(watch) = &self.shared.watch {
+            watch.allocated(&Allocated { context: self.shared.id, ptr, len_bytes, kind, is_shared });
         }
     }
 
@@ -138,6 +147,11 @@ impl SimContext {
     fn loaded(&self, function: u64) -> HipResult<&Arc<Function>> {
         self.functions.get(&function).ok_or(HipError::INVALID_HANDLE)
     }
+}
+
+/// Returns the first row of `region` from packed offset `offset` on, `len` bytes of it, if it has no gaps, else all of it.
+fn part(region: &Region, offset: u64, len: usize) -> Region {
+    if region.is_contiguous() { Region::flat(region.ptr + offset, len as u64) } else { *region }
 }
 
 impl Context for SimContext {
@@ -238,8 +252,10 @@ impl Context for SimContext {
     // ---- memory ----
 
     /// Allocates zeroed memory; all kinds count as device memory.
-    fn malloc(&mut self, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<u64> {
-        Ok(lock(&self.shared.state).allocator.allocate(size_bytes)?.base())
+    fn malloc(&mut self, size_bytes: u64, kind: MemoryKind, _flags: u32) -> HipResult<u64> {
+        let ptr = lock(&self.shared.state).allocator.allocate(size_bytes)?.base();
+        self.note_allocated(ptr, size_bytes, kind, false);
+        Ok(ptr)
     }
 
     fn poll_free(&mut self, ptr: u64) -> Poll<HipResult<()>> {
@@ -263,16 +279,20 @@ impl Context for SimContext {
         Ok(())
     }
 
-    fn malloc_at(&mut self, ptr: u64, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
-        lock(&self.shared.state).allocator.allocate_at(ptr, size_bytes)
+    fn malloc_at(&mut self, ptr: u64, size_bytes: u64, kind: MemoryKind, _flags: u32) -> HipResult<()> {
+        lock(&self.shared.state).allocator.allocate_at(ptr, size_bytes)?;
+        self.note_allocated(ptr, size_bytes, kind, false);
+        Ok(())
     }
 
     fn share_host_memory(&mut self) -> HipResult<OwnedFd> {
         lock(&self.shared.state).allocator.share()
     }
 
-    fn malloc_shared(&mut self, ptr: u64, size_bytes: u64, _kind: MemoryKind, _flags: u32) -> HipResult<()> {
-        lock(&self.shared.state).allocator.allocate_shared(ptr, size_bytes)
+    fn malloc_shared(&mut self, ptr: u64, size_bytes: u64, kind: MemoryKind, _flags: u32) -> HipResult<()> {
+        lock(&self.shared.state).allocator.allocate_shared(ptr, size_bytes)?;
+        self.note_allocated(ptr, size_bytes, kind, true);
+        Ok(())
     }
 
     fn poll_free_reserved(&mut self, ptr: u64) -> Poll<HipResult<()>> {
@@ -316,11 +336,15 @@ impl Context for SimContext {
     }
 
     fn write(&mut self, dst: &Region, offset: u64, bytes: &[u8]) -> HipResult<()> {
-        self.span(*dst)?.write(offset, bytes)
+        self.span(*dst)?.write(offset, bytes)?;
+        self.shared.note_moved(None, || Moved::Write { dst: part(dst, offset, bytes.len()) });
+        Ok(())
     }
 
     fn read(&mut self, src: &Region, offset: u64, out: &mut [u8]) -> HipResult<()> {
-        self.span(*src)?.read(offset, out)
+        self.span(*src)?.read(offset, out)?;
+        self.shared.note_moved(None, || Moved::Read { src: part(src, offset, out.len()) });
+        Ok(())
     }
 
     fn watch(&mut self, ptr: u64, len_bytes: u64) -> HipResult<bool> {
@@ -468,6 +492,7 @@ impl Context for SimContext {
             return Err(HipError::OUT_OF_MEMORY);
         }
         let block = lock(&self.shared.state).allocator.borrow(memory)?;
+        self.note_allocated(block.base(), block.len_bytes(), MemoryKind::Device, true);
         Ok((block.base(), block.len_bytes()))
     }
 
@@ -491,10 +516,21 @@ impl Context for SimContext {
         };
         let mut allocated = None;
         let (arch, level) = (self.gpu.arch, self.gpu.level);
-        let module = Module::load(&image, arch, level, room_bytes, |len_bytes| {
-            let block = lock(&self.shared.state).allocator.allocate(len_bytes)?;
+        let shared = &self.shared;
+        let allocate = |len_bytes| {
+            let block = lock(&shared.state).allocator.allocate(len_bytes)?;
             allocated = Some(block.base());
             Ok(block)
+        };
+        let module = Module::load(&image, arch, level, room_bytes, allocate, |block, code, elf| {
+            let Some(watch) = &shared.watch else { return };
+            let (base, len_bytes) = (block.base(), block.len_bytes());
+            let variables: Vec<_> = code
+                .globals()
+                .iter()
+                .map(|global| (&*global.name, base + global.vaddr..base + global.vaddr + global.size))
+                .collect();
+            watch.loaded(&Loaded { context: shared.id, base, len_bytes, elf, variables: &variables });
         });
         match module {
             Ok(Some(loaded)) => {

@@ -10,6 +10,7 @@ use hipr_isa::simd::Level;
 
 use crate::alloc::Budget;
 use crate::loan::Loans;
+use crate::watch::DeviceWatch;
 
 /// The state that all contexts of an emulated device share.
 pub(crate) struct Inner {
@@ -25,4 +26,6 @@ pub(crate) struct Inner {
     pub(crate) kernel_timeout: Option<Duration>,
     /// Time zero of the device.
     pub(crate) epoch: Instant,
+    /// What sees its work, if anything does.
+    pub(crate) watch: Option<Arc<dyn DeviceWatch>>,
 }

@@ -15,6 +15,7 @@ use crate::alloc::Budget;
 use crate::context::SimContext;
 use crate::device::Inner;
 use crate::property::Model;
+use crate::watch::DeviceWatch;
 
 /// Size of device memory if the host's memory size is unknown.
 const MEMORY_FALLBACK_BYTES: u64 = 4 << 30;
@@ -61,6 +62,22 @@ impl Gpu {
     /// # Errors
     /// As for [`new`](Self::new).
     pub fn with_gate(config: Config, gate: Option<Arc<dyn Gate>>) -> io::Result<Self> {
+        Self::with(config, gate, None)
+    }
+
+    /// Creates a device as [`new`](Self::new) does, whose work `watch` sees.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn watched(config: Config, watch: Arc<dyn DeviceWatch>) -> io::Result<Self> {
+        Self::with(config, None, Some(watch))
+    }
+
+    fn with(
+        config: Config,
+        gate: Option<Arc<dyn Gate>>,
+        watch: Option<Arc<dyn DeviceWatch>>,
+    ) -> io::Result<Self> {
         let threads =
             config.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZero::get);
         let level = config.simd.map_or_else(Level::chosen, Ok);
@@ -87,6 +104,7 @@ impl Gpu {
             kernel_timeout,
             level,
             epoch,
+            watch,
         })))
     }
 

@@ -57,6 +57,7 @@ mod rounds;
 mod shared;
 pub mod stream;
 mod transfer;
+pub mod watch;
 mod windows;
 
 pub use context::SimContext;

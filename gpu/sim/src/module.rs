@@ -65,7 +65,8 @@ fn unusable(reason: impl std::fmt::Display, error: HipError) -> HipError {
 
 impl Module {
     /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its code object for `arch` into memory that `allocate`
-    /// gives for a length in bytes. Kernels are to be executed on `level`. Returns `None` if it would take more than `room_bytes`.
+    /// gives for a length in bytes; `loaded` sees it before the module can be used. Kernels are to be executed on `level`.
+    /// Returns `None` if it would take more than `room_bytes`.
     ///
     /// # Errors
     /// `NO_BINARY_FOR_GPU` when there is code for other devices only, `INVALID_IMAGE` for what is no code object,
@@ -76,6 +77,7 @@ impl Module {
         level: Level,
         room_bytes: u64,
         allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>,
+        loaded: impl FnOnce(&Block, &CodeObject, &[u8]),
     ) -> HipResult<Option<Self>> {
         let device: Target =
             Model::of(arch).arch_name.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
@@ -100,6 +102,7 @@ impl Module {
         let program = |(vaddr, code)| Arc::new(Program::new(code, block.base() + vaddr, arch, level));
         let programs: Vec<_> = code.code(&elf).map(program).collect();
         block.set_code(&programs);
+        loaded(&block, &code, &elf);
         let module = Self { arch, block, code, programs, functions: BTreeMap::new() };
         module.point_to_managed();
         Ok(Some(module))

@@ -20,6 +20,7 @@ use crate::event::{Observer, Record};
 use crate::launch::Setup;
 use crate::stream::{Failed, HOUSEKEEPING, Streams, Task, Work};
 use crate::transfer::Transfer;
+use crate::watch::{DeviceWatch, Moved, Started};
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     /// Time zero of the device.
     pub(crate) epoch: Instant,
     pub(crate) waker: Waker,
+    /// What sees the work, if anything does.
+    pub(crate) watch: Option<Arc<dyn DeviceWatch>>,
     closed: AtomicBool,
     pub(crate) state: Mutex<State>,
     /// Commands that are not finished, as [`Streams::held`] says, to be read without the lock.
@@ -74,6 +77,7 @@ impl Shared {
             kernel_timeout_ns: AtomicU64::new(gpu.kernel_timeout.map_or(u64::MAX, nanoseconds)),
             epoch: gpu.epoch,
             waker,
+            watch: gpu.watch.clone(),
             closed: AtomicBool::new(false),
             tenant: AtomicU64::new(id),
             weight: AtomicU32::new(1),
@@ -157,7 +161,10 @@ impl Shared {
                 record.stamp(self.epoch.elapsed().as_nanos() as u64);
                 passed.push(Arc::clone(record));
             }
-            Work::Free(ptr) => freed.extend(allocator.finish_free(*ptr)),
+            Work::Free(ptr) => {
+                self.note_freed(*ptr);
+                freed.extend(allocator.finish_free(*ptr));
+            }
             Work::Wait | Work::Task(_) => {}
         };
         let tasks = streams.start(instantly, &mut watched);
@@ -171,6 +178,7 @@ impl Shared {
         for (stream, task) in tasks {
             match task {
                 Task::Transfer(transfer) => {
+                    self.note_moved(Some(stream), || transfer.moved());
                     let job =
                         TransferJob { shared: Arc::clone(self), stream, transfer, done: AtomicU64::new(0) };
                     self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), 1);
@@ -178,7 +186,9 @@ impl Shared {
                 Task::Launch(setup) => {
                     let Setup { dispatch, handle, origin } = *setup;
                     let shared = Arc::clone(self);
-                    let job = GridJob::new(Launched { shared, stream, handle, origin }, dispatch);
+                    let started = Started { context: self.id, stream, dispatch: &dispatch };
+                    let watch = self.watch.as_ref().and_then(|watch| watch.started(&started));
+                    let job = GridJob::new(Launched { shared, stream, handle, origin, watch }, dispatch);
                     let entries = job.entries();
                     self.run_queue.push(&(job as Arc<dyn Job>), entries);
                 }
@@ -194,6 +204,20 @@ impl Shared {
         self.update(|state| (state.streams.enqueue(stream, work, Arc::default(), Vec::new()), false))
     }
 
+    /// Tells what sees the work that memory is no longer there.
+    pub(crate) fn note_freed(&self, ptr: u64) {
+        if let Some(watch) = &self.watch {
+            watch.freed(self.id, ptr);
+        }
+    }
+
+    /// Tells what sees the work that bytes are moved, on a stream or by the program.
+    pub(crate) fn note_moved(&self, stream: Option<u64>, moved: impl FnOnce() -> Moved) {
+        if let Some(watch) = &self.watch {
+            watch.moved(self.id, stream, &moved());
+        }
+    }
+
     /// Ends all work and unmaps all memory.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
@@ -201,6 +225,9 @@ impl Shared {
         let passed = state.streams.clear();
         let blocks = state.allocator.clear();
         drop(state);
+        if let Some(watch) = &self.watch {
+            watch.closed(self.id);
+        }
         self.residents.close();
         self.discard(blocks);
         Self::announce(&passed);

@@ -6,6 +6,8 @@ use hipr_device::Region;
 use hipr_isa::mem::{Block, Route};
 use hipr_proto::{HipError, HipResult};
 
+use crate::watch::Moved;
+
 /// A region whose bytes all lie in one block: checked once, when a command is enqueued.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
@@ -169,6 +171,14 @@ impl Transfer {
     pub(crate) fn len_bytes(&self) -> u64 {
         let (Self::Write { dst, .. } | Self::Copy { dst, .. } | Self::Fill { dst, .. }) = self;
         dst.len_bytes()
+    }
+
+    /// Returns what it moves, as it is told to what sees the work.
+    pub(crate) fn moved(&self) -> Moved {
+        match self {
+            Self::Write { dst, .. } | Self::Fill { dst, .. } => Moved::Write { dst: dst.region },
+            Self::Copy { dst, src } => Moved::Copy { dst: dst.region, src: src.region },
+        }
     }
 
     /// Moves a turn's worth of the packed bytes from `done` on; returns how many are done then.

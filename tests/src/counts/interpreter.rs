@@ -46,6 +46,7 @@ pub(super) fn step(operations: u64) {
         wave_sync: None,
         clock_start: Instant::now(),
         interrupts: None,
+        watch: None,
     };
     let stop = run(&mut wave, &mut machine, &mut { u64::MAX }).expect("instructions that do nothing wrong");
     assert_eq!(stop, Stop::End);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 25] = [
+const LAYERS: [(&str, &[&str]); 27] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
     ("hipr-log", &[]),
@@ -34,6 +34,22 @@ const LAYERS: [(&str, &[&str]); 25] = [
     (
         "hipr-sim",
         &["hipr-abi", "hipr-ctype", "hipr-code-object", "hipr-device", "hipr-grid", "hipr-isa", "hipr-proto"],
+    ),
+    // Debug information is read without knowing what the code is for.
+    ("hipr-lines", &[]),
+    (
+        "hipr-check",
+        &[
+            "hipr-abi",
+            "hipr-code-object",
+            "hipr-ctype",
+            "hipr-device",
+            "hipr-grid",
+            "hipr-isa",
+            "hipr-lines",
+            "hipr-proto",
+            "hipr-sim",
+        ],
     ),
     // AMD's runtime is a guest of it: it knows neither HIP's functions, the contract for GPUs, nor the protocol.
     ("hipr-hsa", &["hipr-abi", "hipr-code-object", "hipr-ctype", "hipr-grid", "hipr-isa", "hipr-log"]),
@@ -93,6 +109,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
             "comgr-sys",
             "hip-sys",
             "hipr-abi",
+            "hipr-check",
             "hipr-client",
             "hipr-code-object",
             "hipr-ctype",
@@ -107,6 +124,7 @@ const LAYERS: [(&str, &[&str]); 25] = [
             "hipr-io-shm",
             "hipr-io-uring",
             "hipr-isa",
+            "hipr-lines",
             "hipr-log",
             "hipr-proto",
             "hipr-shim",

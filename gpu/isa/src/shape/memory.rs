@@ -112,11 +112,48 @@ pub(crate) trait Memory {
     fn store_rows<const N: usize>(&mut self, lanes: u64, rows: [&Row; N]) -> bool;
 }
 
+impl Operands {
+    /// Returns the first register of the data to store.
+    pub(crate) fn from(&self) -> usize {
+        self.from
+    }
+
+    /// Returns the first register of the second operand, if it does not directly follow the first.
+    pub(crate) fn second(&self) -> Option<usize> {
+        self.second
+    }
+
+    /// Returns the first register of the result.
+    pub(crate) fn to(&self) -> usize {
+        self.to
+    }
+
+    /// Returns whether an atomic returns a result.
+    pub(crate) fn returns(&self) -> bool {
+        self.returns
+    }
+}
+
+/// The memory that a lane's access goes to, and where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Device memory, at this address.
+    Device(u64),
+    /// LDS, at this byte.
+    Lds(u32),
+    /// The lane's scratch, at this byte.
+    Scratch(u32),
+    /// It is left out.
+    Nowhere,
+}
+
 /// A family of memory instructions: how it encodes addresses and registers.
 pub(crate) trait Family {
     type Memory<'a>: Memory;
     fn open<'a>(wave: &Wave, machine: &'a mut Machine<'_>, insn: &Insn) -> Result<Self::Memory<'a>, Cause>;
     fn operands(wave: &Wave, insn: &Insn) -> Operands;
+    /// Returns where the lane's access of `len_bytes` bytes goes.
+    fn place(memory: &Self::Memory<'_>, lane: usize, len_bytes: u64) -> Place;
     /// Loads `N` words for every lane to the rows from `target` on, in the simplest case, which is recognised without copying
     /// addresses; returns false in other cases.
     #[inline(always)]

@@ -76,6 +76,7 @@ impl Bench {
             wave_sync: None,
             clock_start: Instant::now(),
             interrupts,
+            watch: None,
         };
         run(&mut self.wave, &mut machine, &mut { budget })
     }

@@ -62,6 +62,7 @@ impl Modules {
                 wave_sync: None,
                 clock_start: Instant::now(),
                 interrupts: None,
+                watch: None,
             };
             if run(&mut wave, &mut machine, &mut { budget })? == Stop::End {
                 return Ok(wave);

@@ -57,6 +57,7 @@ impl Waves {
                 wave_sync: Some(&self.sync),
                 clock_start: Instant::now(),
                 interrupts: None,
+                watch: None,
             };
             *ended = run(wave, &mut machine, &mut 100).unwrap() == Stop::End;
         }

@@ -84,6 +84,7 @@ fn left(words: &[u32], seed: u64, exec: u64, arch: Arch, level: Level) -> Left {
         wave_sync: None,
         clock_start: Instant::now(),
         interrupts: None,
+        watch: None,
     };
     let end = format!("{:?}", run(&mut wave, &mut machine, &mut { 4 }));
     let mut registers: Vec<u32> = (0..VGPRS).flat_map(|register| *wave.row(register)).collect();

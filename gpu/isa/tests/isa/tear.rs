@@ -135,6 +135,7 @@ impl<'a> Runner<'a> {
             wave_sync: None,
             clock_start: Instant::now(),
             interrupts: None,
+            watch: None,
         };
         assert_eq!(run(&mut self.wave, &mut machine, &mut 4), Ok(Stop::End), "{}", self.access.name);
     }

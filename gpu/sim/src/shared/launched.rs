@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hipr_device::{Origin, WorkFailure};
-use hipr_grid::{Dispatch, Failure, Host, Needs, Owner, Residents};
+use hipr_grid::{Dispatch, Failure, GridWatch, Host, Needs, Owner, Residents};
 use hipr_isa::fault::{Cause, Fault};
 use hipr_isa::map::Map;
 use hipr_proto::HipError;
 
 use super::Shared;
 use crate::stream::Failed;
+use crate::watch::Started;
 
 /// A launch on a stream.
 pub(super) struct Launched {
@@ -20,6 +21,8 @@ pub(super) struct Launched {
     /// The handle of the function, and the client's request, to say which launch has failed.
     pub(super) handle: u64,
     pub(super) origin: Origin,
+    /// What sees its workgroups, if anything does.
+    pub(super) watch: Option<Arc<dyn GridWatch>>,
 }
 
 impl Launched {
@@ -106,11 +109,19 @@ impl Host for Launched {
         self.shared.epoch
     }
 
+    fn watch(&self) -> Option<&dyn GridWatch> {
+        self.watch.as_deref()
+    }
+
     fn note_time(&self, taken_ns: u64) {
         self.shared.device_ns.fetch_add(taken_ns, Ordering::Relaxed);
     }
 
     fn finished(&self, dispatch: &Dispatch, result: Result<(), Failure>) {
+        if let Some(watch) = &self.shared.watch {
+            let started = Started { context: self.shared.id, stream: self.stream, dispatch };
+            watch.ended(&started, result.as_ref().err());
+        }
         let result = match result {
             // Nobody learns of it: the context has ended.
             Ok(()) | Err(Failure::Closed) => Ok(()),

@@ -135,6 +135,7 @@ fn wave(choices: &mut Choices<'_>) {
             wave_sync: Some(&wave_sync),
             clock_start,
             interrupts: None,
+            watch: None,
         };
         match run(&mut wave, &mut machine, &mut left) {
             Ok(Stop::End) => break,

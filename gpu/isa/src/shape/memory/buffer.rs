@@ -3,7 +3,8 @@
 use super::flat::out_of_scratch;
 use super::window::Window;
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, ZERO, data_register, load, load_to_lds, load_words,
+    ALL, Bits, Family, Linear, Memory, Operands, Place, Unit, ZERO, data_register, load, load_to_lds,
+    load_words,
 };
 use crate::aperture::PRIVATE_BUFFER;
 use crate::enc::mubuf::Mubuf;
@@ -191,6 +192,17 @@ impl Family for Buffer {
         let code = Mubuf(insn.code);
         let data = data_register(wave, code.vdata(), code.acc());
         Operands { from: data, second: None, to: data, returns: code.sc0() != 0 }
+    }
+
+    fn place(memory: &Self::Memory<'_>, lane: usize, len_bytes: u64) -> Place {
+        let offset = memory.addr(lane);
+        if memory.scratch.is_some() {
+            Place::Scratch(offset as u32)
+        } else if memory.available(offset) < len_bytes {
+            Place::Nowhere
+        } else {
+            Place::Device(memory.base.wrapping_add(offset))
+        }
     }
 }
 

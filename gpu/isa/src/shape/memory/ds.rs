@@ -2,8 +2,8 @@
 
 use super::window::check_aligned;
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Unit, active, data_register, gather_lds_rows, load_lds_span,
-    put, scatter_lds_rows, store_lds_rows, store_lds_span,
+    ALL, Bits, Family, Linear, Memory, Operands, Place, Unit, active, data_register, gather_lds_rows,
+    load_lds_span, put, scatter_lds_rows, store_lds_rows, store_lds_span,
 };
 use crate::enc::ds::Ds;
 use crate::fault::Cause;
@@ -56,6 +56,10 @@ impl Family for Local {
             // Atomics are there twice, 0x20 apart: without and with result.
             returns: code.op() & 0x20 != 0,
         }
+    }
+
+    fn place(memory: &Self::Memory<'_>, lane: usize, _: u64) -> Place {
+        Place::Lds(memory.addr(lane) as u32)
     }
 }
 

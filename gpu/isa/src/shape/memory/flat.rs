@@ -2,7 +2,7 @@
 
 use super::window::{Window, check_aligned};
 use super::{
-    ALL, Bits, Family, Linear, Memory, Operands, Pattern, SEGMENT, Unit, ZERO, are_consecutive,
+    ALL, Bits, Family, Linear, Memory, Operands, Pattern, Place, SEGMENT, Unit, ZERO, are_consecutive,
     data_register, illegal, load_lds_rows, load_lds_span, load_scratch_rows, load_to_lds, put,
     store_lds_rows, store_lds_span, store_scratch_rows,
 };
@@ -87,6 +87,10 @@ impl Family for Global {
     #[inline(always)]
     fn operands(wave: &Wave, insn: &Insn) -> Operands {
         operands(wave, insn)
+    }
+
+    fn place(memory: &Self::Memory<'_>, lane: usize, _: u64) -> Place {
+        Place::Device(memory.addr(lane))
     }
 }
 
@@ -226,6 +230,10 @@ impl Family for Flat {
     fn operands(wave: &Wave, insn: &Insn) -> Operands {
         operands(wave, insn)
     }
+
+    fn place(memory: &Self::Memory<'_>, lane: usize, _: u64) -> Place {
+        Aperture::of(memory.addr(lane)).into()
+    }
 }
 
 impl Memory for FlatMemory<'_> {
@@ -363,6 +371,10 @@ impl Family for Private {
     #[inline(always)]
     fn operands(wave: &Wave, insn: &Insn) -> Operands {
         operands(wave, insn)
+    }
+
+    fn place(memory: &Self::Memory<'_>, lane: usize, _: u64) -> Place {
+        Place::Scratch(memory.addr(lane) as u32)
     }
 }
 

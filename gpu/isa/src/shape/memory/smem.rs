@@ -35,7 +35,7 @@ fn register_offset(wave: &Wave, code: Smem) -> u64 {
 }
 
 /// Returns the address in scratch, where a register's offset counts dwords of 64 lanes.
-fn scratch_address(wave: &Wave, code: Smem) -> u64 {
+pub(crate) fn scratch_address(wave: &Wave, code: Smem) -> u64 {
     const LANES_SHIFT: u32 = 6;
     let base = wave.pair(code.sbase() * 2) & ALIGNED;
     let constant = if code.imm() != 0 { code.signed_offset() as u64 } else { 0 };
@@ -43,13 +43,13 @@ fn scratch_address(wave: &Wave, code: Smem) -> u64 {
 }
 
 #[inline(always)]
-fn address(wave: &Wave, code: Smem) -> u64 {
+pub(crate) fn address(wave: &Wave, code: Smem) -> u64 {
     (wave.pair(code.sbase() * 2) & ALIGNED).wrapping_add(offset(wave, code))
 }
 
 /// Returns the address of an access to a buffer, and the number of bytes from there to the buffer's end.
 #[inline(always)]
-fn buffer_address(wave: &Wave, code: Smem) -> (u64, u64) {
+pub(crate) fn buffer_address(wave: &Wave, code: Smem) -> (u64, u64) {
     let resource = Resource::at(wave, code.sbase() * 2);
     let len_bytes = resource.records() * resource.stride().max(1);
     let offset = offset(wave, code);

@@ -1,0 +1,106 @@
+//! What sees the instructions of a wave before they are executed: checkers and profilers.
+//!
+//! A [`Watch`] in the [`Machine`](crate::step::Machine) is shown each instruction as a [`Step`], with its wave as it is before that. Waits and
+//! hints, which mean nothing to an emulator, are not shown. Execution without a watch pays one test for a page of code.
+//!
+//! Which memory an instruction accesses follows from its mnemonic ([`shape`], worked out while the tables are compiled) and from its
+//! registers, by the same code that executes it.
+
+mod access;
+mod shape;
+
+use std::fmt;
+
+pub use self::access::{Access, Register, Scope};
+pub use self::shape::{Kind, Memory};
+pub(crate) use self::shape::{Shape, shape};
+use crate::enc::mubuf::Mubuf;
+use crate::machine::{Insn, Machine};
+use crate::wave::Wave;
+
+/// Sees the instructions of waves.
+pub trait Watch: Send {
+    /// Sees an instruction that `wave` is about to execute.
+    fn instruction(&mut self, wave: &Wave, step: &mut Step<'_, '_>);
+}
+
+impl fmt::Debug for dyn Watch + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
+/// An instruction that orders a wave's accesses and those of other waves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// What the wave has stored can be seen by others.
+    Release(Scope),
+    /// The wave sees what others have stored.
+    Acquire(Scope),
+}
+
+/// An instruction that is about to be executed.
+pub struct Step<'a, 'm> {
+    pub(crate) insn: &'a Insn,
+    pub(crate) machine: &'a mut Machine<'m>,
+}
+
+impl Step<'_, '_> {
+    /// Returns the mnemonic, without `_e32` and the like.
+    pub fn mnemonic(&self) -> &'static str {
+        self.insn.row.name
+    }
+
+    /// Returns the length in bytes, the literal included.
+    pub fn len_bytes(&self) -> u64 {
+        u64::from(self.insn.len_words) * 4
+    }
+
+    /// Returns whether it is a vector instruction: one that computes for lanes, or accesses memory or LDS for them.
+    pub fn is_vector(&self) -> bool {
+        self.insn.is_vector()
+    }
+
+    /// Returns the size of the workgroup's LDS in bytes.
+    pub fn lds_len_bytes(&self) -> u32 {
+        self.machine.lds.len_bytes()
+    }
+
+    /// Returns the size of a lane's scratch in bytes.
+    pub fn scratch_bytes_per_lane(&self) -> u64 {
+        self.machine.scratch.bytes_per_lane()
+    }
+
+    /// Returns how it orders accesses, if it does only that.
+    pub fn fence(&self) -> Option<Fence> {
+        let code = Mubuf(self.insn.code);
+        let scope = || Scope::of(code.sc0(), code.sc1());
+        match self.insn.row.name {
+            "buffer_wbl2" => Some(Fence::Release(scope())),
+            "buffer_inv" => Some(Fence::Acquire(scope())),
+            "buffer_invl2" | "buffer_wbinvl1" | "buffer_wbinvl1_vol" => Some(Fence::Acquire(Scope::Agent)),
+            _ => None,
+        }
+    }
+
+    /// Calls `each` with the accesses of the instruction: for each memory that it accesses, the active lanes that do. What the hardware
+    /// leaves out, as it lies outside of a buffer's resource, is no access. Nothing is reported of accesses by a resource's format.
+    pub fn accesses(&mut self, wave: &Wave, each: &mut dyn FnMut(&Access<'_>)) {
+        if let Some(shape) = self.insn.row.access {
+            access::each(shape, wave, self.machine, self.insn, each);
+        }
+    }
+
+    /// Returns whether the instruction accesses memory.
+    pub fn has_accesses(&self) -> bool {
+        self.insn.row.access.is_some()
+    }
+}
+
+/// Shows `insn` to the machine's watch.
+pub(crate) fn show(wave: &Wave, machine: &mut Machine<'_>, insn: &Insn) {
+    if let Some(watch) = machine.watch.take() {
+        watch.instruction(wave, &mut Step { insn, machine });
+        machine.watch = Some(watch);
+    }
+}
