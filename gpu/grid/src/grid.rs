@@ -246,7 +246,12 @@ impl Group {
                             watch.wave_ended(wave);
                         }
                     }
-                    Stop::Barrier => member.stage = Stage::AtBarrier,
+                    Stop::Barrier => {
+                        member.stage = Stage::AtBarrier;
+                        if let Some(watch) = &mut self.watch {
+                            watch.at_barrier(wave, &member.wave);
+                        }
+                    }
                     Stop::Budget => {}
                 }
                 let is_last = self.next == self.members.len() && matches!(stop, Stop::End);

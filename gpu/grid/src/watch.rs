@@ -3,6 +3,7 @@
 use std::fmt;
 
 use hipr_isa::watch::Watch;
+use hipr_isa::wave::Wave;
 
 use crate::dispatch::Dispatch;
 
@@ -23,6 +24,9 @@ pub struct GroupStart {
 pub trait GroupWatch: Watch {
     /// Wave `wave` is the one whose instructions come next.
     fn turn(&mut self, wave: u32);
+
+    /// Wave `wave` is at a barrier, behind whose instruction its program counter is.
+    fn at_barrier(&mut self, wave: u32, state: &Wave);
 
     /// All waves that have not ended are at a barrier and go on.
     fn barrier(&mut self);

@@ -62,6 +62,8 @@ pub(crate) struct Row {
     pub(crate) idle: bool,
     /// What memory it accesses.
     pub(crate) access: Option<Shape>,
+    /// Whether it orders accesses and does nothing else.
+    pub(crate) is_fence: bool,
 }
 
 /// A decoded instruction.
@@ -111,6 +113,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Returns the GPU whose code it is.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
     /// Memory of a word of code once it is decoded, in bytes: the word itself, and its share of a page.
     pub const BYTES_PER_WORD: usize = size_of::<u32>()
         + size_of::<Page>() / PAGE_WORDS

@@ -13,7 +13,7 @@ use std::fmt;
 
 pub use self::access::{Access, Register, Scope};
 pub use self::shape::{Kind, Memory};
-pub(crate) use self::shape::{Shape, shape};
+pub(crate) use self::shape::{Shape, is_fence, shape};
 use crate::enc::mubuf::Mubuf;
 use crate::machine::{Insn, Machine};
 use crate::wave::Wave;
@@ -37,6 +37,8 @@ pub enum Fence {
     Release(Scope),
     /// The wave sees what others have stored.
     Acquire(Scope),
+    /// The wave waits at a barrier or a semaphore of all workgroups; it is shown again until it may go on.
+    Meeting,
 }
 
 /// An instruction that is about to be executed.
@@ -73,13 +75,16 @@ impl Step<'_, '_> {
 
     /// Returns how it orders accesses, if it does only that.
     pub fn fence(&self) -> Option<Fence> {
+        if !self.insn.row.is_fence {
+            return None;
+        }
         let code = Mubuf(self.insn.code);
         let scope = || Scope::of(code.sc0(), code.sc1());
         match self.insn.row.name {
             "buffer_wbl2" => Some(Fence::Release(scope())),
             "buffer_inv" => Some(Fence::Acquire(scope())),
             "buffer_invl2" | "buffer_wbinvl1" | "buffer_wbinvl1_vol" => Some(Fence::Acquire(Scope::Agent)),
-            _ => None,
+            _ => Some(Fence::Meeting),
         }
     }
 

@@ -161,6 +161,15 @@ pub(crate) const fn shape(name: &str) -> Option<Shape> {
     Some(Shape { encoded, kind, len_bytes: len_bytes(name, 4), step_bytes: 0, to_lds })
 }
 
+/// Returns whether the instruction `name` orders accesses and does nothing else.
+pub(crate) const fn is_fence(name: &str) -> bool {
+    let name = name.as_bytes();
+    begins(name, 0, "buffer_wbl2")
+        || begins(name, 0, "buffer_wbinv")
+        || begins(name, 0, "buffer_inv")
+        || begins(name, 0, "ds_gws_")
+}
+
 /// The same for DS instructions.
 const fn of_lds(name: &[u8]) -> Option<Shape> {
     if has(name, "permute") || has(name, "swizzle") || has(name, "_gws_") || has(name, "_nop") {

@@ -1,0 +1,116 @@
+//! The checker of a device: its contexts, their memory, their launches.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hipr_grid::{Failure, GridWatch};
+use hipr_sim::watch::{Allocated, DeviceWatch, Loaded, Moved, Started};
+
+use crate::finding::{Finding, Tool};
+use crate::launch::{Groups, Launch};
+use crate::lock::{Lock, lock};
+use crate::map::Map;
+use crate::module::Module;
+use crate::race::shadow::Shadow;
+use crate::report::Report;
+
+/// What a checker looks for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The checks that are made.
+    pub tools: BTreeSet<Tool>,
+    /// The number of findings that are kept; what is found after them is left out.
+    pub findings_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { tools: Tool::ALL.into(), findings_max: 1000 }
+    }
+}
+
+/// What is known of a context.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) id: u64,
+    pub(crate) map: Map,
+    /// Accesses to device memory, for races.
+    pub(crate) shadow: Shadow,
+}
+
+/// Finds mistakes in the work of an emulated device ([`Gpu::watched`](hipr_sim::Gpu::watched)).
+pub struct Checker {
+    options: Options,
+    report: Arc<Report>,
+    contexts: Lock<HashMap<u64, Arc<Context>>>,
+    /// Number of launches.
+    launches: AtomicU32,
+    /// The launches that are executed, by context and stream.
+    running: Lock<HashMap<(u64, u64), Arc<Launch>>>,
+}
+
+impl fmt::Debug for Checker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checker").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Checker {
+    /// Returns a checker that has found nothing yet.
+    pub fn new(options: Options) -> Arc<Self> {
+        let report = Arc::new(Report::new(options.findings_max));
+        let (contexts, launches, running) = Default::default();
+        Arc::new(Self { options, report, contexts, launches, running })
+    }
+
+    /// Returns what was found, in the order in which it was found first.
+    pub fn findings(&self) -> Vec<Finding> {
+        self.report.findings()
+    }
+
+    fn context(&self, id: u64) -> Arc<Context> {
+        let new = || Arc::new(Context { id, map: Map::default(), shadow: Shadow::default() });
+        Arc::clone(lock(&self.contexts).entry(id).or_insert_with(new))
+    }
+}
+
+impl DeviceWatch for Checker {
+    fn allocated(&self, memory: &Allocated) {
+        let context = self.context(memory.context);
+        context.map.allocated(memory);
+        context.shadow.forget(memory.ptr, memory.len_bytes);
+    }
+
+    fn freed(&self, context: u64, ptr: u64) {
+        self.context(context).map.freed(ptr);
+    }
+
+    fn loaded(&self, module: &Loaded<'_>) {
+        let known = Arc::new(Module::new(module.base, module.elf));
+        self.context(module.context).map.loaded(module.base, module.len_bytes, known);
+    }
+
+    fn started(&self, kernel: &Started<'_>) -> Option<Arc<dyn GridWatch>> {
+        let number = self.launches.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let context = self.context(kernel.context);
+        let (tools, report) = (self.options.tools.clone(), Arc::clone(&self.report));
+        let launch = Arc::new(Launch::new(context, tools, report, kernel.dispatch, number));
+        lock(&self.running).insert((kernel.context, kernel.stream), Arc::clone(&launch));
+        Some(Arc::new(Groups(launch)))
+    }
+
+    fn ended(&self, kernel: &Started<'_>, failure: Option<&Failure>) {
+        let launch = lock(&self.running).remove(&(kernel.context, kernel.stream));
+        if let Some((launch, failure)) = launch.zip(failure) {
+            launch.failed(failure);
+        }
+    }
+
+    fn moved(&self, _context: u64, _stream: Option<u64>, _moved: &Moved) {}
+
+    fn closed(&self, context: u64) {
+        lock(&self.contexts).remove(&context);
+    }
+}

@@ -1,0 +1,217 @@
+//! The checks of one workgroup: sees its instructions, barriers and ends.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hipr_grid::{Dispatch, GroupStart, GroupWatch};
+use hipr_isa::watch::{Access, Kind as AccessKind, Memory, Step, Watch};
+use hipr_isa::wave::{LANES, Wave};
+
+use crate::finding::{Kind, Near, Tool};
+use crate::launch::{At, Launch, accessed};
+use crate::map::Known;
+use crate::race::order::GroupOrder;
+use crate::sync::Barriers;
+
+/// What an access that leaves LDS or scratch is said to have left.
+fn of_group(len_bytes: u64, what: &str) -> Near {
+    Near { address: 0, len_bytes, variable: Some(what.to_owned()), earlier: 0, is_freed: false }
+}
+
+/// The checks of one workgroup.
+pub(crate) struct Group {
+    launch: Arc<Launch>,
+    start: GroupStart,
+    /// The wave whose instructions come next.
+    wave: usize,
+    memory: Option<MemoryCheck>,
+    race: Option<GroupOrder>,
+    sync: Option<Barriers>,
+}
+
+impl Group {
+    pub(crate) fn new(launch: Arc<Launch>, _dispatch: &Dispatch, start: GroupStart) -> Self {
+        let has = |tool| launch.tools.contains(&tool);
+        let memory = has(Tool::Memory).then(MemoryCheck::default);
+        let race = has(Tool::Race).then(|| GroupOrder::new(&launch, start));
+        let sync = has(Tool::Sync).then(|| Barriers::new(start));
+        Self { launch, start, wave: 0, memory, race, sync }
+    }
+}
+
+impl Watch for Group {
+    fn instruction(&mut self, wave: &Wave, step: &mut Step<'_, '_>) {
+        let Self { launch, start, memory, race, sync, .. } = self;
+        let at = At { pc: wave.pc, start: *start, wave: self.wave, lane: 0 };
+        if !step.has_accesses() {
+            if let Some(race) = race
+                && let Some(fence) = step.fence()
+            {
+                race.fence(launch, at.wave, fence);
+            }
+            return;
+        }
+        if let Some(sync) = sync {
+            sync.active(launch, at, wave.exec());
+        }
+        let (lds_len_bytes, scratch_len_bytes) =
+            (u64::from(step.lds_len_bytes()), step.scratch_bytes_per_lane());
+        step.accesses(wave, &mut |access| {
+            let is_right = memory
+                .as_mut()
+                .is_none_or(|memory| memory.check(launch, at, access, lds_len_bytes, scratch_len_bytes));
+            if let Some(race) = race
+                && is_right
+            {
+                race.access(launch, at, wave, access);
+            }
+        });
+    }
+}
+
+impl GroupWatch for Group {
+    fn turn(&mut self, wave: u32) {
+        self.wave = wave as usize;
+    }
+
+    fn at_barrier(&mut self, wave: u32, state: &Wave) {
+        if let Some(sync) = &mut self.sync {
+            sync.at_barrier(&self.launch, wave as usize, state);
+        }
+    }
+
+    fn barrier(&mut self) {
+        if let Some(sync) = &mut self.sync {
+            sync.barrier(&self.launch);
+        }
+        if let Some(race) = &mut self.race {
+            race.barrier();
+        }
+    }
+
+    fn wave_ended(&mut self, wave: u32) {
+        if let Some(sync) = &mut self.sync {
+            sync.wave_ended(wave as usize);
+        }
+    }
+
+    fn ended(&mut self, _is_whole: bool) {}
+
+    fn as_watch(&mut self) -> &mut dyn Watch {
+        self
+    }
+}
+
+/// Checks the addresses of accesses.
+#[derive(Default)]
+struct MemoryCheck {
+    known: Known,
+    /// Instructions of which something was reported.
+    reported: HashSet<(u64, Kind)>,
+}
+
+impl MemoryCheck {
+    /// Checks an access; returns whether it is right.
+    fn check(
+        &mut self,
+        launch: &Launch,
+        at: At,
+        access: &Access<'_>,
+        lds_len_bytes: u64,
+        scratch_len_bytes: u64,
+    ) -> bool {
+        let len_bytes = u64::from(access.len_bytes);
+        let (mut first, mut last, mut low) = (u64::MAX, 0, 0);
+        access.each_lane(|_, address| {
+            first = first.min(address);
+            last = last.max(address);
+            low |= address;
+        });
+        let end = last.saturating_add(len_bytes);
+        let alignment_bytes = match (access.kind, access.is_scalar) {
+            (AccessKind::Atomic, _) => len_bytes.min(8),
+            (_, true) if access.memory == Memory::Device => 4,
+            _ => 1,
+        };
+        let is_aligned = !alignment_bytes.is_power_of_two() || low & (alignment_bytes - 1) == 0;
+        let is_inside = match access.memory {
+            Memory::Device => {
+                let (own, own_end) = launch.own;
+                own <= first && end <= own_end || launch.context.map.contains(&mut self.known, first, end)
+            }
+            Memory::Lds => end <= lds_len_bytes,
+            Memory::Scratch => end <= scratch_len_bytes,
+        };
+        if is_aligned && is_inside {
+            return true;
+        }
+        self.wrong(launch, at, access, alignment_bytes, lds_len_bytes, scratch_len_bytes)
+    }
+
+    /// Reports the first lane of each kind of mistake; returns whether there was none.
+    #[cold]
+    fn wrong(
+        &mut self,
+        launch: &Launch,
+        at: At,
+        access: &Access<'_>,
+        alignment_bytes: u64,
+        lds_len_bytes: u64,
+        scratch_len_bytes: u64,
+    ) -> bool {
+        let len_bytes = u64::from(access.len_bytes);
+        let mut wrong = Vec::new();
+        let mut lanes = [0u32; LANES];
+        access.each_lane(|lane, address| {
+            lanes[lane] = 1;
+            let inside = match access.memory {
+                Memory::Device => {
+                    let (own, own_end) = launch.own;
+                    if own <= address && address < own_end {
+                        None
+                    } else {
+                        launch
+                            .context
+                            .map
+                            .check(address, len_bytes)
+                            .filter(|wrong| {
+                                // The compiler reads more words than it needs where they cannot lie on another page.
+                                let begins_inside = wrong.near.as_ref().is_some_and(|near| {
+                                    near.address <= address && address < near.address + near.len_bytes
+                                });
+                                !(access.is_scalar
+                                    && access.kind == AccessKind::Load
+                                    && begins_inside
+                                    && wrong.kind == Kind::OutOfBounds)
+                            })
+                            .map(|wrong| (wrong.kind, wrong.near))
+                    }
+                }
+                Memory::Lds => (address + len_bytes > lds_len_bytes)
+                    .then(|| (Kind::OutOfBounds, Some(of_group(lds_len_bytes, "LDS")))),
+                Memory::Scratch => (address + len_bytes > scratch_len_bytes)
+                    .then(|| (Kind::OutOfBounds, Some(of_group(scratch_len_bytes, "scratch")))),
+            };
+            let is_misaligned = alignment_bytes > 1 && address % alignment_bytes != 0;
+            let found = inside.or_else(|| is_misaligned.then_some((Kind::Misaligned, None)));
+            if let Some((kind, near)) = found {
+                wrong.push((kind, lane, address, near));
+            }
+        });
+        let mut kinds: Vec<Kind> = wrong.iter().map(|(kind, ..)| *kind).collect();
+        kinds.sort();
+        kinds.dedup();
+        for kind in kinds {
+            let count = wrong.iter().filter(|(found, ..)| *found == kind).count() as u64;
+            let Some((_, lane, address, near)) = wrong.iter().find(|(found, ..)| *found == kind) else {
+                continue;
+            };
+            let at = At { lane: *lane, ..at };
+            self.reported.insert((at.pc, kind));
+            launch.found(kind, at, count, || {
+                (Some(accessed(access, *address)), near.clone(), None, String::new())
+            });
+        }
+        wrong.is_empty()
+    }
+}

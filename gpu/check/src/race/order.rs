@@ -1,0 +1,430 @@
+//! Which accesses of a grid come before others.
+//!
+//! Each workgroup counts ticks: a barrier begins one, and so does each release. A wave knows of each workgroup up to which tick all of its
+//! accesses, and those of each of its waves, come before its own next one ([`Clock`]).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hipr_grid::GroupStart;
+use hipr_isa::watch::{Access as Accesses, Fence, Kind as AccessKind, Memory, Register, Scope};
+use hipr_isa::wave::{LANES, Wave};
+
+use super::shadow::{Access, Recent, Word};
+use crate::finding::{Kind, Other};
+use crate::launch::{At, Launch, accessed};
+use crate::lock::{Lock, lock};
+
+/// The most waves that a workgroup has.
+const WAVES: usize = 16;
+
+/// What is known of a workgroup.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// All accesses before this tick come before.
+    below: u32,
+    /// Of each wave, the accesses of this tick and those before it do, too.
+    waves: [u32; WAVES],
+}
+
+impl Seen {
+    fn join(&mut self, other: &Self) {
+        self.below = self.below.max(other.below);
+        for (own, other) in self.waves.iter_mut().zip(other.waves) {
+            *own = (*own).max(other);
+        }
+    }
+
+    fn has(&self, access: &Access) -> bool {
+        access.tick < self.below || access.tick <= self.waves[usize::from(access.wave) % WAVES]
+    }
+}
+
+/// What a wave knows of all workgroups.
+#[derive(Clone, Debug, Default)]
+struct Clock(HashMap<u32, Seen>);
+
+impl Clock {
+    fn join(&mut self, other: &Self) {
+        for (group, seen) in &other.0 {
+            self.0.entry(*group).or_default().join(seen);
+        }
+    }
+}
+
+fn join(clock: &mut Arc<Clock>, other: &Arc<Clock>) {
+    if !Arc::ptr_eq(clock, other) && !other.0.is_empty() {
+        if clock.0.is_empty() {
+            *clock = Arc::clone(other);
+        } else {
+            Arc::make_mut(clock).join(other);
+        }
+    }
+}
+
+/// What was released by stores to one word.
+#[derive(Debug, Default)]
+struct Released {
+    /// To all.
+    all: Arc<Clock>,
+    /// To the workgroup of this number.
+    own: HashMap<u32, Arc<Clock>>,
+}
+
+/// What the workgroups of a grid know in common.
+#[derive(Debug, Default)]
+pub(crate) struct Grid {
+    /// By the words that were stored to.
+    released: Lock<HashMap<u64, Released>>,
+    /// What waves knew when they came to a meeting of all workgroups.
+    met: Lock<Arc<Clock>>,
+}
+
+#[derive(Debug, Default)]
+struct WaveOrder {
+    known: Arc<Clock>,
+    /// What it knew at its last release fence.
+    released: Option<Arc<Clock>>,
+    /// Whether it is at a meeting of all workgroups.
+    is_meeting: bool,
+}
+
+/// The order of one workgroup's accesses.
+pub(crate) struct GroupOrder {
+    group: u32,
+    launch: u32,
+    entry: u64,
+    tick: u32,
+    /// The tick that the last barrier began.
+    barrier_tick: u32,
+    waves: Vec<WaveOrder>,
+    recent: Recent,
+    lds: Vec<Word>,
+    /// What was released by atomics to words of LDS.
+    lds_released: HashMap<u64, Arc<Clock>>,
+    /// Whether atomics release what their wave has stored, without a fence.
+    atomics_release: bool,
+}
+
+impl GroupOrder {
+    pub(crate) fn new(launch: &Launch, start: GroupStart) -> Self {
+        let waves = (0..start.waves).map(|_| WaveOrder::default()).collect();
+        Self {
+            group: start.number as u32,
+            launch: launch.number,
+            entry: launch.entry,
+            tick: 1,
+            barrier_tick: 1,
+            waves,
+            recent: Recent::default(),
+            lds: Vec::new(),
+            lds_released: HashMap::new(),
+            atomics_release: launch.atomics_release,
+        }
+    }
+
+    /// Handles a barrier of the workgroup.
+    pub(crate) fn barrier(&mut self) {
+        self.tick += 1;
+        self.barrier_tick = self.tick;
+        let mut all: Arc<Clock> = Arc::default();
+        for wave in &self.waves {
+            join(&mut all, &wave.known);
+        }
+        // What one wave has released before the barrier, with a fence, an atomic of another one publishes behind it.
+        let mut released: Arc<Clock> = Arc::default();
+        for wave in &self.waves {
+            if let Some(own) = &wave.released {
+                join(&mut released, own);
+            }
+        }
+        for wave in &mut self.waves {
+            wave.known = Arc::clone(&all);
+            if !released.0.is_empty() {
+                wave.released = Some(Arc::clone(&released));
+            }
+        }
+    }
+
+    /// Returns what wave `wave` knows, and what it has done itself; what it does from now on belongs to another tick.
+    fn release(&mut self, wave: usize) -> Arc<Clock> {
+        let Some(own) = self.waves.get(wave) else { return Arc::default() };
+        let mut clock = Clock::clone(&own.known);
+        let seen = clock.0.entry(self.group).or_default();
+        seen.below = seen.below.max(self.barrier_tick);
+        seen.waves[wave % WAVES] = self.tick;
+        self.tick += 1;
+        Arc::new(clock)
+    }
+
+    /// Handles a fence.
+    pub(crate) fn fence(&mut self, launch: &Launch, wave: usize, fence: Fence) {
+        match fence {
+            Fence::Release(scope) if scope >= Scope::Agent => {
+                let released = self.release(wave);
+                if let Some(own) = self.waves.get_mut(wave) {
+                    own.released = Some(released);
+                }
+            }
+            Fence::Meeting => {
+                let released = self.release(wave);
+                join(&mut lock(&launch.order.met), &released);
+                if let Some(own) = self.waves.get_mut(wave) {
+                    own.is_meeting = true;
+                }
+            }
+            Fence::Release(_) | Fence::Acquire(_) => {}
+        }
+    }
+
+    /// Handles that a wave goes on behind a meeting of all workgroups.
+    fn leave_meeting(&mut self, launch: &Launch, wave: usize) {
+        if let Some(own) = self.waves.get_mut(wave).filter(|own| own.is_meeting) {
+            own.is_meeting = false;
+            join(&mut own.known, &lock(&launch.order.met));
+        }
+    }
+
+    /// Notes the accesses of an instruction's lanes, and reports those that race.
+    pub(crate) fn access(&mut self, launch: &Launch, at: At, wave: &Wave, accesses: &Accesses<'_>) {
+        if at.wave >= self.waves.len() || accesses.memory == Memory::Scratch {
+            return;
+        }
+        self.leave_meeting(launch, at.wave);
+        if accesses.kind == AccessKind::Store {
+            Self::check_one_instruction(launch, at, wave, accesses);
+        }
+        let is_device = accesses.memory == Memory::Device;
+        let is_atomic = accesses.kind == AccessKind::Atomic || accesses.scope >= Scope::Workgroup;
+        if is_atomic {
+            self.synchronize(launch, at.wave, accesses);
+        }
+        let (own, own_end) = launch.own;
+        let offset_words = (at.pc.wrapping_sub(self.entry) as i64 / 4) as i32;
+        let new = Access {
+            launch: self.launch,
+            group: self.group,
+            tick: self.tick,
+            offset_words,
+            wave: at.wave as u8,
+            is_atomic,
+            ..Access::default()
+        };
+        let is_store = accesses.kind != AccessKind::Load;
+        let mut race = None;
+        let len_bytes = u64::from(accesses.len_bytes);
+        accesses.each_lane(|lane, address| {
+            if is_device && own <= address && address < own_end {
+                return;
+            }
+            let (mut from, end) = (address, address + len_bytes);
+            while from < end {
+                let word_end = (from / 4 + 1) * 4;
+                let to = word_end.min(end);
+                let bytes = ((1u8 << (to - from)) - 1) << (from % 4);
+                let value = if is_store { value(wave, accesses, lane, address, from) } else { 0 };
+                let new = Access { lane: lane as u8, bytes, value, ..new };
+                if let Some((old, is_old_store)) = self.note(launch, is_device, from, new, is_store)
+                    && race.is_none()
+                {
+                    race = Some((old, is_old_store, lane, address));
+                }
+                from = to;
+            }
+        });
+        if let Some((old, is_old_store, lane, address)) = race {
+            self.report(launch, At { lane, ..at }, accesses, address, old, is_old_store);
+        }
+    }
+
+    fn note(
+        &mut self,
+        launch: &Launch,
+        is_device: bool,
+        address: u64,
+        new: Access,
+        is_store: bool,
+    ) -> Option<(Access, bool)> {
+        let Self { group, barrier_tick, waves, recent, lds, lds_released, .. } = self;
+        let own = waves.get_mut(usize::from(new.wave))?;
+        if is_device {
+            let ordered = |old: &Access| is_ordered(launch, *group, *barrier_tick, &own.known, &new, old);
+            let (page, word) = launch.context.shadow.page(recent, address);
+            return lock(&page.0).get_mut(word)?.note(new, is_store, ordered);
+        }
+        let index = (address / 4) as usize;
+        if index >= lds.len() {
+            lds.resize(index + 1, Word::default());
+        }
+        let word = lds.get_mut(index)?;
+        // A load of what an atomic has stored waits for it: LDS has no scopes that tell a load of an atomic from another.
+        if !is_store
+            && word.store().is_atomic
+            && let Some(released) = lds_released.get(&(address / 4))
+        {
+            join(&mut own.known, released);
+        }
+        let ordered = |old: &Access| is_ordered(launch, *group, *barrier_tick, &own.known, &new, old);
+        word.note(new, is_store, ordered)
+    }
+
+    /// Handles that atomics read and store what orders accesses.
+    fn synchronize(&mut self, launch: &Launch, wave: usize, accesses: &Accesses<'_>) {
+        let loads = accesses.kind != AccessKind::Store;
+        let stores = accesses.kind != AccessKind::Load;
+        let mut words = Vec::new();
+        accesses.each_lane(|_, address| {
+            if words.last() != Some(&(address / 4)) {
+                words.push(address / 4);
+            }
+        });
+        let released = if stores { Some(self.release(wave)) } else { None };
+        let group = self.group;
+        let Some(own) = self.waves.get_mut(wave) else { return };
+        if accesses.memory == Memory::Lds {
+            for word in words {
+                let before = self.lds_released.entry(word).or_default();
+                if loads {
+                    join(&mut own.known, before);
+                }
+                if let Some(released) = &released {
+                    join(before, released);
+                }
+            }
+            return;
+        }
+        let to_all = if self.atomics_release { released.clone() } else { own.released.clone() };
+        let mut by_word = lock(&launch.order.released);
+        for word in words {
+            if stores {
+                let before = by_word.entry(word).or_default();
+                if loads {
+                    join(&mut own.known, &before.all);
+                    if let Some(own_group) = before.own.get(&group) {
+                        join(&mut own.known, own_group);
+                    }
+                }
+                if let Some(to_all) = &to_all {
+                    join(&mut before.all, to_all);
+                }
+                if let Some(released) = &released {
+                    join(before.own.entry(group).or_default(), released);
+                }
+            } else if let Some(before) = by_word.get(&word) {
+                join(&mut own.known, &before.all);
+                if let Some(own_group) = before.own.get(&group) {
+                    join(&mut own.known, own_group);
+                }
+            }
+        }
+    }
+
+    /// Reports lanes of one instruction that store different values to the same word.
+    fn check_one_instruction(launch: &Launch, at: At, wave: &Wave, accesses: &Accesses<'_>) {
+        let len_bytes = u64::from(accesses.len_bytes);
+        let (mut is_rising, mut end) = (true, 0);
+        accesses.each_lane(|_, address| {
+            is_rising &= address >= end;
+            end = address + len_bytes;
+        });
+        if is_rising {
+            return;
+        }
+        let mut lanes = [(0, 0); LANES];
+        let mut count = 0;
+        accesses.each_lane(|lane, address| {
+            lanes[count] = (address, lane);
+            count += 1;
+        });
+        let lanes = &mut lanes[..count];
+        lanes.sort_unstable();
+        let differ = |first: usize, second: usize, address: u64| {
+            (address..address + len_bytes).step_by(4).any(|from| {
+                value(wave, accesses, first, address, from) != value(wave, accesses, second, address, from)
+            })
+        };
+        let conflict = lanes.windows(2).find(|pair| match *pair {
+            [(first, one), (second, other)] => first == second && differ(*one, *other, *first),
+            _ => false,
+        });
+        let Some(&[(address, one), (_, lane)]) = conflict.and_then(|pair| <&[_; 2]>::try_from(pair).ok())
+        else {
+            return;
+        };
+        let at = At { lane, ..at };
+        launch.found(Kind::BlockRace, at, 1, || {
+            let other = Other { place: Some(launch.place_of(At { lane: one, ..at })), kind: accesses.kind };
+            let note = "two threads of one wave store different values with one instruction".to_owned();
+            (Some(accessed(accesses, address)), launch.near(accesses.memory, address), Some(other), note)
+        });
+    }
+
+    fn report(
+        &self,
+        launch: &Launch,
+        at: At,
+        accesses: &Accesses<'_>,
+        address: u64,
+        old: Access,
+        is_old_store: bool,
+    ) {
+        let kind = match () {
+            () if old.launch != self.launch => Kind::StreamRace,
+            () if old.group != self.group => Kind::GridRace,
+            () => Kind::BlockRace,
+        };
+        launch.found(kind, at, 1, || {
+            let other_kind = match (old.is_atomic && is_old_store, is_old_store) {
+                (true, _) => AccessKind::Atomic,
+                (_, true) => AccessKind::Store,
+                _ => AccessKind::Load,
+            };
+            let other = Other { place: launch.place_of_old(&old, at.start), kind: other_kind };
+            (
+                Some(accessed(accesses, address)),
+                launch.near(accesses.memory, address),
+                Some(other),
+                String::new(),
+            )
+        });
+    }
+}
+
+/// Returns whether `old` comes before `new`, which a wave of workgroup `group` that knows `known` does.
+fn is_ordered(
+    launch: &Launch,
+    group: u32,
+    barrier_tick: u32,
+    known: &Clock,
+    new: &Access,
+    old: &Access,
+) -> bool {
+    if old.launch != new.launch {
+        return launch.is_behind(old.launch);
+    }
+    let is_before_barrier = old.group == group && old.tick < barrier_tick;
+    is_before_barrier || known.0.get(&old.group).is_some_and(|seen| seen.has(old))
+}
+
+/// Returns what lane `lane` stores to the bytes from `from` to the end of its word.
+fn value(wave: &Wave, accesses: &Accesses<'_>, lane: usize, address: u64, from: u64) -> u32 {
+    let word = |index: u64| match accesses.data {
+        Register::Vector(first) => wave.row(first + index as usize)[lane],
+        Register::Scalar(first) => wave.sgpr.get(first + index as usize).copied().unwrap_or(0),
+        Register::Lds => lane as u32,
+    };
+    let offset = from - address;
+    let (index, shift) = (offset / 4, offset % 4 * 8);
+    let low = u64::from(word(index));
+    let high = if shift == 0 || offset / 4 * 4 + 4 >= u64::from(accesses.len_bytes) {
+        0
+    } else {
+        u64::from(word(index + 1))
+    };
+    let bytes = (((high << 32) | low) >> shift) as u32;
+    match accesses.len_bytes {
+        1 => bytes & 0xff,
+        2 => bytes & 0xffff,
+        _ => bytes,
+    }
+}
