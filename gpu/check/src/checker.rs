@@ -3,17 +3,17 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use hipr_grid::{Failure, GridWatch};
-use hipr_sim::watch::{Allocated, DeviceWatch, Loaded, Moved, Started};
+use hipr_sim::watch::{Allocated, DeviceWatch, Loaded, Moved, Order, Started};
 
+use crate::context::Context;
 use crate::finding::{Finding, Tool};
-use crate::launch::{Groups, Launch};
+use crate::group::Groups;
+use crate::launch::Launch;
 use crate::lock::{Lock, lock};
-use crate::map::Map;
 use crate::module::Module;
-use crate::race::shadow::Shadow;
+use crate::race;
 use crate::report::Report;
 
 /// What a checker looks for.
@@ -31,22 +31,11 @@ impl Default for Options {
     }
 }
 
-/// What is known of a context.
-#[derive(Debug)]
-pub(crate) struct Context {
-    pub(crate) id: u64,
-    pub(crate) map: Map,
-    /// Accesses to device memory, for races.
-    pub(crate) shadow: Shadow,
-}
-
 /// Finds mistakes in the work of an emulated device ([`Gpu::watched`](hipr_sim::Gpu::watched)).
 pub struct Checker {
     options: Options,
     report: Arc<Report>,
     contexts: Lock<HashMap<u64, Arc<Context>>>,
-    /// Number of launches.
-    launches: AtomicU32,
     /// The launches that are executed, by context and stream.
     running: Lock<HashMap<(u64, u64), Arc<Launch>>>,
 }
@@ -61,8 +50,8 @@ impl Checker {
     /// Returns a checker that has found nothing yet.
     pub fn new(options: Options) -> Arc<Self> {
         let report = Arc::new(Report::new(options.findings_max));
-        let (contexts, launches, running) = Default::default();
-        Arc::new(Self { options, report, contexts, launches, running })
+        let (contexts, running) = Default::default();
+        Arc::new(Self { options, report, contexts, running })
     }
 
     /// Returns what was found, in the order in which it was found first.
@@ -71,7 +60,7 @@ impl Checker {
     }
 
     fn context(&self, id: u64) -> Arc<Context> {
-        let new = || Arc::new(Context { id, map: Map::default(), shadow: Shadow::default() });
+        let new = || Arc::new(Context::new(id));
         Arc::clone(lock(&self.contexts).entry(id).or_insert_with(new))
     }
 }
@@ -93,10 +82,13 @@ impl DeviceWatch for Checker {
     }
 
     fn started(&self, kernel: &Started<'_>) -> Option<Arc<dyn GridWatch>> {
-        let number = self.launches.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let context = self.context(kernel.context);
         let (tools, report) = (self.options.tools.clone(), Arc::clone(&self.report));
-        let launch = Arc::new(Launch::new(context, tools, report, kernel.dispatch, number));
+        let order = kernel.order.cloned();
+        let launch = Launch::new(Arc::clone(&context), tools, report, kernel.dispatch, order);
+        let launch = Arc::new(launch);
+        context.note_stream(launch.kernel.launch, kernel.stream);
+        context.note_kernel(&launch.kernel);
         lock(&self.running).insert((kernel.context, kernel.stream), Arc::clone(&launch));
         Some(Arc::new(Groups(launch)))
     }
@@ -108,7 +100,17 @@ impl DeviceWatch for Checker {
         }
     }
 
-    fn moved(&self, _context: u64, _stream: Option<u64>, _moved: &Moved) {}
+    fn moved(&self, context: u64, order: Option<&Order>, moved: &Moved) {
+        let Some(order) = order.filter(|_| self.options.tools.contains(&Tool::Race)) else { return };
+        let context = self.context(context);
+        // The order of one stream leaves nothing to find.
+        if !context.note_stream(order.number as u32, order.stream) {
+            return;
+        }
+        for side in context.transfers.note(order, moved) {
+            race::check_transfer(&context, &self.report, &side);
+        }
+    }
 
     fn closed(&self, context: u64) {
         lock(&self.contexts).remove(&context);

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hipr_grid::{Dispatch, GroupStart, GroupWatch};
+use hipr_grid::{Dispatch, GridWatch, GroupStart, GroupWatch};
 use hipr_isa::watch::{Access, Kind as AccessKind, Memory, Step, Watch};
 use hipr_isa::wave::{LANES, Wave};
 
 use crate::finding::{Kind, Near, Tool};
-use crate::launch::{At, Launch, accessed};
+use crate::kernel::At;
+use crate::launch::{Launch, accessed};
 use crate::map::Known;
 use crate::race::order::GroupOrder;
 use crate::sync::Barriers;
@@ -18,8 +19,17 @@ fn of_group(len_bytes: u64, what: &str) -> Near {
     Near { address: 0, len_bytes, variable: Some(what.to_owned()), earlier: 0, is_freed: false }
 }
 
+/// Makes the checkers of a launch's workgroups.
+pub(crate) struct Groups(pub(crate) Arc<Launch>);
+
+impl GridWatch for Groups {
+    fn group(&self, _dispatch: &Dispatch, start: &GroupStart) -> Box<dyn GroupWatch> {
+        Box::new(Group::new(Arc::clone(&self.0), *start))
+    }
+}
+
 /// The checks of one workgroup.
-pub(crate) struct Group {
+struct Group {
     launch: Arc<Launch>,
     start: GroupStart,
     /// The wave whose instructions come next.
@@ -30,7 +40,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn new(launch: Arc<Launch>, _dispatch: &Dispatch, start: GroupStart) -> Self {
+    fn new(launch: Arc<Launch>, start: GroupStart) -> Self {
         let has = |tool| launch.tools.contains(&tool);
         let memory = has(Tool::Memory).then(MemoryCheck::default);
         let race = has(Tool::Race).then(|| GroupOrder::new(&launch, start));

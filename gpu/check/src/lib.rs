@@ -13,8 +13,10 @@
 #![forbid(unsafe_code)]
 
 mod checker;
+mod context;
 mod finding;
 mod group;
+mod kernel;
 mod launch;
 mod lock;
 mod map;

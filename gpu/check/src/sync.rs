@@ -4,7 +4,8 @@ use hipr_grid::GroupStart;
 use hipr_isa::wave::Wave;
 
 use crate::finding::{Kind, Other};
-use crate::launch::{At, Launch};
+use crate::kernel::At;
+use crate::launch::Launch;
 
 /// Length of `s_barrier`, behind which the program counter of a waiting wave is.
 const BARRIER_BYTES: u64 = 4;
@@ -71,7 +72,7 @@ impl Barriers {
         waiting.for_each(drop);
         let at = At { pc, start: self.start, wave, lane: 0 };
         let other = At { pc: first_pc, wave: first, ..at };
-        let (place, other_place) = (launch.place_of(at), launch.place_of(other));
+        let (place, other_place) = (launch.kernel.place_of(at), launch.kernel.place_of(other));
         // The compiler makes two instructions of one barrier in the source; without debug information it cannot be told.
         if place.frames.iter().all(|frame| frame.file.is_none()) || place.frames == other_place.frames {
             return;

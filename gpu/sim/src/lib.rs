@@ -52,6 +52,7 @@ mod launch;
 mod loan;
 mod module;
 mod name;
+mod order;
 pub mod property;
 mod rounds;
 mod shared;

@@ -18,6 +18,7 @@ use crate::alloc::Allocator;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
 use crate::launch::Setup;
+use crate::order::Order;
 use crate::stream::{Failed, HOUSEKEEPING, Streams, Task, Work};
 use crate::transfer::Transfer;
 use crate::watch::{DeviceWatch, Moved, Started};
@@ -82,7 +83,11 @@ impl Shared {
             tenant: AtomicU64::new(id),
             weight: AtomicU32::new(1),
             device_ns,
-            state: Mutex::new(State { allocator, streams: Streams::new(), wanted: None }),
+            state: Mutex::new(State {
+                allocator,
+                streams: Streams::new(gpu.watch.as_ref().map(|_| id)),
+                wanted: None,
+            }),
             held_commands: AtomicUsize::new(0),
             held_bytes: AtomicU64::new(0),
         })
@@ -175,10 +180,10 @@ impl Shared {
         drop(state);
         self.discard(freed);
         Self::announce(&passed);
-        for (stream, task) in tasks {
+        for (stream, task, order) in tasks {
             match task {
                 Task::Transfer(transfer) => {
-                    self.note_moved(Some(stream), || transfer.moved());
+                    self.note_moved(order.as_deref(), || transfer.moved());
                     let job =
                         TransferJob { shared: Arc::clone(self), stream, transfer, done: AtomicU64::new(0) };
                     self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), 1);
@@ -186,7 +191,8 @@ impl Shared {
                 Task::Launch(setup) => {
                     let Setup { dispatch, handle, origin } = *setup;
                     let shared = Arc::clone(self);
-                    let started = Started { context: self.id, stream, dispatch: &dispatch };
+                    let started =
+                        Started { context: self.id, stream, order: order.as_deref(), dispatch: &dispatch };
                     let watch = self.watch.as_ref().and_then(|watch| watch.started(&started));
                     let job = GridJob::new(Launched { shared, stream, handle, origin, watch }, dispatch);
                     let entries = job.entries();
@@ -212,9 +218,9 @@ impl Shared {
     }
 
     /// Tells what sees the work that bytes are moved, on a stream or by the program.
-    pub(crate) fn note_moved(&self, stream: Option<u64>, moved: impl FnOnce() -> Moved) {
+    pub(crate) fn note_moved(&self, order: Option<&Order>, moved: impl FnOnce() -> Moved) {
         if let Some(watch) = &self.watch {
-            watch.moved(self.id, stream, &moved());
+            watch.moved(self.id, order, &moved());
         }
     }
 

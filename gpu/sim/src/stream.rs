@@ -20,6 +20,7 @@ use hipr_proto::{HipError, HipResult};
 use crate::event::Record;
 use crate::fence::Fence;
 use crate::launch::Setup;
+use crate::order::{Order, Orders};
 use crate::property::STREAM_PRIORITIES;
 use crate::rounds::Rounds;
 use crate::transfer::Transfer;
@@ -80,6 +81,8 @@ struct Command {
     round: u64,
     /// Its round among those that the null stream waits for, if it is one.
     blocking_round: Option<u64>,
+    /// Its place among all work, if something sees the work.
+    order: Option<Arc<Order>>,
 }
 
 impl Command {
@@ -91,7 +94,15 @@ impl Command {
             Work::Wait | Work::Free(_) => 0,
         };
         let held = size_of::<Self>() + size_of::<Fence>() + after.capacity() * size_of::<Arc<Fence>>();
-        Self { after, fence, work, held_bytes: (held + carried) as u64, round: 0, blocking_round: None }
+        Self {
+            after,
+            fence,
+            work,
+            held_bytes: (held + carried) as u64,
+            round: 0,
+            blocking_round: None,
+            order: None,
+        }
     }
 
     /// Returns the fence that it waits for, if there is one.
@@ -100,6 +111,9 @@ impl Command {
         self.after.last()
     }
 }
+
+/// A task that has begun: its stream, the task, and its place among all work, if something sees the work.
+pub(crate) type Begun = (u64, Task, Option<Arc<Order>>);
 
 /// The commands that are not finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,6 +178,8 @@ pub(crate) struct Streams {
     blocking: Rounds,
     errors: Errors,
     held: Held,
+    /// The order of the work, if something sees it.
+    orders: Option<Orders>,
 }
 
 fn canonical(stream: u64) -> u64 {
@@ -175,11 +191,13 @@ fn address(fence: &Arc<Fence>) -> usize {
 }
 
 impl Streams {
-    pub(crate) fn new() -> Self {
+    /// Returns a context's streams, whose order is kept if something sees their work: `watched` is the number of the context then.
+    pub(crate) fn new(watched: Option<u64>) -> Self {
         let always = [(NULL_STREAM, 0), (PER_THREAD_STREAM, 0), (HOUSEKEEPING, NON_BLOCKING)];
         let queues = always.map(|(stream, flags)| (stream, Queue::new(flags, 0))).into();
         let (ready, blocked, all, blocking, errors, held) = Default::default();
-        Self { queues, ready, blocked, all, blocking, errors, held }
+        let orders = watched.map(Orders::new);
+        Self { queues, ready, blocked, all, blocking, errors, held, orders }
     }
 
     fn queue(&self, stream: u64) -> HipResult<&Queue> {
@@ -240,15 +258,31 @@ impl Streams {
         mut after: Vec<Arc<Fence>>,
     ) -> HipResult<()> {
         let is_blocking = self.queue(stream)?.is_blocking();
-        after.retain(|fence| !fence.is_done());
         let stream = canonical(stream);
+        let order = self.order(stream, is_blocking, &after, &fence);
+        after.retain(|fence| !fence.is_done());
         if stream == NULL_STREAM {
             after.extend(self.blocking.end());
         } else if is_blocking {
             after.extend(self.null_pending());
         }
-        self.append(stream, Command::new(work, fence, after));
+        self.append(stream, Command { order, ..Command::new(work, fence, after) });
         Ok(())
+    }
+
+    /// Numbers a command, if something sees the work. It waits for what [`enqueue`](Self::enqueue) says, done or not.
+    fn order(
+        &mut self,
+        stream: u64,
+        is_blocking: bool,
+        after: &[Arc<Fence>],
+        fence: &Fence,
+    ) -> Option<Arc<Order>> {
+        let orders = self.orders.as_mut()?;
+        let others = self.queues.iter().filter(|(other, queue)| {
+            is_blocking && queue.is_blocking() && (stream == NULL_STREAM || **other == NULL_STREAM)
+        });
+        Some(orders.add(stream, others.map(|(other, _)| *other), after, fence))
     }
 
     /// Executes `work` when everything that is enqueued now is done.
@@ -277,18 +311,19 @@ impl Streams {
 
     /// Starts the commands that wait for no other. Those that take no time are executed by `instantly`; the others are returned with
     /// their stream, and [`finish`](Self::finish) has to be called for each. Sets `watched` if a completion should wake the owner.
-    pub(crate) fn start(&mut self, mut instantly: impl FnMut(&Work), watched: &mut bool) -> Vec<(u64, Task)> {
+    pub(crate) fn start(&mut self, mut instantly: impl FnMut(&Work), watched: &mut bool) -> Vec<Begun> {
         let mut tasks = Vec::new();
         while let Some(stream) = self.ready.pop_front() {
             while let Some(command) = self.next(stream) {
                 match command.work {
                     Work::Task(task) => {
-                        let started = Command { after: Vec::new(), work: Work::Wait, ..command };
+                        let order = command.order;
+                        let started = Command { after: Vec::new(), work: Work::Wait, order: None, ..command };
                         if let Some(queue) = self.queues.get_mut(&stream) {
                             queue.running = true;
                             queue.commands.push_front(started);
                         }
-                        tasks.push((stream, task));
+                        tasks.push((stream, task, order));
                     }
                     ref work => {
                         instantly(work);
@@ -393,6 +428,11 @@ impl Streams {
             WaitFor::Stream(stream) => self.queue(stream)?.pending(),
             WaitFor::Event(_) => record.map(|record| &record.fence).filter(|fence| !fence.is_done()).cloned(),
         };
+        if pending.is_none()
+            && let Some(orders) = &mut self.orders
+        {
+            orders.waited(what, record);
+        }
         Ok(pending.into())
     }
 
@@ -404,6 +444,19 @@ impl Streams {
             None if queue.is_blocking() => self.null_pending(),
             pending => pending,
         };
+        if pending.is_none()
+            && let Some(orders) = &mut self.orders
+        {
+            let stream = canonical(stream);
+            let is_blocking = self.queues.get(&stream).is_some_and(Queue::is_blocking);
+            for (&other, queue) in &self.queues {
+                let waits =
+                    is_blocking && queue.is_blocking() && (stream == NULL_STREAM || other == NULL_STREAM);
+                if other == stream || waits {
+                    orders.waited_for(other);
+                }
+            }
+        }
         Ok(pending.into())
     }
 

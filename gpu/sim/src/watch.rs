@@ -9,6 +9,8 @@ use std::sync::Arc;
 use hipr_device::{MemoryKind, Region};
 use hipr_grid::{Dispatch, Failure, GridWatch};
 
+pub use crate::order::Order;
+
 /// Memory that a context has allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocated {
@@ -46,6 +48,8 @@ pub struct Started<'a> {
     pub context: u64,
     /// The stream.
     pub stream: u64,
+    /// Its place among all work of the context; `None` where it is told of again.
+    pub order: Option<&'a Order>,
     /// The kernel and its grid.
     pub dispatch: &'a Dispatch,
 }
@@ -89,8 +93,8 @@ pub trait DeviceWatch: Send + Sync {
     /// A kernel has ended: `failure` says why it did before all its workgroups had.
     fn ended(&self, kernel: &Started<'_>, failure: Option<&Failure>);
 
-    /// Bytes are moved on a stream, or, if that is `None`, by the program while the device waits.
-    fn moved(&self, context: u64, stream: Option<u64>, moved: &Moved);
+    /// Bytes are moved by a command with this place among all work, or, if that is `None`, by the program while the device waits.
+    fn moved(&self, context: u64, order: Option<&Order>, moved: &Moved);
 
     /// A context has ended, and all its memory is gone.
     fn closed(&self, context: u64);

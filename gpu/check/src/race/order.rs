@@ -10,75 +10,13 @@ use hipr_grid::GroupStart;
 use hipr_isa::watch::{Access as Accesses, Fence, Kind as AccessKind, Memory, Register, Scope};
 use hipr_isa::wave::{LANES, Wave};
 
+use super::clock::{Clock, WAVES, join};
 use super::shadow::{Access, Recent, Word};
+use super::transfer::{NO_ORDER, Transfer};
 use crate::finding::{Kind, Other};
-use crate::launch::{At, Launch, accessed};
-use crate::lock::{Lock, lock};
-
-/// The most waves that a workgroup has.
-const WAVES: usize = 16;
-
-/// What is known of a workgroup.
-#[derive(Clone, Copy, Debug, Default)]
-struct Seen {
-    /// All accesses before this tick come before.
-    below: u32,
-    /// Of each wave, the accesses of this tick and those before it do, too.
-    waves: [u32; WAVES],
-}
-
-impl Seen {
-    fn join(&mut self, other: &Self) {
-        self.below = self.below.max(other.below);
-        for (own, other) in self.waves.iter_mut().zip(other.waves) {
-            *own = (*own).max(other);
-        }
-    }
-
-    fn has(&self, access: &Access) -> bool {
-        access.tick < self.below || access.tick <= self.waves[usize::from(access.wave) % WAVES]
-    }
-}
-
-/// What a wave knows of all workgroups.
-#[derive(Clone, Debug, Default)]
-struct Clock(HashMap<u32, Seen>);
-
-impl Clock {
-    fn join(&mut self, other: &Self) {
-        for (group, seen) in &other.0 {
-            self.0.entry(*group).or_default().join(seen);
-        }
-    }
-}
-
-fn join(clock: &mut Arc<Clock>, other: &Arc<Clock>) {
-    if !Arc::ptr_eq(clock, other) && !other.0.is_empty() {
-        if clock.0.is_empty() {
-            *clock = Arc::clone(other);
-        } else {
-            Arc::make_mut(clock).join(other);
-        }
-    }
-}
-
-/// What was released by stores to one word.
-#[derive(Debug, Default)]
-struct Released {
-    /// To all.
-    all: Arc<Clock>,
-    /// To the workgroup of this number.
-    own: HashMap<u32, Arc<Clock>>,
-}
-
-/// What the workgroups of a grid know in common.
-#[derive(Debug, Default)]
-pub(crate) struct Grid {
-    /// By the words that were stored to.
-    released: Lock<HashMap<u64, Released>>,
-    /// What waves knew when they came to a meeting of all workgroups.
-    met: Lock<Arc<Clock>>,
-}
+use crate::kernel::At;
+use crate::launch::{Launch, accessed};
+use crate::lock::lock;
 
 #[derive(Debug, Default)]
 struct WaveOrder {
@@ -104,6 +42,12 @@ pub(crate) struct GroupOrder {
     lds_released: HashMap<u64, Arc<Clock>>,
     /// Whether atomics release what their wave has stored, without a fence.
     atomics_release: bool,
+    /// Number of transfers when `beside` was made.
+    transfers_seen: u64,
+    /// The transfers without an order before or behind the launch.
+    beside: Vec<Arc<Transfer>>,
+    /// Launches of which it was asked last whether they come before this one.
+    behind: [(u32, bool); 4],
 }
 
 impl GroupOrder {
@@ -111,8 +55,8 @@ impl GroupOrder {
         let waves = (0..start.waves).map(|_| WaveOrder::default()).collect();
         Self {
             group: start.number as u32,
-            launch: launch.number,
-            entry: launch.entry,
+            launch: launch.kernel.launch,
+            entry: launch.kernel.entry,
             tick: 1,
             barrier_tick: 1,
             waves,
@@ -120,6 +64,9 @@ impl GroupOrder {
             lds: Vec::new(),
             lds_released: HashMap::new(),
             atomics_release: launch.atomics_release,
+            transfers_seen: 0,
+            beside: Vec::new(),
+            behind: [(0, true); 4],
         }
     }
 
@@ -168,7 +115,7 @@ impl GroupOrder {
             }
             Fence::Meeting => {
                 let released = self.release(wave);
-                join(&mut lock(&launch.order.met), &released);
+                join(&mut lock(&launch.grid.met), &released);
                 if let Some(own) = self.waves.get_mut(wave) {
                     own.is_meeting = true;
                 }
@@ -181,7 +128,7 @@ impl GroupOrder {
     fn leave_meeting(&mut self, launch: &Launch, wave: usize) {
         if let Some(own) = self.waves.get_mut(wave).filter(|own| own.is_meeting) {
             own.is_meeting = false;
-            join(&mut own.known, &lock(&launch.order.met));
+            join(&mut own.known, &lock(&launch.grid.met));
         }
     }
 
@@ -195,6 +142,9 @@ impl GroupOrder {
             Self::check_one_instruction(launch, at, wave, accesses);
         }
         let is_device = accesses.memory == Memory::Device;
+        if is_device {
+            self.check_transfers(launch, at, accesses);
+        }
         let is_atomic = accesses.kind == AccessKind::Atomic || accesses.scope >= Scope::Workgroup;
         if is_atomic {
             self.synchronize(launch, at.wave, accesses);
@@ -245,12 +195,13 @@ impl GroupOrder {
         new: Access,
         is_store: bool,
     ) -> Option<(Access, bool)> {
-        let Self { group, barrier_tick, waves, recent, lds, lds_released, .. } = self;
+        let Self { group, barrier_tick, waves, recent, lds, lds_released, behind, .. } = self;
         let own = waves.get_mut(usize::from(new.wave))?;
         if is_device {
-            let ordered = |old: &Access| is_ordered(launch, *group, *barrier_tick, &own.known, &new, old);
+            let mut ordered =
+                |old: &Access| is_ordered(launch, behind, *group, *barrier_tick, &own.known, &new, old);
             let (page, word) = launch.context.shadow.page(recent, address);
-            return lock(&page.0).get_mut(word)?.note(new, is_store, ordered);
+            return lock(&page.0).get_mut(word)?.note(new, is_store, &mut ordered);
         }
         let index = (address / 4) as usize;
         if index >= lds.len() {
@@ -264,8 +215,9 @@ impl GroupOrder {
         {
             join(&mut own.known, released);
         }
-        let ordered = |old: &Access| is_ordered(launch, *group, *barrier_tick, &own.known, &new, old);
-        word.note(new, is_store, ordered)
+        let mut ordered =
+            |old: &Access| is_ordered(launch, behind, *group, *barrier_tick, &own.known, &new, old);
+        word.note(new, is_store, &mut ordered)
     }
 
     /// Handles that atomics read and store what orders accesses.
@@ -294,7 +246,7 @@ impl GroupOrder {
             return;
         }
         let to_all = if self.atomics_release { released.clone() } else { own.released.clone() };
-        let mut by_word = lock(&launch.order.released);
+        let mut by_word = lock(&launch.grid.released);
         for word in words {
             if stores {
                 let before = by_word.entry(word).or_default();
@@ -353,7 +305,8 @@ impl GroupOrder {
         };
         let at = At { lane, ..at };
         launch.found(Kind::BlockRace, at, 1, || {
-            let other = Other { place: Some(launch.place_of(At { lane: one, ..at })), kind: accesses.kind };
+            let other =
+                Other { place: Some(launch.kernel.place_of(At { lane: one, ..at })), kind: accesses.kind };
             let note = "two threads of one wave store different values with one instruction".to_owned();
             (Some(accessed(accesses, address)), launch.near(accesses.memory, address), Some(other), note)
         });
@@ -379,13 +332,45 @@ impl GroupOrder {
                 (_, true) => AccessKind::Store,
                 _ => AccessKind::Load,
             };
-            let other = Other { place: launch.place_of_old(&old, at.start), kind: other_kind };
+            let note = if kind == Kind::StreamRace { NO_ORDER } else { "" };
+            let other = Other { place: launch.place_of_old(&old), kind: other_kind };
             (
                 Some(accessed(accesses, address)),
                 launch.near(accesses.memory, address),
                 Some(other),
-                String::new(),
+                note.to_owned(),
             )
+        });
+    }
+
+    /// Reports an access that races with a transfer.
+    fn check_transfers(&mut self, launch: &Launch, at: At, accesses: &Accesses<'_>) {
+        let Some(order) = &launch.order else { return };
+        let count = launch.context.transfers.count();
+        if count != self.transfers_seen {
+            (self.transfers_seen, self.beside) = (count, launch.context.transfers.beside(order));
+        }
+        if self.beside.is_empty() {
+            return;
+        }
+        let is_store = accesses.kind != AccessKind::Load;
+        let mut race = None;
+        accesses.each_lane(|lane, address| {
+            let conflict = self.beside.iter().find(|transfer| {
+                (is_store || transfer.is_store)
+                    && transfer.has(address, address + u64::from(accesses.len_bytes))
+            });
+            if race.is_none()
+                && let Some(transfer) = conflict
+            {
+                race = Some((lane, address, transfer.is_store));
+            }
+        });
+        let Some((lane, address, is_other_store)) = race else { return };
+        launch.found(Kind::StreamRace, At { lane, ..at }, 1, || {
+            let kind = if is_other_store { AccessKind::Store } else { AccessKind::Load };
+            let near = launch.near(accesses.memory, address);
+            (Some(accessed(accesses, address)), near, Some(Other { place: None, kind }), NO_ORDER.to_owned())
         });
     }
 }
@@ -393,6 +378,7 @@ impl GroupOrder {
 /// Returns whether `old` comes before `new`, which a wave of workgroup `group` that knows `known` does.
 fn is_ordered(
     launch: &Launch,
+    behind: &mut [(u32, bool); 4],
     group: u32,
     barrier_tick: u32,
     known: &Clock,
@@ -400,7 +386,11 @@ fn is_ordered(
     old: &Access,
 ) -> bool {
     if old.launch != new.launch {
-        return launch.is_behind(old.launch);
+        let slot = &mut behind[old.launch as usize % 4];
+        if slot.0 != old.launch {
+            *slot = (old.launch, launch.is_behind(old.launch));
+        }
+        return slot.1;
     }
     let is_before_barrier = old.group == group && old.tick < barrier_tick;
     is_before_barrier || known.0.get(&old.group).is_some_and(|seen| seen.has(old))

@@ -33,6 +33,11 @@ pub(crate) struct Access {
 }
 
 impl Access {
+    /// Returns whether it is none.
+    pub(crate) fn is_none(&self) -> bool {
+        self.launch == 0
+    }
+
     fn is_of_wave(&self, other: &Self) -> bool {
         (self.launch, self.group, self.wave) == (other.launch, other.group, other.wave)
     }
@@ -49,6 +54,11 @@ impl Word {
     /// Returns the last store.
     pub(crate) fn store(&self) -> &Access {
         &self.store
+    }
+
+    /// Returns the last store and the loads after it.
+    fn all(&self) -> [(&Access, bool); 3] {
+        [(&self.store, true), (&self.loads[0], false), (&self.loads[1], false)]
     }
 
     /// Notes an access. Returns an earlier one that it conflicts with, of those that are not `ordered` before it.
@@ -141,6 +151,30 @@ impl Shadow {
         let words = vec![Word::default(); PAGE_WORDS].into_boxed_slice();
         let words = words.try_into().unwrap_or_else(|_| Box::new([Word::default(); PAGE_WORDS]));
         Arc::clone(shard.entry(page).or_insert_with(|| Arc::new(Page(Lock::new(words)))))
+    }
+
+    /// Returns the first access to a word that `has` has, and its address, that `conflicts`.
+    pub(crate) fn find(
+        &self,
+        has: impl Fn(u64, u64) -> bool,
+        conflicts: impl Fn(&Access, bool) -> bool,
+    ) -> Option<(Access, bool, u64)> {
+        for shard in &self.shards {
+            let known: Vec<_> = lock(shard).iter().map(|(page, words)| (*page, Arc::clone(words))).collect();
+            for (page, words) in known {
+                let base = page * PAGE_BYTES;
+                for (index, word) in lock(&words.0).iter().enumerate() {
+                    let address = base + index as u64 * 4;
+                    let found = word.all().into_iter().find(|(access, is_store)| {
+                        !access.is_none() && has(address, address + 4) && conflicts(access, *is_store)
+                    });
+                    if let Some((access, is_store)) = found {
+                        return Some((*access, is_store, address));
+                    }
+                }
+            }
+        }
+        None
     }
 
     fn clear(&self) {

@@ -119,7 +119,7 @@ impl Host for Launched {
 
     fn finished(&self, dispatch: &Dispatch, result: Result<(), Failure>) {
         if let Some(watch) = &self.shared.watch {
-            let started = Started { context: self.shared.id, stream: self.stream, dispatch };
+            let started = Started { context: self.shared.id, stream: self.stream, order: None, dispatch };
             watch.ended(&started, result.as_ref().err());
         }
         let result = match result {

@@ -1,0 +1,111 @@
+//! Which work of a context comes before which: kept for what sees the work, and only if something does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hipr_device::WaitFor;
+
+use crate::event::Record;
+use crate::fence::Fence;
+
+/// For each stream, the number up to which all of its work comes before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    /// The number of the context.
+    context: u64,
+    streams: BTreeMap<u64, u64>,
+}
+
+impl Before {
+    fn join(&mut self, other: &Self) {
+        if self.context != other.context {
+            return;
+        }
+        for (&stream, &number) in &other.streams {
+            let own = self.streams.entry(stream).or_default();
+            *own = (*own).max(number);
+        }
+    }
+}
+
+/// The place of a command among all work of its context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// The stream.
+    pub stream: u64,
+    /// The number of the command in its context, from 1 on, in the order in which they were enqueued.
+    pub number: u64,
+    before: Arc<Before>,
+}
+
+impl Order {
+    /// Returns whether the command comes behind command `number` of `stream`: by the order of a stream, an event, the null stream, or as the
+    /// program has waited for the one before it has enqueued the other.
+    pub fn is_behind(&self, stream: u64, number: u64) -> bool {
+        self.before.streams.get(&stream).is_some_and(|&last| number <= last)
+    }
+}
+
+/// The order of a context's work.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    /// Number of commands.
+    count: u64,
+    /// What the program has waited for.
+    host: Before,
+    /// What the last command of each stream comes behind, itself included.
+    streams: BTreeMap<u64, Arc<Before>>,
+}
+
+impl Orders {
+    pub(crate) fn new(context: u64) -> Self {
+        let host = Before { context, ..Before::default() };
+        Self { count: 0, host, streams: BTreeMap::new() }
+    }
+
+    /// Numbers a command on `stream` that waits for these streams as well, and for these fences; notes in `fence` what is over with it.
+    pub(crate) fn add(
+        &mut self,
+        stream: u64,
+        streams: impl Iterator<Item = u64>,
+        after: &[Arc<Fence>],
+        fence: &Fence,
+    ) -> Arc<Order> {
+        let mut before = self.host.clone();
+        for stream in streams.chain([stream]) {
+            if let Some(last) = self.streams.get(&stream) {
+                before.join(last);
+            }
+        }
+        for over in after.iter().filter_map(|fence| fence.before()) {
+            before.join(over);
+        }
+        self.count += 1;
+        let order = Order { stream, number: self.count, before: Arc::new(before.clone()) };
+        before.streams.insert(stream, self.count);
+        let before = Arc::new(before);
+        fence.set_before(Arc::clone(&before));
+        self.streams.insert(stream, before);
+        Arc::new(order)
+    }
+
+    /// Notes that the program has waited for what `what` covers.
+    pub(crate) fn waited(&mut self, what: WaitFor, record: Option<&Record>) {
+        match what {
+            WaitFor::Device => self.streams.values().for_each(|last| self.host.join(last)),
+            WaitFor::Stream(stream) => self.waited_for(stream),
+            WaitFor::Event(_) => {
+                if let Some(before) = record.and_then(|record| record.fence.before()) {
+                    self.host.join(before);
+                }
+            }
+        }
+    }
+
+    /// Notes that the program has waited for a stream.
+    pub(crate) fn waited_for(&mut self, stream: u64) {
+        if let Some(last) = self.streams.get(&stream) {
+            self.host.join(last);
+        }
+    }
+}
