@@ -1,9 +1,13 @@
 //! A worker with the emulated GPU inside this process, for the lifetime of one program.
 
-use crate::device::{self, DeviceChoice, DeviceKind};
+use crate::device::{self, DeviceChoice, DeviceKind, NoDevice};
 use crate::sim::Sim;
+use hipr_proto::Features;
+use hipr_sim::Gpu;
+use hipr_sim::watch::DeviceWatch;
 use hipr_worker::{Address, Config, Handle, Worker};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Returns the address of a free loopback port.
 pub(crate) fn loopback() -> Address {
@@ -23,6 +27,23 @@ pub(crate) fn beside(folder: &Path) -> Address {
 pub(crate) fn start(sim: Sim, address: &Address) -> Result<Handle, String> {
     let choice = DeviceChoice { sim: sim.config(), ..DeviceKind::Sim.into() };
     let device = device::open(&choice).map_err(|why| why.to_string())?;
-    let config = Config { listen: address.clone(), ..Config::new(device) };
+    spawn(Config { listen: address.clone(), ..Config::new(device) })
+}
+
+/// Starts a worker as [`start`] does, the work of whose device `watch` sees. The program asks it for each wait: what it would learn without
+/// asking, the watch would not learn.
+pub(crate) fn start_watched(
+    sim: Sim,
+    address: &Address,
+    watch: Arc<dyn DeviceWatch>,
+) -> Result<Handle, String> {
+    let device = Gpu::watched(sim.config(), watch).map_err(|why| NoDevice::Sim(why).to_string())?;
+    let mut config = Config { listen: address.clone(), ..Config::new(Arc::new(device)) };
+    let untold = Features::NOTIFICATIONS.union(Features::WATCHES);
+    config.session.features = config.session.features.map(|features| features.without(untold));
+    spawn(config)
+}
+
+fn spawn(config: Config) -> Result<Handle, String> {
     Worker::bind(config).and_then(Worker::spawn).map_err(|why| format!("cannot start a worker: {why}"))
 }

@@ -42,7 +42,15 @@ impl Program {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(crate) fn run(mut self) -> Result<ExitCode, String> {
+    pub(crate) fn run(self) -> Result<ExitCode, String> {
+        self.run_to_code().map(ExitCode::from)
+    }
+
+    /// Does what [`run`](Self::run) does; returns the exit code as a number.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn run_to_code(mut self) -> Result<u8, String> {
         // Set up before the child exists: a signal that comes between must not leave it behind.
         let mut signals =
             Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot handle signals: {why}"))?;
@@ -69,7 +77,7 @@ fn forward(pid: u32, signal: i32) {
     }
 }
 
-fn code(status: ExitStatus) -> ExitCode {
+fn code(status: ExitStatus) -> u8 {
     let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    ExitCode::from(u8::try_from(code).unwrap_or(1))
+    u8::try_from(code).unwrap_or(1)
 }

@@ -3,6 +3,7 @@
 #![deny(unsafe_code)]
 
 mod bench;
+mod check;
 mod demo;
 mod device;
 mod embedded;
@@ -35,6 +36,8 @@ struct Cli {
 enum Command {
     /// Runs a program with hipr's libamdhip64.so.
     Run(run::Run),
+    /// Runs a program on the emulated GPU and finds mistakes in its kernels: wrong accesses, races, barriers.
+    Check(check::Check),
     /// Runs a program of AMD's HIP runtime on emulated GPUs, with hipr's libhsa-runtime64.so below that.
     Hsa(hsa::Hsa),
     /// Serves a GPU to clients.
@@ -60,10 +63,16 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let command = cli.command.unwrap_or(Command::Demo(demo::Demo::default()));
     // A worker says what it serves; everything else stays quiet unless something is wrong.
-    let level = if matches!(command, Command::Worker(_)) { "info" } else { "warn" };
+    let level = match command {
+        Command::Worker(_) => "info",
+        // What a kernel does wrong is in the report.
+        Command::Check(_) => "off",
+        _ => "warn",
+    };
     hipr_log::start(Style::Timed, level);
     let result = output::until_unread(|| match command {
         Command::Run(options) => run::run(options),
+        Command::Check(options) => check::run(options),
         Command::Hsa(options) => hsa::run(options),
         Command::Worker(options) => worker::run(*options),
         Command::Key(options) => key::run(options),

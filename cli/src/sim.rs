@@ -23,6 +23,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 impl Sim {
+    /// Returns the configuration with this limit of a kernel's time, if none was asked for.
+    pub(crate) fn or_kernel_timeout(self, timeout: Duration) -> Self {
+        Self { sim_kernel_timeout: self.sim_kernel_timeout.or(Some(timeout)), ..self }
+    }
+
     /// Returns the emulated GPU's configuration.
     pub(crate) fn config(self) -> Config {
         Config { arch: self.sim_arch, kernel_timeout: self.sim_kernel_timeout, ..Config::default() }

@@ -41,6 +41,7 @@ pub mod worker;
 
 mod calls;
 mod hip;
+mod host_log;
 mod log;
 mod rtc;
 mod stats;

@@ -4,6 +4,7 @@ use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
 use crate::convert::{Out, Ptr};
+use crate::host_log;
 use crate::session::Session;
 use crate::stream::mirror::Origin;
 
@@ -32,7 +33,9 @@ pub(crate) fn malloc(session: &Session, ptr: Out<Ptr>, size: usize, flags: u32) 
         out.set(Ptr::NULL);
         return Ok(());
     }
-    out.set(session.streams().mirrors.allocate_pinned(session.worker(), size, flags)?);
+    let pinned = session.streams().mirrors.allocate_pinned(session.worker(), size, flags)?;
+    host_log::allocated(pinned, size);
+    out.set(pinned);
     Ok(())
 }
 
@@ -45,9 +48,9 @@ pub(crate) fn malloc_plain(session: &Session, ptr: Out<Ptr>, size: usize) -> Hip
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.wait_for_host_functions()?;
     if ptr.is_null() || session.streams().mirrors.free(session.worker(), ptr, Origin::Pinned)? {
-        return Ok(());
+        return host_log::freed(ptr, Ok(()));
     }
-    Err(HipError::INVALID_VALUE)
+    host_log::freed(ptr, Err(HipError::INVALID_VALUE))
 }
 
 /// `hipMallocManaged`: `flags` is `hipMemAttachGlobal` or `hipMemAttachHost`.
@@ -56,7 +59,9 @@ pub(crate) fn malloc_managed(session: &Session, ptr: Out<Ptr>, size: usize, flag
     if size == 0 || !matches!(flags, hipMemAttachGlobal | hipMemAttachHost) {
         return Err(HipError::INVALID_VALUE);
     }
-    out.set(session.streams().mirrors.allocate_managed(session.worker(), size, flags)?);
+    let managed = session.streams().mirrors.allocate_managed(session.worker(), size, flags)?;
+    host_log::allocated(managed, size);
+    out.set(managed);
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use hipr_proto::{HipError, HipResult};
 use super::occupancy::check_cooperative;
 use crate::command::{self, KernelLaunch, LaunchConfiguration, PassedArguments};
 use crate::convert::{Event, Function, In, Ptr, Stream, cooperative};
+use crate::host_log;
 use crate::session::Session;
 use crate::thread::{self, Configuration};
 
@@ -100,7 +101,11 @@ impl LaunchParams {
             return Err(HipError::NOT_SUPPORTED);
         }
         if self.is_cooperative {
-            check_cooperative(session, function, grid, block, shared_mem_bytes)?;
+            let fits = check_cooperative(session, function, grid, block, shared_mem_bytes);
+            if fits == Err(HipError::COOPERATIVE_LAUNCH_TOO_LARGE) {
+                host_log::too_large(&function.name);
+            }
+            fits?;
         }
         Ok(())
     }

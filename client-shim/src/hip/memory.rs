@@ -8,6 +8,7 @@ use hipr_proto::{HipError, HipResult, PITCH_BYTES, op};
 
 use crate::command::Command;
 use crate::convert::{Out, Ptr, Stream};
+use crate::host_log;
 use crate::session::Session;
 use crate::stream::mirror::Origin;
 use crate::stream::pending::Outcome;
@@ -166,11 +167,16 @@ fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Hi
         flags,
         is_ambiguous: false,
     });
+    host_log::allocated(base, size_bytes);
     Ok(base)
 }
 
 /// `hipFree`: device memory, and managed memory. HIP API: it waits for what the device has to do.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
+    host_log::freed(ptr, free_now(session, ptr))
+}
+
+fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     if ptr.is_null() {
         return Ok(());
     }
@@ -187,7 +193,7 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
 pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
     ptr.check()?;
     let stream = session.valid_handle(stream)?;
-    check_freeable(&session.worker().memory(), ptr)?;
+    host_log::freed(ptr, check_freeable(&session.worker().memory(), ptr))?;
     session.submit(stream, Command::Free(ptr))
 }
 

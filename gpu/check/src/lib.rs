@@ -16,6 +16,7 @@ mod checker;
 mod context;
 mod finding;
 mod group;
+pub mod host;
 mod kernel;
 mod launch;
 mod lock;
@@ -26,4 +27,6 @@ mod report;
 mod sync;
 
 pub use checker::{Checker, Options};
+pub use hipr_isa::watch::{Kind as Access, Memory};
+
 pub use finding::{Accessed, Finding, Kind, Near, Other, Place, Tool};
