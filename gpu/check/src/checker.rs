@@ -69,11 +69,14 @@ impl DeviceWatch for Checker {
     fn allocated(&self, memory: &Allocated) {
         let context = self.context(memory.context);
         context.map.allocated(memory);
+        context.marks.allocated(memory);
         context.shadow.forget(memory.ptr, memory.len_bytes);
     }
 
     fn freed(&self, context: u64, ptr: u64) {
-        self.context(context).map.freed(ptr);
+        let context = self.context(context);
+        context.map.freed(ptr);
+        context.marks.freed(ptr);
     }
 
     fn loaded(&self, module: &Loaded<'_>) {
@@ -101,8 +104,9 @@ impl DeviceWatch for Checker {
     }
 
     fn moved(&self, context: u64, order: Option<&Order>, moved: &Moved) {
-        let Some(order) = order.filter(|_| self.options.tools.contains(&Tool::Race)) else { return };
         let context = self.context(context);
+        context.marks.moved(moved);
+        let Some(order) = order.filter(|_| self.options.tools.contains(&Tool::Race)) else { return };
         // The order of one stream leaves nothing to find.
         if !context.note_stream(order.number as u32, order.stream) {
             return;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use crate::init::memory::Marks;
 use crate::kernel::Kernel;
 use crate::lock::{Lock, lock};
 use crate::map::Map;
@@ -20,6 +21,8 @@ pub(crate) struct Context {
     /// Accesses to device memory, for races.
     pub(crate) shadow: Shadow,
     pub(crate) transfers: Transfers,
+    /// Bytes that nobody wrote.
+    pub(crate) marks: Arc<Marks>,
     work: Lock<Work>,
 }
 
@@ -36,8 +39,8 @@ struct Work {
 
 impl Context {
     pub(crate) fn new(id: u64) -> Self {
-        let (map, shadow, transfers, work) = Default::default();
-        Self { id, map, shadow, transfers, work }
+        let (map, shadow, transfers, marks, work) = Default::default();
+        Self { id, map, shadow, transfers, marks, work }
     }
 
     /// Returns the stream of a launch or transfer.

@@ -8,6 +8,7 @@ use hipr_isa::watch::{Access, Jump, Kind as AccessKind, Memory, Step, Watch};
 use hipr_isa::wave::{LANES, Wave};
 
 use crate::finding::{Accessed, Kind, Near, Tool};
+use crate::init::{Init, Origin};
 use crate::kernel::At;
 use crate::launch::{GivenUp, Launch, accessed};
 use crate::lock::lock;
@@ -64,6 +65,7 @@ struct Group {
     wave: usize,
     waves: Vec<WaveState>,
     memory: Option<MemoryCheck>,
+    init: Option<Init>,
     race: Option<GroupOrder>,
     sync: Option<Barriers>,
 }
@@ -72,16 +74,17 @@ impl Group {
     fn new(launch: Arc<Launch>, start: GroupStart) -> Self {
         let has = |tool| launch.tools.contains(&tool);
         let memory = has(Tool::Memory).then(MemoryCheck::default);
+        let init = has(Tool::Init).then(|| Init::new(&launch.context.marks, start.waves));
         let race = has(Tool::Race).then(|| GroupOrder::new(&launch, start));
         let sync = has(Tool::Sync).then(|| Barriers::new(start));
         let waves = vec![WaveState::default(); start.waves as usize];
-        Self { launch, start, wave: 0, waves, memory, race, sync }
+        Self { launch, start, wave: 0, waves, memory, init, race, sync }
     }
 }
 
 impl Watch for Group {
     fn instruction(&mut self, wave: &Wave, step: &mut Step<'_, '_>) {
-        let Self { launch, start, waves, memory, race, sync, .. } = self;
+        let Self { launch, start, waves, memory, init, race, sync, .. } = self;
         let Some(own) = waves.get_mut(self.wave) else { return };
         if !step.has_accesses() {
             if let Some(jump) = step.jump(wave) {
@@ -90,6 +93,11 @@ impl Watch for Group {
                 && let Some(fence) = step.fence()
             {
                 race.fence(launch, self.wave, fence);
+            }
+            if let Some(init) = init {
+                init.computes(self.wave, wave, step, &mut |origin| {
+                    unwritten(launch, *start, self.wave, origin, wave.pc)
+                });
             }
             return;
         }
@@ -102,12 +110,19 @@ impl Watch for Group {
         let at = At { pc: wave.pc, callers, start: *start, wave: self.wave, lane: 0 };
         let (lds_len_bytes, scratch_len_bytes) =
             (u64::from(step.lds_len_bytes()), step.scratch_bytes_per_lane());
+        let address_register = step.address_register();
         step.accesses(wave, &mut |access| {
             let lane = access.lanes.trailing_zeros() as usize % LANES;
             *last = Some((at.pc, lane, accessed(access, access.addresses[lane])));
             let is_right = memory
                 .as_mut()
                 .is_none_or(|memory| memory.check(launch, at, access, lds_len_bytes, scratch_len_bytes));
+            if let Some(init) = init
+                && is_right
+            {
+                let mut report = |origin: &Origin| unwritten(launch, at.start, at.wave, origin, at.pc);
+                init.access(at.wave, wave, (at.pc, at.callers), access, address_register, &mut report);
+            }
             if let Some(race) = race
                 && is_right
             {
@@ -115,6 +130,19 @@ impl Watch for Group {
             }
         });
     }
+}
+
+/// Reports the use of bytes that nobody wrote, at the load that brought them.
+fn unwritten(launch: &Launch, start: GroupStart, wave: usize, origin: &Origin, used_at: u64) {
+    let at = At { pc: origin.pc, callers: &origin.callers, start, wave, lane: origin.lane };
+    launch.found(Kind::UninitializedRead, at, 1, || {
+        let &Origin { memory, address, len_bytes, .. } = origin;
+        let accessed = Accessed { kind: AccessKind::Load, memory, address, len_bytes };
+        let used = launch.kernel.place_of(At { pc: used_at, callers: &[], ..at });
+        let line = used.frames.first().filter(|frame| frame.line > 0);
+        let note = line.map_or(String::new(), |frame| format!("they are used in {frame}"));
+        (Some(accessed), launch.near(memory, address), None, note)
+    });
 }
 
 impl GroupWatch for Group {

@@ -17,6 +17,7 @@ mod context;
 mod finding;
 mod group;
 pub mod host;
+mod init;
 mod kernel;
 mod launch;
 mod lock;

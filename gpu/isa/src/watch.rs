@@ -7,11 +7,13 @@
 //! registers, by the same code that executes it.
 
 mod access;
+mod operands;
 mod shape;
 
 use std::fmt;
 
 pub use self::access::{Access, Register, Scope};
+pub use self::operands::{Role, Source};
 pub(crate) use self::shape::{Effect, Encoded, Shape, effect, shape};
 pub use self::shape::{Kind, Memory};
 use crate::enc::mubuf::Mubuf;
@@ -102,6 +104,35 @@ impl Step<'_, '_> {
             "buffer_invl2" | "buffer_wbinvl1" | "buffer_wbinvl1_vol" => Some(Fence::Acquire(Scope::Agent)),
             _ => Some(Fence::Meeting),
         }
+    }
+
+    /// Returns what the instruction does with what it reads.
+    pub fn role(&self) -> Role {
+        operands::role(self.insn.row.name)
+    }
+
+    /// Calls `each` with the registers that it reads, those of addresses and data of memory left out.
+    pub fn sources(&self, wave: &Wave, each: &mut dyn FnMut(Source)) {
+        operands::sources(self.insn, wave.accum_offset, each);
+    }
+
+    /// Calls `each` with the first register and the number of registers of each result, those of loads left out.
+    pub fn results(&self, wave: &Wave, each: &mut dyn FnMut(Register, usize)) {
+        operands::results(self.insn, wave.accum_offset, each);
+    }
+
+    /// Returns which bytes of the result come from the lanes' marked bytes of the sources, for each byte of a register, if the instruction's
+    /// role is [`Role::Bits`].
+    pub fn moved_bytes(&self, wave: &Wave, marked: [u64; 4]) -> [u64; 4] {
+        operands::moved_bytes(self.insn, wave, marked)
+    }
+
+    /// Returns the first vector register of the address, if the instruction accesses memory for each lane.
+    pub fn address_register(&self) -> Option<usize> {
+        let encoded = self.insn.row.access.map(|shape| shape.encoded);
+        let is_vector =
+            !matches!(encoded, Some(Encoded::Scalar | Encoded::ScalarBuffer | Encoded::ScalarScratch));
+        (encoded.is_some() && is_vector).then_some((self.insn.code >> 32 & 0xff) as usize)
     }
 
     /// Returns how it jumps, if it calls a function or jumps to an address in a register.

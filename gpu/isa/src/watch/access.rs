@@ -34,7 +34,7 @@ impl Scope {
 }
 
 /// The first register of an access's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Register {
     /// A vector register, counted over VGPRs and AccVGPRs.
     Vector(usize),
