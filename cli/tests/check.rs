@@ -36,7 +36,8 @@ fn build() -> Option<PathBuf> {
         .output()
         .expect("the compiler runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-mistakes-{}", std::process::id()));
+    let program =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-mistakes-{}", std::process::id()));
     fs::copy(work.path().join("mistakes"), &program).expect("the program is copied");
     Some(program)
 }
@@ -121,7 +122,10 @@ fn json_has_all_that_is_known() {
     assert_eq!(found["tool"], "memory");
     assert_eq!([&found["kernel"], &found["kernel_name"]], ["_Z4fillPfi", "fill(float*, int)"]);
     assert_eq!(found["file"], SOURCE);
-    assert_eq!([&found["block"], &found["thread"]], [&serde_json::json!([3, 0, 0]), &serde_json::json!([232, 0, 0])]);
+    assert_eq!(
+        [&found["block"], &found["thread"]],
+        [&serde_json::json!([3, 0, 0]), &serde_json::json!([232, 0, 0])]
+    );
     let access = &found["access"];
     assert_eq!([&access["kind"], &access["memory"]], ["store", "device"]);
     assert_eq!(access["len_bytes"], 4);
@@ -135,7 +139,8 @@ fn json_has_all_that_is_known() {
     assert_eq!(near["freed"], false);
     let allocated = &near["allocated_at"];
     assert_eq!(allocated["function"], "hipMalloc");
-    let lines: Vec<_> = allocated["frames"].as_array().expect("frames").iter().map(|frame| &frame["line"]).collect();
+    let lines: Vec<_> =
+        allocated["frames"].as_array().expect("frames").iter().map(|frame| &frame["line"]).collect();
     assert!(lines.contains(&&Value::from(line("allocation"))), "{lines:?}");
     assert_eq!(found["count"], 1);
 }
@@ -159,7 +164,8 @@ fn a_race_has_both_accesses() {
 #[test]
 fn only_the_tools_that_are_asked_for_look() {
     let Some(program) = program() else { return };
-    for (tools, mistake) in [("race,sync", "out-of-bounds"), ("memory,sync", "block-race"), ("race", "host")] {
+    for (tools, mistake) in [("race,sync", "out-of-bounds"), ("memory,sync", "block-race"), ("race", "host")]
+    {
         let (report, code) = json(&["--tools", tools], program, &[mistake, "3"]);
         assert_eq!((kinds(&report), code), (Vec::new(), Some(3)), "{tools} {mistake}");
     }
@@ -180,7 +186,12 @@ fn wrong_frees_have_the_lines_of_their_calls() {
     let Some(program) = program() else { return };
     let (report, code) = json(&["--tools", "memory"], program, &["host"]);
     assert_eq!((kinds(&report), code), (host_mistakes().to_vec(), Some(86)));
-    let functions: Vec<_> = report["findings"].as_array().expect("findings").iter().map(|found| &found["host"]["function"]).collect();
+    let functions: Vec<_> = report["findings"]
+        .as_array()
+        .expect("findings")
+        .iter()
+        .map(|found| &found["host"]["function"])
+        .collect();
     assert_eq!(functions, ["hipFree", "hipHostFree", "hipFree", "hipFree"]);
     let twice = &report["findings"][2];
     let frame_lines = |stack: &Value| -> Vec<u64> {
@@ -209,8 +220,14 @@ fn leaks_are_found_when_asked_for_and_equal_ones_are_one() {
     let mut found: Vec<_> = leaks
         .iter()
         .map(|leak| {
-            let lines = leak["frames"].as_array().expect("frames").iter().filter_map(|frame| frame["line"].as_u64());
-            (leak["host"]["function"].as_str(), leak["count"].as_u64(), leak["near"]["len_bytes"].as_u64(), lines.collect::<Vec<_>>())
+            let lines =
+                leak["frames"].as_array().expect("frames").iter().filter_map(|frame| frame["line"].as_u64());
+            (
+                leak["host"]["function"].as_str(),
+                leak["count"].as_u64(),
+                leak["near"]["len_bytes"].as_u64(),
+                lines.collect::<Vec<_>>(),
+            )
         })
         .collect();
     found.sort();
@@ -221,6 +238,26 @@ fn leaks_are_found_when_asked_for_and_equal_ones_are_one() {
     assert!(found[1].3.contains(&line("leaks")), "{found:?}");
 }
 
+/// Fails if an object has a field that SARIF 2.1.0 does not know there: its schema allows no others.
+fn assert_fields(object: &Value, allowed: &[&str]) {
+    let fields = object.as_object().expect("an object").keys();
+    fields.for_each(|field| assert!(allowed.contains(&field.as_str()), "{field} in {object:#}"));
+}
+
+/// Fails if a location is none as SARIF 2.1.0 describes it.
+fn assert_location(location: &Value) {
+    assert_fields(location, &["id", "physicalLocation", "logicalLocations", "message", "annotations"]);
+    assert_fields(&location["message"], &["text", "markdown", "id", "arguments"]);
+    let place = &location["physicalLocation"];
+    assert_fields(place, &["address", "artifactLocation", "region", "contextRegion"]);
+    assert_fields(&place["artifactLocation"], &["uri", "uriBaseId", "index", "description"]);
+    let region = &place["region"];
+    assert_fields(region, &["startLine", "startColumn", "endLine", "endColumn", "snippet", "message"]);
+    for (_, number) in region.as_object().expect("an object") {
+        assert!(number.as_u64().is_some_and(|number| number > 0), "{region:#}");
+    }
+}
+
 #[test]
 fn sarif_has_rules_results_and_places() {
     let Some(program) = program() else { return };
@@ -229,14 +266,26 @@ fn sarif_has_rules_results_and_places() {
     assert_eq!(report["version"], "2.1.0");
     let run = &report["runs"][0];
     let rules: Vec<_> = run["tool"]["driver"]["rules"].as_array().expect("rules").iter().collect();
-    assert_eq!(run["tool"]["driver"]["name"], "hipr check");
+    let driver = &run["tool"]["driver"];
+    assert_eq!(driver["name"], "hipr check");
+    assert_fields(&report, &["$schema", "version", "runs"]);
+    assert_fields(run, &["tool", "invocations", "results"]);
+    assert_fields(driver, &["name", "version", "informationUri", "rules"]);
     for rule in &rules {
         let text = rule["shortDescription"]["text"].as_str().unwrap_or("");
         assert!(text.ends_with('.'), "{rule:#}");
+        assert_fields(rule, &["id", "shortDescription", "fullDescription", "help", "helpUri", "properties"]);
     }
     let results = run["results"].as_array().expect("results");
     assert_eq!(results.len(), 1, "{report:#}");
     let result = &results[0];
+    let fields =
+        ["ruleId", "ruleIndex", "level", "message", "locations", "relatedLocations", "occurrenceCount"];
+    assert_fields(result, &fields);
+    for places in ["locations", "relatedLocations"] {
+        result[places].as_array().expect("places").iter().for_each(assert_location);
+    }
+    assert_eq!((&result["level"], &result["occurrenceCount"]), (&"error".into(), &1.into()));
     assert_eq!(result["ruleId"], "out-of-bounds");
     assert_eq!(rules[result["ruleIndex"].as_u64().expect("an index") as usize]["id"], "out-of-bounds");
     let place = &result["locations"][0]["physicalLocation"];
@@ -264,7 +313,7 @@ fn what_is_suppressed_is_not_reported_and_does_not_count() {
         "out-of-bounds".to_owned(),
         "out-of-bounds fill".to_owned(),
         "* fi* mistakes.hip".to_owned(),
-        format!("out-of-bounds * */mistakes.hip:{} # known", line("call")),
+        format!("out-of-bounds * */mistakes.hip:{} # known", line("put")),
     ] {
         let ((report, code), text) = with(&line);
         assert_eq!((kinds(&report), code), (Vec::new(), Some(5)), "{line}");
