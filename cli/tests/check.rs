@@ -136,7 +136,8 @@ fn json_has_all_that_is_known() {
     };
     assert_eq!(number(&access["address"]), number(&near["address"]) + 4000);
     assert_eq!(near["len_bytes"], 4000);
-    assert_eq!(near["freed"], false);
+    // It is freed later.
+    assert_eq!([&near["freed"], &near["freed_at"]], [&false.into(), &Value::Null]);
     let allocated = &near["allocated_at"];
     assert_eq!(allocated["function"], "hipMalloc");
     let lines: Vec<_> =
@@ -193,6 +194,14 @@ fn wrong_frees_have_the_lines_of_their_calls() {
         .map(|found| &found["host"]["function"])
         .collect();
     assert_eq!(functions, ["hipFree", "hipHostFree", "hipFree", "hipFree"]);
+    let freed = |index: usize| &report["findings"][index]["near"]["freed"];
+    assert_eq!(
+        [freed(0), freed(1), freed(2), freed(3)],
+        [&false.into(), &false.into(), &true.into(), &Value::Null]
+    );
+    let notes =
+        ["the pointer is 16 bytes into the allocation", "hipHostFree does not free what hipMalloc allocates"];
+    assert_eq!([&report["findings"][0]["note"], &report["findings"][1]["note"]], notes);
     let twice = &report["findings"][2];
     let frame_lines = |stack: &Value| -> Vec<u64> {
         stack["frames"].as_array().into_iter().flatten().filter_map(|frame| frame["line"].as_u64()).collect()
@@ -256,6 +265,55 @@ fn assert_location(location: &Value) {
     for (_, number) in region.as_object().expect("an object") {
         assert!(number.as_u64().is_some_and(|number| number > 0), "{region:#}");
     }
+}
+
+#[test]
+fn each_function_that_allocates_or_frees_is_seen() {
+    let Some(program) = program() else { return };
+    let (report, _) = json(&["--tools", "memory", "--leaks"], program, &["each"]);
+    let of_kind = |kind: &str| -> Vec<(String, u64)> {
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let findings = findings.filter(|found| found["kind"] == kind).map(|found| {
+            let function = found["host"]["function"].as_str().expect("a function").to_owned();
+            (function, found["near"]["len_bytes"].as_u64().unwrap_or(0))
+        });
+        findings.collect()
+    };
+    let mut leaks = of_kind("leak");
+    leaks.sort_by_key(|(_, len_bytes)| *len_bytes);
+    let allocating = [
+        "hipMalloc",
+        "hipExtMallocWithFlags",
+        "hipMallocManaged",
+        "hipHostMalloc",
+        "hipHostAlloc",
+        "hipMemAllocHost",
+        "hipMallocPitch",
+        "hipMemAllocPitch",
+        "hipMalloc3D",
+        "hipMallocAsync",
+        "hipMallocFromPoolAsync",
+    ];
+    let expected: Vec<_> =
+        (1..).zip(allocating).map(|(number, name)| (name.to_owned(), 256 * number)).collect();
+    assert_eq!(leaks, expected);
+    let freeing = [
+        "hipFree",
+        "hipFreeAsync",
+        "hipHostFree",
+        "hipFreeHost",
+        "hipFreeArray",
+        "hipArrayDestroy",
+        "hipIpcCloseMemHandle",
+    ];
+    assert_eq!(of_kind("wrong-free"), freeing.map(|name| (name.to_owned(), 0)));
+}
+
+#[test]
+fn a_call_that_fails_for_another_reason_is_no_wrong_free() {
+    let Some(program) = program() else { return };
+    let (report, code) = json(&["--leaks"], program, &["capture"]);
+    assert_eq!((kinds(&report), code), (Vec::new(), Some(0)), "{report:#}");
 }
 
 #[test]

@@ -57,6 +57,47 @@ static void leak() {
     (void)hipFree(allocate(10));
 }
 
+// Calls each function that allocates, with a size of its own, and each that frees, with what it does not free.
+static void each() {
+    void *memory = nullptr;
+    size_t pitch = 0;
+    hipDeviceptr_t address = nullptr;
+    hipPitchedPtr pitched = {};
+    hipMemPool_t pool = nullptr;
+    hipArray_t no_array = static_cast<hipArray_t>(malloc(64));
+    (void)hipMalloc(&memory, 256 * 1);
+    (void)hipExtMallocWithFlags(&memory, 256 * 2, hipDeviceMallocDefault);
+    (void)hipMallocManaged(&memory, 256 * 3, hipMemAttachGlobal);
+    (void)hipHostMalloc(&memory, 256 * 4, 0);
+    (void)hipHostAlloc(&memory, 256 * 5, 0);
+    (void)hipMemAllocHost(&memory, 256 * 6);
+    (void)hipMallocPitch(&memory, &pitch, 256, 7);
+    (void)hipMemAllocPitch(&address, &pitch, 256, 8, 4);
+    (void)hipMalloc3D(&pitched, hipExtent{256, 3, 3});
+    (void)hipMallocAsync(&memory, 256 * 10, nullptr);
+    (void)hipDeviceGetDefaultMemPool(&pool, 0);
+    (void)hipMallocFromPoolAsync(&memory, 256 * 11, pool, nullptr);
+    (void)hipFree(no_array);
+    (void)hipFreeAsync(no_array, nullptr);
+    (void)hipHostFree(no_array);
+    (void)hipFreeHost(no_array);
+    (void)hipFreeArray(no_array);
+    (void)hipArrayDestroy(no_array);
+    (void)hipIpcCloseMemHandle(no_array);
+}
+
+// A capture of the global mode forbids hipFree, whatever its pointer is: no mistake of the pointer.
+static void capture() {
+    hipStream_t stream = nullptr;
+    hipGraph_t graph = nullptr;
+    void *memory = allocate(4);
+    if (hipStreamCreate(&stream) != hipSuccess) exit(9);
+    if (hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal) != hipSuccess) exit(9);
+    if (hipFree(memory) == hipSuccess) exit(9);
+    (void)hipStreamEndCapture(stream, &graph);
+    if (hipFree(memory) != hipSuccess) exit(9);
+}
+
 static void clean() {
     float *memory = static_cast<float *>(allocate(4000)), result = 0;
     fill<<<4, 256>>>(memory, 999);
@@ -70,6 +111,8 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "block-race")) block_race();
     if (!strcmp(what, "host")) host_mistakes();
     if (!strcmp(what, "leak")) leak();
+    if (!strcmp(what, "each")) each();
+    if (!strcmp(what, "capture")) capture();
     if (!strcmp(what, "clean")) clean();
     if (!strcmp(what, "crash")) { host_mistakes(); abort(); }
     puts("over");
