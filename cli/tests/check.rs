@@ -28,7 +28,16 @@ fn build() -> Option<PathBuf> {
     let output = Command::new("chroot")
         .arg(&lab)
         .args(["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "hipcc"])
-        .args(["--offload-arch=gfx942", "-std=c++17", "-O0", "-g", "-Wall", "-Wextra", "-Werror"])
+        .args([
+            "--offload-arch=gfx942",
+            "-std=c++17",
+            "-O0",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-Wno-deprecated-declarations",
+        ])
         .arg(format!("-ffile-prefix-map={inside}={FOLDER}"))
         .arg(format!("-Wl,--dynamic-linker={}", lab.join("lib64/ld-linux-x86-64.so.2").display()))
         .arg(format!("-Wl,--enable-new-dtags,-rpath,{}", libraries.display()))
