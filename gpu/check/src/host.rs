@@ -172,9 +172,10 @@ impl Host {
     /// Returns a process's allocation that is not freed and in which `address` is.
     fn around(&self, pid: u32, address: u64) -> Option<&Allocation> {
         let own = self.allocations.iter().filter(|((process, _), _)| *process == pid);
-        own.filter_map(|(_, all)| all.last()).find(|last| {
+        let has = |last: &&Allocation| {
             last.freed_at.is_none() && last.address <= address && address - last.address < last.len_bytes
-        })
+        };
+        own.filter_map(|(_, all)| all.last()).filter(has).max_by_key(|last| last.address)
     }
 
     /// Returns the allocation that a finding is near to. Several processes may have allocated at its address: then there is one only if
