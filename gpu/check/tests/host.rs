@@ -11,8 +11,10 @@ fn read(log: &str) -> Host {
     host::read(&path).expect("the log is read")
 }
 
-/// Returns the kind, address and bytes of each mistake, and how often it was made.
-fn mistakes(host: &Host) -> Vec<(Kind, Option<(u64, u64)>, u64)> {
+/// The kind of a mistake, the address and bytes of its memory, and how often it was made.
+type Made = (Kind, Option<(u64, u64)>, u64);
+
+fn mistakes(host: &Host) -> Vec<Made> {
     let findings = host.findings(true).into_iter();
     findings
         .map(|(finding, _)| {
