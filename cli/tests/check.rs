@@ -135,6 +135,10 @@ fn json_has_all_that_is_known() {
         [&found["block"], &found["thread"]],
         [&serde_json::json!([3, 0, 0]), &serde_json::json!([232, 0, 0])]
     );
+    let frames = found["frames"].as_array().expect("frames").iter();
+    let frames: Vec<_> = frames.map(|frame| (frame["function"].as_str(), frame["line"].as_u64())).collect();
+    let expected = [("put(float*, int, float)", "put"), ("fill(float*, int)", "call")];
+    assert_eq!(frames, expected.map(|(function, mark)| (Some(function), Some(line(mark)))));
     let access = &found["access"];
     assert_eq!([&access["kind"], &access["memory"]], ["store", "device"]);
     assert_eq!(access["len_bytes"], 4);
@@ -381,6 +385,7 @@ fn what_is_suppressed_is_not_reported_and_does_not_count() {
         "out-of-bounds fill".to_owned(),
         "* fi* mistakes.hip".to_owned(),
         format!("out-of-bounds * */mistakes.hip:{} # known", line("put")),
+        format!("out-of-bounds * mistakes.hip:{}", line("call")),
     ] {
         let ((report, code), text) = with(&line);
         assert_eq!((kinds(&report), code), (Vec::new(), Some(5)), "{line}");
