@@ -97,6 +97,10 @@ struct Report<'a> {
 pub(crate) fn run(options: Check) -> Result<ExitCode, String> {
     let suppressions =
         options.suppress.as_deref().map_or_else(|| Ok(Suppressions::default()), Suppressions::read)?;
+    // A file that cannot be written is no reason to lose the report of a long run.
+    if let Some(path) = &options.output {
+        fs::write(path, "").map_err(|why| format!("cannot write {}: {why}", path.display()))?;
+    }
     let folder = library::CLIENT.folder()?;
     let tools: BTreeSet<Tool> = options.tools.iter().copied().collect();
     let checker = Checker::new(Options { tools: tools.clone(), findings_max: FINDINGS_MAX });

@@ -16,7 +16,7 @@ use std::fs::{File, OpenOptions, read_to_string};
 use std::io::Write as _;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use hipr_proto::HipResult;
+use hipr_proto::{HipError, HipResult};
 
 use crate::calls;
 use crate::convert::Ptr;
@@ -65,10 +65,18 @@ pub(crate) fn allocated(base: Ptr, size_bytes: usize) {
     }
 }
 
-/// Notes that the program frees memory, and whether it could; returns `result`.
+/// Notes that the program frees memory, and whether it could; returns `result`. Errors that say nothing of the pointer, as those of
+/// a capture or of a kernel before, are not noted.
 pub(crate) fn freed(ptr: Ptr, result: HipResult<()>) -> HipResult<()> {
     if let Some(log) = log().filter(|_| !ptr.is_null()) {
-        write(log, if result.is_ok() { "free" } else { "refused" }, &format!("{:x}", ptr.0));
+        let what = match result {
+            Ok(()) => Some("free"),
+            Err(HipError::INVALID_VALUE | HipError::CONTEXT_IS_DESTROYED) => Some("refused"),
+            Err(_) => None,
+        };
+        if let Some(what) = what {
+            write(log, what, &format!("{:x}", ptr.0));
+        }
     }
     result
 }

@@ -61,11 +61,14 @@ pub(super) fn describe(
     let of_host =
         host.findings(leaks).into_iter().filter(|(finding, _)| tools.contains(&finding.kind.tool()));
     let kernels = findings.into_iter().map(|finding| {
-        let allocation = finding.near.as_ref().and_then(|near| host.allocation(near.address, near.earlier));
+        let allocation = finding.near.as_ref().and_then(|near| host.allocation(near));
         Described {
             message: message(&finding),
             allocated_at: allocation.map(|allocation| host.stack(&allocation.stack)),
-            freed_at: allocation.and_then(|allocation| Some(host.stack(allocation.freed_at.as_ref()?))),
+            // It may have been freed after the finding.
+            freed_at: allocation
+                .filter(|_| finding.near.as_ref().is_some_and(|near| near.is_freed))
+                .and_then(|allocation| Some(host.stack(allocation.freed_at.as_ref()?))),
             host: None,
             finding,
         }
@@ -110,7 +113,13 @@ fn message(finding: &Finding) -> String {
         Kind::WildPointer => format!("{access} through a pointer to nothing"),
         Kind::DoubleFree => "memory is freed a second time".to_owned(),
         Kind::WrongFree => "what is freed is no allocation that this function frees".to_owned(),
-        Kind::Leak => "memory is not freed".to_owned(),
+        Kind::Leak => {
+            let len_bytes = finding.near.as_ref().map_or(0, |near| near.len_bytes);
+            match finding.count {
+                1 => format!("{len_bytes} bytes are not freed"),
+                count => format!("{len_bytes} bytes in {count} allocations are not freed"),
+            }
+        }
         Kind::UninitializedRead => format!("use of bytes in {space} that nobody wrote ({access})"),
         Kind::BlockRace => format!("race between threads of a block in {space}: {access}"),
         Kind::GridRace => format!("race between blocks: {access}"),
@@ -144,6 +153,28 @@ pub(super) fn triple(place: &Place, of: fn(&Place) -> Option<[u32; 3]>) -> Optio
 
 pub(super) fn access_name(kind: Access) -> &'static str {
     noun(kind)
+}
+
+/// Returns what a kind of finding is in general, as a sentence.
+pub(super) fn explained(kind: Kind) -> &'static str {
+    match kind {
+        Kind::OutOfBounds => "An access leaves its allocation, variable, LDS or scratch.",
+        Kind::UseAfterFree => "An access is to memory that the program has freed.",
+        Kind::Misaligned => "An access is at an address that is no multiple of what the instruction needs.",
+        Kind::NullPointer => "An access is through a null pointer.",
+        Kind::HostPointer => "An access is to memory of the host that no kernel can access.",
+        Kind::WildPointer => "An access is to what never was memory of the device.",
+        Kind::DoubleFree => "The program frees the same memory twice.",
+        Kind::WrongFree => "The program frees what is no allocation that this function frees.",
+        Kind::Leak => "The program does not free memory before it ends.",
+        Kind::UninitializedRead => "Bytes that nobody wrote are used.",
+        Kind::BlockRace => "Two threads of one block access the same bytes without an order.",
+        Kind::GridRace => "Two blocks of one kernel access the same bytes without an order.",
+        Kind::StreamRace => "Two kernels, or a kernel and a copy, access the same bytes without an order.",
+        Kind::DivergentBarrier => "Not all threads of a block reach a barrier.",
+        Kind::EndlessWait => "A kernel waits for what does not come.",
+        Kind::CooperativeTooLarge => "A cooperative launch has more blocks than the device holds at once.",
+    }
 }
 
 /// Returns the name of a memory in machine-readable reports.

@@ -5,18 +5,31 @@ use hipr_lines::Frame;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::finding::{Described, own};
+use super::finding::{Described, explained, own};
+
+/// Returns a file's name as a reference of RFC 3986.
+fn uri(file: &str) -> String {
+    let scheme = if file.starts_with('/') { "file://" } else { "" };
+    let mut uri = scheme.to_owned();
+    for byte in file.bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte) {
+            uri.push(byte.into());
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri
+}
 
 /// Returns a frame as a location; `None` if its file is not known.
 fn location(frame: &Frame, message: &str) -> Option<Value> {
     let file = frame.file.as_ref()?;
     let mut region = json!({ "startLine": frame.line.max(1) });
-    if frame.column > 0 {
+    if frame.line > 0 && frame.column > 0 {
         region["startColumn"] = frame.column.into();
     }
-    let uri = if file.starts_with('/') { format!("file://{file}") } else { file.clone() };
     Some(json!({
-        "physicalLocation": { "artifactLocation": { "uri": uri }, "region": region },
+        "physicalLocation": { "artifactLocation": { "uri": uri(file) }, "region": region },
         "message": { "text": message },
     }))
 }
@@ -36,6 +49,7 @@ fn result(found: &Described) -> Value {
     }
     json!({
         "ruleId": finding.kind.name(),
+        "ruleIndex": Kind::ALL.iter().position(|kind| *kind == finding.kind),
         "level": "error",
         "message": { "text": format!("{}{kernel}", found.message) },
         "locations": at.into_iter().collect::<Value>(),
@@ -46,7 +60,13 @@ fn result(found: &Described) -> Value {
 
 /// Returns the report.
 pub(super) fn write(report: &Report<'_>) -> String {
-    let rule = |kind: &Kind| json!({ "id": kind.name(), "properties": { "tags": [kind.tool().name()] } });
+    let rule = |kind: &Kind| {
+        json!({
+            "id": kind.name(),
+            "shortDescription": { "text": explained(*kind) },
+            "properties": { "tags": [kind.tool().name()] },
+        })
+    };
     let value = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -60,4 +80,20 @@ pub(super) fn write(report: &Report<'_>) -> String {
         }],
     });
     format!("{value:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_become_references() {
+        for (file, expected) in [
+            ("/a/b-1.hip", "file:///a/b-1.hip"),
+            ("src/a b#?.hip", "src/a%20b%23%3F.hip"),
+            ("C:x/\u{e4}%.h", "C%3Ax/%C3%A4%25.h"),
+        ] {
+            assert_eq!(uri(file), expected);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use hipr_check::{Near, Place};
+use hipr_check::{Kind, Memory, Near, Place};
 use hipr_lines::{Frame, demangled};
 
 use super::Report;
@@ -79,6 +79,8 @@ impl Writer {
                 let place = distance(access.address, access.len_bytes, near);
                 self.line(4, &format!("address {:#x} is {place} {what}", access.address));
             }
+            // The message says how many bytes.
+            None if found.finding.kind == Kind::Leak => {}
             None => self.line(4, &format!("it is about {what}")),
         }
     }
@@ -99,7 +101,11 @@ impl Writer {
         }
         match (&finding.near, &finding.accessed) {
             (Some(near), _) => self.near(found, near),
-            (None, Some(access)) => self.line(4, &format!("address {:#x}", access.address)),
+            (None, Some(access)) => match access.memory {
+                Memory::Device => self.line(4, &format!("address {:#x}", access.address)),
+                Memory::Lds => self.line(4, &format!("byte {} of LDS", access.address)),
+                Memory::Scratch => self.line(4, &format!("byte {} of the thread's scratch", access.address)),
+            },
             (None, None) => {}
         }
         for (what, stack) in [("allocated", &found.allocated_at), ("freed", &found.freed_at)] {
@@ -121,7 +127,7 @@ impl Writer {
         if !finding.note.is_empty() {
             self.line(4, &finding.note);
         }
-        if finding.count > 1 {
+        if finding.count > 1 && finding.kind != Kind::Leak {
             self.line(4, &format!("found {} times", finding.count));
         }
         self.text.push('\n');
@@ -155,7 +161,7 @@ pub(super) fn write(report: &Report<'_>, has_colors: bool) -> String {
     if report.suppressed > 0 {
         let _ = write!(summary, ", {} suppressed", report.suppressed);
     }
-    let code = if shown == 0 { "\x1b[1;32m" } else { "\x1b[1;31m" };
+    let code = if shown + report.left_out == 0 { "\x1b[1;32m" } else { "\x1b[1;31m" };
     writer.heading(code, "hipr check", &format!("{summary} ({})", tools.join(", ")));
     writer.text
 }

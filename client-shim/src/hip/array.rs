@@ -10,6 +10,7 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::command::hints;
 use crate::convert::{In, Out, Ptr, Stream};
+use crate::host_log;
 use crate::session::Session;
 
 /// All flags that an array may have; faces of cubes are none of them.
@@ -102,7 +103,7 @@ pub(crate) fn create_3d(
 /// `hipFreeArray`, `hipArrayDestroy`.
 pub(crate) fn free(_session: &Session, array: Ptr) -> HipResult<()> {
     array.check()?;
-    Err(HipError::CONTEXT_IS_DESTROYED)
+    host_log::freed(array, Err(HipError::CONTEXT_IS_DESTROYED))
 }
 
 /// `hipArrayGetInfo`: nothing has to be known where nothing is asked.

@@ -252,6 +252,7 @@ pub(crate) fn ipc_open(
         flags,
         is_ambiguous: false,
     });
+    host_log::allocated(base, size as usize);
     out.set(base);
     Ok(())
 }
@@ -259,9 +260,8 @@ pub(crate) fn ipc_open(
 /// `hipIpcCloseMemHandle`.
 pub(crate) fn ipc_close(session: &Session, ptr: Ptr) -> HipResult<()> {
     let found = session.worker().memory().find(ptr);
-    if !found.is_some_and(|found| found.kind == Kind::Ipc && found.base == ptr) {
-        return Err(HipError::INVALID_VALUE);
-    }
+    let is_open = found.is_some_and(|found| found.kind == Kind::Ipc && found.base == ptr);
+    host_log::freed(ptr, if is_open { Ok(()) } else { Err(HipError::INVALID_VALUE) })?;
     session.worker().memory().remove(ptr);
     session.worker().tell(&op::IpcCloseMemHandle { device_ptr: ptr.wire() })
 }

@@ -45,6 +45,13 @@ pub struct Allocation {
 /// A mistake of the program's own: the calls that belong to it.
 #[derive(Clone, Debug)]
 pub struct Mistake {
+    kind: Kind,
+    /// The memory that it is about, as it was then.
+    near: Option<Near>,
+    /// The kernel, if it is about a launch; else empty.
+    kernel: String,
+    /// More that is known, as a sentence without a full stop; else empty.
+    note: String,
     /// The call.
     pub at: Called,
     /// The call that has allocated the memory.
@@ -64,9 +71,9 @@ struct Code {
 #[derive(Default)]
 pub struct Host {
     modules: HashMap<(u32, usize), String>,
-    /// The allocations at each address, in the order of their time.
-    allocations: HashMap<u64, Vec<Allocation>>,
-    mistakes: Vec<(Kind, u64, String, Mistake)>,
+    /// The allocations of each process at each address, in the order of their time.
+    allocations: HashMap<(u32, u64), Vec<Allocation>>,
+    mistakes: Vec<Mistake>,
     code: RefCell<HashMap<String, Option<Rc<Code>>>>,
 }
 
@@ -114,78 +121,124 @@ impl Host {
             ["alloc", _, _, address, len_bytes, _] => {
                 let (address, len_bytes) = (hexadecimal(address)?, len_bytes.parse().ok()?);
                 let allocation = Allocation { address, len_bytes, stack: called, freed_at: None };
-                self.allocations.entry(address).or_default().push(allocation);
+                self.allocations.entry((pid, address)).or_default().push(allocation);
             }
             ["free", _, _, address, _] => {
-                let allocation = self.allocations.get_mut(&hexadecimal(address)?)?.last_mut()?;
+                let allocation = self.allocations.get_mut(&(pid, hexadecimal(address)?))?.last_mut()?;
                 allocation.freed_at = Some(called);
             }
             ["refused", _, _, address, _] => {
-                let address = hexadecimal(address)?;
-                let last = self.allocations.get(&address).and_then(|all| all.last());
-                let freed = last.filter(|last| last.freed_at.is_some());
-                let kind = if freed.is_some() { Kind::DoubleFree } else { Kind::WrongFree };
-                let inside = last.or_else(|| self.around(address));
-                let mistake = Mistake {
-                    at: called,
-                    allocated_at: inside.map(|last| last.stack.clone()),
-                    freed_at: freed.and_then(|freed| freed.freed_at.clone()),
-                };
-                self.mistakes.push((kind, address, String::new(), mistake));
+                let mistake = self.refused(hexadecimal(address)?, called);
+                self.mistakes.push(mistake);
             }
             ["large", _, _, kernel, _] => {
-                let mistake = Mistake { at: called, allocated_at: None, freed_at: None };
-                self.mistakes.push((Kind::CooperativeTooLarge, 0, (*kernel).to_owned(), mistake));
+                let (kind, kernel) = (Kind::CooperativeTooLarge, (*kernel).to_owned());
+                let (near, note, allocated_at, freed_at) = Default::default();
+                self.mistakes.push(Mistake { kind, near, kernel, note, at: called, allocated_at, freed_at });
             }
             _ => return None,
         }
         Some(())
     }
 
-    /// Returns an allocation in which `address` is.
-    fn around(&self, address: u64) -> Option<&Allocation> {
-        let all = self.allocations.values().filter_map(|all| all.last());
-        all.into_iter().find(|last| last.address <= address && address - last.address < last.len_bytes)
+    /// Returns what is wrong with a call that frees `address` and could not.
+    fn refused(&self, address: u64, at: Called) -> Mistake {
+        let last = self.allocations.get(&(at.pid, address)).and_then(|all| all.last());
+        let freed_at = last.and_then(|last| last.freed_at.clone());
+        let about = last.or_else(|| self.around(at.pid, address));
+        let (kind, note) = match about {
+            Some(_) if freed_at.is_some() => (Kind::DoubleFree, String::new()),
+            Some(about) if about.address != address => (
+                Kind::WrongFree,
+                format!("the pointer is {} bytes into the allocation", address - about.address),
+            ),
+            Some(about) => (
+                Kind::WrongFree,
+                format!("{} does not free what {} allocates", at.function, about.stack.function),
+            ),
+            None => (Kind::WrongFree, format!("no HIP function has allocated memory at {address:#x}")),
+        };
+        Mistake {
+            kind,
+            near: about.map(near),
+            kernel: String::new(),
+            note,
+            at,
+            allocated_at: about.map(|about| about.stack.clone()),
+            freed_at,
+        }
     }
 
-    /// Returns the allocation at `address` that `earlier` others had been at before; the last one if there are fewer.
-    pub fn allocation(&self, address: u64, earlier: u64) -> Option<&Allocation> {
-        let all = self.allocations.get(&address)?;
-        usize::try_from(earlier).ok().and_then(|index| all.get(index)).or(all.last())
+    /// Returns a process's allocation that is not freed and in which `address` is.
+    fn around(&self, pid: u32, address: u64) -> Option<&Allocation> {
+        let own = self.allocations.iter().filter(|((process, _), _)| *process == pid);
+        let has = |last: &&Allocation| {
+            last.freed_at.is_none() && last.address <= address && address - last.address < last.len_bytes
+        };
+        own.filter_map(|(_, all)| all.last()).filter(has).max_by_key(|last| last.address)
+    }
+
+    /// Returns the allocation that a finding is near to. Several processes may have allocated at its address: then there is one only if
+    /// they have done it with the same call.
+    pub fn allocation(&self, near: &Near) -> Option<&Allocation> {
+        let earlier = usize::try_from(near.earlier).ok()?;
+        let at_address = self.allocations.iter().filter(|((_, address), _)| *address == near.address);
+        let mut all = at_address.filter_map(|(_, all)| all.get(earlier).or(all.last())).collect::<Vec<_>>();
+        if all.len() > 1 {
+            all.retain(|allocation| allocation.len_bytes == near.len_bytes);
+        }
+        let first = *all.first()?;
+        let call =
+            |allocation: &Allocation| (allocation.stack.function.clone(), allocation.stack.frames.clone());
+        all.iter().all(|other| call(other) == call(first)).then_some(first)
     }
 
     /// Returns the mistakes of the program's own calls, equal ones once; memory that was not freed only if `leaks` asks for it.
     pub fn findings(&self, leaks: bool) -> Vec<(Finding, Mistake)> {
         let mut found: Vec<(Finding, Mistake)> = Vec::new();
         let mut known: HashMap<(Kind, Called), usize> = HashMap::new();
-        let mut add = |kind: Kind, near: Option<Near>, kernel: &str, mistake: Mistake| {
+        let left = if leaks { self.left() } else { Vec::new() };
+        for mistake in self.mistakes.iter().cloned().chain(left) {
             let next = found.len();
-            let index = *known.entry((kind, mistake.at.clone())).or_insert(next);
+            let index = *known.entry((mistake.kind, mistake.at.clone())).or_insert(next);
             if let Some((finding, _)) = found.get_mut(index) {
                 finding.count += 1;
-                if let (Some(all), Some(more)) = (&mut finding.near, &near) {
-                    all.len_bytes += more.len_bytes;
+                if let (Kind::Leak, Some(all), Some(more)) = (finding.kind, &mut finding.near, &mistake.near)
+                {
+                    all.len_bytes = all.len_bytes.saturating_add(more.len_bytes);
                 }
-                return;
+                continue;
             }
-            let place = (!kernel.is_empty()).then(|| Place { kernel: kernel.to_owned(), ..Place::default() });
-            let (accessed, other, note) = (None, None, String::new());
-            found.push((Finding { kind, place, accessed, near, other, note, count: 1 }, mistake));
-        };
-        for (kind, address, kernel, mistake) in &self.mistakes {
-            let near = (*address != 0).then(|| self.around(*address)).flatten().map(near);
-            add(*kind, near, kernel, mistake.clone());
-        }
-        if leaks {
-            let mut left: Vec<_> = self.allocations.values().flatten().collect();
-            left.retain(|allocation| allocation.freed_at.is_none());
-            left.sort_by_key(|allocation| allocation.address);
-            for allocation in left {
-                let mistake = Mistake { at: allocation.stack.clone(), allocated_at: None, freed_at: None };
-                add(Kind::Leak, Some(near(allocation)), "", mistake);
-            }
+            let kernel = Some(&mistake.kernel).filter(|kernel| !kernel.is_empty());
+            let finding = Finding {
+                kind: mistake.kind,
+                place: kernel.map(|kernel| Place { kernel: kernel.clone(), ..Place::default() }),
+                accessed: None,
+                near: mistake.near.clone(),
+                other: None,
+                note: mistake.note.clone(),
+                count: 1,
+            };
+            found.push((finding, mistake));
         }
         found
+    }
+
+    /// Returns the memory that was not freed.
+    fn left(&self) -> Vec<Mistake> {
+        let mut left: Vec<_> = self.allocations.values().flatten().collect();
+        left.retain(|allocation| allocation.freed_at.is_none());
+        left.sort_by_key(|allocation| allocation.address);
+        let leak = |allocation: &Allocation| Mistake {
+            kind: Kind::Leak,
+            near: Some(near(allocation)),
+            kernel: String::new(),
+            note: String::new(),
+            at: allocation.stack.clone(),
+            allocated_at: None,
+            freed_at: None,
+        };
+        left.into_iter().map(leak).collect()
     }
 
     /// Adds names and lines to a stack. What is in the HIP library is left out.

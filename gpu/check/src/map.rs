@@ -190,12 +190,9 @@ impl Map {
             return Some(Wrong { kind: Kind::NullPointer, near: None });
         }
         if !(FIRST_ADDRESS..DEVICE_END).contains(&address) && !self.has(address) {
-            let kind = if (DEVICE_END..USER_END).contains(&address) || address < 1 << 44 && address >= 1 << 40
-            {
-                Kind::HostPointer
-            } else {
-                Kind::WildPointer
-            };
+            let is_host =
+                [DEVICE_END..USER_END, 1 << 40..1 << 44].iter().any(|range| range.contains(&address));
+            let kind = if is_host { Kind::HostPointer } else { Kind::WildPointer };
             return Some(Wrong { kind, near: None });
         }
         let pieces = lock(&self.pieces);
