@@ -8,7 +8,7 @@ __global__ void half(int* data) {
     if (i < 32) {
         __syncthreads(); // BUG
         data[i] = 1;
-    }}
+    }
     data[i] += tile[i];
 }
 

@@ -11,5 +11,5 @@ __global__ void count_up() {
 
 int main() {
     count_up<<<1, 64>>>();
-    return finish<int>();
+    return finish();
 }

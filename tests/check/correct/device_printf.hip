@@ -7,5 +7,5 @@ __global__ void say(int value) {
 
 int main() {
     say<<<2, 64>>>(2);
-    return finish<int>();
+    return finish();
 }

@@ -9,5 +9,5 @@ int main() {
         fill<<<1, 64>>>(data);
         if (hipFree(data) != hipSuccess) return 2;
     }
-    return finish<int>();
+    return finish();
 }
