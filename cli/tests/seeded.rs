@@ -169,7 +169,9 @@ fn judge(name: &str, bug: &Bug, findings: &[Value]) -> Found {
         if finding["kind"] != bug.kind.as_str() {
             return Found::OtherKind;
         }
-        if finding["kernel_name"].as_str().map(plain) != bug.kernel.as_deref() {
+        // Which one of two kernels without an order is the other one, is chance.
+        let mut kernels = [&finding["kernel_name"], &finding["other"]["kernel_name"]].into_iter();
+        if !kernels.any(|kernel| kernel.as_str().map(plain) == bug.kernel.as_deref()) {
             return Found::OtherKernel;
         }
         if lines(finding, &source).any(|line| bug.lines.contains(&line)) {

@@ -1,4 +1,4 @@
-// check: kind=cooperative-too-large line=host
+// check: kind=cooperative-too-large kernel=together
 #include "program.h"
 
 __global__ void together(int* data) {

@@ -9,6 +9,6 @@ __global__ void fill_matrix(int* data, int width, int height) {
 
 int main() {
     int* data = raw<int>(8 * 16);
-    fill_matrix<<<1, dim3(16, 16)>>>(data, 8, 16);
+    fill_matrix<<<1, dim3(16, 16)>>>(data, 16, 8);
     return finish(data);
 }
