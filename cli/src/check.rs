@@ -72,7 +72,8 @@ pub(crate) struct Check {
     program: Vec<OsString>,
 }
 
-fn tool(name: &str) -> Result<Tool, String> {
+/// Returns the checks of this name, for an option.
+pub(crate) fn tool(name: &str) -> Result<Tool, String> {
     let known = Tool::ALL.into_iter().find(|tool| tool.name() == name);
     known.ok_or_else(|| "choose from memory, init, race, sync".to_owned())
 }

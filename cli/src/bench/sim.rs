@@ -10,9 +10,12 @@ use super::report::{Figure, Goal, Report, Unit};
 use super::rounds::{Rounds, Subject};
 use clap::Args;
 use half::f16;
+use hipr_check::{Checker, Options, Tool};
 use hipr_isa::simd::Level;
+use hipr_sim::watch::DeviceWatch;
 use std::cell::RefCell;
 use std::num::NonZero;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Options of `hipr bench sim`.
@@ -29,6 +32,9 @@ pub(crate) struct Sim {
     /// SIMD level of both: base, v3 (AVX2) or v4 (AVX-512). [default: HIPR_SIM_SIMD or the best one]
     #[arg(long, value_name = "LEVEL")]
     simd: Option<Level>,
+    /// Measures the kernels with these checks of `hipr check`, compared with the same kernels without.
+    #[arg(long, value_name = "TOOL,...", value_delimiter = ',', value_parser = crate::check::tool)]
+    check: Vec<Tool>,
     /// Prints one JSON document instead of a table.
     #[arg(long)]
     json: bool,
@@ -104,7 +110,16 @@ pub(crate) fn run(options: &Sim) -> Result<(), String> {
     report.set("simd", level.name());
     let asked = |row: &&Row| options.loops.is_empty() || options.loops.iter().any(|name| name == row.name);
     for row in LOOPS.iter().filter(asked) {
-        report.figures.push(measure(row, &options.rounds, threads, level)?);
+        report.figures.push(if options.check.is_empty() {
+            measure(row, &options.rounds, threads, level)?
+        } else {
+            measure_checked(row, options, level)?
+        });
+    }
+    if !options.check.is_empty() {
+        let names: Vec<_> = options.check.iter().map(|tool| tool.name()).collect();
+        report.set("check", names.join(","));
+        return report.print(options.json);
     }
     report
         .notes
@@ -113,7 +128,7 @@ pub(crate) fn run(options: &Sim) -> Result<(), String> {
 }
 
 fn measure(row: &Row, rounds: &Rounds, threads: NonZero<usize>, level: Level) -> Result<Figure, String> {
-    let mut device = Device::open(threads, level)?;
+    let mut device = Device::open(threads, level, None)?;
     let mut work = (row.prepare)(&mut device)?;
     let part_words = work.part_words;
     host::run(&*work.host, level, threads, &mut work.results, part_words);
@@ -140,6 +155,36 @@ fn measure(row: &Row, rounds: &Rounds, threads: NonZero<usize>, level: Level) ->
     let goal = row.goal.map_or(Goal::None, |goal| Goal::AtLeast(goal * scale / slower));
     let figure = Figure::new(row.counts, Unit::PerSecond, &emulated.samples, goal);
     Ok(figure.compare("the same in plain Rust", &emulated.samples, &plain.samples, Goal::None))
+}
+
+/// Goals: the shares of the unchecked speed that are left with memory and init, and with race.
+const CHECKED: f64 = 1.0 / 8.0;
+const CHECKED_FOR_RACES: f64 = 1.0 / 25.0;
+
+/// Measures a kernel with checks, compared with the same kernel without.
+fn measure_checked(row: &Row, options: &Sim, level: Level) -> Result<Figure, String> {
+    let checker =
+        Checker::new(Options { tools: options.check.iter().copied().collect(), ..Options::default() });
+    let watches: [Option<Arc<dyn DeviceWatch>>; 2] = [Some(checker.clone()), None];
+    let mut prepared = Vec::new();
+    for watch in watches {
+        let mut device = Device::open(options.threads, level, watch)?;
+        let work = (row.prepare)(&mut device)?;
+        device.run(&work.call)?;
+        prepared.push((device, work));
+    }
+    if let Some(found) = checker.findings().first() {
+        return Err(format!("{}: {} is found in a kernel that is right", row.name, found.kind.name()));
+    }
+    let mut subjects: Vec<_> = prepared
+        .iter_mut()
+        .map(|(device, work)| Subject::new(|time| rate(work.operations, time, || device.run(&work.call))))
+        .collect();
+    options.rounds.measure(&mut subjects)?;
+    let [checked, unchecked] = &*subjects else { return Err("two devices are measured".into()) };
+    let goal = if options.check.contains(&Tool::Race) { CHECKED_FOR_RACES } else { CHECKED };
+    let figure = Figure::new(row.counts, Unit::PerSecond, &checked.samples, Goal::None);
+    Ok(figure.compare("unchecked", &checked.samples, &unchecked.samples, Goal::AtLeast(goal)))
 }
 
 /// Repeats a computation for about `time`; returns its operations per second.

@@ -24,7 +24,8 @@ impl Described {
     /// Returns the frames that the finding is at: the kernel's, or for what the program has done its own.
     pub(super) fn frames(&self) -> &[Frame] {
         let kernel = self.finding.place.as_ref().map(|place| place.frames.as_slice());
-        kernel.unwrap_or_else(|| self.host.as_ref().map_or(&[], |stack| &stack.frames))
+        let host = || self.host.as_ref().map_or(&[][..], |stack| &stack.frames);
+        kernel.filter(|frames| !frames.is_empty()).unwrap_or_else(host)
     }
 
     /// Returns the frame that people look for: the first that is in their own source.

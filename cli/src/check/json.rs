@@ -74,7 +74,11 @@ fn finding(found: &Described) -> Value {
     if let Some(at) = &finding.place
         && let (Value::Object(value), Value::Object(at)) = (&mut value, place(at))
     {
-        value.extend(at);
+        // A launch that was refused has no line in its kernel.
+        value.extend(
+            at.into_iter()
+                .filter(|(name, at)| name.starts_with("kernel") || (!at.is_null() && at != &json!([]))),
+        );
     }
     value
 }

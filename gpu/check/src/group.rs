@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hipr_grid::{Dispatch, GridWatch, GroupStart, GroupWatch};
-use hipr_isa::watch::{Access, Kind as AccessKind, Memory, Step, Watch};
+use hipr_isa::watch::{Access, Jump, Kind as AccessKind, Memory, Step, Watch};
 use hipr_isa::wave::{LANES, Wave};
 
-use crate::finding::{Kind, Near, Tool};
+use crate::finding::{Accessed, Kind, Near, Tool};
 use crate::kernel::At;
-use crate::launch::{Launch, accessed};
+use crate::launch::{GivenUp, Launch, accessed};
+use crate::lock::lock;
 use crate::map::Known;
 use crate::race::order::GroupOrder;
 use crate::sync::Barriers;
@@ -28,12 +29,40 @@ impl GridWatch for Groups {
     }
 }
 
+/// The most calls of a wave that are kept.
+const CALLS_MAX: usize = 64;
+
+#[derive(Clone, Debug, Default)]
+struct WaveState {
+    /// The addresses to which the functions that it is in return, the innermost last.
+    callers: Vec<u64>,
+    /// Its last access: where, by which lane, what.
+    last: Option<(u64, usize, Accessed)>,
+    is_ended: bool,
+}
+
+impl WaveState {
+    fn jump(&mut self, jump: Jump) {
+        match jump {
+            Jump::Call { back } if self.callers.len() < CALLS_MAX => self.callers.push(back),
+            Jump::Call { .. } => {}
+            // What is no return is a jump within a function.
+            Jump::Return { to } => {
+                if let Some(depth) = self.callers.iter().rposition(|back| *back == to) {
+                    self.callers.truncate(depth);
+                }
+            }
+        }
+    }
+}
+
 /// The checks of one workgroup.
 struct Group {
     launch: Arc<Launch>,
     start: GroupStart,
     /// The wave whose instructions come next.
     wave: usize,
+    waves: Vec<WaveState>,
     memory: Option<MemoryCheck>,
     race: Option<GroupOrder>,
     sync: Option<Barriers>,
@@ -45,28 +74,37 @@ impl Group {
         let memory = has(Tool::Memory).then(MemoryCheck::default);
         let race = has(Tool::Race).then(|| GroupOrder::new(&launch, start));
         let sync = has(Tool::Sync).then(|| Barriers::new(start));
-        Self { launch, start, wave: 0, memory, race, sync }
+        let waves = vec![WaveState::default(); start.waves as usize];
+        Self { launch, start, wave: 0, waves, memory, race, sync }
     }
 }
 
 impl Watch for Group {
     fn instruction(&mut self, wave: &Wave, step: &mut Step<'_, '_>) {
-        let Self { launch, start, memory, race, sync, .. } = self;
-        let at = At { pc: wave.pc, start: *start, wave: self.wave, lane: 0 };
+        let Self { launch, start, waves, memory, race, sync, .. } = self;
+        let Some(own) = waves.get_mut(self.wave) else { return };
         if !step.has_accesses() {
-            if let Some(race) = race
+            if let Some(jump) = step.jump(wave) {
+                own.jump(jump);
+            } else if let Some(race) = race
                 && let Some(fence) = step.fence()
             {
-                race.fence(launch, at.wave, fence);
+                race.fence(launch, self.wave, fence);
             }
             return;
         }
-        if let Some(sync) = sync {
-            sync.active(launch, at, wave.exec());
+        if let Some(sync) = sync
+            && !step.is_scratch()
+        {
+            sync.active(launch, self.wave, wave.exec());
         }
+        let WaveState { callers, last, .. } = own;
+        let at = At { pc: wave.pc, callers, start: *start, wave: self.wave, lane: 0 };
         let (lds_len_bytes, scratch_len_bytes) =
             (u64::from(step.lds_len_bytes()), step.scratch_bytes_per_lane());
         step.accesses(wave, &mut |access| {
+            let lane = access.lanes.trailing_zeros() as usize % LANES;
+            *last = Some((at.pc, lane, accessed(access, access.addresses[lane])));
             let is_right = memory
                 .as_mut()
                 .is_none_or(|memory| memory.check(launch, at, access, lds_len_bytes, scratch_len_bytes));
@@ -86,7 +124,8 @@ impl GroupWatch for Group {
 
     fn at_barrier(&mut self, wave: u32, state: &Wave) {
         if let Some(sync) = &mut self.sync {
-            sync.at_barrier(&self.launch, wave as usize, state);
+            let callers = self.waves.get(wave as usize).map_or(&[] as &[u64], |own| &own.callers);
+            sync.at_barrier(&self.launch, wave as usize, callers, state);
         }
     }
 
@@ -100,12 +139,30 @@ impl GroupWatch for Group {
     }
 
     fn wave_ended(&mut self, wave: u32) {
-        if let Some(sync) = &mut self.sync {
-            sync.wave_ended(wave as usize);
+        if let Some(own) = self.waves.get_mut(wave as usize) {
+            own.is_ended = true;
         }
     }
 
-    fn ended(&mut self, _is_whole: bool) {}
+    fn ended(&mut self, is_whole: bool) {
+        if is_whole {
+            return;
+        }
+        let mut given_up = lock(&self.launch.given_up);
+        for (wave, own) in self.waves.iter().enumerate().filter(|(_, own)| !own.is_ended) {
+            if let Some((pc, lane, accessed)) = own.last {
+                let callers = own.callers.clone();
+                given_up.push(GivenUp {
+                    start: self.start,
+                    wave,
+                    lane,
+                    pc,
+                    callers,
+                    accessed: Some(accessed),
+                });
+            }
+        }
+    }
 
     fn as_watch(&mut self) -> &mut dyn Watch {
         self
@@ -125,7 +182,7 @@ impl MemoryCheck {
     fn check(
         &mut self,
         launch: &Launch,
-        at: At,
+        at: At<'_>,
         access: &Access<'_>,
         lds_len_bytes: u64,
         scratch_len_bytes: u64,
@@ -163,7 +220,7 @@ impl MemoryCheck {
     fn wrong(
         &mut self,
         launch: &Launch,
-        at: At,
+        at: At<'_>,
         access: &Access<'_>,
         alignment_bytes: u64,
         lds_len_bytes: u64,

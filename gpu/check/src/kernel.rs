@@ -10,14 +10,16 @@ use crate::race::shadow::Access;
 
 /// Where in a grid something was found.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At {
+pub(crate) struct At<'a> {
     pub(crate) pc: u64,
+    /// The addresses to which the functions that it is in return, the innermost last.
+    pub(crate) callers: &'a [u64],
     pub(crate) start: GroupStart,
     pub(crate) wave: usize,
     pub(crate) lane: usize,
 }
 
-impl At {
+impl At<'_> {
     /// Returns the thread's place in its block.
     fn thread(&self) -> [u32; 3] {
         let [x, y, _] = self.start.size.map(|size| size.max(1) as usize);
@@ -51,19 +53,24 @@ impl Kernel {
     }
 
     /// Returns the place of an instruction, of a thread if it is known.
-    pub(crate) fn place(&self, pc: u64, block: Option<[u32; 3]>, thread: Option<[u32; 3]>) -> Place {
+    fn place(&self, pc: u64, callers: &[u64], block: Option<[u32; 3]>, thread: Option<[u32; 3]>) -> Place {
+        let module = self.module.as_ref();
+        let frames = |pc| module.map(|module| module.frames(pc)).unwrap_or_default();
+        // A call is before the address that it returns to.
+        let calls = callers.iter().rev().map(|back| back.wrapping_sub(4));
+        let frames = [pc].into_iter().chain(calls).flat_map(frames).collect();
         Place {
             kernel: self.name.to_string(),
             offset_bytes: pc.wrapping_sub(self.entry) as i64,
-            frames: self.module.as_ref().map(|module| module.frames(pc)).unwrap_or_default(),
+            frames,
             block,
             thread,
         }
     }
 
     /// Returns the place of a thread's instruction.
-    pub(crate) fn place_of(&self, at: At) -> Place {
-        self.place(at.pc, Some(at.start.ids), Some(at.thread()))
+    pub(crate) fn place_of(&self, at: At<'_>) -> Place {
+        self.place(at.pc, at.callers, Some(at.start.ids), Some(at.thread()))
     }
 
     /// Returns the address of the instruction of an access that was noted.
@@ -76,6 +83,12 @@ impl Kernel {
         let [x, y, _] = self.groups.map(|groups| groups.max(1));
         let ids = [old.group % x, old.group / x % y, old.group / x / y];
         let start = GroupStart { number: old.group.into(), ids, size: self.group, waves: 0 };
-        self.place_of(At { pc: self.pc_of(old), start, wave: old.wave.into(), lane: old.lane.into() })
+        self.place_of(At {
+            pc: self.pc_of(old),
+            callers: &[],
+            start,
+            wave: old.wave.into(),
+            lane: old.lane.into(),
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hipr_grid::{Dispatch, Failure};
+use hipr_grid::{Dispatch, Failure, GroupStart};
 use hipr_isa::Arch;
 use hipr_isa::fault::Cause;
 use hipr_isa::watch::{Access as Accesses, Memory};
@@ -12,9 +12,21 @@ use hipr_sim::watch::Order;
 use crate::context::Context;
 use crate::finding::{Accessed, Finding, Kind, Near, Other, Place, Tool};
 use crate::kernel::{At, Kernel};
+use crate::lock::{Lock, lock};
 use crate::race::clock::Grid;
 use crate::race::shadow::Access;
 use crate::report::Report;
+
+/// A wave that has not ended when its launch was given up.
+pub(crate) struct GivenUp {
+    pub(crate) start: GroupStart,
+    pub(crate) wave: usize,
+    pub(crate) lane: usize,
+    /// Its last access, and the calls around it.
+    pub(crate) pc: u64,
+    pub(crate) callers: Vec<u64>,
+    pub(crate) accessed: Option<Accessed>,
+}
 
 /// What all workgroups of a launch have in common.
 pub(crate) struct Launch {
@@ -28,6 +40,8 @@ pub(crate) struct Launch {
     pub(crate) own: (u64, u64),
     /// What is known of the order of its workgroups.
     pub(crate) grid: Grid,
+    /// Waves that were given up.
+    pub(crate) given_up: Lock<Vec<GivenUp>>,
     /// Whether atomics release what their wave has stored, without a fence: on the gfx90a the memory of a device has one cache.
     pub(crate) atomics_release: bool,
 }
@@ -44,7 +58,17 @@ impl Launch {
         let number = order.as_ref().map_or(1, |order| order.number as u32);
         let kernel = Arc::new(Kernel::new(dispatch, context.map.module(dispatch.entry), number));
         let atomics_release = dispatch.program.arch() == Arch::Gfx90a;
-        Self { context, tools, report, kernel, order, own, grid: Grid::default(), atomics_release }
+        Self {
+            context,
+            tools,
+            report,
+            kernel,
+            order,
+            own,
+            grid: Grid::default(),
+            given_up: Lock::default(),
+            atomics_release,
+        }
     }
 
     /// Returns whether all of the launch or transfer of this number comes before this launch.
@@ -70,7 +94,7 @@ impl Launch {
     pub(crate) fn found(
         &self,
         kind: Kind,
-        at: At,
+        at: At<'_>,
         count: u64,
         more: impl FnOnce() -> (Option<Accessed>, Option<Near>, Option<Other>, String),
     ) {
@@ -88,17 +112,28 @@ impl Launch {
             return;
         }
         self.report.add((Kind::EndlessWait, self.context.id, fault.pc), 1, || {
-            let place = Some(self.kernel.place(fault.pc, None, None));
-            let note = format!("the kernel was {}", fault.cause);
-            Finding {
-                kind: Kind::EndlessWait,
-                place,
-                accessed: None,
-                near: None,
-                other: None,
-                note,
-                count: 1,
-            }
+            let given_up = lock(&self.given_up);
+            let waits = given_up.iter().find(|waits| waits.pc == fault.pc).or(given_up.first());
+            let blocks: BTreeSet<_> = given_up.iter().map(|waits| waits.start.number).collect();
+            let note = format!(
+                "the kernel was {}; {} waves of {} blocks had not ended",
+                fault.cause,
+                given_up.len(),
+                blocks.len()
+            );
+            let start = GroupStart { number: 0, ids: [0; 3], size: [1; 3], waves: 0 };
+            let at = At { pc: fault.pc, callers: &[], start, wave: 0, lane: 0 };
+            let at = waits.map_or(at, |waits| At {
+                pc: waits.pc,
+                callers: &waits.callers,
+                start: waits.start,
+                wave: waits.wave,
+                lane: waits.lane,
+            });
+            let accessed = waits.and_then(|waits| waits.accessed);
+            let near = accessed.and_then(|accessed| self.near(accessed.memory, accessed.address));
+            let place = Some(self.kernel.place_of(at));
+            Finding { kind: Kind::EndlessWait, place, accessed, near, other: None, note, count: 1 }
         });
     }
 }

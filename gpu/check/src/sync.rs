@@ -1,6 +1,7 @@
 //! Barriers that not all threads reach.
 
 use hipr_grid::GroupStart;
+use hipr_isa::watch::Kind as AccessKind;
 use hipr_isa::wave::Wave;
 
 use crate::finding::{Kind, Other};
@@ -10,13 +11,19 @@ use crate::launch::Launch;
 /// Length of `s_barrier`, behind which the program counter of a waiting wave is.
 const BARRIER_BYTES: u64 = 4;
 
-#[derive(Clone, Copy, Debug, Default)]
+/// A barrier: its instruction, and the calls around it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Barrier {
+    pc: u64,
+    callers: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
 struct WaveState {
     /// The barrier that it waits at.
-    waits_at: Option<u64>,
+    waits_at: Option<Barrier>,
     /// The last barrier that it went through with lanes switched off, and those lanes.
-    absent: Option<(u64, u64)>,
-    is_ended: bool,
+    absent: Option<(Barrier, u64)>,
     /// The lanes that it has.
     lanes: u64,
 }
@@ -36,57 +43,51 @@ impl Barriers {
     }
 
     /// Handles that a wave is at a barrier.
-    pub(crate) fn at_barrier(&mut self, launch: &Launch, wave: usize, state: &Wave) {
-        let pc = state.pc.wrapping_sub(BARRIER_BYTES);
-        let at = At { pc, start: self.start, wave, lane: 0 };
-        self.active(launch, at, state.exec());
+    pub(crate) fn at_barrier(&mut self, launch: &Launch, wave: usize, callers: &[u64], state: &Wave) {
+        self.active(launch, wave, state.exec());
         let Some(own) = self.waves.get_mut(wave) else { return };
+        let barrier = Barrier { pc: state.pc.wrapping_sub(BARRIER_BYTES), callers: callers.to_vec() };
         let absent = own.lanes & !state.exec();
-        own.waits_at = Some(pc);
-        own.absent = (absent != 0).then_some((pc, absent));
+        own.absent = (absent != 0).then(|| (barrier.clone(), absent));
+        own.waits_at = Some(barrier);
     }
 
     /// Handles that lanes of a wave work: those that were absent from its last barrier had not ended.
-    pub(crate) fn active(&mut self, launch: &Launch, at: At, exec: u64) {
-        let Some(own) = self.waves.get_mut(at.wave) else { return };
-        let Some((pc, absent)) = own.absent else { return };
-        let back = absent & exec;
-        if back == 0 {
+    #[inline]
+    pub(crate) fn active(&mut self, launch: &Launch, wave: usize, exec: u64) {
+        let Some(own) = self.waves.get_mut(wave) else { return };
+        if own.absent.as_ref().is_none_or(|(_, absent)| absent & exec == 0) {
             return;
         }
-        own.absent = None;
-        let at = At { pc, lane: back.trailing_zeros() as usize, ..at };
-        launch.found(Kind::DivergentBarrier, at, 1, || {
+        let Some((barrier, absent)) = own.absent.take() else { return };
+        let lane = (absent & exec).trailing_zeros() as usize;
+        launch.found(Kind::DivergentBarrier, self.at(&barrier, wave, lane), 1, || {
             let note =
                 format!("{} of the wave's threads do not reach the barrier and go on", absent.count_ones());
             (None, None, None, note)
         });
     }
 
+    fn at<'a>(&self, barrier: &'a Barrier, wave: usize, lane: usize) -> At<'a> {
+        At { pc: barrier.pc, callers: &barrier.callers, start: self.start, wave, lane }
+    }
+
     /// Handles that all waves go on from the barriers that they wait at.
     pub(crate) fn barrier(&mut self, launch: &Launch) {
+        let waiting: Vec<_> = self.waves.iter_mut().map(|own| own.waits_at.take()).collect();
         let mut waiting =
-            self.waves.iter_mut().enumerate().filter_map(|(wave, own)| Some((wave, own.waits_at.take()?)));
-        let Some((first, first_pc)) = waiting.next() else { return };
-        let Some((wave, pc)) = waiting.find(|(_, pc)| *pc != first_pc) else { return };
-        waiting.for_each(drop);
-        let at = At { pc, start: self.start, wave, lane: 0 };
-        let other = At { pc: first_pc, wave: first, ..at };
+            waiting.iter().enumerate().filter_map(|(wave, barrier)| Some((wave, barrier.as_ref()?)));
+        let Some((first, at_first)) = waiting.next() else { return };
+        let Some((wave, barrier)) = waiting.find(|(_, barrier)| *barrier != at_first) else { return };
+        let (at, other) = (self.at(barrier, wave, 0), self.at(at_first, first, 0));
         let (place, other_place) = (launch.kernel.place_of(at), launch.kernel.place_of(other));
         // The compiler makes two instructions of one barrier in the source; without debug information it cannot be told.
         if place.frames.iter().all(|frame| frame.file.is_none()) || place.frames == other_place.frames {
             return;
         }
         launch.found(Kind::DivergentBarrier, at, 1, || {
-            let other = Other { place: Some(other_place), kind: hipr_isa::watch::Kind::Load };
+            let other = Other { place: Some(other_place), kind: AccessKind::Load };
             (None, None, Some(other), "waves of one block wait at different barriers".to_owned())
         });
-    }
-
-    /// Handles that a wave has ended.
-    pub(crate) fn wave_ended(&mut self, wave: usize) {
-        if let Some(own) = self.waves.get_mut(wave) {
-            own.is_ended = true;
-        }
     }
 }

@@ -227,6 +227,12 @@ pub trait Context: Send {
     /// Allocates in stream order (HIP API: hipMallocAsync). The address can be used at once in later work of the stream.
     fn malloc_async(&mut self, size_bytes: u64, stream: u64) -> HipResult<u64>;
 
+    /// Returns whether what is freed in the order of a stream is to be given back to the device at once, instead of being kept for the next
+    /// allocation of its pool: something sees each allocation. The default is false.
+    fn frees_at_once(&self) -> bool {
+        false
+    }
+
     /// Frees in stream order (HIP API: hipFreeAsync).
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()>;
 

@@ -14,7 +14,7 @@ use crate::lds::{Lds, Scratch};
 use crate::mem::Space;
 use crate::simd::Level;
 use crate::simd::exec::{Exec, Levels};
-use crate::watch::{Shape, Watch};
+use crate::watch::{Effect, Shape, Watch};
 
 /// Everything that an instruction may access beside its wave.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ pub(crate) struct Row {
     pub(crate) idle: bool,
     /// What memory it accesses.
     pub(crate) access: Option<Shape>,
-    /// Whether it orders accesses and does nothing else.
-    pub(crate) is_fence: bool,
+    /// What it does beside.
+    pub(crate) effect: Effect,
 }
 
 /// A decoded instruction.

@@ -12,9 +12,10 @@ mod shape;
 use std::fmt;
 
 pub use self::access::{Access, Register, Scope};
+pub(crate) use self::shape::{Effect, Encoded, Shape, effect, shape};
 pub use self::shape::{Kind, Memory};
-pub(crate) use self::shape::{Shape, is_fence, shape};
 use crate::enc::mubuf::Mubuf;
+use crate::enc::sop::Sop1;
 use crate::machine::{Insn, Machine};
 use crate::wave::Wave;
 
@@ -39,6 +40,21 @@ pub enum Fence {
     Acquire(Scope),
     /// The wave waits at a barrier or a semaphore of all workgroups; it is shown again until it may go on.
     Meeting,
+}
+
+/// A jump between functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Jump {
+    /// A call, which returns to the address `back`.
+    Call {
+        /// The address behind the call.
+        back: u64,
+    },
+    /// A jump to an address in a register: a return, if a call has left the address.
+    Return {
+        /// The address.
+        to: u64,
+    },
 }
 
 /// An instruction that is about to be executed.
@@ -75,7 +91,7 @@ impl Step<'_, '_> {
 
     /// Returns how it orders accesses, if it does only that.
     pub fn fence(&self) -> Option<Fence> {
-        if !self.insn.row.is_fence {
+        if self.insn.row.effect != Effect::Fence {
             return None;
         }
         let code = Mubuf(self.insn.code);
@@ -88,12 +104,28 @@ impl Step<'_, '_> {
         }
     }
 
+    /// Returns how it jumps, if it calls a function or jumps to an address in a register.
+    pub fn jump(&self, wave: &Wave) -> Option<Jump> {
+        match self.insn.row.effect {
+            Effect::Call => Some(Jump::Call { back: wave.pc.wrapping_add(self.len_bytes()) }),
+            Effect::Return => Some(Jump::Return { to: wave.pair(Sop1(self.insn.code).ssrc0()) }),
+            Effect::None | Effect::Fence => None,
+        }
+    }
+
     /// Calls `each` with the accesses of the instruction: for each memory that it accesses, the active lanes that do. What the hardware
     /// leaves out, as it lies outside of a buffer's resource, is no access. Nothing is reported of accesses by a resource's format.
     pub fn accesses(&mut self, wave: &Wave, each: &mut dyn FnMut(&Access<'_>)) {
         if let Some(shape) = self.insn.row.access {
             access::each(shape, wave, self.machine, self.insn, each);
         }
+    }
+
+    /// Returns whether the instruction accesses scratch by its encoding: what a function has there of its own, registers that are saved
+    /// among it.
+    pub fn is_scratch(&self) -> bool {
+        let encoded = self.insn.row.access.map(|shape| shape.encoded);
+        matches!(encoded, Some(Encoded::Private | Encoded::Buffer | Encoded::ScalarScratch))
     }
 
     /// Returns whether the instruction accesses memory.

@@ -304,6 +304,10 @@ impl Context for SimContext {
         self.malloc(size_bytes, MemoryKind::Device, 0)
     }
 
+    fn frees_at_once(&self) -> bool {
+        self.shared.watch.is_some()
+    }
+
     fn free_async(&mut self, ptr: u64, stream: u64) -> HipResult<()> {
         let mut state = lock(&self.shared.state);
         state.streams.flags(stream)?;

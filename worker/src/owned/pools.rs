@@ -532,7 +532,9 @@ impl Pools {
     pub(crate) fn free(&mut self, context: &mut dyn Context, base: u64, stream: u64) -> HipResult<()> {
         let keeps_pools = context.mem_pools().is_some();
         let live = self.live.get(&base).copied();
-        let Some(live) = live.filter(|live| !keeps_pools && self.pools.contains_key(&live.pool)) else {
+        let Some(live) = live
+            .filter(|live| !keeps_pools && !context.frees_at_once() && self.pools.contains_key(&live.pool))
+        else {
             context.free_async(base, stream)?;
             self.forget(base, keeps_pools);
             return Ok(());

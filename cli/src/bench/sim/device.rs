@@ -3,8 +3,10 @@
 use hipr_device::{Args, Context, Launch, MemoryKind, Origin, Region, WaitFor, Waker};
 use hipr_isa::simd::Level;
 use hipr_proto::HipError;
+use hipr_sim::watch::DeviceWatch;
 use hipr_sim::{Config, Gpu, SimContext};
 use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::task::Poll;
 
@@ -31,9 +33,18 @@ fn failed(what: &str, error: HipError) -> String {
 }
 
 impl Device {
-    pub(super) fn open(threads: NonZero<usize>, simd: Level) -> Result<Self, String> {
+    /// Opens a device, whose work `watch` sees if there is one.
+    pub(super) fn open(
+        threads: NonZero<usize>,
+        simd: Level,
+        watch: Option<Arc<dyn DeviceWatch>>,
+    ) -> Result<Self, String> {
         let config = Config { threads: Some(threads), simd: Some(simd), ..Config::default() };
-        let gpu = Gpu::new(config).map_err(|why| format!("cannot start the emulated GPU: {why}"))?;
+        let gpu = match watch {
+            Some(watch) => Gpu::watched(config, watch),
+            None => Gpu::new(config),
+        };
+        let gpu = gpu.map_err(|why| format!("cannot start the emulated GPU: {why}"))?;
         let (waker, woken) = channel();
         let mut context = gpu.context(Waker::new(move || {
             // Once nobody waits any more, nobody has to be woken.

@@ -133,7 +133,7 @@ impl GroupOrder {
     }
 
     /// Notes the accesses of an instruction's lanes, and reports those that race.
-    pub(crate) fn access(&mut self, launch: &Launch, at: At, wave: &Wave, accesses: &Accesses<'_>) {
+    pub(crate) fn access(&mut self, launch: &Launch, at: At<'_>, wave: &Wave, accesses: &Accesses<'_>) {
         if at.wave >= self.waves.len() || accesses.memory == Memory::Scratch {
             return;
         }
@@ -272,7 +272,7 @@ impl GroupOrder {
     }
 
     /// Reports lanes of one instruction that store different values to the same word.
-    fn check_one_instruction(launch: &Launch, at: At, wave: &Wave, accesses: &Accesses<'_>) {
+    fn check_one_instruction(launch: &Launch, at: At<'_>, wave: &Wave, accesses: &Accesses<'_>) {
         let len_bytes = u64::from(accesses.len_bytes);
         let (mut is_rising, mut end) = (true, 0);
         accesses.each_lane(|_, address| {
@@ -315,7 +315,7 @@ impl GroupOrder {
     fn report(
         &self,
         launch: &Launch,
-        at: At,
+        at: At<'_>,
         accesses: &Accesses<'_>,
         address: u64,
         old: Access,
@@ -344,7 +344,7 @@ impl GroupOrder {
     }
 
     /// Reports an access that races with a transfer.
-    fn check_transfers(&mut self, launch: &Launch, at: At, accesses: &Accesses<'_>) {
+    fn check_transfers(&mut self, launch: &Launch, at: At<'_>, accesses: &Accesses<'_>) {
         let Some(order) = &launch.order else { return };
         let count = launch.context.transfers.count();
         if count != self.transfers_seen {

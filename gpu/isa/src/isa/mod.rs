@@ -153,7 +153,7 @@ macro_rules! rows {
                     e32_only: marks & $crate::isa::mark::e32 != 0,
                     idle: $crate::isa::rows!(@idle $shape),
                     access: $crate::watch::shape(stringify!($name)),
-                    is_fence: $crate::watch::is_fence(stringify!($name)),
+                    effect: $crate::watch::effect(stringify!($name)),
                 };
                 let twice = concat!("two rows for the opcode of ", stringify!($name));
                 $crate::isa::put(&mut table, $op, row, marks, $crate::isa::rows!(@alias $($alias)?), twice);

@@ -161,13 +161,35 @@ pub(crate) const fn shape(name: &str) -> Option<Shape> {
     Some(Shape { encoded, kind, len_bytes: len_bytes(name, 4), step_bytes: 0, to_lds })
 }
 
-/// Returns whether the instruction `name` orders accesses and does nothing else.
-pub(crate) const fn is_fence(name: &str) -> bool {
+/// What an instruction does beside computing and accessing memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    None,
+    /// It orders accesses.
+    Fence,
+    /// It calls a function.
+    Call,
+    /// It jumps to an address in a register: returns from a function, mostly.
+    Return,
+}
+
+/// Returns what the instruction `name` does beside computing and accessing memory.
+pub(crate) const fn effect(name: &str) -> Effect {
     let name = name.as_bytes();
-    begins(name, 0, "buffer_wbl2")
+    if begins(name, 0, "buffer_wbl2")
         || begins(name, 0, "buffer_wbinv")
         || begins(name, 0, "buffer_inv")
         || begins(name, 0, "ds_gws_")
+    {
+        Effect::Fence
+    } else if begins(name, 0, "s_swappc_b64") || begins(name, 0, "s_call_b64") {
+        Effect::Call
+    } else if begins(name, 0, "s_setpc_b64") {
+        Effect::Return
+    } else {
+        Effect::None
+    }
 }
 
 /// The same for DS instructions.

@@ -1,0 +1,8 @@
+// check: kind=wrong-free kernel=-
+#include "seed.h"
+
+int main() {
+    std::vector<int> values(64);
+    (void)hipFree(values.data()); // BUG
+    return 0;
+}

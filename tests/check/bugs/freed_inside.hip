@@ -1,0 +1,9 @@
+// check: kind=wrong-free kernel=-
+#include "seed.h"
+
+int main() {
+    int *memory = device<int>(64);
+    (void)hipFree(memory + 1); // BUG
+    (void)hipFree(memory);
+    return 0;
+}

@@ -1,0 +1,10 @@
+// check: kind=wrong-free kernel=-
+#include "seed.h"
+
+int main() {
+    void *memory = nullptr;
+    (void)hipHostMalloc(&memory, 4096, 0);
+    (void)hipFree(memory); // BUG
+    (void)hipHostFree(memory);
+    return 0;
+}
