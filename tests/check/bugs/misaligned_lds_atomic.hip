@@ -1,16 +1,18 @@
-// check: kind=misaligned kernel=tally
-#include "seed.h"
+// check: kind=misaligned kernel=add_in_lds
+#include "program.h"
 
-__global__ void tally(int *out, int offset) {
-    __shared__ unsigned char bytes[256];
-    for (int i = threadIdx.x; i < 256; i += blockDim.x) bytes[i] = 0;
+__global__ void add_in_lds(int* out, int at) {
+    __shared__ char bytes[64];
+    bytes[threadIdx.x] = 0;
     __syncthreads();
-    atomicAdd(reinterpret_cast<int *>(bytes + offset), 1); // BUG
+    if (threadIdx.x == 0)
+        atomicAdd(reinterpret_cast<int*>(bytes + at), 1); // BUG
     __syncthreads();
-    out[0] = bytes[offset];
+    out[threadIdx.x] = bytes[threadIdx.x];
 }
+
 int main() {
-    int *out = device<int>(1);
-    tally<<<1, 64>>>(out, 6);
-    return end(out);
+    int* out = raw<int>(64);
+    add_in_lds<<<1, 64>>>(out, 2);
+    return finish(out);
 }

@@ -1,20 +1,21 @@
-// check: kind=divergent-barrier kernel=split
-#include "seed.h"
+// check: kind=divergent-barrier kernel=branches
+#include "program.h"
 
-__global__ void split(int *out) {
+__global__ void branches(int* data) {
     int i = threadIdx.x;
     if (i < 64) {
-        out[i] = 1;
+        data[i] = 1;
         __syncthreads(); // BUG
-        out[i] += 1;
+        data[i] += 2;
     } else {
-        out[i] = 2;
+        data[i] = 3;
         __syncthreads(); // BUG
-        out[i] += 3;
+        data[i] *= 4;
     }
 }
+
 int main() {
-    int *out = device(std::vector<int>(128));
-    split<<<1, 128>>>(out);
-    return end(out);
+    int* data = zeros<int>(128);
+    branches<<<1, 128>>>(data);
+    return finish(data);
 }

@@ -1,0 +1,15 @@
+// check: kind=uninitialized-read kernel=test_flag
+#include "program.h"
+
+__global__ void test_flag(const int* flag, int* out) {
+    if (*flag) // BUG
+        *out = 1;
+}
+
+int main() {
+    int *flag = nullptr, *out = zeros<int>(1);
+    if (hipMallocAsync(reinterpret_cast<void**>(&flag), sizeof(int), nullptr) != hipSuccess) return 2;
+    test_flag<<<1, 1>>>(flag, out);
+    (void)hipFreeAsync(flag, nullptr);
+    return finish(out);
+}

@@ -1,0 +1,11 @@
+// check: kind=wrong-free line=host
+#include "program.h"
+
+int main() {
+    int* host = static_cast<int*>(std::malloc(256));
+    int* data = zeros<int>(64);
+    (void)hipFree(host); // BUG
+    (void)hipFree(data);
+    std::free(host);
+    return 0;
+}

@@ -1,0 +1,10 @@
+// check: kind=leak line=host args=--leaks
+#include "program.h"
+
+int main() {
+    void *first = nullptr, *second = nullptr;
+    if (hipMalloc(&first, 256) != hipSuccess) return 2;
+    if (hipMalloc(&second, 512) != hipSuccess) return 2; // BUG
+    (void)hipFree(first);
+    return 0;
+}

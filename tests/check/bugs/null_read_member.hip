@@ -1,0 +1,18 @@
+// check: kind=null-pointer kernel=read_next
+#include "program.h"
+
+struct Node {
+    int value;
+    Node* next;
+};
+
+__global__ void read_next(Node* node, int* out) {
+    *out = node->next->value; // BUG
+}
+
+int main() {
+    Node* node = zeros<Node>(1);
+    int* out = raw<int>(1);
+    read_next<<<1, 1>>>(node, out);
+    return finish(node, out);
+}

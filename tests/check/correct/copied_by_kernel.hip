@@ -1,0 +1,16 @@
+// check: correct
+#include "program.h"
+
+__global__ void copy(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x]; }
+
+__global__ void use_copy(const int* in, int* out) {
+    if (in[threadIdx.x] == 3)
+        *out = 1;
+}
+
+int main() {
+    int *first = zeros<int>(64), *second = raw<int>(64), *out = zeros<int>(1);
+    copy<<<1, 64>>>(first, second);
+    use_copy<<<1, 64>>>(second, out);
+    return finish(first, second, out);
+}

@@ -1,0 +1,15 @@
+// check: correct
+#include "program.h"
+
+__device__ int counters[10];
+
+__global__ void count_up() {
+    int i = threadIdx.x;
+    if (i < 10)
+        counters[i] += 1;
+}
+
+int main() {
+    count_up<<<1, 64>>>();
+    return finish();
+}

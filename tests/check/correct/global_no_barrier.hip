@@ -1,0 +1,15 @@
+// check: correct
+#include "program.h"
+
+__global__ void neighbours(int* data, int* out) {
+    int i = threadIdx.x;
+    data[i] = i;
+    __syncthreads();
+    out[i] = data[(i + 64) % 128];
+}
+
+int main() {
+    int *data = raw<int>(128), *out = raw<int>(128);
+    neighbours<<<1, 128>>>(data, out);
+    return finish(data, out);
+}

@@ -1,0 +1,12 @@
+// check: correct
+#include "program.h"
+
+__global__ void fill_blocks(int* data, int stride) {
+    data[blockIdx.x * stride + threadIdx.x] = blockIdx.x;
+}
+
+int main() {
+    int* data = raw<int>(8 * 64);
+    fill_blocks<<<8, 64>>>(data, 64);
+    return finish(data);
+}

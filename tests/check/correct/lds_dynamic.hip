@@ -1,0 +1,16 @@
+// check: correct
+#include "program.h"
+
+__global__ void stage(float* data) {
+    extern __shared__ float tile[];
+    int i = threadIdx.x;
+    tile[i] = data[i];
+    __syncthreads();
+    data[i] = 2 * tile[i ^ 1];
+}
+
+int main() {
+    float* data = zeros<float>(128);
+    stage<<<1, 128, 128 * sizeof(float)>>>(data);
+    return finish(data);
+}

@@ -1,0 +1,12 @@
+// check: correct
+#include "program.h"
+
+__global__ void add_unaligned(char* data) {
+    atomicAdd(reinterpret_cast<int*>(data + 4), 1);
+}
+
+int main() {
+    char* data = zeros<char>(64);
+    add_unaligned<<<1, 1>>>(data);
+    return finish(data);
+}

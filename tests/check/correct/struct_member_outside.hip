@@ -1,0 +1,18 @@
+// check: correct
+#include "program.h"
+
+struct Particle {
+    float x, y, z, mass;
+};
+
+__global__ void set_mass(Particle* particles, int count) {
+    int i = threadIdx.x;
+    if (i < count)
+        particles[i].mass = 1;
+}
+
+int main() {
+    char* bytes = raw<char>(10 * sizeof(Particle));
+    set_mass<<<1, 64>>>(reinterpret_cast<Particle*>(bytes), 10);
+    return finish(bytes);
+}

@@ -1,0 +1,16 @@
+// check: correct
+#include "program.h"
+
+__global__ void share_total(const int* in, int* out) {
+    __shared__ int total;
+    if (threadIdx.x == 0)
+        total = in[0];
+    __syncthreads();
+    out[threadIdx.x] = total;
+}
+
+int main() {
+    int *in = zeros<int>(1), *out = raw<int>(192);
+    share_total<<<1, 192>>>(in, out);
+    return finish(in, out);
+}

@@ -1,0 +1,13 @@
+// check: correct
+#include "program.h"
+
+__global__ void lookup(const unsigned char* index, const int* table, int* out) {
+    out[threadIdx.x] = table[index[threadIdx.x]];
+}
+
+int main() {
+    auto* index = zeros<unsigned char>(64);
+    int *table = zeros<int>(256), *out = raw<int>(64);
+    lookup<<<1, 64>>>(index, table, out);
+    return finish(index, table, out);
+}
