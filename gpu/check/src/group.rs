@@ -162,7 +162,7 @@ impl GroupWatch for Group {
             sync.barrier(&self.launch);
         }
         if let Some(race) = &mut self.race {
-            race.barrier();
+            race.barrier(&self.launch);
         }
     }
 

@@ -1,16 +1,15 @@
-// check: kind=uninitialized-read kernel=use_copy
-#include "program.h"
+// check: kind=uninitialized-read kernel=second
+#include "seed.h"
 
-__global__ void copy(const int* in, int* out) { out[threadIdx.x] = in[threadIdx.x]; }
-
-__global__ void use_copy(const int* in, int* out) {
-    if (in[threadIdx.x] == 3) // BUG
-        *out = 1;
+__global__ void first(int *out, const int *in) {
+    out[threadIdx.x] = in[threadIdx.x];
 }
-
+__global__ void second(int *out, const int *in) {
+    out[threadIdx.x] = in[threadIdx.x] + 1; // BUG
+}
 int main() {
-    int *first = raw<int>(64), *second = raw<int>(64), *out = zeros<int>(1);
-    copy<<<1, 64>>>(first, second);
-    use_copy<<<1, 64>>>(second, out);
-    return finish(first, second, out);
+    int *out = device<int>(64), *between = device<int>(64), *in = device<int>(64);
+    first<<<1, 64>>>(between, in);
+    second<<<1, 64>>>(out, between);
+    return end(out);
 }

@@ -1,15 +1,12 @@
-// check: kind=out-of-bounds kernel=count_up
-#include "program.h"
+// check: kind=out-of-bounds kernel=lookup
+#include "seed.h"
 
-__device__ int counters[10];
-
-__global__ void count_up() {
-    int i = threadIdx.x;
-    if (i < 11)
-        counters[i] += 1; // BUG
+__device__ int table[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+__global__ void lookup(int *out, int n) {
+    out[threadIdx.x] = table[threadIdx.x + n]; // BUG
 }
-
 int main() {
-    count_up<<<1, 64>>>();
-    return finish();
+    int *out = device<int>(8);
+    lookup<<<1, 8>>>(out, 4000);
+    return end(out);
 }

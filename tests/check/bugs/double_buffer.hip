@@ -1,22 +1,21 @@
-// check: kind=block-race kernel=smooth
-#include "program.h"
+// check: kind=block-race kernel=pipeline
+#include "seed.h"
 
-__global__ void smooth(int* data, int steps) {
-    __shared__ int buffer[2][128];
-    int i = threadIdx.x;
-    buffer[0][i] = data[i];
+__global__ void pipeline(int *out, const int *in, int rounds) {
+    __shared__ int tile[2][128];
+    int sum = 0;
+    tile[0][threadIdx.x] = in[threadIdx.x];
     __syncthreads();
-    for (int s = 0; s < steps; s++) {
-        int from = s & 1, to = from;
-        int value = buffer[from][(i + 64) & 127];
-        buffer[to][i] = value + 1; // BUG
+    for (int round = 0; round < rounds; ++round) {
+        tile[0][threadIdx.x] = in[threadIdx.x] + round; // BUG
+        sum += tile[round % 2 == 0 ? 0 : 1][127 - threadIdx.x];
+        tile[1][threadIdx.x] = sum;
         __syncthreads();
     }
-    data[i] = buffer[steps & 1][i];
+    out[threadIdx.x] = sum;
 }
-
 int main() {
-    int* data = zeros<int>(128);
-    smooth<<<1, 128>>>(data, 4);
-    return finish(data);
+    int *out = device<int>(128), *in = device(numbers(128));
+    pipeline<<<1, 128>>>(out, in, 1);
+    return end(out);
 }

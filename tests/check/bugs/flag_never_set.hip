@@ -1,14 +1,12 @@
-// check: kind=endless-wait kernel=wait_for args=--sim-kernel-timeout,1
-#include "program.h"
+// check: kind=endless-wait kernel=wait args=--sim-kernel-timeout,1
+#include "seed.h"
 
-__global__ void wait_for(int* flag) {
-    while (atomicAdd(flag, 0) == 0) // BUG
-        __builtin_amdgcn_s_sleep(10); // BUG
-    *flag = 2;
+__global__ void wait(int *out, int *flag) {
+    while (__hip_atomic_load(flag, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) == 0) __builtin_amdgcn_s_sleep(1); // BUG
+    *out = 1;
 }
-
 int main() {
-    int* flag = zeros<int>(1);
-    wait_for<<<1, 1>>>(flag);
-    return finish(flag);
+    int *out = device(std::vector<int>(1)), *flag = device(std::vector<int>(1));
+    wait<<<1, 64>>>(out, flag);
+    return end(out);
 }

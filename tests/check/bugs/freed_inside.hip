@@ -1,4 +1,4 @@
-// check: kind=wrong-free kernel=-
+// check: kind=wrong-free line=host
 #include "seed.h"
 
 int main() {

@@ -1,4 +1,4 @@
-// check: kind=double-free kernel=-
+// check: kind=double-free line=host
 #include "seed.h"
 
 int main() {

@@ -1,17 +1,15 @@
-// check: kind=out-of-bounds kernel=call_store
-#include "program.h"
+// check: kind=out-of-bounds kernel=caller
+#include "seed.h"
 
-__device__ __noinline__ void store(int* data, int i, int value) {
-    data[i] = value; // BUG
+__device__ void put(int *out, int i, int value) {
+    out[i] = value; // BUG
 }
-
-__global__ void call_store(int* data, int count) {
+__global__ void caller(int *out, int n) {
     int i = threadIdx.x;
-    if (i < count) store(data, i, i);
+    put(out, n - i, i);
 }
-
 int main() {
-    int* data = raw<int>(50);
-    call_store<<<1, 64>>>(data, 51);
-    return finish(data);
+    int *out = device<int>(128);
+    caller<<<1, 128>>>(out, 128);
+    return end(out);
 }

@@ -1,13 +1,13 @@
-// check: kind=out-of-bounds kernel=gather
-#include "program.h"
+// check: kind=out-of-bounds kernel=reverse
+#include "seed.h"
 
-template <class T, int Stride> __global__ void gather(const T* in, T* out) {
+template <class T>
+__global__ void reverse(T *out, const T *in, int n) {
     int i = threadIdx.x;
-    out[i] = in[i * Stride]; // BUG
+    out[i] = in[n - i]; // BUG
 }
-
 int main() {
-    short *in = zeros<short>(128), *out = raw<short>(64);
-    gather<short, 3><<<1, 64>>>(in, out);
-    return finish(in, out);
+    double *out = device<double>(64), *in = device(std::vector<double>(64, 1.5));
+    reverse<double><<<1, 64>>>(out, in, 64);
+    return end(out);
 }

@@ -1,4 +1,4 @@
-// check: kind=leak kernel=- args=--leaks
+// check: kind=leak line=host args=--leaks
 #include "seed.h"
 
 int main() {

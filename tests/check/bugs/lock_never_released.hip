@@ -1,15 +1,15 @@
 // check: kind=endless-wait kernel=locked args=--sim-kernel-timeout,1
-#include "program.h"
+#include "seed.h"
 
-__global__ void locked(int* lock, int* data) {
-    if (threadIdx.x != 0) return;
-    while (__hip_atomic_exchange(lock, 1, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) != 0) // BUG
-        __builtin_amdgcn_s_sleep(10); // BUG
-    *data += 1;
+__global__ void locked(int *out, int *lock) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(lock, 0, 1) != 0) { // BUG
+        }
+        out[0] += 1;
+    }
 }
-
 int main() {
-    int *lock = zeros<int>(1), *data = zeros<int>(1);
-    locked<<<4, 64>>>(lock, data);
-    return finish(lock, data);
+    int *out = device(std::vector<int>(1)), *lock = device(std::vector<int>(1));
+    locked<<<2, 64>>>(out, lock);
+    return end(out);
 }

@@ -1,12 +1,11 @@
-// check: kind=misaligned kernel=add_unaligned
-#include "program.h"
+// check: kind=misaligned kernel=bump
+#include "seed.h"
 
-__global__ void add_unaligned(char* data) {
-    atomicAdd(reinterpret_cast<int*>(data + 1), 1); // BUG
+__global__ void bump(char *bytes) {
+    atomicAdd(reinterpret_cast<int *>(bytes + 1), 1); // BUG
 }
-
 int main() {
-    char* data = zeros<char>(64);
-    add_unaligned<<<1, 1>>>(data);
-    return finish(data);
+    char *bytes = device(std::vector<char>(64));
+    bump<<<1, 1>>>(bytes);
+    return end(bytes);
 }

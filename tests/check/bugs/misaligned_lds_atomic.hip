@@ -1,18 +1,16 @@
-// check: kind=misaligned kernel=add_in_lds
-#include "program.h"
+// check: kind=misaligned kernel=tally
+#include "seed.h"
 
-__global__ void add_in_lds(int* out, int at) {
-    __shared__ char bytes[64];
-    bytes[threadIdx.x] = 0;
+__global__ void tally(int *out, int offset) {
+    __shared__ unsigned char bytes[256];
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) bytes[i] = 0;
     __syncthreads();
-    if (threadIdx.x == 0)
-        atomicAdd(reinterpret_cast<int*>(bytes + at), 1); // BUG
+    atomicAdd(reinterpret_cast<int *>(bytes + offset), 1); // BUG
     __syncthreads();
-    out[threadIdx.x] = bytes[threadIdx.x];
+    out[0] = bytes[offset];
 }
-
 int main() {
-    int* out = raw<int>(64);
-    add_in_lds<<<1, 64>>>(out, 2);
-    return finish(out);
+    int *out = device<int>(1);
+    tally<<<1, 64>>>(out, 6);
+    return end(out);
 }

@@ -1,13 +1,13 @@
-// check: kind=uninitialized-read kernel=double_it
-#include "program.h"
+// check: kind=uninitialized-read kernel=total
+#include "seed.h"
 
-__global__ void double_it(const int* in, int* out) {
-    int i = threadIdx.x;
-    out[i] = in[i] > 0 ? 2 : 1; // BUG
+__global__ void total(int *out, const int *in, int n) {
+    int sum = 0;
+    for (int i = 0; i < n; ++i) sum += in[i]; // BUG
+    *out = sum;
 }
-
 int main() {
-    int *in = raw<int>(64), *out = raw<int>(64);
-    double_it<<<1, 64>>>(in, out);
-    return finish(in, out);
+    int *out = device<int>(1), *in = device<int>(64);
+    total<<<1, 1>>>(out, in, 64);
+    return end(out);
 }

@@ -1,21 +1,20 @@
-// check: kind=divergent-barrier kernel=branches
-#include "program.h"
+// check: kind=divergent-barrier kernel=split
+#include "seed.h"
 
-__global__ void branches(int* data) {
+__global__ void split(int *out) {
     int i = threadIdx.x;
     if (i < 64) {
-        data[i] = 1;
+        out[i] = 1;
         __syncthreads(); // BUG
-        data[i] += 2;
+        out[i] += 1;
     } else {
-        data[i] = 3;
+        out[i] = 2;
         __syncthreads(); // BUG
-        data[i] *= 4;
+        out[i] += 3;
     }
 }
-
 int main() {
-    int* data = zeros<int>(128);
-    branches<<<1, 128>>>(data);
-    return finish(data);
+    int *out = device(std::vector<int>(128));
+    split<<<1, 128>>>(out);
+    return end(out);
 }

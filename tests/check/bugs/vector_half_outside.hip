@@ -1,16 +1,11 @@
-// check: kind=out-of-bounds kernel=copy_vectors
-#include "program.h"
+// check: kind=out-of-bounds kernel=quads
+#include "seed.h"
 
-__global__ void copy_vectors(const float4* in, float* out, int count) {
-    int i = threadIdx.x;
-    if (i < (count + 3) / 4) {
-        float4 value = in[i]; // BUG
-        out[i] = value.x + value.y + value.z + value.w;
-    }
+__global__ void quads(int4 *out, int value) {
+    out[threadIdx.x] = make_int4(value, value, value, value); // BUG
 }
-
 int main() {
-    float *in = zeros<float>(66), *out = raw<float>(64);
-    copy_vectors<<<1, 64>>>(reinterpret_cast<const float4*>(in), out, 66);
-    return finish(in, out);
+    int *out = device<int>(254);
+    quads<<<1, 64>>>(reinterpret_cast<int4 *>(out), 3);
+    return end(out);
 }

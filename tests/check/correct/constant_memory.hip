@@ -1,4 +1,4 @@
-// check: none
+// check: correct
 #include "seed.h"
 
 __constant__ float weights[16];

@@ -1,4 +1,4 @@
-// check: none
+// check: correct
 #include "seed.h"
 
 __global__ void reduce(int *out, const int *in) {

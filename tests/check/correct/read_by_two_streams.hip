@@ -1,4 +1,4 @@
-// check: none
+// check: correct
 #include "seed.h"
 
 __global__ void scale(int *out, const int *in, int factor) {

@@ -1,4 +1,4 @@
-// check: none
+// check: correct
 #include "seed.h"
 
 __global__ void add(int *values, int more) {

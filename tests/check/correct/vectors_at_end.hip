@@ -1,4 +1,4 @@
-// check: none
+// check: correct
 #include "seed.h"
 
 __global__ void copy(float4 *to, const float4 *from) {

@@ -25,6 +25,9 @@ struct WaveOrder {
     released: Option<Arc<Clock>>,
     /// Whether it is at a meeting of all workgroups.
     is_meeting: bool,
+    /// Words of memory and of LDS that its last instruction has read as atomics. They are seen before it reads them: what it then knows, it
+    /// knows from its next access on.
+    reads: Vec<(Memory, u64)>,
 }
 
 /// The order of one workgroup's accesses.
@@ -71,7 +74,10 @@ impl GroupOrder {
     }
 
     /// Handles a barrier of the workgroup.
-    pub(crate) fn barrier(&mut self) {
+    pub(crate) fn barrier(&mut self, launch: &Launch) {
+        for wave in 0..self.waves.len() {
+            self.learn(launch, wave);
+        }
         self.tick += 1;
         self.barrier_tick = self.tick;
         let mut all: Arc<Clock> = Arc::default();
@@ -106,6 +112,7 @@ impl GroupOrder {
 
     /// Handles a fence.
     pub(crate) fn fence(&mut self, launch: &Launch, wave: usize, fence: Fence) {
+        self.learn(launch, wave);
         match fence {
             Fence::Release(scope) if scope >= Scope::Agent => {
                 let released = self.release(wave);
@@ -124,6 +131,24 @@ impl GroupOrder {
         }
     }
 
+    /// Handles that a wave has read the words that it read as atomics.
+    fn learn(&mut self, launch: &Launch, wave: usize) {
+        let Some(own) = self.waves.get_mut(wave).filter(|own| !own.reads.is_empty()) else { return };
+        let by_word = lock(&launch.grid.released);
+        for (memory, word) in own.reads.drain(..) {
+            if memory == Memory::Lds {
+                if let Some(before) = self.lds_released.get(&word) {
+                    join(&mut own.known, before);
+                }
+            } else if let Some(before) = by_word.get(&word) {
+                join(&mut own.known, &before.all);
+                if let Some(own_group) = before.own.get(&self.group) {
+                    join(&mut own.known, own_group);
+                }
+            }
+        }
+    }
+
     /// Handles that a wave goes on behind a meeting of all workgroups.
     fn leave_meeting(&mut self, launch: &Launch, wave: usize) {
         if let Some(own) = self.waves.get_mut(wave).filter(|own| own.is_meeting) {
@@ -138,6 +163,7 @@ impl GroupOrder {
             return;
         }
         self.leave_meeting(launch, at.wave);
+        self.learn(launch, at.wave);
         if accesses.kind == AccessKind::Store {
             Self::check_one_instruction(launch, at, wave, accesses);
         }
@@ -233,41 +259,24 @@ impl GroupOrder {
         let released = if stores { Some(self.release(wave)) } else { None };
         let group = self.group;
         let Some(own) = self.waves.get_mut(wave) else { return };
+        if loads {
+            own.reads.extend(words.iter().map(|word| (accesses.memory, *word)));
+        }
+        let Some(released) = released else { return };
         if accesses.memory == Memory::Lds {
             for word in words {
-                let before = self.lds_released.entry(word).or_default();
-                if loads {
-                    join(&mut own.known, before);
-                }
-                if let Some(released) = &released {
-                    join(before, released);
-                }
+                join(self.lds_released.entry(word).or_default(), &released);
             }
             return;
         }
-        let to_all = if self.atomics_release { released.clone() } else { own.released.clone() };
+        let to_all = if self.atomics_release { Some(&released) } else { own.released.as_ref() };
         let mut by_word = lock(&launch.grid.released);
         for word in words {
-            if stores {
-                let before = by_word.entry(word).or_default();
-                if loads {
-                    join(&mut own.known, &before.all);
-                    if let Some(own_group) = before.own.get(&group) {
-                        join(&mut own.known, own_group);
-                    }
-                }
-                if let Some(to_all) = &to_all {
-                    join(&mut before.all, to_all);
-                }
-                if let Some(released) = &released {
-                    join(before.own.entry(group).or_default(), released);
-                }
-            } else if let Some(before) = by_word.get(&word) {
-                join(&mut own.known, &before.all);
-                if let Some(own_group) = before.own.get(&group) {
-                    join(&mut own.known, own_group);
-                }
+            let before = by_word.entry(word).or_default();
+            if let Some(to_all) = to_all {
+                join(&mut before.all, to_all);
             }
+            join(before.own.entry(group).or_default(), &released);
         }
     }
 

@@ -250,7 +250,7 @@ pub(super) fn moved_bytes(insn: &Insn, wave: &Wave, marked: [u64; 4]) -> [u64; 4
             std::array::from_fn(|byte| if mask >> (byte * 8) & 0xff == 0 { 0 } else { marked[byte] })
         }
         (Some(shift), _) if has(name, &["lshrrev_b32", "lshlrev_b32"]) && shift % 8 == 0 => {
-            let bytes = (shift / 8 & 3) as usize;
+            let bytes = (shift / 8 % 4) as usize;
             let is_left = name.contains("lshlrev");
             let from = |byte: usize| if is_left { byte.checked_sub(bytes) } else { Some(byte + bytes) };
             std::array::from_fn(|byte| from(byte).and_then(|from| marked.get(from)).copied().unwrap_or(0))

@@ -1,8 +1,0 @@
-// check: kind=leak line=host args=--leaks
-#include "program.h"
-
-int main() {
-    void* memory = nullptr;
-    if (hipHostMalloc(&memory, 4096) != hipSuccess) return 2; // BUG
-    return 0;
-}
