@@ -11,7 +11,7 @@ pub(crate) struct Sim {
     /// GPU to emulate: gfx942 (an MI300X) or gfx90a (an MI210).
     #[arg(long, value_name = "ARCH", default_value_t = Arch::default())]
     sim_arch: Arch,
-    /// Seconds after which a kernel fails with hipErrorLaunchTimeOut. [default: no limit]
+    /// Seconds after which a kernel fails with hipErrorLaunchTimeOut. [default: no limit; 60 for hipr check]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     sim_kernel_timeout: Option<Duration>,
 }

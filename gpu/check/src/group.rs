@@ -37,9 +37,20 @@ const CALLS_MAX: usize = 64;
 struct WaveState {
     /// The addresses to which the functions that it is in return, the innermost last.
     callers: Vec<u64>,
-    /// Its last access: where, by which lane, what.
-    last: Option<(u64, usize, Accessed)>,
+    last: Option<Last>,
     is_ended: bool,
+}
+
+/// The last access of a wave.
+#[derive(Clone, Debug)]
+struct Last {
+    pc: u64,
+    lane: usize,
+    accessed: Accessed,
+    /// How many of the wave's callers it had.
+    depth: usize,
+    /// Its callers, if the wave has returned to one of them.
+    callers: Option<Vec<u64>>,
 }
 
 impl WaveState {
@@ -50,9 +61,24 @@ impl WaveState {
             // What is no return is a jump within a function.
             Jump::Return { to } => {
                 if let Some(depth) = self.callers.iter().rposition(|back| *back == to) {
+                    if let Some(last) = &mut self.last
+                        && last.callers.is_none()
+                        && depth < last.depth
+                    {
+                        last.callers = Some(self.callers[..last.depth].to_vec());
+                    }
                     self.callers.truncate(depth);
                 }
             }
+        }
+    }
+
+    /// Returns the callers of its last access.
+    fn last_callers(&self) -> &[u64] {
+        match &self.last {
+            Some(Last { callers: Some(callers), .. }) => callers,
+            Some(Last { depth, .. }) => &self.callers[..*depth],
+            None => &[],
         }
     }
 }
@@ -113,7 +139,8 @@ impl Watch for Group {
         let address_register = step.address_register();
         step.accesses(wave, &mut |access| {
             let lane = access.lanes.trailing_zeros() as usize % LANES;
-            *last = Some((at.pc, lane, accessed(access, access.addresses[lane])));
+            let accessed = accessed(access, access.addresses[lane]);
+            *last = Some(Last { pc: at.pc, lane, accessed, depth: callers.len(), callers: None });
             let is_right = memory
                 .as_mut()
                 .is_none_or(|memory| memory.check(launch, at, access, lds_len_bytes, scratch_len_bytes));
@@ -178,8 +205,8 @@ impl GroupWatch for Group {
         }
         let mut given_up = lock(&self.launch.given_up);
         for (wave, own) in self.waves.iter().enumerate().filter(|(_, own)| !own.is_ended) {
-            if let Some((pc, lane, accessed)) = own.last {
-                let callers = own.callers.clone();
+            if let Some(&Last { pc, lane, accessed, .. }) = own.last.as_ref() {
+                let callers = own.last_callers().to_vec();
                 given_up.push(GivenUp {
                     start: self.start,
                     wave,

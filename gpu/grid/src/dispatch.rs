@@ -11,7 +11,19 @@ use hipr_isa::wave::{Mode, Wave};
 
 use crate::model::{LDS_BYTES, THREADS_PER_GROUP, WAVE_LANES};
 use crate::residents::Needs;
-use crate::watch::GroupStart;
+
+/// A workgroup that begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupStart {
+    /// Its number in the grid; x counts fastest.
+    pub number: u64,
+    /// Its place in the grid: `blockIdx`.
+    pub ids: [u32; 3],
+    /// Its own work-items in x, y and z.
+    pub size: [u32; 3],
+    /// The number of its waves.
+    pub waves: u32,
+}
 
 /// The size of a grid: work-items, and how they are divided into workgroups. The last group of a dimension has the work-items that are
 /// left, which may be fewer than those of the others.

@@ -30,9 +30,9 @@ pub mod permits;
 mod residents;
 mod watch;
 
-pub use dispatch::{Addresses, Dispatch, GridSize, user_sgprs};
+pub use dispatch::{Addresses, Dispatch, GridSize, GroupStart, user_sgprs};
 pub use executor::{Executors, Job, Owner, RunQueue, lock};
 pub use gate::Gate;
 pub use grid::{Failure, GridJob, Host};
 pub use residents::{DeviceMemory, Needs, Residents};
-pub use watch::{GridWatch, GroupStart, GroupWatch};
+pub use watch::{GridWatch, GroupWatch};

@@ -5,20 +5,7 @@ use std::fmt;
 use hipr_isa::watch::Watch;
 use hipr_isa::wave::Wave;
 
-use crate::dispatch::Dispatch;
-
-/// A workgroup that begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GroupStart {
-    /// Its number in the grid; x counts fastest.
-    pub number: u64,
-    /// Its place in the grid: `blockIdx`.
-    pub ids: [u32; 3],
-    /// Its own work-items in x, y and z.
-    pub size: [u32; 3],
-    /// The number of its waves.
-    pub waves: u32,
-}
+use crate::dispatch::{Dispatch, GroupStart};
 
 /// Sees the waves of one workgroup. One thread at a time works on a workgroup, not always the same.
 pub trait GroupWatch: Watch {

@@ -14,7 +14,8 @@ use crate::lds::{Lds, Scratch};
 use crate::mem::Space;
 use crate::simd::Level;
 use crate::simd::exec::{Exec, Levels};
-use crate::watch::{Effect, Shape, Watch};
+use crate::watch::{Effect, Shape};
+use crate::wave::Wave;
 
 /// Everything that an instruction may access beside its wave.
 #[derive(Debug)]
@@ -35,6 +36,32 @@ pub struct Machine<'a> {
     pub interrupts: Option<&'a dyn Interrupts>,
     /// Who sees each instruction before it is executed, if anybody.
     pub watch: Option<&'a mut dyn Watch>,
+}
+
+/// Sees the instructions of waves.
+pub trait Watch: Send {
+    /// Sees an instruction that `wave` is about to execute.
+    fn instruction(&mut self, wave: &Wave, step: &mut Step<'_, '_>);
+}
+
+impl fmt::Debug for dyn Watch + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watch")
+    }
+}
+
+/// An instruction that is about to be executed.
+pub struct Step<'a, 'm> {
+    pub(crate) insn: &'a Insn,
+    pub(crate) machine: &'a mut Machine<'m>,
+}
+
+/// Shows `insn` to the machine's watch.
+pub(crate) fn show(wave: &Wave, machine: &mut Machine<'_>, insn: &Insn) {
+    if let Some(watch) = machine.watch.take() {
+        watch.instruction(wave, &mut Step { insn, machine });
+        machine.watch = Some(watch);
+    }
 }
 
 /// What the interrupts of kernels go to.

@@ -6,9 +6,8 @@ use crate::fault::{Cause, Fault};
 pub use crate::flow::Stop;
 use crate::flow::{Flow, Outcome};
 use crate::isa;
-use crate::machine::{Insn, PAGE_WORDS, Page};
+use crate::machine::{Insn, PAGE_WORDS, Page, show};
 pub use crate::machine::{Interrupts, Machine, Program};
-use crate::watch;
 use crate::wave::Wave;
 
 /// Number of words that decoding looks ahead for an instruction that has an effect.
@@ -106,7 +105,7 @@ fn run_page<'a, const WATCHED: bool>(
         budget -= 1;
         let skipped = wave.mode.vector_skip() && insn.is_vector();
         if WATCHED && !skipped {
-            watch::show(wave, machine, insn);
+            show(wave, machine, insn);
         }
         if !skipped && !insn.exec.call(wave, machine, insn) {
             end = Some(insn);

@@ -10,28 +10,14 @@ mod access;
 mod operands;
 mod shape;
 
-use std::fmt;
-
 pub use self::access::{Access, Register, Scope};
 pub use self::operands::{Role, Source};
 pub(crate) use self::shape::{Effect, Encoded, Shape, effect, shape};
 pub use self::shape::{Kind, Memory};
 use crate::enc::mubuf::Mubuf;
 use crate::enc::sop::Sop1;
-use crate::machine::{Insn, Machine};
+pub use crate::machine::{Step, Watch};
 use crate::wave::Wave;
-
-/// Sees the instructions of waves.
-pub trait Watch: Send {
-    /// Sees an instruction that `wave` is about to execute.
-    fn instruction(&mut self, wave: &Wave, step: &mut Step<'_, '_>);
-}
-
-impl fmt::Debug for dyn Watch + '_ {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watch")
-    }
-}
 
 /// An instruction that orders a wave's accesses and those of other waves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +43,6 @@ pub enum Jump {
         /// The address.
         to: u64,
     },
-}
-
-/// An instruction that is about to be executed.
-pub struct Step<'a, 'm> {
-    pub(crate) insn: &'a Insn,
-    pub(crate) machine: &'a mut Machine<'m>,
 }
 
 impl Step<'_, '_> {
@@ -162,13 +142,5 @@ impl Step<'_, '_> {
     /// Returns whether the instruction accesses memory.
     pub fn has_accesses(&self) -> bool {
         self.insn.row.access.is_some()
-    }
-}
-
-/// Shows `insn` to the machine's watch.
-pub(crate) fn show(wave: &Wave, machine: &mut Machine<'_>, insn: &Insn) {
-    if let Some(watch) = machine.watch.take() {
-        watch.instruction(wave, &mut Step { insn, machine });
-        machine.watch = Some(watch);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::order::Before;
+use crate::before::Before;
 
 const PENDING: u8 = 0;
 const WATCHED: u8 = 1;

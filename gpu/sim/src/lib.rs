@@ -41,6 +41,7 @@
 
 mod alloc;
 pub mod attribute;
+mod before;
 mod context;
 pub mod coverage;
 mod device;

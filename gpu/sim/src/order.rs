@@ -5,28 +5,9 @@ use std::sync::Arc;
 
 use hipr_device::WaitFor;
 
+use crate::before::Before;
 use crate::event::Record;
 use crate::fence::Fence;
-
-/// For each stream, the number up to which all of its work comes before.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Before {
-    /// The number of the context.
-    context: u64,
-    streams: BTreeMap<u64, u64>,
-}
-
-impl Before {
-    fn join(&mut self, other: &Self) {
-        if self.context != other.context {
-            return;
-        }
-        for (&stream, &number) in &other.streams {
-            let own = self.streams.entry(stream).or_default();
-            *own = (*own).max(number);
-        }
-    }
-}
 
 /// The place of a command among all work of its context.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +23,7 @@ impl Order {
     /// Returns whether the command comes behind command `number` of `stream`: by the order of a stream, an event, the null stream, or as the
     /// program has waited for the one before it has enqueued the other.
     pub fn is_behind(&self, stream: u64, number: u64) -> bool {
-        self.before.streams.get(&stream).is_some_and(|&last| number <= last)
+        self.before.has(stream, number)
     }
 }
 
@@ -59,8 +40,7 @@ pub(crate) struct Orders {
 
 impl Orders {
     pub(crate) fn new(context: u64) -> Self {
-        let host = Before { context, ..Before::default() };
-        Self { count: 0, host, streams: BTreeMap::new() }
+        Self { count: 0, host: Before::new(context), streams: BTreeMap::new() }
     }
 
     /// Numbers a command on `stream` that waits for these streams as well, and for these fences; notes in `fence` what is over with it.
@@ -82,7 +62,7 @@ impl Orders {
         }
         self.count += 1;
         let order = Order { stream, number: self.count, before: Arc::new(before.clone()) };
-        before.streams.insert(stream, self.count);
+        before.insert(stream, self.count);
         let before = Arc::new(before);
         fence.set_before(Arc::clone(&before));
         self.streams.insert(stream, before);
