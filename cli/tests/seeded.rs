@@ -17,12 +17,13 @@ const JOBS: usize = 2;
 /// Every how many programs one is run for each change.
 const SPREAD: usize = 8;
 /// What the folders have to hold at least.
-const BUGS_MIN: usize = 64;
-const CORRECT_MIN: usize = 50;
+const BUGS_MIN: usize = 80;
+const CORRECT_MIN: usize = 57;
 /// The share of bugs of which kind, kernel and line have to be right, in percent.
 const FOUND_MIN_PERCENT: usize = 95;
-/// Programs of `tests/programs` that make mistakes on purpose, to see how hipr answers, or that end otherwise under a checker.
-const NOT_CORRECT: [&str; 0] = [];
+/// Programs of `tests/programs` that make mistakes on purpose, to see how HIP answers: they free what is no memory, or give kernels wrong
+/// pointers. `pools` expects memory that was freed to be given out again at once, which a checker delays.
+const NOT_CORRECT: [&str; 5] = ["arrays", "capture_calls", "errors", "faults", "pools"];
 
 /// What has to be found in a program.
 struct Bug {
@@ -200,12 +201,12 @@ fn short(finding: &Value) -> String {
     )
 }
 
-/// Runs a function on every item, some at a time; returns the results in the order of the items.
-fn each<T: Sync, R: Send>(items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Runs a function on every item, `jobs` at a time; returns the results in the order of the items.
+fn each<T: Sync, R: Send>(jobs: usize, items: &[T], run: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<R>>> = Mutex::new(items.iter().map(|_| None).collect());
     thread::scope(|scope| {
-        for _ in 0..JOBS {
+        for _ in 0..jobs {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
@@ -237,7 +238,7 @@ struct Results {
 
 fn run(programs: &[&Seeded], built: &Path) -> Results {
     let mut results = Results::default();
-    let findings = each(programs, |program| {
+    let findings = each(JOBS, programs, |program| {
         LEVELS.map(|level| checked(&built.join(format!("{}.{level}", program.name)), &program.options))
     });
     for (program, levels) in programs.iter().zip(findings) {
@@ -364,7 +365,8 @@ fn nothing_is_found_in_the_programs_of_the_project() {
         .flat_map(|name| LEVELS.map(|level| format!("{name}.{level}")))
         .collect();
     names.sort();
-    let wrong: Vec<String> = each(&names, |name| {
+    // One at a time: `coherent` waits for its kernel without pause.
+    let wrong: Vec<String> = each(1, &names, |name| {
         let (output, findings) = checked(&built.join(name), &[]);
         unless_clean(name, &output, &findings)
     })

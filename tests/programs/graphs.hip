@@ -112,6 +112,7 @@ int main() {
 
     // Kernels of a capture are found, given another pointer in what they were launched with, and put to a ready graph.
     DeviceArray<float> other(kCount);
+    other.fill_bytes(0);
     hipGraph_t captured = nullptr;
     HIP_CHECK(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
     graph_apply<<<dim3((kCount + 63) / 64), dim3(64), 0, stream>>>(data.get(), Step{0, 5, 0}, kCount);

@@ -277,6 +277,7 @@ int main() {
     HIP_CHECK(hipHostMalloc(reinterpret_cast<void**>(&t.out), kBytes, 0));
     HIP_CHECK(hipMalloc(reinterpret_cast<void**>(&t.device), kBytes));
     HIP_CHECK(hipMalloc(reinterpret_cast<void**>(&t.result), kBytes));
+    HIP_CHECK(hipMemset(t.device, 0, kBytes));
 
     // The first launch may wait: a runtime sets up what kernels allocate from.
     for (hipStream_t stream : {t.stream, t.other, t.free_stream}) t.scale_on(stream);

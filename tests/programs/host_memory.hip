@@ -32,6 +32,8 @@ static void synchronous() {
     const hipPointer_attribute wait = HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS;
     const int n = 1 << 20;
     DeviceArray<int> data(n), other(n);
+    data.fill_bytes(0);
+    other.fill_bytes(0);
     int* pinned = nullptr;
     HIP_CHECK(hipHostMalloc(reinterpret_cast<void**>(&pinned), 4096, 0));
     auto waits = [&](void* memory) {

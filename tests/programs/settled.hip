@@ -12,6 +12,7 @@ int main() {
     check::begin("settled");
     const size_t bytes = 4096;
     DeviceArray<unsigned char> device(bytes), sink(sizeof(unsigned));
+    sink.fill_bytes(0);
     std::vector<unsigned char> pageable(bytes), other(bytes), registered(bytes);
     void *pinned, *managed, *of_registered;
     HIP_CHECK(hipHostMalloc(&pinned, bytes, 0));

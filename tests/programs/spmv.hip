@@ -21,7 +21,8 @@ extern "C" __global__ void spmv_wave(const int* starts, const int* columns, cons
 // One level: unvisited neighbours of vertices at `level` get level + 1.
 extern "C" __global__ void bfs_level(const int* starts, const int* columns, int* distance, int level, int* changed, int vertices) {
     int v = blockIdx.x * blockDim.x + threadIdx.x;
-    if (v >= vertices || distance[v] != level) return;
+    // Others change it meanwhile, to what is not `level`.
+    if (v >= vertices || __hip_atomic_load(&distance[v], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) != level) return;
     for (int k = starts[v]; k < starts[v + 1]; k++)
         if (atomicCAS(&distance[columns[k]], -1, level + 1) == -1) *changed = 1;
 }

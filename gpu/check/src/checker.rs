@@ -98,7 +98,9 @@ impl DeviceWatch for Checker {
 
     fn ended(&self, kernel: &Started<'_>, failure: Option<&Failure>) {
         let launch = lock(&self.running).remove(&(kernel.context, kernel.stream));
-        if let Some((launch, failure)) = launch.zip(failure) {
+        let Some(launch) = launch else { return };
+        launch.settle();
+        if let Some(failure) = failure {
             launch.failed(failure);
         }
     }

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hipr_grid::{Dispatch, GridWatch, GroupStart, GroupWatch};
-use hipr_isa::watch::{Access, Jump, Kind as AccessKind, Memory, Step, Watch};
+use hipr_isa::watch::{Access, Exchange, Jump, Kind as AccessKind, Memory, Step, Watch};
 use hipr_isa::wave::{LANES, Wave};
 
 use crate::finding::{Accessed, Kind, Near, Tool};
-use crate::init::{Init, Origin};
+use crate::init::{Init, Instruction, Origin};
 use crate::kernel::At;
 use crate::launch::{GivenUp, Launch, accessed};
 use crate::lock::lock;
@@ -136,7 +136,9 @@ impl Watch for Group {
         let at = At { pc: wave.pc, callers, start: *start, wave: self.wave, lane: 0 };
         let (lds_len_bytes, scratch_len_bytes) =
             (u64::from(step.lds_len_bytes()), step.scratch_bytes_per_lane());
-        let address_register = step.address_register();
+        let (address_register, exchange) = (step.address_register(), step.exchange());
+        let is_exchange = exchange == Some(Exchange::Always);
+        let instruction = Instruction { pc: at.pc, callers, address_register, is_exchange };
         step.accesses(wave, &mut |access| {
             let lane = access.lanes.trailing_zeros() as usize % LANES;
             let accessed = accessed(access, access.addresses[lane]);
@@ -148,12 +150,12 @@ impl Watch for Group {
                 && is_right
             {
                 let mut report = |origin: &Origin| unwritten(launch, at.start, at.wave, origin, at.pc);
-                init.access(at.wave, wave, (at.pc, at.callers), access, address_register, &mut report);
+                init.access(at.wave, wave, &instruction, access, &mut report);
             }
             if let Some(race) = race
                 && is_right
             {
-                race.access(launch, at, wave, access);
+                race.access(launch, at, wave, access, exchange == Some(Exchange::IfEqual));
             }
         });
     }

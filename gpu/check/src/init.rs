@@ -17,6 +17,17 @@ use self::memory::{Marks, Recent};
 /// The lanes in which each of the four bytes of a register or a word is marked.
 type Lanes = [u64; 4];
 
+/// An instruction that accesses memory.
+pub(crate) struct Instruction<'a> {
+    pub(crate) pc: u64,
+    /// The calls that it is in.
+    pub(crate) callers: &'a [u64],
+    /// The first vector register of its addresses.
+    pub(crate) address_register: Option<usize>,
+    /// Whether it stores whatever was there before, and returns that.
+    pub(crate) is_exchange: bool,
+}
+
 /// Where marked bytes have come from.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
@@ -77,11 +88,11 @@ impl Init {
         &mut self,
         number: usize,
         wave: &Wave,
-        (pc, callers): (u64, &[u64]),
+        instruction: &Instruction<'_>,
         access: &Access<'_>,
-        address_register: Option<usize>,
         report: &mut dyn FnMut(&Origin),
     ) {
+        let &Instruction { pc, callers, address_register, is_exchange } = instruction;
         let Some(own) = self.waves.get_mut(number) else { return };
         if let Some(first) = address_register
             && let Some(mark) = own.registers.get(&Register::Vector(first))
@@ -114,15 +125,26 @@ impl Init {
                         (access.memory, access.addresses[lane], access.len_bytes);
                     Arc::new(Origin { pc, callers: callers.to_vec(), lane, memory, address, len_bytes })
                 });
-                if access.kind == AccessKind::Atomic {
+                if access.kind == AccessKind::Load {
+                    let Some(own) = self.waves.get_mut(number) else { return };
+                    own.load(wave, access, marked, origin);
+                    return;
+                }
+                // What an exchange returns is used where it is used; other atomics compute with it.
+                let mut returned = None;
+                if is_exchange {
+                    returned = marked.zip(origin);
+                    self.store(number, access);
+                } else {
                     if let Some(origin) = origin {
                         report(&origin);
                     }
                     self.store_written(access);
-                    return;
                 }
-                let Some(own) = self.waves.get_mut(number) else { return };
-                own.load(wave, access, marked, origin);
+                if let Some((data, own)) = access.returned.zip(self.waves.get_mut(number)) {
+                    let (marked, origin) = returned.unzip();
+                    own.load(wave, &Access { data, ..*access }, marked, origin);
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::finding::{Accessed, Finding, Kind, Near, Other, Place, Tool};
 use crate::kernel::{At, Kernel};
 use crate::lock::{Lock, lock};
 use crate::race::clock::Grid;
+use crate::race::doubt::Doubts;
 use crate::race::shadow::Access;
 use crate::report::Report;
 
@@ -40,6 +41,8 @@ pub(crate) struct Launch {
     pub(crate) own: (u64, u64),
     /// What is known of the order of its workgroups.
     pub(crate) grid: Grid,
+    /// Races that may be meant.
+    pub(crate) doubts: Doubts,
     /// Waves that were given up.
     pub(crate) given_up: Lock<Vec<GivenUp>>,
     /// Whether atomics release what their wave has stored, without a fence: on the gfx90a the memory of a device has one cache.
@@ -66,6 +69,7 @@ impl Launch {
             order,
             own,
             grid: Grid::default(),
+            doubts: Doubts::default(),
             given_up: Lock::default(),
             atomics_release,
         }
@@ -102,6 +106,11 @@ impl Launch {
             let (accessed, near, other, note) = more();
             Finding { kind, place: Some(self.kernel.place_of(at)), accessed, near, other, note, count }
         });
+    }
+
+    /// Reports what was no mistake as long as it could still be meant.
+    pub(crate) fn settle(&self) {
+        self.doubts.take().iter().for_each(|race| race.report(self));
     }
 
     /// Reports why the kernel was ended, as far as that is a mistake that nothing else reports.

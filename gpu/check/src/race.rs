@@ -16,6 +16,7 @@ use crate::finding::{Accessed, Finding, Kind, Other};
 use crate::report::Report;
 
 pub(crate) mod clock;
+pub(crate) mod doubt;
 pub(crate) mod order;
 pub(crate) mod shadow;
 pub(crate) mod transfer;

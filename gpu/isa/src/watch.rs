@@ -30,6 +30,15 @@ pub enum Fence {
     Meeting,
 }
 
+/// When an atomic exchanges what is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exchange {
+    /// In any case.
+    Always,
+    /// If what is there equals one of its operands.
+    IfEqual,
+}
+
 /// A jump between functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Jump {
@@ -137,6 +146,18 @@ impl Step<'_, '_> {
     pub fn is_scratch(&self) -> bool {
         let encoded = self.insn.row.access.map(|shape| shape.encoded);
         matches!(encoded, Some(Encoded::Private | Encoded::Buffer | Encoded::ScalarScratch))
+    }
+
+    /// Returns when it exchanges what is in memory, if it is an atomic that does not compute with that.
+    pub fn exchange(&self) -> Option<Exchange> {
+        let name = self.insn.row.name;
+        let has = |part: &str| name.contains(part);
+        match () {
+            () if self.insn.row.access.is_none_or(|shape| shape.kind != Kind::Atomic) => None,
+            () if has("_swap") || has("wrxchg") => Some(Exchange::Always),
+            () if has("_cmpswap") || has("cmpst") => Some(Exchange::IfEqual),
+            () => None,
+        }
     }
 
     /// Returns whether the instruction accesses memory.

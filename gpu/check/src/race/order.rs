@@ -11,9 +11,10 @@ use hipr_isa::watch::{Access as Accesses, Fence, Kind as AccessKind, Memory, Reg
 use hipr_isa::wave::{LANES, Wave};
 
 use super::clock::{Clock, WAVES, join};
+use super::doubt::Loads;
 use super::shadow::{Access, Recent, Word};
 use super::transfer::{NO_ORDER, Transfer};
-use crate::finding::{Kind, Other};
+use crate::finding::{Accessed, Kind, Other};
 use crate::kernel::At;
 use crate::launch::{Launch, accessed};
 use crate::lock::lock;
@@ -28,6 +29,45 @@ struct WaveOrder {
     /// Words of memory and of LDS that its last instruction has read as atomics. They are seen before it reads them: what it then knows, it
     /// knows from its next access on.
     reads: Vec<(Memory, u64)>,
+    loads: Loads,
+}
+
+/// An earlier access that one of a lane's races with.
+struct Raced {
+    old: Access,
+    is_old_store: bool,
+    lane: usize,
+    address: u64,
+}
+
+/// A race between two accesses.
+pub(crate) struct Race {
+    kind: Kind,
+    pc: u64,
+    callers: Vec<u64>,
+    start: GroupStart,
+    wave: usize,
+    lane: usize,
+    accessed: Accessed,
+    old: Access,
+    is_old_store: bool,
+}
+
+impl Race {
+    /// Reports it.
+    pub(crate) fn report(&self, launch: &Launch) {
+        let &Self { kind, pc, ref callers, start, wave, lane, accessed, ref old, is_old_store } = self;
+        launch.found(kind, At { pc, callers, start, wave, lane }, 1, || {
+            let other_kind = match (old.is_atomic && is_old_store, is_old_store) {
+                (true, _) => AccessKind::Atomic,
+                (_, true) => AccessKind::Store,
+                _ => AccessKind::Load,
+            };
+            let note = if kind == Kind::StreamRace { NO_ORDER } else { "" };
+            let other = Other { place: launch.place_of_old(old), kind: other_kind };
+            (Some(accessed), launch.near(accessed.memory, accessed.address), Some(other), note.to_owned())
+        });
+    }
 }
 
 /// The order of one workgroup's accesses.
@@ -157,8 +197,20 @@ impl GroupOrder {
         }
     }
 
-    /// Notes the accesses of an instruction's lanes, and reports those that race.
-    pub(crate) fn access(&mut self, launch: &Launch, at: At<'_>, wave: &Wave, accesses: &Accesses<'_>) {
+    /// Returns how many words an address is behind the kernel's first instruction.
+    fn offset_words(&self, pc: u64) -> i32 {
+        (pc.wrapping_sub(self.entry) as i64 / 4) as i32
+    }
+
+    /// Notes the accesses of an instruction's lanes, and reports those that race. `is_compare` says that it is a compare-and-swap.
+    pub(crate) fn access(
+        &mut self,
+        launch: &Launch,
+        at: At<'_>,
+        wave: &Wave,
+        accesses: &Accesses<'_>,
+        is_compare: bool,
+    ) {
         if at.wave >= self.waves.len() || accesses.memory == Memory::Scratch {
             return;
         }
@@ -176,7 +228,14 @@ impl GroupOrder {
             self.synchronize(launch, at.wave, accesses);
         }
         let (own, own_end) = launch.own;
-        let offset_words = (at.pc.wrapping_sub(self.entry) as i64 / 4) as i32;
+        let offset_words = self.offset_words(at.pc);
+        if let Some(own) = self.waves.get_mut(at.wave) {
+            if is_compare {
+                own.loads.proved(accesses, &launch.doubts);
+            } else if accesses.kind == AccessKind::Load && !is_atomic {
+                own.loads.note(offset_words, accesses);
+            }
+        }
         let new = Access {
             launch: self.launch,
             group: self.group,
@@ -187,7 +246,7 @@ impl GroupOrder {
             ..Access::default()
         };
         let is_store = accesses.kind != AccessKind::Load;
-        let mut race = None;
+        let mut races = Vec::new();
         let len_bytes = u64::from(accesses.len_bytes);
         accesses.each_lane(|lane, address| {
             if is_device && own <= address && address < own_end {
@@ -200,16 +259,17 @@ impl GroupOrder {
                 let bytes = ((1u8 << (to - from)) - 1) << (from % 4);
                 let value = if is_store { value(wave, accesses, lane, address, from) } else { 0 };
                 let new = Access { lane: lane as u8, bytes, value, ..new };
+                // With an atomic each race counts: some may be meant, and others not.
                 if let Some((old, is_old_store)) = self.note(launch, is_device, from, new, is_store)
-                    && race.is_none()
+                    && (races.is_empty() || is_atomic || old.is_atomic)
                 {
-                    race = Some((old, is_old_store, lane, address));
+                    races.push(Raced { old, is_old_store, lane, address });
                 }
                 from = to;
             }
         });
-        if let Some((old, is_old_store, lane, address)) = race {
-            self.report(launch, At { lane, ..at }, accesses, address, old, is_old_store);
+        for race in races {
+            self.race(launch, At { lane: race.lane, ..at }, accesses, is_atomic, race);
         }
     }
 
@@ -321,35 +381,36 @@ impl GroupOrder {
         });
     }
 
-    fn report(
-        &self,
-        launch: &Launch,
-        at: At<'_>,
-        accesses: &Accesses<'_>,
-        address: u64,
-        old: Access,
-        is_old_store: bool,
-    ) {
+    /// Reports a race, unless it may turn out to be meant.
+    fn race(&self, launch: &Launch, at: At<'_>, accesses: &Accesses<'_>, is_atomic: bool, race: Raced) {
+        let Raced { old, is_old_store, address, .. } = race;
         let kind = match () {
             () if old.launch != self.launch => Kind::StreamRace,
             () if old.group != self.group => Kind::GridRace,
             () => Kind::BlockRace,
         };
-        launch.found(kind, at, 1, || {
-            let other_kind = match (old.is_atomic && is_old_store, is_old_store) {
-                (true, _) => AccessKind::Atomic,
-                (_, true) => AccessKind::Store,
-                _ => AccessKind::Load,
-            };
-            let note = if kind == Kind::StreamRace { NO_ORDER } else { "" };
-            let other = Other { place: launch.place_of_old(&old), kind: other_kind };
-            (
-                Some(accessed(accesses, address)),
-                launch.near(accesses.memory, address),
-                Some(other),
-                note.to_owned(),
-            )
-        });
+        let own = self.offset_words(at.pc);
+        let load = match () {
+            () if kind == Kind::StreamRace => None,
+            () if accesses.kind == AccessKind::Load && !is_atomic && old.is_atomic => Some(own),
+            () if is_atomic && !is_old_store => Some(old.offset_words),
+            () => None,
+        };
+        let race = || Race {
+            kind,
+            pc: at.pc,
+            callers: at.callers.to_vec(),
+            start: at.start,
+            wave: at.wave,
+            lane: at.lane,
+            accessed: accessed(accesses, address),
+            old,
+            is_old_store,
+        };
+        match load {
+            Some(load) => launch.doubts.keep((kind, own, load), race),
+            None => race().report(launch),
+        }
     }
 
     /// Reports an access that races with a transfer.

@@ -61,8 +61,8 @@ pub struct Access<'a> {
     pub data: Register,
     /// Whether it is one access for the whole wave.
     pub is_scalar: bool,
-    /// For [`Kind::Atomic`], whether the old value is returned to a register.
-    pub returns: bool,
+    /// For [`Kind::Atomic`], the first register that the old value is returned to, if it is.
+    pub returned: Option<Register>,
     /// Who is to see it: [`Scope::Wave`] for one that is neither atomic nor volatile. Of [`Kind::Atomic`] only whether it is the system.
     pub scope: Scope,
 }
@@ -82,7 +82,7 @@ struct Unplaced {
     len_bytes: u32,
     data: Register,
     is_scalar: bool,
-    returns: bool,
+    returned: Option<Register>,
     scope: Scope,
 }
 
@@ -103,9 +103,9 @@ impl Unplaced {
         }
         for (memory, lanes) in MEMORIES.into_iter().zip(of) {
             if lanes != 0 {
-                let &Self { kind, len_bytes, data, is_scalar, returns, scope } = self;
+                let &Self { kind, len_bytes, data, is_scalar, returned, scope } = self;
                 let addresses = &addresses;
-                each(&Access { memory, kind, len_bytes, lanes, addresses, data, is_scalar, returns, scope });
+                each(&Access { memory, kind, len_bytes, lanes, addresses, data, is_scalar, returned, scope });
             }
         }
     }
@@ -142,7 +142,7 @@ pub(super) fn each(
                 len_bytes: 4,
                 data: Register::Vector(data),
                 is_scalar: stride == 0,
-                returns: shape.kind == Kind::Atomic,
+                returned: (shape.kind == Kind::Atomic).then_some(Register::Vector(data)),
                 scope: Scope::Wave,
             };
             // The counter is changed once for all lanes.
@@ -162,7 +162,8 @@ pub(super) fn each(
                 len_bytes,
                 data: Register::Scalar(code.sdata()),
                 is_scalar: true,
-                returns: shape.kind == Kind::Atomic && code.glc() != 0,
+                returned: (shape.kind == Kind::Atomic && code.glc() != 0)
+                    .then_some(Register::Scalar(code.sdata())),
                 scope: Scope::Wave,
             };
             let lanes = u64::from(len_bytes > 0);
@@ -192,7 +193,7 @@ fn vector<F: Family>(
         len_bytes: u32::from(shape.len_bytes),
         data,
         is_scalar: false,
-        returns: is_atomic && operands.returns(),
+        returned: (is_atomic && operands.returns()).then_some(Register::Vector(operands.to())),
         // An atomic's SC0 asks for the old value.
         scope: if is_atomic { Scope::of(0, sc1).max(Scope::of(sc1, sc1)) } else { Scope::of(sc0, sc1) },
     };
@@ -228,7 +229,7 @@ fn twice(shape: Shape, wave: &Wave, insn: &Insn, each: &mut dyn FnMut(&Access<'_
             len_bytes: u32::from(shape.len_bytes),
             data: Register::Vector(data),
             is_scalar: false,
-            returns: shape.kind == Kind::Atomic,
+            returned: (shape.kind == Kind::Atomic).then_some(Register::Vector(to + index * words)),
             scope: Scope::Wave,
         };
         let row = wave.row(code.addr());

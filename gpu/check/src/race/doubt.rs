@@ -1,0 +1,92 @@
+//! Races of plain loads with atomics that may be meant.
+//!
+//! A program that changes a word with a loop of compare-and-swap loads it once before: what it loads is a guess, which the compare-and-swap
+//! proves right or wrong. Some of its waves may see that there is nothing to change. So such a race is reported only when the launch has
+//! ended and no wave has proved a guess of the same instruction.
+
+use std::collections::{HashMap, HashSet};
+
+use hipr_isa::watch::Access;
+use hipr_isa::wave::LANES;
+
+use super::order::Race;
+use crate::finding::Kind;
+use crate::lock::{Lock, lock};
+
+/// What a race that may be meant is the same as: its kind, the later access, and the load, both by their offsets in words from the kernel.
+pub(crate) type Key = (Kind, i32, i32);
+
+/// The races of a launch that may be meant.
+#[derive(Default)]
+pub(crate) struct Doubts {
+    races: Lock<HashMap<Key, Race>>,
+    /// Loads that were guesses.
+    guesses: Lock<HashSet<i32>>,
+}
+
+impl Doubts {
+    /// Keeps a race.
+    pub(crate) fn keep(&self, key: Key, race: impl FnOnce() -> Race) {
+        lock(&self.races).entry(key).or_insert_with(race);
+    }
+
+    /// Notes that a load was a guess.
+    pub(crate) fn proved(&self, load: i32) {
+        lock(&self.guesses).insert(load);
+    }
+
+    /// Takes the races whose loads were no guesses, in an order that stays.
+    pub(crate) fn take(&self) -> Vec<Race> {
+        let guesses = lock(&self.guesses);
+        let mut all: Vec<_> = lock(&self.races).drain().collect();
+        all.retain(|((_, _, load), _)| !guesses.contains(load));
+        all.sort_by_key(|(key, _)| *key);
+        all.into_iter().map(|(_, race)| race).collect()
+    }
+}
+
+/// The last loads of a wave.
+#[derive(Debug, Default)]
+pub(crate) struct Loads {
+    last: Vec<Load>,
+    next: usize,
+}
+
+#[derive(Debug)]
+struct Load {
+    /// The offset of the instruction.
+    offset_words: i32,
+    is_scalar: bool,
+    addresses: [u64; LANES],
+}
+
+impl Loads {
+    /// How many are known.
+    const MAX: usize = 8;
+
+    /// Notes a load of the instruction at an offset.
+    pub(crate) fn note(&mut self, offset_words: i32, access: &Access<'_>) {
+        if access.len_bytes != 4 && access.len_bytes != 8 {
+            return;
+        }
+        let load = Load { offset_words, is_scalar: access.is_scalar, addresses: *access.addresses };
+        match self.last.get_mut(self.next) {
+            Some(old) => *old = load,
+            None => self.last.push(load),
+        }
+        self.next = (self.next + 1) % Self::MAX;
+    }
+
+    /// Tells of the loads of what a compare-and-swap accesses.
+    pub(crate) fn proved(&self, access: &Access<'_>, doubts: &Doubts) {
+        for load in &self.last {
+            let mut is_guess = false;
+            access.each_lane(|lane, address| {
+                is_guess |= load.addresses[if load.is_scalar { 0 } else { lane }] == address;
+            });
+            if is_guess {
+                doubts.proved(load.offset_words);
+            }
+        }
+    }
+}
