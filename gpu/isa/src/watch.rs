@@ -3,7 +3,7 @@
 //! A [`Watch`] in the [`Machine`](crate::step::Machine) is shown each instruction as a [`Step`], with its wave as it is before that. Waits and
 //! hints, which mean nothing to an emulator, are not shown. Execution without a watch pays one test for a page of code.
 //!
-//! Which memory an instruction accesses follows from its mnemonic ([`shape`](mod@shape), worked out while the tables are compiled) and from its
+//! Which memory an instruction accesses follows from its mnemonic (`watch/shape.rs`, worked out while the tables are compiled) and from its
 //! registers, by the same code that executes it.
 
 mod access;
