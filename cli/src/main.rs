@@ -14,6 +14,7 @@ mod key;
 mod launch;
 mod library;
 mod output;
+mod profile;
 mod run;
 mod sim;
 mod worker;
@@ -38,6 +39,8 @@ enum Command {
     Run(run::Run),
     /// Runs a program on the emulated GPU and finds mistakes in its kernels: wrong accesses, races, barriers.
     Check(check::Check),
+    /// Runs a program on the emulated GPU and counts what its kernels do, exactly.
+    Profile(profile::Profile),
     /// Runs a program of AMD's HIP runtime on emulated GPUs, with hipr's libhsa-runtime64.so below that.
     Hsa(hsa::Hsa),
     /// Serves a GPU to clients.
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
     let result = output::until_unread(|| match command {
         Command::Run(options) => run::run(options),
         Command::Check(options) => check::run(options),
+        Command::Profile(options) => profile::run(options),
         Command::Hsa(options) => hsa::run(options),
         Command::Worker(options) => worker::run(*options),
         Command::Key(options) => key::run(options),

@@ -1,7 +1,7 @@
 //! `hipr check` with a real program: its reports in each form, suppressions, exit codes, and the mistakes of the program's own calls.
 //! Without the compiler (`tests/toolchain/setup.sh`) the tests that need the program are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
 
-use hipr_tests::toolchain::toolchain;
+use hipr_tests::toolchain::compile;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/check");
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/check/mistakes.hip");
 
 /// Returns the program, compiled once; `None` without a compiler.
@@ -19,36 +18,9 @@ fn program() -> Option<&'static Path> {
 }
 
 fn build() -> Option<PathBuf> {
-    let lab = toolchain("hipr check did not run")?;
-    let work = tempfile::tempdir_in(lab.join("tmp")).expect("a folder");
-    fs::copy(SOURCE, work.path().join("mistakes.hip")).expect("the source is copied");
-    let inside = Path::new("/").join(work.path().strip_prefix(&lab).expect("a folder of the lab"));
-    let inside = inside.to_str().expect("a name of text");
-    let libraries = lab.join("usr/lib/x86_64-linux-gnu");
-    let output = Command::new("chroot")
-        .arg(&lab)
-        .args(["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "hipcc"])
-        .args([
-            "--offload-arch=gfx942",
-            "-std=c++17",
-            "-O0",
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-deprecated-declarations",
-        ])
-        .arg(format!("-ffile-prefix-map={inside}={FOLDER}"))
-        .arg(format!("-Wl,--dynamic-linker={}", lab.join("lib64/ld-linux-x86-64.so.2").display()))
-        .arg(format!("-Wl,--enable-new-dtags,-rpath,{}", libraries.display()))
-        .args(["-o", &format!("{inside}/mistakes"), &format!("{inside}/mistakes.hip")])
-        .output()
-        .expect("the compiler runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let program =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-mistakes-{}", std::process::id()));
-    fs::copy(work.path().join("mistakes"), &program).expect("the program is copied");
-    Some(program)
+    let name = format!("check-mistakes-{}", std::process::id());
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    compile(Path::new(SOURCE), "-O0", out, &name, "hipr check did not run")
 }
 
 /// Returns the number of the line that is marked with `mark`.

@@ -1,8 +1,8 @@
 //! The HIP compiler that `tests/toolchain/setup.sh` makes, and other programs that tests need.
 
-use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 /// Exit code of a set-up script if there is not what it makes.
 const NOT_THERE: i32 = 77;
@@ -16,6 +16,35 @@ pub fn folder() -> &'static Path {
 /// returns `None`, or panics if HIPR_REQUIRE_COMPILER is set.
 pub fn toolchain(skipped: &str) -> Option<PathBuf> {
     made_by("toolchain/setup.sh", "HIP compiler", skipped)
+}
+
+/// Compiles `source` with debug information for the gfx942; returns the program, which is `name` in `out`. The source's folder is named in
+/// it as it is here. Without the compiler it behaves like [`toolchain`].
+pub fn compile(source: &Path, level: &str, out: &Path, name: &str, skipped: &str) -> Option<PathBuf> {
+    let lab = toolchain(skipped)?;
+    let work = tempfile::tempdir_in(lab.join("tmp")).expect("a folder");
+    let file = source.file_name().expect("a file");
+    fs::copy(source, work.path().join(file)).expect("the source is copied");
+    let inside = Path::new("/").join(work.path().strip_prefix(&lab).expect("a folder of the lab"));
+    let libraries = lab.join("usr/lib/x86_64-linux-gnu");
+    let folder = source.parent().expect("a folder");
+    let output = Command::new("chroot")
+        .arg(&lab)
+        .args(["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "HOME=/root", "LC_ALL=C.UTF-8", "hipcc"])
+        .args(["--offload-arch=gfx942", "-std=c++17", level, "-g", "-Wall", "-Wextra", "-Werror"])
+        .arg("-Wno-deprecated-declarations")
+        .arg(format!("-ffile-prefix-map={}={}", inside.display(), folder.display()))
+        .arg(format!("-Wl,--dynamic-linker={}", lab.join("lib64/ld-linux-x86-64.so.2").display()))
+        .arg(format!("-Wl,--enable-new-dtags,-rpath,{}", libraries.display()))
+        .arg("-o")
+        .arg(inside.join("program"))
+        .arg(inside.join(file))
+        .output()
+        .expect("the compiler runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let program = out.join(name);
+    fs::copy(work.path().join("program"), &program).expect("the program is copied");
+    Some(program)
 }
 
 /// Returns the folder with Prometheus (`usr/bin/prometheus` and `usr/bin/promtool`); without it behaves like [`toolchain`].

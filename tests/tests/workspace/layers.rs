@@ -38,6 +38,20 @@ const LAYERS: [(&str, &[&str]); 27] = [
     // Debug information is read without knowing what the code is for.
     ("hipr-lines", &[]),
     (
+        "hipr-profile",
+        &[
+            "hipr-abi",
+            "hipr-code-object",
+            "hipr-ctype",
+            "hipr-device",
+            "hipr-grid",
+            "hipr-isa",
+            "hipr-lines",
+            "hipr-proto",
+            "hipr-sim",
+        ],
+    ),
+    (
         "hipr-check",
         &[
             "hipr-abi",
@@ -126,6 +140,7 @@ const LAYERS: [(&str, &[&str]); 27] = [
             "hipr-isa",
             "hipr-lines",
             "hipr-log",
+            "hipr-profile",
             "hipr-proto",
             "hipr-shim",
             "hipr-sim",
