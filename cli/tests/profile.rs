@@ -1,7 +1,7 @@
 //! `hipr profile` with kernels of which it can be worked out by hand what they do, and its reports in each form.
 //! Without the compiler (`tests/toolchain/setup.sh`) these tests are skipped, or fail if HIPR_REQUIRE_COMPILER is set.
 
-use hipr_tests::toolchain::compile;
+use hipr_tests::toolchain::{compile, installed};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -232,6 +232,52 @@ fn the_page_has_the_report_and_needs_nothing_else() {
         let parts = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!parts.contains(outside), "the page asks for {outside}");
     }
+}
+
+#[test]
+#[ignore = "needs a browser"]
+fn the_page_sorts_its_tables_in_a_browser() {
+    let Some(program) = program() else { return };
+    let Some(browser) = installed("chromium", "the page of hipr profile was not opened") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    // Sorts the kernels as a person would, and leaves in the title which came first.
+    let script = r##"<script>
+        const first = () => document.querySelector("#kernels tbody td").textContent.split("(")[0];
+        const click = head => [...document.querySelectorAll("#kernels th")].find(th => th.textContent === head).click();
+        const seen = [first()];
+        for (const head of ["flops", "flops", "LDS conflicts", "kernel"]) { click(head); seen.push(first()); }
+        const points = document.querySelectorAll("#roofline circle").length;
+        const lines = document.querySelectorAll("#details details").length;
+        document.title = [...seen, points, lines, window.failed || "no error"].join(" ");
+    </script>"##;
+    let failures =
+        "<script>window.addEventListener('error', event => { window.failed = event.message; });</script>";
+    let text = reported("html", &[], program).replacen("<body>", &format!("<body>{failures}"), 1) + script;
+    fs::write(&page, text).expect("the page is written");
+    let output = Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-background-networking",
+        ])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .expect("the browser runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let title = text.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
+    // By flops down and up; up, kernels without any are equal, and stay in the order that they are in. Four kernels have flops.
+    let title = title.expect("a title").split(' ').collect::<Vec<_>>();
+    assert_eq!(
+        (title[0], title[1], title[3], title[4]),
+        ("rounds", "product", "one_bank", "wide"),
+        "{title:?}"
+    );
+    assert_eq!(title[5..], ["4", "32", "no", "error"], "{title:?}");
 }
 
 #[test]

@@ -59,17 +59,17 @@ fn write_kernel(text: &mut String, kernel: &Shown) {
     row(
         "launches",
         format!(
-            "{}: {} blocks of {x}x{y}x{z} threads, {} waves",
+            "{}: {} of {x}x{y}x{z} threads, {}",
             grouped(profile.launches),
-            grouped(profile.groups),
-            grouped(profile.waves)
+            counted(profile.groups, "block"),
+            counted(profile.waves, "wave")
         ),
     );
     row("instructions", format!("{}: {}", grouped(total.executed()), classes(total)));
     if let Some(lanes) = total.lanes_average() {
         row(
             "lanes",
-            format!("{lanes:.1} of 64 work; conditions have divided waves {} times", grouped(total.splits)),
+            format!("{lanes:.1} of 64 work; conditions have divided waves {}", counted(total.splits, "time")),
         );
     }
     if total.memory_accesses > 0 {
@@ -77,11 +77,11 @@ fn write_kernel(text: &mut String, kernel: &Shown) {
         row(
             "memory",
             format!(
-                "{} bytes loaded, {} stored, {} by atomics; {} cache lines of {line_bytes} bytes, {line_use:.0} % of them asked for",
+                "{} bytes loaded, {} stored, {} by atomics; {} of {line_bytes} bytes, {line_use:.0} % of them asked for",
                 grouped(total.loaded_bytes),
                 grouped(total.stored_bytes),
                 grouped(total.atomic_bytes),
-                grouped(total.cache_lines)
+                counted(total.cache_lines, "cache line")
             ),
         );
     }
@@ -89,9 +89,9 @@ fn write_kernel(text: &mut String, kernel: &Shown) {
         row(
             "LDS",
             format!(
-                "{} bytes in {} cycles of its banks, {} of them for conflicts",
+                "{} bytes in {} of its banks, {} of them for conflicts",
                 grouped(total.lds_bytes),
-                grouped(total.lds_cycles),
+                counted(total.lds_cycles, "cycle"),
                 percent(total.lds_conflicts, total.lds_cycles)
             ),
         );

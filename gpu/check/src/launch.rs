@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hipr_grid::{Dispatch, Failure, GroupStart};
 use hipr_isa::Arch;
 use hipr_isa::fault::Cause;
-use hipr_isa::watch::{Access as Accesses, Memory};
+use hipr_isa::watch::{Access as Accesses, Kind as AccessKind, Memory};
 use hipr_sim::watch::Order;
 
 use crate::context::Context;
@@ -14,8 +14,9 @@ use crate::finding::{Accessed, Finding, Kind, Near, Other, Place, Tool};
 use crate::kernel::{At, Kernel};
 use crate::lock::{Lock, lock};
 use crate::race::clock::Grid;
-use crate::race::doubt::Doubts;
+use crate::race::doubt::{Doubts, Race};
 use crate::race::shadow::Access;
+use crate::race::transfer::NO_ORDER;
 use crate::report::Report;
 
 /// A wave that has not ended when its launch was given up.
@@ -108,9 +109,24 @@ impl Launch {
         });
     }
 
+    /// Reports a race.
+    pub(crate) fn raced(&self, race: &Race) {
+        let &Race { kind, pc, ref callers, start, wave, lane, accessed, ref old, is_old_store } = race;
+        self.found(kind, At { pc, callers, start, wave, lane }, 1, || {
+            let other_kind = match (old.is_atomic && is_old_store, is_old_store) {
+                (true, _) => AccessKind::Atomic,
+                (_, true) => AccessKind::Store,
+                _ => AccessKind::Load,
+            };
+            let note = if kind == Kind::StreamRace { NO_ORDER } else { "" };
+            let other = Other { place: self.place_of_old(old), kind: other_kind };
+            (Some(accessed), self.near(accessed.memory, accessed.address), Some(other), note.to_owned())
+        });
+    }
+
     /// Reports what was no mistake as long as it could still be meant.
     pub(crate) fn settle(&self) {
-        self.doubts.take().iter().for_each(|race| race.report(self));
+        self.doubts.take().iter().for_each(|race| self.raced(race));
     }
 
     /// Reports why the kernel was ended, as far as that is a mistake that nothing else reports.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 27] = [
+const LAYERS: [(&str, &[&str]); 28] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
     ("hipr-log", &[]),

@@ -6,12 +6,28 @@
 
 use std::collections::{HashMap, HashSet};
 
+use hipr_grid::GroupStart;
 use hipr_isa::watch::Access;
 use hipr_isa::wave::LANES;
 
-use super::order::Race;
-use crate::finding::Kind;
+use super::shadow::Access as Old;
+use crate::finding::{Accessed, Kind};
 use crate::lock::{Lock, lock};
+
+/// A race between two accesses.
+pub(crate) struct Race {
+    pub(crate) kind: Kind,
+    /// The later access.
+    pub(crate) pc: u64,
+    pub(crate) callers: Vec<u64>,
+    pub(crate) start: GroupStart,
+    pub(crate) wave: usize,
+    pub(crate) lane: usize,
+    pub(crate) accessed: Accessed,
+    /// The earlier one.
+    pub(crate) old: Old,
+    pub(crate) is_old_store: bool,
+}
 
 /// What a race that may be meant is the same as: its kind, the later access, and the load, both by their offsets in words from the kernel.
 pub(crate) type Key = (Kind, i32, i32);

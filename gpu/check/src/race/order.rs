@@ -11,10 +11,10 @@ use hipr_isa::watch::{Access as Accesses, Fence, Kind as AccessKind, Memory, Reg
 use hipr_isa::wave::{LANES, Wave};
 
 use super::clock::{Clock, WAVES, join};
-use super::doubt::Loads;
+use super::doubt::{Loads, Race};
 use super::shadow::{Access, Recent, Word};
 use super::transfer::{NO_ORDER, Transfer};
-use crate::finding::{Accessed, Kind, Other};
+use crate::finding::{Kind, Other};
 use crate::kernel::At;
 use crate::launch::{Launch, accessed};
 use crate::lock::lock;
@@ -38,36 +38,6 @@ struct Raced {
     is_old_store: bool,
     lane: usize,
     address: u64,
-}
-
-/// A race between two accesses.
-pub(crate) struct Race {
-    kind: Kind,
-    pc: u64,
-    callers: Vec<u64>,
-    start: GroupStart,
-    wave: usize,
-    lane: usize,
-    accessed: Accessed,
-    old: Access,
-    is_old_store: bool,
-}
-
-impl Race {
-    /// Reports it.
-    pub(crate) fn report(&self, launch: &Launch) {
-        let &Self { kind, pc, ref callers, start, wave, lane, accessed, ref old, is_old_store } = self;
-        launch.found(kind, At { pc, callers, start, wave, lane }, 1, || {
-            let other_kind = match (old.is_atomic && is_old_store, is_old_store) {
-                (true, _) => AccessKind::Atomic,
-                (_, true) => AccessKind::Store,
-                _ => AccessKind::Load,
-            };
-            let note = if kind == Kind::StreamRace { NO_ORDER } else { "" };
-            let other = Other { place: launch.place_of_old(old), kind: other_kind };
-            (Some(accessed), launch.near(accessed.memory, accessed.address), Some(other), note.to_owned())
-        });
-    }
 }
 
 /// The order of one workgroup's accesses.
@@ -409,7 +379,7 @@ impl GroupOrder {
         };
         match load {
             Some(load) => launch.doubts.keep((kind, own, load), race),
-            None => race().report(launch),
+            None => launch.raced(&race()),
         }
     }
 
