@@ -15,7 +15,7 @@ use crate::kernel::{At, Kernel};
 use crate::lock::{Lock, lock};
 use crate::race::clock::Grid;
 use crate::race::doubt::{Doubts, Race};
-use crate::race::shadow::Access;
+use crate::race::shadow::{Access, Atomicity};
 use crate::race::transfer::NO_ORDER;
 use crate::report::Report;
 
@@ -48,6 +48,8 @@ pub(crate) struct Launch {
     pub(crate) given_up: Lock<Vec<GivenUp>>,
     /// Whether atomics release what their wave has stored, without a fence: on the gfx90a the memory of a device has one cache.
     pub(crate) atomics_release: bool,
+    /// Whether it cannot be seen which stores are atomic, as on the gfx90a.
+    pub(crate) stores_do_not_say: bool,
 }
 
 impl Launch {
@@ -73,6 +75,7 @@ impl Launch {
             doubts: Doubts::default(),
             given_up: Lock::default(),
             atomics_release,
+            stores_do_not_say: atomics_release,
         }
     }
 
@@ -113,7 +116,7 @@ impl Launch {
     pub(crate) fn raced(&self, race: &Race) {
         let &Race { kind, pc, ref callers, start, wave, lane, accessed, ref old, is_old_store } = race;
         self.found(kind, At { pc, callers, start, wave, lane }, 1, || {
-            let other_kind = match (old.is_atomic && is_old_store, is_old_store) {
+            let other_kind = match (old.atomicity == Atomicity::Atomic && is_old_store, is_old_store) {
                 (true, _) => AccessKind::Atomic,
                 (_, true) => AccessKind::Store,
                 _ => AccessKind::Load,

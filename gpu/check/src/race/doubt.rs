@@ -1,8 +1,10 @@
-//! Races of plain loads with atomics that may be meant.
+//! Races that may be meant.
 //!
 //! A program that changes a word with a loop of compare-and-swap loads it once before: what it loads is a guess, which the compare-and-swap
 //! proves right or wrong. Some of its waves may see that there is nothing to change. So such a race is reported only when the launch has
 //! ended and no wave has proved a guess of the same instruction.
+//!
+//! Of the stores of the gfx90a it cannot be seen which are atomic. Two of them race, unless an atomic reads what one of them stores.
 
 use std::collections::{HashMap, HashSet};
 
@@ -29,15 +31,16 @@ pub(crate) struct Race {
     pub(crate) is_old_store: bool,
 }
 
-/// What a race that may be meant is the same as: its kind, the later access, and the load, both by their offsets in words from the kernel.
-pub(crate) type Key = (Kind, i32, i32);
+/// What a race that may be meant is the same as: its kind, the later access, and the accesses that may be meant, by their offsets in words
+/// from the kernel.
+pub(crate) type Key = (Kind, i32, [i32; 2]);
 
 /// The races of a launch that may be meant.
 #[derive(Default)]
 pub(crate) struct Doubts {
     races: Lock<HashMap<Key, Race>>,
-    /// Loads that were guesses.
-    guesses: Lock<HashSet<i32>>,
+    /// Accesses that were meant.
+    meant: Lock<HashSet<i32>>,
 }
 
 impl Doubts {
@@ -46,16 +49,16 @@ impl Doubts {
         lock(&self.races).entry(key).or_insert_with(race);
     }
 
-    /// Notes that a load was a guess.
-    pub(crate) fn proved(&self, load: i32) {
-        lock(&self.guesses).insert(load);
+    /// Notes that the accesses of the instruction at an offset were meant: a load was a guess, or a store an atomic one.
+    pub(crate) fn proved(&self, offset_words: i32) {
+        lock(&self.meant).insert(offset_words);
     }
 
-    /// Takes the races whose loads were no guesses, in an order that stays.
+    /// Takes the races that were not meant, in an order that stays.
     pub(crate) fn take(&self) -> Vec<Race> {
-        let guesses = lock(&self.guesses);
+        let meant = lock(&self.meant);
         let mut all: Vec<_> = lock(&self.races).drain().collect();
-        all.retain(|((_, _, load), _)| !guesses.contains(load));
+        all.retain(|((_, _, unless), _)| !unless.iter().any(|offset_words| meant.contains(offset_words)));
         all.sort_by_key(|(key, _)| *key);
         all.into_iter().map(|(_, race)| race).collect()
     }

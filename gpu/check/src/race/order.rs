@@ -12,12 +12,15 @@ use hipr_isa::wave::{LANES, Wave};
 
 use super::clock::{Clock, WAVES, join};
 use super::doubt::{Loads, Race};
-use super::shadow::{Access, Recent, Word};
+use super::shadow::{Access, Atomicity, Recent, Word};
 use super::transfer::{NO_ORDER, Transfer};
 use crate::finding::{Kind, Other};
 use crate::kernel::At;
 use crate::launch::{Launch, accessed};
 use crate::lock::lock;
+
+/// The most lanes of a store that may order accesses although it does not say that it is atomic.
+const FLAG_LANES_MAX: u32 = 4;
 
 #[derive(Debug, Default)]
 struct WaveOrder {
@@ -193,8 +196,18 @@ impl GroupOrder {
         if is_device {
             self.check_transfers(launch, at, accesses);
         }
-        let is_atomic = accesses.kind == AccessKind::Atomic || accesses.scope >= Scope::Workgroup;
-        if is_atomic {
+        let atomicity = match accesses.kind {
+            AccessKind::Atomic => Atomicity::Atomic,
+            _ if accesses.scope >= Scope::Workgroup => Atomicity::Atomic,
+            AccessKind::Store if launch.stores_do_not_say && is_device && accesses.len_bytes <= 8 => {
+                Atomicity::Unknown
+            }
+            _ => Atomicity::Plain,
+        };
+        let is_atomic = atomicity == Atomicity::Atomic;
+        // Flags are stored by one lane, or a few.
+        let is_flag = atomicity == Atomicity::Unknown && accesses.lanes.count_ones() <= FLAG_LANES_MAX;
+        if is_atomic || is_flag {
             self.synchronize(launch, at.wave, accesses);
         }
         let (own, own_end) = launch.own;
@@ -212,7 +225,7 @@ impl GroupOrder {
             tick: self.tick,
             offset_words,
             wave: at.wave as u8,
-            is_atomic,
+            atomicity,
             ..Access::default()
         };
         let is_store = accesses.kind != AccessKind::Load;
@@ -231,7 +244,9 @@ impl GroupOrder {
                 let new = Access { lane: lane as u8, bytes, value, ..new };
                 // With an atomic each race counts: some may be meant, and others not.
                 if let Some((old, is_old_store)) = self.note(launch, is_device, from, new, is_store)
-                    && (races.is_empty() || is_atomic || old.is_atomic)
+                    && (races.is_empty()
+                        || atomicity != Atomicity::Plain
+                        || old.atomicity != Atomicity::Plain)
                 {
                     races.push(Raced { old, is_old_store, lane, address });
                 }
@@ -239,7 +254,7 @@ impl GroupOrder {
             }
         });
         for race in races {
-            self.race(launch, At { lane: race.lane, ..at }, accesses, is_atomic, race);
+            self.race(launch, At { lane: race.lane, ..at }, accesses, atomicity, race);
         }
     }
 
@@ -257,7 +272,14 @@ impl GroupOrder {
             let mut ordered =
                 |old: &Access| is_ordered(launch, behind, *group, *barrier_tick, &own.known, &new, old);
             let (page, word) = launch.context.shadow.page(recent, address);
-            return lock(&page.0).get_mut(word)?.note(new, is_store, &mut ordered);
+            let mut page = lock(&page.0);
+            let word = page.get_mut(word)?;
+            if launch.stores_do_not_say
+                && let Some(store) = word.proved(&new, is_store)
+            {
+                launch.doubts.proved(store);
+            }
+            return word.note(new, is_store, &mut ordered);
         }
         let index = (address / 4) as usize;
         if index >= lds.len() {
@@ -266,7 +288,7 @@ impl GroupOrder {
         let word = lds.get_mut(index)?;
         // A load of what an atomic has stored waits for it: LDS has no scopes that tell a load of an atomic from another.
         if !is_store
-            && word.store().is_atomic
+            && word.store().atomicity == Atomicity::Atomic
             && let Some(released) = lds_released.get(&(address / 4))
         {
             join(&mut own.known, released);
@@ -352,7 +374,7 @@ impl GroupOrder {
     }
 
     /// Reports a race, unless it may turn out to be meant.
-    fn race(&self, launch: &Launch, at: At<'_>, accesses: &Accesses<'_>, is_atomic: bool, race: Raced) {
+    fn race(&self, launch: &Launch, at: At<'_>, accesses: &Accesses<'_>, atomicity: Atomicity, race: Raced) {
         let Raced { old, is_old_store, address, .. } = race;
         let kind = match () {
             () if old.launch != self.launch => Kind::StreamRace,
@@ -360,11 +382,13 @@ impl GroupOrder {
             () => Kind::BlockRace,
         };
         let own = self.offset_words(at.pc);
-        let load = match () {
-            () if kind == Kind::StreamRace => None,
-            () if accesses.kind == AccessKind::Load && !is_atomic && old.is_atomic => Some(own),
-            () if is_atomic && !is_old_store => Some(old.offset_words),
-            () => None,
+        let is_load = accesses.kind == AccessKind::Load;
+        let unless = match (atomicity, old.atomicity) {
+            _ if kind == Kind::StreamRace => None,
+            (Atomicity::Plain, Atomicity::Atomic) if is_load => Some([own; 2]),
+            (Atomicity::Atomic, Atomicity::Plain) if !is_old_store => Some([old.offset_words; 2]),
+            (Atomicity::Unknown, Atomicity::Unknown) => Some([own, old.offset_words]),
+            _ => None,
         };
         let race = || Race {
             kind,
@@ -377,8 +401,8 @@ impl GroupOrder {
             old,
             is_old_store,
         };
-        match load {
-            Some(load) => launch.doubts.keep((kind, own, load), race),
+        match unless {
+            Some(unless) => launch.doubts.keep((kind, own, unless), race),
             None => launch.raced(&race()),
         }
     }

@@ -12,6 +12,18 @@ const PAGE_WORDS: usize = PAGE_BYTES as usize / 4;
 /// The number of pages that are kept; beyond it all are forgotten. A page takes 64 KiB.
 const PAGES_MAX: usize = 1 << 15;
 
+/// Whether an access is one that others may make at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Atomicity {
+    /// It is not.
+    #[default]
+    Plain,
+    /// A store of the gfx90a, which does not say. It is taken for an atomic one where an atomic reads what it stores.
+    Unknown,
+    /// It is.
+    Atomic,
+}
+
 /// An access to a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Access {
@@ -29,7 +41,7 @@ pub(crate) struct Access {
     pub(crate) lane: u8,
     /// The bytes of the word, a bit each.
     pub(crate) bytes: u8,
-    pub(crate) is_atomic: bool,
+    pub(crate) atomicity: Atomicity,
 }
 
 impl Access {
@@ -56,6 +68,21 @@ impl Word {
         &self.store
     }
 
+    /// Returns the offset of a store that is an atomic one, although it does not say that: the last one if an atomic, `new`, reads it, or `new`
+    /// itself if an atomic has read the word before.
+    pub(crate) fn proved(&self, new: &Access, is_store: bool) -> Option<i32> {
+        let meets = |old: &Access, has: Atomicity| {
+            old.launch == new.launch && old.atomicity == has && old.bytes & new.bytes != 0
+        };
+        match new.atomicity {
+            Atomicity::Atomic => meets(&self.store, Atomicity::Unknown).then_some(self.store.offset_words),
+            Atomicity::Unknown if is_store => {
+                self.loads.iter().any(|load| meets(load, Atomicity::Atomic)).then_some(new.offset_words)
+            }
+            Atomicity::Unknown | Atomicity::Plain => None,
+        }
+    }
+
     /// Returns the last store and the loads after it.
     fn all(&self) -> [(&Access, bool); 3] {
         [(&self.store, true), (&self.loads[0], false), (&self.loads[1], false)]
@@ -71,12 +98,16 @@ impl Word {
         let mut conflicts = |old: &Access| {
             old.launch != 0
                 && old.bytes & new.bytes != 0
-                && !(old.is_atomic && new.is_atomic)
+                && !matches!(
+                    (old.atomicity, new.atomicity),
+                    (Atomicity::Atomic, Atomicity::Atomic | Atomicity::Unknown)
+                        | (Atomicity::Unknown, Atomicity::Atomic)
+                )
                 && !old.is_of_wave(&new)
                 && !ordered(old)
         };
         let mut found = None;
-        let both_store_it = is_store && !new.is_atomic && self.store.value == new.value;
+        let both_store_it = is_store && new.atomicity != Atomicity::Atomic && self.store.value == new.value;
         if !both_store_it && conflicts(&self.store) {
             found = Some((self.store, true));
         }
