@@ -199,7 +199,7 @@ impl GroupOrder {
         let atomicity = match accesses.kind {
             AccessKind::Atomic => Atomicity::Atomic,
             _ if accesses.scope >= Scope::Workgroup => Atomicity::Atomic,
-            AccessKind::Store if launch.stores_do_not_say && is_device && accesses.len_bytes <= 8 => {
+            AccessKind::Store if launch.stores_do_not_say && is_device && accesses.len_bytes <= 16 => {
                 Atomicity::Unknown
             }
             _ => Atomicity::Plain,
