@@ -7,6 +7,7 @@ mod check;
 mod demo;
 mod device;
 mod embedded;
+mod frames;
 mod hsa;
 mod info;
 mod isa_coverage;

@@ -365,6 +365,7 @@ fn nothing_is_found_in_the_programs_of_the_project() {
         .flat_map(|name| LEVELS.map(|level| format!("{name}.{level}")))
         .collect();
     names.sort();
+    assert!(names.len() / LEVELS.len() + CORRECT_MIN >= 100, "100 correct programs and more");
     // One at a time: `coherent` waits for its kernel without pause.
     let wrong: Vec<String> = each(1, &names, |name| {
         let (output, findings) = checked(&built.join(name), &[]);

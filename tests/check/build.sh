@@ -46,7 +46,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 [ -n "$out" ] || { echo "usage: build.sh OUT_DIR [-j JOBS] [NAME...]" >&2; exit 2; }
-lab=$("$here/../toolchain/setup.sh")
+lab=$("$here/../toolchain/setup.sh" --check)
 mkdir -p "$out"/{.stamps/,}{bugs,correct}
 out=$(cd "$out" && pwd)
 exec 8>"$out/.lock" # one at a time in this folder
@@ -55,8 +55,8 @@ work=$(mktemp -d "$lab/tmp/hipr.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cp -r "$here"/seed.h "$here"/bugs "$here"/correct "$work"
 chroot "$lab" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root hipcc --version > "$work/version"
-[ ${#names[@]} != 0 ] || names=($(cd "$here" && printf '%s\n' bugs/*.hip correct/*.hip | sed 's/\.hip$//'))
+[ ${#names[@]} != 0 ] || mapfile -t names < <(cd "$here" && printf '%s\n' bugs/*.hip correct/*.hip | sed 's/\.hip$//')
 for name in "${names[@]}"; do
     [ -e "$here/$name.hip" ] || { echo "build.sh: there is no program $name" >&2; exit 2; }
     for level in O0 O3; do printf '%s\0' $level "$name"; done
-done | nice xargs -0 -r -n 2 -P "$jobs" "$0" --one "$lab" "$work" "$out" || exit 1
+done | nice xargs -0 -r -n 2 -P "$jobs" "$here/build.sh" --one "$lab" "$work" "$out" || exit 1

@@ -6,6 +6,8 @@ use hipr_check::host::{Host, Stack};
 use hipr_check::{Access, Accessed, Finding, Kind, Memory, Near, Place, Tool};
 use hipr_lines::{Frame, demangled};
 
+use crate::frames::own;
+
 /// A finding with what the program's own calls tell of it.
 #[derive(Debug)]
 pub(super) struct Described {
@@ -37,18 +39,6 @@ impl Described {
     pub(super) fn kernel(&self) -> Option<String> {
         self.finding.place.as_ref().map(|place| demangled(&place.kernel))
     }
-}
-
-/// Returns the first frame that is in no header of the compiler or of HIP, or else the first with a line.
-pub(super) fn own(frames: &[Frame]) -> Option<&Frame> {
-    let has_line = |frame: &&Frame| frame.file.is_some() && frame.line > 0;
-    let is_own = |frame: &&Frame| {
-        frame.file.as_deref().is_some_and(|file| {
-            !["/usr/", "/opt/rocm", "/lib/clang/"].iter().any(|folder| file.contains(folder))
-        })
-    };
-    let lines = || frames.iter().filter(has_line);
-    lines().find(is_own).or_else(|| lines().next()).or(frames.first())
 }
 
 /// Adds what the program's calls tell, and their own mistakes.

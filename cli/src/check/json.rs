@@ -6,7 +6,8 @@ use hipr_lines::{Frame, demangled};
 use serde_json::{Value, json};
 
 use super::Report;
-use super::finding::{Described, access_name, memory_name, own};
+use super::finding::{Described, access_name, memory_name};
+use crate::frames::own;
 
 fn frame(frame: &Frame) -> Value {
     json!({ "function": frame.function, "file": frame.file, "line": frame.line, "column": frame.column })

@@ -5,7 +5,8 @@ use hipr_lines::Frame;
 use serde_json::{Value, json};
 
 use super::Report;
-use super::finding::{Described, explained, own};
+use super::finding::{Described, explained};
+use crate::frames::own;
 
 /// Returns a file's name as a reference of RFC 3986.
 fn uri(file: &str) -> String {

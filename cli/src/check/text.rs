@@ -7,7 +7,8 @@ use hipr_check::{Kind, Memory, Near, Place};
 use hipr_lines::{Frame, demangled};
 
 use super::Report;
-use super::finding::{Described, access_name, distance, own, triple};
+use super::finding::{Described, access_name, distance, triple};
+use crate::frames::own;
 
 /// The frames of a stack that are shown.
 const FRAMES_MAX: usize = 8;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use hipr_lines::Frame;
 use hipr_profile::{Counts, KernelProfile};
+
+use crate::frames::own;
 
 /// A line of the source that a kernel has executed.
 pub(super) struct Line {
@@ -24,19 +25,6 @@ impl Line {
             None => "without debug information".into(),
         }
     }
-}
-
-/// Returns whether a file is one of the compiler or of a library that is installed: what it does is the work of the line that calls it.
-fn is_installed(file: &str) -> bool {
-    file.starts_with("/usr/") || file.starts_with("/opt/")
-}
-
-/// Returns the frame that an instruction is counted for: the innermost of the program's own source.
-fn own(frames: &[Frame]) -> Option<&Frame> {
-    let has_line = |frame: &&Frame| frame.line > 0 && frame.file.is_some();
-    let is_own = |frame: &&Frame| frame.file.as_deref().is_some_and(|file| !is_installed(file));
-    let mut lines = frames.iter().filter(has_line);
-    lines.clone().find(is_own).or_else(|| lines.next()).or(frames.first())
 }
 
 /// Returns the lines of a kernel, those with most instructions first.

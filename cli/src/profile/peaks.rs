@@ -9,7 +9,7 @@ pub(super) struct Peak {
     pub(super) precision: Precision,
     /// Whether products of matrices reach it, and nothing else.
     pub(super) is_matrix: bool,
-    /// In 10¹² floating-point operations a second.
+    /// The rate, in 10¹² floating-point operations a second.
     pub(super) tflops: f64,
 }
 
@@ -52,7 +52,7 @@ const MI210: Peaks = Peaks {
 };
 
 impl Peaks {
-    /// Returns the bounds of the GPU that is emulated.
+    /// Returns the published peak rates of the GPU that is emulated.
     pub(super) const fn of(arch: Arch) -> &'static Self {
         match arch {
             Arch::Gfx90a => &MI210,

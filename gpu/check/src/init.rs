@@ -109,22 +109,20 @@ impl Init {
                     let any = words.iter().flatten().fold(0, |all, lanes| all | lanes);
                     any.trailing_zeros() as usize % LANES
                 });
-                let from_scratch = first_lane.and_then(|lane| {
+                // What lay in scratch meanwhile has come from where it was loaded first.
+                let in_scratch = first_lane.filter(|_| access.memory == Memory::Scratch);
+                let from_scratch = in_scratch.and_then(|lane| {
                     let scratch = &self.waves.get(number)?.scratch;
                     let words = access.addresses[lane] / 4
                         ..=(access.addresses[lane] + u64::from(access.len_bytes) - 1) / 4;
                     words.filter_map(|word| scratch.get(&word)).map(|mark| Arc::clone(&mark.origin)).next()
                 });
-                let from_scratch = from_scratch.filter(|_| access.memory == Memory::Scratch);
-                let origin = first_lane.map(|lane| {
-                    // What lay in scratch meanwhile has come from where it was loaded first.
-                    if let Some(origin) = from_scratch {
-                        return origin;
-                    }
+                let loaded_here = |lane: usize| {
                     let (memory, address, len_bytes) =
                         (access.memory, access.addresses[lane], access.len_bytes);
                     Arc::new(Origin { pc, callers: callers.to_vec(), lane, memory, address, len_bytes })
-                });
+                };
+                let origin = from_scratch.or_else(|| first_lane.map(loaded_here));
                 if access.kind == AccessKind::Load {
                     let Some(own) = self.waves.get_mut(number) else { return };
                     own.load(wave, access, marked, origin);

@@ -46,10 +46,7 @@ pub(crate) struct Launch {
     pub(crate) doubts: Doubts,
     /// Waves that were given up.
     pub(crate) given_up: Lock<Vec<GivenUp>>,
-    /// Whether atomics release what their wave has stored, without a fence: on the gfx90a the memory of a device has one cache.
-    pub(crate) atomics_release: bool,
-    /// Whether it cannot be seen which stores are atomic, as on the gfx90a.
-    pub(crate) stores_do_not_say: bool,
+    arch: Arch,
 }
 
 impl Launch {
@@ -63,7 +60,6 @@ impl Launch {
         let own = (dispatch.memory.base(), dispatch.memory.base() + dispatch.memory.len_bytes());
         let number = order.as_ref().map_or(1, |order| order.number as u32);
         let kernel = Arc::new(Kernel::new(dispatch, context.map.module(dispatch.entry), number));
-        let atomics_release = dispatch.program.arch() == Arch::Gfx90a;
         Self {
             context,
             tools,
@@ -74,9 +70,18 @@ impl Launch {
             grid: Grid::default(),
             doubts: Doubts::default(),
             given_up: Lock::default(),
-            atomics_release,
-            stores_do_not_say: atomics_release,
+            arch: dispatch.program.arch(),
         }
+    }
+
+    /// Returns whether atomics release what their wave has stored, without a fence: on the gfx90a the memory of a device has one cache.
+    pub(crate) fn atomics_release(&self) -> bool {
+        self.arch == Arch::Gfx90a
+    }
+
+    /// Returns whether stores do not say if they are atomic, as on the gfx90a.
+    pub(crate) fn stores_do_not_say(&self) -> bool {
+        self.arch == Arch::Gfx90a
     }
 
     /// Returns whether all of the launch or transfer of this number comes before this launch.

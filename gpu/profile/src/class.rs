@@ -54,7 +54,7 @@ impl Class {
 
     /// Returns the class of the instruction with this mnemonic.
     pub fn of(mnemonic: &str) -> Self {
-        const RULES: [(&str, Class); 27] = [
+        const RULES: [(&str, Class); 26] = [
             ("v_mfma_", Class::Matrix),
             ("v_smfmac_", Class::Matrix),
             ("v_", Class::Vector),
@@ -63,7 +63,6 @@ impl Class {
             ("scratch_", Class::Scratch),
             ("buffer_wb", Class::Other),
             ("buffer_inv", Class::Other),
-            ("buffer_gl", Class::Other),
             ("global_", Class::Memory),
             ("flat_", Class::Memory),
             ("buffer_", Class::Memory),
@@ -122,7 +121,7 @@ impl Precision {
 pub struct Flops {
     /// The numbers.
     pub precision: Precision,
-    /// Operations: an addition, a multiplication, a root, a power are one each, a multiplication with an addition is two.
+    /// The number of operations. An addition, a multiplication, a root or a power counts as one, a fused multiply-add as two.
     pub count: u32,
     /// Whether these are the operations of the whole wave, all its lanes together, active or not: a product of matrices.
     pub is_wave: bool,
@@ -149,32 +148,14 @@ impl Flops {
             "f64" => Precision::Double,
             _ => return None,
         };
-        const OPERATIONS: [(&str, u32); 18] = [
-            ("add", 1),
-            ("sub", 1),
-            ("subrev", 1),
-            ("mul", 1),
-            ("fma", 2),
-            ("fmac", 2),
-            ("fmaak", 2),
-            ("fmamk", 2),
-            ("mac", 2),
-            ("mad", 2),
-            ("madak", 2),
-            ("madmk", 2),
-            ("rcp", 1),
-            ("rsq", 1),
-            ("sqrt", 1),
-            ("exp", 1),
-            ("log", 1),
-            ("div", 2),
-        ];
-        let operation = name.split('_').next()?;
-        let trigonometric = ["sin", "cos"].contains(&operation).then_some(1);
-        // Of a division's steps v_div_fmas multiplies and adds; the others scale and mend.
-        let known = OPERATIONS.iter().find(|(name, _)| *name == operation).map(|(_, count)| *count);
-        let known = known.filter(|_| operation != "div" || name.starts_with("div_fmas"));
-        Some(Self { precision, count: known.or(trigonometric)? * lanes, is_wave: false })
+        let count = match name.split('_').next()? {
+            "add" | "sub" | "subrev" | "mul" | "rcp" | "rsq" | "sqrt" | "exp" | "log" | "sin" | "cos" => 1,
+            "fma" | "fmac" | "fmaak" | "fmamk" | "mac" | "mad" | "madak" | "madmk" => 2,
+            // Of a division's steps v_div_fmas multiplies and adds; the others scale and mend.
+            "div" if name.starts_with("div_fmas") => 2,
+            _ => return None,
+        };
+        Some(Self { precision, count: count * lanes, is_wave: false })
     }
 }
 

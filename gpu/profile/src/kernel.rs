@@ -91,9 +91,9 @@ impl Kernel {
         }
     }
 
-    /// Returns whether its first instruction is at an address.
-    pub(crate) fn is_at(&self, entry: u64) -> bool {
-        self.entry == entry
+    /// Returns whether it has this name, and its first instruction this address.
+    pub(crate) fn is(&self, name: &str, entry: u64) -> bool {
+        self.entry == entry && *self.name == *name
     }
 
     pub(crate) fn note_launch(&self, dispatch: &Dispatch) {

@@ -41,8 +41,8 @@ pub(crate) fn cache_lines(access: &Access<'_>, line_bytes: u64) -> u64 {
 
 /// Returns the cycles that the banks of LDS need for an access, and how many of them it would not need without conflicts.
 ///
-/// As many lanes as fill the banks are served together: 32 of 4 bytes, 16 of 8, 8 of 16. Each takes as many cycles as the bank with most
-/// words needs. Lanes that load the same word share it; atomics on a word take turns.
+/// A group of lanes is served together: 32 lanes of 4 bytes, 16 of 8, or 8 of 16, which is one word for each bank. A group takes as many cycles
+/// as the most words that its lanes access in one bank. Lanes that load the same word share it; atomics on a word take turns.
 pub(crate) fn lds_cycles(access: &Access<'_>) -> (u64, u64) {
     let words = access.len_bytes.div_ceil(4).max(1) as usize;
     let together = (LDS_BANKS / words.next_power_of_two()).max(1);

@@ -19,7 +19,7 @@ pub struct Profiler {
     /// By context.
     modules: Mutex<HashMap<u64, Vec<Placed>>>,
     /// In the order in which they were launched first.
-    kernels: Mutex<Vec<(Arc<str>, Arc<Kernel>)>>,
+    kernels: Mutex<Vec<Arc<Kernel>>>,
 }
 
 impl fmt::Debug for Profiler {
@@ -36,7 +36,7 @@ impl Profiler {
 
     /// Returns the kernels in the order in which they were launched first. What still runs is not in the counts.
     pub fn kernels(&self) -> Vec<KernelProfile> {
-        lock(&self.kernels).iter().map(|(_, kernel)| kernel.profile()).collect()
+        lock(&self.kernels).iter().map(|kernel| kernel.profile()).collect()
     }
 
     /// Returns the module of a context that has an address.
@@ -63,13 +63,12 @@ impl DeviceWatch for Profiler {
         let dispatch = kernel.dispatch;
         let mut kernels = lock(&self.kernels);
         // The same code at another address is another kernel: its instructions are told apart by their addresses.
-        let is_same =
-            |(known, at): &&(Arc<str>, Arc<Kernel>)| *known == dispatch.name && at.is_at(dispatch.entry);
-        let known = kernels.iter().find(is_same).map(|(_, kernel)| Arc::clone(kernel));
+        let is_same = |known: &&Arc<Kernel>| known.is(&dispatch.name, dispatch.entry);
+        let known = kernels.iter().find(is_same).map(Arc::clone);
         let known = known.unwrap_or_else(|| {
             let module = self.module(kernel.context, dispatch.entry);
             let new = Arc::new(Kernel::new(dispatch, module));
-            kernels.push((Arc::clone(&dispatch.name), Arc::clone(&new)));
+            kernels.push(Arc::clone(&new));
             new
         });
         known.note_launch(dispatch);

@@ -18,25 +18,12 @@ pub(crate) struct Row {
     pub(crate) counts: Counts,
 }
 
-const UNKNOWN: Row = Row { mnemonic: "", class: Class::Other, flops: None, counts: ZERO };
-const ZERO: Counts = Counts {
-    instructions: [0; Class::ALL.len()],
-    vector_instructions: 0,
-    lanes: 0,
-    splits: 0,
-    flops: [0; 3],
-    matrix_flops: [0; 3],
-    memory_accesses: 0,
-    loaded_bytes: 0,
-    stored_bytes: 0,
-    atomic_bytes: 0,
-    cache_lines: 0,
-    scalar_bytes: 0,
-    lds_bytes: 0,
-    lds_cycles: 0,
-    lds_conflicts: 0,
-    scratch_bytes: 0,
-};
+impl Row {
+    /// Returns the row of an instruction that was never executed.
+    fn unknown() -> Self {
+        Self { mnemonic: "", class: Class::Other, flops: None, counts: Counts::default() }
+    }
+}
 
 /// The counts of instructions.
 #[derive(Debug, Default)]
@@ -54,7 +41,7 @@ impl Table {
         if self.pages.get(self.last).is_none_or(|(known, _)| *known != number) {
             let pages = &mut self.pages;
             self.last = *self.by_number.entry(number).or_insert_with(|| {
-                pages.push((number, vec![UNKNOWN; PAGE_WORDS as usize].into_boxed_slice()));
+                pages.push((number, vec![Row::unknown(); PAGE_WORDS as usize].into_boxed_slice()));
                 pages.len() - 1
             });
         }

@@ -1,8 +1,8 @@
-//! Which work comes before something.
+//! Which work of a context is over before a command starts.
 
 use std::collections::BTreeMap;
 
-/// For each stream of a context, the number of the command up to which all of its work comes before.
+/// The work that is over before a command starts: of each stream, all commands up to this number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Before {
     /// The number of the context.

@@ -56,8 +56,6 @@ pub(crate) struct GroupOrder {
     lds: Vec<Word>,
     /// What was released by atomics to words of LDS.
     lds_released: HashMap<u64, Arc<Clock>>,
-    /// Whether atomics release what their wave has stored, without a fence.
-    atomics_release: bool,
     /// Number of transfers when `beside` was made.
     transfers_seen: u64,
     /// The transfers without an order before or behind the launch.
@@ -79,7 +77,6 @@ impl GroupOrder {
             recent: Recent::default(),
             lds: Vec::new(),
             lds_released: HashMap::new(),
-            atomics_release: launch.atomics_release,
             transfers_seen: 0,
             beside: Vec::new(),
             behind: [(0, true); 4],
@@ -199,7 +196,7 @@ impl GroupOrder {
         let atomicity = match accesses.kind {
             AccessKind::Atomic => Atomicity::Atomic,
             _ if accesses.scope >= Scope::Workgroup => Atomicity::Atomic,
-            AccessKind::Store if launch.stores_do_not_say && is_device && accesses.len_bytes <= 16 => {
+            AccessKind::Store if launch.stores_do_not_say() && is_device && accesses.len_bytes <= 16 => {
                 Atomicity::Unknown
             }
             _ => Atomicity::Plain,
@@ -274,7 +271,7 @@ impl GroupOrder {
             let (page, word) = launch.context.shadow.page(recent, address);
             let mut page = lock(&page.0);
             let word = page.get_mut(word)?;
-            if launch.stores_do_not_say
+            if launch.stores_do_not_say()
                 && let Some(store) = word.proved(&new, is_store)
             {
                 launch.doubts.proved(store);
@@ -321,7 +318,7 @@ impl GroupOrder {
             }
             return;
         }
-        let to_all = if self.atomics_release { Some(&released) } else { own.released.as_ref() };
+        let to_all = if launch.atomics_release() { Some(&released) } else { own.released.as_ref() };
         let mut by_word = lock(&launch.grid.released);
         for word in words {
             let before = by_word.entry(word).or_default();

@@ -12,15 +12,15 @@ const PAGE_WORDS: usize = PAGE_BYTES as usize / 4;
 /// The number of pages that are kept; beyond it all are forgotten. A page takes 64 KiB.
 const PAGES_MAX: usize = 1 << 15;
 
-/// Whether an access is one that others may make at the same time.
+/// Whether an access is atomic, so that other atomic ones may be made at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Atomicity {
-    /// It is not.
+    /// An ordinary access.
     #[default]
     Plain,
-    /// A store of the gfx90a, which does not say. It is taken for an atomic one where an atomic reads what it stores.
+    /// A store of the gfx90a, which may be either. It is taken for atomic where an atomic access reads what it stores.
     Unknown,
-    /// It is.
+    /// An atomic access.
     Atomic,
 }
 
