@@ -50,13 +50,22 @@ impl Program {
     ///
     /// # Errors
     /// It cannot be started.
-    pub(crate) fn run_to_code(mut self) -> Result<u8, String> {
+    pub(crate) fn run_to_code(self) -> Result<u8, String> {
+        self.run_told(|_| {})
+    }
+
+    /// Does what [`run_to_code`](Self::run_to_code) does; calls `started` with the number of the process once it is there.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub(crate) fn run_told(mut self, started: impl FnOnce(u32)) -> Result<u8, String> {
         // Set up before the child exists: a signal that comes between must not leave it behind.
         let mut signals =
             Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|why| format!("cannot handle signals: {why}"))?;
         let name = self.0.get_program().to_string_lossy().into_owned();
         let mut child = self.0.spawn().map_err(|why| format!("cannot start {name}: {why}"))?;
         let pid = child.id();
+        started(pid);
         let forwarder = signals.handle();
         let thread = thread::spawn(move || signals.forever().for_each(|signal| forward(pid, signal)));
         let status = child.wait();

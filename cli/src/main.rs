@@ -18,6 +18,7 @@ mod output;
 mod profile;
 mod run;
 mod sim;
+mod trace;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -42,6 +43,8 @@ enum Command {
     Check(check::Check),
     /// Runs a program on the emulated GPU and counts what its kernels do, exactly.
     Profile(profile::Profile),
+    /// Runs a program and records what it calls and what it waits for; says where the time went.
+    Trace(trace::Trace),
     /// Runs a program of AMD's HIP runtime on emulated GPUs, with hipr's libhsa-runtime64.so below that.
     Hsa(hsa::Hsa),
     /// Serves a GPU to clients.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Check(options) => check::run(options),
         Command::Profile(options) => profile::run(options),
+        Command::Trace(options) => trace::run(options),
         Command::Hsa(options) => hsa::run(options),
         Command::Worker(options) => worker::run(*options),
         Command::Key(options) => key::run(options),

@@ -13,9 +13,9 @@ use std::time::Duration;
 /// How long an invitation may take to be turned into keys.
 const INVITATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Options of `hipr run`.
+/// How a program is run.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct Way {
     /// Address of the worker; hipr://HOST:PORT for one that asks for keys. [default: a worker with the emulated GPU is started for the program]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
@@ -24,6 +24,13 @@ pub(crate) struct Run {
     lazy_sync: bool,
     #[command(flatten)]
     sim: Sim,
+}
+
+/// Options of `hipr run`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    way: Way,
     /// The program and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM ARGS")]
     program: Vec<OsString>,
@@ -31,20 +38,31 @@ pub(crate) struct Run {
 
 /// Runs the program; exits with its exit code, or like a shell with 128 + n if signal n ended it.
 pub(crate) fn run(options: Run) -> Result<ExitCode, String> {
-    let folder = library::CLIENT.folder()?;
-    // Lives until the program has ended.
-    let embedded = if options.worker.is_none() {
-        Some(embedded::start(options.sim, &embedded::beside(folder.path()))?)
-    } else {
-        None
-    };
-    let address = match &embedded {
-        Some(worker) => worker.local_addr().to_string(),
-        None => worker(options.worker.unwrap_or_default())?,
-    };
-    let mut program = Program::new(&options.program, &folder)?;
-    program.envs(options.lazy_sync.then_some(("HIPR_SYNC", "lazy"))).env("HIPR_WORKER", &address);
-    program.run()
+    options.way.run(&options.program, Program::run)
+}
+
+impl Way {
+    /// Runs a program: `run` is given it with all that it needs, and is done with it when it returns.
+    pub(crate) fn run<R>(
+        self,
+        program: &[OsString],
+        run: impl FnOnce(Program) -> Result<R, String>,
+    ) -> Result<R, String> {
+        let folder = library::CLIENT.folder()?;
+        // Lives until the program has ended.
+        let embedded = if self.worker.is_none() {
+            Some(embedded::start(self.sim, &embedded::beside(folder.path()))?)
+        } else {
+            None
+        };
+        let address = match &embedded {
+            Some(worker) => worker.local_addr().to_string(),
+            None => worker(self.worker.unwrap_or_default())?,
+        };
+        let mut program = Program::new(program, &folder)?;
+        program.envs(self.lazy_sync.then_some(("HIPR_SYNC", "lazy"))).env("HIPR_WORKER", &address);
+        run(program)
+    }
 }
 
 /// Returns the address for the program, after an invitation in it was turned into keys.

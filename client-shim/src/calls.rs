@@ -2,11 +2,20 @@
 
 use std::sync::OnceLock;
 
+/// How a function of the export table is called.
+#[derive(Debug)]
+pub(crate) struct Signature {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// The names of its arguments, and whether a trace shows them.
+    pub(crate) arguments: &'static [(&'static str, bool)],
+}
+
 /// A function of the export table.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Exported {
-    /// The names of all functions of the table.
-    pub(crate) names: &'static [&'static str],
+    /// All functions of the table.
+    pub(crate) table: &'static [Signature],
     /// Which one it is.
     pub(crate) index: u16,
 }
@@ -15,18 +24,24 @@ pub(crate) struct Exported {
 const NUMBER_BITS: u32 = 48;
 const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 
-/// The names of the exported functions, once one was called.
-static NAMES: OnceLock<&'static [&'static str]> = OnceLock::new();
+/// The exported functions, once one was called.
+static TABLE: OnceLock<&'static [Signature]> = OnceLock::new();
 
 impl Exported {
     /// Returns the name of the function.
     pub(crate) fn name(self) -> &'static str {
-        self.names.get(usize::from(self.index)).copied().unwrap_or("")
+        self.table.get(usize::from(self.index)).map_or("", |signature| signature.name)
+    }
+
+    /// Returns the names of those arguments that a trace shows.
+    pub(crate) fn shown(self) -> impl Iterator<Item = &'static str> {
+        let arguments = self.table.get(usize::from(self.index)).map_or(&[][..], |known| known.arguments);
+        arguments.iter().filter(|(_, is_shown)| *is_shown).map(|(name, _)| *name)
     }
 
     /// Makes the names of all functions known to [`name_of`].
     pub(crate) fn learn_names(self) {
-        let _ = NAMES.set(self.names);
+        let _ = TABLE.set(self.table);
     }
 
     /// Returns the word for the call of this function that is the `number`th of the process, from 1 on.
@@ -38,7 +53,12 @@ impl Exported {
 
 /// Returns the function and the number of a call; `None` for the word 0, which is no call.
 pub(crate) fn name_of(call: u64) -> Option<(&'static str, u64)> {
-    let name = NAMES.get()?.get((call >> NUMBER_BITS) as usize)?;
-    let number = call & NUMBER_MASK;
-    (number > 0).then_some((*name, number))
+    let signature = TABLE.get()?.get((call >> NUMBER_BITS) as usize)?;
+    let number = number_of(call);
+    (number > 0).then_some((signature.name, number))
+}
+
+/// Returns the number of a call; 0 for the word 0, which is no call.
+pub(crate) fn number_of(call: u64) -> u64 {
+    call & NUMBER_MASK
 }

@@ -29,6 +29,7 @@ use crate::hip::capture;
 use crate::process;
 use crate::session::Session;
 use crate::thread;
+use crate::trace::{self, SHOWN_MAX};
 
 /// The implementation of a row's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +100,16 @@ macro_rules! exports {
         impl Index {
             #[inline(always)]
             fn exported(self) -> $crate::calls::Exported {
-                $crate::calls::Exported { names: NAMES, index: self as u16 }
+                $crate::calls::Exported { table: SIGNATURES, index: self as u16 }
             }
         }
 
-        static NAMES: &[&str] = &[$($(stringify!($name)),*),*];
+        static SIGNATURES: &[$crate::calls::Signature] = &[$($(
+            $crate::calls::Signature {
+                name: stringify!($name),
+                arguments: &[$((stringify!($arg), <$ty as $crate::trace::Shown>::IS_SHOWN)),*],
+            },
+        )*)*];
 
         /// The export table, row by row.
         pub static EXPORTS: &[$crate::export::Export] = &[$($(
@@ -141,19 +147,19 @@ macro_rules! route {
 macro_rules! row {
     (send $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ($($op:tt)*)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), |session| {
+            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| {
                 session.worker().call(&hipr_proto::op::$($op)*).map(drop)
             })
         } }
     };
     (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), |session| $target(session, $($arg),*))
+            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| $target(session, $($arg),*))
         } }
     };
     (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), |session| $target(session, $($values)+))
+            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| $target(session, $($values)+))
         } }
     };
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
@@ -161,24 +167,24 @@ macro_rules! row {
     };
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), |session| {
+            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| {
                 $crate::thread::with_stream_per_thread(|| $target(session, $($values)+))
             })
         } }
     };
     (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::local(Index::$name.exported(), || $target($($arg),*))
+            $crate::export::local(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || $target($($arg),*))
         } }
     };
     (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
-            $crate::export::boundary(Index::$name.exported(), || $target($($arg),*))
+            $crate::export::boundary(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || $target($($arg),*))
         } }
     };
     (rtc $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) () ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
-            $crate::export::boundary(Index::$name.exported(), || {
+            $crate::export::boundary(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || {
                 // SAFETY: the row states the C prototype, which is the same in every release.
                 let function = unsafe {
                     $crate::rtc::function::<unsafe extern "C" fn($($ty),*) -> $ret>(stringify!($name))
@@ -197,8 +203,8 @@ macro_rules! row {
     (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($check:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
             static SAID: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-            match $crate::export::local(Index::$name.exported(), || $check($($arg),*)) {
-                0 => $crate::export::unsupported(Index::$name.exported(), &SAID),
+            match $crate::export::local(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || $check($($arg),*)) {
+                0 => $crate::export::unsupported(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), &SAID),
                 error => error,
             }
         } }
@@ -207,7 +213,7 @@ macro_rules! row {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
             static SAID: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
             $(let _ = $arg;)*
-            $crate::export::unsupported(Index::$name.exported(), &SAID)
+            $crate::export::unsupported(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), &SAID)
         } }
     };
 }
@@ -234,12 +240,21 @@ pub(crate) trait Returned {
     const UNSUPPORTED: Self;
     /// The thread's last error after such a failure; None for functions that are not HIP's own.
     const LAST_ERROR: Option<HipError> = None;
+
+    /// Returns the error that the value stands for; 0 if it is none.
+    fn error_code(&self) -> i32 {
+        0
+    }
 }
 
 impl Returned for i32 {
     const PANICKED: Self = HipError::UNKNOWN.0;
     const UNSUPPORTED: Self = HipError::NOT_SUPPORTED.0;
     const LAST_ERROR: Option<HipError> = Some(HipError::NOT_SUPPORTED);
+
+    fn error_code(&self) -> i32 {
+        *self
+    }
 }
 
 impl Returned for RtcResult {
@@ -285,25 +300,43 @@ impl Returned for hipChannelFormatDesc {
 }
 
 /// Runs `body`; catches a panic, which must not unwind into C.
-pub(crate) fn boundary<R: Returned>(function: Exported, body: impl FnOnce() -> R) -> R {
+/// `shown` returns those of its arguments that a trace shows.
+pub(crate) fn boundary<R: Returned>(
+    function: Exported,
+    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    body: impl FnOnce() -> R,
+) -> R {
     process::enter(function);
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+    let open = trace::begin(shown);
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         tracing::error!("{} failed inside hipr; this is a bug of hipr", function.name());
         R::PANICKED
-    })
+    });
+    if let Some(open) = open {
+        open.end(function, result.error_code());
+    }
+    result
 }
 
 /// Executes a function of the `local` route, which returns a `hipError_t`, and records it as the thread's last error.
-pub(crate) fn local(function: Exported, body: impl FnOnce() -> HipResult<()>) -> i32 {
-    let code = boundary(function, || code_of(body()));
+pub(crate) fn local(
+    function: Exported,
+    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    body: impl FnOnce() -> HipResult<()>,
+) -> i32 {
+    let code = boundary(function, shown, || code_of(body()));
     thread::record(code);
     code
 }
 
 /// Executes a function of a route that needs a session, opening it if necessary, and records the thread's last error.
-pub(crate) fn call(function: Exported, body: impl FnOnce(&'static Session) -> HipResult<()>) -> i32 {
+pub(crate) fn call(
+    function: Exported,
+    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    body: impl FnOnce(&'static Session) -> HipResult<()>,
+) -> i32 {
     let checked = |session: &'static Session| capture::check(session, function).and_then(|()| body(session));
-    let code = boundary(function, || code_of(process::session().and_then(checked)));
+    let code = boundary(function, shown, || code_of(process::session().and_then(checked)));
     if code != 0 {
         tracing::debug!("{} = {}", function.name(), HipError(code));
     }
@@ -312,8 +345,12 @@ pub(crate) fn call(function: Exported, body: impl FnOnce(&'static Session) -> Hi
 }
 
 /// Executes a function of the `unsupported` route: logs a warning the first time and returns an error. `said` is the row's own.
-pub(crate) fn unsupported<R: Returned>(function: Exported, said: &AtomicBool) -> R {
-    let result = boundary(function, || {
+pub(crate) fn unsupported<R: Returned>(
+    function: Exported,
+    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    said: &AtomicBool,
+) -> R {
+    let result = boundary(function, shown, || {
         if !said.swap(true, Ordering::Relaxed) {
             tracing::warn!("{} is not supported by hipr; it returns an error", function.name());
         }

@@ -43,6 +43,8 @@ mod calls;
 mod hip;
 mod host_log;
 mod log;
+mod maps;
 mod rtc;
 mod stats;
 mod submit;
+mod trace;

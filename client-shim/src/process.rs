@@ -20,7 +20,7 @@ pub use crate::session::Session;
 
 use crate::calls::{self, Exported};
 use crate::program::{recent, register};
-use crate::{stats, thread};
+use crate::{stats, thread, trace};
 use hipr_client::{Failure, Stats};
 
 /// Longest time that the end of the process waits for the worker.
@@ -76,7 +76,10 @@ fn open() -> HipResult<Session> {
         }
     };
     note(session.worker().connection().raw_fds());
-    session.worker().connection().on_reconnect(note);
+    session.worker().connection().on_reconnect(move |descriptors| {
+        note(descriptors);
+        trace::reconnected();
+    });
     session.worker().connection().on_failure(log_failure);
     session.worker().connection().note_callers(thread::call);
     session.worker().connection().on_watch_over(|number, error| {
@@ -131,6 +134,7 @@ pub(crate) fn enter(function: Exported) {
         crate::log::init();
         function.learn_names();
     });
+    trace::start();
     thread::set_call(function.call(stats::count_call()));
     tracing::trace!("{}", function.name());
 }
@@ -150,7 +154,8 @@ extern "C" fn unloaded() {
         if let Some(session) = session_if_open() {
             ENDED.store(true, Ordering::Relaxed);
             let link = session.worker().connection();
-            if session.streams().is_decided() {
+            // A trace is to have the last of the worker's times, too.
+            if session.streams().is_decided() && !trace::is_on() {
                 // No work is left that could fail. If another request does, the worker logs it.
                 link.leave(GOODBYE_TIMEOUT);
             } else {
@@ -163,6 +168,7 @@ extern "C" fn unloaded() {
             pages_compared = session.worker().pages_compared();
         }
         stats::write_file(connection, pages_compared);
+        trace::finish();
     });
 }
 
@@ -178,6 +184,7 @@ extern "C" fn after_fork_in_child() {
     register::unlock_after_fork();
     recent::forget();
     stats::reset();
+    trace::forget_in_child();
     // The parent's notes of written pages are of the parent's memory.
     let notes = session_if_open().map_or([-1; 2], |session| session.worker().raw_fds());
     // The parent's session stays in memory, untouched: its locks may be held by threads that do not exist here.

@@ -23,6 +23,7 @@ use hipr_proto::{Features, HipError, HipResult, Op};
 
 use crate::convert::{Ptr, Stream};
 use crate::thread;
+use crate::trace;
 use memory::Memory;
 use placer::Places;
 use written::Written;
@@ -87,7 +88,8 @@ impl Worker {
         let address = WorkerAddress::from_env();
         let timeout = Duration::from_millis(timeout_ms);
         let (cache, compress) = (UploadCache::from_env(), CompressUse::from_env());
-        match Connection::connect_with(&address, timeout, offer_from_env(), cache, compress) {
+        let observer = trace::observer();
+        match Connection::connect_with(&address, timeout, offer_from_env(), cache, compress, observer) {
             Ok(connection) => {
                 tracing::info!("connected to the worker at {address}");
                 Ok(Self {

@@ -22,6 +22,7 @@ use crate::identity;
 use crate::listener::Listener;
 use crate::names::Names;
 use crate::notifications::Failure;
+use crate::observer::Observer;
 use crate::packing::{CompressUse, Packing, Press};
 use crate::replies::{Bulk, Replies, Rows, Whole};
 use crate::statics::{Question, Statics, check_device_count};
@@ -92,6 +93,7 @@ pub(crate) struct Inner {
     first_lease: Mutex<Option<Call>>,
     uploads: Uploads,
     packing: Packing,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 #[derive(Debug)]
@@ -120,7 +122,7 @@ impl Connection {
     }
 
     /// Does what [`connect_offering`](Self::connect_offering) does, and offers the use of the worker's cache of uploads and packed bytes as
-    /// well, if anything is offered.
+    /// well, if anything is offered. An `observer` sees all that the connection does, and what the worker tells of its requests.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -130,12 +132,16 @@ impl Connection {
         offer: Option<Features>,
         cache: UploadCache,
         compress: CompressUse,
+        observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, ConnectError> {
-        let offer = offer.map(|features| match cache.when {
-            CacheUse::Off => features,
-            CacheUse::Auto | CacheUse::On => features.union(Features::CACHE),
+        let offer = offer.map(|features| {
+            let traced = if observer.is_some() { Features::TRACE } else { Features::NONE };
+            match cache.when {
+                CacheUse::Off => features.union(traced),
+                CacheUse::Auto | CacheUse::On => features.union(Features::CACHE).union(traced),
+            }
         });
-        Self::open(address, timeout, offer, cache, compress)
+        Self::open(address, timeout, offer, cache, compress, observer)
     }
 
     /// Does what [`connect`](Self::connect) does, and offers the worker these features of the extension; none at all, as a client
@@ -149,7 +155,7 @@ impl Connection {
         offer: Option<Features>,
     ) -> Result<Self, ConnectError> {
         let cache = UploadCache { when: CacheUse::Off, key_file: None };
-        Self::open(address, timeout, offer, cache, CompressUse::Off)
+        Self::open(address, timeout, offer, cache, CompressUse::Off, None)
     }
 
     fn open(
@@ -158,14 +164,16 @@ impl Connection {
         offer: Option<Features>,
         cache: UploadCache,
         compress: CompressUse,
+        observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, ConnectError> {
         let end = Instant::now() + timeout;
         let resume = identity::resume_timeout(address.address());
-        match Self::open_within(address, timeout, offer, cache.clone(), compress, resume) {
+        match Self::open_within(address, timeout, offer, cache.clone(), compress, resume, observer.clone()) {
             // A worker that knows no sessions which outlive their connections ends the connection, and is used as it is.
             Err((_, true)) if Instant::now() < end => {
                 let left = end.saturating_duration_since(Instant::now());
-                Self::open_within(address, left, offer, cache, compress, None).map_err(|(error, _)| error)
+                Self::open_within(address, left, offer, cache, compress, None, observer)
+                    .map_err(|(error, _)| error)
             }
             opened => opened.map_err(|(error, _)| error),
         }
@@ -179,8 +187,10 @@ impl Connection {
         cache: UploadCache,
         compress: CompressUse,
         resume: Option<Duration>,
+        observer: Option<Arc<dyn Observer>>,
     ) -> Result<Self, (ConnectError, bool)> {
-        let end = Instant::now() + timeout;
+        let since = Instant::now();
+        let end = since + timeout;
         let failed = |reason: String| (ConnectError { address: address.clone(), reason }, false);
         let no_answer = |error: io::Error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
@@ -189,6 +199,7 @@ impl Connection {
             _ => failed(error.to_string()),
         };
         let transport = identity::connect(address.address(), timeout, resume).map_err(no_answer)?;
+        observer.iter().for_each(|observer| observer.connected(since));
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         transport.set_timeout(Some(left)).map_err(no_answer)?;
         let offer = match offer {
@@ -212,7 +223,7 @@ impl Connection {
             address: address.clone(),
             transport: Arc::clone(&transport),
             writer: Mutex::new(writer),
-            replies: Replies::new(transport, Limits::default()),
+            replies: Replies::new(transport, Limits::default(), observer.clone()),
             lost: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             flusher: Flusher::default(),
@@ -223,6 +234,7 @@ impl Connection {
             first_lease: Mutex::default(),
             uploads: Uploads::new(cache),
             packing: Packing::new(compress),
+            observer,
         });
         let features = match inner.open_session(offer) {
             Ok(features) => features,

@@ -1,15 +1,17 @@
 //! What the worker says without being asked: notifications, and who is told of them.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use hipr_proto::op::{
-    ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, VariablesTold, WatchOver, WorkFailed, with_op,
+    ForOp, Handle, MemInfoChanged, MemRecall, RequestFailed, TraceEntry, Traced, VariablesTold, WatchOver,
+    WorkFailed, with_op,
 };
 use hipr_proto::{HipError, Op, Opcode, Wire};
 
 use crate::callers::Callers;
 use crate::free_memory::FreeMemory;
+use crate::observer::Observer;
 use crate::unanswered::Unanswered;
 use crate::variables::Variables;
 
@@ -142,6 +144,7 @@ pub(crate) struct Listeners {
     pub(crate) unanswered: Unanswered,
     /// Who has made which request.
     pub(crate) callers: Callers,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl fmt::Debug for Listeners {
@@ -151,6 +154,11 @@ impl fmt::Debug for Listeners {
 }
 
 impl Listeners {
+    /// Returns what no function listens to yet.
+    pub(crate) fn new(observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { observer, ..Self::default() }
+    }
+
     /// Sets the function that is told of failures; has no effect the second time.
     pub(crate) fn on_failure(&self, listener: OnFailure) {
         let _ = self.failure.set(listener);
@@ -228,6 +236,13 @@ impl Listeners {
             && let Ok(told) = VariablesTold::take(&mut fixed)
         {
             self.variables.learn(told, tail);
+        }
+        if op == Traced::OPCODE
+            && let (Ok(traced), Some(observer)) = (Traced::take(&mut fixed), &self.observer)
+        {
+            let mut left = tail;
+            let entries = (0..traced.count).map_while(|_| TraceEntry::take(&mut left).ok());
+            observer.told(&entries.collect::<Vec<_>>(), traced.lost);
         }
         if op == MemInfoChanged::OPCODE
             && let Ok(changed) = MemInfoChanged::take(&mut fixed)

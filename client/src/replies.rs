@@ -14,6 +14,7 @@ use hipr_proto::{Answer, Call, HipError, Limits, Opcode, ReplyReceiver};
 use hipr_tls::is_alert;
 
 use crate::notifications::Listeners;
+use crate::observer::Observer;
 use crate::stats::Counters;
 use crate::transport::Transport;
 
@@ -66,6 +67,8 @@ pub(crate) struct Whole {
     pub(crate) error: Option<HipError>,
     pub(crate) fixed: Vec<u8>,
     pub(crate) tail: Vec<u8>,
+    /// The length of what came behind the fixed part, wherever it was put.
+    pub(crate) inline_bytes: u64,
 }
 
 /// Values by the ids of calls, which this end has counted: nobody can choose them so that their hashes collide.
@@ -116,6 +119,7 @@ pub(crate) struct Replies {
     /// The reading state, locked by the thread that reads.
     reader: Mutex<Reader>,
     listeners: Listeners,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 #[derive(Debug)]
@@ -157,7 +161,11 @@ const BUFFER_BYTES: usize = 64 * 1024;
 const DIRECT_BYTES: usize = 512 * 1024;
 
 impl Replies {
-    pub(crate) fn new(transport: Arc<Transport>, limits: Limits) -> Self {
+    pub(crate) fn new(
+        transport: Arc<Transport>,
+        limits: Limits,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Self {
         let buffer = vec![0; BUFFER_BYTES].into_boxed_slice();
         let reader = Reader {
             transport,
@@ -168,7 +176,8 @@ impl Replies {
             current: None,
         };
         let (state, changed, reader) = (Mutex::default(), Condvar::new(), Mutex::new(reader));
-        Self { state, changed, reader, listeners: Listeners::default() }
+        let listeners = Listeners::new(observer.clone());
+        Self { state, changed, reader, listeners, observer }
     }
 
     /// Returns the functions that notifications are passed to.
@@ -365,6 +374,9 @@ impl Replies {
             }
         };
         counters.add_locked(|c| &c.bytes_received, n as u64);
+        if let Some(observer) = &self.observer {
+            observer.received(n as u64);
+        }
         {
             let mut state = self.state();
             for call in state.expected.drain(..) {
@@ -389,7 +401,8 @@ impl Replies {
                 Answer::Reply(reply) => {
                     counters.add_locked(|c| &c.frames_received, 1);
                     let id = reply.call.id();
-                    let whole = Whole { error: reply.error, fixed: reply.fixed.to_vec(), tail: Vec::new() };
+                    let (fixed, inline_bytes) = (reply.fixed.to_vec(), reply.inline);
+                    let whole = Whole { error: reply.error, fixed, tail: Vec::new(), inline_bytes };
                     let bulk = self.state().waiting.remove(&id).unwrap_or(Bulk::Collect(Vec::new()));
                     let (message, len) = (Message::Reply(id), reply.inline);
                     if len == 0 {
@@ -401,7 +414,8 @@ impl Replies {
                 Answer::Notification(notification) => {
                     counters.add_locked(|c| &c.frames_received, 1);
                     let fixed = notification.fixed.to_vec();
-                    let whole = Whole { error: None, fixed, tail: Vec::new() };
+                    let inline_bytes = notification.inline;
+                    let whole = Whole { error: None, fixed, tail: Vec::new(), inline_bytes };
                     let (message, len) = (Message::Notification(notification.op), notification.inline);
                     if len == 0 {
                         self.arrive(message, whole);
@@ -502,7 +516,7 @@ mod tests {
         for piece in 1..=12 {
             let mut memory = [0u8; 24];
             let rows = Rows { start: memory.as_mut_ptr(), width: 3, height: 4, pitch: 6, slice: 24 };
-            let whole = Whole { error: None, fixed: Vec::new(), tail: Vec::new() };
+            let whole = Whole { error: None, fixed: Vec::new(), tail: Vec::new(), inline_bytes: 0 };
             let mut current =
                 Current { message: Message::Reply(1), whole, bulk: Bulk::Into(rows), have: 0, len: 12 };
             let sent: Vec<u8> = (1..=12).collect();

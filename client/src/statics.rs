@@ -61,7 +61,7 @@ impl Statics {
             Ok(reply) => (None, reply.to_vec()),
             Err(error) => (Some(*error), Vec::new()),
         };
-        Some(Whole { error, fixed, tail: Vec::new() })
+        Some(Whole { error, fixed, tail: Vec::new(), inline_bytes: 0 })
     }
 
     /// Remembers the answer to a question. An error may be that of an earlier request, and is not remembered.

@@ -29,7 +29,7 @@ fn with_cache(listen: Address) -> Handle {
 fn connect(address: impl ToString, folder: &Path, when: CacheUse) -> Connection {
     let cache = UploadCache { when, key_file: Some(folder.join("key")) };
     let address = WorkerAddress::new(&address.to_string());
-    Connection::connect_with(&address, TIMEOUT, Some(FEATURES), cache, CompressUse::Off)
+    Connection::connect_with(&address, TIMEOUT, Some(FEATURES), cache, CompressUse::Off, None)
         .expect("a worker is there")
 }
 

@@ -51,9 +51,11 @@ impl Features {
     /// The worker tells where the variables of a module are, and takes copies to a variable of which the client does not know that yet.
     /// Only with NOTIFICATIONS.
     pub const VARIABLES: Self = Self(1 << 12);
+    /// The worker tells when it has carried out requests, and when the device did their work. Only with NOTIFICATIONS.
+    pub const TRACE: Self = Self(1 << 13);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 13] = [
+    const NAMED: [(Self, &str); 14] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -67,6 +69,7 @@ impl Features {
         (Self::WORK_ERRORS, "WORK_ERRORS"),
         (Self::WATCHES, "WATCHES"),
         (Self::VARIABLES, "VARIABLES"),
+        (Self::TRACE, "TRACE"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.
@@ -99,8 +102,11 @@ impl Features {
     /// Returns the features that are in this set with all that they need.
     #[must_use]
     pub const fn usable(self) -> Self {
-        let of_notifications =
-            Self::MEM_INFO.union(Self::WORK_ERRORS).union(Self::WATCHES).union(Self::VARIABLES);
+        let of_notifications = Self::MEM_INFO
+            .union(Self::WORK_ERRORS)
+            .union(Self::WATCHES)
+            .union(Self::VARIABLES)
+            .union(Self::TRACE);
         match (self.contains(Self::NOTIFICATIONS), self.contains(Self::PLACES)) {
             (true, true) => self,
             (true, false) => self.without(Self::MEM_INFO),
@@ -156,7 +162,7 @@ mod tests {
         let info = Features::MEM_INFO.union(Features::PLACES);
         assert_eq!(info.usable(), Features::PLACES);
         assert_eq!(info.union(Features::NOTIFICATIONS).usable(), info.union(Features::NOTIFICATIONS));
-        for told in [Features::WORK_ERRORS, Features::WATCHES, Features::VARIABLES] {
+        for told in [Features::WORK_ERRORS, Features::WATCHES, Features::VARIABLES, Features::TRACE] {
             let both = told.union(Features::NAMES);
             assert_eq!(both.usable(), Features::NAMES);
             assert_eq!(both.union(Features::NOTIFICATIONS).usable(), both.union(Features::NOTIFICATIONS));

@@ -32,6 +32,7 @@ mod packed;
 mod pages;
 mod statics;
 mod tail;
+mod trace;
 mod variables;
 mod watch;
 
@@ -61,6 +62,7 @@ pub use statics::{
 pub use tail::{
     Edge, LaunchArgs, LaunchMode, NAME_FIELD_BYTES, NAME_MAX_BYTES, Param, kind, name_of, put_name,
 };
+pub use trace::{TRACED_MAX, TraceEntry, trace_kind};
 pub use variables::{VARIABLE_NAMES_MAX_BYTES, VARIABLES_MAX, Variable, put_variable_names, variable_names};
 pub use watch::WATCHES_MAX;
 
@@ -80,7 +82,7 @@ operations! {
         Ping {} => ();
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
-    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES), right behind `INIT` and without waiting for its reply.
+    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -695,6 +697,18 @@ operations! {
     0x02E2 VARIABLE_PUT variable_put "hipMemcpyHtoDAsync" Extension forget Plain:
         VariablePut { module: u64, variable: u32, waits: u32, offset: u64, length: u64, stream: u64 }
             + Bulk("[inline bytes of length length, flag HAS_INLINE_DATA]", |r| Exact(r.length))
+        => ();
+
+    /// Tells when requests of the session were carried out, and when the device did their work, in nanoseconds of a clock that began with
+    /// the session. `kind` 1 is a request: it was received at `first_ns`, its turn began at `begin_ns`, and it was completed at `end_ns`.
+    /// `kind` 2 is work on the device: it was enqueued at `first_ns`, began at `begin_ns` and ended at `end_ns`. `stream` and
+    /// `function` are the handles of the work's stream and kernel (0: none, or not known). Entries come in no order, and at most 512 at a
+    /// time; those of an answered request and of what was done before come right behind its reply. `lost` is how many were left
+    /// out since the last time. A session needs the features NOTIFICATIONS and TRACE for this.
+    0x02E8 TRACED traced "" Extension notify Exempt:
+        Traced { count: u32, lost: u32 }
+            + Small("entries:{request:u32 kind:u32 stream:u64 function:u64 first_ns:u64 begin_ns:u64 end_ns:u64}[count]",
+                |r| Exact(items::<TraceEntry>(r.count)))
         => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.

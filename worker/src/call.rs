@@ -549,6 +549,7 @@ impl Visit for Call<'_> {
         work_failed(WorkFailed),
         watch_over(WatchOver),
         variables_told(VariablesTold),
+        traced(Traced),
         }
     }
 }

@@ -213,6 +213,7 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::WORK_ERRORS)
     .union(Features::WATCHES)
     .union(Features::VARIABLES)
+    .union(Features::TRACE)
     .union(Features::PACKED)
     .union(Features::SHARED);
 

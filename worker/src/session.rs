@@ -17,6 +17,7 @@ mod recall;
 mod replay;
 mod state;
 mod told;
+mod traced;
 mod wait;
 mod watched;
 
@@ -38,6 +39,7 @@ use crate::stats::{Failures, Tally};
 use clock::TurnClock;
 use failure::FailedWork;
 use state::{Arriving, Collected, Replay, State, Wait, Write};
+use traced::Times;
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +83,8 @@ pub(crate) struct Session {
     broken: Option<Misuse>,
     /// Where requests that fail are counted.
     failures: Arc<Failures>,
+    /// What the client is told for its trace, if it wants to be.
+    times: Option<Box<Times>>,
 }
 
 /// Whether the session waits for its peer to receive replies.
@@ -123,11 +127,15 @@ impl Session {
             failed_work: None,
             broken: None,
             failures,
+            times: None,
         }
     }
 
     /// Queues a batch received from the client.
     pub(crate) fn handle_batch(&mut self, batch: Batch) {
+        if let Some(times) = &mut self.times {
+            times.received();
+        }
         self.queue.push_back(batch);
         if self.owned.recall.open.is_some() {
             self.take_early();
@@ -239,7 +247,7 @@ impl Session {
         // The bytes that a device did not take yet are still those of the batch at the front.
         let is_held = matches!(self.state, State::Held { .. });
         if !is_held && self.queue.front().is_some_and(Batch::is_empty) {
-            self.returned.extend(self.queue.pop_front());
+            self.give_back();
         }
         let mut outbox = Outbox::new();
         if self.responder.poll_transmit(&mut outbox) {
@@ -356,6 +364,9 @@ impl Session {
         match self.next_item() {
             Some(Item::Request { ticket, fixed, tail, follows }) => {
                 self.tally.add(ticket.op(), ticket.wants_reply(), env.requests);
+                if self.times.is_some() {
+                    self.note_begin(&ticket);
+                }
                 Poll::Ready(self.begin(env, ticket, fixed, tail, follows))
             }
             // Data without a request: of one that was answered before its tail was over. There is none such.
@@ -375,7 +386,15 @@ impl Session {
             if let Some(item) = self.queue.front_mut()?.pop() {
                 return Some(item);
             }
-            self.returned.extend(self.queue.pop_front());
+            self.give_back();
+        }
+    }
+
+    /// Gives the first batch back to the loop.
+    fn give_back(&mut self) {
+        self.returned.extend(self.queue.pop_front());
+        if let Some(times) = &mut self.times {
+            times.given_back();
         }
     }
 
@@ -551,6 +570,7 @@ impl Session {
                 return true;
             }
             Continuation::Shutdown => {
+                self.tell_times();
                 self.owned = Owned::default();
                 self.complete(ticket, Outcome::ok(&()));
                 return false;
@@ -739,8 +759,12 @@ impl Session {
             self.check_told_before(ticket.op(), false, ticket.wants_reply());
         }
         self.check_watched_before(ticket.wants_reply());
+        let (op, wants_reply) = (ticket.op(), ticket.wants_reply());
         let done = self.responder.complete_with(ticket, None, || Outcome::ok_raw(&self.reply));
         self.broken = self.broken.or(done.err());
+        if self.times.is_some() || op == Opcode::OFFER {
+            self.note_end(wants_reply);
+        }
     }
 
     fn complete(&mut self, ticket: Ticket, outcome: Outcome<Body>) {
@@ -756,7 +780,11 @@ impl Session {
         let failed_work = self.failed_work.take().filter(|_| outcome.is_error());
         let is_told = failed_work.is_some_and(|failed| self.tell_work(failed));
         let tells = !is_told && !ticket.wants_reply() && self.tells_failure();
+        let wants_reply = ticket.wants_reply();
         self.broken = self.broken.or(self.responder.complete(ticket, outcome).err());
+        if self.times.is_some() {
+            self.note_end(wants_reply);
+        }
         if tells && let Some(error) = self.responder.kept() {
             self.tell_failure(id, op, error);
         }

@@ -12,6 +12,7 @@ use super::{Borrowed, Extra, Inner, Writer};
 use crate::CallError;
 use crate::flusher::{Buffered, Flusher};
 use crate::listener::{Heard, Listener};
+use crate::observer::Requested;
 use crate::replies::{Bulk, Whole};
 use crate::unanswered::Unanswered;
 use crate::uploads::LinkSpeed;
@@ -126,12 +127,40 @@ impl Inner {
     }
 
     pub(super) fn wait(&self, id: u32) -> Result<Whole, CallError> {
-        self.replies.wait(id, &self.counters).map_err(|reason| {
+        let whole = self.observed_wait(id, || self.replies.wait(id, &self.counters));
+        whole.map_err(|reason| {
             if let Some(reason) = reason {
                 self.lose(&reason);
             }
             CallError::Lost
         })
+    }
+
+    /// Calls `wait`, which waits for the reply to call `id`, and lets the observer see it.
+    pub(super) fn observed_wait<E>(
+        &self,
+        id: u32,
+        wait: impl FnOnce() -> Result<Whole, E>,
+    ) -> Result<Whole, E> {
+        let Some(observer) = &self.observer else { return wait() };
+        let since = Instant::now();
+        let whole = wait();
+        observer.waited(id, whole.as_ref().map_or(0, |whole| whole.inline_bytes), since);
+        whole
+    }
+
+    /// Lets the observer see a request that was queued.
+    #[inline]
+    pub(super) fn observe<O: Op>(
+        &self,
+        writer: &Writer,
+        op: &O,
+        behind_bytes: usize,
+        is_answered: bool,
+    ) {
+        if let Some(observer) = &self.observer {
+            observer.requested(&Requested::new(writer.sender.last_id(), op, behind_bytes, is_answered));
+        }
     }
 
     /// Encodes a request, behind the `SET_DEVICE` that it may need. With `bulk` it is answered, and the call's id is
@@ -152,6 +181,7 @@ impl Inner {
             let queued = writer.sender.request_with(&set, &[], None, ReplyMode::Never);
             self.queued(queued.map(drop))?;
             self.replies.listeners().callers.note(writer.sender.last_id());
+            self.observe(writer, &set, 0, false);
             writer.device = device;
             if writer.sender.wants_flush() {
                 self.send(writer)?;
@@ -166,6 +196,7 @@ impl Inner {
         let queued = writer.sender.request_with(op, extra.tail, inline, reply_mode);
         let call = self.queued(queued)?;
         self.replies.listeners().callers.note(writer.sender.last_id());
+        self.observe(writer, op, extra.tail.len() + extra.inline.len(), bulk.is_some());
         tracing::trace!("request {}", O::OPCODE);
         match (call, bulk) {
             (Some(call), Some(bulk)) => {
@@ -214,11 +245,15 @@ impl Inner {
         let Writer { sender, outbox, speed, .. } = writer;
         while sender.poll_transmit(outbox) {
             // Who launches kernels does not pay for two looks at the clock.
-            let start = (outbox.len_bytes() >= LinkSpeed::WRITE_MIN_BYTES).then(Instant::now);
+            let is_measured = outbox.len_bytes() >= LinkSpeed::WRITE_MIN_BYTES;
+            let start = (is_measured || self.observer.is_some()).then(Instant::now);
             match gather(outbox.slices(), |slices| self.transport.write(slices)) {
                 Ok(n) => {
-                    if let Some(start) = start {
+                    if let Some(start) = start.filter(|_| is_measured) {
                         speed.note(n as u64, start, Instant::now());
+                    }
+                    if let (Some(observer), Some(start)) = (&self.observer, start) {
+                        observer.sent(n as u64, sender.last_id(), start);
                     }
                     self.counters.add_locked(|c| &c.writes, 1);
                     self.counters.add_locked(|c| &c.bytes_sent, n as u64);
@@ -282,6 +317,7 @@ impl Inner {
         for call in asked.into_iter().chain([shutdown]).flatten() {
             self.counters.add_locked(|c| &c.frames_sent, 1);
             if let Some(call) = call {
+                self.observe(&writer, &op::Shutdown {}, 0, true);
                 calls.push(call.id());
                 self.replies.expect(call, Bulk::Collect(Vec::new()));
             }
@@ -293,7 +329,8 @@ impl Inner {
         if sent.is_ok() && !calls.is_empty() && self.replies.waiting() == calls.len() {
             self.counters.add(|c| &c.round_trips, 1);
             for call in calls {
-                match self.replies.wait_until(call, &self.counters, Some(end)) {
+                let wait = || self.replies.wait_until(call, &self.counters, Some(end));
+                match self.observed_wait(call, wait) {
                     Ok(whole) => result = result.and(whole.error.map_or(Ok(()), Err)),
                     Err(Some(reason)) => tracing::debug!("no reply at the end of the session: {reason}"),
                     Err(None) => {}

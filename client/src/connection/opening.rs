@@ -61,14 +61,14 @@ impl Inner {
         let call = call.map_err(|misuse| Opening::Failed(misuse.to_string()))?;
         let call = call.ok_or_else(|| Opening::Failed(format!("{} is not answered", O::OPCODE)))?;
         self.counters.add_locked(|c| &c.frames_sent, 1);
+        self.observe(writer, op, 0, true);
         self.replies.expect(call, Bulk::Collect(Vec::new()));
         Ok(call)
     }
 
     /// Waits for a reply of the first flight.
     fn opened(&self, call: Call) -> Result<Whole, Opening> {
-        self.replies
-            .wait(call.id(), &self.counters)
+        self.observed_wait(call.id(), || self.replies.wait(call.id(), &self.counters))
             .map_err(|reason| Opening::Failed(reason.unwrap_or_default()))
     }
 

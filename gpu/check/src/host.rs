@@ -1,13 +1,10 @@
 //! What the program has allocated and freed, from the log that the client library writes (`client-shim/src/host_log.rs`).
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
-use std::rc::Rc;
 use std::{fs, io};
 
-use hipr_lines::{Frame, Lines};
-use object::{Object, ObjectSegment};
+use hipr_lines::{Files, Frame};
 
 use crate::finding::{Finding, Kind, Near, Place};
 
@@ -60,13 +57,6 @@ pub struct Mistake {
     pub freed_at: Option<Called>,
 }
 
-/// A file with code: its lines, and where its bytes lie in memory.
-struct Code {
-    lines: Lines,
-    /// Offset in the file, address, length in bytes.
-    segments: Vec<(u64, u64, u64)>,
-}
-
 /// What the program has allocated and freed.
 #[derive(Default)]
 pub struct Host {
@@ -74,7 +64,7 @@ pub struct Host {
     /// The allocations of each process at each address, in the order of their time.
     allocations: HashMap<(u32, u64), Vec<Allocation>>,
     mistakes: Vec<Mistake>,
-    code: RefCell<HashMap<String, Option<Rc<Code>>>>,
+    files: Files,
 }
 
 impl std::fmt::Debug for Host {
@@ -250,10 +240,7 @@ impl Host {
             if file.starts_with("libamdhip64") {
                 continue;
             }
-            let Some(code) = self.code(path) else { continue };
-            let segment = code.segments.iter().find(|(from, _, len)| offset >= *from && offset - from < *len);
-            let Some((from, address, _)) = segment else { continue };
-            let inlined = code.lines.frames(offset - from + address);
+            let Some(inlined) = self.files.frames(path, offset) else { continue };
             if inlined.is_empty() {
                 frames.push(Frame { function: Some(format!("{file}+{offset:#x}")), ..Frame::default() });
             }
@@ -263,20 +250,6 @@ impl Host {
         let main = frames.iter().position(|frame| frame.function.as_deref() == Some("main"));
         frames.truncate(main.map_or(frames.len(), |main| main + 1));
         Stack { function: called.function.clone(), frames }
-    }
-
-    fn code(&self, path: &str) -> Option<Rc<Code>> {
-        let read = || {
-            let bytes = fs::read(path).ok()?;
-            let file = object::File::parse(&*bytes).ok()?;
-            let segment = |segment: object::Segment<'_, '_>| {
-                let (offset, len_bytes) = segment.file_range();
-                (offset, segment.address(), len_bytes)
-            };
-            let segments = file.segments().map(segment).collect();
-            Some(Rc::new(Code { lines: Lines::new(&bytes), segments }))
-        };
-        self.code.borrow_mut().entry(path.to_owned()).or_insert_with(read).clone()
     }
 }
 

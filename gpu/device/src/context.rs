@@ -10,7 +10,7 @@ use std::time::Duration;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
-use crate::{BlockSize, FunctionInfo, Launch, ModuleLoad, Region, Room, Waker, WorkFailure};
+use crate::{BlockSize, FunctionInfo, Launch, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes};
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
 pub trait Device: Send + Sync {
@@ -435,6 +435,15 @@ pub trait Context: Send {
     /// does not know.
     fn take_failure(&mut self) -> Option<WorkFailure> {
         None
+    }
+
+    /// Says which request enqueues what comes next, and that the times of its work are to be noted; asked before each request, for a trace.
+    /// The default does nothing, for a device that notes none.
+    fn note_times(&mut self, _origin: Origin) {}
+
+    /// Takes the times of work that has ended, at most those of the last 4096 commands, and returns how many others are lost.
+    fn take_times(&mut self, _into: &mut Vec<WorkTimes>) -> u32 {
+        0
     }
 
     /// Returns `Ok` if all work of `what` is done, else `NOT_READY`. (HIP API: hipStreamQuery, hipEventQuery.)

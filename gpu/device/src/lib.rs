@@ -25,6 +25,7 @@ mod launch;
 mod module;
 mod region;
 mod room;
+mod times;
 mod waker;
 
 pub use context::{Context, Device, MemPools, MemoryKind, Share, WaitFor};
@@ -34,4 +35,5 @@ pub use launch::{Args, BlockSize, FunctionInfo, Launch};
 pub use module::ModuleLoad;
 pub use region::Region;
 pub use room::Room;
+pub use times::WorkTimes;
 pub use waker::Waker;

@@ -5,11 +5,14 @@
 
 #![forbid(unsafe_code)]
 
+mod files;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
+pub use files::Files;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 type Slice = EndianArcSlice<RunTimeEndian>;

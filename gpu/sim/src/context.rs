@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use hipr_device::{
-    BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Param, Region, Room, Share, WaitFor,
-    Waker, WorkFailure,
+    BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Origin, Param, Region, Room, Share,
+    WaitFor, Waker, WorkFailure, WorkTimes,
 };
 use hipr_grid::lock;
 use hipr_isa::mem::Block;
@@ -388,6 +388,14 @@ impl Context for SimContext {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+    }
+
+    fn note_times(&mut self, origin: Origin) {
+        lock(&self.shared.state).streams.times.note(origin);
+    }
+
+    fn take_times(&mut self, into: &mut Vec<WorkTimes>) -> u32 {
+        lock(&self.shared.state).streams.times.take(into)
     }
 
     fn take_failure(&mut self) -> Option<WorkFailure> {

@@ -58,6 +58,7 @@ pub mod property;
 mod rounds;
 mod shared;
 pub mod stream;
+mod times;
 mod transfer;
 pub mod watch;
 mod windows;

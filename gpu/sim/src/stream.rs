@@ -23,6 +23,7 @@ use crate::launch::Setup;
 use crate::order::{Order, Orders};
 use crate::property::STREAM_PRIORITIES;
 use crate::rounds::Rounds;
+use crate::times::{Open, Times};
 use crate::transfer::Transfer;
 
 /// The flag of a stream that does not wait for the null stream.
@@ -83,6 +84,8 @@ struct Command {
     blocking_round: Option<u64>,
     /// Its place among all work, if something sees the work.
     order: Option<Arc<Order>>,
+    /// Its times, if somebody wants them.
+    times: Option<Box<Open>>,
 }
 
 impl Command {
@@ -102,6 +105,7 @@ impl Command {
             round: 0,
             blocking_round: None,
             order: None,
+            times: None,
         }
     }
 
@@ -180,6 +184,8 @@ pub(crate) struct Streams {
     held: Held,
     /// The order of the work, if something sees it.
     orders: Option<Orders>,
+    /// When the work was done.
+    pub(crate) times: Times,
 }
 
 fn canonical(stream: u64) -> u64 {
@@ -195,9 +201,9 @@ impl Streams {
     pub(crate) fn new(watched: Option<u64>) -> Self {
         let always = [(NULL_STREAM, 0), (PER_THREAD_STREAM, 0), (HOUSEKEEPING, NON_BLOCKING)];
         let queues = always.map(|(stream, flags)| (stream, Queue::new(flags, 0))).into();
-        let (ready, blocked, all, blocking, errors, held) = Default::default();
+        let (ready, blocked, all, blocking, errors, held, times) = Default::default();
         let orders = watched.map(Orders::new);
-        Self { queues, ready, blocked, all, blocking, errors, held, orders }
+        Self { queues, ready, blocked, all, blocking, errors, held, orders, times }
     }
 
     fn queue(&self, stream: u64) -> HipResult<&Queue> {
@@ -266,7 +272,8 @@ impl Streams {
         } else if is_blocking {
             after.extend(self.null_pending());
         }
-        self.append(stream, Command { order, ..Command::new(work, fence, after) });
+        let times = self.times.open(&work);
+        self.append(stream, Command { order, times, ..Command::new(work, fence, after) });
         Ok(())
     }
 
@@ -318,7 +325,11 @@ impl Streams {
                 match command.work {
                     Work::Task(task) => {
                         let order = command.order;
-                        let started = Command { after: Vec::new(), work: Work::Wait, order: None, ..command };
+                        let mut started =
+                            Command { after: Vec::new(), work: Work::Wait, order: None, ..command };
+                        if let Some(times) = &mut started.times {
+                            times.begin();
+                        }
                         if let Some(queue) = self.queues.get_mut(&stream) {
                             queue.running = true;
                             queue.commands.push_front(started);
@@ -390,6 +401,9 @@ impl Streams {
         let Some(queue) = self.queues.get_mut(&stream).filter(|queue| queue.running) else { return false };
         queue.running = false;
         let Some(command) = queue.commands.pop_front() else { return false };
+        if let Some(times) = &command.times {
+            self.times.end(stream, times);
+        }
         self.ready.push_back(stream);
         self.complete(&command)
     }
