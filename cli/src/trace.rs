@@ -104,8 +104,8 @@ impl Parts {
         let name = name.ok_or_else(|| format!("{} is no name of a file", output.display()))?;
         let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
         // Programs may change their folder.
-        let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")))
-            .map_err(|why| cannot_write(output, &why))?;
+        let folder =
+            fs::canonicalize(folder.unwrap_or(Path::new("."))).map_err(|why| cannot_write(output, &why))?;
         Ok(Self { folder, prefix: format!("{name}.{}-", std::process::id()) })
     }
 
@@ -121,7 +121,9 @@ impl Parts {
             .map(|entry| entry.path())
             .collect();
         // The part before the last one comes first.
-        files.sort_by_key(|path| (path.with_extension(""), path.extension().is_none_or(|last| last != "before")));
+        files.sort_by_key(|path| {
+            (path.with_extension(""), path.extension().is_none_or(|last| last != "before"))
+        });
         files
     }
 

@@ -2,13 +2,15 @@
 
 use std::sync::OnceLock;
 
+use crate::trace::ShownAs;
+
 /// How a function of the export table is called.
 #[derive(Debug)]
 pub(crate) struct Signature {
     /// Its name.
     pub(crate) name: &'static str,
-    /// The names of its arguments, and whether a trace shows them.
-    pub(crate) arguments: &'static [(&'static str, bool)],
+    /// The names of its arguments, and how a trace shows them, if it does.
+    pub(crate) arguments: &'static [(&'static str, Option<ShownAs>)],
 }
 
 /// A function of the export table.
@@ -33,10 +35,10 @@ impl Exported {
         self.table.get(usize::from(self.index)).map_or("", |signature| signature.name)
     }
 
-    /// Returns the names of those arguments that a trace shows.
-    pub(crate) fn shown(self) -> impl Iterator<Item = &'static str> {
+    /// Returns the names of those arguments that a trace shows, and how.
+    pub(crate) fn shown(self) -> impl Iterator<Item = (&'static str, ShownAs)> {
         let arguments = self.table.get(usize::from(self.index)).map_or(&[][..], |known| known.arguments);
-        arguments.iter().filter(|(_, is_shown)| *is_shown).map(|(name, _)| *name)
+        arguments.iter().filter_map(|(name, shown)| Some((*name, (*shown)?)))
     }
 
     /// Makes the names of all functions known to [`name_of`].

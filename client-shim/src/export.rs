@@ -107,7 +107,7 @@ macro_rules! exports {
         static SIGNATURES: &[$crate::calls::Signature] = &[$($(
             $crate::calls::Signature {
                 name: stringify!($name),
-                arguments: &[$((stringify!($arg), <$ty as $crate::trace::Shown>::IS_SHOWN)),*],
+                arguments: &[$((stringify!($arg), <$ty as $crate::trace::Shown>::AS)),*],
             },
         )*)*];
 

@@ -151,11 +151,12 @@ extern "C" fn unloaded() {
     // Whatever happens here, the process ends; a panic must not turn that into an abort.
     let _ = std::panic::catch_unwind(|| {
         let (mut connection, mut pages_compared) = (Stats::default(), 0);
+        let is_traced = trace::end_program();
         if let Some(session) = session_if_open() {
             ENDED.store(true, Ordering::Relaxed);
             let link = session.worker().connection();
             // A trace is to have the last of the worker's times, too.
-            if session.streams().is_decided() && !trace::is_on() {
+            if session.streams().is_decided() && !is_traced {
                 // No work is left that could fail. If another request does, the worker logs it.
                 link.leave(GOODBYE_TIMEOUT);
             } else {

@@ -11,13 +11,13 @@ mod file;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hipr_client::{Observer, Requested};
 use hipr_proto::op::TraceEntry;
 
-pub(crate) use arguments::{SHOWN_MAX, Shown, number, shown};
+pub(crate) use arguments::{SHOWN_MAX, Shown, ShownAs, number, shown};
 use events::{Call, Event, Wait};
 use file::Writer;
 
@@ -65,6 +65,8 @@ pub(crate) struct Trace {
     /// Number of events that are not written.
     pending: AtomicUsize,
     lost: AtomicU64,
+    /// The buffer of what happens when the thread's own is gone, at the end of the process.
+    late: OnceLock<Arc<Buffer>>,
     writer: Mutex<Writer>,
     is_over: AtomicBool,
     /// Wakes the thread that writes.
@@ -125,6 +127,7 @@ fn start_now() {
         buffers: Mutex::default(),
         pending: AtomicUsize::new(0),
         lost: AtomicU64::new(0),
+        late: OnceLock::new(),
         writer: Mutex::new(writer),
         is_over: AtomicBool::new(false),
         many: Condvar::new(),
@@ -135,7 +138,9 @@ fn start_now() {
     STATE.store(ON, Ordering::Release);
     let thread = std::thread::Builder::new().name("hipr-trace".to_owned());
     if let Err(why) = thread.spawn(move || trace.write_until_over()) {
-        tracing::warn!("cannot start the thread that writes the trace: {why}; it is written when the program ends");
+        tracing::warn!(
+            "cannot start the thread that writes the trace: {why}; it is written when the program ends"
+        );
     }
 }
 
@@ -160,15 +165,17 @@ pub(crate) fn observer() -> Option<Arc<dyn Observer>> {
     trace().map(|trace| Arc::new(Seen(trace)) as Arc<dyn Observer>)
 }
 
-/// Returns whether there is a trace.
-pub(crate) fn is_on() -> bool {
-    trace().is_some()
-}
-
 /// Notes that the connection is there again after it was cut.
 pub(crate) fn reconnected() {
     if let Some(trace) = trace() {
         trace.note(Event::Reconnected { at_ns: monotonic_ns() });
+    }
+}
+
+/// Notes the name of a kernel.
+pub(crate) fn named(function: u64, symbol: &str) {
+    if let Some(trace) = trace() {
+        trace.note(Event::Named { function, symbol: symbol.into() });
     }
 }
 
@@ -178,6 +185,11 @@ pub(crate) fn forget_in_child() {
     if STATE.load(Ordering::Relaxed) == ON {
         STATE.store(UNKNOWN, Ordering::Release);
     }
+}
+
+/// Notes that the program is over, and returns whether there is a trace: what the connection still does is not the program's.
+pub(crate) fn end_program() -> bool {
+    trace().inspect(|trace| lock(&trace.writer).end_program(monotonic_ns())).is_some()
 }
 
 /// Writes what is not written, at the end of the process.
@@ -220,25 +232,29 @@ impl Open {
 impl Trace {
     /// Notes an event of the calling thread.
     fn note(&'static self, event: Event) {
-        // The buffer is gone only at the end of the thread.
-        let _ = BUFFER.try_with(|buffer| {
+        let pending = self.pending.fetch_add(1, Ordering::Relaxed);
+        if pending >= EVENTS_MAX {
+            self.pending.fetch_sub(1, Ordering::Relaxed);
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let mut event = Some(event);
+        let put = BUFFER.try_with(|buffer| {
             let mut buffer = buffer.borrow_mut();
             let is_ours = buffer.as_ref().is_some_and(|(of, _)| core::ptr::eq(*of, self));
             if !is_ours {
                 *buffer = Some((self, self.add_thread()));
             }
-            let Some((_, buffer)) = &*buffer else { return };
-            let pending = self.pending.fetch_add(1, Ordering::Relaxed);
-            if pending >= EVENTS_MAX {
-                self.pending.fetch_sub(1, Ordering::Relaxed);
-                self.lost.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            lock(&buffer.events).push(event);
-            if pending == EVENTS_MANY {
-                self.many.notify_one();
+            if let Some((_, buffer)) = &*buffer {
+                lock(&buffer.events).extend(event.take());
             }
         });
+        if put.is_err() {
+            lock(&self.late.get_or_init(|| self.add_thread()).events).extend(event);
+        }
+        if pending == EVENTS_MANY {
+            self.many.notify_one();
+        }
     }
 
     fn add_thread(&self) -> Arc<Buffer> {

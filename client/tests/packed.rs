@@ -22,7 +22,8 @@ const MIB: usize = 1 << 20;
 fn connect(address: impl ToString, compress: CompressUse) -> Connection {
     let cache = UploadCache { when: CacheUse::Off, key_file: None };
     let address = WorkerAddress::new(&address.to_string());
-    Connection::connect_with(&address, TIMEOUT, Some(FEATURES), cache, compress, None).expect("a worker is there")
+    Connection::connect_with(&address, TIMEOUT, Some(FEATURES), cache, compress, None)
+        .expect("a worker is there")
 }
 
 fn worker(listen: Address, features: Option<Features>) -> Handle {

@@ -19,10 +19,17 @@ pub(crate) fn advice(call: &Call) -> Option<String> {
         return None;
     }
     let Call { function, waits, received_bytes, device_ns, waited_ns, .. } = call;
+    if call.connects {
+        return Some(
+            "The first call connects to the worker and learns what it has: this costs once for each process."
+                .to_owned(),
+        );
+    }
     let each_bytes = received_bytes / waits;
     if device_ns * 2 > *waited_ns {
         return Some(
-            "The device, not the network, takes this time: it does the work that was queued before.".to_owned(),
+            "The device, not the network, takes this time: it does the work that was queued before."
+                .to_owned(),
         );
     }
     if each_bytes >= LARGE_BYTES {
@@ -51,10 +58,13 @@ pub(crate) fn advice(call: &Call) -> Option<String> {
         );
     }
     if is_one_of(function, &["hipMalloc", "hipHostMalloc", "hipMallocManaged", "hipExtMallocWithFlags"]) {
-        return Some("The memory was not in the lease that the client has, so the worker was asked: allocate early and keep memory.".to_owned());
+        return Some("The client had no memory left that it may place by itself, or none yet, and asked for some: keep memory instead of allocating anew.".to_owned());
     }
     if is_one_of(function, &["hipFree", "hipHostFree"]) {
-        return Some("Frees wait for the work that may use the memory: free at the end, or use hipFreeAsync.".to_owned());
+        return Some(
+            "Frees wait for the work that may use the memory: free at the end, or use hipFreeAsync."
+                .to_owned(),
+        );
     }
     if function.contains("Module") || function.contains("Launch") || function.contains("Library") {
         return Some("Code that is loaded for the first time is sent and checked: it costs this once for each code object.".to_owned());

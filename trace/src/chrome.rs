@@ -124,7 +124,10 @@ impl Writer {
         self.tracks.insert(track.id, (pid, tid, track.name.clone()));
         if !kind.is_empty() {
             let args = BTreeMap::from([("name".to_owned(), track.name.clone().into())]);
-            line(&Event { name: kind.to_owned(), ph: "M".to_owned(), pid, tid, args, ..Event::default() }, out);
+            line(
+                &Event { name: kind.to_owned(), ph: "M".to_owned(), pid, tid, args, ..Event::default() },
+                out,
+            );
         }
     }
 
@@ -185,8 +188,7 @@ pub(crate) fn read(bytes: &[u8]) -> Vec<Item> {
                 }
             }
             "X" | "i" => {
-                let kind =
-                    if tid >= FIRST_TID { TrackKind::Slices } else { TrackKind::Thread { pid, tid } };
+                let kind = if tid >= FIRST_TID { TrackKind::Slices } else { TrackKind::Thread { pid, tid } };
                 let track = known(pid, tid, kind, String::new(), &mut items);
                 let start_ns = ns(event.ts);
                 let slice = Slice {

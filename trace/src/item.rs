@@ -4,6 +4,8 @@
 pub mod category {
     /// The program, from its beginning to its end.
     pub const PROGRAM: &str = "program";
+    /// What only the trace does: at the end of a program it waits for the last that the worker tells.
+    pub const TRACE: &str = "trace";
     /// A call of a HIP function.
     pub const CALL: &str = "call";
     /// A thread waits for the worker's answer to a request, or for a connection to it.
@@ -43,6 +45,9 @@ pub mod arg {
     /// What was lost because there was no room for it, in events.
     pub const LOST: &str = "lost";
 }
+
+/// Name of the track that shows how many bytes a process has received so far, by which a summary knows it.
+pub const RECEIVED: &str = "network: bytes received";
 
 /// A value that is said of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,5 +16,5 @@ mod summary;
 
 pub use clock::{Clocks, Exchange, Offset};
 pub use file::{File, Format, read};
-pub use item::{Item, Slice, Track, TrackKind, Value, arg, category};
+pub use item::{Item, RECEIVED, Slice, Track, TrackKind, Value, arg, category};
 pub use summary::{Call, Summary};

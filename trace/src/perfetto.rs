@@ -21,8 +21,6 @@ struct Packet {
     trusted_packet_sequence_id: Option<u32>,
     #[prost(message, optional, tag = "11")]
     track_event: Option<TrackEvent>,
-    #[prost(uint32, optional, tag = "58")]
-    timestamp_clock_id: Option<u32>,
     #[prost(message, optional, tag = "60")]
     track_descriptor: Option<TrackDescriptor>,
 }
@@ -100,8 +98,6 @@ const SLICE_END: i32 = 2;
 const INSTANT: i32 = 3;
 const COUNTER: i32 = 4;
 const UNIT_SIZE_BYTES: i32 = 3;
-/// `BUILTIN_CLOCK_MONOTONIC`.
-const MONOTONIC: u32 = 3;
 
 /// Appends a packet to a file.
 fn put(packet: Packet, out: &mut Vec<u8>) {
@@ -144,7 +140,6 @@ pub(crate) fn write(items: &[Item], sequence: u32, out: &mut Vec<u8>) {
 fn at(timestamp_ns: u64, event: TrackEvent, sequence: u32) -> Packet {
     Packet {
         timestamp: Some(timestamp_ns),
-        timestamp_clock_id: Some(MONOTONIC),
         trusted_packet_sequence_id: Some(sequence),
         track_event: Some(event),
         track_descriptor: None,
@@ -189,8 +184,7 @@ fn descriptor(track: &Track) -> TrackDescriptor {
             TrackDescriptor { process, ..base }
         }
         TrackKind::Thread { pid, tid } => {
-            let thread =
-                Some(ThreadDescriptor { pid: small(pid), tid: Some(tid.into()), thread_name: name });
+            let thread = Some(ThreadDescriptor { pid: small(pid), tid: Some(tid.into()), thread_name: name });
             TrackDescriptor { thread, ..base }
         }
         TrackKind::Slices => TrackDescriptor { name, ..base },

@@ -1,10 +1,10 @@
 //! Where the time of a program went.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Write as _};
 
 use crate::advice::advice;
-use crate::item::{Item, Slice, arg, category};
+use crate::item::{Item, RECEIVED, Slice, arg, category};
 
 /// Number of calls that are shown.
 const CALLS_MAX: usize = 10;
@@ -32,6 +32,8 @@ pub struct Call {
     pub received_bytes: u64,
     /// Bytes of the requests.
     pub sent_bytes: u64,
+    /// Whether one of them connected to the worker.
+    pub connects: bool,
 }
 
 /// What a trace says about where the time went. Times are in nanoseconds; a time in which several threads wait counts once.
@@ -53,10 +55,22 @@ pub struct Summary {
     pub received_bytes: u64,
     /// How far the clocks of client and worker may be apart; `None` if the worker has told no times.
     pub uncertainty_ns: Option<u64>,
+    /// How long the program took longer for the trace alone, which is not part of the total.
+    pub trace_ns: u64,
     /// Number of events that were lost.
     pub lost: u64,
     /// Calls by function and line, those first that took longest.
     pub calls: Vec<Call>,
+}
+
+/// The waits of a call.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    count: u64,
+    taken_ns: u64,
+    device_ns: u64,
+    received_bytes: u64,
+    connects: bool,
 }
 
 /// Times, each from when to when.
@@ -91,7 +105,8 @@ impl Summary {
     /// Returns what a trace says.
     pub fn of(items: &[Item]) -> Self {
         let mut summary = Self::default();
-        let slices = || items.iter().filter_map(|item| if let Item::Slice(slice) = item { Some(slice) } else { None });
+        let slices =
+            || items.iter().filter_map(|item| if let Item::Slice(slice) = item { Some(slice) } else { None });
         // When the worker had each request.
         let had: HashMap<&str, (u64, u64)> = slices()
             .filter(|slice| slice.category == category::REQUEST)
@@ -100,10 +115,11 @@ impl Summary {
                 Some((slice.text(arg::REQUEST)?, (slice.start_ns.saturating_sub(queued_ns), slice.end_ns)))
             })
             .collect();
-        let (mut waits, mut device, mut sends, mut all) =
-            (Spans::default(), Spans::default(), Spans::default(), (u64::MAX, 0));
+        let (mut waits, mut device, mut sends, mut traces) =
+            (Spans::default(), Spans::default(), Spans::default(), Spans::default());
+        let mut all = (u64::MAX, 0);
         // The waits of each call, by its thread and number.
-        let mut of_calls: HashMap<(u64, u64), (u64, u64, u64, u64)> = HashMap::new();
+        let mut of_calls: HashMap<(u64, u64), Waits> = HashMap::new();
         for slice in slices() {
             match &*slice.category {
                 category::WAIT => {
@@ -115,14 +131,19 @@ impl Summary {
                     summary.waits += 1;
                     let of_call =
                         of_calls.entry((slice.track, slice.number(arg::CALL).unwrap_or(0))).or_default();
-                    of_call.0 += 1;
-                    of_call.1 += slice.len_ns();
-                    of_call.2 += to_ns.saturating_sub(from_ns);
-                    of_call.3 += slice.number(arg::RECEIVED_BYTES).unwrap_or(0);
+                    of_call.count += 1;
+                    of_call.taken_ns += slice.len_ns();
+                    of_call.device_ns += to_ns.saturating_sub(from_ns);
+                    of_call.received_bytes += slice.number(arg::RECEIVED_BYTES).unwrap_or(0);
+                    of_call.connects |= slice.arg(arg::REQUEST).is_none();
                 }
                 category::SEND => {
                     sends.add(slice.start_ns, slice.end_ns);
                     summary.sent_bytes += slice.number(arg::SENT_BYTES).unwrap_or(0);
+                }
+                category::TRACE => {
+                    traces.add(slice.start_ns, slice.end_ns);
+                    summary.lost += slice.number(arg::LOST).unwrap_or(0);
                 }
                 category::REQUEST => {
                     let ns = slice.number(arg::UNCERTAINTY_NS);
@@ -137,18 +158,17 @@ impl Summary {
                 all = (all.0.min(slice.start_ns), all.1.max(slice.end_ns));
             }
         }
+        let tracks =
+            items.iter().filter_map(|item| if let Item::Track(track) = item { Some(track) } else { None });
+        let counters: HashSet<u64> =
+            tracks.filter(|track| track.name == RECEIVED).map(|track| track.id).collect();
         let mut received: HashMap<u64, u64> = HashMap::new();
         for item in items {
-            match item {
-                Item::Instant(slice) => {
-                    summary.lost += slice.number(arg::LOST).unwrap_or(0);
-                    all.1 = all.1.max(slice.end_ns);
-                }
-                Item::Count { track, value, .. } => {
-                    let most = received.entry(*track).or_default();
-                    *most = (*most).max(*value);
-                }
-                Item::Track(_) | Item::Slice(_) => {}
+            if let Item::Count { track, value, .. } = item
+                && counters.contains(track)
+            {
+                let most = received.entry(*track).or_default();
+                *most = (*most).max(*value);
             }
         }
         summary.received_bytes = received.values().sum();
@@ -157,7 +177,8 @@ impl Summary {
         summary.device_ns = device_ns;
         summary.network_ns = waited_ns - device_ns;
         summary.sending_ns = waits.with(&sends).len_ns() - waited_ns;
-        summary.total_ns = all.1.saturating_sub(all.0);
+        summary.trace_ns = traces.len_ns();
+        summary.total_ns = all.1.saturating_sub(all.0).saturating_sub(summary.trace_ns);
         summary.calls = calls(slices(), &of_calls);
         summary
     }
@@ -168,10 +189,7 @@ impl Summary {
     }
 }
 
-fn calls<'a>(
-    slices: impl Iterator<Item = &'a Slice>,
-    waits: &HashMap<(u64, u64), (u64, u64, u64, u64)>,
-) -> Vec<Call> {
+fn calls<'a>(slices: impl Iterator<Item = &'a Slice>, waits: &HashMap<(u64, u64), Waits>) -> Vec<Call> {
     let mut calls: BTreeMap<(&str, Option<String>), Call> = BTreeMap::new();
     for slice in slices.filter(|slice| slice.category == category::CALL) {
         let place = slice.text(arg::LINE).or_else(|| slice.text(arg::STACK)?.split(';').next());
@@ -185,13 +203,12 @@ fn calls<'a>(
         call.errors += u64::from(slice.arg(arg::ERROR).is_some());
         call.taken_ns += slice.len_ns();
         call.sent_bytes += slice.number(arg::SENT_BYTES).unwrap_or(0);
-        if let Some((count, waited_ns, device_ns, received_bytes)) =
-            waits.get(&(slice.track, slice.number(arg::CALL).unwrap_or(0)))
-        {
-            call.waits += count;
-            call.waited_ns += waited_ns;
-            call.device_ns += device_ns;
-            call.received_bytes += received_bytes;
+        if let Some(waits) = waits.get(&(slice.track, slice.number(arg::CALL).unwrap_or(0))) {
+            call.waits += waits.count;
+            call.waited_ns += waits.taken_ns;
+            call.device_ns += waits.device_ns;
+            call.received_bytes += waits.received_bytes;
+            call.connects |= waits.connects;
         }
     }
     let mut calls: Vec<_> = calls.into_values().collect();
@@ -236,7 +253,8 @@ impl fmt::Display for Summary {
         let mut row = |name: &str, ns: u64, more: &str| {
             writeln!(f, "  {name:<24}{:>10} {:>5.1} %{more}", Time(ns), share(ns))
         };
-        row("total", self.total_ns, "")?;
+        let traced = format!("   without {} at the end, for the trace", Time(self.trace_ns));
+        row("total", self.total_ns, if self.trace_ns > 0 { &traced } else { "" })?;
         row("computing", self.computing_ns(), "")?;
         let waits = format!("   {} answers were waited for", self.waits);
         row("waiting for the network", self.network_ns, &waits)?;
@@ -248,7 +266,11 @@ impl fmt::Display for Summary {
         let bytes = format!("   {} sent, {} received", Bytes(self.sent_bytes), Bytes(self.received_bytes));
         row("sending", self.sending_ns, &bytes)?;
         if self.lost > 0 {
-            writeln!(f, "  {} events were lost: the program made calls faster than they could be written", self.lost)?;
+            writeln!(
+                f,
+                "  {} events were lost: the program made calls faster than they could be written",
+                self.lost
+            )?;
         }
         if self.calls.is_empty() {
             return writeln!(f, "The program made no HIP call.");

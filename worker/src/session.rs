@@ -571,6 +571,7 @@ impl Session {
             }
             Continuation::Shutdown => {
                 self.tell_times();
+                self.times = None;
                 self.owned = Owned::default();
                 self.complete(ticket, Outcome::ok(&()));
                 return false;

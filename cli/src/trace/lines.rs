@@ -28,15 +28,22 @@ pub(super) fn find(items: &mut [Item]) {
     }
 }
 
-/// Returns the line of the innermost call that is the program's own.
+/// Returns the line of the innermost call that is the program's own; without debug information the function or the place in the file.
 fn line(files: &Files, stack: &str) -> Option<String> {
+    let short = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let call = |call: &str| {
         let (path, offset) = call.rsplit_once("+0x")?;
-        files.frames(path, u64::from_str_radix(offset, 16).ok()?)
+        let frames = files.frames(path, u64::from_str_radix(offset, 16).ok()?).unwrap_or_default();
+        Some((short(path), short(call), frames))
     };
-    let frames: Vec<Frame> = stack.split(';').filter_map(call).flatten().collect();
-    let frame = frames::own(&frames)?;
-    let file = frame.file.as_deref()?;
-    let file = file.rsplit('/').next().unwrap_or(file);
-    (frame.line > 0).then(|| format!("{file}:{}", frame.line))
+    let calls: Vec<(String, String, Vec<Frame>)> = stack.split(';').filter_map(call).collect();
+    let frames: Vec<Frame> = calls.iter().flat_map(|(.., frames)| frames.clone()).collect();
+    if let Some(frame) = frames::own(&frames).filter(|frame| frame.line > 0)
+        && let Some(file) = &frame.file
+    {
+        return Some(format!("{}:{}", short(file), frame.line));
+    }
+    let (file, place, frames) = calls.into_iter().next()?;
+    let function = frames.into_iter().find_map(|frame| frame.function);
+    Some(function.map_or(place, |function| format!("{function} of {file}")))
 }

@@ -11,6 +11,7 @@ use super::code::{Code, CodeImage, MANAGED_SUFFIX, Managed};
 use crate::command::{Function, KernelFacts};
 use crate::convert::{Module, Ptr};
 use crate::stream::mirror::Origin;
+use crate::trace;
 use crate::worker::memory::{Allocation, Kind};
 use crate::worker::{Worker, lock};
 use hipr_client::Extra;
@@ -230,6 +231,7 @@ impl LoadedModule {
         let facts = self.code.as_ref().and_then(|code| code.kernel(name));
         let (params, needs) = (facts.map(KernelFacts::layout), facts.map(|facts| facts.needs));
         let function = Arc::new(Function::new(handle, name.to_owned(), self.handle, params, needs));
+        trace::named(handle, name);
         lock(&self.functions).insert(name.to_owned(), Arc::clone(&function));
         function
     }

@@ -7,10 +7,21 @@ use crate::convert::{Chars, Context, Event, Function, In, Module, Out, Ptr, Str,
 /// Most arguments of a call that are shown.
 pub(crate) const SHOWN_MAX: usize = 4;
 
+/// What the number of an argument is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShownAs {
+    /// A number, a size.
+    Number,
+    /// The handle of a stream.
+    Stream,
+    /// The handle of an event.
+    Event,
+}
+
 /// The type of an argument.
 pub(crate) trait Shown {
-    /// Whether arguments of this type are shown.
-    const IS_SHOWN: bool = false;
+    /// How arguments of this type are shown; `None` if they are not.
+    const AS: Option<ShownAs> = None;
 
     /// Returns the number that is shown.
     fn number(&self) -> u64 {
@@ -29,13 +40,13 @@ pub(crate) fn shown<const N: usize>(numbers: [Option<u64>; N]) -> [u64; SHOWN_MA
 /// Returns the number of an argument, if it is shown.
 #[inline]
 pub(crate) fn number<T: Shown>(argument: &T) -> Option<u64> {
-    T::IS_SHOWN.then(|| argument.number())
+    T::AS.map(|_| argument.number())
 }
 
 macro_rules! shown {
-    ($($ty:ty: |$value:ident| $number:expr;)*) => {$(
+    ($($ty:ty: $what:ident |$value:ident| $number:expr;)*) => {$(
         impl Shown for $ty {
-            const IS_SHOWN: bool = true;
+            const AS: Option<ShownAs> = Some(ShownAs::$what);
 
             #[inline]
             fn number(&self) -> u64 {
@@ -47,17 +58,17 @@ macro_rules! shown {
 }
 
 shown! {
-    usize: |value| value as u64;
-    u64: |value| value;
-    u32: |value| value.into();
-    u16: |value| value.into();
-    u8: |value| value.into();
+    usize: Number |value| value as u64;
+    u64: Number |value| value;
+    u32: Number |value| value.into();
+    u16: Number |value| value.into();
+    u8: Number |value| value.into();
     // Negative ones are devices that mean something else.
-    i32: |value| value as u64;
-    Stream: |stream| stream.0 as u64;
-    Event: |event| event.0 as u64;
+    i32: Number |value| value as u64;
+    Stream: Stream |stream| stream.0 as u64;
+    Event: Event |event| event.0 as u64;
     // What people reckon with are blocks, and threads of a block.
-    dim3: |size| u64::from(size.x) * u64::from(size.y) * u64::from(size.z);
+    dim3: Number |size| u64::from(size.x) * u64::from(size.y) * u64::from(size.z);
 }
 
 macro_rules! not_shown {

@@ -44,4 +44,5 @@ pub(super) enum Event {
     Waited(Wait),
     Told { entries: Box<[TraceEntry]>, lost: u32 },
     Reconnected { at_ns: u64 },
+    Named { function: u64, symbol: Box<str> },
 }

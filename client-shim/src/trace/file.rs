@@ -9,12 +9,12 @@ use hipr_client::Requested;
 use hipr_lines::demangled;
 use hipr_proto::op::{TraceEntry, trace_kind};
 use hipr_proto::{HipError, Opcode};
-use hipr_trace::{Clocks, Exchange, File, Item, Slice, Track, TrackKind, Value, arg, category};
+use hipr_trace::{Clocks, Exchange, File, Item, RECEIVED, Slice, Track, TrackKind, Value, arg, category};
 
+use super::ShownAs;
 use super::events::{Call, Event, Wait};
 use crate::calls;
 use crate::maps::Maps;
-use crate::process;
 
 /// Number of requests that are remembered, for what the worker tells of them.
 const REQUESTS_KEPT: usize = 1 << 16;
@@ -55,8 +55,11 @@ pub(super) struct Writer {
     threads: BTreeMap<u32, (u64, Vec<Requested>)>,
     /// The tracks of streams, by their handles.
     streams: BTreeMap<u64, u64>,
+    stream_numbers: BTreeMap<u64, usize>,
     next_track: u32,
     requests: Vec<Option<Known>>,
+    /// The names of kernels as programmers write them, by their handles.
+    kernels: BTreeMap<u64, String>,
     last_sent: u32,
     sent_bytes: u64,
     received_bytes: u64,
@@ -67,6 +70,8 @@ pub(super) struct Writer {
     ends_ns: BTreeMap<u64, u64>,
     maps: Maps,
     lost: u64,
+    /// When the program ended.
+    program_end_ns: Option<u64>,
 }
 
 impl Writer {
@@ -80,8 +85,10 @@ impl Writer {
             items: Vec::new(),
             threads: BTreeMap::new(),
             streams: BTreeMap::new(),
+            stream_numbers: BTreeMap::new(),
             next_track: number::FIRST,
             requests: Vec::new(),
+            kernels: BTreeMap::new(),
             last_sent: 0,
             sent_bytes: 0,
             received_bytes: 0,
@@ -90,6 +97,7 @@ impl Writer {
             ends_ns: BTreeMap::new(),
             maps: Maps::default(),
             lost: 0,
+            program_end_ns: None,
         };
         let command = std::env::args_os().next().unwrap_or_default();
         let name = Path::new(&command).file_name().unwrap_or(&command).to_string_lossy().into_owned();
@@ -97,7 +105,7 @@ impl Writer {
         for (track, kind, name) in [
             (number::SENDING, TrackKind::Slices, "network: sending"),
             (number::SENT, TrackKind::Bytes, "network: bytes sent"),
-            (number::RECEIVED, TrackKind::Bytes, "network: bytes received"),
+            (number::RECEIVED, TrackKind::Bytes, RECEIVED),
             (number::WORKER, TrackKind::Slices, "worker: requests"),
         ] {
             writer.track(track, number::PROCESS, kind, name.to_owned());
@@ -134,11 +142,15 @@ impl Writer {
     pub(super) fn write(&mut self, threads: Vec<OfThread>, lost: u64) {
         self.lost += lost;
         // What the worker tells comes after the requests that it is of, which other threads may have made.
-        let requested = threads.iter().flat_map(|(.., events)| events);
-        let requested: Vec<Requested> = requested
-            .filter_map(|event| if let Event::Requested(requested) = event { Some(*requested) } else { None })
-            .collect();
-        requested.into_iter().for_each(|requested| self.remember(requested));
+        for event in threads.iter().flat_map(|(.., events)| events) {
+            match event {
+                Event::Requested(requested) => self.remember(*requested),
+                Event::Named { function, symbol } => {
+                    self.kernels.insert(*function, demangled(symbol));
+                }
+                _ => {}
+            }
+        }
         let mut told = Vec::new();
         for (tid, name, events) in threads {
             let track = match self.threads.get(&tid) {
@@ -184,23 +196,31 @@ impl Writer {
         }
     }
 
+    /// Notes the end of the program.
+    pub(super) fn end_program(&mut self, now_ns: u64) {
+        self.program_end_ns = Some(now_ns);
+    }
+
     /// Writes the end of the trace.
     pub(super) fn finish(&mut self, now_ns: u64) {
         let args = if self.lost > 0 { vec![(arg::LOST.to_owned(), self.lost.into())] } else { Vec::new() };
-        self.instant(number::PROCESS, "end", now_ns, args);
+        let id = self.new_track(TrackKind::Slices, "trace".to_owned());
+        self.items.push(Item::Slice(Slice {
+            track: id,
+            name: "end of the trace".to_owned(),
+            category: category::TRACE.to_owned(),
+            start_ns: self.program_end_ns.unwrap_or(now_ns),
+            end_ns: now_ns,
+            flows: Vec::new(),
+            args,
+        }));
         self.put();
     }
 
-    fn instant(&mut self, track: u32, name: &str, at_ns: u64, args: Vec<(String, Value)>) {
-        let (track, name) = (self.id(track), name.to_owned());
-        self.items.push(Item::Instant(Slice {
-            track,
-            name,
-            start_ns: at_ns,
-            end_ns: at_ns,
-            args,
-            ..Slice::default()
-        }));
+    /// Returns the category of what began then: it is the trace's own if the program had ended.
+    fn category(&self, began_ns: u64, category: &str) -> String {
+        let is_over = self.program_end_ns.is_some_and(|end_ns| began_ns >= end_ns);
+        if is_over { category::TRACE } else { category }.to_owned()
     }
 
     // ---- requests ----------------------------------------------------------------------------------------------------
@@ -224,15 +244,27 @@ impl Writer {
         self.known(request).map_or("request", |known| op_name(known.requested.op))
     }
 
+    /// Returns the name of a kernel.
+    fn kernel(&self, function: u64) -> String {
+        self.kernels.get(&function).cloned().unwrap_or_else(|| "kernel".to_owned())
+    }
+
     // ---- the client --------------------------------------------------------------------------------------------------
 
     fn call(&mut self, tid: u32, track: u64, call: Call) {
         let Call { function, call, began_ns, ended_ns, code, shown, stack } = call;
         let made = self.threads.get_mut(&tid).map_or_else(Vec::new, |(_, made)| std::mem::take(made));
         let mut args = vec![(arg::CALL.to_owned(), calls::number_of(call).into())];
-        args.extend(function.shown().zip(shown).map(|(name, number)| (name.to_owned(), number.into())));
+        for ((name, what), number) in function.shown().zip(shown) {
+            let value = match what {
+                ShownAs::Number => Value::Number(number),
+                ShownAs::Event => Value::Text(format!("{number:#x}")),
+                ShownAs::Stream => Value::Text(self.stream_name(number)),
+            };
+            args.push((name.to_owned(), value));
+        }
         if let Some(function) = made.iter().map(|made| made.function).find(|function| *function != 0) {
-            args.push((arg::KERNEL.to_owned(), kernel(function).into()));
+            args.push((arg::KERNEL.to_owned(), self.kernel(function).into()));
         }
         let sent_bytes = made.iter().map(|made| made.len_bytes).sum::<u64>();
         if sent_bytes > 0 {
@@ -284,7 +316,7 @@ impl Writer {
         self.items.push(Item::Slice(Slice {
             track,
             name,
-            category: category::WAIT.to_owned(),
+            category: self.category(began_ns, category::WAIT),
             start_ns: began_ns,
             end_ns: ended_ns,
             flows: vec![self.flow(request)],
@@ -332,9 +364,19 @@ impl Writer {
                 self.items.push(Item::Count { track, at_ns, value });
             }
             Event::Reconnected { at_ns } => {
-                self.instant(number::SENDING, "the connection is there again", at_ns, Vec::new());
+                self.items.push(Item::Instant(Slice {
+                    track: self.id(number::SENDING),
+                    name: "the connection is there again".to_owned(),
+                    start_ns: at_ns,
+                    end_ns: at_ns,
+                    ..Slice::default()
+                }));
             }
-            Event::Call(_) | Event::Requested(_) | Event::Waited(_) | Event::Told { .. } => {}
+            Event::Call(_)
+            | Event::Requested(_)
+            | Event::Waited(_)
+            | Event::Told { .. }
+            | Event::Named { .. } => {}
         }
     }
 
@@ -377,7 +419,7 @@ impl Writer {
             } else {
                 let name = match entry.function {
                     0 => self.op_name(entry.request).to_owned(),
-                    function => kernel(function),
+                    function => self.kernel(function),
                 };
                 (self.stream(entry.stream), name, category::WORK)
             };
@@ -401,23 +443,25 @@ impl Writer {
         if let Some(track) = self.streams.get(&stream) {
             return *track;
         }
-        let name = match stream {
-            0 | 1 => "device: null stream".to_owned(),
-            2 => "device: stream of the thread".to_owned(),
-            stream => format!("device: stream {stream:#x}"),
-        };
+        let name = format!("device: {}", self.stream_name(stream));
         let track = self.new_track(TrackKind::Slices, name);
         self.streams.insert(stream, track);
         track
+    }
+
+    /// Returns the name of a stream: streams are numbered in the order in which the trace meets them.
+    fn stream_name(&mut self, stream: u64) -> String {
+        match stream {
+            0 | 1 => "null stream".to_owned(),
+            2 => "stream of the thread".to_owned(),
+            stream => {
+                let next = self.stream_numbers.len() + 1;
+                format!("stream {}", self.stream_numbers.entry(stream).or_insert(next))
+            }
+        }
     }
 }
 
 fn op_name(op: Opcode) -> &'static str {
     op.info().map_or("request", |info| info.name)
-}
-
-/// Returns the name of a kernel as programmers write it.
-fn kernel(function: u64) -> String {
-    let kernel = process::session_if_open().and_then(|session| session.program().peek(function));
-    kernel.map_or_else(|| "kernel".to_owned(), |kernel| demangled(&kernel.name))
 }

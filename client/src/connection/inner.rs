@@ -151,13 +151,7 @@ impl Inner {
 
     /// Lets the observer see a request that was queued.
     #[inline]
-    pub(super) fn observe<O: Op>(
-        &self,
-        writer: &Writer,
-        op: &O,
-        behind_bytes: usize,
-        is_answered: bool,
-    ) {
+    pub(super) fn observe<O: Op>(&self, writer: &Writer, op: &O, behind_bytes: usize, is_answered: bool) {
         if let Some(observer) = &self.observer {
             observer.requested(&Requested::new(writer.sender.last_id(), op, behind_bytes, is_answered));
         }

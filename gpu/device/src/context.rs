@@ -10,7 +10,9 @@ use std::time::Duration;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
-use crate::{BlockSize, FunctionInfo, Launch, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes};
+use crate::{
+    BlockSize, FunctionInfo, Launch, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes,
+};
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
 pub trait Device: Send + Sync {

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
 pub use files::Files;
+use gimli::{Dwarf, EndianArcSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 type Slice = EndianArcSlice<RunTimeEndian>;

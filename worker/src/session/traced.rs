@@ -18,8 +18,8 @@ pub(super) struct Times {
     epoch: Instant,
     /// When the batches of the queue were received.
     batches: VecDeque<Instant>,
-    /// The request that is being carried out.
-    current: TraceEntry,
+    /// The request that is being carried out, if it began after the first one that is told of.
+    current: Option<TraceEntry>,
     /// What the client has not been told, of which it is told soon.
     entries: Vec<TraceEntry>,
     work: Vec<WorkTimes>,
@@ -29,7 +29,7 @@ impl Times {
     fn new(queued: usize) -> Self {
         let epoch = Instant::now();
         let batches = std::iter::repeat_n(epoch, queued).collect();
-        Self { epoch, batches, current: TraceEntry::ZERO, entries: Vec::new(), work: Vec::new() }
+        Self { epoch, batches, current: None, entries: Vec::new(), work: Vec::new() }
     }
 
     /// Notes that a batch is received.
@@ -59,8 +59,8 @@ impl Session {
         let begin_ns = times.now_ns();
         let first_ns = times.batches.front().map_or(begin_ns, |received| times.ns(*received));
         let request = ticket.id();
-        times.current =
-            TraceEntry { request, kind: trace_kind::REQUEST, first_ns, begin_ns, ..TraceEntry::ZERO };
+        let kind = trace_kind::REQUEST;
+        times.current = Some(TraceEntry { request, kind, first_ns, begin_ns, ..TraceEntry::ZERO });
         if let Ok(context) = self.owned.context() {
             context.note_times(Origin { request, op: ticket.op() });
         }
@@ -77,10 +77,7 @@ impl Session {
             return;
         };
         let end_ns = times.now_ns();
-        // That of a request before the first one is not known.
-        if times.current.request != 0 {
-            times.entries.push(TraceEntry { end_ns, ..times.current });
-        }
+        times.entries.extend(times.current.take().map(|current| TraceEntry { end_ns, ..current }));
         if wants_reply || times.entries.len() >= TOLD_AFTER {
             self.tell_times();
         }
