@@ -10,11 +10,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hipr_sim::Gpu;
-use hipr_tests::toolchain::compile;
+use hipr_tests::toolchain::{compile, installed};
 use hipr_tests::{Link, Proxy};
 use hipr_trace::{Item, Slice, Summary, arg, category};
 use hipr_worker::{Config, Handle, Worker};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const HIPR: &str = env!("CARGO_BIN_EXE_hipr");
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/trace/program.hip");
@@ -257,4 +257,48 @@ fn what_cannot_be_done_is_said() {
     let path = folder.path().join("a.pftrace");
     let (code, said) = run(&["-o", path.to_str().expect("a text"), "--", "true"]);
     assert!(code == Some(0) && said.contains("The program made no HIP call."), "{said}");
+}
+
+#[test]
+#[ignore = "needs a browser and Perfetto's viewer"]
+fn perfettos_viewer_has_what_the_statistics_say() {
+    const VIEW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/perfetto/view.py");
+    let Some(program) = program() else { return };
+    for tool in ["chromium", "chromedriver"] {
+        if installed(tool, "traces were not opened in Perfetto's viewer").is_none() {
+            return;
+        }
+    }
+    for name in ["a.pftrace", "a.json"] {
+        let traced = Traced::new(program, "fork", name, &[]);
+        let summary = Summary::of(&traced.items);
+        let queries = [
+            "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+            "select category, count(*) from slice where category in ('call', 'wait', 'request', 'work') group by category order by category",
+            "select sum(int_value) from slice join args using (arg_set_id) where category = 'send' and flat_key in ('debug.sent_bytes', 'args.sent_bytes')",
+            "select count(distinct upid) from process where name like 'trace-program%'",
+            "select count(*) from flow join slice one on slice_out = one.id join slice other on slice_in = other.id where one.category = 'request' and other.category = 'work'",
+        ];
+        let mut view = Command::new("python3");
+        view.arg(VIEW).arg(traced.folder.path().join(name));
+        view.args(queries.iter().flat_map(|query| ["--query", query]));
+        let output = view.output().expect("python runs");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        let answers: Vec<Value> =
+            said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let count = |kind| traced.slices(kind).len();
+        assert_eq!(answers[0], json!([]), "{name}: what the viewer could not read");
+        let kinds = [category::CALL, category::REQUEST, category::WAIT, category::WORK];
+        assert_eq!(answers[1], json!(kinds.map(|kind| (kind, count(kind)))), "{name}");
+        assert_eq!(count(category::CALL) as u64, traced.counted("calls"), "{name}");
+        assert_eq!(answers[2], json!([[traced.counted("bytes_sent")]]), "{name}");
+        assert_eq!(summary.sent_bytes, traced.counted("bytes_sent"), "{name}");
+        assert_eq!(answers[3], json!([[2]]), "{name}");
+        assert_eq!(
+            answers[4],
+            json!([[count(category::WORK)]]),
+            "{name}: an arrow leads to each piece of work"
+        );
+    }
 }

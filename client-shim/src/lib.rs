@@ -20,7 +20,8 @@
 //! of the extension is offered, `HIPR_SYNC=lazy` that synchronizations wait only for what the program can see, `HIPR_AHEAD_MAX`
 //! (67108864) how many bytes it may then be ahead of the worker, `HIPR_DIRTY=compare` that memory which exists twice is compared instead of
 //! asking the kernel which pages were written, `HIPR_LOG` (`warn`) what is logged to standard error, `HIPR_STATS_FILE` a file to which
-//! each process adds a line of JSON when it ends, `HIPR_HIPRTC_LIBRARY` the library that has AMD's runtime compiler.
+//! each process adds a line of JSON when it ends, `HIPR_TRACE` a file for a trace of the process and `HIPR_TRACE_LAST_S` how many seconds of
+//! it are kept, `HIPR_HIPRTC_LIBRARY` the library that has AMD's runtime compiler.
 
 #![allow(
     non_upper_case_globals,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// A crate, and all crates of the workspace that it may depend on.
-const LAYERS: [(&str, &[&str]); 28] = [
+const LAYERS: [(&str, &[&str]); 29] = [
     ("hipr-proto", &[]),
     ("hipr-ctype", &[]),
     ("hipr-log", &[]),
@@ -37,6 +37,8 @@ const LAYERS: [(&str, &[&str]); 28] = [
     ),
     // Debug information is read without knowing what the code is for.
     ("hipr-lines", &[]),
+    // Files of traces, and what they say, are read without knowing how they came about.
+    ("hipr-trace", &[]),
     (
         "hipr-profile",
         &[
@@ -109,10 +111,12 @@ const LAYERS: [(&str, &[&str]); 28] = [
             "hipr-graph",
             "hipr-io",
             "hipr-io-shm",
+            "hipr-lines",
             "hipr-log",
             "hipr-proto",
             "hipr-resume",
             "hipr-tls",
+            "hipr-trace",
         ],
     ),
     // The program puts all together. That it names the shim and the HSA runtime makes cargo build these libraries for other programs;
@@ -146,6 +150,7 @@ const LAYERS: [(&str, &[&str]); 28] = [
             "hipr-sim",
             "hipr-resume",
             "hipr-tls",
+            "hipr-trace",
             "hipr-worker",
         ],
     ),
