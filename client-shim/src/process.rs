@@ -134,7 +134,6 @@ pub(crate) fn enter(function: Exported) {
         crate::log::init();
         function.learn_names();
     });
-    trace::start();
     thread::set_call(function.call(stats::count_call()));
     tracing::trace!("{}", function.name());
 }

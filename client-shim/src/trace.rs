@@ -102,16 +102,9 @@ fn trace() -> Option<&'static Trace> {
     unsafe { TRACE.load(Ordering::Acquire).as_ref() }
 }
 
-/// Begins the trace of this process if the environment wants one and nobody has looked.
-#[inline]
-pub(crate) fn start() {
-    if STATE.load(Ordering::Relaxed) == UNKNOWN {
-        start_now();
-    }
-}
-
+/// Begins the trace of this process if the environment wants one.
 #[cold]
-fn start_now() {
+fn start() {
     static STARTS: Mutex<()> = Mutex::new(());
     // A child of `fork` may have got it locked by a thread that it does not have.
     let Ok(_guard) = STARTS.try_lock() else { return };
@@ -209,9 +202,14 @@ pub(crate) struct Open {
     shown: [u64; SHOWN_MAX],
 }
 
-/// Notes that a call begins, with what `shown` returns of its arguments; `None` without a trace.
+/// Notes that a call begins, with what `shown` returns of its arguments; `None` without a trace. The first call begins the trace.
 #[inline]
 pub(crate) fn begin(shown: impl FnOnce() -> [u64; SHOWN_MAX]) -> Option<Open> {
+    match STATE.load(Ordering::Relaxed) {
+        OFF => return None,
+        ON => {}
+        _ => start(),
+    }
     let trace = trace()?;
     HAS_WAITED.set(false);
     Some(Open { trace, began_ns: monotonic_ns(), shown: shown() })
