@@ -18,6 +18,7 @@ mod output;
 mod profile;
 mod run;
 mod sim;
+mod top;
 mod trace;
 mod worker;
 
@@ -49,6 +50,8 @@ enum Command {
     Hsa(hsa::Hsa),
     /// Serves a GPU to clients.
     Worker(Box<worker::Worker>),
+    /// Shows the sessions of a worker while they work.
+    Top(top::Top),
     /// Makes your key, or a worker's, and prints its public half; signs certificates for keys.
     Key(key::Key),
     /// Prints an address with an invitation to a worker, for one client.
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Trace(options) => trace::run(options),
         Command::Hsa(options) => hsa::run(options),
         Command::Worker(options) => worker::run(*options),
+        Command::Top(options) => top::run(options),
         Command::Key(options) => key::run(options),
         Command::Invite(options) => key::run_invite(options),
         Command::Info(options) => info::run(options),

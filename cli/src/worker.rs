@@ -8,7 +8,7 @@ mod device_time;
 mod ledger;
 mod limits;
 mod memory_books;
-mod metrics;
+pub(crate) mod metrics;
 mod pending;
 mod records;
 mod report;

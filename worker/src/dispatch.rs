@@ -82,6 +82,20 @@ struct Seat {
 }
 
 impl Seat {
+    /// Lets others read what the session has.
+    fn count(&mut self) {
+        let Self { session, stats, .. } = self;
+        stats.memory_bytes.store(session.memory_bytes(), Relaxed);
+        stats.requests.store(session.requests(), Relaxed);
+        stats.sent_bytes.store(session.handed_bytes(), Relaxed);
+        if stats.device.get().is_none()
+            && let Some(device) = session.device()
+        {
+            // It is counted in the same places as long as the session lives.
+            let _ = stats.device.set(device);
+        }
+    }
+
     /// Counts what the session has now. It may give something back before its turn, and who is told of it needs the room.
     fn weigh(&mut self) {
         if self.budget.has_bound() {
@@ -465,13 +479,7 @@ impl Dispatch {
             self.remove(conn);
             return;
         };
-        seat.stats.memory_bytes.store(seat.session.memory_bytes(), Relaxed);
-        if seat.stats.device_ns.get().is_none()
-            && let Some(time) = seat.session.device_time()
-        {
-            // It is counted in the same place as long as the session lives.
-            let _ = seat.stats.device_ns.set(Arc::clone(time));
-        }
+        seat.count();
         seat.weigh();
         let is_told = seat.session.is_told();
         if mem::replace(&mut seat.is_told, is_told) != is_told {

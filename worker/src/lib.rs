@@ -57,5 +57,5 @@ pub use config::{Config, DispatchOn, FEATURES, Io, SessionLimits};
 pub use dispatch::Dispatch;
 pub use hipr_io::{Address, Config as IoConfig, RING_MAX_BYTES, RING_MIN_BYTES, StatsSnapshot as IoStats};
 pub use hipr_proto::DEFAULT_PORT;
-pub use stats::Stats;
+pub use stats::{SessionCounts, Stats};
 pub use worker::{Door, Handle, Stopper, Worker};

@@ -24,7 +24,7 @@ mod watched;
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 
 use hipr_io::{Batch, Body, ConnId, Item, Notice, Peer, Span};
@@ -34,7 +34,7 @@ use crate::SessionLimits;
 use crate::call::{Call, Continuation};
 use crate::env::Env;
 use crate::owned::{Owned, Unfit};
-use crate::stats::{Failures, Tally};
+use crate::stats::{DeviceCounts, Failures, Tally};
 
 use clock::TurnClock;
 use failure::FailedWork;
@@ -67,6 +67,8 @@ pub(crate) struct Session {
     completed: usize,
     returned: Vec<Batch>,
     tally: Tally,
+    /// Number of requests that have begun.
+    requests: u64,
     /// Bytes transferred to or from the device in this turn.
     turn_bytes: usize,
     /// Whether the last request may have taken longer than others.
@@ -117,6 +119,7 @@ impl Session {
             completed: 0,
             returned: Vec::new(),
             tally: Tally::default(),
+            requests: 0,
             turn_bytes: 0,
             may_be_slow: false,
             handed_bytes: 0,
@@ -188,9 +191,20 @@ impl Session {
         self.owned.memory_bytes()
     }
 
-    /// Returns where the time is counted that the session's work has had on the device.
-    pub(crate) fn device_time(&self) -> Option<&Arc<AtomicU64>> {
-        self.owned.device_ns.as_ref()
+    /// Returns where the device counts the session's time, and its work that is not finished; `None` before the session has a context.
+    pub(crate) fn device(&self) -> Option<DeviceCounts> {
+        let load = self.owned.context_ref().ok()?.load();
+        Some(DeviceCounts { time_ns: self.owned.device_ns.clone(), load })
+    }
+
+    /// Returns how many requests have begun.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Returns how many bytes were handed to the loop, to be sent.
+    pub(crate) fn handed_bytes(&self) -> u64 {
+        self.handed_bytes
     }
 
     /// Returns the time that the session's work has had on the device, in nanoseconds, if the device knows.
@@ -364,6 +378,7 @@ impl Session {
         match self.next_item() {
             Some(Item::Request { ticket, fixed, tail, follows }) => {
                 self.tally.add(ticket.op(), ticket.wants_reply(), env.requests);
+                self.requests += 1;
                 if self.times.is_some() {
                     self.note_begin(&ticket);
                 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use hipr_proto::{HipError, OPS, Opcode};
 
 use crate::cache::{CacheStats, Counters};
+use hipr_device::Load;
 
 /// Counts requests by operation, and answered requests.
 #[derive(Debug)]
@@ -98,14 +99,60 @@ impl Failures {
 pub(crate) struct SessionStats {
     /// Bytes of memory.
     pub(crate) memory_bytes: AtomicU64,
-    /// Where the device counts the time of the session's work, once it does.
-    pub(crate) device_ns: OnceLock<Arc<AtomicU64>>,
+    /// Requests that have begun.
+    pub(crate) requests: AtomicU64,
+    /// Bytes that were handed to the loop, to be sent.
+    pub(crate) sent_bytes: AtomicU64,
+    /// Where the device counts the time of the session's work, and what is not finished, once it does.
+    pub(crate) device: OnceLock<DeviceCounts>,
+}
+
+/// Where a device counts what a session's work takes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeviceCounts {
+    /// The time that the work has had, in nanoseconds.
+    pub(crate) time_ns: Option<Arc<AtomicU64>>,
+    /// The work that is not finished.
+    pub(crate) load: Option<Arc<Load>>,
 }
 
 impl SessionStats {
     fn device_ns(&self) -> u64 {
-        self.device_ns.get().map_or(0, |time| time.load(Relaxed))
+        let time = self.device.get().and_then(|device| device.time_ns.as_ref());
+        time.map_or(0, |time| time.load(Relaxed))
     }
+
+    fn counts(&self, number: u64) -> SessionCounts {
+        let load = self.device.get().and_then(|device| device.load.as_ref());
+        SessionCounts {
+            number,
+            memory_bytes: self.memory_bytes.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            sent_bytes: self.sent_bytes.load(Relaxed),
+            device_ns: self.device_ns(),
+            queued_commands: load.map_or(0, |load| load.commands.load(Relaxed)),
+            busy_streams: load.map_or(0, |load| load.streams.load(Relaxed)),
+        }
+    }
+}
+
+/// What is counted of one session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionCounts {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// Bytes of memory that it had after its last turn.
+    pub memory_bytes: u64,
+    /// Requests that have begun.
+    pub requests: u64,
+    /// Bytes of answers.
+    pub sent_bytes: u64,
+    /// Time that its work has had on the device, in nanoseconds, as far as the device knows.
+    pub device_ns: u64,
+    /// Commands that were enqueued and are not finished, as far as the device knows.
+    pub queued_commands: u64,
+    /// Streams that have such commands.
+    pub busy_streams: u64,
 }
 
 /// The sessions that have begun and not ended.
@@ -183,10 +230,10 @@ impl Stats {
         errors.zip(&self.failures.by_error).map(|(error, count)| (error, count.load(Relaxed)))
     }
 
-    /// Returns the numbers of the sessions that there are, from 1 on, with the bytes of memory that each had after its last turn.
-    pub fn memory(&self) -> Vec<(u64, u64)> {
+    /// Returns what is counted of each session that there is.
+    pub fn sessions(&self) -> Vec<SessionCounts> {
         let living = self.sessions.lock();
-        living.sessions.iter().map(|(&number, stats)| (number, stats.memory_bytes.load(Relaxed))).collect()
+        living.sessions.iter().map(|(&number, stats)| stats.counts(number)).collect()
     }
 
     /// Returns the time that the work of all sessions has had on the device, in nanoseconds, as far as the device knows.

@@ -6,16 +6,19 @@
 
 mod counts;
 mod http;
+mod sessions;
 mod table;
 
 use counts::Counts;
 pub(super) use counts::{Counted, Counting};
 use hipr_io::{AuditEvent, Who};
 use hipr_worker::Stats;
+pub(crate) use sessions::{SessionRow, Sessions};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use std::{io, thread};
 use tracing::{error, info};
 
@@ -80,6 +83,9 @@ enum Source {
 #[derive(Debug)]
 struct Living {
     tenant: Option<String>,
+    /// The client's end.
+    from: String,
+    since: Instant,
     is_parked: bool,
 }
 
@@ -209,7 +215,8 @@ impl Metrics {
             AuditEvent::Begin {} => {
                 state.begun += 1;
                 let tenant = who.tenant.as_ref().map(|name| name.chars().take(TENANT_MAX).collect());
-                let living = Living { tenant, is_parked: false };
+                let living =
+                    Living { tenant, from: who.peer.to_string(), since: Instant::now(), is_parked: false };
                 state.sessions.extend(who.session.map(|number| (number, living)));
             }
             AuditEvent::Park { .. } => session.iter_mut().for_each(|session| session.is_parked = true),
@@ -233,26 +240,27 @@ impl Metrics {
         let mut state = self.lock();
         let state = &mut *state;
         let mut seats_taken = self.seats_taken.load(Relaxed);
-        let (counts, memory) = match &mut state.source {
+        let (counts, sessions) = match &mut state.source {
             Source::Nothing => Default::default(),
             Source::Worker(stats) => {
                 seats_taken = usize::try_from(stats.io().connections()).unwrap_or(usize::MAX);
-                (Counts::of(stats), stats.memory())
+                (Counts::of(stats), stats.sessions())
             }
             Source::Processes { living, ended } => {
-                let (mut counts, mut memory) = (Counts::clone(ended), Vec::new());
+                let (mut counts, mut sessions) = (Counts::clone(ended), Vec::new());
                 for (&session, counted) in living {
                     let read = counted.read();
-                    memory.push((session, read.memory_bytes));
+                    sessions.push(read.of_session(session));
                     counts.add(read);
                 }
-                (counts, memory)
+                (counts, sessions)
             }
         };
         let tenant = |session| state.sessions.get(&session)?.tenant.clone();
-        let memory = memory.into_iter();
-        let memory =
-            by_tenant(memory.map(|(session, bytes)| (tenant(session).unwrap_or(NOBODY.into()), bytes)));
+        let memory = sessions
+            .iter()
+            .map(|session| (tenant(session.number).unwrap_or(NOBODY.into()), session.memory_bytes));
+        let memory = by_tenant(memory);
         Snapshot {
             counts,
             sessions: state.sessions.len() as u64,
@@ -274,6 +282,21 @@ impl Metrics {
         }
     }
 
+    /// Returns what is known of each session.
+    fn sessions(&self) -> sessions::Sessions {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let counts = match &mut state.source {
+            Source::Nothing => Vec::new(),
+            Source::Worker(stats) => stats.sessions(),
+            Source::Processes { living, .. } => {
+                living.iter_mut().map(|(&session, counted)| counted.read().of_session(session)).collect()
+            }
+        };
+        let counts = counts.into_iter().map(|counts| (counts.number, counts)).collect();
+        sessions::Sessions::new(self.seats, &state.sessions, &counts)
+    }
+
     /// Answers who asks for a page.
     fn page(&self, path: &str) -> http::Answer {
         match path {
@@ -281,12 +304,16 @@ impl Metrics {
                 Ok(text) => http::Answer::metrics(text),
                 Err(why) => http::Answer::words(500, &why.to_string()),
             },
+            "/sessions" => match serde_json::to_vec(&self.sessions()) {
+                Ok(text) => http::Answer::json(text),
+                Err(why) => http::Answer::words(500, &why.to_string()),
+            },
             "/healthz" => http::Answer::words(200, "live"),
             "/readyz" => match self.snapshot().unready {
                 None => http::Answer::words(200, "ready"),
                 Some(why) => http::Answer::words(503, why),
             },
-            _ => http::Answer::words(404, "there are /metrics, /healthz and /readyz"),
+            _ => http::Answer::words(404, "there are /metrics, /sessions, /healthz and /readyz"),
         }
     }
 }

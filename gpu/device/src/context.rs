@@ -11,7 +11,7 @@ use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
 use crate::{
-    BlockSize, FunctionInfo, Launch, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes,
+    BlockSize, FunctionInfo, Launch, Load, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes,
 };
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
@@ -163,6 +163,12 @@ pub trait Context: Send {
     /// Returns where the time is counted that the context's work has had on the device's threads, in nanoseconds; it is counted on when the
     /// context is gone. The default is a device of which that is not known.
     fn device_ns(&self) -> Option<Arc<AtomicU64>> {
+        None
+    }
+
+    /// Returns where the work is counted that is not finished; it is counted on when the context is gone. The default is a device of which
+    /// that is not known.
+    fn load(&self) -> Option<Arc<Load>> {
         None
     }
 

@@ -22,6 +22,7 @@
 mod context;
 mod failure;
 mod launch;
+mod load;
 mod module;
 mod region;
 mod room;
@@ -32,6 +33,7 @@ pub use context::{Context, Device, MemPools, MemoryKind, Share, WaitFor};
 pub use failure::{Origin, WorkFailure};
 pub use hipr_proto::op::Param;
 pub use launch::{Args, BlockSize, FunctionInfo, Launch};
+pub use load::Load;
 pub use module::ModuleLoad;
 pub use region::Region;
 pub use room::Room;

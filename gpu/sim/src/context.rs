@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use hipr_device::{
-    BlockSize, Context, FunctionInfo, Launch, MemoryKind, ModuleLoad, Origin, Param, Region, Room, Share,
-    WaitFor, Waker, WorkFailure, WorkTimes,
+    BlockSize, Context, FunctionInfo, Launch, Load, MemoryKind, ModuleLoad, Origin, Param, Region, Room,
+    Share, WaitFor, Waker, WorkFailure, WorkTimes,
 };
 use hipr_grid::lock;
 use hipr_isa::mem::Block;
@@ -175,6 +175,10 @@ impl Context for SimContext {
 
     fn queued_bytes(&self) -> u64 {
         self.shared.queued_bytes()
+    }
+
+    fn load(&self) -> Option<Arc<Load>> {
+        Some(Arc::clone(&self.shared.load))
     }
 
     fn device_ns(&self) -> Option<Arc<AtomicU64>> {

@@ -2,12 +2,12 @@
 
 mod launched;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use hipr_device::{Room, Share, Waker};
+use hipr_device::{Load, Room, Share, Waker};
 use hipr_grid::{GridJob, Job, Owner, Residents, RunQueue, lock};
 use hipr_isa::map::Map;
 use hipr_isa::mem::Block;
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     closed: AtomicBool,
     pub(crate) state: Mutex<State>,
     /// Commands that are not finished, as [`Streams::held`] says, to be read without the lock.
-    held_commands: AtomicUsize,
+    pub(crate) load: Arc<Load>,
     held_bytes: AtomicU64,
 }
 
@@ -88,7 +88,7 @@ impl Shared {
                 streams: Streams::new(gpu.watch.as_ref().map(|_| id)),
                 wanted: None,
             }),
-            held_commands: AtomicUsize::new(0),
+            load: Arc::default(),
             held_bytes: AtomicU64::new(0),
         })
     }
@@ -137,7 +137,7 @@ impl Shared {
     /// Becomes ready when the commands that are not finished leave some of `room`; when that is used up, not before half of it is
     /// free.
     pub(crate) fn poll_room(&self, room: Room) -> Poll<()> {
-        let commands = self.held_commands.load(Ordering::Relaxed);
+        let commands = usize::try_from(self.load.commands.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         if room.has_place_beside(commands, self.held_bytes.load(Ordering::Relaxed)) {
             return Poll::Ready(());
         }
@@ -174,7 +174,8 @@ impl Shared {
         };
         let tasks = streams.start(instantly, &mut watched);
         let held = streams.held();
-        self.held_commands.store(held.commands, Ordering::Relaxed);
+        self.load.commands.store(held.commands as u64, Ordering::Relaxed);
+        self.load.streams.store(held.streams, Ordering::Relaxed);
         self.held_bytes.store(held.bytes, Ordering::Relaxed);
         watched |= wanted.take_if(|room| room.has_place_beside(held.commands, held.bytes)).is_some();
         drop(state);

@@ -126,6 +126,8 @@ pub(crate) struct Held {
     pub(crate) commands: usize,
     /// The bytes of host memory that they take.
     pub(crate) bytes: u64,
+    /// The number of streams that have some.
+    pub(crate) streams: u64,
 }
 
 #[derive(Debug)]
@@ -307,6 +309,7 @@ impl Streams {
         queue.tail = Some(Arc::clone(&command.fence));
         if queue.commands.is_empty() {
             self.ready.push_back(stream);
+            self.held.streams += u64::from(stream != HOUSEKEEPING);
         }
         queue.commands.push_back(command);
     }
@@ -338,6 +341,7 @@ impl Streams {
                     }
                     ref work => {
                         instantly(work);
+                        self.note_end(stream);
                         *watched |= self.complete(&command);
                     }
                 }
@@ -405,7 +409,14 @@ impl Streams {
             self.times.end(stream, times);
         }
         self.ready.push_back(stream);
+        self.note_end(stream);
         self.complete(&command)
+    }
+
+    /// Handles that a command of a stream is finished and in its queue no more.
+    fn note_end(&mut self, stream: u64) {
+        let is_empty = self.queues.get(&stream).is_none_or(|queue| queue.commands.is_empty());
+        self.held.streams -= u64::from(is_empty && stream != HOUSEKEEPING);
     }
 
     /// Returns the commands that are not finished.

@@ -3,7 +3,7 @@
 use hipr_io::StatsSnapshot;
 use hipr_io_shm::Numbers;
 use hipr_proto::{HipError, OPS};
-use hipr_worker::{CacheStats, Stats};
+use hipr_worker::{CacheStats, SessionCounts, Stats};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
@@ -28,13 +28,27 @@ pub(in crate::worker) struct Counts {
     pub(super) device_ns: u64,
     /// Bytes of memory that sessions have now.
     pub(super) memory_bytes: u64,
+    /// Commands that are enqueued and not finished now, and streams that have some.
+    pub(super) queued_commands: u64,
+    pub(super) busy_streams: u64,
 }
 
 impl Default for Counts {
     fn default() -> Self {
         let (requests, errors) = (vec![0; OPS.len() + 1], vec![0; HipError::all().len() + 1]);
-        let (answered_requests, io, cache, device_ns, memory_bytes) = Default::default();
-        Self { requests, answered_requests, errors, io, cache, device_ns, memory_bytes }
+        let (answered_requests, io, cache, device_ns) = Default::default();
+        let (memory_bytes, queued_commands, busy_streams) = Default::default();
+        Self {
+            requests,
+            answered_requests,
+            errors,
+            io,
+            cache,
+            device_ns,
+            memory_bytes,
+            queued_commands,
+            busy_streams,
+        }
     }
 }
 
@@ -42,6 +56,10 @@ impl Counts {
     /// Reads the counters of a worker.
     pub(super) fn of(stats: &Stats) -> Self {
         let requests = OPS.iter().map(|info| stats.requests_of(info.code));
+        let sessions = stats.sessions();
+        let sum = |number: fn(&SessionCounts) -> u64| {
+            sessions.iter().map(number).fold(0, |sum: u64, more| sum.saturating_add(more))
+        };
         Self {
             requests: requests.chain([stats.unknown_requests()]).collect(),
             answered_requests: stats.answered_requests(),
@@ -49,14 +67,26 @@ impl Counts {
             io: stats.io(),
             cache: stats.cache(),
             device_ns: stats.device_ns(),
-            memory_bytes: stats.memory().iter().fold(0, |sum, (_, bytes)| sum.saturating_add(*bytes)),
+            memory_bytes: sum(|session| session.memory_bytes),
+            queued_commands: sum(|session| session.queued_commands),
+            busy_streams: sum(|session| session.busy_streams),
         }
     }
 
     /// Returns all numbers, always in the same order.
     fn values_mut(&mut self) -> impl Iterator<Item = &mut u64> {
-        let Self { requests, answered_requests, errors, io, cache, device_ns, memory_bytes } = self;
-        let others = [answered_requests, device_ns, memory_bytes];
+        let Self {
+            requests,
+            answered_requests,
+            errors,
+            io,
+            cache,
+            device_ns,
+            memory_bytes,
+            queued_commands,
+            busy_streams,
+        } = self;
+        let others = [answered_requests, device_ns, memory_bytes, queued_commands, busy_streams];
         requests.iter_mut().chain(errors).chain(others).chain(io.values_mut()).chain(cache.values_mut())
     }
 
@@ -71,16 +101,16 @@ impl Counts {
     fn renew(&mut self, numbers: impl Iterator<Item = u64>) {
         let mut said = Self::default();
         said.values_mut().zip(numbers).for_each(|(value, number)| *value = number.min(NUMBER_MAX));
-        let now = (said.memory_bytes, said.cache.memory_bytes);
+        let now = (said.memory_bytes, said.queued_commands, said.busy_streams, said.cache.memory_bytes);
         for (value, number) in self.values_mut().zip(said.values_mut()) {
             *value = (*number).max(*value);
         }
-        (self.memory_bytes, self.cache.memory_bytes) = now;
+        (self.memory_bytes, self.queued_commands, self.busy_streams, self.cache.memory_bytes) = now;
     }
 
     /// Removes what ends with the process that has counted it.
     fn end(&mut self) {
-        (self.memory_bytes, self.cache.memory_bytes) = (0, 0);
+        (self.memory_bytes, self.queued_commands, self.busy_streams, self.cache.memory_bytes) = (0, 0, 0, 0);
         self.io.requests_done = self.io.requests;
         self.io.connections_closed = self.io.connections_opened;
     }
@@ -95,6 +125,14 @@ impl Counts {
     pub(super) fn by_error(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let names = HipError::all().map(HipError::name).chain(["other"]);
         names.zip(self.errors.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+
+    /// Returns what is counted of the one session of a process.
+    pub(super) fn of_session(&self, number: u64) -> SessionCounts {
+        let Self { device_ns, memory_bytes, queued_commands, busy_streams, .. } = *self;
+        let requests = self.requests.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        let sent_bytes = self.io.sent_bytes;
+        SessionCounts { number, memory_bytes, requests, sent_bytes, device_ns, queued_commands, busy_streams }
     }
 
     /// Returns the number of requests that came and were not completed.

@@ -41,6 +41,11 @@ impl Answer {
         Self { status: 200, kind: prometheus::TEXT_FORMAT, text }
     }
 
+    /// Creates an answer for programs.
+    pub(super) fn json(text: Vec<u8>) -> Self {
+        Self { status: 200, kind: "application/json", text }
+    }
+
     fn into_bytes(self) -> Vec<u8> {
         let Self { status, kind, text } = self;
         let reason = match status {

@@ -88,6 +88,10 @@ metrics! {
         |now| seconds(now.counts.device_ns);
     GAUGE "hipr_memory_bytes" ["tenant"] "Memory that sessions have allocated, code objects included, by tenant.":
         |now| many(now.memory.iter().map(|(tenant, bytes)| (tenant.as_str(), *bytes)));
+    GAUGE "hipr_busy_streams" "Streams with work that is not finished, on the emulated GPU. A real GPU does not tell.":
+        |now| one(now.counts.busy_streams);
+    GAUGE "hipr_queued_commands" "Commands of streams that are enqueued and not finished, on the emulated GPU.":
+        |now| one(now.counts.queued_commands);
     COUNTER "hipr_cache_saved_bytes_total" "Bytes that clients did not send because the cache of uploads had them.":
         |now| one(now.counts.cache.saved_bytes);
     COUNTER "hipr_cache_kept_bytes_total" "Bytes that clients sent and the cache of uploads took.":
