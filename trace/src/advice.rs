@@ -1,6 +1,7 @@
 //! What would avoid that calls take so long.
 
-use crate::summary::{Bytes, Call};
+use crate::call::Call;
+use crate::units::Bytes;
 
 /// Bytes of a result that is looked at by itself, at most.
 const SMALL_BYTES: u64 = 4096;

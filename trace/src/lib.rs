@@ -7,14 +7,17 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod call;
 mod chrome;
 mod clock;
 mod file;
 mod item;
 mod perfetto;
 mod summary;
+mod units;
 
+pub use call::Call;
 pub use clock::{Clocks, Exchange, Offset};
 pub use file::{File, Format, read};
 pub use item::{Item, RECEIVED, Slice, Track, TrackKind, Value, arg, category};
-pub use summary::{Call, Summary};
+pub use summary::Summary;

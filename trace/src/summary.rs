@@ -4,37 +4,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Write as _};
 
 use crate::advice::advice;
+use crate::call::Call;
 use crate::item::{Item, RECEIVED, Slice, arg, category};
+use crate::units::{Bytes, Time};
 
 /// Number of calls that are shown.
 const CALLS_MAX: usize = 10;
-
-/// The calls of one function, made at one line of the program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Call {
-    /// The function.
-    pub function: String,
-    /// The line of the program, or the place in its machine code, if it is known.
-    pub line: Option<String>,
-    /// How many calls there were.
-    pub count: u64,
-    /// How many of them returned an error.
-    pub errors: u64,
-    /// How long they took together, in nanoseconds.
-    pub taken_ns: u64,
-    /// How many answers of the worker they waited for.
-    pub waits: u64,
-    /// How long they waited, in nanoseconds.
-    pub waited_ns: u64,
-    /// For how long of that the worker had the request: it waited for the device, or was busy.
-    pub device_ns: u64,
-    /// Bytes that came with the answers.
-    pub received_bytes: u64,
-    /// Bytes of the requests.
-    pub sent_bytes: u64,
-    /// Whether one of them connected to the worker.
-    pub connects: bool,
-}
 
 /// What a trace says about where the time went. Times are in nanoseconds; a time in which several threads wait counts once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -214,37 +189,6 @@ fn calls<'a>(slices: impl Iterator<Item = &'a Slice>, waits: &HashMap<(u64, u64)
     let mut calls: Vec<_> = calls.into_values().collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.taken_ns));
     calls
-}
-
-/// A time as people read it.
-pub(crate) struct Time(pub(crate) u64);
-
-impl fmt::Display for Time {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ns = self.0 as f64;
-        let text = match self.0 {
-            0..1_000 => format!("{ns:.0} ns"),
-            1_000..1_000_000 => format!("{:.1} µs", ns / 1e3),
-            1_000_000..1_000_000_000 => format!("{:.1} ms", ns / 1e6),
-            _ => format!("{:.2} s", ns / 1e9),
-        };
-        f.pad(&text)
-    }
-}
-
-/// A number of bytes as people read it.
-pub(crate) struct Bytes(pub(crate) u64);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.0 as f64;
-        match self.0 {
-            0..10_000 => write!(f, "{} bytes", self.0),
-            10_000..1_000_000 => write!(f, "{:.1} kB", bytes / 1e3),
-            1_000_000..1_000_000_000 => write!(f, "{:.1} MB", bytes / 1e6),
-            _ => write!(f, "{:.2} GB", bytes / 1e9),
-        }
-    }
 }
 
 impl fmt::Display for Summary {

@@ -37,7 +37,9 @@ fn get(address: &str) -> io::Result<Vec<u8>> {
             Ok(mut stream) => {
                 stream.set_read_timeout(Some(TIMEOUT))?;
                 stream.set_write_timeout(Some(TIMEOUT))?;
-                write!(stream, "GET /sessions HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+                let request =
+                    format!("GET /sessions HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+                stream.write_all(request.as_bytes())?;
                 let mut answer = Vec::new();
                 stream.take(ANSWER_MAX_BYTES).read_to_end(&mut answer)?;
                 return Ok(answer);

@@ -305,13 +305,17 @@ impl Inner {
         }
         let left = end.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         let _ = self.transport.set_timeout(Some(left));
-        let asked = last.map(|last| writer.sender.request_with(last, &[], None, ReplyMode::Always));
+        let asked = last.map(|last| {
+            let call = writer.sender.request_with(last, &[], None, ReplyMode::Always);
+            self.observe(&writer, last, 0, true);
+            call
+        });
         let shutdown = writer.sender.request_with(&op::Shutdown {}, &[], None, reply_mode);
+        self.observe(&writer, &op::Shutdown {}, 0, reply_mode == ReplyMode::Always);
         let mut calls = Vec::new();
         for call in asked.into_iter().chain([shutdown]).flatten() {
             self.counters.add_locked(|c| &c.frames_sent, 1);
             if let Some(call) = call {
-                self.observe(&writer, &op::Shutdown {}, 0, true);
                 calls.push(call.id());
                 self.replies.expect(call, Bulk::Collect(Vec::new()));
             }

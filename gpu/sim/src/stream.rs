@@ -274,7 +274,12 @@ impl Streams {
         } else if is_blocking {
             after.extend(self.null_pending());
         }
-        let times = self.times.open(&work);
+        let times = match &work {
+            Work::Task(Task::Launch(setup)) => self.times.open(setup.handle),
+            Work::Task(Task::Transfer(_)) => self.times.open(0),
+            // They take no time.
+            Work::Wait | Work::Record(_) | Work::Free(_) => None,
+        };
         self.append(stream, Command { order, times, ..Command::new(work, fence, after) });
         Ok(())
     }

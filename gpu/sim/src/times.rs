@@ -4,8 +4,6 @@ use std::time::Instant;
 
 use hipr_device::{Origin, WorkTimes};
 
-use crate::stream::{Task, Work};
-
 /// Most commands whose times are kept until they are taken.
 const KEPT_MAX: usize = 4096;
 
@@ -40,14 +38,9 @@ impl Times {
         self.origin = Some(origin);
     }
 
-    /// Begins to note the times of work, if they are wanted and it takes time.
-    pub(crate) fn open(&self, work: &Work) -> Option<Box<Open>> {
+    /// Begins to note the times of work, if they are wanted: of a kernel, or 0 for other work.
+    pub(crate) fn open(&self, function: u64) -> Option<Box<Open>> {
         let origin = self.origin?;
-        let function = match work {
-            Work::Task(Task::Launch(setup)) => setup.handle,
-            Work::Task(Task::Transfer(_)) => 0,
-            Work::Wait | Work::Record(_) | Work::Free(_) => return None,
-        };
         Some(Box::new(Open { origin, function, enqueued: Instant::now(), began: None }))
     }
 
