@@ -20,7 +20,15 @@ const NOT_CARRIED_OUT: &[(&str, &[&str])] = &[
     ("A real GPU does not say when its free memory changes.", &["MEM_INFO"]),
     (
         "Only the worker sends it.",
-        &["MEM_INFO_CHANGED", "MEM_RECALL", "REQUEST_FAILED", "VARIABLES_TOLD", "WATCH_OVER", "WORK_FAILED"],
+        &[
+            "MEM_INFO_CHANGED",
+            "MEM_RECALL",
+            "REQUEST_FAILED",
+            "TRACED",
+            "VARIABLES_TOLD",
+            "WATCH_OVER",
+            "WORK_FAILED",
+        ],
     ),
 ];
 
