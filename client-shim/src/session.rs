@@ -13,6 +13,7 @@ use crate::stream::Streams;
 use crate::stream::order::{LEGACY, PER_THREAD};
 use crate::stream::sync_mode::SyncMode;
 use crate::thread;
+use crate::trace;
 use crate::worker::Worker;
 
 /// A session with a worker. Locks are taken one at a time, except that the mirrors' may be held while others are taken.
@@ -33,7 +34,7 @@ impl Session {
     pub(crate) fn open() -> HipResult<Self> {
         let streams = Streams::new(SyncMode::from_env());
         Ok(Self {
-            worker: Worker::connect()?,
+            worker: Worker::connect(trace::observer())?,
             streams,
             program: Program::default(),
             has_synchronous: AtomicBool::new(false),

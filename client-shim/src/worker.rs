@@ -13,17 +13,18 @@ mod written;
 
 use std::collections::HashMap;
 use std::os::fd::RawFd;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hipr_abi::{hipDeviceAttributeFineGrainSupport, hipDeviceAttributeHostNativeAtomicSupported};
-use hipr_client::{CompressUse, Connection, Extra, Flight, UploadCache, WorkerAddress, offer_from_env};
+use hipr_client::{
+    CompressUse, Connection, Extra, Flight, Observer, UploadCache, WorkerAddress, offer_from_env,
+};
 use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{Features, HipError, HipResult, Op};
 
 use crate::convert::{Ptr, Stream};
 use crate::thread;
-use crate::trace;
 use memory::Memory;
 use placer::Places;
 use written::Written;
@@ -78,17 +79,17 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Connects to the worker that the environment names. The one line about a failure is written here.
+    /// Connects to the worker that the environment names; an `observer` sees all that the connection does. The one line about a failure is
+    /// written here.
     ///
     /// # Errors
     /// `hipErrorNoDevice`: without a worker there is no device.
-    pub(crate) fn connect() -> HipResult<Self> {
+    pub(crate) fn connect(observer: Option<Arc<dyn Observer>>) -> HipResult<Self> {
         let timeout_ms = std::env::var("HIPR_CONNECT_TIMEOUT_MS").ok();
         let timeout_ms = timeout_ms.and_then(|text| text.trim().parse().ok()).unwrap_or(CONNECT_TIMEOUT_MS);
         let address = WorkerAddress::from_env();
         let timeout = Duration::from_millis(timeout_ms);
         let (cache, compress) = (UploadCache::from_env(), CompressUse::from_env());
-        let observer = trace::observer();
         match Connection::connect_with(&address, timeout, offer_from_env(), cache, compress, observer) {
             Ok(connection) => {
                 tracing::info!("connected to the worker at {address}");

@@ -168,7 +168,8 @@ impl Session {
 
     /// Returns the bytes that count against what all sessions may have together.
     pub(crate) fn weight_bytes(&self) -> u64 {
-        self.owned.weight_bytes().saturating_add(self.unsent_bytes())
+        let times_bytes = self.times.as_ref().map_or(0, |times| times.weight_bytes());
+        self.owned.weight_bytes().saturating_add(self.unsent_bytes()).saturating_add(times_bytes)
     }
 
     /// Returns the session's limits where all sessions may have `room_bytes` besides what the others have, and perhaps more of it.

@@ -20,6 +20,8 @@ use crate::maps::Maps;
 const REQUESTS_KEPT: usize = 1 << 16;
 /// Most flows that lead through a slice.
 const FLOWS_MAX: usize = 64;
+/// Most streams that have a track and a number of their own.
+const STREAMS_MAX: usize = 1024;
 /// Most entries of the worker that wait for the clocks to be brought together.
 const TOLD_MAX: usize = 1 << 16;
 
@@ -440,12 +442,19 @@ impl Writer {
     }
 
     fn stream(&mut self, stream: u64) -> u64 {
-        if let Some(track) = self.streams.get(&stream) {
+        // What further streams do at the same time is not told apart.
+        let (key, name) = match self.streams.get(&stream) {
+            Some(track) => return *track,
+            None if self.streams.len() < STREAMS_MAX => {
+                (stream, format!("device: {}", self.stream_name(stream)))
+            }
+            None => (u64::MAX, "device: further streams".to_owned()),
+        };
+        if let Some(track) = self.streams.get(&key) {
             return *track;
         }
-        let name = format!("device: {}", self.stream_name(stream));
         let track = self.new_track(TrackKind::Slices, name);
-        self.streams.insert(stream, track);
+        self.streams.insert(key, track);
         track
     }
 
@@ -455,8 +464,12 @@ impl Writer {
             0 | 1 => "null stream".to_owned(),
             2 => "stream of the thread".to_owned(),
             stream => {
-                let next = self.stream_numbers.len() + 1;
-                format!("stream {}", self.stream_numbers.entry(stream).or_insert(next))
+                let count = self.stream_numbers.len();
+                if count < STREAMS_MAX {
+                    self.stream_numbers.entry(stream).or_insert(count + 1);
+                }
+                let known = self.stream_numbers.get(&stream);
+                known.map_or_else(|| format!("stream {stream:#x}"), |number| format!("stream {number}"))
             }
         }
     }

@@ -280,7 +280,9 @@ impl Streams {
             // They take no time.
             Work::Wait | Work::Record(_) | Work::Free(_) => None,
         };
-        self.append(stream, Command { order, times, ..Command::new(work, fence, after) });
+        let mut command = Command { order, times, ..Command::new(work, fence, after) };
+        command.held_bytes += command.times.as_ref().map_or(0, |times| size_of_val(&**times) as u64);
+        self.append(stream, command);
         Ok(())
     }
 

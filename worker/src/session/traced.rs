@@ -11,6 +11,8 @@ use super::Session;
 
 /// Number of requests after which the client is told although none of them is answered.
 const TOLD_AFTER: usize = TRACED_MAX / 2;
+/// Number of commands whose times a device keeps, at most.
+const WORK_MAX: usize = 4096;
 
 /// When requests were carried out.
 pub(super) struct Times {
@@ -40,6 +42,13 @@ impl Times {
     /// Notes that the first batch is done with.
     pub(super) fn given_back(&mut self) {
         self.batches.pop_front();
+    }
+
+    /// Returns the bytes of memory that it takes, those of the device included.
+    pub(super) fn weight_bytes(&self) -> u64 {
+        let entries = self.entries.capacity() * size_of::<TraceEntry>();
+        let work = (self.work.capacity() + WORK_MAX) * size_of::<WorkTimes>();
+        (entries + work + self.batches.capacity() * size_of::<Instant>()) as u64
     }
 
     fn ns(&self, time: Instant) -> u64 {
