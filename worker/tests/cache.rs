@@ -308,6 +308,7 @@ fn a_session_needs_the_feature_and_one_key() {
     let missing = Err(HipError::NOT_SUPPORTED);
     for offered in [false, true] {
         if offered {
+            without.accept_notifications();
             without.call(&Offer { features: u64::MAX, reserved: 0 }).unwrap();
         }
         let missing = if offered { Err(INVALID) } else { missing };

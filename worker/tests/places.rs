@@ -165,6 +165,7 @@ fn only_a_session_with_the_feature_places_memory() {
         let accepted = peer.call(&Offer { features: u64::MAX, reserved: 0 }).unwrap().features;
         assert_eq!(accepted & Features::PLACES.bits() != 0, name != "null", "{name}");
         let mut peer = Peer::hello(worker.local_addr());
+        peer.accept_notifications();
         peer.call(&Offer { features: !Features::PLACES.bits(), reserved: 0 }).unwrap();
         let refused = Err(HipError::NOT_SUPPORTED);
         assert_eq!(peer.call(&MemLease { want_bytes: 0 }).map(drop), refused);
