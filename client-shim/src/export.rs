@@ -147,19 +147,19 @@ macro_rules! route {
 macro_rules! row {
     (send $node:literal $name:ident ($($arg:ident: $ty:ty),*) () () ($($op:tt)*)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| {
+            $crate::export::call(Index::$name.exported(), $crate::trace::shown!($($arg),*), |session| {
                 session.worker().call(&hipr_proto::op::$($op)*).map(drop)
             })
         } }
     };
     (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| $target(session, $($arg),*))
+            $crate::export::call(Index::$name.exported(), $crate::trace::shown!($($arg),*), |session| $target(session, $($arg),*))
         } }
     };
     (body $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| $target(session, $($values)+))
+            $crate::export::call(Index::$name.exported(), $crate::trace::shown!($($arg),*), |session| $target(session, $($values)+))
         } }
     };
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
@@ -167,24 +167,24 @@ macro_rules! row {
     };
     (spt $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ($($values:tt)+)) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::call(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), |session| {
+            $crate::export::call(Index::$name.exported(), $crate::trace::shown!($($arg),*), |session| {
                 $crate::thread::with_stream_per_thread(|| $target(session, $($values)+))
             })
         } }
     };
     (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
-            $crate::export::local(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || $target($($arg),*))
+            $crate::export::local(Index::$name.exported(), $crate::trace::shown!($($arg),*), || $target($($arg),*))
         } }
     };
     (local $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) ($target:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
-            $crate::export::boundary(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || $target($($arg),*))
+            $crate::export::boundary(Index::$name.exported(), $crate::trace::shown!($($arg),*), || $target($($arg),*))
         } }
     };
     (rtc $node:literal $name:ident ($($arg:ident: $ty:ty),*) ($ret:ty) () ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
-            $crate::export::boundary(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || {
+            $crate::export::boundary(Index::$name.exported(), $crate::trace::shown!($($arg),*), || {
                 // SAFETY: the row states the C prototype, which is the same in every release.
                 let function = unsafe {
                     $crate::rtc::function::<unsafe extern "C" fn($($ty),*) -> $ret>(stringify!($name))
@@ -203,8 +203,8 @@ macro_rules! row {
     (unsupported $node:literal $name:ident ($($arg:ident: $ty:ty),*) () ($check:path) ()) => {
         $crate::export::function! { $node $name ($($arg: $ty),*) i32 {
             static SAID: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-            match $crate::export::local(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), || $check($($arg),*)) {
-                0 => $crate::export::unsupported(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), &SAID),
+            match $crate::export::local(Index::$name.exported(), $crate::trace::shown!($($arg),*), || $check($($arg),*)) {
+                0 => $crate::export::unsupported(Index::$name.exported(), $crate::trace::shown!($($arg),*), &SAID),
                 error => error,
             }
         } }
@@ -213,7 +213,7 @@ macro_rules! row {
         $crate::export::function! { $node $name ($($arg: $ty),*) $ret {
             static SAID: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
             $(let _ = $arg;)*
-            $crate::export::unsupported(Index::$name.exported(), || $crate::trace::shown([$($crate::trace::number(&$arg)),*]), &SAID)
+            $crate::export::unsupported(Index::$name.exported(), $crate::trace::shown!($($arg),*), &SAID)
         } }
     };
 }
@@ -300,14 +300,14 @@ impl Returned for hipChannelFormatDesc {
 }
 
 /// Runs `body`; catches a panic, which must not unwind into C.
-/// `shown` returns those of its arguments that a trace shows.
+/// `shown` are those of its arguments that a trace shows, if there is one.
 pub(crate) fn boundary<R: Returned>(
     function: Exported,
-    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    shown: Option<[u64; SHOWN_MAX]>,
     body: impl FnOnce() -> R,
 ) -> R {
     process::enter(function);
-    let open = trace::begin(shown);
+    let open = shown.and_then(trace::begin);
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
         tracing::error!("{} failed inside hipr; this is a bug of hipr", function.name());
         R::PANICKED
@@ -321,7 +321,7 @@ pub(crate) fn boundary<R: Returned>(
 /// Executes a function of the `local` route, which returns a `hipError_t`, and records it as the thread's last error.
 pub(crate) fn local(
     function: Exported,
-    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    shown: Option<[u64; SHOWN_MAX]>,
     body: impl FnOnce() -> HipResult<()>,
 ) -> i32 {
     let code = boundary(function, shown, || code_of(body()));
@@ -332,7 +332,7 @@ pub(crate) fn local(
 /// Executes a function of a route that needs a session, opening it if necessary, and records the thread's last error.
 pub(crate) fn call(
     function: Exported,
-    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    shown: Option<[u64; SHOWN_MAX]>,
     body: impl FnOnce(&'static Session) -> HipResult<()>,
 ) -> i32 {
     let checked = |session: &'static Session| capture::check(session, function).and_then(|()| body(session));
@@ -347,7 +347,7 @@ pub(crate) fn call(
 /// Executes a function of the `unsupported` route: logs a warning the first time and returns an error. `said` is the row's own.
 pub(crate) fn unsupported<R: Returned>(
     function: Exported,
-    shown: impl FnOnce() -> [u64; SHOWN_MAX],
+    shown: Option<[u64; SHOWN_MAX]>,
     said: &AtomicBool,
 ) -> R {
     let result = boundary(function, shown, || {

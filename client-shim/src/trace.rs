@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use hipr_client::{Observer, Requested};
 use hipr_proto::op::TraceEntry;
 
-pub(crate) use arguments::{SHOWN_MAX, Shown, ShownAs, number, shown};
+pub(crate) use arguments::{SHOWN_MAX, Shown, ShownAs, number, shown_of};
 use events::{Call, Event, Wait};
 use file::Writer;
 
@@ -202,17 +202,33 @@ pub(crate) struct Open {
     shown: [u64; SHOWN_MAX],
 }
 
-/// Notes that a call begins, with what `shown` returns of its arguments; `None` without a trace. The first call begins the trace.
-#[inline]
-pub(crate) fn begin(shown: impl FnOnce() -> [u64; SHOWN_MAX]) -> Option<Open> {
-    match STATE.load(Ordering::Relaxed) {
-        OFF => return None,
-        ON => {}
-        _ => start(),
+/// Returns whether there is no trace. The first call, which begins one, does not know.
+#[inline(always)]
+pub(crate) fn is_off() -> bool {
+    STATE.load(Ordering::Relaxed) == OFF
+}
+
+/// Returns those of these arguments that a trace shows; `None` without one, which then costs no more than to find out.
+macro_rules! shown {
+    ($($arg:ident),*) => {
+        if $crate::trace::is_off() {
+            None
+        } else {
+            Some($crate::trace::shown_of([$($crate::trace::number(&$arg)),*]))
+        }
+    };
+}
+pub(crate) use shown;
+
+/// Notes that a call begins, with those of its arguments that are shown; `None` without a trace. The first call begins the trace.
+#[cold]
+pub(crate) fn begin(shown: [u64; SHOWN_MAX]) -> Option<Open> {
+    if STATE.load(Ordering::Relaxed) == UNKNOWN {
+        start();
     }
     let trace = trace()?;
     HAS_WAITED.set(false);
-    Some(Open { trace, began_ns: monotonic_ns(), shown: shown() })
+    Some(Open { trace, began_ns: monotonic_ns(), shown })
 }
 
 impl Open {

@@ -31,7 +31,7 @@ pub(crate) trait Shown {
 
 /// Returns the numbers of those arguments that are shown, as many as there is room for.
 #[inline]
-pub(crate) fn shown<const N: usize>(numbers: [Option<u64>; N]) -> [u64; SHOWN_MAX] {
+pub(crate) fn shown_of<const N: usize>(numbers: [Option<u64>; N]) -> [u64; SHOWN_MAX] {
     let mut shown = [0; SHOWN_MAX];
     shown.iter_mut().zip(numbers.into_iter().flatten()).for_each(|(place, number)| *place = number);
     shown
