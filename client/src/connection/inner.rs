@@ -149,11 +149,19 @@ impl Inner {
         whole
     }
 
-    /// Lets the observer see a request that was queued.
-    #[inline]
+    /// Lets the observer see the request that was queued last.
+    #[inline(always)]
     pub(super) fn observe<O: Op>(&self, writer: &Writer, op: &O, behind_bytes: usize, is_answered: bool) {
+        if self.observer.is_some() {
+            self.observe_now(writer.sender.last_id(), op, behind_bytes, is_answered);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn observe_now<O: Op>(&self, request: u32, op: &O, behind_bytes: usize, is_answered: bool) {
         if let Some(observer) = &self.observer {
-            observer.requested(&Requested::new(writer.sender.last_id(), op, behind_bytes, is_answered));
+            observer.requested(&Requested::new(request, op, behind_bytes, is_answered));
         }
     }
 
