@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use hipr_trace::{File, Item, Slice, Summary, Track, TrackKind, category};
+use hipr_trace::{File, Item, Slice, Summary, Track, TrackKind, category, track};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::output::say;
@@ -145,12 +145,11 @@ impl Parts {
 
 /// Adds the time of the whole program.
 fn add_program(items: &mut Vec<Item>, pid: u32, name: String, start_ns: u64, end_ns: u64) {
-    const PROGRAM: u64 = 6;
     let process = items.iter().find_map(|item| match item {
         Item::Track(track) if track.kind == (TrackKind::Process { pid }) => Some(track.id),
         _ => None,
     });
-    let id = u64::from(pid) << 32 | PROGRAM;
+    let id = track::id(pid, track::PROGRAM);
     let parent = process.unwrap_or(0);
     items.push(Item::Track(Track { id, parent, kind: TrackKind::Slices, name: "program".to_owned() }));
     items.push(Item::Slice(Slice {

@@ -1,4 +1,4 @@
-//! What sees what a connection does, for a trace.
+//! Observers of a connection: a trace is made from what they see.
 
 use std::fmt;
 use std::time::Instant;
@@ -41,7 +41,7 @@ impl Requested {
     }
 }
 
-/// What sees what a connection does. Its methods are called by whatever thread does it, some while the connection is locked: they have
+/// An observer of a connection. Its methods are called by whatever thread does it, some while the connection is locked: they have
 /// to be quick, and must not use the connection.
 pub trait Observer: Send + Sync + fmt::Debug {
     /// The connection was made, from `since` on.

@@ -29,9 +29,6 @@ struct Event {
     tid: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// Where a flow that ends is bound to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bp: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     s: Option<String>,
     args: BTreeMap<String, serde_json::Value>,

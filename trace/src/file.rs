@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::item::{Item, TrackKind};
+use crate::item::Item;
 use crate::{chrome, perfetto};
 
 /// How a trace is written.
@@ -27,7 +27,7 @@ impl Format {
 
 #[derive(Debug)]
 enum Writer {
-    Perfetto { sequence: u32 },
+    Perfetto,
     Chrome(chrome::Writer),
 }
 
@@ -39,7 +39,7 @@ pub struct File {
     writer: Writer,
     /// A number of the writer that others of the file do not have.
     sequence: u32,
-    /// How long a part of the trace is of which at least one is kept.
+    /// The length of a part of the trace, if only the last parts are kept: the one that is being written and the one before it.
     last: Option<Duration>,
     /// When the part began.
     since_ns: Option<u64>,
@@ -55,7 +55,7 @@ impl File {
     /// # Errors
     /// The file cannot be opened or written.
     pub fn open(path: &Path, sequence: u32, last: Option<Duration>) -> io::Result<Self> {
-        let (file, writer) = begin(path, sequence)?;
+        let (file, writer) = begin(path)?;
         let path = path.to_owned();
         Ok(Self { path, file, writer, sequence, last, since_ns: None, tracks: Vec::new() })
     }
@@ -78,7 +78,7 @@ impl File {
             && u128::from(newest_ns.saturating_sub(since_ns)) >= last.as_nanos()
         {
             fs::rename(&self.path, Self::before(&self.path))?;
-            (self.file, self.writer) = begin(&self.path, self.sequence)?;
+            (self.file, self.writer) = begin(&self.path)?;
             self.since_ns = Some(newest_ns);
             let tracks = std::mem::take(&mut self.tracks);
             self.put(&tracks)?;
@@ -93,7 +93,7 @@ impl File {
     fn put(&mut self, items: &[Item]) -> io::Result<()> {
         let mut bytes = Vec::new();
         match &mut self.writer {
-            Writer::Perfetto { sequence } => perfetto::write(items, *sequence, &mut bytes),
+            Writer::Perfetto => perfetto::write(items, self.sequence, &mut bytes),
             Writer::Chrome(writer) => writer.write(items, &mut bytes),
         }
         // One write: what others append comes before or behind all of it.
@@ -101,10 +101,10 @@ impl File {
     }
 }
 
-fn begin(path: &Path, sequence: u32) -> io::Result<(fs::File, Writer)> {
+fn begin(path: &Path) -> io::Result<(fs::File, Writer)> {
     let mut file = OpenOptions::new().append(true).create(true).open(path)?;
     let writer = match Format::of(path) {
-        Format::Perfetto => Writer::Perfetto { sequence },
+        Format::Perfetto => Writer::Perfetto,
         Format::Chrome => {
             if file.metadata()?.len() == 0 {
                 file.write_all(chrome::BEGIN.as_bytes())?;
@@ -130,11 +130,4 @@ pub fn read(path: &Path) -> io::Result<Vec<Item>> {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no trace"));
     }
     Ok(items)
-}
-
-impl Item {
-    /// Returns whether the item is the row of a process.
-    pub fn is_process(&self) -> bool {
-        matches!(self, Self::Track(track) if matches!(track.kind, TrackKind::Process { .. }))
-    }
 }

@@ -49,7 +49,7 @@ pub mod arg {
 /// Name of the track that shows how many bytes a process has received so far, by which a summary knows it.
 pub const RECEIVED: &str = "network: bytes received";
 
-/// A value that is said of a slice.
+/// The value of something that is said of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number.
@@ -179,5 +179,33 @@ impl Item {
             Self::Slice(slice) | Self::Instant(slice) => Some(slice.end_ns),
             Self::Count { at_ns, .. } => Some(*at_ns),
         }
+    }
+
+    /// Returns whether it is the row of a process.
+    pub fn is_process(&self) -> bool {
+        matches!(self, Self::Track(track) if matches!(track.kind, TrackKind::Process { .. }))
+    }
+}
+
+/// Numbers of the tracks of a process; [`id`](track::id) makes of one the number that no other track of the trace has.
+pub mod track {
+    /// The process itself.
+    pub const PROCESS: u32 = 1;
+    /// Writes to the network.
+    pub const SENDING: u32 = 2;
+    /// Bytes that were sent.
+    pub const SENT: u32 = 3;
+    /// Bytes that were received.
+    pub const RECEIVED: u32 = 4;
+    /// Requests on the worker.
+    pub const WORKER: u32 = 5;
+    /// The whole program.
+    pub const PROGRAM: u32 = 6;
+    /// Threads and streams have numbers above this one.
+    pub const OTHERS: u32 = 16;
+
+    /// Returns the number of a track of the process `pid`.
+    pub fn id(pid: u32, track: u32) -> u64 {
+        u64::from(pid) << 32 | u64::from(track)
     }
 }

@@ -19,5 +19,5 @@ mod units;
 pub use call::Call;
 pub use clock::{Clocks, Exchange, Offset};
 pub use file::{File, Format, read};
-pub use item::{Item, RECEIVED, Slice, Track, TrackKind, Value, arg, category};
+pub use item::{Item, RECEIVED, Slice, Track, TrackKind, Value, arg, category, track};
 pub use summary::Summary;

@@ -18,7 +18,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// A number of bytes as people read it.
+/// A number of bytes, shown with a unit.
 pub(crate) struct Bytes(pub(crate) u64);
 
 impl fmt::Display for Bytes {

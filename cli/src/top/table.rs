@@ -10,9 +10,8 @@ use ratatui::style::{Style, Stylize as _};
 use ratatui::text::Line;
 use ratatui::widgets::{Row, Table};
 
-use crate::worker::metrics::{SessionRow, Sessions};
+use crate::worker::metrics::{NOBODY, SessionRow, Sessions};
 
-const NOBODY: &str = "(none)";
 const HEAD: [&str; 10] =
     ["SESSION", "TENANT", "FROM", "AGE", "REQUESTS/s", "SENT/s", "DEVICE %", "MEMORY", "STREAMS", "QUEUED"];
 const TENANT_HEAD: [&str; 7] =

@@ -31,7 +31,7 @@ const OTHER: &str = "other";
 const TENANTS_MAX: usize = 100;
 const TENANT_MAX: usize = 128;
 /// What stands for sessions of nobody who has a name, and for the tenants beyond those: no name of a tenant has parentheses.
-const NOBODY: &str = "(none)";
+pub(crate) const NOBODY: &str = "(none)";
 const OTHERS: &str = "(others)";
 
 /// Reads the address of `--metrics`. Without one it is this machine's own.

@@ -9,7 +9,9 @@ use hipr_client::Requested;
 use hipr_lines::demangled;
 use hipr_proto::op::{TraceEntry, trace_kind};
 use hipr_proto::{HipError, Opcode};
-use hipr_trace::{Clocks, Exchange, File, Item, RECEIVED, Slice, Track, TrackKind, Value, arg, category};
+use hipr_trace::{
+    Clocks, Exchange, File, Item, RECEIVED, Slice, Track, TrackKind, Value, arg, category, track,
+};
 
 use super::ShownAs;
 use super::events::{Call, Event, Wait};
@@ -24,17 +26,6 @@ const FLOWS_MAX: usize = 64;
 const STREAMS_MAX: usize = 1024;
 /// Most entries of the worker that wait for the clocks to be brought together.
 const TOLD_MAX: usize = 1 << 16;
-
-/// Numbers of the tracks of a process, which stand behind the number of the process.
-mod number {
-    pub(super) const PROCESS: u32 = 1;
-    pub(super) const SENDING: u32 = 2;
-    pub(super) const SENT: u32 = 3;
-    pub(super) const RECEIVED: u32 = 4;
-    pub(super) const WORKER: u32 = 5;
-    /// The first of the threads and streams.
-    pub(super) const FIRST: u32 = 16;
-}
 
 /// A request, and what is known of it.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +79,7 @@ impl Writer {
             threads: BTreeMap::new(),
             streams: BTreeMap::new(),
             stream_numbers: BTreeMap::new(),
-            next_track: number::FIRST,
+            next_track: track::OTHERS,
             requests: Vec::new(),
             kernels: BTreeMap::new(),
             last_sent: 0,
@@ -103,20 +94,20 @@ impl Writer {
         };
         let command = std::env::args_os().next().unwrap_or_default();
         let name = Path::new(&command).file_name().unwrap_or(&command).to_string_lossy().into_owned();
-        writer.track(number::PROCESS, 0, TrackKind::Process { pid }, name);
+        writer.track(track::PROCESS, 0, TrackKind::Process { pid }, name);
         for (track, kind, name) in [
-            (number::SENDING, TrackKind::Slices, "network: sending"),
-            (number::SENT, TrackKind::Bytes, "network: bytes sent"),
-            (number::RECEIVED, TrackKind::Bytes, RECEIVED),
-            (number::WORKER, TrackKind::Slices, "worker: requests"),
+            (track::SENDING, TrackKind::Slices, "network: sending"),
+            (track::SENT, TrackKind::Bytes, "network: bytes sent"),
+            (track::RECEIVED, TrackKind::Bytes, RECEIVED),
+            (track::WORKER, TrackKind::Slices, "worker: requests"),
         ] {
-            writer.track(track, number::PROCESS, kind, name.to_owned());
+            writer.track(track, track::PROCESS, kind, name.to_owned());
         }
         Ok(writer)
     }
 
     fn id(&self, track: u32) -> u64 {
-        u64::from(self.pid) << 32 | u64::from(track)
+        track::id(self.pid, track)
     }
 
     fn track(&mut self, track: u32, parent: u32, kind: TrackKind, name: String) -> u64 {
@@ -128,7 +119,7 @@ impl Writer {
 
     fn new_track(&mut self, kind: TrackKind, name: String) -> u64 {
         self.next_track += 1;
-        self.track(self.next_track, number::PROCESS, kind, name)
+        self.track(self.next_track, track::PROCESS, kind, name)
     }
 
     fn flow(&self, request: u32) -> u64 {
@@ -349,7 +340,7 @@ impl Writer {
                 self.last_sent = last_request;
                 self.sent_bytes += len_bytes;
                 self.items.push(Item::Slice(Slice {
-                    track: self.id(number::SENDING),
+                    track: self.id(track::SENDING),
                     name: format!("send {count} requests"),
                     category: category::SEND.to_owned(),
                     start_ns: began_ns,
@@ -357,17 +348,17 @@ impl Writer {
                     flows: requests.take(FLOWS_MAX).map(|request| self.flow(request)).collect(),
                     args: vec![(arg::SENT_BYTES.to_owned(), len_bytes.into())],
                 }));
-                let (track, value) = (self.id(number::SENT), self.sent_bytes);
+                let (track, value) = (self.id(track::SENT), self.sent_bytes);
                 self.items.push(Item::Count { track, at_ns: ended_ns, value });
             }
             Event::Received { at_ns, len_bytes } => {
                 self.received_bytes += len_bytes;
-                let (track, value) = (self.id(number::RECEIVED), self.received_bytes);
+                let (track, value) = (self.id(track::RECEIVED), self.received_bytes);
                 self.items.push(Item::Count { track, at_ns, value });
             }
             Event::Reconnected { at_ns } => {
                 self.items.push(Item::Instant(Slice {
-                    track: self.id(number::SENDING),
+                    track: self.id(track::SENDING),
                     name: "the connection is there again".to_owned(),
                     start_ns: at_ns,
                     end_ns: at_ns,
@@ -417,7 +408,7 @@ impl Writer {
             ];
             let (track, name, kind) = if entry.kind == trace_kind::REQUEST {
                 args.push((arg::UNCERTAINTY_NS.to_owned(), offset.uncertainty_ns.into()));
-                (self.id(number::WORKER), self.op_name(entry.request).to_owned(), category::REQUEST)
+                (self.id(track::WORKER), self.op_name(entry.request).to_owned(), category::REQUEST)
             } else {
                 let name = match entry.function {
                     0 => self.op_name(entry.request).to_owned(),

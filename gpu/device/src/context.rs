@@ -449,7 +449,7 @@ pub trait Context: Send {
     /// The default does nothing, for a device that notes none.
     fn note_times(&mut self, _origin: Origin) {}
 
-    /// Takes the times of work that has ended, at most those of the last 4096 commands, and returns how many others are lost.
+    /// Takes the times of work that has ended, at most [`TIMES_MAX`](crate::TIMES_MAX), and returns how many others are lost.
     fn take_times(&mut self, _into: &mut Vec<WorkTimes>) -> u32 {
         0
     }

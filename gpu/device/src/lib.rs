@@ -37,5 +37,5 @@ pub use load::Load;
 pub use module::ModuleLoad;
 pub use region::Region;
 pub use room::Room;
-pub use times::WorkTimes;
+pub use times::{TIMES_MAX, WorkTimes};
 pub use waker::Waker;

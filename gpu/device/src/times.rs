@@ -4,6 +4,9 @@ use std::time::Instant;
 
 use crate::Origin;
 
+/// Number of commands whose times a context keeps until they are taken.
+pub const TIMES_MAX: usize = 4096;
+
 /// When the device did the work of one command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkTimes {

@@ -2,10 +2,7 @@
 
 use std::time::Instant;
 
-use hipr_device::{Origin, WorkTimes};
-
-/// Most commands whose times are kept until they are taken.
-const KEPT_MAX: usize = 4096;
+use hipr_device::{Origin, TIMES_MAX, WorkTimes};
 
 /// What is known of a command that has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +43,7 @@ impl Times {
 
     /// Notes that work on a stream has ended.
     pub(crate) fn end(&mut self, stream: u64, open: &Open) {
-        if self.ended.len() == KEPT_MAX {
+        if self.ended.len() == TIMES_MAX {
             self.lost = self.lost.saturating_add(1);
             return;
         }

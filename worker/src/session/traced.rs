@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use hipr_device::{Origin, WorkTimes};
+use hipr_device::{Origin, TIMES_MAX, WorkTimes};
 use hipr_proto::op::{Handle, TRACED_MAX, TraceEntry, Traced, trace_kind};
 use hipr_proto::{Features, Ticket, Wire};
 
@@ -11,8 +11,6 @@ use super::Session;
 
 /// Number of requests after which the client is told although none of them is answered.
 const TOLD_AFTER: usize = TRACED_MAX / 2;
-/// Number of commands whose times a device keeps, at most.
-const WORK_MAX: usize = 4096;
 
 /// When requests were carried out.
 pub(super) struct Times {
@@ -47,7 +45,7 @@ impl Times {
     /// Returns the bytes of memory that it takes, those of the device included.
     pub(super) fn weight_bytes(&self) -> u64 {
         let entries = self.entries.capacity() * size_of::<TraceEntry>();
-        let work = (self.work.capacity() + WORK_MAX) * size_of::<WorkTimes>();
+        let work = (self.work.capacity() + TIMES_MAX) * size_of::<WorkTimes>();
         (entries + work + self.batches.capacity() * size_of::<Instant>()) as u64
     }
 
