@@ -368,7 +368,8 @@ fn gpu_info(runtime: &Runtime, index: AgentIndex, arch: Arch, attribute: u32, va
         | a::IMAGE_ARRAY_MAX_LAYERS => value.put(0usize),
         a::IMAGE_2D_MAX_ELEMENTS..=a::IMAGE_2DADEPTH_MAX_ELEMENTS => value.put([0usize; 2]),
         a::IMAGE_3D_MAX_ELEMENTS => value.put([0usize; 3]),
-        a::MAX_IMAGE_RD_HANDLES..=a::MAX_SAMPLER_HANDLERS => value.put(0usize),
+        // The header says size_t. AMD's library writes 4 bytes, and AMD's HIP runtime has no room for more.
+        a::MAX_IMAGE_RD_HANDLES..=a::MAX_SAMPLER_HANDLERS => value.put(0u32),
         a::IMAGE_LINEAR_ROW_PITCH_ALIGNMENT => value.put(PITCH_BYTES),
         _ => Err(Status::ERROR_INVALID_ARGUMENT),
     }
