@@ -12,8 +12,9 @@ use crate::hip::graph::symbols::Part;
 use crate::hip::graph::{NewNode, NodeOf};
 use crate::hip::launch::LaunchParams;
 use crate::hip::{
-    absent, advice, array, capture, context, copy, device, entry, error, event, fill, graph, host, hostfn,
-    launch, memory, misc, module, occupancy, pointer, pool, properties, register, stream, symbol, texture,
+    absent, advice, array, capture, context, copy, device, entry, error, event, fill, graph, graphics, host,
+    hostfn, launch, library, memory, misc, module, occupancy, pointer, pool, properties, register, stream,
+    symbol, texture, value,
 };
 use crate::rtc;
 use crate::types::RtcResult;
@@ -38,8 +39,8 @@ exports! {
         fn hipCreateTextureObject(pTexObject: Out<Ptr>, pResDesc: Ptr, pTexDesc: Ptr, pResViewDesc: Ptr) = body texture::refuse { [], (pTexObject, pResDesc, pTexDesc, pResViewDesc) };
         fn hipCtxCreate(ctx: Out<Context>, flags: u32, device: i32) = body context::create;
         fn hipCtxDestroy(ctx: Context) = body context::destroy;
-        fn hipCtxDisablePeerAccess(peerCtx: Context) = unsupported;
-        fn hipCtxEnablePeerAccess(peerCtx: Context, flags: u32) = unsupported;
+        fn hipCtxDisablePeerAccess(peerCtx: Context) = body context::peer_access { peerCtx };
+        fn hipCtxEnablePeerAccess(peerCtx: Context, flags: u32) = body context::peer_access { (peerCtx, flags) };
         fn hipCtxGetApiVersion(ctx: Context, apiVersion: Out<i32>) = body context::api_version;
         fn hipCtxGetCacheConfig(cacheConfig: Out<i32>) = body device::cache_config;
         fn hipCtxGetCurrent(ctx: Out<Context>) = body context::current;
@@ -91,7 +92,7 @@ exports! {
         fn hipEventSynchronize(event: Event) = body event::synchronize;
         fn hipExtGetLinkTypeAndHopCount(device1: i32, device2: i32, linktype: Out<u32>, hopcount: Out<u32>) = body device::link;
         fn hipExtLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream, startEvent: Event, stopEvent: Event, flags: i32) = body launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream).with_events(startEvent, stopEvent, flags.cast_unsigned()), args };
-        fn hipExtLaunchMultiKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
+        fn hipExtLaunchMultiKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = body launch::on_devices { launchParamsList, numDevices, flags, false };
         fn hipExtMallocWithFlags(ptr: Out<Ptr>, sizeBytes: usize, flags: u32) = body memory::malloc_with_flags;
         fn hipExtModuleLaunchKernel(f: Function, globalWorkSizeX: u32, globalWorkSizeY: u32, globalWorkSizeZ: u32, localWorkSizeX: u32, localWorkSizeY: u32, localWorkSizeZ: u32, sharedMemBytes: usize, hStream: Stream, kernelParams: In<Ptr>, extra: In<Ptr>, startEvent: Event, stopEvent: Event, flags: u32) = body launch::function { f, LaunchParams::threads([globalWorkSizeX, globalWorkSizeY, globalWorkSizeZ], [localWorkSizeX, localWorkSizeY, localWorkSizeZ], sharedMemBytes, hStream).with_events(startEvent, stopEvent, flags), kernelParams, extra };
         fn hipExtStreamCreateWithCUMask(stream: Out<Stream>, cuMaskSize: u32, cuMask: In<u32>) = body stream::create_with_cu_mask;
@@ -143,7 +144,7 @@ exports! {
         fn hipKernelNameRefByPtr(hostFunction: Ptr, stream: Stream) -> Str = local misc::kernel_name_by_ptr;
         fn hipLaunchByPtr(func: Ptr) = body launch::by_ptr;
         fn hipLaunchCooperativeKernel(f: Ptr, gridDim: dim3, blockDimX: dim3, kernelParams: In<Ptr>, sharedMemBytes: u32, stream: Stream) = body launch::kernel { f, LaunchParams::runtime(gridDim, blockDimX, sharedMemBytes as usize, stream).cooperative(true), kernelParams };
-        fn hipLaunchCooperativeKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = unsupported;
+        fn hipLaunchCooperativeKernelMultiDevice(launchParamsList: Out<hipLaunchParams>, numDevices: i32, flags: u32) = body launch::on_devices { launchParamsList, numDevices, flags, true };
         fn hipLaunchKernel(function_address: Ptr, numBlocks: dim3, dimBlocks: dim3, args: In<Ptr>, sharedMemBytes: usize, stream: Stream) = body launch::kernel { function_address, LaunchParams::runtime(numBlocks, dimBlocks, sharedMemBytes, stream), args };
         fn hipMalloc(ptr: Out<Ptr>, size: usize) = body memory::malloc;
         fn hipMalloc3D(pitchedDevPtr: Out<hipPitchedPtr>, extent: hipExtent) = body memory::malloc_3d;
@@ -306,7 +307,7 @@ exports! {
         fn hipDestroyExternalSemaphore(extSem: Ptr) = unsupported absent::end;
         fn hipDrvMemcpy2DUnaligned(pCopy: In<hip_Memcpy2D>) = body copy::param_2d;
         fn hipExternalMemoryGetMappedBuffer(devPtr: Out<Ptr>, extMem: Ptr, bufferDesc: Ptr) = unsupported absent::mapped_buffer;
-        fn hipGLGetDevices(pHipDeviceCount: Out<u32>, pHipDevices: Out<i32>, hipDeviceCount: u32, deviceList: i32) = unsupported;
+        fn hipGLGetDevices(pHipDeviceCount: Out<u32>, pHipDevices: Out<i32>, hipDeviceCount: u32, deviceList: i32) = body graphics::devices;
         fn hipGraphAddKernelNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::add_kernel { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pNodeParams };
         fn hipGraphAddMemcpyNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pCopyParams: In<hipMemcpy3DParms>) = body graph::add_memcpy { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pCopyParams };
         fn hipGraphAddMemcpyNode1D(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::add_memcpy_1d { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), dst, src, count, kind };
@@ -314,11 +315,11 @@ exports! {
         fn hipGraphCreate(pGraph: Out<Ptr>, flags: u32) = body graph::create;
         fn hipGraphDestroy(graph: Ptr) = body graph::destroy;
         fn hipGraphExecDestroy(graphExec: Ptr) = body graph::exec_destroy;
-        fn hipGraphicsGLRegisterBuffer(resource: Out<Ptr>, buffer: u32, flags: u32) = unsupported;
-        fn hipGraphicsMapResources(count: i32, resources: Out<Ptr>, stream: Stream) = unsupported;
-        fn hipGraphicsResourceGetMappedPointer(devPtr: Out<Ptr>, size: Out<usize>, resource: Ptr) = unsupported;
-        fn hipGraphicsUnmapResources(count: i32, resources: Out<Ptr>, stream: Stream) = unsupported;
-        fn hipGraphicsUnregisterResource(resource: Ptr) = unsupported;
+        fn hipGraphicsGLRegisterBuffer(resource: Out<Ptr>, buffer: u32, flags: u32) = body graphics::refuse { (resource, buffer, flags) };
+        fn hipGraphicsMapResources(count: i32, resources: Out<Ptr>, stream: Stream) = body graphics::map;
+        fn hipGraphicsResourceGetMappedPointer(devPtr: Out<Ptr>, size: Out<usize>, resource: Ptr) = body graphics::refuse { (devPtr, size, resource) };
+        fn hipGraphicsUnmapResources(count: i32, resources: Out<Ptr>, stream: Stream) = body graphics::map;
+        fn hipGraphicsUnregisterResource(resource: Ptr) = body graphics::refuse { resource };
         fn hipGraphInstantiate(pGraphExec: Out<Ptr>, graph: Ptr, pErrorNode: Out<Ptr>, pLogBuffer: Chars, bufferSize: usize) = body graph::instantiate;
         fn hipGraphLaunch(graphExec: Ptr, stream: Stream) = body graph::launch;
         fn hipImportExternalMemory(extMem_out: Out<Ptr>, memHandleDesc: Ptr) = unsupported absent::import_memory;
@@ -342,10 +343,10 @@ exports! {
         fn hipGraphMemcpyNodeSetParams(node: Ptr, pNodeParams: In<hipMemcpy3DParms>) = body graph::set_memcpy { NodeOf::Graph(node), pNodeParams };
         fn hipGraphMemsetNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::memset_params;
         fn hipGraphMemsetNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_memset { NodeOf::Graph(node), pNodeParams };
-        fn hipStreamWaitValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32, mask: u32) = unsupported;
-        fn hipStreamWaitValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32, mask: u64) = unsupported;
-        fn hipStreamWriteValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32) = body fill::write_value_32;
-        fn hipStreamWriteValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32) = body fill::write_value_64;
+        fn hipStreamWaitValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32, mask: u32) = body value::wait_32;
+        fn hipStreamWaitValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32, mask: u64) = body value::wait_64;
+        fn hipStreamWriteValue32(stream: Stream, ptr: Ptr, value: u32, flags: u32) = body value::write_32;
+        fn hipStreamWriteValue64(stream: Stream, ptr: Ptr, value: u64, flags: u32) = body value::write_64;
     }
     "hip_4.5" {
         fn amd_dbgapi_get_build_id() -> usize = local misc::build_id;
@@ -380,8 +381,8 @@ exports! {
         fn hipGraphGetEdges(graph: Ptr, from: Out<Ptr>, to: Out<Ptr>, numEdges: Out<usize>) = body graph::edges;
         fn hipGraphHostNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::host_params;
         fn hipGraphHostNodeSetParams(node: Ptr, pNodeParams: Ptr) = body graph::set_host { NodeOf::Graph(node), pNodeParams };
-        fn hipGraphicsGLRegisterImage(resource: Out<Ptr>, image: u32, target: u32, flags: u32) = unsupported;
-        fn hipGraphicsSubResourceGetMappedArray(array: Out<Ptr>, resource: Ptr, arrayIndex: u32, mipLevel: u32) = unsupported;
+        fn hipGraphicsGLRegisterImage(resource: Out<Ptr>, image: u32, target: u32, flags: u32) = body graphics::refuse { (resource, image, target, flags) };
+        fn hipGraphicsSubResourceGetMappedArray(array: Out<Ptr>, resource: Ptr, arrayIndex: u32, mipLevel: u32) = body graphics::refuse { (array, resource, arrayIndex, mipLevel) };
         fn hipGraphInstantiateWithFlags(pGraphExec: Out<Ptr>, graph: Ptr, flags: u64) = body graph::instantiate_with_flags;
         fn hipGraphMemcpyNodeSetParams1D(node: Ptr, dst: Ptr, src: Ptr, count: usize, kind: i32) = body graph::set_memcpy_1d { NodeOf::Graph(node), dst, src, count, kind };
         fn hipGraphMemcpyNodeSetParamsFromSymbol(node: Ptr, dst: Ptr, symbol: Ptr, count: usize, offset: usize, kind: i32) = body graph::symbols::set_copy_from { NodeOf::Graph(node), dst, Part { symbol, len: count, offset }, kind };
@@ -419,7 +420,7 @@ exports! {
         fn hipMemGetAllocationPropertiesFromHandle(prop: Ptr, handle: Ptr) = unsupported;
         fn hipMemImportFromShareableHandle(handle: Out<Ptr>, osHandle: Ptr, shHandleType: i32) = unsupported;
         fn hipMemMap(ptr: Ptr, size: usize, offset: usize, handle: Ptr, flags: u64) = unsupported;
-        fn hipMemMapArrayAsync(mapInfoList: Ptr, count: u32, stream: Stream) = unsupported;
+        fn hipMemMapArrayAsync(mapInfoList: Ptr, count: u32, stream: Stream) = body texture::map_arrays;
         fn hipMemPoolCreate(mem_pool: Out<Ptr>, pool_props: In<hipMemPoolProps>) = body pool::create;
         fn hipMemPoolDestroy(mem_pool: Ptr) = body pool::destroy;
         fn hipMemPoolExportPointer(export_data: Ptr, dev_ptr: Ptr) = unsupported;
@@ -489,7 +490,7 @@ exports! {
         fn hipMemset2DAsync_spt(dst: Ptr, pitch: usize, value: i32, width: usize, height: usize, stream: Stream) = spt fill::memset_2d_async;
         fn hipMemset3DAsync_spt(pitchedDevPtr: hipPitchedPtr, value: i32, extent: hipExtent, stream: Stream) = spt fill::memset_3d_async;
         fn hipMemsetAsync_spt(dst: Ptr, value: i32, sizeBytes: usize, stream: Stream) = spt fill::memset_async;
-        fn hipRegisterTracerCallback(function: Ptr) -> () = unsupported;
+        fn hipRegisterTracerCallback(function: Ptr) -> () = local misc::register_tracer;
         fn hiprtcGetBitcode(prog: Ptr, bitcode: Chars) -> RtcResult = rtc;
         fn hiprtcGetBitcodeSize(prog: Ptr, bitcode_size: Out<usize>) -> RtcResult = rtc;
         fn hipStreamAddCallback_spt(stream: Stream, callback: hipStreamCallback_t, userData: Ptr, flags: u32) = spt hostfn::add;
@@ -509,7 +510,7 @@ exports! {
         fn hipGraphMemAllocNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
         fn hipGraphMemFreeNodeGetParams(node: Ptr, dev_ptr: Ptr) = unsupported;
         fn hipModuleLaunchCooperativeKernel(f: Function, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: Stream, kernelParams: In<Ptr>) = body launch::function { f, LaunchParams::module([gridDimX, gridDimY, gridDimZ], [blockDimX, blockDimY, blockDimZ], sharedMemBytes as usize, stream).cooperative(true), kernelParams, In::NULL };
-        fn hipModuleLaunchCooperativeKernelMultiDevice(launchParamsList: Ptr, numDevices: u32, flags: u32) = unsupported;
+        fn hipModuleLaunchCooperativeKernelMultiDevice(launchParamsList: Ptr, numDevices: u32, flags: u32) = body launch::functions_on_devices;
     }
     "hip_5.6" {
         fn hipArray3DGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = body array::descriptor;
@@ -544,20 +545,20 @@ exports! {
         fn hipMemcpyAtoHAsync(dstHost: Ptr, srcArray: Ptr, srcOffset: usize, ByteCount: usize, stream: Stream) = body array::copy_bytes_async { (srcArray, srcOffset), dstHost, ByteCount, stream };
         fn hipMemcpyDtoA(dstArray: Ptr, dstOffset: usize, srcDevice: Ptr, ByteCount: usize) = body array::copy_bytes { (dstArray, dstOffset), (srcDevice, 0), ByteCount };
         fn hipMemcpyHtoAAsync(dstArray: Ptr, dstOffset: usize, srcHost: Ptr, ByteCount: usize, stream: Stream) = body array::copy_bytes_async { (dstArray, dstOffset), srcHost, ByteCount, stream };
-        fn hipSetValidDevices(device_arr: Out<i32>, len: i32) = unsupported;
+        fn hipSetValidDevices(device_arr: Out<i32>, len: i32) = body device::set_valid;
     }
     "hip_6.4" {
         fn hipEventRecordWithFlags(event: Event, stream: Stream, flags: u32) = body event::record_with_flags;
-        fn hipGraphAddBatchMemOpNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = unsupported;
-        fn hipGraphBatchMemOpNodeGetParams(hNode: Ptr, nodeParams_out: Ptr) = unsupported;
-        fn hipGraphBatchMemOpNodeSetParams(hNode: Ptr, nodeParams: Ptr) = unsupported;
-        fn hipGraphExecBatchMemOpNodeSetParams(hGraphExec: Ptr, hNode: Ptr, nodeParams: Ptr) = unsupported;
+        fn hipGraphAddBatchMemOpNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = body value::add { NewNode::new(phGraphNode, hGraph, dependencies, numDependencies), nodeParams };
+        fn hipGraphBatchMemOpNodeGetParams(hNode: Ptr, nodeParams_out: Ptr) = body value::params;
+        fn hipGraphBatchMemOpNodeSetParams(hNode: Ptr, nodeParams: Ptr) = body value::set { NodeOf::Graph(hNode), nodeParams };
+        fn hipGraphExecBatchMemOpNodeSetParams(hGraphExec: Ptr, hNode: Ptr, nodeParams: Ptr) = body value::set { NodeOf::Exec(hGraphExec, hNode), nodeParams };
         fn hipLinkAddData(state: Ptr, kind: i32, data: Ptr, size: usize, name: Str, numOptions: u32, options: Ptr, optionValues: In<Ptr>) = unsupported;
         fn hipLinkAddFile(state: Ptr, kind: i32, path: Str, numOptions: u32, options: Ptr, optionValues: In<Ptr>) = unsupported;
         fn hipLinkComplete(state: Ptr, hipBinOut: Out<Ptr>, sizeOut: Out<usize>) = unsupported;
         fn hipLinkCreate(numOptions: u32, options: Ptr, optionValues: In<Ptr>, stateOut: Out<Ptr>) = unsupported;
         fn hipLinkDestroy(state: Ptr) = unsupported;
-        fn hipStreamBatchMemOp(stream: Stream, count: u32, paramArray: Ptr, flags: u32) = unsupported;
+        fn hipStreamBatchMemOp(stream: Stream, count: u32, paramArray: Ptr, flags: u32) = body value::batch;
     }
     "hip_6.5" {
         fn hipDrvLaunchKernelEx(config: In<HIP_LAUNCH_CONFIG>, f: Function, params: In<Ptr>, extra: In<Ptr>) = body launch::drv_kernel_ex;
@@ -568,10 +569,10 @@ exports! {
         fn hipGetDriverEntryPoint(symbol: Str, funcPtr: Out<Ptr>, flags: u64, driverStatus: Out<i32>) = local entry::driver_entry_point;
         fn hipGetDriverEntryPoint_spt(symbol: Str, funcPtr: Out<Ptr>, flags: u64, status: Out<i32>) = local entry::driver_entry_point_spt;
         fn hipMemAdvise_v2(dev_ptr: Ptr, count: usize, advice: i32, location: hipMemLocation) = body advice::advise_at;
-        fn hipMemcpy3DBatchAsync(numOps: usize, opList: Ptr, failIdx: Out<usize>, flags: u64, stream: Stream) = unsupported;
+        fn hipMemcpy3DBatchAsync(numOps: usize, opList: Ptr, failIdx: Out<usize>, flags: u64, stream: Stream) = body copy::batch_3d;
         fn hipMemcpy3DPeer(p: Ptr) = body copy::memcpy_3d_peer;
         fn hipMemcpy3DPeerAsync(p: Ptr, stream: Stream) = body copy::memcpy_3d_peer_async;
-        fn hipMemcpyBatchAsync(dsts: In<Ptr>, srcs: In<Ptr>, sizes: Out<usize>, count: usize, attrs: Ptr, attrsIdxs: Out<usize>, numAttrs: usize, failIdx: Out<usize>, stream: Stream) = unsupported;
+        fn hipMemcpyBatchAsync(dsts: In<Ptr>, srcs: In<Ptr>, sizes: Out<usize>, count: usize, attrs: Ptr, attrsIdxs: Out<usize>, numAttrs: usize, failIdx: Out<usize>, stream: Stream) = body copy::batch;
         fn hipMemPrefetchAsync_v2(dev_ptr: Ptr, count: usize, location: hipMemLocation, flags: u32, stream: Stream) = body advice::prefetch_at;
         fn hipMemsetD2D16(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize) = body fill::memset_d2d16;
         fn hipMemsetD2D16Async(dst: Ptr, dstPitch: usize, value: u16, width: usize, height: usize, stream: Stream) = body fill::memset_d2d16_async;
@@ -579,22 +580,22 @@ exports! {
         fn hipMemsetD2D32Async(dst: Ptr, dstPitch: usize, value: u32, width: usize, height: usize, stream: Stream) = body fill::memset_d2d32_async;
         fn hipMemsetD2D8(dst: Ptr, dstPitch: usize, value: u8, width: usize, height: usize) = body fill::memset_d2d8;
         fn hipMemsetD2D8Async(dst: Ptr, dstPitch: usize, value: u8, width: usize, height: usize, stream: Stream) = body fill::memset_d2d8_async;
-        fn hipModuleGetFunctionCount(count: Out<u32>, module: Module) = unsupported;
+        fn hipModuleGetFunctionCount(count: Out<u32>, module: Module) = body library::function_count;
         fn hipModuleLoadFatBinary(module: Out<Module>, fatbin: Ptr) = body module::load_data;
-        fn hipStreamGetAttribute(stream: Stream, attr: i32, value_out: Ptr) = unsupported;
+        fn hipStreamGetAttribute(stream: Stream, attr: i32, value_out: Ptr) = body stream::attribute;
         fn hipStreamGetId(stream: Stream, streamId: Out<u64>) = body stream::id;
-        fn hipStreamSetAttribute(stream: Stream, attr: i32, value: Ptr) = unsupported;
+        fn hipStreamSetAttribute(stream: Stream, attr: i32, value: Ptr) = body stream::set_attribute;
     }
     "hip_7.2" {
-        fn hipKernelGetLibrary(library: Out<Ptr>, kernel: Ptr) = unsupported;
-        fn hipKernelGetName(name: Out<Str>, kernel: Ptr) = unsupported;
-        fn hipLibraryEnumerateKernels(kernels: Out<Ptr>, numKernels: u32, library: Ptr) = unsupported;
-        fn hipLibraryGetKernel(pKernel: Out<Ptr>, library: Ptr, name: Str) = unsupported;
-        fn hipLibraryGetKernelCount(count: Out<u32>, library: Ptr) = unsupported;
-        fn hipLibraryLoadData(library: Out<Ptr>, code: Ptr, jitOptions: Ptr, jitOptionsValues: In<Ptr>, numJitOptions: u32, libraryOptions: Ptr, libraryOptionValues: In<Ptr>, numLibraryOptions: u32) = unsupported;
-        fn hipLibraryLoadFromFile(library: Out<Ptr>, fileName: Str, jitOptions: Ptr, jitOptionsValues: In<Ptr>, numJitOptions: u32, libraryOptions: Ptr, libraryOptionValues: In<Ptr>, numLibraryOptions: u32) = unsupported;
-        fn hipLibraryUnload(library: Ptr) = unsupported;
+        fn hipKernelGetLibrary(library: Out<Ptr>, kernel: Ptr) = body library::of_kernel;
+        fn hipKernelGetName(name: Out<Str>, kernel: Ptr) = body library::name;
+        fn hipLibraryEnumerateKernels(kernels: Out<Ptr>, numKernels: u32, library: Ptr) = body library::kernels;
+        fn hipLibraryGetKernel(pKernel: Out<Ptr>, library: Ptr, name: Str) = body library::kernel;
+        fn hipLibraryGetKernelCount(count: Out<u32>, library: Ptr) = body library::kernel_count;
+        fn hipLibraryLoadData(library: Out<Ptr>, code: Ptr, jitOptions: Ptr, jitOptionsValues: In<Ptr>, numJitOptions: u32, libraryOptions: Ptr, libraryOptionValues: In<Ptr>, numLibraryOptions: u32) = body library::load_data;
+        fn hipLibraryLoadFromFile(library: Out<Ptr>, fileName: Str, jitOptions: Ptr, jitOptionsValues: In<Ptr>, numJitOptions: u32, libraryOptions: Ptr, libraryOptionValues: In<Ptr>, numLibraryOptions: u32) = body library::load_file;
+        fn hipLibraryUnload(library: Ptr) = body library::unload;
         fn hipOccupancyAvailableDynamicSMemPerBlock(dynamicSmemSize: Out<usize>, f: Ptr, numBlocks: i32, blockSize: i32) = body occupancy::available_shared_mem;
-        fn hipStreamCopyAttributes(dst: Stream, src: Stream) = unsupported;
+        fn hipStreamCopyAttributes(dst: Stream, src: Stream) = body stream::copy_attributes;
     }
 }

@@ -7,8 +7,9 @@ mod fill;
 mod function;
 mod graph;
 mod kernel;
+mod value;
 
-use hipr_abi::{hipHostFn_t, hipStreamCallback_t};
+use hipr_abi::{hipGraphNodeTypeBatchMemOp, hipHostFn_t, hipStreamCallback_t};
 use hipr_graph::{Work, node_type};
 
 use crate::convert::{Event, Ptr, Stream};
@@ -19,6 +20,7 @@ pub use fill::{MemoryFill, Pattern};
 pub use function::{Function, KernelFacts};
 pub use graph::{GraphPart, Node, RemoteGraph, RemotePart, nodes};
 pub use kernel::{CacheWindow, KernelLaunch, LaunchConfiguration, NodeAttribute};
+pub use value::{ValueOp, ValueOps, ValueWait, ValueWidth};
 
 /// A command for a stream.
 #[derive(Clone, Debug)]
@@ -41,6 +43,8 @@ pub enum Command {
     Wait(Event, u32),
     /// Calls a host function.
     Host(HostFunction),
+    /// Waits for values and writes them: a graph node, of which a launch makes one command for each.
+    Values(ValueOps),
     /// Launches a part of a graph that the worker has.
     Graph(GraphPart),
     /// Frees device memory in the order of the stream.
@@ -60,6 +64,8 @@ pub enum HostFunction {
     Plain(hipHostFn_t, Ptr),
     /// A function from `hipStreamAddCallback`, which is passed the stream's error.
     Callback(hipStreamCallback_t, Stream, Ptr),
+    /// No function of the program, but what takes its place in a stream: a wait for a value in memory.
+    Value(ValueWait),
 }
 
 impl Command {
@@ -92,6 +98,7 @@ impl Work for Node {
             Command::Fill(_) => node_type::MEMSET,
             Command::Record(_) => node_type::EVENT_RECORD,
             Command::Wait(..) => node_type::WAIT_EVENT,
+            Command::Host(HostFunction::Value(_)) | Command::Values(_) => hipGraphNodeTypeBatchMemOp,
             Command::Host(_) => node_type::HOST,
             // The others are never captured and have no functions that add them to graphs.
             _ => node_type::EMPTY,

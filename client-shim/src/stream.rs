@@ -31,6 +31,7 @@ mod next;
 mod place;
 mod watches;
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 
 use hipr_proto::{HipError, HipResult};
@@ -85,6 +86,10 @@ pub struct Streams {
     sync_mode: SyncMode,
     /// Event that is put on streams for their order; created when first needed.
     join_event: Mutex<Option<Event>>,
+    /// Stream on which device memory is read that other streams wait for; created when first needed.
+    looking_stream: Mutex<Option<u64>>,
+    /// How threads are to wait for streams (HIP API: hipSynchronizationPolicy), where the program said so.
+    sync_policies: Mutex<HashMap<u64, i32>>,
 }
 
 /// Who answers a query.
@@ -146,6 +151,8 @@ impl Streams {
     /// Forgets all work, because the device was reset.
     pub fn forget_work(&self) {
         self.pending.clear();
+        *lock(&self.join_event) = None;
+        *lock(&self.looking_stream) = None;
     }
 
     /// Returns whether nothing is pending that could still fail.
@@ -258,6 +265,7 @@ impl Streams {
     /// Removes a stream that the program destroys from the captures. Everything else about it is known until
     /// [`Command::DestroyStream`](crate::command::Command::DestroyStream) is executed, behind the work that it still has.
     pub fn forget_stream(&self, stream: u64) {
+        lock(&self.sync_policies).remove(&stream);
         self.graphs.forget_stream(stream);
     }
 
@@ -277,6 +285,28 @@ impl Streams {
         port.record(event, stream, false)?;
         self.put(stream, Outcome::Decided);
         Ok(())
+    }
+
+    /// Returns how threads are to wait for a stream.
+    pub fn sync_policy(&self, stream: u64) -> i32 {
+        lock(&self.sync_policies).get(&stream).copied().unwrap_or(hipr_abi::hipSyncPolicyAuto)
+    }
+
+    /// Sets how threads are to wait for a stream.
+    pub fn set_sync_policy(&self, stream: u64, policy: i32) {
+        lock(&self.sync_policies).insert(stream, policy);
+    }
+
+    /// Returns a stream that follows no other, to read device memory while streams wait for what it will have.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    pub(crate) fn looking_stream(&self, port: &dyn Port) -> HipResult<u64> {
+        let mut stream = lock(&self.looking_stream);
+        match *stream {
+            Some(stream) => Ok(stream),
+            None => Ok(*stream.insert(port.create_stream()?)),
+        }
     }
 
     /// Notes that a command of a stream was carried out by this process: what comes behind it comes behind what is before it.

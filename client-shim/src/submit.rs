@@ -1,6 +1,8 @@
 //! Executes the calls of the stream layer with a real worker and real threads: **the** way from a HIP function to the worker
 //! for all work that has an order.
 
+mod value;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hipr_proto::{HipError, HipResult};
@@ -177,9 +179,16 @@ impl Session {
                 }
                 Next::WaitForAnswers(question) => streams.mirrors.wait_for_answers(question),
                 Next::Receive(transfer) => call.resume(self.worker().receive(&transfer)),
-                Next::CallHost(function, result) => call.resume(call_host(function, result)),
+                Next::CallHost(function, result) => call.resume(self.call_host(function, result)),
                 Next::Done(result) => return result,
             }
+        }
+    }
+
+    fn call_host(&self, function: HostFunction, result: HipResult<()>) -> HipResult<()> {
+        match function {
+            HostFunction::Value(wait) => result.and(self.wait_for_value(&wait)),
+            function => call_host(function, result),
         }
     }
 
@@ -198,7 +207,7 @@ impl Session {
     }
 }
 
-/// Calls a host function; returns the error that no call has reported yet.
+/// Calls a function of the program; returns the error that no call has reported yet.
 pub(crate) fn call_host(function: HostFunction, result: HipResult<()>) -> HipResult<()> {
     match function {
         HostFunction::Plain(function, data) => {
@@ -216,5 +225,7 @@ pub(crate) fn call_host(function: HostFunction, result: HipResult<()>) -> HipRes
             }
             Ok(())
         }
+        // It is no function of the program.
+        HostFunction::Value(_) => result,
     }
 }

@@ -127,3 +127,8 @@ pub(crate) fn set_flags(session: &Session, device: i32, _flags: u32) -> HipResul
     session.worker().check_device(device)?;
     Err(HipError::CONTEXT_ALREADY_IN_USE)
 }
+
+/// `hipCtxEnablePeerAccess`, `hipCtxDisablePeerAccess`: have no effect in HIP; `hipDeviceEnablePeerAccess` has.
+pub(crate) fn peer_access<T>(_session: &Session, _parameters: T) -> HipResult<()> {
+    Ok(())
+}

@@ -19,8 +19,8 @@ use crate::session::Session;
 
 pub(super) use shaped::of_driver;
 pub(crate) use shaped::{
-    drv_3d, drv_3d_async, memcpy_2d, memcpy_2d_async, memcpy_3d, memcpy_3d_async, memcpy_3d_peer,
-    memcpy_3d_peer_async, param_2d, param_2d_async,
+    batch, batch_3d, drv_3d, drv_3d_async, memcpy_2d, memcpy_2d_async, memcpy_3d, memcpy_3d_async,
+    memcpy_3d_peer, memcpy_3d_peer_async, param_2d, param_2d_async,
 };
 
 /// Whether the caller relies on the copy being finished.

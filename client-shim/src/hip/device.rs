@@ -311,3 +311,16 @@ pub(crate) fn link(
     tracing::warn!("how the devices {first} and {second} are linked is not known");
     Err(HipError::NOT_SUPPORTED)
 }
+
+/// `hipSetValidDevices`: a list of devices that are to be tried in turn where the program has chosen none. A thread has one from the start,
+/// so that the list is only checked.
+pub(crate) fn set_valid(session: &Session, devices: Out<i32>, count: i32) -> HipResult<()> {
+    let most = session.worker().device_count()?;
+    if !(0..=most).contains(&count) {
+        return Err(HipError::INVALID_VALUE);
+    }
+    for index in 0..usize::try_from(count).unwrap_or(0) {
+        session.worker().check_device(devices.value_at(index).ok_or(HipError::INVALID_VALUE)?)?;
+    }
+    Ok(())
+}

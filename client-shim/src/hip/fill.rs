@@ -110,34 +110,6 @@ pub(crate) fn memset_d32_async(
     fill(s, dst, Pattern::Word(value.cast_unsigned()), count, stream)
 }
 
-/// `hipStreamWriteValue32`.
-pub(crate) fn write_value_32(
-    s: &Session,
-    stream: Stream,
-    ptr: Ptr,
-    value: u32,
-    _flags: u32,
-) -> HipResult<()> {
-    fill(s, ptr, Pattern::Word(value), 1, stream)
-}
-
-/// `hipStreamWriteValue64`.
-pub(crate) fn write_value_64(
-    s: &Session,
-    stream: Stream,
-    ptr: Ptr,
-    value: u64,
-    _flags: u32,
-) -> HipResult<()> {
-    let [low, high] = [value as u32, (value >> 32) as u32];
-    if low == high {
-        return fill(s, ptr, Pattern::Word(low), 2, stream);
-    }
-    // One after the other in the same stream: whoever is ordered behind it sees both.
-    fill(s, ptr, Pattern::Word(low), 1, stream)?;
-    fill(s, ptr.offset(4), Pattern::Word(high), 1, stream)
-}
-
 /// Puts a fill of `height` rows of `width` elements on a stream. The protocol has no fill of rows: each is one small request,
 /// sent together.
 fn fill_rows(

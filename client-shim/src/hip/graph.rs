@@ -22,6 +22,7 @@ pub(crate) use exec::{
     exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
     launch, set_child, set_enabled, upload,
 };
+pub(super) use params::of_work;
 pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params};
 
 /// `hipGraphCreate`.
@@ -96,7 +97,7 @@ impl NewNode {
         Ok(())
     }
 
-    fn add(self, session: &Session, work: Option<Node>) -> HipResult<()> {
+    pub(super) fn add(self, session: &Session, work: Option<Node>) -> HipResult<()> {
         self.add_by(session, |tables, dependencies| tables.graphs.add(self.graph.wire(), dependencies, work))
     }
 }
@@ -126,7 +127,11 @@ impl NodeOf {
     }
 
     /// Replaces the node's work by what `change` makes of it.
-    fn change(self, session: &Session, change: impl FnOnce(&Node) -> HipResult<Node>) -> HipResult<()> {
+    pub(super) fn change(
+        self,
+        session: &Session,
+        change: impl FnOnce(&Node) -> HipResult<Node>,
+    ) -> HipResult<()> {
         match self {
             Self::Graph(node) => session.streams().graphs.with(|tables| {
                 let Content::Work(known) = tables.graphs.content(node.wire())? else {

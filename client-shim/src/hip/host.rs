@@ -47,7 +47,11 @@ pub(crate) fn malloc_plain(session: &Session, ptr: Out<Ptr>, size: usize) -> Hip
 /// `hipHostFree`, `hipFreeHost`.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.wait_for_host_functions()?;
-    if ptr.is_null() || session.streams().mirrors.free(session.worker(), ptr, Origin::Pinned)? {
+    let (mirrors, worker) = (&session.streams().mirrors, session.worker());
+    if ptr.is_null()
+        || mirrors.free(worker, ptr, Origin::Pinned)?
+        || mirrors.free(worker, ptr, Origin::Signal)?
+    {
         return host_log::freed(ptr, Ok(()));
     }
     host_log::freed(ptr, Err(HipError::INVALID_VALUE))

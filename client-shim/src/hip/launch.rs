@@ -3,6 +3,7 @@
 //! What a launch can be refused for is judged here, so that the error comes at once; what happens on the device comes
 //! with a later answer. Arguments are laid out as the kernel's metadata says, since C passes no sizes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hipr_abi::*;
@@ -10,7 +11,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::occupancy::check_cooperative;
 use crate::command::{self, KernelLaunch, LaunchConfiguration, PassedArguments};
-use crate::convert::{Event, Function, In, Ptr, Stream, cooperative};
+use crate::convert::{Event, Function, In, Out, Ptr, Stream, cooperative};
 use crate::host_log;
 use crate::session::Session;
 use crate::thread::{self, Configuration};
@@ -224,6 +225,88 @@ pub(crate) fn function(
 ) -> HipResult<()> {
     let function = session.program().function(function)?;
     self::launch(session, function, launch, PassedArguments::of(params, extra)?)
+}
+
+/// Checks the list of a launch on several devices, whose streams are of a device each.
+///
+/// # Errors
+/// `hipErrorInvalidValue`; `hipErrorInvalidHandle` for the null stream, which is no device's own.
+fn check_launches(
+    session: &Session,
+    count: usize,
+    streams: impl Iterator<Item = Stream>,
+    flags: u32,
+) -> HipResult<()> {
+    const FLAGS: u32 = hipCooperativeLaunchMultiDeviceNoPreSync | hipCooperativeLaunchMultiDeviceNoPostSync;
+    let devices = usize::try_from(session.worker().device_count()?).unwrap_or(0);
+    if count == 0 || count > devices || flags & !FLAGS != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    let mut seen = BTreeSet::new();
+    for stream in streams {
+        if stream.is_null() {
+            return Err(HipError::INVALID_HANDLE);
+        }
+        session.valid_handle(stream)?;
+        if !seen.insert(session.worker().stream_table().get(&stream).map_or(0, |info| info.device)) {
+            return Err(HipError::INVALID_DEVICE);
+        }
+    }
+    Ok(())
+}
+
+/// Launches on the device of a stream.
+fn on_device_of(session: &Session, stream: Stream, launch: impl FnOnce() -> HipResult<()>) -> HipResult<()> {
+    let device = session.worker().stream_table().get(&stream).map_or_else(thread::device, |info| info.device);
+    let current = thread::device();
+    thread::set_device(device);
+    let launched = launch();
+    thread::set_device(current);
+    launched
+}
+
+/// `hipLaunchCooperativeKernelMultiDevice`, `hipExtLaunchMultiKernelMultiDevice`.
+pub(crate) fn on_devices(
+    session: &Session,
+    list: Out<hipLaunchParams>,
+    count: i32,
+    flags: u32,
+    is_cooperative: bool,
+) -> HipResult<()> {
+    let list = list.check()?;
+    let count = usize::try_from(count).map_err(|_| HipError::INVALID_VALUE)?;
+    let streams = (0..count).filter_map(|index| list.value_at(index)).map(|launch| launch.stream.into());
+    check_launches(session, count, streams, flags)?;
+    for launch in (0..count).filter_map(|index| list.value_at(index)) {
+        let stream = Stream::from(launch.stream);
+        let params = LaunchParams::runtime(launch.gridDim, launch.blockDim, launch.sharedMem, stream);
+        on_device_of(session, stream, || {
+            let function = Ptr::from(launch.func).check().map_err(|_| HipError::INVALID_SYMBOL)?;
+            kernel(session, function, params.cooperative(is_cooperative), In::at_address(launch.args.into()))
+        })?;
+    }
+    Ok(())
+}
+
+/// `hipModuleLaunchCooperativeKernelMultiDevice`.
+pub(crate) fn functions_on_devices(session: &Session, list: Ptr, count: u32, flags: u32) -> HipResult<()> {
+    let list = Out::<hipFunctionLaunchParams>::at_address(list).check()?;
+    let count = count as usize;
+    let streams = (0..count).filter_map(|index| list.value_at(index)).map(|launch| launch.hStream.into());
+    check_launches(session, count, streams, flags)?;
+    for launch in (0..count).filter_map(|index| list.value_at(index)) {
+        let stream = Stream::from(launch.hStream);
+        let grid = [launch.gridDimX, launch.gridDimY, launch.gridDimZ];
+        let block = [launch.blockDimX, launch.blockDimY, launch.blockDimZ];
+        let params =
+            LaunchParams::module(grid, block, launch.sharedMemBytes as usize, stream).cooperative(true);
+        on_device_of(session, stream, || {
+            let (called, arguments) =
+                (Function(Ptr::from(launch.function).0), In::at_address(launch.kernelParams.into()));
+            function(session, called, params, arguments, In::at_address(Ptr::NULL))
+        })?;
+    }
+    Ok(())
 }
 
 /// `hipConfigureCall`.

@@ -35,6 +35,12 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
         out.set(Ptr::NULL);
         return Ok(());
     }
+    if flags == hipMallocSignalMemory {
+        let signal = session.streams().mirrors.allocate_signal(session.worker(), size, flags)?;
+        host_log::allocated(signal, size);
+        out.set(signal);
+        return Ok(());
+    }
     let device_ptr = session.worker().allocate(placer::Kind::Device, size as u64, flags)?;
     out.set(note(session, device_ptr, size, flags)?);
     Ok(())
@@ -171,7 +177,7 @@ fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> Hi
     Ok(base)
 }
 
-/// `hipFree`: device memory, and managed memory. HIP API: it waits for what the device has to do.
+/// `hipFree`: device memory, managed memory, and that of signals. HIP API: it waits for what the device has to do.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     host_log::freed(ptr, free_now(session, ptr))
 }
@@ -181,7 +187,8 @@ fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
         return Ok(());
     }
     session.wait_for_host_functions()?;
-    if !session.streams().mirrors.free(session.worker(), ptr, Origin::Managed)? {
+    let (mirrors, worker) = (&session.streams().mirrors, session.worker());
+    if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {
         take(session, ptr)?;
         session.worker().release(Release::Device(ptr.wire()))?;
     }

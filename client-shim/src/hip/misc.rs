@@ -20,7 +20,7 @@ pub(crate) fn api_name(_id: u32) -> Str {
 }
 
 /// Returns a text to which the program may keep a pointer; each different text is kept forever.
-fn keep(text: String) -> Str {
+pub(super) fn keep(text: String) -> Str {
     static KEPT: Mutex<Option<HashMap<String, &'static CStr>>> = Mutex::new(None);
     let mut kept = lock(&KEPT);
     let kept = kept.get_or_insert_default();
@@ -53,6 +53,9 @@ pub(crate) fn channel_desc(x: i32, y: i32, z: i32, w: i32, f: i32) -> hipChannel
 pub(crate) fn profiler(_session: &Session) -> HipResult<()> {
     Ok(())
 }
+
+/// `hipRegisterTracerCallback`: a tracer is told of no call, because `hipr trace` writes what there is to tell.
+pub(crate) fn register_tracer(_callback: Ptr) {}
 
 /// `__hipGetPCH`: returns no headers, because there is no built-in run-time compiler.
 pub(crate) fn precompiled_header(header: Out<Str>, size: Out<u32>) {

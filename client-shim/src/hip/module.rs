@@ -104,7 +104,7 @@ pub(crate) fn function(
 }
 
 /// Adds a kernel to those that have handles; returns its handle.
-fn note(session: &Session, function: Arc<Kernel>) -> Function {
+pub(super) fn note(session: &Session, function: Arc<Kernel>) -> Function {
     let handle = Function::from_wire(function.handle);
     session.program().functions().insert(handle, function);
     handle

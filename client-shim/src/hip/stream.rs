@@ -1,12 +1,14 @@
 //! Functions about streams.
 
 use hipr_abi::{
-    hipEventWaitExternal, hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking,
+    hipEventWaitExternal, hipLaunchAttributePriority, hipLaunchAttributeSynchronizationPolicy,
+    hipStreamCaptureModeGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking, hipSyncPolicyAuto,
+    hipSyncPolicyBlockingSync,
 };
 use hipr_proto::{HipError, HipResult, op};
 
 use crate::command::Command;
-use crate::convert::{Event, In, Out, Stream};
+use crate::convert::{Event, In, Out, Ptr, Stream};
 use crate::process;
 use crate::program::recent;
 use crate::session::Session;
@@ -198,5 +200,39 @@ pub(crate) fn priority_range(session: &Session, least: Out<i32>, greatest: Out<i
     let range = session.worker().ask(&op::DeviceGetStreamPriorityRange {})?;
     least.set(range.least_priority);
     greatest.set(range.greatest_priority);
+    Ok(())
+}
+
+/// `hipStreamGetAttribute` (HIP 7): HIP knows two of a stream's attributes.
+pub(crate) fn attribute(session: &Session, stream: Stream, attr: i32, value: Ptr) -> HipResult<()> {
+    let out = Out::<i32>::at_address(value).check()?;
+    let handle = session.valid_handle(stream)?;
+    match attr {
+        hipLaunchAttributeSynchronizationPolicy => {
+            out.set(session.streams().sync_policy(handle));
+            Ok(())
+        }
+        hipLaunchAttributePriority => priority(session, stream, out),
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// `hipStreamSetAttribute` (HIP 7): only how threads wait for the stream can be changed, which is kept and has no effect.
+pub(crate) fn set_attribute(session: &Session, stream: Stream, attr: i32, value: Ptr) -> HipResult<()> {
+    let value = In::<i32>::at_address(value).check()?;
+    let handle = session.valid_handle(stream)?;
+    if attr != hipLaunchAttributeSynchronizationPolicy
+        || !(hipSyncPolicyAuto..=hipSyncPolicyBlockingSync).contains(&value)
+    {
+        return Err(HipError::INVALID_VALUE);
+    }
+    session.streams().set_sync_policy(handle, value);
+    Ok(())
+}
+
+/// `hipStreamCopyAttributes` (HIP 7).
+pub(crate) fn copy_attributes(session: &Session, to: Stream, from: Stream) -> HipResult<()> {
+    let (to, from) = (session.valid_handle(to)?, session.valid_handle(from)?);
+    session.streams().set_sync_policy(to, session.streams().sync_policy(from));
     Ok(())
 }

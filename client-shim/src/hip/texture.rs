@@ -5,7 +5,7 @@ use hipr_abi::{HIP_TRSA_OVERRIDE_FORMAT, hipChannelFormatDesc, hipErrorInvalidTe
 use hipr_proto::{HipError, HipResult};
 
 use super::module;
-use crate::convert::{In, Module, Out, Ptr, Str};
+use crate::convert::{In, Module, Out, Ptr, Str, Stream};
 use crate::session::Session;
 
 /// Number of dimensions that have an address mode.
@@ -17,6 +17,11 @@ pub(crate) fn refuse<const N: usize, T>(_session: &Session, pointers: [Ptr; N], 
         pointer.check()?;
     }
     Err(HipError::NOT_SUPPORTED)
+}
+
+/// `hipMemMapArrayAsync`: arrays of which memory is mapped piece by piece.
+pub(crate) fn map_arrays(session: &Session, list: Ptr, count: u32, _stream: Stream) -> HipResult<()> {
+    if count == 0 { Err(HipError::INVALID_VALUE) } else { refuse(session, [list], ()) }
 }
 
 /// `hipTexRefSetAddressMode`.

@@ -83,6 +83,11 @@ impl Code {
         find(&self.kernels, name)
     }
 
+    /// Returns the names of the kernels that can be launched, sorted.
+    pub(crate) fn kernel_names(&self) -> impl Iterator<Item = &str> {
+        self.kernels.iter().map(|(name, _)| &**name)
+    }
+
     /// Returns the size in bytes of the variable with this name.
     pub(crate) fn global_bytes(&self, name: &str) -> Option<u64> {
         find(&self.globals, name).copied()

@@ -258,6 +258,15 @@ impl LoadedModule {
         Ok(self.add_function(name, handle))
     }
 
+    /// Returns the names of the kernels, sorted.
+    ///
+    /// # Errors
+    /// `hipErrorNotSupported`: only the worker could read the code object, and it does not tell.
+    pub(crate) fn kernel_names(&self) -> HipResult<Vec<&str>> {
+        let code = self.code.as_ref().ok_or(HipError::NOT_SUPPORTED)?;
+        Ok(code.kernel_names().collect())
+    }
+
     /// Returns the request in which the worker was asked where a variable is, and its number there.
     fn place(&self, name: &str) -> Option<(u64, usize)> {
         let (request, count) = self.asked?;

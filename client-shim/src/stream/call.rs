@@ -340,7 +340,7 @@ impl Call {
             _ if self.origin == Origin::Graph => record(),
             Command::Copy(copy) => copy.check_shape().and_then(|_| record()),
             Command::Kernel(_) | Command::Fill(_) => record(),
-            Command::Host(HostFunction::Plain(..)) => record(),
+            Command::Host(HostFunction::Plain(..) | HostFunction::Value(_)) => record(),
             Command::Host(HostFunction::Callback(..)) => graphs.check_callback(stream).map(|()| false),
             Command::Record(event) => {
                 streams.events.info(*event)?;
@@ -523,8 +523,8 @@ impl Call {
                 port.destroy_event(*event)?;
             }
             Command::DestroyGraph(exec) => port.destroy_exec(*exec)?,
-            // It is not sent but waits for what its stream has.
-            Command::Host(_) => {}
+            // They are not sent: the one waits for what its stream has, the other is done command by command.
+            Command::Host(_) | Command::Values(_) => {}
         }
         Ok(None)
     }

@@ -16,7 +16,7 @@ use hipr_graph::{Captures, Exec, Graphs, Mode, Status};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Call, Caller, Streams};
-use crate::command::{Command, GraphPart, HostFunction, Node, RemoteGraph, nodes};
+use crate::command::{Command, GraphPart, HostFunction, Node, RemoteGraph, ValueOp, nodes};
 use crate::convert::{Event, Ptr};
 use crate::worker::{Port, lock};
 
@@ -327,6 +327,14 @@ pub fn released(remote: Option<Arc<RemoteGraph>>) -> Vec<Call> {
     execs.map(|exec| Call::new(Command::DestroyGraph(exec), 0, false)).collect()
 }
 
+/// Returns what a node does, as nodes of one command each.
+fn each(node: &Node) -> Vec<Node> {
+    match &**node {
+        Command::Values(values) => values.ops.iter().flat_map(ValueOp::commands).map(Node::new).collect(),
+        _ => vec![node.clone()],
+    }
+}
+
 impl Streams {
     /// Launches an instantiated graph: returns the calls to make, in order and up to the first error. If the stream captures,
     /// they record the nodes.
@@ -352,7 +360,10 @@ impl Streams {
         };
         let Some(remote) = remote else {
             let work = instance.steps().iter().filter_map(|step| step.work());
-            calls.extend(work.map(|node| call(node.clone(), stream)));
+            calls.extend(
+                work.flat_map(|node| if is_captured { vec![node.clone()] } else { each(node) })
+                    .map(|node| call(node, stream)),
+            );
             return Ok(calls);
         };
         for (index, (steps, part)) in remote.parts.iter().enumerate() {
@@ -360,7 +371,8 @@ impl Streams {
                 let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&instance), index };
                 calls.push(Call::node(Node::new(Command::Graph(part)), stream));
             } else {
-                calls.extend(nodes(&instance, steps.clone()).map(|node| Call::node(node.clone(), stream)));
+                let nodes = nodes(&instance, steps.clone()).flat_map(each);
+                calls.extend(nodes.map(|node| Call::node(node, stream)));
             }
         }
         Ok(calls)

@@ -75,6 +75,8 @@ pub enum Place {
 pub enum Origin {
     /// `hipHostMalloc` and its like.
     Pinned,
+    /// `hipExtMallocWithFlags` with `hipMallocSignalMemory`.
+    Signal,
     /// `hipMallocManaged`, or a `__managed__` variable.
     Managed,
     /// `hipHostRegister`.

@@ -16,6 +16,8 @@ enum Kind {
     Program(Wait),
     /// A wait for a stream at the end of another call.
     Stream(u64),
+    /// A wait for all that the worker has to do, within another call.
+    All,
     /// A wait for the host functions of a stream, and the commands behind them, at the end of another call.
     Functions(u64),
 }
@@ -54,6 +56,11 @@ impl WaitCall {
     /// Creates the wait for a stream at the end of a synchronous call.
     pub fn end_of_call(stream: u64) -> Self {
         Self { kind: Kind::Stream(stream), phase: Phase::Before, answer: None, watch: None }
+    }
+
+    /// Creates the wait for all that the worker has to do, within another call.
+    pub fn of_worker() -> Self {
+        Self { kind: Kind::All, phase: Phase::Before, answer: None, watch: None }
     }
 
     /// Creates the wait for the host functions of a stream, and the commands behind them, at the end of a synchronous call.
@@ -149,6 +156,7 @@ impl WaitCall {
         match self.kind {
             Kind::Program(wait) => wait,
             Kind::Stream(stream) | Kind::Functions(stream) => Wait::Stream(stream),
+            Kind::All => Wait::Device,
         }
     }
 

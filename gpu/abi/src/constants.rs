@@ -175,6 +175,21 @@ constants! {
         hipGraphInstantiateNodeOperationNotSupported, hipGraphInstantiateMultipleDevicesNotSupported,
     }
     hipAccessProperty { hipAccessPropertyNormal, hipAccessPropertyStreaming, hipAccessPropertyPersisting, }
+    hipStreamBatchMemOpType {
+        hipStreamMemOpWaitValue32, hipStreamMemOpWriteValue32, hipStreamMemOpWaitValue64, hipStreamMemOpWriteValue64, hipStreamMemOpBarrier, hipStreamMemOpFlushRemoteWrites,
+    }
+    hipGraphMemAttributeType {
+        hipGraphMemAttrUsedMemCurrent, hipGraphMemAttrUsedMemHigh, hipGraphMemAttrReservedMemCurrent, hipGraphMemAttrReservedMemHigh,
+    }
+    hipSynchronizationPolicy {
+        hipSyncPolicyAuto, hipSyncPolicySpin, hipSyncPolicyYield, hipSyncPolicyBlockingSync,
+    }
+    hipMemcpy3DOperandType {
+        hipMemcpyOperandTypePointer, hipMemcpyOperandTypeArray,
+    }
+    hipMemcpySrcAccessOrder {
+        hipMemcpySrcAccessOrderStream, hipMemcpySrcAccessOrderDuringApiCall, hipMemcpySrcAccessOrderAny,
+    }
     hipLaunchAttributeID {
         hipLaunchAttributeAccessPolicyWindow, hipLaunchAttributeCooperative, hipLaunchAttributePriority,
         hipLaunchAttributeSynchronizationPolicy, hipLaunchAttributeMemSyncDomainMap,

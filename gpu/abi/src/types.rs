@@ -96,6 +96,8 @@ handles! {
     hipEvent_t = ihipEvent_t;
     /// A loaded module.
     hipModule_t = ihipModule_t;
+    /// A context: what a device is for a thread.
+    hipCtx_t = ihipCtx_t;
     /// A kernel of a module.
     hipFunction_t = ihipModuleSymbol_t;
     /// A pool of memory.
@@ -142,6 +144,14 @@ enumerations! {
     hipLaunchMemSyncDomain;
     /// How a thread waits for a device.
     hipSynchronizationPolicy;
+    /// An operation on a value in memory.
+    hipStreamBatchMemOpType;
+    /// What is told of the memory that graphs allocate.
+    hipGraphMemAttributeType;
+    /// What one end of a copy is.
+    hipMemcpy3DOperandType;
+    /// When the source of a copy may be read.
+    hipMemcpySrcAccessOrder;
     /// When the destructor of a user object runs.
     hipUserObjectFlags;
     /// Whose references to a user object a graph gets.
@@ -622,6 +632,71 @@ structures! {
         stream: hipStream_t,
         attrs: *mut hipLaunchAttribute,
         numAttrs: c_uint,
+    }
+    /// One launch of a launch of functions on several devices.
+    hipFunctionLaunchParams {
+        function: hipFunction_t,
+        gridDimX: c_uint,
+        gridDimY: c_uint,
+        gridDimZ: c_uint,
+        blockDimX: c_uint,
+        blockDimY: c_uint,
+        blockDimZ: c_uint,
+        sharedMemBytes: c_uint,
+        hStream: hipStream_t,
+        kernelParams: *mut *mut c_void,
+    }
+    /// An operation that waits for a value, and one that writes it: the first 40 of the 48 bytes of `hipStreamBatchMemOpParams`.
+    hipStreamMemOpWaitValueParams_t {
+        operation: hipStreamBatchMemOpType,
+        address: *mut c_void,
+        value64: u64,
+        flags: c_uint,
+        alias: *mut c_void,
+    }
+    /// Parameters of a graph node that waits for values in memory and writes them.
+    hipBatchMemOpNodeParams {
+        ctx: hipCtx_t,
+        count: c_uint,
+        paramArray: *mut hipStreamMemOpWaitValueParams_t,
+        flags: c_uint,
+    }
+    /// Parameters of a graph node that allocates memory.
+    hipMemAllocNodeParams {
+        poolProps: hipMemPoolProps,
+        accessDescs: *const hipMemAccessDesc,
+        accessDescCount: usize,
+        bytesize: usize,
+        dptr: *mut c_void,
+    }
+    /// Parameters of a graph node that fills memory, for functions of the driver API of release 6.
+    HIP_MEMSET_NODE_PARAMS {
+        dst: *mut c_void,
+        pitch: usize,
+        value: c_uint,
+        elementSize: c_uint,
+        width: usize,
+        height: usize,
+    }
+    /// One end of a copy that is not an array.
+    hipMemcpy3DOperandPtr {
+        ptr: *mut c_void,
+        rowLength: usize,
+        layerHeight: usize,
+        locHint: hipMemLocation,
+    }
+    /// One end of a copy.
+    hipMemcpy3DOperand {
+        r#type: hipMemcpy3DOperandType,
+        op: hipMemcpy3DOperandPtr,
+    }
+    /// One of several copies.
+    hipMemcpy3DBatchOp {
+        src: hipMemcpy3DOperand,
+        dst: hipMemcpy3DOperand,
+        extent: hipExtent,
+        srcAccessOrder: hipMemcpySrcAccessOrder,
+        flags: c_uint,
     }
     /// The size of a launch, its stream and its attributes, for functions of the driver API.
     HIP_LAUNCH_CONFIG {

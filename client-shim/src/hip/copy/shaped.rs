@@ -3,9 +3,9 @@
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
-use super::{Waits, copy};
+use super::{Waits, copy, linear};
 use crate::command::{MemoryBox, MemoryCopy, Size, hints};
-use crate::convert::{In, Ptr, Stream};
+use crate::convert::{In, Out, Ptr, Stream};
 use crate::session::Session;
 
 /// `hipMemcpy2D`.
@@ -160,4 +160,73 @@ pub(in crate::hip) fn of_driver(params: In<HIP_MEMCPY3D>) -> HipResult<MemoryCop
     let at = (p.srcXInBytes, p.srcY, p.srcZ);
     let src = MemoryBox::inside(src, or(p.srcPitch, p.WidthInBytes), or(p.srcHeight, p.Height), at)?;
     Ok(MemoryCopy { dst, src, size })
+}
+
+/// `hipMemcpyBatchAsync` (HIP 7): release 7.2.4 carries out copies without attributes only.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn batch(
+    session: &Session,
+    dsts: In<Ptr>,
+    srcs: In<Ptr>,
+    sizes: Out<usize>,
+    count: usize,
+    _attributes: Ptr,
+    _indices: Out<usize>,
+    attribute_count: usize,
+    failed: Out<usize>,
+    stream: Stream,
+) -> HipResult<()> {
+    let (failed, sizes) = (failed.check()?, sizes.check()?);
+    if count == 0 || dsts.is_null() || srcs.is_null() {
+        return Err(HipError::INVALID_VALUE);
+    }
+    if attribute_count > 0 {
+        return Err(HipError::NOT_SUPPORTED);
+    }
+    each(failed, count, |index| {
+        let at = |list: In<Ptr>| list.at(index).ok_or(HipError::INVALID_VALUE);
+        let len = sizes.value_at(index).ok_or(HipError::INVALID_VALUE)?;
+        linear(session, at(dsts)?, at(srcs)?, len, hipMemcpyDefault, stream, Waits::No)
+    })
+}
+
+/// Does the copies of a batch up to the first that fails, and tells which that is; the largest number if none does.
+fn each(failed: Out<usize>, count: usize, mut copy: impl FnMut(usize) -> HipResult<()>) -> HipResult<()> {
+    failed.set(usize::MAX);
+    (0..count).try_for_each(|index| copy(index).inspect_err(|_| failed.set(index)))
+}
+
+/// `hipMemcpy3DBatchAsync` (HIP 7).
+pub(crate) fn batch_3d(
+    session: &Session,
+    count: usize,
+    list: Ptr,
+    failed: Out<usize>,
+    flags: u64,
+    stream: Stream,
+) -> HipResult<()> {
+    let list = In::<hipMemcpy3DBatchOp>::at_address(list);
+    let failed = failed.check()?;
+    if count == 0 || list.is_null() || flags != 0 {
+        return Err(HipError::INVALID_VALUE);
+    }
+    each(failed, count, |index| {
+        let op = list.at(index).ok_or(HipError::INVALID_VALUE)?;
+        let size = Size { width: op.extent.width, height: op.extent.height, depth: op.extent.depth };
+        let end = |operand: hipMemcpy3DOperand| -> HipResult<MemoryBox> {
+            if operand.r#type == hipMemcpyOperandTypeArray {
+                // There are no arrays.
+                return Err(HipError::NOT_SUPPORTED);
+            }
+            let hipMemcpy3DOperandPtr { ptr, rowLength, layerHeight, .. } = operand.op;
+            let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
+            let (pitch, rows) = (or(rowLength, size.width), or(layerHeight, size.height));
+            Ok(MemoryBox { at: ptr.into(), pitch, rows, is_device: None })
+        };
+        let described = MemoryCopy { dst: end(op.dst)?, src: end(op.src)?, size };
+        if [described.dst.pitch, described.src.pitch].iter().any(|pitch| *pitch < size.width) {
+            return Err(HipError::INVALID_VALUE);
+        }
+        copy(session, described, stream, Waits::No)
+    })
 }

@@ -112,6 +112,7 @@ impl Label {
                 self.add_if(hipGraphDebugDotFlagsMemcpyNodeParams, || format!("{copy:?}"));
             }
             Command::Fill(fill) => self.add_fill(fill),
+            Command::Host(HostFunction::Value(_)) | Command::Values(_) => self.add("BATCH_MEM_OP"),
             Command::Host(function) => {
                 self.add("HOST");
                 self.add_if(hipGraphDebugDotFlagsHostNodeParams, || host(*function));
@@ -180,6 +181,7 @@ fn host(function: HostFunction) -> String {
     let (function, data) = match function {
         HostFunction::Plain(function, data) => (function.map_or(0, |function| function as usize), data),
         HostFunction::Callback(function, _, data) => (function.map_or(0, |function| function as usize), data),
+        HostFunction::Value(wait) => (0, wait.at),
     };
     format!("function {function:#x}, data {data:?}")
 }

@@ -27,7 +27,7 @@ const COPY_AT: usize = core::mem::offset_of!(hipMemcpyNodeParams, copyParams);
 ///
 /// # Errors
 /// `hipErrorInvalidValue`: there is no such node, or it does something else.
-pub(super) fn of_work<T>(
+pub(in crate::hip) fn of_work<T>(
     session: &Session,
     node: Ptr,
     find: impl FnOnce(&Command) -> Option<T>,

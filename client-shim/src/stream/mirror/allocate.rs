@@ -20,12 +20,24 @@ impl Mirrors {
     /// # Errors
     /// What the worker or the operating system says.
     pub(crate) fn allocate_pinned(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
+        self.allocate_host(worker, len, flags, Origin::Pinned)
+    }
+
+    /// Allocates memory for a signal, which the program and the device write and streams wait for.
+    ///
+    /// # Errors
+    /// What the worker or the operating system says.
+    pub(crate) fn allocate_signal(&self, worker: &Worker, len: usize, flags: u32) -> HipResult<Ptr> {
+        self.allocate_host(worker, len, flags, Origin::Signal)
+    }
+
+    fn allocate_host(&self, worker: &Worker, len: usize, flags: u32, origin: Origin) -> HipResult<Ptr> {
         // The worker knows portable, mapped, write-combined and coherent; for it they mean nothing.
         let allocate = |size: usize| {
             let (device_ptr, source) = worker.allocate_host(Kind::Host, size as u64, 0)?;
             Ok((device_ptr, Release::Host(device_ptr), source))
         };
-        self.allocate(worker, len, flags, Origin::Pinned, allocate)
+        self.allocate(worker, len, flags, origin, allocate)
     }
 
     /// Allocates managed memory.

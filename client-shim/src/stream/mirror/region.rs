@@ -70,7 +70,7 @@ impl Region {
     fn is_known_to_kernels(&self) -> bool {
         match self.info.origin {
             _ if self.is_shared => false,
-            Origin::Managed => true,
+            Origin::Managed | Origin::Signal => true,
             Origin::Pinned | Origin::Registered => self.info.flags & MAPPED != 0,
         }
     }

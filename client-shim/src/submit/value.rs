@@ -1,0 +1,63 @@
+//! Waits for values in memory (HIP API: hipStreamWaitValue32).
+//!
+//! What changes the value may be the program, which tells nobody, or the device. So the thread that has the step looks at it again and
+//! again: at the program's memory, after what the device wrote to it has been fetched; or at the device's, with a copy of these bytes.
+
+use std::thread;
+use std::time::Duration;
+
+use hipr_proto::{HipError, HipResult};
+
+use crate::command::{ValueWait, ValueWidth};
+use crate::convert::In;
+use crate::session::Session;
+use crate::stream::WaitCall;
+use crate::stream::mirror::Place;
+use crate::worker::Port;
+
+/// The first pause between two looks at a value, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
+
+impl Session {
+    /// Returns when memory has the value that a stream waits for.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: the memory was freed; what the worker answers.
+    pub(super) fn wait_for_value(&self, wait: &ValueWait) -> HipResult<()> {
+        let [mut pause, longest] = PAUSES;
+        while !wait.is_over(self.value(wait)?) {
+            thread::sleep(pause);
+            pause = (pause * 2).min(longest);
+        }
+        Ok(())
+    }
+
+    /// Returns the present value.
+    fn value(&self, wait: &ValueWait) -> HipResult<u64> {
+        let (mirrors, len) = (&self.streams().mirrors, wait.width.len());
+        let bytes = match mirrors.place(self.worker(), wait.at, len, Some(true))? {
+            Place::Unknown => return Err(HipError::INVALID_VALUE),
+            Place::Device(address) => {
+                let stream = self.streams().looking_stream(self.worker())?;
+                let read = Port::fetch(self.worker(), &[(address, len)], stream)?;
+                read.into_iter().next().unwrap_or_default()
+            }
+            Place::Mirrored(_) => {
+                self.drive(&mut WaitCall::of_worker())?;
+                return here(wait);
+            }
+            Place::Shared(_) | Place::Host => return here(wait),
+        };
+        let mut value = [0; 8];
+        value.iter_mut().zip(bytes).for_each(|(place, byte)| *place = byte);
+        Ok(u64::from_le_bytes(value))
+    }
+}
+
+/// Returns the value that the program's memory has.
+fn here(wait: &ValueWait) -> HipResult<u64> {
+    match wait.width {
+        ValueWidth::Word => In::<u32>::at_address(wait.at).check().map(u64::from),
+        ValueWidth::Double => In::<u64>::at_address(wait.at).check(),
+    }
+}
