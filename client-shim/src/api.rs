@@ -352,9 +352,9 @@ exports! {
         fn amd_dbgapi_get_build_id() -> usize = local misc::build_id;
         fn amd_dbgapi_get_build_name() -> Str = local misc::build_name;
         fn amd_dbgapi_get_git_hash() -> Str = local misc::build_name;
-        fn hipDeviceGetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = unsupported;
-        fn hipDeviceGraphMemTrim(device: i32) = unsupported;
-        fn hipDeviceSetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = unsupported;
+        fn hipDeviceGetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = body graph::memory::attribute;
+        fn hipDeviceGraphMemTrim(device: i32) = body graph::memory::trim;
+        fn hipDeviceSetGraphMemAttribute(device: i32, attr: i32, value: Ptr) = body graph::memory::set_attribute;
         fn hipGraphAddChildGraphNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, childGraph: Ptr) = body graph::add_child { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), childGraph };
         fn hipGraphAddEventRecordNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_record { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), event };
         fn hipGraphAddEventWaitNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, event: Event) = body graph::add_event_wait { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), event };
@@ -504,11 +504,11 @@ exports! {
         fn hipUserObjectRetain(object: Ptr, count: u32) = body graph::objects::retain;
     }
     "hip_5.5" {
-        fn hipGraphAddMemAllocNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = unsupported;
-        fn hipGraphAddMemFreeNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dev_ptr: Ptr) = unsupported;
+        fn hipGraphAddMemAllocNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, pNodeParams: Ptr) = body graph::memory::add_allocation { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), pNodeParams };
+        fn hipGraphAddMemFreeNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, dev_ptr: Ptr) = body graph::memory::add_free { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), dev_ptr };
         fn hipGraphAddNode(pGraphNode: Out<Ptr>, graph: Ptr, pDependencies: In<Ptr>, numDependencies: usize, nodeParams: Ptr) = body graph::add_node { NewNode::new(pGraphNode, graph, pDependencies, numDependencies), nodeParams };
-        fn hipGraphMemAllocNodeGetParams(node: Ptr, pNodeParams: Ptr) = unsupported;
-        fn hipGraphMemFreeNodeGetParams(node: Ptr, dev_ptr: Ptr) = unsupported;
+        fn hipGraphMemAllocNodeGetParams(node: Ptr, pNodeParams: Ptr) = body graph::memory::allocation_params;
+        fn hipGraphMemFreeNodeGetParams(node: Ptr, dev_ptr: Ptr) = body graph::memory::free_params;
         fn hipModuleLaunchCooperativeKernel(f: Function, gridDimX: u32, gridDimY: u32, gridDimZ: u32, blockDimX: u32, blockDimY: u32, blockDimZ: u32, sharedMemBytes: u32, stream: Stream, kernelParams: In<Ptr>) = body launch::function { f, LaunchParams::module([gridDimX, gridDimY, gridDimZ], [blockDimX, blockDimY, blockDimZ], sharedMemBytes as usize, stream).cooperative(true), kernelParams, In::NULL };
         fn hipModuleLaunchCooperativeKernelMultiDevice(launchParamsList: Ptr, numDevices: u32, flags: u32) = body launch::functions_on_devices;
     }
@@ -516,13 +516,13 @@ exports! {
         fn hipArray3DGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = body array::descriptor;
         fn hipArrayGetDescriptor(pArrayDescriptor: Ptr, array: Ptr) = body array::descriptor;
         fn hipArrayGetInfo(desc: Out<hipChannelFormatDesc>, extent: Out<hipExtent>, flags: Out<u32>, array: Ptr) = body array::info;
-        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = body graph::add_drv_memcpy { NewNode::new(phGraphNode, hGraph, dependencies, numDependencies), copyParams, ctx };
-        fn hipDrvGraphAddMemsetNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, memsetParams: Ptr, ctx: Context) = unsupported;
+        fn hipDrvGraphAddMemcpyNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = body graph::driver::add_memcpy { NewNode::new(phGraphNode, hGraph, dependencies, numDependencies), copyParams, ctx };
+        fn hipDrvGraphAddMemsetNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, memsetParams: Ptr, ctx: Context) = body graph::driver::add_memset { NewNode::new(phGraphNode, hGraph, dependencies, numDependencies), memsetParams, ctx };
     }
     "hip_6.0" {
         fn hipChooseDeviceR0600(device: Out<i32>, prop: In<hipDeviceProp_tR0600>) = body properties::choose_r0600;
-        fn hipDrvGraphMemcpyNodeGetParams(hNode: Ptr, nodeParams: Out<HIP_MEMCPY3D>) = unsupported;
-        fn hipDrvGraphMemcpyNodeSetParams(hNode: Ptr, nodeParams: In<HIP_MEMCPY3D>) = unsupported;
+        fn hipDrvGraphMemcpyNodeGetParams(hNode: Ptr, nodeParams: Out<HIP_MEMCPY3D>) = body graph::driver::memcpy_params;
+        fn hipDrvGraphMemcpyNodeSetParams(hNode: Ptr, nodeParams: In<HIP_MEMCPY3D>) = body graph::driver::set_memcpy;
         fn hipExtGetLastError() -> i32 = local error::last_result;
         fn hipGetDevicePropertiesR0600(prop: Out<hipDeviceProp_tR0600>, deviceId: i32) = body properties::r0600;
     }
@@ -532,13 +532,13 @@ exports! {
         fn hipStreamBeginCaptureToGraph(stream: Stream, graph: Ptr, dependencies: In<Ptr>, dependencyData: Ptr, numDependencies: usize, mode: i32) = body capture::begin_to_graph;
     }
     "hip_6.2" {
-        fn hipDrvGraphAddMemFreeNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, dptr: Ptr) = unsupported;
-        fn hipDrvGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, hNode: Ptr, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = unsupported;
-        fn hipDrvGraphExecMemsetNodeSetParams(hGraphExec: Ptr, hNode: Ptr, memsetParams: Ptr, ctx: Context) = unsupported;
+        fn hipDrvGraphAddMemFreeNode(phGraphNode: Out<Ptr>, hGraph: Ptr, dependencies: In<Ptr>, numDependencies: usize, dptr: Ptr) = body graph::memory::add_free { NewNode::new(phGraphNode, hGraph, dependencies, numDependencies), dptr };
+        fn hipDrvGraphExecMemcpyNodeSetParams(hGraphExec: Ptr, hNode: Ptr, copyParams: In<HIP_MEMCPY3D>, ctx: Context) = body graph::driver::set_exec_memcpy;
+        fn hipDrvGraphExecMemsetNodeSetParams(hGraphExec: Ptr, hNode: Ptr, memsetParams: Ptr, ctx: Context) = body graph::driver::set_exec_memset;
         fn hipGetFuncBySymbol(functionPtr: Out<Function>, symbolPtr: Ptr) = body module::by_symbol;
-        fn hipGraphExecGetFlags(graphExec: Ptr, flags: Out<u64>) = unsupported;
-        fn hipGraphExecNodeSetParams(graphExec: Ptr, node: Ptr, nodeParams: Ptr) = unsupported;
-        fn hipGraphNodeSetParams(node: Ptr, nodeParams: Ptr) = unsupported;
+        fn hipGraphExecGetFlags(graphExec: Ptr, flags: Out<u64>) = body graph::exec_flags;
+        fn hipGraphExecNodeSetParams(graphExec: Ptr, node: Ptr, nodeParams: Ptr) = body graph::set_node { NodeOf::Exec(graphExec, node), nodeParams };
+        fn hipGraphNodeSetParams(node: Ptr, nodeParams: Ptr) = body graph::set_node { NodeOf::Graph(node), nodeParams };
         fn hipMemcpy2DArrayToArray(dst: Ptr, wOffsetDst: usize, hOffsetDst: usize, src: Ptr, wOffsetSrc: usize, hOffsetSrc: usize, width: usize, height: usize, kind: i32) = body array::copy_out { (dst, wOffsetDst, hOffsetDst), (src, wOffsetSrc, hOffsetSrc), (width, height), kind };
         fn hipMemcpyAtoA(dstArray: Ptr, dstOffset: usize, srcArray: Ptr, srcOffset: usize, ByteCount: usize) = body array::copy_bytes { (dstArray, dstOffset), (srcArray, srcOffset), ByteCount };
         fn hipMemcpyAtoD(dstDevice: Ptr, srcArray: Ptr, srcOffset: usize, ByteCount: usize) = body array::copy_bytes { (dstDevice, 0), (srcArray, srcOffset), ByteCount };

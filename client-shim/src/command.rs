@@ -9,7 +9,10 @@ mod graph;
 mod kernel;
 mod value;
 
-use hipr_abi::{hipGraphNodeTypeBatchMemOp, hipHostFn_t, hipStreamCallback_t};
+use hipr_abi::{
+    hipGraphNodeTypeBatchMemOp, hipGraphNodeTypeMemAlloc, hipGraphNodeTypeMemFree, hipHostFn_t,
+    hipStreamCallback_t,
+};
 use hipr_graph::{Work, node_type};
 
 use crate::convert::{Event, Ptr, Stream};
@@ -49,12 +52,27 @@ pub enum Command {
     Graph(GraphPart),
     /// Frees device memory in the order of the stream.
     Free(Ptr),
+    /// A graph node that allocates memory: nothing to do for the device, which has it.
+    GraphAllocate(GraphAllocation),
+    /// A graph node that frees memory which a node has allocated: nothing to do for the device, either.
+    GraphFree(Ptr),
     /// Destroys the stream.
     DestroyStream,
     /// Destroys an event once nothing uses it.
     DestroyEvent(Event),
     /// Destroys a graph of the worker once nothing launches it.
     DestroyGraph(u64),
+}
+
+/// Memory that a graph node allocates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphAllocation {
+    /// The address.
+    pub at: Ptr,
+    /// Size in bytes.
+    pub bytes: usize,
+    /// The device that has it.
+    pub device: i32,
 }
 
 /// A function of the program that is called in stream order.
@@ -84,6 +102,11 @@ impl Command {
         if let Self::Wait(event, _) = self { Some(*event) } else { None }
     }
 
+    /// Returns whether nothing is to be done but to know of it.
+    pub fn is_for_the_record(&self) -> bool {
+        matches!(self, Self::GraphAllocate(_) | Self::GraphFree(_))
+    }
+
     /// Returns whether the command destroys an event or a graph, and so has to follow everything queued, on any stream.
     pub fn ends_a_resource(&self) -> bool {
         matches!(self, Self::DestroyEvent(_) | Self::DestroyGraph(_))
@@ -100,15 +123,19 @@ impl Work for Node {
             Command::Wait(..) => node_type::WAIT_EVENT,
             Command::Host(HostFunction::Value(_)) | Command::Values(_) => hipGraphNodeTypeBatchMemOp,
             Command::Host(_) => node_type::HOST,
+            Command::GraphAllocate(_) => hipGraphNodeTypeMemAlloc,
+            Command::GraphFree(_) | Command::Free(_) => hipGraphNodeTypeMemFree,
             // The others are never captured and have no functions that add them to graphs.
             _ => node_type::EMPTY,
         }
     }
 
-    /// HIP API: the direction of a copy stays.
+    /// HIP API: the direction of a copy stays, and so does memory.
     fn can_become(&self, other: &Self) -> bool {
         match (&**self, &**other) {
             (Command::Copy(mine), Command::Copy(other)) => mine.direction() == other.direction(),
+            (Command::GraphAllocate(mine), Command::GraphAllocate(other)) => mine == other,
+            (Command::GraphFree(mine), Command::GraphFree(other)) => mine == other,
             _ => true,
         }
     }

@@ -66,7 +66,12 @@ impl GraphPart {
     }
 }
 
-/// Returns the nodes of a range of steps of an instantiated graph, without empty nodes.
+/// Returns the nodes of a range of steps of an instantiated graph that have something to do.
 pub fn nodes(exec: &Exec<Node>, steps: Range<usize>) -> impl Iterator<Item = &Node> {
-    exec.steps().get(steps).unwrap_or_default().iter().filter_map(|step| step.work())
+    exec.steps()
+        .get(steps)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|step| step.work())
+        .filter(|node| !node.is_for_the_record())
 }

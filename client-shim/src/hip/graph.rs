@@ -2,28 +2,32 @@
 
 pub(crate) mod attributes;
 pub(crate) mod dot;
+pub(crate) mod driver;
 mod exec;
+pub(crate) mod memory;
 pub(crate) mod objects;
 mod params;
 pub(crate) mod symbols;
 
-use hipr_abi::{HIP_MEMCPY3D, hipHostNodeParams, hipKernelNodeParams, hipMemcpy3DParms, hipMemsetParams};
-use hipr_graph::Content;
+use hipr_abi::{
+    hipGraphNodeTypeMemAlloc, hipGraphNodeTypeMemFree, hipHostNodeParams, hipKernelNodeParams,
+    hipMemcpy3DParms, hipMemsetParams,
+};
+use hipr_graph::{Content, Work};
 use hipr_proto::{HipError, HipResult};
 
-use super::copy::of_driver;
 use crate::command::{Command, HostFunction, KernelLaunch, MemoryCopy, MemoryFill, Node};
-use crate::convert::{Context, Event, In, Out, Ptr};
+use crate::convert::{Event, In, Out, Ptr};
 use crate::session::Session;
 use crate::stream::graphs::Tables;
 use crate::stream::mirror::Place;
 
 pub(crate) use exec::{
-    exec_destroy, exec_update, instantiate, instantiate_with_flags, instantiate_with_params, is_enabled,
-    launch, set_child, set_enabled, upload,
+    exec_destroy, exec_flags, exec_update, instantiate, instantiate_with_flags, instantiate_with_params,
+    is_enabled, launch, set_child, set_enabled, upload,
 };
 pub(super) use params::of_work;
-pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params};
+pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params, set_node};
 
 /// `hipGraphCreate`.
 pub(crate) fn create(session: &Session, graph: Out<Ptr>, flags: u32) -> HipResult<()> {
@@ -37,13 +41,18 @@ pub(crate) fn create(session: &Session, graph: Out<Ptr>, flags: u32) -> HipResul
 
 /// `hipGraphDestroy`.
 pub(crate) fn destroy(session: &Session, graph: Ptr) -> HipResult<()> {
-    objects::change(session, |tables| tables.graphs.destroy(graph.wire()))
+    let unused = objects::change(session, |tables| tables.destroy(graph.wire()))?;
+    memory::give_back(session, unused)
 }
 
 /// `hipGraphClone`.
 pub(crate) fn clone(session: &Session, copy: Out<Ptr>, graph: Ptr) -> HipResult<()> {
     let out = copy.check()?;
-    out.set(Ptr::from_wire(session.streams().graphs.with(|tables| tables.graphs.copy(graph.wire()))?));
+    let copied = session.streams().graphs.with(|tables| {
+        tables.check_without_memory(graph.wire())?;
+        tables.graphs.copy(graph.wire())
+    });
+    out.set(Ptr::from_wire(copied?));
     Ok(())
 }
 
@@ -83,6 +92,12 @@ impl NewNode {
     /// Describes the node that `node` receives. It will run after the `count` nodes in `dependencies`.
     pub(crate) fn new(node: Out<Ptr>, graph: Ptr, dependencies: In<Ptr>, count: usize) -> Self {
         Self { node, graph, dependencies, count }
+    }
+
+    /// Checks the graph and the dependencies.
+    fn check(self, session: &Session) -> HipResult<()> {
+        self.node.check()?;
+        handles(session, self.graph.wire(), self.dependencies, self.count).map(drop)
     }
 
     /// Adds the node by `add`, which is given the graphs and the dependencies.
@@ -164,9 +179,12 @@ fn kernel(session: &Session, params: Ptr) -> HipResult<KernelLaunch> {
     super::launch::of_node(session, &In::<hipKernelNodeParams>::at_address(params).check()?)
 }
 
-fn memset(session: &Session, params: Ptr) -> HipResult<Node> {
-    let params = In::<hipMemsetParams>::at_address(params).check()?;
-    let fill = MemoryFill::of_node(&params)?;
+fn memset_at(session: &Session, params: Ptr) -> HipResult<Node> {
+    memset(session, &In::<hipMemsetParams>::at_address(params).check()?)
+}
+
+fn memset(session: &Session, params: &hipMemsetParams) -> HipResult<Node> {
+    let fill = MemoryFill::of_node(params)?;
     match session.streams().mirrors.place(session.worker(), fill.dst, fill.span()?, Some(true))? {
         Place::Unknown => Err(HipError::INVALID_VALUE),
         _ => Ok(Node::new(Command::Fill(fill))),
@@ -219,23 +237,6 @@ pub(crate) fn add_memcpy(session: &Session, node: NewNode, params: In<hipMemcpy3
     node.add(session, Some(memcpy(session, params)?))
 }
 
-/// `hipDrvGraphAddMemcpyNode`: the addresses determine the device, so which context it is means nothing.
-pub(crate) fn add_drv_memcpy(
-    session: &Session,
-    node: NewNode,
-    params: In<HIP_MEMCPY3D>,
-    context: Context,
-) -> HipResult<()> {
-    if context.is_null() {
-        return Err(HipError::INVALID_VALUE);
-    }
-    let copy = of_driver(params)?;
-    if [copy.dst.pitch, copy.src.pitch].iter().any(|pitch| *pitch < copy.size.width) {
-        return Err(HipError::INVALID_VALUE);
-    }
-    node.add(session, Some(checked(session, copy)?))
-}
-
 /// `hipGraphAddMemcpyNode1D`.
 pub(crate) fn add_memcpy_1d(
     session: &Session,
@@ -250,7 +251,7 @@ pub(crate) fn add_memcpy_1d(
 
 /// `hipGraphAddMemsetNode`.
 pub(crate) fn add_memset(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
-    node.add(session, Some(memset(session, params)?))
+    node.add(session, Some(memset_at(session, params)?))
 }
 
 /// `hipGraphAddHostNode`.
@@ -276,6 +277,7 @@ pub(crate) fn add_event_wait(session: &Session, node: NewNode, event: Event) -> 
 /// `hipGraphAddChildGraphNode`: the child is copied now.
 pub(crate) fn add_child(session: &Session, node: NewNode, child: Ptr) -> HipResult<()> {
     node.add_by(session, |tables, dependencies| {
+        tables.check_without_memory(child.wire())?;
         tables.graphs.add_child(node.graph.wire(), dependencies, child.wire())
     })
 }
@@ -294,7 +296,14 @@ pub(crate) fn child(session: &Session, node: Ptr, graph: Out<Ptr>) -> HipResult<
 
 /// `hipGraphDestroyNode`.
 pub(crate) fn destroy_node(session: &Session, node: Ptr) -> HipResult<()> {
-    objects::change(session, |tables| tables.graphs.destroy_node(node.wire()))
+    objects::change(session, |tables| match tables.graphs.content(node.wire())? {
+        Content::Work(work)
+            if matches!(work.node_type(), hipGraphNodeTypeMemAlloc | hipGraphNodeTypeMemFree) =>
+        {
+            Err(HipError::NOT_SUPPORTED)
+        }
+        _ => tables.graphs.destroy_node(node.wire()),
+    })
 }
 
 /// Reads a list of different edges of a graph; fails without reading it if it is longer than possible.
@@ -456,7 +465,7 @@ pub(crate) fn set_kernel(session: &Session, node: NodeOf, params: Ptr) -> HipRes
 
 /// `hipGraphMemsetNodeSetParams`, `hipGraphExecMemsetNodeSetParams`.
 pub(crate) fn set_memset(session: &Session, node: NodeOf, params: Ptr) -> HipResult<()> {
-    node.set(session, memset(session, params)?)
+    node.set(session, memset_at(session, params)?)
 }
 
 /// `hipGraphMemcpyNodeSetParams`, `hipGraphExecMemcpyNodeSetParams`.

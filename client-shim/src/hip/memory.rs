@@ -4,9 +4,11 @@ use hipr_abi::{
     bytes_of, chars_of, hipDeviceMallocContiguous, hipExtent, hipIpcMemHandle_t, hipMallocSignalMemory,
     hipPitchedPtr,
 };
+use hipr_graph::Status;
 use hipr_proto::{HipError, HipResult, PITCH_BYTES, op};
 
-use crate::command::Command;
+use super::graph;
+use crate::command::{Command, Node};
 use crate::convert::{Out, Ptr, Stream};
 use crate::host_log;
 use crate::session::Session;
@@ -14,7 +16,7 @@ use crate::stream::mirror::Origin;
 use crate::stream::pending::Outcome;
 use crate::thread;
 use crate::worker::memory::{Allocation, Kind, Memory};
-use crate::worker::{Release, placer};
+use crate::worker::{Release, Wait, placer};
 
 /// Size of what is allocated as signal memory.
 const SIGNAL_BYTES: usize = 8;
@@ -41,9 +43,30 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
         out.set(signal);
         return Ok(());
     }
-    let device_ptr = session.worker().allocate(placer::Kind::Device, size as u64, flags)?;
-    out.set(note(session, device_ptr, size, flags)?);
+    out.set(allocate(session, size, flags)?);
     Ok(())
+}
+
+/// Allocates device memory of the current device.
+pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<Ptr> {
+    let device_ptr = session.worker().allocate(placer::Kind::Device, size as u64, flags)?;
+    note(session, device_ptr, size, flags)
+}
+
+/// Gives device memory back, which the program does not free itself.
+pub(super) fn give_back(session: &Session, ptr: Ptr) -> HipResult<()> {
+    session.worker().memory().remove(ptr);
+    host_log::freed(ptr, session.worker().release(Release::Device(ptr.wire())))
+}
+
+/// Allocates memory of a node of the graph that a stream captures; `None` if it captures none.
+fn capture(session: &Session, stream: u64, size: usize) -> Option<HipResult<Ptr>> {
+    let graphs = &session.streams().graphs;
+    if graphs.status(stream) == Status::None {
+        return None;
+    }
+    let device = thread::device();
+    Some(graph::memory::allocate(session, size, device, |node| graphs.record(stream, || node).map(drop)))
 }
 
 /// `hipMallocAsync`.
@@ -52,6 +75,10 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
     let stream = session.valid_handle(stream)?;
     if size == 0 {
         out.set(Ptr::NULL);
+        return Ok(());
+    }
+    if let Some(captured) = capture(session, stream, size) {
+        out.set(captured?);
         return Ok(());
     }
     session.worker().make_room(size as u64)?;
@@ -76,6 +103,10 @@ pub(crate) fn malloc_from_pool_async(
     let stream = session.valid_handle(stream)?;
     if size == 0 {
         out.set(Ptr::NULL);
+        return Ok(());
+    }
+    if let Some(captured) = capture(session, stream, size) {
+        out.set(captured?);
         return Ok(());
     }
     let request = op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
@@ -187,6 +218,10 @@ fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
         return Ok(());
     }
     session.wait_for_host_functions()?;
+    if let Some(is_unused) = session.streams().graphs.with(|tables| tables.memory.free(ptr))? {
+        session.wait(Wait::Device)?;
+        return if is_unused { give_back(session, ptr) } else { Ok(()) };
+    }
     let (mirrors, worker) = (&session.streams().mirrors, session.worker());
     if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {
         take(session, ptr)?;
@@ -200,7 +235,19 @@ fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
 pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
     ptr.check()?;
     let stream = session.valid_handle(stream)?;
-    host_log::freed(ptr, check_freeable(&session.worker().memory(), ptr))?;
+    let graphs = &session.streams().graphs;
+    if graphs.with(|tables| tables.memory.has(ptr)) {
+        if graphs.record(stream, || Node::new(Command::GraphFree(ptr)))? {
+            return Ok(());
+        }
+        let is_unused = graphs.with(|tables| tables.memory.free(ptr))?;
+        return if is_unused == Some(true) { session.submit(stream, Command::Free(ptr)) } else { Ok(()) };
+    }
+    check_freeable(&session.worker().memory(), ptr)?;
+    if graphs.record(stream, || Node::new(Command::Free(ptr)))? {
+        return Ok(());
+    }
+    host_log::freed(ptr, Ok(()))?;
     session.submit(stream, Command::Free(ptr))
 }
 

@@ -119,14 +119,23 @@ fn lds_bytes(reply: &GetDevicePropertiesReply) -> usize {
     reply.shared_mem_per_block as usize
 }
 
-/// Returns attributes that the worker cannot know: kernels cannot reach host memory by themselves, each launch uses one device, and no
-/// images are carried out remotely, whatever the device has.
-pub(crate) fn own_attribute(attribute: i32) -> Option<i32> {
+/// Returns attributes that the worker cannot know: kernels cannot reach host memory by themselves, launches on several of `devices` devices
+/// do not wait for each other, this process waits for values in memory, and no images are carried out remotely, whatever the device has.
+pub(crate) fn own_attribute(attribute: i32, devices: i32) -> Option<i32> {
+    if attribute == hipDeviceAttributeCanUseStreamWaitValue {
+        return Some(1);
+    }
+    let is_of_launches = attribute == hipDeviceAttributeCooperativeMultiDeviceLaunch
+        || (hipDeviceAttributeCooperativeMultiDeviceUnmatchedFunc
+            ..=hipDeviceAttributeCooperativeMultiDeviceUnmatchedSharedMem)
+            .contains(&attribute);
+    if is_of_launches {
+        return Some(i32::from(devices == 1));
+    }
     let is_own = matches!(
         attribute,
         hipDeviceAttributeCanUseHostPointerForRegisteredMem
             | hipDeviceAttributeConcurrentManagedAccess
-            | hipDeviceAttributeCooperativeMultiDeviceLaunch
             | hipDeviceAttributeDirectManagedMemAccessFromHost
             | hipDeviceAttributePageableMemoryAccess
             | hipDeviceAttributePageableMemoryAccessUsesHostPageTables
@@ -147,20 +156,28 @@ struct Facts<'a> {
     device: i32,
     reply: &'a GetDevicePropertiesReply,
     attributes: HashMap<i32, i32>,
+    /// Number of devices.
+    devices: i32,
 }
 
 impl<'a> Facts<'a> {
     fn of(session: &'a Session, device: i32) -> HipResult<Self> {
         let reply = session.worker().properties(device)?;
-        let asked =
-            IN_BOTH.iter().chain(IN_NEWER).copied().filter(|attribute| own_attribute(*attribute).is_none());
+        let devices = session.worker().device_count()?;
+        let asked = IN_BOTH
+            .iter()
+            .chain(IN_NEWER)
+            .copied()
+            .filter(|attribute| own_attribute(*attribute, devices).is_none());
         let attributes = session.worker().attributes(device, asked)?;
-        Ok(Self { session, device, reply, attributes })
+        Ok(Self { session, device, reply, attributes, devices })
     }
 
     /// Returns an attribute; 0 if nobody knows it.
     fn attribute(&self, attribute: i32) -> i32 {
-        own_attribute(attribute).or_else(|| self.attributes.get(&attribute).copied()).unwrap_or(0)
+        own_attribute(attribute, self.devices)
+            .or_else(|| self.attributes.get(&attribute).copied())
+            .unwrap_or(0)
     }
 
     /// Returns an attribute that is a size in bytes; the result of `usual` if the worker does not know it.

@@ -523,8 +523,8 @@ impl Call {
                 port.destroy_event(*event)?;
             }
             Command::DestroyGraph(exec) => port.destroy_exec(*exec)?,
-            // They are not sent: the one waits for what its stream has, the other is done command by command.
-            Command::Host(_) | Command::Values(_) => {}
+            // They are not sent: the first waits for what its stream has, the next is done command by command.
+            Command::Host(_) | Command::Values(_) | Command::GraphAllocate(_) | Command::GraphFree(_) => {}
         }
         Ok(None)
     }

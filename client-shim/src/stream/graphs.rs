@@ -6,19 +6,26 @@
 //! in one go: none of it waits, unless the program's own memory or functions take part. Later launches of the same are one
 //! message each (see `remote`).
 
+mod memory;
 mod remote;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use hipr_graph::{Captures, Exec, Graphs, Mode, Status};
+use hipr_abi::hipGraphInstantiateFlagAutoFreeOnLaunch;
+use hipr_graph::{Captures, Content, Exec, Graphs, Mode, Status};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Call, Caller, Streams};
 use crate::command::{Command, GraphPart, HostFunction, Node, RemoteGraph, ValueOp, nodes};
 use crate::convert::{Event, Ptr};
 use crate::worker::{Port, lock};
+pub use memory::GraphMemory;
+use memory::MemoryNodes;
+
+/// The flag of an instantiated graph that frees at a launch what the last one has allocated.
+const FREES_FIRST: u64 = hipGraphInstantiateFlagAutoFreeOnLaunch as u64;
 
 /// The program's graphs and captures.
 #[derive(Debug, Default)]
@@ -29,6 +36,8 @@ pub struct Tables {
     pub captures: Captures,
     /// The destructors of user objects.
     pub destructors: HashMap<u64, HostFunction>,
+    /// The memory that graphs allocate.
+    pub memory: GraphMemory,
     execs: HashMap<u64, InstantiatedGraph>,
 }
 
@@ -36,6 +45,10 @@ pub struct Tables {
 #[derive(Clone, Debug)]
 struct InstantiatedGraph {
     exec: Arc<Exec<Node>>,
+    /// The flags that it was instantiated with (HIP API: hipGraphInstantiateFlags).
+    flags: u64,
+    /// What it does with memory.
+    memory: MemoryNodes,
     /// Number of launches since it was instantiated or changed.
     launches: u32,
     /// The worker's copy of it; `Some(None)` if the worker refused one.
@@ -55,6 +68,8 @@ pub struct DestroyedGraph {
     pub kept: BTreeMap<u64, u64>,
     /// The streams on which it was launched, if it kept user objects.
     pub launched_on: BTreeSet<u64>,
+    /// Memory that has to be given back.
+    pub memory: Vec<Ptr>,
 }
 
 impl Tables {
@@ -72,23 +87,81 @@ impl Tables {
 
     /// Adds an instantiated graph and returns its handle.
     pub fn add_exec(&mut self, exec: Exec<Node>) -> Ptr {
-        self.add_keeping(exec, BTreeMap::new())
+        self.add_keeping(exec, 0, MemoryNodes::default(), BTreeMap::new())
     }
 
     /// Instantiates a graph and returns the handle. The instance keeps the user objects of the graph.
     ///
     /// # Errors
-    /// `hipErrorInvalidValue`: no graph, or one with a cycle.
-    pub fn instantiate(&mut self, graph: u64) -> HipResult<Ptr> {
+    /// `hipErrorInvalidValue`: no graph, or one with a cycle; `hipErrorNotSupported`: one that allocates memory, of which there is an instance.
+    pub fn instantiate(&mut self, graph: u64, flags: u64) -> HipResult<Ptr> {
         let exec = self.graphs.instantiate(graph)?;
+        let memory = self.memory_nodes(graph)?;
+        self.memory.instantiate(&memory)?;
         let kept = self.graphs.keep_all(graph)?;
-        Ok(self.add_keeping(exec, kept))
+        Ok(self.add_keeping(exec, flags, memory, kept))
     }
 
-    fn add_keeping(&mut self, exec: Exec<Node>, kept: BTreeMap<u64, u64>) -> Ptr {
+    /// Returns the flags that a graph was instantiated with.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no instantiated graph.
+    pub fn flags(&mut self, exec: Ptr) -> HipResult<u64> {
+        self.entry(exec).map(|entry| entry.flags)
+    }
+
+    /// Returns what the nodes of a graph do with memory.
+    fn memory_nodes(&self, graph: u64) -> HipResult<MemoryNodes> {
+        let mut found = MemoryNodes::default();
+        for node in self.graphs.nodes(graph)? {
+            match self.graphs.content(node)? {
+                Content::Work(node) => match &**node {
+                    Command::GraphAllocate(allocation) => found.allocated.push(allocation.at),
+                    Command::GraphFree(at) => found.freed.push(*at),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Checks that the nodes of a graph do nothing with memory.
+    ///
+    /// # Errors
+    /// `hipErrorNotSupported`: they do; `hipErrorInvalidValue`: no graph.
+    pub fn check_without_memory(&self, graph: u64) -> HipResult<()> {
+        let is_without = self.memory_nodes(graph)? == MemoryNodes::default();
+        if is_without { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
+    }
+
+    /// Destroys a graph; returns the memory that has to be given back.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidValue`: no graph.
+    pub fn destroy(&mut self, graph: u64) -> HipResult<Vec<Ptr>> {
+        let memory = self.memory_nodes(graph)?;
+        self.graphs.destroy(graph)?;
+        Ok(self.memory.forget_graph(&memory))
+    }
+
+    /// Removes the memory of a node that was not added; returns it, as it has to be given back.
+    pub fn forget_allocation(&mut self, at: Ptr) -> Vec<Ptr> {
+        self.memory.forget_graph(&MemoryNodes { allocated: vec![at], freed: Vec::new() })
+    }
+
+    fn add_keeping(
+        &mut self,
+        exec: Exec<Node>,
+        flags: u64,
+        memory: MemoryNodes,
+        kept: BTreeMap<u64, u64>,
+    ) -> Ptr {
         let handle = self.graphs.new_handle();
         let (exec, launched_on) = (Arc::new(exec), BTreeSet::new());
-        self.execs.insert(handle, InstantiatedGraph { exec, launches: 0, remote: None, kept, launched_on });
+        let (launches, remote) = (0, None);
+        self.execs
+            .insert(handle, InstantiatedGraph { exec, flags, memory, launches, remote, kept, launched_on });
         Ptr::from_wire(handle)
     }
 
@@ -314,9 +387,12 @@ impl SessionGraphs {
     /// # Errors
     /// `hipErrorInvalidValue`: no instantiated graph.
     pub fn destroy_exec(&self, exec: Ptr) -> HipResult<DestroyedGraph> {
-        let gone = self.with(|tables| tables.execs.remove(&exec.wire())).ok_or(HipError::INVALID_VALUE)?;
-        let InstantiatedGraph { remote, kept, launched_on, .. } = gone;
-        Ok(DestroyedGraph { remote: remote.flatten(), kept, launched_on })
+        self.with(|tables| {
+            let gone = tables.execs.remove(&exec.wire()).ok_or(HipError::INVALID_VALUE)?;
+            let InstantiatedGraph { remote, kept, launched_on, memory, .. } = gone;
+            let memory = tables.memory.forget_exec(&memory);
+            Ok(DestroyedGraph { remote: remote.flatten(), kept, launched_on, memory })
+        })
     }
 }
 
@@ -331,6 +407,7 @@ pub fn released(remote: Option<Arc<RemoteGraph>>) -> Vec<Call> {
 fn each(node: &Node) -> Vec<Node> {
     match &**node {
         Command::Values(values) => values.ops.iter().flat_map(ValueOp::commands).map(Node::new).collect(),
+        work if work.is_for_the_record() => Vec::new(),
         _ => vec![node.clone()],
     }
 }
@@ -342,16 +419,23 @@ impl Streams {
     /// # Errors
     /// `hipErrorInvalidValue`: no instantiated graph; those of giving it to the worker.
     pub fn launch_graph(&self, caller: &Caller<'_>, exec: Ptr, stream: u64) -> HipResult<Vec<Call>> {
+        // Once for all nodes: a capture that begins meanwhile takes none of them.
+        let is_captured = self.graphs.status(stream) != Status::None;
         let (instance, launches) = self.graphs.with(|tables| {
-            let entry = tables.entry(exec)?;
+            let Tables { execs, memory, .. } = tables;
+            let entry = execs.get_mut(&exec.wire()).ok_or(HipError::INVALID_VALUE)?;
+            if entry.memory != MemoryNodes::default() {
+                if is_captured {
+                    return Err(HipError::NOT_SUPPORTED);
+                }
+                memory.launch(&entry.memory, entry.flags & FREES_FIRST != 0)?;
+            }
             entry.launches = entry.launches.saturating_add(1);
             if !entry.kept.is_empty() {
                 entry.launched_on.insert(stream);
             }
             HipResult::Ok((Arc::clone(&entry.exec), entry.launches))
         })?;
-        // Once for all nodes: a capture that begins meanwhile takes none of them.
-        let is_captured = self.graphs.status(stream) != Status::None;
         let call = if is_captured { Call::captured_node } else { Call::node };
         let (remote, mut calls) = if launches > 1 && !is_captured {
             self.upload_graph(caller.port, exec, stream)?

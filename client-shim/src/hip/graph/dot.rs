@@ -117,6 +117,8 @@ impl Label {
                 self.add("HOST");
                 self.add_if(hipGraphDebugDotFlagsHostNodeParams, || host(*function));
             }
+            Command::GraphAllocate(_) => self.add("MEM_ALLOC"),
+            Command::GraphFree(_) | Command::Free(_) => self.add("MEM_FREE"),
             Command::Record(event) => {
                 self.add("EVENT_RECORD");
                 self.add_if(hipGraphDebugDotFlagsEventNodeParams, || format!("event {:#x}", event.0));

@@ -6,7 +6,7 @@ use hipr_abi::*;
 use hipr_graph::{Exec, UpdateResult};
 use hipr_proto::{HipError, HipResult};
 
-use super::objects;
+use super::{memory, objects};
 use crate::command::Node;
 use crate::convert::{Chars, Out, Ptr, Stream};
 use crate::session::Session;
@@ -67,7 +67,7 @@ pub(crate) fn instantiate_with_flags(
     if flags & !INSTANTIATE_FLAGS != 0 {
         return Err(HipError::INVALID_VALUE);
     }
-    out.set(session.streams().graphs.with(|tables| tables.instantiate(graph.wire()))?);
+    out.set(session.streams().graphs.with(|tables| tables.instantiate(graph.wire(), flags))?);
     Ok(())
 }
 
@@ -132,7 +132,14 @@ pub(crate) fn exec_destroy(session: &Session, exec: Ptr) -> HipResult<()> {
     let result = session.submit_all(released(gone.remote));
     let waited = wait_for_all(session, &gone.launched_on);
     objects::change(session, |tables| tables.graphs.release(&gone.kept));
-    result.and(waited)
+    result.and(waited).and(memory::give_back(session, gone.memory))
+}
+
+/// `hipGraphExecGetFlags`.
+pub(crate) fn exec_flags(session: &Session, exec: Ptr, flags: Out<u64>) -> HipResult<()> {
+    let out = flags.check()?;
+    out.set(session.streams().graphs.with(|tables| tables.flags(exec))?);
+    Ok(())
 }
 
 /// Returns a graph as a launch would execute it now; the inner result is an error for a graph with a cycle.

@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use hipr_abi::{
-    hipGraphNodeParams, hipGraphNodeTypeExtSemaphoreSignal, hipGraphNodeTypeMemFree, hipHostNodeParams,
-    hipKernelNodeParams, hipMemcpy3DParms, hipMemcpyNodeParams, hipMemsetParams,
+    hipGraphNodeParams, hipGraphNodeTypeExtSemaphoreSignal, hipGraphNodeTypeMemAlloc,
+    hipGraphNodeTypeMemFree, hipHostNodeParams, hipKernelNodeParams, hipMemcpy3DParms, hipMemcpyNodeParams,
+    hipMemsetParams,
 };
 use hipr_graph::{Content, node_type};
 use hipr_proto::{HipError, HipResult};
 
 use super::{
-    NewNode, add_child, add_empty, add_event_record, add_event_wait, add_host, add_kernel, add_memcpy,
-    add_memset,
+    NewNode, NodeOf, add_child, add_empty, add_event_record, add_event_wait, add_host, add_kernel,
+    add_memcpy, add_memset, memory, set_child, set_event_record, set_event_wait, set_host, set_kernel,
+    set_memcpy, set_memset,
 };
 use crate::command::{Command, HostFunction};
 use crate::convert::{In, Out, Ptr};
@@ -82,7 +84,27 @@ pub(crate) fn host_params(session: &Session, node: Ptr, params: Ptr) -> HipResul
     Ok(())
 }
 
-/// `hipGraphAddNode`: nodes for allocations and semaphores are not supported.
+/// `hipGraphNodeSetParams`, `hipGraphExecNodeSetParams`.
+pub(crate) fn set_node(session: &Session, node: NodeOf, params: Ptr) -> HipResult<()> {
+    let kind = In::<i32>::at_address(params).check()?;
+    let own = params.offset(OWN_AT);
+    match (kind, node) {
+        (node_type::KERNEL, _) => set_kernel(session, node, own),
+        (node_type::MEMCPY, _) => set_memcpy(session, node, In::at_address(own.offset(COPY_AT))),
+        (node_type::MEMSET, _) => set_memset(session, node, own),
+        (node_type::HOST, _) => set_host(session, node, own),
+        (node_type::GRAPH, NodeOf::Exec(exec, node)) => {
+            set_child(session, exec, node, In::at_address(own).check()?)
+        }
+        (node_type::WAIT_EVENT, _) => set_event_wait(session, node, In::at_address(own).check()?),
+        (node_type::EVENT_RECORD, _) => set_event_record(session, node, In::at_address(own).check()?),
+        (hipGraphNodeTypeExtSemaphoreSignal..hipGraphNodeTypeMemAlloc, _) => Err(HipError::NOT_SUPPORTED),
+        // Others have nothing that could be set.
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+/// `hipGraphAddNode`: nodes for semaphores are not supported.
 pub(crate) fn add_node(session: &Session, node: NewNode, params: Ptr) -> HipResult<()> {
     let kind = In::<i32>::at_address(params).check()?;
     let own = params.offset(OWN_AT);
@@ -95,7 +117,9 @@ pub(crate) fn add_node(session: &Session, node: NewNode, params: Ptr) -> HipResu
         node_type::EMPTY => add_empty(session, node),
         node_type::WAIT_EVENT => add_event_wait(session, node, In::at_address(own).check()?),
         node_type::EVENT_RECORD => add_event_record(session, node, In::at_address(own).check()?),
-        hipGraphNodeTypeExtSemaphoreSignal..=hipGraphNodeTypeMemFree => Err(HipError::NOT_SUPPORTED),
+        hipGraphNodeTypeMemAlloc => memory::add_allocation(session, node, own),
+        hipGraphNodeTypeMemFree => memory::add_free(session, node, In::at_address(own).check()?),
+        hipGraphNodeTypeExtSemaphoreSignal..hipGraphNodeTypeMemAlloc => Err(HipError::NOT_SUPPORTED),
         _ => Err(HipError::INVALID_VALUE),
     }
 }

@@ -57,9 +57,9 @@ impl Streams {
         let mut parts: Vec<(bool, Range<usize>)> = Vec::new();
         for (at, step) in exec.steps().iter().enumerate() {
             let goes = match step.work() {
-                Some(node) => self.needs_only_the_worker(port, node)?,
+                Some(node) if !node.is_for_the_record() => self.needs_only_the_worker(port, node)?,
                 // Nothing, wherever it is.
-                None => parts.last().is_some_and(|(goes, _)| *goes),
+                _ => parts.last().is_some_and(|(goes, _)| *goes),
             };
             match parts.last_mut() {
                 Some((last, steps)) if *last == goes => steps.end = at + 1,
