@@ -157,7 +157,10 @@ fn launch(
 
 /// `hipLaunchKernel`, which is also what `<<<>>>` becomes, and the runtime functions with more parameters.
 pub(crate) fn kernel(session: &Session, function: Ptr, params: LaunchParams, args: In<Ptr>) -> HipResult<()> {
-    launch(session, session.find_function(function)?, params, PassedArguments::Each(args))
+    // HIP 7: also by the handle of a library's kernel.
+    let by_handle = |error| session.program().function(Function(function.0)).map_err(|_| error);
+    let known = session.find_function(function).or_else(by_handle)?;
+    launch(session, known, params, PassedArguments::Each(args))
 }
 
 /// Returns whether launch attributes ask for a cooperative launch; other attributes are only hints.

@@ -44,11 +44,8 @@ pub(crate) fn set_exec_memcpy(
     exec: Ptr,
     node: Ptr,
     params: In<HIP_MEMCPY3D>,
-    context: Context,
+    _context: Context,
 ) -> HipResult<()> {
-    if context.is_null() {
-        return Err(HipError::INVALID_VALUE);
-    }
     let node = NodeOf::Exec(exec, node);
     node.set(session, copy(session, params).map_err(|error| node.error(error))?)
 }
