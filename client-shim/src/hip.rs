@@ -21,6 +21,7 @@ pub(crate) mod host;
 pub(crate) mod hostfn;
 pub(crate) mod launch;
 pub(crate) mod library;
+pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod misc;
 pub(crate) mod module;

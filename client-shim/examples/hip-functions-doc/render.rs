@@ -5,6 +5,19 @@ use std::fmt::Write as _;
 use amdhip64::api::EXPORTS;
 use amdhip64::export::{Export, Route};
 
+/// Why functions are not there, each by a part of its name; the first that fits applies.
+const REASONS: [(&str, &str); 6] = [
+    (
+        "ExternalSemaphore",
+        "a semaphore of another interface on this machine cannot be had by a GPU elsewhere",
+    ),
+    ("ExternalMemory", "memory of another interface on this machine cannot be had by a GPU elsewhere"),
+    ("hipMemGetHandleForAddressRange", "a descriptor of memory is one of the worker's machine"),
+    ("hipMemPoolExport", "memory pools are not shared between processes; `hipIpcGetMemHandle` shares memory"),
+    ("hipMemPoolImport", "memory pools are not shared between processes; `hipIpcGetMemHandle` shares memory"),
+    ("hipMem", "virtual memory is not done yet: `hipDeviceAttributeVirtualMemoryManagementSupported` is 0"),
+];
+
 /// Returns the text of the document.
 pub(crate) fn render() -> String {
     let mut text = String::from(
@@ -15,7 +28,8 @@ pub(crate) fn render() -> String {
          `hiprtc*`, hand over to AMD's own, which needs no GPU: `libhiprtc.so` where the dynamic loader or `/opt/rocm/lib` has it,\n\
          else the library that `HIPR_HIPRTC_LIBRARY` names; before release 6 that is AMD's `libamdhip64.so` itself.\n\n\
          Functions of arrays, textures and surfaces are there: whatever the GPU, they refuse what AMD's runtime refuses on an MI300X,\n\
-         which has no images, with the same errors in the same order ([differences.md](differences.md)).\n\n",
+         which has no images, with the same errors in the same order ([differences.md](differences.md)). Those of graphics answer as\n\
+         without an OpenGL context; `hipLink*` is done by the runtime compiler.\n\n",
     );
     let there = |export: &&Export| export.route != Route::Unsupported;
     let count = EXPORTS.iter().filter(there).count();
@@ -28,6 +42,12 @@ pub(crate) fn render() -> String {
         let _ = writeln!(text, "## {node}\n");
         list(&mut text, "There", &there);
         list(&mut text, "Not there", &missing);
+    }
+    let _ = writeln!(text, "## Why not\n\n| function | why it is not there |\n|---|---|");
+    for export in EXPORTS.iter().filter(|export| !there(export)) {
+        let reason = REASONS.iter().find(|(part, _)| export.name.contains(part));
+        let (_, why) = reason.unwrap_or_else(|| panic!("{} has no reason in REASONS", export.name));
+        let _ = writeln!(text, "| `{}` | {why} |", export.name);
     }
     // One newline ends the file.
     text.truncate(text.trim_end().len());

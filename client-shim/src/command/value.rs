@@ -73,7 +73,7 @@ impl ValueWait {
 
 impl ValueWidth {
     /// Returns the number of bytes.
-    pub fn len(self) -> usize {
+    pub fn bytes(self) -> usize {
         match self {
             Self::Word => 4,
             Self::Double => 8,
@@ -111,8 +111,8 @@ impl ValueOp {
     /// Returns the address and the number of bytes.
     pub fn place(&self) -> (Ptr, usize) {
         match self {
-            Self::Wait(wait) => (wait.at, wait.width.len()),
-            Self::Write(at, width, _) => (*at, width.len()),
+            Self::Wait(wait) => (wait.at, wait.width.bytes()),
+            Self::Write(at, width, _) => (*at, width.bytes()),
         }
     }
 
@@ -128,7 +128,7 @@ impl ValueOp {
         };
         let bytes = value.to_le_bytes();
         if !at.0.is_multiple_of(4) {
-            let each = bytes.iter().take(width.len()).enumerate();
+            let each = bytes.iter().take(width.bytes()).enumerate();
             return each.map(|(offset, byte)| fill(offset, Pattern::Byte(*byte), 1)).collect();
         }
         match (width, [value as u32, (value >> 32) as u32]) {

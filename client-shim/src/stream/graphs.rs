@@ -114,12 +114,10 @@ impl Tables {
     fn memory_nodes(&self, graph: u64) -> HipResult<MemoryNodes> {
         let mut found = MemoryNodes::default();
         for node in self.graphs.nodes(graph)? {
-            match self.graphs.content(node)? {
-                Content::Work(node) => match &**node {
-                    Command::GraphAllocate(allocation) => found.allocated.push(allocation.at),
-                    Command::GraphFree(at) => found.freed.push(*at),
-                    _ => {}
-                },
+            let Content::Work(node) = self.graphs.content(node)? else { continue };
+            match &**node {
+                Command::GraphAllocate(allocation) => found.allocated.push(allocation.at),
+                Command::GraphFree(at) => found.freed.push(*at),
                 _ => {}
             }
         }

@@ -34,7 +34,7 @@ impl Session {
 
     /// Returns the present value.
     fn value(&self, wait: &ValueWait) -> HipResult<u64> {
-        let (mirrors, len) = (&self.streams().mirrors, wait.width.len());
+        let (mirrors, len) = (&self.streams().mirrors, wait.width.bytes());
         let bytes = match mirrors.place(self.worker(), wait.at, len, Some(true))? {
             Place::Unknown => return Err(HipError::INVALID_VALUE),
             Place::Device(address) => {

@@ -185,6 +185,18 @@ static void bitcode_is_linked(const std::string& target) {
     check_reversed(module);
     HIP_CHECK(hipModuleUnload(module));
     RTC_CHECK(hiprtcLinkDestroy(state));
+
+    // The same by HIP's own functions.
+    hipLinkState_t linked;
+    HIP_CHECK(hipLinkCreate(0, nullptr, nullptr, &linked));
+    HIP_CHECK(hipLinkAddData(linked, hipJitInputLLVMBitcode, bitcode.data(), bitcode.size(), "kernels", 0, nullptr, nullptr));
+    HIP_CHECK(hipLinkComplete(linked, &code, &size));
+    HIP_CHECK(hipModuleLoadData(&module, code));
+    check_reversed(module);
+    HIP_CHECK(hipModuleUnload(module));
+    HIP_CHECK(hipLinkDestroy(linked));
+    EXPECT_ERROR(hipLinkCreate(0, nullptr, nullptr, nullptr), hipErrorInvalidValue);
+    EXPECT_ERROR(hipLinkDestroy(nullptr), hipErrorInvalidValue);
 }
 
 int main() {

@@ -135,7 +135,7 @@ impl GraphMemory {
         let is_unused = |entry: &Entry| !entry.has_graph && !entry.has_exec && !entry.is_live;
         let unused = all.iter().copied().filter(|at| self.entries.get(at).is_some_and(is_unused));
         let unused: Vec<Ptr> = unused.collect();
-        unused.iter().for_each(|at| drop(self.entries.remove(at)));
+        self.entries.retain(|at, _| !unused.contains(at));
         unused
     }
 
