@@ -80,6 +80,7 @@ impl<const N: usize> Sink for SmallVec<[u8; N]>
 where
     [u8; N]: smallvec::Array<Item = u8>,
 {
+    #[inline]
     fn put_bytes(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
