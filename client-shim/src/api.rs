@@ -13,8 +13,8 @@ use crate::hip::graph::{NewNode, NodeOf};
 use crate::hip::launch::LaunchParams;
 use crate::hip::{
     absent, advice, array, capture, context, copy, device, entry, error, event, fill, graph, graphics, host,
-    hostfn, launch, library, link, memory, misc, module, occupancy, pointer, pool, properties, register,
-    stream, symbol, texture, value,
+    hostfn, launch, library, memory, misc, module, occupancy, pointer, pool, properties, register, stream,
+    symbol, texture, value,
 };
 use crate::rtc;
 use crate::types::RtcResult;
@@ -553,11 +553,11 @@ exports! {
         fn hipGraphBatchMemOpNodeGetParams(hNode: Ptr, nodeParams_out: Ptr) = body value::params;
         fn hipGraphBatchMemOpNodeSetParams(hNode: Ptr, nodeParams: Ptr) = body value::set { NodeOf::Graph(hNode), nodeParams };
         fn hipGraphExecBatchMemOpNodeSetParams(hGraphExec: Ptr, hNode: Ptr, nodeParams: Ptr) = body value::set { NodeOf::Exec(hGraphExec, hNode), nodeParams };
-        fn hipLinkAddData(state: Ptr, kind: i32, data: Ptr, size: usize, name: Str, numOptions: u32, options: Ptr, optionValues: In<Ptr>) = local link::add_data;
-        fn hipLinkAddFile(state: Ptr, kind: i32, path: Str, numOptions: u32, options: Ptr, optionValues: In<Ptr>) = local link::add_file;
-        fn hipLinkComplete(state: Ptr, hipBinOut: Out<Ptr>, sizeOut: Out<usize>) = local link::complete;
-        fn hipLinkCreate(numOptions: u32, options: Ptr, optionValues: In<Ptr>, stateOut: Out<Ptr>) = local link::create;
-        fn hipLinkDestroy(state: Ptr) = local link::destroy;
+        fn hipLinkAddData(state: Ptr, kind: i32, data: Ptr, size: usize, name: Str, numOptions: u32, options: Ptr, optionValues: In<Ptr>) = local rtc::link_add_data;
+        fn hipLinkAddFile(state: Ptr, kind: i32, path: Str, numOptions: u32, options: Ptr, optionValues: In<Ptr>) = local rtc::link_add_file;
+        fn hipLinkComplete(state: Ptr, hipBinOut: Out<Ptr>, sizeOut: Out<usize>) = local rtc::link_complete;
+        fn hipLinkCreate(numOptions: u32, options: Ptr, optionValues: In<Ptr>, stateOut: Out<Ptr>) = local rtc::link_create;
+        fn hipLinkDestroy(state: Ptr) = local rtc::link_destroy;
         fn hipStreamBatchMemOp(stream: Stream, count: u32, paramArray: Ptr, flags: u32) = body value::batch;
     }
     "hip_6.5" {

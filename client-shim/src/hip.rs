@@ -6,6 +6,7 @@
 
 pub(crate) mod absent;
 pub(crate) mod advice;
+mod allocation;
 pub(crate) mod array;
 pub(crate) mod capture;
 pub(crate) mod context;
@@ -21,7 +22,6 @@ pub(crate) mod host;
 pub(crate) mod hostfn;
 pub(crate) mod launch;
 pub(crate) mod library;
-pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod misc;
 pub(crate) mod module;

@@ -52,6 +52,11 @@ fn log() -> Option<&'static Mutex<Log>> {
     LOG.get_or_init(open).as_ref()
 }
 
+/// Returns whether `hipr check` runs the program.
+pub(crate) fn is_on() -> bool {
+    log().is_some()
+}
+
 /// Notes memory that the program has allocated.
 pub(crate) fn allocated(base: Ptr, size_bytes: usize) {
     if let Some(log) = log() {

@@ -9,9 +9,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use hipr_dynlib::{Library, LoadError, Names, open};
+use hipr_proto::{HipError, HipResult};
 
-use crate::convert::Str;
+use crate::convert::{In, Out, Ptr, Str};
 use crate::hip::entry;
+use crate::types::RtcResult;
 
 /// Names of the compiler's library, with the release of this library first. A program that is linked to one of them has it
 /// already.
@@ -93,4 +95,83 @@ const RESULTS: [(i32, &CStr); 13] = [
 /// that is no result.
 pub(crate) fn error_string(result: i32) -> Str {
     RESULTS.iter().find(|(code, _)| *code == result).map_or(Str::NULL, |(_, name)| Str::of(name))
+}
+
+// ---- linking, by HIP's own functions: the state is the compiler's ----------------------------------------------------------
+
+/// Returns the error for a result of the compiler.
+fn of_result(result: RtcResult) -> HipResult<()> {
+    match result.0 {
+        0 => Ok(()),
+        // HIPRTC_ERROR_OUT_OF_MEMORY.
+        1 => Err(HipError::OUT_OF_MEMORY),
+        // HIPRTC_ERROR_INTERNAL_ERROR, which is also what there is where the compiler is missing.
+        11 => Err(HipError::NOT_SUPPORTED),
+        _ => Err(HipError::INVALID_VALUE),
+    }
+}
+
+macro_rules! of_compiler {
+    ($name:literal ($($arg:ident: $ty:ty),*)) => {{
+        // SAFETY: the type is that of the C function in every release.
+        let function = unsafe { function::<unsafe extern "C" fn($($ty),*) -> RtcResult>($name) };
+        let function = function.ok_or(HipError::NOT_SUPPORTED)?;
+        // SAFETY: what the C caller promises of HIP's function it promises of the compiler's, whose parameters are the same.
+        of_result(unsafe { function($($arg),*) })
+    }};
+}
+
+/// `hipLinkCreate`.
+pub(crate) fn link_create(count: u32, options: Ptr, values: In<Ptr>, state: Out<Ptr>) -> HipResult<()> {
+    state.check()?;
+    of_compiler!("hiprtcLinkCreate" (count: u32, options: Ptr, values: In<Ptr>, state: Out<Ptr>))
+}
+
+/// `hipLinkAddData`.
+#[allow(clippy::too_many_arguments, reason = "the C function's parameters")]
+pub(crate) fn link_add_data(
+    state: Ptr,
+    kind: i32,
+    data: Ptr,
+    size: usize,
+    name: Str,
+    count: u32,
+    options: Ptr,
+    values: In<Ptr>,
+) -> HipResult<()> {
+    state.check()?;
+    data.check()?;
+    of_compiler!("hiprtcLinkAddData" (
+        state: Ptr, kind: i32, data: Ptr, size: usize, name: Str, count: u32, options: Ptr, values: In<Ptr>
+    ))
+}
+
+/// `hipLinkAddFile`.
+pub(crate) fn link_add_file(
+    state: Ptr,
+    kind: i32,
+    path: Str,
+    count: u32,
+    options: Ptr,
+    values: In<Ptr>,
+) -> HipResult<()> {
+    state.check()?;
+    path.bytes().ok_or(HipError::INVALID_VALUE)?;
+    of_compiler!("hiprtcLinkAddFile" (
+        state: Ptr, kind: i32, path: Str, count: u32, options: Ptr, values: In<Ptr>
+    ))
+}
+
+/// `hipLinkComplete`: the code object is the state's.
+pub(crate) fn link_complete(state: Ptr, code: Out<Ptr>, size: Out<usize>) -> HipResult<()> {
+    state.check()?;
+    code.check()?;
+    size.check()?;
+    of_compiler!("hiprtcLinkComplete" (state: Ptr, code: Out<Ptr>, size: Out<usize>))
+}
+
+/// `hipLinkDestroy`.
+pub(crate) fn link_destroy(state: Ptr) -> HipResult<()> {
+    state.check()?;
+    of_compiler!("hiprtcLinkDestroy" (state: Ptr))
 }

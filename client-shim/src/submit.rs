@@ -185,6 +185,8 @@ impl Session {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn call_host(&self, function: HostFunction, result: HipResult<()>) -> HipResult<()> {
         match function {
             HostFunction::Value(wait) => result.and(self.wait_for_value(&wait)),

@@ -18,6 +18,7 @@ use hipr_proto::{HipError, HipResult};
 
 use crate::command::{Command, HostFunction, KernelLaunch, MemoryCopy, MemoryFill, Node};
 use crate::convert::{Event, In, Out, Ptr};
+use crate::hip::allocation;
 use crate::session::Session;
 use crate::stream::graphs::Tables;
 use crate::stream::mirror::Place;
@@ -26,7 +27,6 @@ pub(crate) use exec::{
     exec_destroy, exec_flags, exec_update, instantiate, instantiate_with_flags, instantiate_with_params,
     is_enabled, launch, set_child, set_enabled, upload,
 };
-pub(super) use params::of_work;
 pub(crate) use params::{add_node, host_params, kernel_params, memcpy_params, memset_params, set_node};
 
 /// `hipGraphCreate`.
@@ -42,7 +42,7 @@ pub(crate) fn create(session: &Session, graph: Out<Ptr>, flags: u32) -> HipResul
 /// `hipGraphDestroy`.
 pub(crate) fn destroy(session: &Session, graph: Ptr) -> HipResult<()> {
     let unused = objects::change(session, |tables| tables.destroy(graph.wire()))?;
-    memory::give_back(session, unused)
+    allocation::give_back_all(session, unused)
 }
 
 /// `hipGraphClone`.
@@ -345,6 +345,21 @@ pub(crate) fn remove_dependencies(
     session.streams().graphs.with(|tables| tables.graphs.remove_edges(graph.wire(), &edges))
 }
 
+/// Returns the result of `find` for the command of a node.
+///
+/// # Errors
+/// `hipErrorInvalidValue`: there is no such node, or it does something else.
+pub(super) fn of_work<T>(
+    session: &Session,
+    node: Ptr,
+    find: impl FnOnce(&Command) -> Option<T>,
+) -> HipResult<T> {
+    session.streams().graphs.with(|tables| match tables.graphs.content(node.wire())? {
+        Content::Work(node) => find(node).ok_or(HipError::INVALID_VALUE),
+        _ => Err(HipError::INVALID_VALUE),
+    })
+}
+
 // ---- questions -------------------------------------------------------------------------------------------------------
 
 /// Writes a list of handles: without an array only their number; the rest of an array that is too long is filled with null
@@ -431,7 +446,7 @@ fn event_of(
     find: fn(&Command) -> Option<Event>,
 ) -> HipResult<()> {
     let out = event.check()?;
-    out.set(params::of_work(session, node, find)?);
+    out.set(of_work(session, node, find)?);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use hipr_abi::{
 use hipr_graph::Status;
 use hipr_proto::{HipError, HipResult, PITCH_BYTES, op};
 
-use super::graph;
+use super::{allocation, graph};
 use crate::command::{Command, Node};
 use crate::convert::{Out, Ptr, Stream};
 use crate::host_log;
@@ -43,20 +43,8 @@ pub(crate) fn malloc_with_flags(session: &Session, ptr: Out<Ptr>, size: usize, f
         out.set(signal);
         return Ok(());
     }
-    out.set(allocate(session, size, flags)?);
+    out.set(allocation::allocate(session, size, flags)?);
     Ok(())
-}
-
-/// Allocates device memory of the current device.
-pub(super) fn allocate(session: &Session, size: usize, flags: u32) -> HipResult<Ptr> {
-    let device_ptr = session.worker().allocate(placer::Kind::Device, size as u64, flags)?;
-    note(session, device_ptr, size, flags)
-}
-
-/// Gives device memory back, which the program does not free itself.
-pub(super) fn give_back(session: &Session, ptr: Ptr) -> HipResult<()> {
-    session.worker().memory().remove(ptr);
-    host_log::freed(ptr, session.worker().release(Release::Device(ptr.wire())))
 }
 
 /// Allocates memory of a node of the graph that a stream captures; `None` if it captures none.
@@ -84,7 +72,7 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
     session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&op::MallocAsync { size: size as u64, stream })?;
     session.streams().put(stream, Outcome::Open);
-    out.set(note(session, reply.device_ptr, size, 0)?);
+    out.set(allocation::note(session, reply.device_ptr, size, 0)?);
     Ok(())
 }
 
@@ -113,7 +101,7 @@ pub(crate) fn malloc_from_pool_async(
     session.worker().make_room(size as u64)?;
     let reply = session.worker().ask(&request)?;
     session.streams().put(stream, Outcome::Open);
-    out.set(note(session, reply.device_ptr, size, 0)?);
+    out.set(allocation::note(session, reply.device_ptr, size, 0)?);
     Ok(())
 }
 
@@ -176,7 +164,7 @@ fn alloc_pitch(
     };
     let row = usize::try_from(row).map_err(|_| HipError::OUT_OF_MEMORY)?;
     let size = row.checked_mul(height).ok_or(HipError::OUT_OF_MEMORY)?;
-    out.set(note(session, device_ptr, size, 0)?);
+    out.set(allocation::note(session, device_ptr, size, 0)?);
     pitch.set(row);
     Ok(())
 }
@@ -192,22 +180,6 @@ pub(crate) fn malloc_3d(session: &Session, ptr: Out<hipPitchedPtr>, extent: hipE
     Ok(())
 }
 
-/// Adds device memory that the worker has allocated to the table.
-fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> HipResult<Ptr> {
-    let base = Ptr::of_memory(device_ptr, size_bytes as u64)?;
-    let device = thread::device();
-    session.worker().memory().insert(Allocation {
-        base,
-        size_bytes,
-        kind: Kind::Device,
-        device,
-        flags,
-        is_ambiguous: false,
-    });
-    host_log::allocated(base, size_bytes);
-    Ok(base)
-}
-
 /// `hipFree`: device memory, managed memory, and that of signals. HIP API: it waits for what the device has to do.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     host_log::freed(ptr, free_now(session, ptr))
@@ -220,7 +192,7 @@ fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     session.wait_for_host_functions()?;
     if let Some(is_unused) = session.streams().graphs.with(|tables| tables.memory.free(ptr))? {
         session.wait(Wait::Device)?;
-        return if is_unused { give_back(session, ptr) } else { Ok(()) };
+        return if is_unused { allocation::give_back(session, ptr) } else { Ok(()) };
     }
     let (mirrors, worker) = (&session.streams().mirrors, session.worker());
     if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {

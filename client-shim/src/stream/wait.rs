@@ -14,10 +14,8 @@ use crate::worker::{Port, Wait};
 enum Kind {
     /// A wait or query of the program.
     Program(Wait),
-    /// A wait for a stream at the end of another call.
-    Stream(u64),
-    /// A wait for all that the worker has to do, within another call.
-    All,
+    /// A wait for what the worker has to do, within another call.
+    Within(Wait),
     /// A wait for the host functions of a stream, and the commands behind them, at the end of another call.
     Functions(u64),
 }
@@ -55,12 +53,12 @@ impl WaitCall {
 
     /// Creates the wait for a stream at the end of a synchronous call.
     pub fn end_of_call(stream: u64) -> Self {
-        Self { kind: Kind::Stream(stream), phase: Phase::Before, answer: None, watch: None }
+        Self { kind: Kind::Within(Wait::Stream(stream)), phase: Phase::Before, answer: None, watch: None }
     }
 
     /// Creates the wait for all that the worker has to do, within another call.
     pub fn of_worker() -> Self {
-        Self { kind: Kind::All, phase: Phase::Before, answer: None, watch: None }
+        Self { kind: Kind::Within(Wait::Device), phase: Phase::Before, answer: None, watch: None }
     }
 
     /// Creates the wait for the host functions of a stream, and the commands behind them, at the end of a synchronous call.
@@ -154,9 +152,8 @@ impl WaitCall {
 
     fn wait(&self) -> Wait {
         match self.kind {
-            Kind::Program(wait) => wait,
-            Kind::Stream(stream) | Kind::Functions(stream) => Wait::Stream(stream),
-            Kind::All => Wait::Device,
+            Kind::Program(wait) | Kind::Within(wait) => wait,
+            Kind::Functions(stream) => Wait::Stream(stream),
         }
     }
 

@@ -5,14 +5,14 @@ use std::mem::discriminant;
 use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
-use super::{NodeOf, params};
+use super::{NodeOf, of_work};
 use crate::command::{CacheWindow, Command, NodeAttribute};
 use crate::convert::{In, Out, Ptr};
 use crate::session::Session;
 use crate::thread;
 
 fn attribute_of(session: &Session, node: Ptr) -> HipResult<Option<NodeAttribute>> {
-    params::of_work(session, node, |command| {
+    of_work(session, node, |command| {
         if let Command::Kernel(kernel) = command { Some(kernel.attribute()) } else { None }
     })
 }

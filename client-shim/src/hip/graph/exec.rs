@@ -6,9 +6,10 @@ use hipr_abi::*;
 use hipr_graph::{Exec, UpdateResult};
 use hipr_proto::{HipError, HipResult};
 
-use super::{memory, objects};
+use super::objects;
 use crate::command::Node;
 use crate::convert::{Chars, Out, Ptr, Stream};
+use crate::hip::allocation;
 use crate::session::Session;
 use crate::stream::graphs::released;
 use crate::worker::Wait;
@@ -132,7 +133,7 @@ pub(crate) fn exec_destroy(session: &Session, exec: Ptr) -> HipResult<()> {
     let result = session.submit_all(released(gone.remote));
     let waited = wait_for_all(session, &gone.launched_on);
     objects::change(session, |tables| tables.graphs.release(&gone.kept));
-    result.and(waited).and(memory::give_back(session, gone.memory))
+    result.and(waited).and(allocation::give_back_all(session, gone.memory))
 }
 
 /// `hipGraphExecGetFlags`.

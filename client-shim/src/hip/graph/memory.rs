@@ -9,7 +9,7 @@ use hipr_proto::{HipError, HipResult};
 use super::{NewNode, of_work};
 use crate::command::{Command, GraphAllocation, Node};
 use crate::convert::{In, Out, Ptr};
-use crate::hip::memory;
+use crate::hip::allocation;
 use crate::session::Session;
 use crate::thread;
 
@@ -22,20 +22,18 @@ pub(in crate::hip) fn allocate(
 ) -> HipResult<Ptr> {
     let current = thread::device();
     thread::set_device(device);
-    let allocated = memory::allocate(session, bytes, 0);
+    let allocated = allocation::allocate(session, bytes, 0);
     thread::set_device(current);
     let at = allocated?;
     session.streams().graphs.with(|tables| tables.memory.add(at, bytes as u64, device));
     let added = add(Node::new(Command::GraphAllocate(GraphAllocation { at, bytes, device })));
     if added.is_err() {
-        give_back(session, session.streams().graphs.with(|tables| tables.forget_allocation(at)))?;
+        allocation::give_back_all(
+            session,
+            session.streams().graphs.with(|tables| tables.forget_allocation(at)),
+        )?;
     }
     added.map(|()| at)
-}
-
-/// Gives memory of graphs back to the device.
-pub(super) fn give_back(session: &Session, all: Vec<Ptr>) -> HipResult<()> {
-    all.into_iter().try_for_each(|at| memory::give_back(session, at))
 }
 
 /// `hipGraphAddMemAllocNode`.

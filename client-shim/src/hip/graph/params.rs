@@ -7,13 +7,13 @@ use hipr_abi::{
     hipGraphNodeTypeMemFree, hipHostNodeParams, hipKernelNodeParams, hipMemcpy3DParms, hipMemcpyNodeParams,
     hipMemsetParams,
 };
-use hipr_graph::{Content, node_type};
+use hipr_graph::node_type;
 use hipr_proto::{HipError, HipResult};
 
 use super::{
     NewNode, NodeOf, add_child, add_empty, add_event_record, add_event_wait, add_host, add_kernel,
-    add_memcpy, add_memset, memory, set_child, set_event_record, set_event_wait, set_host, set_kernel,
-    set_memcpy, set_memset,
+    add_memcpy, add_memset, memory, of_work, set_child, set_event_record, set_event_wait, set_host,
+    set_kernel, set_memcpy, set_memset,
 };
 use crate::command::{Command, HostFunction};
 use crate::convert::{In, Out, Ptr};
@@ -24,21 +24,6 @@ use crate::session::Session;
 const OWN_AT: usize = core::mem::offset_of!(hipGraphNodeParams, reserved1);
 /// Offset of the copy in `hipMemcpyNodeParams`, after the flags.
 const COPY_AT: usize = core::mem::offset_of!(hipMemcpyNodeParams, copyParams);
-
-/// Returns the result of `find` for the command of a node.
-///
-/// # Errors
-/// `hipErrorInvalidValue`: there is no such node, or it does something else.
-pub(in crate::hip) fn of_work<T>(
-    session: &Session,
-    node: Ptr,
-    find: impl FnOnce(&Command) -> Option<T>,
-) -> HipResult<T> {
-    session.streams().graphs.with(|tables| match tables.graphs.content(node.wire())? {
-        Content::Work(node) => find(node).ok_or(HipError::INVALID_VALUE),
-        _ => Err(HipError::INVALID_VALUE),
-    })
-}
 
 /// `hipGraphKernelNodeGetParams`: the returned pointers stay valid until the node's parameters change.
 pub(crate) fn kernel_params(session: &Session, node: Ptr, params: Ptr) -> HipResult<()> {
