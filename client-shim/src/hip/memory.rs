@@ -180,20 +180,31 @@ pub(crate) fn malloc_3d(session: &Session, ptr: Out<hipPitchedPtr>, extent: hipE
     Ok(())
 }
 
-/// `hipFree`: device memory, managed memory, and that of signals. HIP API: it waits for what the device has to do.
+/// `hipFree`: device memory, managed memory, that of signals, and that which a graph has allocated. HIP API: it waits for what the device has
+/// to do.
 pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
-    host_log::freed(ptr, free_now(session, ptr))
-}
-
-fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     if ptr.is_null() {
         return Ok(());
     }
     session.wait_for_host_functions()?;
-    if let Some(is_unused) = session.streams().graphs.with(|tables| tables.memory.free(ptr))? {
-        session.wait(Wait::Device)?;
-        return if is_unused { allocation::give_back(session, ptr) } else { Ok(()) };
+    if let Some(is_unused) = free_of_graph(session, ptr)? {
+        let waited = session.wait(Wait::Device);
+        return if is_unused { allocation::give_back(session, ptr).and(waited) } else { waited };
     }
+    host_log::freed(ptr, free_now(session, ptr))
+}
+
+/// Frees memory that a graph has allocated; returns whether it has to be given back, `None` for other memory. The graph has it still, so that
+/// the log says nothing of it.
+///
+/// # Errors
+/// `hipErrorInvalidValue`: it is not allocated.
+fn free_of_graph(session: &Session, ptr: Ptr) -> HipResult<Option<bool>> {
+    let freed = session.streams().graphs.with(|tables| tables.memory.free(ptr));
+    freed.map_err(|error| host_log::freed(ptr, Err(error)).err().unwrap_or(error))
+}
+
+fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     let (mirrors, worker) = (&session.streams().mirrors, session.worker());
     if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {
         take(session, ptr)?;
@@ -203,7 +214,7 @@ fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     Ok(())
 }
 
-/// `hipFreeAsync`.
+/// `hipFreeAsync`: where the stream captures, a node of the graph.
 pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResult<()> {
     ptr.check()?;
     let stream = session.valid_handle(stream)?;
@@ -212,14 +223,14 @@ pub(crate) fn free_async(session: &Session, ptr: Ptr, stream: Stream) -> HipResu
         if graphs.record(stream, || Node::new(Command::GraphFree(ptr)))? {
             return Ok(());
         }
-        let is_unused = graphs.with(|tables| tables.memory.free(ptr))?;
-        return if is_unused == Some(true) { session.submit(stream, Command::Free(ptr)) } else { Ok(()) };
+        let is_unused = free_of_graph(session, ptr)? == Some(true);
+        return if is_unused { session.submit(stream, Command::Free(ptr)) } else { Ok(()) };
     }
-    check_freeable(&session.worker().memory(), ptr)?;
-    if graphs.record(stream, || Node::new(Command::Free(ptr)))? {
+    let freeable = check_freeable(&session.worker().memory(), ptr);
+    if freeable.is_ok() && graphs.record(stream, || Node::new(Command::Free(ptr)))? {
         return Ok(());
     }
-    host_log::freed(ptr, Ok(()))?;
+    host_log::freed(ptr, freeable)?;
     session.submit(stream, Command::Free(ptr))
 }
 
