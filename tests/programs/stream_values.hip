@@ -4,6 +4,8 @@
 
 #include "runtime.h"
 
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+
 __global__ void put(uint32_t* at, uint32_t value) { *at = value; }
 
 static bool is_hipr() { return check::amds_release() == 0; }
