@@ -82,8 +82,9 @@ pub enum HostFunction {
     Plain(hipHostFn_t, Ptr),
     /// A function from `hipStreamAddCallback`, which is passed the stream's error.
     Callback(hipStreamCallback_t, Stream, Ptr),
-    /// No function of the program, but what takes its place in a stream: a wait for a value in memory.
-    Value(ValueWait),
+    /// No function of the program, but what takes its place in a stream: a wait for a value in memory, or a write of one to the program's
+    /// memory.
+    Value(ValueOp),
 }
 
 impl Command {

@@ -12,7 +12,6 @@ use hipr_dynlib::{Library, LoadError, Names, open};
 use hipr_proto::{HipError, HipResult};
 
 use crate::convert::{In, Out, Ptr, Str};
-use crate::hip::entry;
 use crate::types::RtcResult;
 
 /// Names of the compiler's library, with the release of this library first. A program that is linked to one of them has it
@@ -62,12 +61,22 @@ fn load() -> Result<Library, String> {
     let path = library.path().display();
     match theirs.map(|function| (function as *const ()).expose_provenance()) {
         None => Err(format!("{path} is no {}: it does not export {ANY_FUNCTION}", NAMES.what)),
-        // It would ask itself for ever.
-        Some(theirs) if entry::address(ANY_FUNCTION).is_some_and(|ours| ours.0 == theirs) => {
+        // It would ask itself for ever. Which library it is the address of its function does not tell: where the compiler is loaded ahead of
+        // this library, the name means its function here, too.
+        Some(theirs) if base_of(theirs) == base_of((base_of as *const ()).expose_provenance()) => {
             Err(format!("{path} is this library itself"))
         }
         Some(_) => Ok(library),
     }
+}
+
+/// Returns where the library is loaded that has the code at an address.
+fn base_of(address: usize) -> Option<usize> {
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: any address may be asked for; `info` is one that can be written.
+    let found = unsafe { libc::dladdr(std::ptr::with_exposed_provenance(address), info.as_mut_ptr()) };
+    // SAFETY: zeros are one, too.
+    (found != 0).then(|| unsafe { info.assume_init() }.dli_fbase.expose_provenance())
 }
 
 fn one_line(why: LoadError) -> String {

@@ -189,7 +189,7 @@ impl Session {
     #[inline(never)]
     fn call_host(&self, function: HostFunction, result: HipResult<()>) -> HipResult<()> {
         match function {
-            HostFunction::Value(wait) => result.and(self.wait_for_value(&wait)),
+            HostFunction::Value(op) => result.and(self.carry_out_value(&op)),
             function => call_host(function, result),
         }
     }

@@ -116,12 +116,12 @@ impl ValueOp {
         }
     }
 
-    /// Returns the commands, in order. A value whose words differ, or that is not aligned to them, is written by several fills, one behind the
-    /// other in the stream: whoever is ordered behind them sees all of it.
-    pub fn commands(&self) -> Vec<Command> {
+    /// Returns the commands, in order, where the worker `has` the memory. A value whose words differ, or that is not aligned to them, is
+    /// written by several fills, one behind the other in the stream: whoever is ordered behind them sees all of it.
+    pub fn commands(&self, has: bool) -> Vec<Command> {
         let (at, width, value) = match *self {
-            Self::Wait(wait) => return vec![Command::Host(HostFunction::Value(wait))],
-            Self::Write(at, width, value) => (at, width, value),
+            Self::Write(at, width, value) if has => (at, width, value),
+            op => return vec![Command::Host(HostFunction::Value(op))],
         };
         let fill = |offset: usize, pattern, width| {
             Command::Fill(MemoryFill { dst: at.offset(offset), pitch: 0, pattern, width, height: 1 })

@@ -29,7 +29,8 @@ fn check(session: &Session, op: &ValueOp) -> HipResult<()> {
 fn submit(session: &Session, stream: Stream, op: &ValueOp) -> HipResult<()> {
     let stream = session.handle(stream)?;
     check(session, op)?;
-    op.commands().into_iter().try_for_each(|command| session.submit(stream, command))
+    let commands = session.streams().value_commands(session.worker(), op);
+    commands.into_iter().try_for_each(|command| session.submit(stream, command))
 }
 
 fn wait(
@@ -108,7 +109,8 @@ fn read(session: &Session, count: u32, params: Ptr, flags: u32) -> HipResult<Vec
 pub(crate) fn batch(session: &Session, stream: Stream, count: u32, params: Ptr, flags: u32) -> HipResult<()> {
     let stream = session.handle(stream)?;
     let ops = read(session, count, params, flags)?;
-    ops.iter().flat_map(ValueOp::commands).try_for_each(|command| session.submit(stream, command))
+    let commands = ops.iter().flat_map(|op| session.streams().value_commands(session.worker(), op));
+    commands.into_iter().try_for_each(|command| session.submit(stream, command))
 }
 
 /// Reads the parameters of a graph node. Unlike AMD's runtime, which keeps the program's array, they are read now.

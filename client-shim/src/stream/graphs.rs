@@ -18,7 +18,7 @@ use hipr_graph::{Captures, Content, Exec, Graphs, Mode, Status};
 use hipr_proto::{HipError, HipResult};
 
 use super::{Call, Caller, Streams};
-use crate::command::{Command, GraphPart, HostFunction, Node, RemoteGraph, ValueOp, nodes};
+use crate::command::{Command, GraphPart, HostFunction, Node, RemoteGraph, nodes};
 use crate::convert::{Event, Ptr};
 use crate::worker::{Port, lock};
 pub use memory::GraphMemory;
@@ -401,16 +401,18 @@ pub fn released(remote: Option<Arc<RemoteGraph>>) -> Vec<Call> {
     execs.map(|exec| Call::new(Command::DestroyGraph(exec), 0, false)).collect()
 }
 
-/// Returns what a node does, as nodes of one command each.
-fn each(node: &Node) -> Vec<Node> {
-    match &**node {
-        Command::Values(values) => values.ops.iter().flat_map(ValueOp::commands).map(Node::new).collect(),
-        work if work.is_for_the_record() => Vec::new(),
-        _ => vec![node.clone()],
-    }
-}
-
 impl Streams {
+    /// Returns what a node does, as nodes of one command each.
+    fn each(&self, port: &dyn Port, node: &Node) -> Vec<Node> {
+        match &**node {
+            Command::Values(values) => {
+                values.ops.iter().flat_map(|op| self.value_commands(port, op)).map(Node::new).collect()
+            }
+            work if work.is_for_the_record() => Vec::new(),
+            _ => vec![node.clone()],
+        }
+    }
+
     /// Launches an instantiated graph: returns the calls to make, in order and up to the first error. If the stream captures,
     /// they record the nodes.
     ///
@@ -443,8 +445,10 @@ impl Streams {
         let Some(remote) = remote else {
             let work = instance.steps().iter().filter_map(|step| step.work());
             calls.extend(
-                work.flat_map(|node| if is_captured { vec![node.clone()] } else { each(node) })
-                    .map(|node| call(node, stream)),
+                work.flat_map(
+                    |node| if is_captured { vec![node.clone()] } else { self.each(caller.port, node) },
+                )
+                .map(|node| call(node, stream)),
             );
             return Ok(calls);
         };
@@ -453,7 +457,7 @@ impl Streams {
                 let part = GraphPart { remote: Arc::clone(&remote), exec: Arc::clone(&instance), index };
                 calls.push(Call::node(Node::new(Command::Graph(part)), stream));
             } else {
-                let nodes = nodes(&instance, steps.clone()).flat_map(each);
+                let nodes = nodes(&instance, steps.clone()).flat_map(|node| self.each(caller.port, node));
                 calls.extend(nodes.map(|node| Call::node(node, stream)));
             }
         }

@@ -4,7 +4,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::Streams;
 use super::mirror::Place;
-use crate::command::{Command, MemoryBox, MemoryCopy, MemoryFill};
+use crate::command::{Command, MemoryBox, MemoryCopy, MemoryFill, ValueOp};
 use crate::worker::Port;
 
 impl Streams {
@@ -82,6 +82,14 @@ impl Streams {
     pub(super) fn may_fill_later(&self, port: &dyn Port, fill: &MemoryFill) -> HipResult<bool> {
         let len = fill.span()?;
         Ok(len > 0 && !matches!(self.mirrors.place(port, fill.dst, len, Some(true))?, Place::Unknown))
+    }
+
+    /// Returns the commands of an operation on a value. In memory that the worker does not have it is this process that writes the value, and
+    /// not before the work of the stream that is ahead of it: others may wait for the value.
+    pub(crate) fn value_commands(&self, port: &dyn Port, op: &ValueOp) -> Vec<Command> {
+        let (at, len) = op.place();
+        let place = self.mirrors.place(port, at, len, Some(true));
+        op.commands(!matches!(place, Ok(Place::Host)))
     }
 
     /// Returns whether a fill writes to device memory only.

@@ -1,4 +1,4 @@
-//! Waits for values in memory (HIP API: hipStreamWaitValue32).
+//! Waits for values in memory (HIP API: hipStreamWaitValue32), and writes of them to memory that the worker does not have.
 //!
 //! What changes the value may be the program, which tells nobody, or the device. So the thread that has the step looks at it again and
 //! again: at the program's memory, after what the device wrote to it has been fetched; or at the device's, with a copy of these bytes.
@@ -8,23 +8,38 @@ use std::time::Duration;
 
 use hipr_proto::{HipError, HipResult};
 
-use crate::command::{ValueWait, ValueWidth};
+use crate::command::{ValueOp, ValueWait, ValueWidth};
 use crate::convert::In;
 use crate::host_log;
 use crate::session::Session;
 use crate::stream::WaitCall;
 use crate::stream::mirror::Place;
-use crate::worker::Port;
+use crate::worker::{HostMemory, Port};
 
 /// The first pause between two looks at a value, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_millis(1)];
 
 impl Session {
+    /// Waits for a value, or writes one to the program's memory.
+    ///
+    /// # Errors
+    /// As of a wait.
+    pub(super) fn carry_out_value(&self, op: &ValueOp) -> HipResult<()> {
+        match op {
+            ValueOp::Wait(wait) => self.wait_for_value(wait),
+            ValueOp::Write(at, width, value) => {
+                let bytes = value.to_le_bytes();
+                HostMemory::write_host(self.worker(), *at, bytes.get(..width.bytes()).unwrap_or_default());
+                Ok(())
+            }
+        }
+    }
+
     /// Returns when memory has the value that a stream waits for.
     ///
     /// # Errors
     /// `hipErrorInvalidValue`: the memory was freed; what the worker answers.
-    pub(super) fn wait_for_value(&self, wait: &ValueWait) -> HipResult<()> {
+    fn wait_for_value(&self, wait: &ValueWait) -> HipResult<()> {
         let [mut pause, longest] = PAUSES;
         while !wait.is_over(self.value(wait)?) {
             thread::sleep(pause);

@@ -183,7 +183,7 @@ fn host(function: HostFunction) -> String {
     let (function, data) = match function {
         HostFunction::Plain(function, data) => (function.map_or(0, |function| function as usize), data),
         HostFunction::Callback(function, _, data) => (function.map_or(0, |function| function as usize), data),
-        HostFunction::Value(wait) => (0, wait.at),
+        HostFunction::Value(op) => (0, op.place().0),
     };
     format!("function {function:#x}, data {data:?}")
 }

@@ -227,7 +227,7 @@ impl Life<'_> {
                 let (id, result) = match function {
                     HostFunction::Plain(_, data) => (data.0, result),
                     HostFunction::Callback(_, _, data) => (data.0, Ok(())),
-                    HostFunction::Value(wait) => (wait.at.0, result),
+                    HostFunction::Value(op) => (op.place().0.0, result),
                 };
                 let mut state = self.machine.0.borrow_mut();
                 let expected =
