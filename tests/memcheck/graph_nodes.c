@@ -536,6 +536,8 @@ static void params_of_nodes(struct Setup* s, hipGraph_t graph, hipGraphNode_t em
     hipGraphNodeParams unknown = {.type = (hipGraphNodeType)99};
     FAILS(hipGraphAddNode(&none, graph, NULL, 0, &unknown), hipErrorInvalidValue);
     unknown.type = hipGraphNodeTypeMemFree;
+    FAILS(hipGraphAddNode(&none, graph, NULL, 0, &unknown), hipErrorInvalidValue);
+    unknown.type = hipGraphNodeTypeExtSemaphoreSignal;
     FAILS(hipGraphAddNode(&none, graph, NULL, 0, &unknown), hipErrorNotSupported);
     THAT(none == NULL);
 

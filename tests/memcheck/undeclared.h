@@ -95,4 +95,27 @@ hipError_t hipModuleLoadFatBinary(hipModule_t* module, const void* image);
 hipError_t hipStreamGetId(hipStream_t stream, unsigned long long* id);
 hipError_t hipOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, const void* function, int blocks, int block_size);
 
+// Of release 7.2. The structures are only passed on here.
+hipError_t hipMemcpyBatchAsync(void** dsts, void** srcs, size_t* sizes, size_t count, void* attrs, size_t* indices, size_t attr_count,
+                               size_t* failed, hipStream_t stream);
+hipError_t hipMemcpy3DBatchAsync(size_t count, void* ops, size_t* failed, unsigned long long flags, hipStream_t stream);
+hipError_t hipModuleGetFunctionCount(unsigned* count, hipModule_t module);
+hipError_t hipStreamGetAttribute(hipStream_t stream, int attr, void* value);
+hipError_t hipStreamSetAttribute(hipStream_t stream, int attr, const void* value);
+hipError_t hipStreamCopyAttributes(hipStream_t to, hipStream_t from);
+hipError_t hipLibraryLoadData(void** library, const void* code, void* jit, void** jit_values, unsigned jit_count, void* options,
+                              void** values, unsigned count);
+hipError_t hipLibraryLoadFromFile(void** library, const char* path, void* jit, void** jit_values, unsigned jit_count, void* options,
+                                  void** values, unsigned count);
+hipError_t hipLibraryUnload(void* library);
+hipError_t hipLibraryGetKernel(void** kernel, void* library, const char* name);
+hipError_t hipLibraryGetKernelCount(unsigned* count, void* library);
+hipError_t hipLibraryEnumerateKernels(void** kernels, unsigned count, void* library);
+hipError_t hipKernelGetName(const char** name, void* kernel);
+hipError_t hipKernelGetLibrary(void** library, void* kernel);
+void hipRegisterTracerCallback(void* callback);
+hipError_t hipGLGetDevices(unsigned* found, int* devices, unsigned count, int list);
+hipError_t hipGraphicsGLRegisterBuffer(void** resource, unsigned buffer, unsigned flags);
+hipError_t hipGraphicsGLRegisterImage(void** resource, unsigned image, unsigned target, unsigned flags);
+
 #endif
