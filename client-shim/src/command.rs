@@ -103,8 +103,8 @@ impl Command {
         if let Self::Wait(event, _) = self { Some(*event) } else { None }
     }
 
-    /// Returns whether nothing is to be done but to know of it.
-    pub fn is_for_the_record(&self) -> bool {
+    /// Returns whether a launch of the graph has nothing to do for the command: memory that a graph allocates and frees is only noted.
+    pub fn is_only_noted(&self) -> bool {
         matches!(self, Self::GraphAllocate(_) | Self::GraphFree(_))
     }
 

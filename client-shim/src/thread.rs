@@ -106,6 +106,18 @@ pub fn set_device(device: i32) {
     change(|identity| identity.device = device);
 }
 
+/// Runs `body` with `device` as the thread's current one; afterwards the one from before is current again.
+pub fn with_device<R>(device: i32, body: impl FnOnce() -> R) -> R {
+    struct Restore(i32);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            set_device(self.0);
+        }
+    }
+    let _restore = Restore(change(|identity| core::mem::replace(&mut identity.device, device)));
+    body()
+}
+
 /// Sets the thread's capture mode to `mode` and returns the old one.
 pub fn exchange_capture_mode(mode: i32) -> i32 {
     change(|identity| core::mem::replace(&mut identity.capture_mode, mode))

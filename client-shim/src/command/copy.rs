@@ -135,6 +135,12 @@ impl MemoryCopy {
         Ok(Self { dst: place(p.dstPtr, p.dstPos, to)?, src: place(p.srcPtr, p.srcPos, from)?, size })
     }
 
+    /// Returns whether the rows of an end are closer to each other than they are long.
+    #[inline]
+    pub fn has_narrow_pitch(&self) -> bool {
+        self.dst.pitch < self.size.width || self.src.pitch < self.size.width
+    }
+
     /// Returns the kinds of destination and source that the copy's kind states, as [`hints`] does.
     pub fn direction(&self) -> (Option<bool>, Option<bool>) {
         (self.dst.is_device, self.src.is_device)
@@ -184,7 +190,7 @@ impl MemoryCopy {
         if bytes > 0 {
             dst.at.check()?;
             src.at.check()?;
-            if size.height > 1 && (dst.pitch < size.width || src.pitch < size.width) {
+            if size.height > 1 && self.has_narrow_pitch() {
                 return Err(HipError::INVALID_PITCH_VALUE);
             }
         }

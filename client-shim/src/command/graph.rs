@@ -73,5 +73,5 @@ pub fn nodes(exec: &Exec<Node>, steps: Range<usize>) -> impl Iterator<Item = &No
         .unwrap_or_default()
         .iter()
         .filter_map(|step| step.work())
-        .filter(|node| !node.is_for_the_record())
+        .filter(|node| !node.is_only_noted())
 }

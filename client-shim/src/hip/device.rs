@@ -76,12 +76,8 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
 /// `hipDevicePrimaryCtxReset`.
 pub(crate) fn reset_primary(session: &Session, device: i32) -> HipResult<()> {
     session.worker().check_device(device)?;
-    let current = thread::device();
     session.uses_device(device);
-    thread::set_device(device);
-    let done = reset(session);
-    thread::set_device(current);
-    done
+    thread::with_device(device, || reset(session))
 }
 
 /// `hipDeviceGet`: a device's handle is its number.

@@ -10,6 +10,7 @@ use hipr_abi::*;
 use hipr_proto::{HipError, HipResult};
 
 use super::occupancy::check_cooperative;
+use super::stream::device_of;
 use crate::command::{self, KernelLaunch, LaunchConfiguration, PassedArguments};
 use crate::convert::{Event, Function, In, Out, Ptr, Stream, cooperative};
 use crate::host_log;
@@ -251,21 +252,11 @@ fn check_launches(
             return Err(HipError::INVALID_HANDLE);
         }
         session.valid_handle(stream)?;
-        if !seen.insert(session.worker().stream_table().get(&stream).map_or(0, |info| info.device)) {
+        if !seen.insert(device_of(session, stream)) {
             return Err(HipError::INVALID_DEVICE);
         }
     }
     Ok(())
-}
-
-/// Launches on the device of a stream.
-fn on_device_of(session: &Session, stream: Stream, launch: impl FnOnce() -> HipResult<()>) -> HipResult<()> {
-    let device = session.worker().stream_table().get(&stream).map_or_else(thread::device, |info| info.device);
-    let current = thread::device();
-    thread::set_device(device);
-    let launched = launch();
-    thread::set_device(current);
-    launched
 }
 
 /// `hipLaunchCooperativeKernelMultiDevice`, `hipExtLaunchMultiKernelMultiDevice`.
@@ -283,7 +274,7 @@ pub(crate) fn on_devices(
     for launch in (0..count).filter_map(|index| list.value_at(index)) {
         let stream = Stream::from(launch.stream);
         let params = LaunchParams::runtime(launch.gridDim, launch.blockDim, launch.sharedMem, stream);
-        on_device_of(session, stream, || {
+        thread::with_device(device_of(session, stream), || {
             let function = Ptr::from(launch.func).check().map_err(|_| HipError::INVALID_SYMBOL)?;
             kernel(session, function, params.cooperative(is_cooperative), In::at_address(launch.args.into()))
         })?;
@@ -303,7 +294,7 @@ pub(crate) fn functions_on_devices(session: &Session, list: Ptr, count: u32, fla
         let block = [launch.blockDimX, launch.blockDimY, launch.blockDimZ];
         let params =
             LaunchParams::module(grid, block, launch.sharedMemBytes as usize, stream).cooperative(true);
-        on_device_of(session, stream, || {
+        thread::with_device(device_of(session, stream), || {
             let (called, arguments) =
                 (Function(Ptr::from(launch.function).0), In::at_address(launch.kernelParams.into()));
             function(session, called, params, arguments, In::at_address(Ptr::NULL))

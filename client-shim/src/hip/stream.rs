@@ -124,7 +124,8 @@ pub(crate) fn device_id(stream: Stream) -> i32 {
     }
 }
 
-fn device_of(session: &Session, stream: Stream) -> i32 {
+/// Returns the device that has a stream; the null streams are the current device's.
+pub(super) fn device_of(session: &Session, stream: Stream) -> i32 {
     session.worker().stream_table().get(&stream).map_or_else(thread::device, |info| info.device)
 }
 

@@ -26,11 +26,16 @@ fn check(session: &Session, op: &ValueOp) -> HipResult<()> {
     }
 }
 
-fn submit(session: &Session, stream: Stream, op: &ValueOp) -> HipResult<()> {
+/// Puts operations on a stream, one behind the other.
+fn put(session: &Session, stream: u64, ops: &[ValueOp]) -> HipResult<()> {
+    let mut commands = ops.iter().flat_map(|op| session.streams().value_commands(session.worker(), op));
+    commands.try_for_each(|command| session.submit(stream, command))
+}
+
+fn submit(session: &Session, stream: Stream, op: ValueOp) -> HipResult<()> {
     let stream = session.handle(stream)?;
-    check(session, op)?;
-    let commands = session.streams().value_commands(session.worker(), op);
-    commands.into_iter().try_for_each(|command| session.submit(stream, command))
+    check(session, &op)?;
+    put(session, stream, &[op])
 }
 
 fn wait(
@@ -42,7 +47,7 @@ fn wait(
     (flags, mask): (u32, u64),
 ) -> HipResult<()> {
     let wait = ValueWait::new(ptr.check()?, width, value, flags, mask)?;
-    submit(session, stream, &ValueOp::Wait(wait))
+    submit(session, stream, ValueOp::Wait(wait))
 }
 
 /// `hipStreamWaitValue32`.
@@ -77,7 +82,7 @@ pub(crate) fn write_32(
     value: u32,
     _flags: u32,
 ) -> HipResult<()> {
-    submit(session, stream, &ValueOp::Write(ptr.check()?, ValueWidth::Word, value.into()))
+    submit(session, stream, ValueOp::Write(ptr.check()?, ValueWidth::Word, value.into()))
 }
 
 /// `hipStreamWriteValue64`: no flag has a meaning.
@@ -88,7 +93,7 @@ pub(crate) fn write_64(
     value: u64,
     _flags: u32,
 ) -> HipResult<()> {
-    submit(session, stream, &ValueOp::Write(ptr.check()?, ValueWidth::Double, value))
+    submit(session, stream, ValueOp::Write(ptr.check()?, ValueWidth::Double, value))
 }
 
 /// Reads operations; all are checked before the first is done.
@@ -109,8 +114,7 @@ fn read(session: &Session, count: u32, params: Ptr, flags: u32) -> HipResult<Vec
 pub(crate) fn batch(session: &Session, stream: Stream, count: u32, params: Ptr, flags: u32) -> HipResult<()> {
     let stream = session.handle(stream)?;
     let ops = read(session, count, params, flags)?;
-    let commands = ops.iter().flat_map(|op| session.streams().value_commands(session.worker(), op));
-    commands.into_iter().try_for_each(|command| session.submit(stream, command))
+    put(session, stream, &ops)
 }
 
 /// Reads the parameters of a graph node. Unlike AMD's runtime, which keeps the program's array, they are read now.

@@ -97,7 +97,7 @@ impl Tables {
     pub fn instantiate(&mut self, graph: u64, flags: u64) -> HipResult<Ptr> {
         let exec = self.graphs.instantiate(graph)?;
         let memory = self.memory_nodes(graph)?;
-        self.memory.instantiate(&memory)?;
+        self.memory.instantiate(&memory.allocated)?;
         let kept = self.graphs.keep_all(graph)?;
         Ok(self.add_keeping(exec, flags, memory, kept))
     }
@@ -110,7 +110,7 @@ impl Tables {
         self.entry(exec).map(|entry| entry.flags)
     }
 
-    /// Returns what the nodes of a graph do with memory.
+    /// Returns the memory that the nodes of a graph allocate and free.
     fn memory_nodes(&self, graph: u64) -> HipResult<MemoryNodes> {
         let mut found = MemoryNodes::default();
         for node in self.graphs.nodes(graph)? {
@@ -124,13 +124,12 @@ impl Tables {
         Ok(found)
     }
 
-    /// Checks that the nodes of a graph do nothing with memory.
+    /// Checks that no node of a graph allocates or frees memory.
     ///
     /// # Errors
-    /// `hipErrorNotSupported`: they do; `hipErrorInvalidValue`: no graph.
+    /// `hipErrorNotSupported`: one does; `hipErrorInvalidValue`: no graph.
     pub fn check_without_memory(&self, graph: u64) -> HipResult<()> {
-        let is_without = self.memory_nodes(graph)? == MemoryNodes::default();
-        if is_without { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
+        if self.memory_nodes(graph)?.is_empty() { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
     }
 
     /// Destroys a graph; returns the memory that has to be given back.
@@ -140,12 +139,7 @@ impl Tables {
     pub fn destroy(&mut self, graph: u64) -> HipResult<Vec<Ptr>> {
         let memory = self.memory_nodes(graph)?;
         self.graphs.destroy(graph)?;
-        Ok(self.memory.forget_graph(&memory))
-    }
-
-    /// Removes the memory of a node that was not added; returns it, as it has to be given back.
-    pub fn forget_allocation(&mut self, at: Ptr) -> Vec<Ptr> {
-        self.memory.forget_graph(&MemoryNodes { allocated: vec![at], freed: Vec::new() })
+        Ok(self.memory.forget_graph(&memory.allocated))
     }
 
     fn add_keeping(
@@ -388,7 +382,7 @@ impl SessionGraphs {
         self.with(|tables| {
             let gone = tables.execs.remove(&exec.wire()).ok_or(HipError::INVALID_VALUE)?;
             let InstantiatedGraph { remote, kept, launched_on, memory, .. } = gone;
-            let memory = tables.memory.forget_exec(&memory);
+            let memory = tables.memory.forget_exec(&memory.allocated);
             Ok(DestroyedGraph { remote: remote.flatten(), kept, launched_on, memory })
         })
     }
@@ -408,7 +402,7 @@ impl Streams {
             Command::Values(values) => {
                 values.ops.iter().flat_map(|op| self.value_commands(port, op)).map(Node::new).collect()
             }
-            work if work.is_for_the_record() => Vec::new(),
+            work if work.is_only_noted() => Vec::new(),
             _ => vec![node.clone()],
         }
     }
@@ -424,7 +418,7 @@ impl Streams {
         let (instance, launches) = self.graphs.with(|tables| {
             let Tables { execs, memory, .. } = tables;
             let entry = execs.get_mut(&exec.wire()).ok_or(HipError::INVALID_VALUE)?;
-            if entry.memory != MemoryNodes::default() {
+            if !entry.memory.is_empty() {
                 if is_captured {
                     return Err(HipError::NOT_SUPPORTED);
                 }

@@ -56,7 +56,7 @@ impl WaitCall {
         Self { kind: Kind::Within(Wait::Stream(stream)), phase: Phase::Before, answer: None, watch: None }
     }
 
-    /// Creates the wait for all that the worker has to do, within another call.
+    /// Creates the wait, as a part of another call, for all work that was sent to the worker.
     pub fn of_worker() -> Self {
         Self { kind: Kind::Within(Wait::Device), phase: Phase::Before, answer: None, watch: None }
     }

@@ -81,8 +81,8 @@ pub(crate) fn param_2d_async(session: &Session, copy: In<hip_Memcpy2D>, stream: 
 fn by_param_2d(session: &Session, params: In<hip_Memcpy2D>, stream: Stream, waits: Waits) -> HipResult<()> {
     let p = params.check()?;
     let size = Size { width: p.WidthInBytes, height: p.Height, depth: 1 };
-    // A pitch of 0 means rows without gaps.
-    let pitch = |pitch: usize| if pitch == 0 { p.WidthInBytes } else { pitch };
+    // Rows without gaps.
+    let pitch = |pitch: usize| or(pitch, p.WidthInBytes);
     let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into(), size)?;
     let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into(), size)?;
     let dst = MemoryBox::inside(dst, pitch(p.dstPitch), p.Height, (p.dstXInBytes, p.dstY, 0))?;
@@ -145,6 +145,11 @@ fn by_drv_3d(session: &Session, params: In<HIP_MEMCPY3D>, stream: Stream, waits:
     copy(session, of_driver(params)?, stream, waits)
 }
 
+/// Returns a pitch or a number of rows that is given; 0 stands for the usual one.
+fn or(given: usize, usual: usize) -> usize {
+    if given == 0 { usual } else { given }
+}
+
 /// Creates a copy as `HIP_MEMCPY3D` describes it.
 ///
 /// # Errors
@@ -152,7 +157,6 @@ fn by_drv_3d(session: &Session, params: In<HIP_MEMCPY3D>, stream: Stream, waits:
 pub(in crate::hip) fn of_driver(params: In<HIP_MEMCPY3D>) -> HipResult<MemoryCopy> {
     let p = params.check()?;
     let size = Size { width: p.WidthInBytes, height: p.Height, depth: p.Depth };
-    let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
     let dst = typed(p.dstMemoryType, p.dstHost.into(), p.dstDevice.into(), size)?;
     let src = typed(p.srcMemoryType, p.srcHost.into(), p.srcDevice.into(), size)?;
     let at = (p.dstXInBytes, p.dstY, p.dstZ);
@@ -219,12 +223,11 @@ pub(crate) fn batch_3d(
                 return Err(HipError::NOT_SUPPORTED);
             }
             let hipMemcpy3DOperandPtr { ptr, rowLength, layerHeight, .. } = operand.op;
-            let or = |given: usize, usual: usize| if given == 0 { usual } else { given };
             let (pitch, rows) = (or(rowLength, size.width), or(layerHeight, size.height));
             Ok(MemoryBox { at: ptr.into(), pitch, rows, is_device: None })
         };
         let described = MemoryCopy { dst: end(op.dst)?, src: end(op.src)?, size };
-        if [described.dst.pitch, described.src.pitch].iter().any(|pitch| *pitch < size.width) {
+        if described.has_narrow_pitch() {
             return Err(HipError::INVALID_VALUE);
         }
         copy(session, described, stream, Waits::No)

@@ -14,7 +14,7 @@ use crate::session::Session;
 
 fn copy(session: &Session, params: In<HIP_MEMCPY3D>) -> HipResult<Node> {
     let copy = of_driver(params)?;
-    if [copy.dst.pitch, copy.src.pitch].iter().any(|pitch| *pitch < copy.size.width) {
+    if copy.has_narrow_pitch() {
         return Err(HipError::INVALID_VALUE);
     }
     checked(session, copy)

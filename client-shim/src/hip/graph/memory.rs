@@ -20,18 +20,12 @@ pub(in crate::hip) fn allocate(
     device: i32,
     add: impl FnOnce(Node) -> HipResult<()>,
 ) -> HipResult<Ptr> {
-    let current = thread::device();
-    thread::set_device(device);
-    let allocated = allocation::allocate(session, bytes, 0);
-    thread::set_device(current);
-    let at = allocated?;
+    let at = thread::with_device(device, || allocation::allocate(session, bytes, 0))?;
     session.streams().graphs.with(|tables| tables.memory.add(at, bytes as u64, device));
     let added = add(Node::new(Command::GraphAllocate(GraphAllocation { at, bytes, device })));
     if added.is_err() {
-        allocation::give_back_all(
-            session,
-            session.streams().graphs.with(|tables| tables.forget_allocation(at)),
-        )?;
+        let unused = session.streams().graphs.with(|tables| tables.memory.forget_graph(&[at]));
+        allocation::give_back_all(session, unused)?;
     }
     added.map(|()| at)
 }

@@ -4,7 +4,7 @@
 //! added, and given back when the last of them is gone. In between a launch only notes that the program may use it, and a node that
 //! frees it, or the program, that this is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hipr_abi::{
     hipGraphMemAttrReservedMemCurrent, hipGraphMemAttrReservedMemHigh, hipGraphMemAttrUsedMemCurrent,
@@ -19,7 +19,7 @@ use crate::convert::Ptr;
 struct Entry {
     bytes: u64,
     device: i32,
-    /// Whether the graph exists.
+    /// Whether the graph with the node exists.
     has_graph: bool,
     /// Whether something that was instantiated from the graph exists: at most one at a time does.
     has_exec: bool,
@@ -29,13 +29,20 @@ struct Entry {
     is_live: bool,
 }
 
-/// What a graph does with memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The memory that the nodes of a graph allocate and free.
+#[derive(Clone, Debug, Default)]
 pub(super) struct MemoryNodes {
-    /// What its nodes allocate.
+    /// The addresses that they allocate.
     pub(super) allocated: Vec<Ptr>,
-    /// What its nodes free.
+    /// The addresses that they free.
     pub(super) freed: Vec<Ptr>,
+}
+
+impl MemoryNodes {
+    /// Returns whether no node allocates or frees memory.
+    pub(super) fn is_empty(&self) -> bool {
+        self.allocated.is_empty() && self.freed.is_empty()
+    }
 }
 
 /// The most bytes of a device that there were.
@@ -74,11 +81,11 @@ impl GraphMemory {
     ///
     /// # Errors
     /// `hipErrorNotSupported`: there is something that was instantiated from it.
-    pub(super) fn instantiate(&mut self, nodes: &MemoryNodes) -> HipResult<()> {
-        if nodes.allocated.iter().filter_map(|at| self.entries.get(at)).any(|entry| entry.has_exec) {
+    pub(super) fn instantiate(&mut self, allocated: &[Ptr]) -> HipResult<()> {
+        if allocated.iter().filter_map(|at| self.entries.get(at)).any(|entry| entry.has_exec) {
             return Err(HipError::NOT_SUPPORTED);
         }
-        self.change(&nodes.allocated, |entry| entry.has_exec = true);
+        self.change(allocated, |entry| entry.has_exec = true);
         Ok(())
     }
 
@@ -92,7 +99,8 @@ impl GraphMemory {
             return Err(HipError::INVALID_VALUE);
         }
         self.change(&nodes.allocated, |entry| (entry.is_launched, entry.is_live) = (true, true));
-        for device in self.entries.values().map(|entry| entry.device).collect::<Vec<_>>() {
+        let entries = nodes.allocated.iter().filter_map(|at| self.entries.get(at));
+        for device in entries.map(|entry| entry.device).collect::<BTreeSet<_>>() {
             let [used, reserved] = self.now(device);
             let high = self.highs.entry(device).or_default();
             (high.used, high.reserved) = (high.used.max(used), high.reserved.max(reserved));
@@ -119,23 +127,25 @@ impl GraphMemory {
         Ok(Some(!self.take_unused(&[at]).is_empty()))
     }
 
-    /// Notes that a graph is gone; returns the memory that has to be given back.
-    pub(super) fn forget_graph(&mut self, nodes: &MemoryNodes) -> Vec<Ptr> {
-        self.change(&nodes.allocated, |entry| entry.has_graph = false);
-        self.take_unused(&nodes.allocated)
+    /// Notes that the graph is gone whose nodes allocate this memory; returns what of it has to be given back.
+    pub fn forget_graph(&mut self, allocated: &[Ptr]) -> Vec<Ptr> {
+        self.change(allocated, |entry| entry.has_graph = false);
+        self.take_unused(allocated)
     }
 
-    /// Notes that what was instantiated from a graph is gone; returns the memory that has to be given back.
-    pub(super) fn forget_exec(&mut self, nodes: &MemoryNodes) -> Vec<Ptr> {
-        self.change(&nodes.allocated, |entry| entry.has_exec = false);
-        self.take_unused(&nodes.allocated)
+    /// Notes that the instance is gone of the graph whose nodes allocate this memory; returns what of it has to be given back.
+    pub(super) fn forget_exec(&mut self, allocated: &[Ptr]) -> Vec<Ptr> {
+        self.change(allocated, |entry| entry.has_exec = false);
+        self.take_unused(allocated)
     }
 
     fn take_unused(&mut self, all: &[Ptr]) -> Vec<Ptr> {
         let is_unused = |entry: &Entry| !entry.has_graph && !entry.has_exec && !entry.is_live;
         let unused = all.iter().copied().filter(|at| self.entries.get(at).is_some_and(is_unused));
         let unused: Vec<Ptr> = unused.collect();
-        self.entries.retain(|at, _| !unused.contains(at));
+        for at in &unused {
+            self.entries.remove(at);
+        }
         unused
     }
 

@@ -57,7 +57,7 @@ impl Streams {
         let mut parts: Vec<(bool, Range<usize>)> = Vec::new();
         for (at, step) in exec.steps().iter().enumerate() {
             let goes = match step.work() {
-                Some(node) if !node.is_for_the_record() => self.needs_only_the_worker(port, node)?,
+                Some(node) if !node.is_only_noted() => self.needs_only_the_worker(port, node)?,
                 // Nothing, wherever it is.
                 _ => parts.last().is_some_and(|(goes, _)| *goes),
             };
