@@ -13,7 +13,7 @@ use crate::hip::graph::{NewNode, NodeOf};
 use crate::hip::launch::LaunchParams;
 use crate::hip::{
     absent, advice, array, capture, context, copy, device, entry, error, event, fill, graph, graphics, host,
-    hostfn, launch, library, memory, misc, module, occupancy, pointer, pool, properties, register, stream,
+    hostfn, launch, library, mapping, memory, misc, module, occupancy, pointer, pool, properties, register, stream,
     symbol, texture, value,
 };
 use crate::rtc;
@@ -411,15 +411,15 @@ exports! {
         fn hipFreeAsync(dev_ptr: Ptr, stream: Stream) = body memory::free_async;
         fn hipMallocAsync(dev_ptr: Out<Ptr>, size: usize, stream: Stream) = body memory::malloc_async;
         fn hipMallocFromPoolAsync(dev_ptr: Out<Ptr>, size: usize, mem_pool: Ptr, stream: Stream) = body memory::malloc_from_pool_async;
-        fn hipMemAddressFree(devPtr: Ptr, size: usize) = unsupported;
-        fn hipMemAddressReserve(ptr: Out<Ptr>, size: usize, alignment: usize, addr: Ptr, flags: u64) = unsupported;
-        fn hipMemCreate(handle: Out<Ptr>, size: usize, prop: Ptr, flags: u64) = unsupported;
-        fn hipMemExportToShareableHandle(shareableHandle: Ptr, handle: Ptr, handleType: i32, flags: u64) = unsupported;
-        fn hipMemGetAccess(flags: Out<u64>, location: In<hipMemLocation>, ptr: Ptr) = unsupported;
-        fn hipMemGetAllocationGranularity(granularity: Out<usize>, prop: Ptr, option: i32) = unsupported;
-        fn hipMemGetAllocationPropertiesFromHandle(prop: Ptr, handle: Ptr) = unsupported;
-        fn hipMemImportFromShareableHandle(handle: Out<Ptr>, osHandle: Ptr, shHandleType: i32) = unsupported;
-        fn hipMemMap(ptr: Ptr, size: usize, offset: usize, handle: Ptr, flags: u64) = unsupported;
+        fn hipMemAddressFree(devPtr: Ptr, size: usize) = body mapping::free;
+        fn hipMemAddressReserve(ptr: Out<Ptr>, size: usize, alignment: usize, addr: Ptr, flags: u64) = body mapping::reserve;
+        fn hipMemCreate(handle: Out<Ptr>, size: usize, prop: In<hipMemAllocationProp>, flags: u64) = body mapping::create;
+        fn hipMemExportToShareableHandle(shareableHandle: Ptr, handle: Ptr, handleType: i32, flags: u64) = body mapping::export;
+        fn hipMemGetAccess(flags: Out<u64>, location: In<hipMemLocation>, ptr: Ptr) = body mapping::access;
+        fn hipMemGetAllocationGranularity(granularity: Out<usize>, prop: In<hipMemAllocationProp>, option: i32) = body mapping::granularity;
+        fn hipMemGetAllocationPropertiesFromHandle(prop: Out<hipMemAllocationProp>, handle: Ptr) = body mapping::properties;
+        fn hipMemImportFromShareableHandle(handle: Out<Ptr>, osHandle: Ptr, shHandleType: i32) = body mapping::import;
+        fn hipMemMap(ptr: Ptr, size: usize, offset: usize, handle: Ptr, flags: u64) = body mapping::map;
         fn hipMemMapArrayAsync(mapInfoList: Ptr, count: u32, stream: Stream) = body texture::map_arrays;
         fn hipMemPoolCreate(mem_pool: Out<Ptr>, pool_props: In<hipMemPoolProps>) = body pool::create;
         fn hipMemPoolDestroy(mem_pool: Ptr) = body pool::destroy;
@@ -432,10 +432,10 @@ exports! {
         fn hipMemPoolSetAccess(mem_pool: Ptr, desc_list: In<hipMemAccessDesc>, count: usize) = body pool::set_access;
         fn hipMemPoolSetAttribute(mem_pool: Ptr, attr: i32, value: Ptr) = body pool::set_attribute;
         fn hipMemPoolTrimTo(mem_pool: Ptr, min_bytes_to_hold: usize) = body pool::trim;
-        fn hipMemRelease(handle: Ptr) = unsupported;
-        fn hipMemRetainAllocationHandle(handle: Out<Ptr>, addr: Ptr) = unsupported;
-        fn hipMemSetAccess(ptr: Ptr, size: usize, desc: Ptr, count: usize) = unsupported;
-        fn hipMemUnmap(ptr: Ptr, size: usize) = unsupported;
+        fn hipMemRelease(handle: Ptr) = body mapping::release;
+        fn hipMemRetainAllocationHandle(handle: Out<Ptr>, addr: Ptr) = body mapping::retain;
+        fn hipMemSetAccess(ptr: Ptr, size: usize, desc: In<hipMemAccessDesc>, count: usize) = body mapping::set_access;
+        fn hipMemUnmap(ptr: Ptr, size: usize) = body mapping::unmap;
     }
     "hip_5.2" {
         fn hipEventRecord_spt(event: Event, stream: Stream) = spt event::record;

@@ -2,6 +2,7 @@
 
 mod info;
 pub(crate) mod map;
+pub mod mappings;
 pub mod memory;
 pub(crate) mod placer;
 mod port;
@@ -25,6 +26,7 @@ use hipr_proto::{Features, HipError, HipResult, Op};
 
 use crate::convert::{Ptr, Stream};
 use crate::thread;
+use mappings::Mappings;
 use memory::Memory;
 use placer::Places;
 use written::Written;
@@ -72,6 +74,7 @@ pub struct Worker {
     places: Places,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     pools: Mutex<HashMap<Ptr, PoolInfo>>,
+    mappings: Mutex<Mappings>,
     /// Questions what has changed in memory on both sides that are under way, by number.
     questions: Mutex<HashMap<u64, Flight<op::MemChanges>>>,
     /// Which pages of memory on both sides the program has written.
@@ -101,6 +104,7 @@ impl Worker {
                     places: Places::default(),
                     streams: Mutex::default(),
                     pools: Mutex::default(),
+                    mappings: Mutex::default(),
                     questions: Mutex::default(),
                     written: Written::default(),
                 })
@@ -326,6 +330,11 @@ impl Worker {
     /// Locks the table of memory pools.
     pub fn pools(&self) -> MutexGuard<'_, HashMap<Ptr, PoolInfo>> {
         lock(&self.pools)
+    }
+
+    /// Locks the table of virtual memory.
+    pub fn mappings(&self) -> MutexGuard<'_, Mappings> {
+        lock(&self.mappings)
     }
 }
 

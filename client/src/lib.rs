@@ -63,7 +63,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::WORK_ERRORS)
     .union(Features::WATCHES)
     .union(Features::VARIABLES)
-    .union(Features::SHARED);
+    .union(Features::SHARED)
+    .union(Features::MAPPINGS);
 
 /// Returns the features to offer a worker as the environment wants it: [`FEATURES`], or `None` with `HIPR_EXTENSION=off`, which
 /// uses any worker as one of HIPR 1.0.

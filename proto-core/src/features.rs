@@ -53,9 +53,11 @@ impl Features {
     pub const VARIABLES: Self = Self(1 << 12);
     /// The worker tells when it has carried out requests, and when the device did their work. Only with NOTIFICATIONS.
     pub const TRACE: Self = Self(1 << 13);
+    /// Physical memory can be mapped at reserved addresses (virtual memory management).
+    pub const MAPPINGS: Self = Self(1 << 14);
 
     /// The names of the bits that have one.
-    const NAMED: [(Self, &str); 14] = [
+    const NAMED: [(Self, &str); 15] = [
         (Self::STATIC, "STATIC"),
         (Self::NAMES, "NAMES"),
         (Self::PAGES, "PAGES"),
@@ -70,6 +72,7 @@ impl Features {
         (Self::WATCHES, "WATCHES"),
         (Self::VARIABLES, "VARIABLES"),
         (Self::TRACE, "TRACE"),
+        (Self::MAPPINGS, "MAPPINGS"),
     ];
 
     /// Creates a set from its bits. Bits without a meaning are kept: whoever sent them may know one.

@@ -82,7 +82,7 @@ operations! {
         Ping {} => ();
 
     /// Offers features of the extension (bits; 1 is STATIC, 2 NAMES, 4 PAGES, 8 KERNEL_RULES, 16 CACHE, 32 NOTIFICATIONS, 64 PLACES,
-    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE), right behind `INIT` and without waiting for its reply.
+    /// 128 PACKED, 512 MEM_INFO, 1024 WORK_ERRORS, 2048 WATCHES, 4096 VARIABLES, 8192 TRACE, 16384 MAPPINGS), right behind `INIT` and without waiting for its reply.
     /// Returns those that the worker accepts, never one that was not offered. `reserved` is 0 and ignored. A session is offered
     /// features once; without this operation, or if it fails, it has none.
     0x0004 OFFER offer "" Extension sync Exempt:
@@ -710,6 +710,51 @@ operations! {
             + Small("entries:{request:u32 kind:u32 stream:u64 function:u64 first_ns:u64 begin_ns:u64 end_ns:u64}[count]",
                 |r| Exact(items::<TraceEntry>(r.count)))
         => ();
+
+    /// Returns the granularity of a device's mappings in bytes: every address and size of the requests from here to `MEM_UNMAP` is a
+    /// multiple of it. A session needs the feature MAPPINGS for this and for those.
+    0x02F0 MEM_GRANULARITY mem_granularity "hipMemGetAllocationGranularity" Extension sync Plain static [Device]:
+        MemGranularity { device: i32 } => MemGranularityReply { granularity: u64 };
+
+    /// Reserves `size` bytes of addresses, at `wanted` if that is not 0 and they are free there; otherwise the first is a multiple of
+    /// `alignment`, a power of two or 0.
+    0x02F1 ADDRESS_RESERVE address_reserve "hipMemAddressReserve" Extension sync Creates:
+        AddressReserve { size: u64, alignment: u64, wanted: u64 } => AddressReserveReply { device_ptr: u64 };
+
+    /// Gives reserved addresses back: a whole range, in which nothing is mapped.
+    0x02F2 ADDRESS_FREE address_free "hipMemAddressFree" Extension forget Plain:
+        AddressFree { device_ptr: u64, size: u64 } => ();
+
+    /// Allocates `size` bytes of a device's memory that have no address. `reserved` is 0.
+    0x02F3 PHYSICAL_CREATE physical_create "hipMemCreate" Extension sync Creates:
+        PhysicalCreate { size: u64, device: i32, reserved: u32 } => PhysicalCreateReply { physical: u64 };
+
+    /// Gives up the handle of physical memory, which is there until it is not mapped any more.
+    0x02F4 PHYSICAL_RELEASE physical_release "hipMemRelease" Extension forget Plain:
+        PhysicalRelease { physical: u64 } => ();
+
+    /// Returns a name by which another session can have this physical memory, too, as long as somebody has it.
+    0x02F5 PHYSICAL_EXPORT physical_export "hipMemExportToShareableHandle" Extension sync Plain:
+        PhysicalExport { physical: u64 } => PhysicalExportReply { handle: [u8; 64] };
+
+    /// Returns a handle of the physical memory with this name. It counts as the session's memory.
+    0x02F6 PHYSICAL_IMPORT physical_import "hipMemImportFromShareableHandle" Extension sync Creates:
+        PhysicalImport { handle: [u8; 64] } => PhysicalImportReply { physical: u64, size: u64 };
+
+    /// Maps physical memory, all of its `size` bytes, at `device_ptr`: addresses of one range that are reserved and have nothing. Nobody may
+    /// access them before `MEM_SET_ACCESS`.
+    0x02F7 MEM_MAP mem_map "hipMemMap" Extension forget Plain:
+        MemMap { device_ptr: u64, size: u64, physical: u64 } => ();
+
+    /// Says whether a device may access the memory that is mapped in these bytes: whole mappings, which follow each other without a gap. `access`
+    /// is 0 for none, 1 to read, 3 to read and write. Accessible mappings that follow each other are used like one allocation.
+    /// With `access` 0 it comes behind all work of the device.
+    0x02F8 MEM_SET_ACCESS mem_set_access "hipMemSetAccess" Extension forget Plain:
+        MemSetAccess { device_ptr: u64, size: u64, device: i32, access: u32 } => ();
+
+    /// Ends a mapping, behind all work of the device. The addresses stay reserved.
+    0x02F9 MEM_UNMAP mem_unmap "hipMemUnmap" Extension forget Plain:
+        MemUnmap { device_ptr: u64, size: u64 } => ();
 
     /// Creates a stream. `flags`: 1 is `hipStreamNonBlocking`.
     0x0300 STREAM_CREATE stream_create "hipStreamCreate" Hipr10 sync Creates:

@@ -1,7 +1,7 @@
 //! Executes requests: a method for each operation.
 //!
 //! A row names the function that carries an operation out; the functions are in the rooms `extension`, `device`, `memory`, `pool`,
-//! `lease`, `changes`, `cache`, `packed`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
+//! `lease`, `mappings`, `changes`, `cache`, `packed`, `ipc`, `copy`, `stream`, `module`, `launch`, `graph` and `capture`. An operation that is in the protocol and not here
 //! does not compile ([`Visit`]); one that this worker does not have is in the last part of the table, and all of those share one
 //! answer, `NOT_SUPPORTED`, with the operations that nobody knows.
 
@@ -15,6 +15,7 @@ mod graph;
 mod ipc;
 mod launch;
 mod lease;
+mod mappings;
 mod memory;
 mod module;
 mod packed;
@@ -31,7 +32,7 @@ use hipr_proto::{Class, HipError, HipResult, Wire};
 use crate::SessionLimits;
 use crate::cache::Promise;
 use crate::env::{Env, More};
-use crate::owned::{NodeWork, Owned, Sought};
+use crate::owned::{NodeWork, Owned, Remap, Sought};
 use hipr_device::{Context, Region, WaitFor};
 
 pub(crate) use graph::{GraphWork, Stage, capture_node, check_work, enqueue, finish_work, launch_stage};
@@ -60,6 +61,8 @@ pub(crate) enum Continuation {
     Wait(WaitFor),
     /// Wait until the address is freed, then reply without fields.
     Free(u64),
+    /// Change mappings, behind the device's work if that is needed, then reply without fields.
+    Remap(Remap),
     /// Wait for the device, reset it, then reply without fields.
     Reset,
     /// Write the tail to a region in the order of a stream, then reply without fields.
@@ -422,6 +425,16 @@ impl Visit for Call<'_> {
         malloc_shared(MallocShared) = lease::allocate_shared;
         mem_return(MemReturn) = lease::give_back;
         mem_info(MemInfo) = memory::watched_info;
+        mem_granularity(MemGranularity) = mappings::granularity;
+        address_reserve(AddressReserve) = mappings::reserve;
+        address_free(AddressFree) = mappings::free;
+        physical_create(PhysicalCreate) = mappings::create;
+        physical_release(PhysicalRelease) = mappings::release;
+        physical_export(PhysicalExport) = mappings::export;
+        physical_import(PhysicalImport) = mappings::import;
+        mem_map(MemMap) = mappings::map;
+        mem_set_access(MemSetAccess) = mappings::set_access;
+        mem_unmap(MemUnmap) = mappings::unmap;
         cache_open(CacheOpen) = cache::open;
         cache_put(CachePut) = cache::put;
         cache_copy(CacheCopy) = cache::copy;

@@ -215,7 +215,8 @@ pub const FEATURES: Features = Features::STATIC
     .union(Features::VARIABLES)
     .union(Features::TRACE)
     .union(Features::PACKED)
-    .union(Features::SHARED);
+    .union(Features::SHARED)
+    .union(Features::MAPPINGS);
 
 impl SessionLimits {
     /// What part of the memory of several sessions is set aside for the kernels of one, and the least of that.

@@ -219,6 +219,7 @@ impl Dispatch {
         let lacking = lacks(device.has_kernel_rules(), Features::KERNEL_RULES)
             .union(lacks(device.can_place(), Features::PLACES.union(Features::MEM_INFO)))
             .union(lacks(device.can_share(), Features::SHARED))
+            .union(lacks(device.can_map(), Features::MAPPINGS))
             .union(lacks(cache.is_some(), Features::CACHE));
         limits.features = limits.features.map(|features| features.without(lacking));
         limits.bound_total(u64::MAX);

@@ -7,6 +7,7 @@ mod graphs;
 mod handles;
 mod launches;
 mod limits;
+mod mappings;
 mod modules;
 mod names;
 mod pools;
@@ -29,6 +30,8 @@ use hipr_device::{Context, Device, FunctionInfo, MemoryKind, Region, Share, Wake
 pub(crate) use self::graphs::{GraphTables, KernelNode, NodeWork};
 use self::handles::{HandleSet, HandleTable};
 use self::launches::Launches;
+use self::mappings::Mappings;
+pub(crate) use self::mappings::Remap;
 use self::modules::Module;
 use self::names::Names;
 pub(crate) use self::names::Unfit;
@@ -58,6 +61,8 @@ pub(crate) enum Origin {
     Registered,
     /// Memory of another session, opened by this one.
     Opened,
+    /// An accessible mapping of physical memory.
+    Mapped,
 }
 
 /// A range of memory that the session may use.
@@ -72,9 +77,10 @@ pub(crate) struct Allocation {
 }
 
 impl Allocation {
-    /// Returns the bytes that count against the session's limit; a module's variables count with the module.
+    /// Returns the bytes that count against the session's limit; a module's variables count with the module, and what is mapped as
+    /// physical memory.
     fn counted_bytes(&self) -> u64 {
-        if matches!(self.origin, Origin::Module(_)) { 0 } else { self.size_bytes }
+        if matches!(self.origin, Origin::Module(_) | Origin::Mapped) { 0 } else { self.size_bytes }
     }
 }
 
@@ -102,6 +108,8 @@ pub(crate) struct Owned {
     uncounted: usize,
     functions: HandleTable<Function>,
     pools: Pools,
+    /// Physical memory, reserved addresses and mappings.
+    pub(crate) mappings: Mappings,
     /// Registered memory of the client's process: its address there, with its length and its address here.
     registered: BTreeMap<u64, (u64, u64)>,
     staged: BTreeMap<u64, usize>,
@@ -355,7 +363,7 @@ impl Owned {
         self.registered.get(&host_ptr).map(|&(_, base)| base)
     }
 
-    /// Checks that a region lies in one allocation. An empty one may lie anywhere.
+    /// Checks that a region lies in one allocation, or in accessible mappings that follow each other. An empty one may lie anywhere.
     pub(crate) fn check_region(&self, region: &Region) -> HipResult<()> {
         let span = region.span_bytes().ok_or(HipError::INVALID_VALUE)?;
         if span == 0 {
@@ -363,7 +371,17 @@ impl Owned {
         }
         let allocation = self.allocation_at(region.ptr)?;
         let offset = region.ptr - allocation.base;
-        if span <= allocation.size_bytes - offset { Ok(()) } else { Err(HipError::INVALID_VALUE) }
+        let mut left_bytes = allocation.size_bytes - offset;
+        if allocation.origin == Origin::Mapped {
+            let mut end = allocation.base + allocation.size_bytes;
+            while left_bytes < span
+                && let Some(next) = self.allocations.get(&end).filter(|next| next.origin == Origin::Mapped)
+            {
+                left_bytes += next.size_bytes;
+                end += next.size_bytes;
+            }
+        }
+        if span <= left_bytes { Ok(()) } else { Err(HipError::INVALID_VALUE) }
     }
 
     // ---- handles -----------------------------------------------------------------------------------------------------
@@ -374,6 +392,7 @@ impl Owned {
         let memory = self.allocations.len().saturating_sub(self.uncounted);
         let modules = self.modules.len() + self.functions.len();
         let (pools, graphs) = (self.pools.len(), self.graphs.weight());
+        let memory = memory + self.mappings.len();
         memory + modules + self.streams.len() + self.events.len() + pools + graphs
     }
 

@@ -567,6 +567,7 @@ impl Session {
             }
             Continuation::Wait(what) => State::Wait { ticket, wait: Wait::Sync(what) },
             Continuation::Free(ptr) => State::Wait { ticket, wait: Wait::Free(ptr) },
+            Continuation::Remap(remap) => State::Wait { ticket, wait: Wait::Remap(remap) },
             Continuation::Reset => State::Wait { ticket, wait: Wait::Reset },
             Continuation::Read { src, stream, packs } => {
                 State::Wait { ticket, wait: Wait::Read { src, stream, packs } }

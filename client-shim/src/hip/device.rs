@@ -68,6 +68,7 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     session.streams().order.retain(|stream| left.contains(&stream));
     // The worker's reset is one of the session: it takes the pools of all devices.
     session.worker().pools().clear();
+    session.worker().mappings().clear();
     session.streams().graphs.with(|tables| tables.memory.clear(device));
     session.program().clear(device);
     Ok(())
@@ -159,7 +160,7 @@ pub(crate) fn by_pci_bus_id(session: &Session, device: Out<i32>, id: Str) -> Hip
 pub(crate) fn attribute(session: &Session, value: Out<i32>, attribute: i32, device: i32) -> HipResult<()> {
     let out = value.check()?;
     session.worker().check_device(device)?;
-    out.set(match own_attribute(attribute, session.worker().device_count()?) {
+    out.set(match own_attribute(session, attribute)? {
         Some(own) => own,
         None => session.worker().attribute(device, attribute)?,
     });

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use hipr_abi::*;
 use hipr_proto::op::{self, GetDevicePropertiesReply};
-use hipr_proto::{HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult};
 
 use crate::convert::{In, Out};
 use crate::session::Session;
@@ -119,18 +119,26 @@ fn lds_bytes(reply: &GetDevicePropertiesReply) -> usize {
     reply.shared_mem_per_block as usize
 }
 
-/// Returns attributes that the worker cannot know: kernels cannot reach host memory by themselves, launches on several of `devices` devices
-/// do not wait for each other, this process waits for values in memory, and no images are carried out remotely, whatever the device has.
-pub(crate) fn own_attribute(attribute: i32, devices: i32) -> Option<i32> {
-    if attribute == hipDeviceAttributeCanUseStreamWaitValue {
-        return Some(1);
+/// Returns attributes that the worker cannot know: kernels cannot reach host memory by themselves, launches on several devices
+/// do not wait for each other, this process waits for values in memory, what can be mapped depends on both sides, and no images are carried out
+/// remotely, whatever the device has.
+///
+/// # Errors
+/// What the worker answers, or a lost connection.
+pub(crate) fn own_attribute(session: &Session, attribute: i32) -> HipResult<Option<i32>> {
+    match attribute {
+        hipDeviceAttributeCanUseStreamWaitValue => return Ok(Some(1)),
+        hipDeviceAttributeVirtualMemoryManagementSupported => {
+            return Ok(Some(i32::from(session.worker().features().contains(Features::MAPPINGS))));
+        }
+        _ => {}
     }
     let is_of_launches = attribute == hipDeviceAttributeCooperativeMultiDeviceLaunch
         || (hipDeviceAttributeCooperativeMultiDeviceUnmatchedFunc
             ..=hipDeviceAttributeCooperativeMultiDeviceUnmatchedSharedMem)
             .contains(&attribute);
     if is_of_launches {
-        return Some(i32::from(devices == 1));
+        return Ok(Some(i32::from(session.worker().device_count()? == 1)));
     }
     let is_own = matches!(
         attribute,
@@ -143,7 +151,7 @@ pub(crate) fn own_attribute(attribute: i32, devices: i32) -> Option<i32> {
             | hipDeviceAttributeMaxSurface1D..=hipDeviceAttributeMaxSurfaceCubemapLayered
             | hipDeviceAttributeMaxTexture1DWidth..=hipDeviceAttributeMaxTextureCubemapLayered
     );
-    is_own.then_some(0)
+    Ok(is_own.then_some(0))
 }
 
 /// The features in `hipDeviceArch_t` of every GPU that runs HIP: all but funnel shift, `__syncthreads_*`, surface functions and
@@ -156,28 +164,26 @@ struct Facts<'a> {
     device: i32,
     reply: &'a GetDevicePropertiesReply,
     attributes: HashMap<i32, i32>,
-    /// Number of devices.
-    devices: i32,
 }
 
 impl<'a> Facts<'a> {
     fn of(session: &'a Session, device: i32) -> HipResult<Self> {
         let reply = session.worker().properties(device)?;
-        let devices = session.worker().device_count()?;
-        let asked = IN_BOTH
-            .iter()
-            .chain(IN_NEWER)
-            .copied()
-            .filter(|attribute| own_attribute(*attribute, devices).is_none());
-        let attributes = session.worker().attributes(device, asked)?;
-        Ok(Self { session, device, reply, attributes, devices })
+        let (mut asked, mut own) = (Vec::new(), Vec::new());
+        for attribute in IN_BOTH.iter().chain(IN_NEWER).copied() {
+            match own_attribute(session, attribute)? {
+                Some(value) => own.push((attribute, value)),
+                None => asked.push(attribute),
+            }
+        }
+        let mut attributes = session.worker().attributes(device, asked.into_iter())?;
+        attributes.extend(own);
+        Ok(Self { session, device, reply, attributes })
     }
 
     /// Returns an attribute; 0 if nobody knows it.
     fn attribute(&self, attribute: i32) -> i32 {
-        own_attribute(attribute, self.devices)
-            .or_else(|| self.attributes.get(&attribute).copied())
-            .unwrap_or(0)
+        self.attributes.get(&attribute).copied().unwrap_or(0)
     }
 
     /// Returns an attribute that is a size in bytes; the result of `usual` if the worker does not know it.

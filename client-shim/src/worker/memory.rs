@@ -16,6 +16,8 @@ pub enum Kind {
     Global,
     /// An IPC handle of another process.
     Ipc,
+    /// Physical memory that is mapped at reserved addresses. Such mappings that follow each other are used like one allocation.
+    Mapped,
 }
 
 /// A contiguous piece of device memory.
@@ -95,12 +97,25 @@ impl Memory {
         (allocation.bytes_from(address) > 0).then_some(*allocation)
     }
 
+    /// Returns the allocation that contains `address`, of mappings with all that follow it without a gap: the memory to which an operation
+    /// may extend.
+    pub fn extent(&self, address: Ptr) -> Option<Allocation> {
+        let mut found = self.find(address)?;
+        if found.kind == Kind::Mapped {
+            let next = |end: usize| self.by_base.get(&end).filter(|next| next.kind == Kind::Mapped);
+            while let Some(next) = next(found.base.0 + found.size_bytes) {
+                found.size_bytes += next.size_bytes;
+            }
+        }
+        Some(found)
+    }
+
     /// Returns the allocation that contains `address`; fails if `len` bytes from there on go beyond its end.
     ///
     /// # Errors
     /// `hipErrorInvalidValue`.
     pub fn check_range(&self, address: Ptr, len: usize) -> HipResult<Option<Allocation>> {
-        match self.find(address) {
+        match self.extent(address) {
             Some(allocation) if allocation.bytes_from(address) < len => Err(HipError::INVALID_VALUE),
             found => Ok(found),
         }
@@ -150,6 +165,27 @@ mod tests {
         assert!(memory.check_range(Ptr(0x1080), 0x80).is_ok_and(|found| found.is_some()));
         assert_eq!(memory.check_range(Ptr(0x1080), 0x81), Err(HipError::INVALID_VALUE));
         assert_eq!(memory.check_range(Ptr(0x3000), 5), Ok(None));
+    }
+
+    #[test]
+    fn mappings_that_follow_each_other_are_one_extent() {
+        let mut memory = memory(&[(0x1300, 0x100)]);
+        for base in [0x1000, 0x1100, 0x1200, 0x1500] {
+            memory.insert(Allocation {
+                base: Ptr(base),
+                size_bytes: 0x100,
+                kind: Kind::Mapped,
+                device: 0,
+                flags: 0,
+                is_ambiguous: false,
+            });
+        }
+        assert!(memory.check_range(Ptr(0x1080), 0x280).is_ok_and(|found| found.is_some()));
+        assert_eq!(memory.check_range(Ptr(0x1080), 0x281), Err(HipError::INVALID_VALUE), "another kind");
+        assert_eq!(memory.check_range(Ptr(0x1300), 0x101), Err(HipError::INVALID_VALUE));
+        assert_eq!(memory.find(Ptr(0x1180)).map(|found| (found.base, found.size_bytes)), Some((Ptr(0x1100), 0x100)));
+        memory.remove(Ptr(0x1100));
+        assert_eq!(memory.check_range(Ptr(0x1080), 0x81), Err(HipError::INVALID_VALUE));
     }
 
     #[test]

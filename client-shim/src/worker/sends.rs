@@ -173,7 +173,7 @@ impl WrittenPages for Worker {
 
 impl Port for Worker {
     fn allocation(&self, ptr: Ptr) -> Option<Allocation> {
-        self.memory().find(ptr)
+        self.memory().extent(ptr)
     }
 
     fn forget_allocation(&self, ptr: Ptr) {

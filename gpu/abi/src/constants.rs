@@ -123,6 +123,9 @@ constants! {
         hipMemHandleTypeNone, hipMemHandleTypePosixFileDescriptor, hipMemHandleTypeWin32,
         hipMemHandleTypeWin32Kmt,
     }
+    hipMemAllocationGranularity_flags {
+        hipMemAllocationGranularityMinimum, hipMemAllocationGranularityRecommended,
+    }
     hipMemAccessFlags {
         hipMemAccessFlagsProtNone, hipMemAccessFlagsProtRead, hipMemAccessFlagsProtReadWrite,
     }

@@ -179,6 +179,8 @@ enumerations! {
     hipLimit_t;
     /// The access that a device has to memory.
     hipMemAccessFlags;
+    /// A granularity of physical memory.
+    hipMemAllocationGranularity_flags;
     /// The kind of handle by which a pool's memory can be exported.
     hipMemAllocationHandleType;
     /// The kind of memory in a pool.
@@ -668,6 +670,14 @@ structures! {
         accessDescCount: usize,
         bytesize: usize,
         dptr: *mut c_void,
+    }
+    /// Properties of physical memory.
+    hipMemAllocationProp {
+        r#type: hipMemAllocationType,
+        requestedHandleType: hipMemAllocationHandleType,
+        location: hipMemLocation,
+        win32HandleMetaData: *mut c_void,
+        allocFlags: [u8; 4],
     }
     /// Parameters of a graph node that fills memory, for functions of the driver API of release 6.
     HIP_MEMSET_NODE_PARAMS {

@@ -11,7 +11,7 @@ use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
 use crate::{
-    BlockSize, FunctionInfo, Launch, Load, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes,
+    BlockSize, FunctionInfo, Launch, Load, Mappings, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes,
 };
 
 /// A GPU, or all GPUs of a runtime: opens contexts.
@@ -49,6 +49,11 @@ pub trait Device: Send + Sync {
     /// Returns whether a client on the same machine can map a context's host memory: [`Context::share_host_memory`] and what belongs to it,
     /// for which a client has to place memory. The default is false.
     fn can_share(&self) -> bool {
+        false
+    }
+
+    /// Returns whether contexts map physical memory at reserved addresses: [`Context::mappings`]. The default is false.
+    fn can_map(&self) -> bool {
         false
     }
 
@@ -303,6 +308,11 @@ pub trait Context: Send {
     /// Returns the device's own pools. By default there are none: the session manages pools with
     /// [`malloc_async`](Self::malloc_async) and [`free_async`](Self::free_async).
     fn mem_pools(&mut self) -> Option<&mut dyn MemPools> {
+        None
+    }
+
+    /// Returns what maps physical memory. By default there is nothing.
+    fn mappings(&mut self) -> Option<&mut dyn Mappings> {
         None
     }
 

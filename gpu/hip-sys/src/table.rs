@@ -148,6 +148,18 @@ macro_rules! hip_functions {
         optional hipMemset3D(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent) -> hipError_t;
         optional hipMemset3DAsync(pitched_dev_ptr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t) -> hipError_t;
 
+        // Virtual memory.
+        optional hipMemGetAllocationGranularity(granularity: *mut usize, prop: *const hipMemAllocationProp, option: hipMemAllocationGranularity_flags) -> hipError_t;
+        optional hipMemAddressReserve(ptr: *mut *mut c_void, size: usize, alignment: usize, addr: *mut c_void, flags: u64) -> hipError_t;
+        optional hipMemAddressFree(dev_ptr: *mut c_void, size: usize) -> hipError_t;
+        optional hipMemCreate(handle: *mut *mut c_void, size: usize, prop: *const hipMemAllocationProp, flags: u64) -> hipError_t;
+        optional hipMemRelease(handle: *mut c_void) -> hipError_t;
+        optional hipMemExportToShareableHandle(shareable_handle: *mut c_void, handle: *mut c_void, handle_type: hipMemAllocationHandleType, flags: u64) -> hipError_t;
+        optional hipMemImportFromShareableHandle(handle: *mut *mut c_void, os_handle: *mut c_void, sh_handle_type: hipMemAllocationHandleType) -> hipError_t;
+        optional hipMemMap(ptr: *mut c_void, size: usize, offset: usize, handle: *mut c_void, flags: u64) -> hipError_t;
+        optional hipMemSetAccess(ptr: *mut c_void, size: usize, desc: *const hipMemAccessDesc, count: usize) -> hipError_t;
+        optional hipMemUnmap(ptr: *mut c_void, size: usize) -> hipError_t;
+
         // Streams.
         optional hipStreamCreate(stream: *mut hipStream_t) -> hipError_t;
         required hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) -> hipError_t;

@@ -14,7 +14,7 @@ use super::sharing::Sharing;
 use super::staging::Staging;
 use super::wait::{Purpose, Sleeper, Wait};
 use hipr_device::{
-    Args, BlockSize, Context, FunctionInfo, Launch, MemPools, MemoryKind, ModuleLoad, Region, Room, WaitFor,
+    Args, BlockSize, Context, FunctionInfo, Launch, Mappings, MemPools, MemoryKind, ModuleLoad, Region, Room, WaitFor,
 };
 
 pub(super) struct HipContext {
@@ -107,6 +107,63 @@ impl MemPools for HipContext {
     fn malloc(&mut self, size_bytes: u64, pool: u64, stream: u64) -> HipResult<u64> {
         self.backlog.add(stream, 1, 0);
         self.owner()?.malloc_from_pool(size_bytes, pool, stream)
+    }
+}
+
+impl Mappings for HipContext {
+    fn granularity(&self, device: i32) -> HipResult<u64> {
+        self.owner_ref()?.granularity(device)
+    }
+
+    fn reserve(&mut self, size_bytes: u64, alignment: u64, wanted: u64) -> HipResult<u64> {
+        self.owner()?.reserve(size_bytes, alignment, wanted)
+    }
+
+    fn free(&mut self, ptr: u64, size_bytes: u64) -> HipResult<()> {
+        self.owner()?.free_range(ptr, size_bytes)
+    }
+
+    fn create(&mut self, size_bytes: u64, device: i32) -> HipResult<u64> {
+        self.owner()?.create(size_bytes, device)
+    }
+
+    fn release(&mut self, physical: u64) -> HipResult<()> {
+        self.sharing.forget_physical(physical);
+        self.owner()?.release_physical(physical)
+    }
+
+    fn export(&mut self, physical: u64) -> HipResult<[u8; 64]> {
+        let owner = self.owner.as_ref().ok_or(HipError::DEINITIALIZED)?;
+        self.sharing.share_physical(owner, physical)
+    }
+
+    fn import(&mut self, name: &[u8; 64], room_bytes: u64) -> HipResult<(u64, u64)> {
+        let owner = self.owner.as_mut().ok_or(HipError::DEINITIALIZED)?;
+        self.sharing.open_physical(owner, name, room_bytes)
+    }
+
+    fn map(&mut self, ptr: u64, size_bytes: u64, physical: u64) -> HipResult<()> {
+        self.owner()?.map(ptr, size_bytes, physical)
+    }
+
+    fn poll_set_access(
+        &mut self,
+        ptr: u64,
+        size_bytes: u64,
+        device: i32,
+        access: u32,
+    ) -> Poll<HipResult<()>> {
+        if access == 0 && self.poll_wait(Purpose::Free).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.owner().and_then(|owner| owner.set_access(ptr, size_bytes, device, access)))
+    }
+
+    fn poll_unmap(&mut self, ptr: u64, size_bytes: u64) -> Poll<HipResult<()>> {
+        if self.poll_wait(Purpose::Free).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.owner().and_then(|owner| owner.unmap(ptr, size_bytes)))
     }
 }
 
@@ -210,6 +267,10 @@ impl Context for HipContext {
         self.sharing.forget_memory(ptr);
         self.backlog.add(stream, 1, 0);
         self.owner()?.free_async(ptr, stream)
+    }
+
+    fn mappings(&mut self) -> Option<&mut dyn Mappings> {
+        Some(self)
     }
 
     fn mem_pools(&mut self) -> Option<&mut dyn MemPools> {

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::owner::IpcHandle;
 use hipr_proto::{HipError, HipResult};
@@ -34,7 +35,15 @@ const FILE_BYTES: usize = size_of::<IpcHandle>() + size_of::<u64>();
 
 /// The table of tokens.
 #[derive(Debug)]
-pub(super) enum Exchange {
+pub(super) struct Exchange {
+    place: Place,
+    /// The files of physical memory, and their lengths in bytes. A file stands for memory in this process only.
+    files: Mutex<BTreeMap<Token, (Arc<OwnedFd>, u64)>>,
+}
+
+/// Where tokens of memory and events are.
+#[derive(Debug)]
+enum Place {
     /// A table for the sessions of this process.
     Process(Mutex<BTreeMap<Token, Shared>>),
     /// A folder for the sessions of several processes.
@@ -64,32 +73,42 @@ pub fn clear_exchange(folder: &Path, pid: u32) -> std::io::Result<()> {
     Ok(())
 }
 
+fn failed(why: std::io::Error) -> HipError {
+    tracing::warn!(%why, "cannot share memory or an event");
+    HipError::OPERATING_SYSTEM
+}
+
+fn new_token() -> HipResult<Token> {
+    let mut token = [0; size_of::<Token>()];
+    let (number, secret) = token.split_at_mut(size_of::<u32>());
+    number.copy_from_slice(&process::id().to_le_bytes());
+    File::open("/dev/urandom").and_then(|mut source| source.read_exact(secret)).map_err(failed)?;
+    Ok(token)
+}
+
 impl Exchange {
     /// Returns whether the sessions are in this process.
     pub(super) fn is_for_one_process(&self) -> bool {
-        matches!(self, Self::Process(_))
+        matches!(self.place, Place::Process(_))
     }
 
     /// Creates the exchange of this process, or of all processes that use the folder.
     pub(super) fn new(folder: Option<&Path>) -> Self {
-        folder.map_or_else(|| Self::Process(Mutex::default()), |folder| Self::Folder(folder.to_path_buf()))
+        let place = match folder {
+            Some(folder) => Place::Folder(folder.to_path_buf()),
+            None => Place::Process(Mutex::default()),
+        };
+        Self { place, files: Mutex::default() }
     }
 
     /// Adds shared memory or a shared event; returns its token.
     pub(super) fn put(&self, shared: Shared) -> HipResult<Token> {
-        let failed = |why: std::io::Error| {
-            tracing::warn!(%why, "cannot share memory or an event");
-            HipError::OPERATING_SYSTEM
-        };
-        let mut token = [0; size_of::<Token>()];
-        let (number, secret) = token.split_at_mut(size_of::<u32>());
-        number.copy_from_slice(&process::id().to_le_bytes());
-        File::open("/dev/urandom").and_then(|mut source| source.read_exact(secret)).map_err(failed)?;
-        match self {
-            Self::Process(known) => {
+        let token = new_token()?;
+        match &self.place {
+            Place::Process(known) => {
                 known.lock().unwrap_or_else(PoisonError::into_inner).insert(token, shared);
             }
-            Self::Folder(folder) => {
+            Place::Folder(folder) => {
                 let len_bytes = shared.len_bytes.unwrap_or(EVENT).to_le_bytes();
                 let bytes = [&shared.handle[..], &len_bytes].concat();
                 fs::write(folder.join(hex(&token)), bytes).map_err(failed)?;
@@ -100,20 +119,41 @@ impl Exchange {
 
     /// Returns what a token names.
     pub(super) fn find(&self, token: &Token) -> HipResult<Shared> {
-        let found = match self {
-            Self::Process(known) => known.lock().unwrap_or_else(PoisonError::into_inner).get(token).copied(),
-            Self::Folder(folder) => fs::read(folder.join(hex(token))).ok().as_deref().and_then(read),
+        let found = match &self.place {
+            Place::Process(known) => known.lock().unwrap_or_else(PoisonError::into_inner).get(token).copied(),
+            Place::Folder(folder) => fs::read(folder.join(hex(token))).ok().as_deref().and_then(read),
         };
         found.ok_or(HipError::INVALID_VALUE)
     }
 
+    /// Adds the file of physical memory of so many bytes; returns its token.
+    pub(super) fn put_file(&self, file: OwnedFd, len_bytes: u64) -> HipResult<Token> {
+        let token = new_token()?;
+        self.files().insert(token, (Arc::new(file), len_bytes));
+        Ok(token)
+    }
+
+    /// Returns the file of physical memory that a token names, and the length of that in bytes.
+    pub(super) fn find_file(&self, token: &Token) -> HipResult<(Arc<OwnedFd>, u64)> {
+        self.files().get(token).cloned().ok_or(HipError::INVALID_VALUE)
+    }
+
+    /// Removes the token of a file.
+    pub(super) fn remove_file(&self, token: &Token) {
+        self.files().remove(token);
+    }
+
+    fn files(&self) -> MutexGuard<'_, BTreeMap<Token, (Arc<OwnedFd>, u64)>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Removes a token.
     pub(super) fn remove(&self, token: &Token) {
-        match self {
-            Self::Process(known) => {
+        match &self.place {
+            Place::Process(known) => {
                 known.lock().unwrap_or_else(PoisonError::into_inner).remove(token);
             }
-            Self::Folder(folder) => {
+            Place::Folder(folder) => {
                 if let Err(why) = fs::remove_file(folder.join(hex(token))) {
                     tracing::debug!(%why, "cannot remove the file of a shared handle");
                 }

@@ -15,6 +15,7 @@ mod clear;
 mod copy;
 mod device;
 mod ipc;
+mod mapping;
 mod memory;
 mod module;
 mod pinned;
@@ -34,6 +35,7 @@ use hip_sys::{Hip, hipError_t, hipSuccess};
 use hipr_proto::{HipError, HipResult};
 
 use clear::Clearing;
+use mapping::Physical;
 use pinned::Pinned;
 use resource::{Memory, Module};
 use stream::Retired;
@@ -51,6 +53,9 @@ pub(crate) struct Owner {
     clearing: Clearing,
     device: i32,
     memory: BTreeMap<u64, Memory>,
+    /// Reserved addresses: the first, and how many.
+    ranges: BTreeMap<u64, u64>,
+    physical: BTreeMap<u64, Physical>,
     /// Device of each stream.
     streams: BTreeMap<u64, i32>,
     /// For each device, the stream that serves as its per-thread stream.
@@ -79,6 +84,8 @@ impl Owner {
             clearing: Clearing::default(),
             device: 0,
             memory: BTreeMap::new(),
+            ranges: BTreeMap::new(),
+            physical: BTreeMap::new(),
             streams: BTreeMap::new(),
             per_thread: BTreeMap::new(),
             events: BTreeMap::new(),
@@ -156,6 +163,7 @@ impl Owner {
         for (ptr, memory) in std::mem::take(&mut self.memory) {
             Self::note(self.free_now(ptr, &memory));
         }
+        self.release_mapped();
         self.release_pools();
         for pinned in std::mem::take(&mut self.pinned) {
             Self::note(self.unpin(pinned));

@@ -13,11 +13,13 @@ pub(super) struct Sharing {
     exchange: Arc<Exchange>,
     memory: BTreeMap<u64, Token>,
     events: BTreeMap<u64, Token>,
+    physical: BTreeMap<u64, Token>,
 }
 
 impl Sharing {
     pub(super) fn new(exchange: Arc<Exchange>) -> Self {
-        Self { exchange, memory: BTreeMap::new(), events: BTreeMap::new() }
+        let (memory, events, physical) = Default::default();
+        Self { exchange, memory, events, physical }
     }
 
     pub(super) fn share_memory(&mut self, owner: &Owner, ptr: u64, size_bytes: u64) -> HipResult<Token> {
@@ -63,6 +65,34 @@ impl Sharing {
         }
     }
 
+    pub(super) fn share_physical(&mut self, owner: &Owner, handle: u64) -> HipResult<Token> {
+        if let Some(token) = self.physical.get(&handle) {
+            return Ok(*token);
+        }
+        let (file, len_bytes) = owner.export(handle)?;
+        let token = self.exchange.put_file(file, len_bytes)?;
+        self.physical.insert(handle, token);
+        Ok(token)
+    }
+
+    pub(super) fn open_physical(
+        &self,
+        owner: &mut Owner,
+        token: &Token,
+        room_bytes: u64,
+    ) -> HipResult<(u64, u64)> {
+        let (file, len_bytes) = self.exchange.find_file(token)?;
+        if len_bytes > room_bytes {
+            return Err(HipError::OUT_OF_MEMORY);
+        }
+        Ok((owner.import(&file, len_bytes)?, len_bytes))
+    }
+
+    /// Handles that the handle of physical memory was given up.
+    pub(super) fn forget_physical(&mut self, handle: u64) {
+        self.physical.remove(&handle).inspect(|token| self.exchange.remove_file(token));
+    }
+
     /// Handles that memory was freed.
     pub(super) fn forget_memory(&mut self, ptr: u64) {
         self.memory.remove(&ptr).inspect(|token| self.exchange.remove(token));
@@ -78,6 +108,9 @@ impl Sharing {
         for (_, token) in std::mem::take(&mut self.memory).into_iter().chain(std::mem::take(&mut self.events))
         {
             self.exchange.remove(&token);
+        }
+        for token in std::mem::take(&mut self.physical).into_values() {
+            self.exchange.remove_file(&token);
         }
     }
 }

@@ -11,6 +11,7 @@
 //! [`Space`] is a snapshot of the address space that stays as it is for one time slice of a kernel. [`Cursor`] is the fast
 //! way through it: it remembers the block that the last lane hit.
 
+use std::any::Any;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -22,6 +23,7 @@ use crate::machine::Program;
 use crate::map::Map;
 use crate::marks::Marks;
 use crate::pairs::Pairs;
+pub use crate::pairs::Piece;
 pub use crate::simd::words::Route;
 use crate::simd::words::{self, load_each, store_each};
 
@@ -56,6 +58,19 @@ impl Block {
         let len = usize::try_from(len_bytes).ok().filter(|len| len.is_multiple_of(SLACK_BYTES))?;
         base.checked_add(len_bytes).filter(|_| base.is_multiple_of(8))?;
         Some(Self::of(base, len_bytes, Pairs::mapped(len / 8, file, offset).ok()?, true))
+    }
+
+    /// Makes a block at address `base` of pieces of files, one beside the other. Nobody can make the files shorter, and other blocks may have
+    /// the same bytes. `keep` is dropped when the block's bytes are not mapped any more.
+    ///
+    /// # Errors
+    /// `InvalidInput` if `base` is no multiple of 8, if a piece is not of whole pages, or if the address range would wrap around; else those
+    /// of the system's mmap.
+    pub fn joined(base: u64, pieces: &[Piece<'_>], keep: Box<dyn Any + Send + Sync>) -> io::Result<Self> {
+        let len_bytes = pieces.iter().fold(0_u64, |len, piece| len.saturating_add(piece.len_bytes as u64));
+        let is_range = base.checked_add(len_bytes).is_some() && base.is_multiple_of(8);
+        let len = usize::try_from(len_bytes).ok().filter(|_| is_range).ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self::of(base, len_bytes, Pairs::joined(len / 8, pieces, keep)?, false))
     }
 
     /// Maps `len_bytes` zeroed bytes at address `base` of this process and makes a block of them there, so that a kernel and the program

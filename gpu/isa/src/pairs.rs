@@ -4,14 +4,26 @@
 // A mapping is made and ended by system calls, and a slice of what is there cannot be had without naming its address.
 #![allow(unsafe_code)]
 
+use std::any::Any;
 use std::io;
 use std::ops::Deref;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{NonNull, null_mut, slice_from_raw_parts_mut, with_exposed_provenance_mut};
 use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use rustix::param::page_size;
+
+/// Bytes of a file: whole pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The file.
+    pub file: BorrowedFd<'a>,
+    /// Where they begin, a multiple of the system's page size.
+    pub offset_bytes: u64,
+    /// How many there are, more than 0.
+    pub len_bytes: usize,
+}
 
 /// 64-bit words that are there as long as the value.
 pub(crate) struct Pairs {
@@ -26,6 +38,8 @@ enum Origin {
     Boxed,
     /// A mapping that the value has made.
     Mapped,
+    /// Mappings that the value has made, one beside the other, and what their memory needs.
+    Joined { _keep: Box<dyn Any + Send + Sync> },
     /// Memory of somebody else, who keeps it.
     Lent,
 }
@@ -55,6 +69,36 @@ impl Pairs {
         let start = unsafe { mmap(null_mut(), len_bytes, access, MapFlags::SHARED, file, offset) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, len, origin: Origin::Mapped })
+    }
+
+    /// Maps pieces of files one beside the other, `len` words in all. Nobody can make the files shorter. What is kept is dropped when nothing
+    /// is mapped any more.
+    ///
+    /// # Errors
+    /// `InvalidInput` if they are not whole pages, or not so many words; else those of the system.
+    pub(crate) fn joined(len: usize, pieces: &[Piece<'_>], keep: Box<dyn Any + Send + Sync>) -> io::Result<Self> {
+        let len_bytes = len.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::InvalidInput)?;
+        let lens = || pieces.iter().map(|piece| piece.len_bytes);
+        let fits = lens().try_fold(0, usize::checked_add) == Some(len_bytes);
+        if len_bytes == 0 || !fits || !lens().all(|len| len > 0 && len.is_multiple_of(page_size())) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: a new mapping at an address that the system chooses.
+        let start = unsafe {
+            mmap_anonymous(null_mut(), len_bytes, ProtFlags::empty(), MapFlags::PRIVATE | MapFlags::NORESERVE)
+        }?;
+        let start = NonNull::new(start.cast::<AtomicU64>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // From here on the value unmaps all of it, also where a piece fails; nobody has seen its words then.
+        let pairs = Self { start, len, origin: Origin::Joined { _keep: keep } };
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
+        let mut at_bytes = 0;
+        for piece in pieces {
+            let at = start.as_ptr().cast::<u8>().wrapping_add(at_bytes).cast();
+            // SAFETY: it replaces a part of the mapping that this function has just made, in which nobody has an address.
+            unsafe { mmap(at, piece.len_bytes, access, flags, piece.file, piece.offset_bytes) }?;
+            at_bytes += piece.len_bytes;
+        }
+        Ok(pairs)
     }
 
     /// Maps `len` zeroed words at address `base`.
@@ -110,7 +154,7 @@ impl Drop for Pairs {
                 // SAFETY: what `zeroed` took out of a box of this length.
                 drop(unsafe { Box::from_raw(slice_from_raw_parts_mut(self.start.as_ptr(), self.len)) })
             }
-            Origin::Mapped => {
+            Origin::Mapped | Origin::Joined { .. } => {
                 // SAFETY: this value's own mapping, from which nothing borrows any more. It cannot fail for a mapping that is one.
                 let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len * size_of::<AtomicU64>()) };
             }

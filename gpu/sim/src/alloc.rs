@@ -1,16 +1,21 @@
 //! Allocation of device memory: addresses of one context, bytes of the whole device.
 
+mod mapped;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use hipr_device::Waker;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
+pub(crate) use self::mapped::GRANULARITY_BYTES;
+use self::mapped::Mapped;
 use crate::host_file::HostFile;
 use crate::name::Name;
+use crate::shared::Unused;
 use crate::windows::{PLAIN_PAGES, Slot, Windows};
 use hipr_grid::{DeviceMemory, lock};
 use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
@@ -22,6 +27,8 @@ pub(crate) struct Budget {
     total_bytes: u64,
     ledger: Mutex<Ledger>,
     next_page: AtomicU64,
+    /// Number of the operating system's mappings that blocks of physical memory take.
+    pieces: Arc<AtomicUsize>,
 }
 
 /// What of the device is given out.
@@ -62,7 +69,7 @@ impl Budget {
     pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
         let (windows, changes, watcher) = Default::default();
         let ledger = Ledger { used_bytes: 0, reserved_bytes: 0, windows, changes, watcher };
-        Arc::new(Self { total_bytes, ledger: Mutex::new(ledger), next_page: AtomicU64::new(0) })
+        Arc::new(Self { total_bytes, ledger: Mutex::new(ledger), next_page: AtomicU64::new(0), pieces: Arc::default() })
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
@@ -137,9 +144,15 @@ impl Budget {
 
 /// A used part of the budget, released when dropped.
 #[derive(Debug)]
-struct Reservation {
+pub(crate) struct Reservation {
     budget: Arc<Budget>,
     bytes: u64,
+}
+
+impl Reservation {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 impl Drop for Reservation {
@@ -246,11 +259,13 @@ pub(crate) struct Allocator {
     map: Arc<Map>,
     /// Allocations by their first page.
     live: BTreeMap<u64, Allocation>,
+    mapped: Mapped,
+    /// The pages that nothing else may have, by the first: of allocations and of reserved addresses.
+    taken: BTreeMap<u64, u64>,
 }
 
 #[derive(Debug)]
 struct Allocation {
-    pages: u64,
     memory: Arc<Memory>,
     /// Whether a command will free it: it is still mapped, but the program may no longer use it.
     freeing: bool,
@@ -260,7 +275,8 @@ struct Allocation {
 impl Allocator {
     pub(crate) fn new(budget: Arc<Budget>) -> Self {
         let reserved = Reserved::new(&budget);
-        Self { budget, window: None, reserved, file: None, map: Arc::default(), live: BTreeMap::new() }
+        let (map, live, mapped, taken) = Default::default();
+        Self { budget, window: None, reserved, file: None, map, live, mapped, taken }
     }
 
     /// Ends the use of this allocator; returns an empty one with the same window, whose memory no client maps.
@@ -386,7 +402,8 @@ impl Allocator {
     fn map_at(&mut self, page: u64, pages: u64, memory: Arc<Memory>, is_borrowed: bool) {
         let inserted = Arc::make_mut(&mut self.map).insert(&memory.block);
         debug_assert_eq!(inserted, Ok(()), "the pages are free");
-        self.live.insert(page, Allocation { pages, memory, freeing: false, is_borrowed });
+        self.live.insert(page, Allocation { memory, freeing: false, is_borrowed });
+        self.taken.insert(page, pages);
     }
 
     /// Returns the first of `pages` free pages, preferably behind the last allocation.
@@ -428,13 +445,13 @@ impl Allocator {
     }
 
     fn gap(&self, from: u64, to: u64, pages: u64) -> Option<u64> {
-        let before = self.live.range(..from).next_back();
-        let mut start = before.map_or(from, |(&page, allocation)| from.max(page + allocation.pages));
-        for (&page, allocation) in self.live.range(from..to) {
+        let before = self.taken.range(..from).next_back();
+        let mut start = before.map_or(from, |(&page, taken)| from.max(page + taken));
+        for (&page, taken) in self.taken.range(from..to) {
             if page.checked_sub(start)? >= pages {
                 return Some(start);
             }
-            start = page + allocation.pages;
+            start = page + taken;
         }
         (to.checked_sub(start)? >= pages).then_some(start)
     }
@@ -468,8 +485,15 @@ impl Allocator {
     /// Unmaps the allocation that starts at `ptr`. Its memory is released when the returned block, the last snapshot and
     /// the last command that uses it are dropped.
     pub(crate) fn finish_free(&mut self, ptr: u64) -> Option<Arc<Block>> {
-        let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
+        let allocation = self.remove(ptr)?;
         Some(self.unmap(&allocation.memory))
+    }
+
+    fn remove(&mut self, ptr: u64) -> Option<Allocation> {
+        let page = Self::page_of(ptr)?;
+        let allocation = self.live.remove(&page)?;
+        self.taken.remove(&page);
+        Some(allocation)
     }
 
     /// Clears the next bytes of the allocation at `ptr`, if the client maps it and nothing uses it any more; returns whether there are more.
@@ -492,7 +516,7 @@ impl Allocator {
 
     /// Does what [`finish_free`](Self::finish_free) does for memory that was never lent, and reserves its bytes again.
     pub(crate) fn finish_free_reserved(&mut self, ptr: u64) -> Option<Arc<Block>> {
-        let allocation = Self::page_of(ptr).and_then(|page| self.live.remove(&page))?;
+        let allocation = self.remove(ptr)?;
         let block = self.unmap(&allocation.memory);
         if let Some(memory) = Arc::into_inner(allocation.memory) {
             self.reserved.put(memory.reservation);
@@ -501,13 +525,15 @@ impl Allocator {
     }
 
     /// Unmaps everything, and gives the window and what is reserved back.
-    pub(crate) fn clear(&mut self) -> Vec<Arc<Block>> {
+    pub(crate) fn clear(&mut self) -> Vec<Unused> {
         self.window = None;
         self.file = None;
         self.reserved.give_back(u64::MAX);
         self.map = Arc::default();
+        self.taken.clear();
         let live = std::mem::take(&mut self.live).into_values();
-        live.map(|allocation| Arc::clone(&allocation.memory.block)).collect()
+        let blocks = live.map(|allocation| Unused::Block(Arc::clone(&allocation.memory.block)));
+        blocks.chain(self.mapped.clear()).collect()
     }
 
     /// Returns the block that contains `len_bytes` bytes from `ptr` on.

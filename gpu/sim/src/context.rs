@@ -1,6 +1,8 @@
 //! A client's context: handles, events and modules, and the methods of the contract. Methods fail with `INVALID_HANDLE` for
 //! an unknown handle, and with `INVALID_VALUE` for a range that is not in one allocation.
 
+mod mappings;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -9,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use hipr_device::{
-    BlockSize, Context, FunctionInfo, Launch, Load, MemoryKind, ModuleLoad, Origin, Param, Region, Room,
+    BlockSize, Context, FunctionInfo, Launch, Load, Mappings, MemoryKind, ModuleLoad, Origin, Param, Region, Room,
     Share, WaitFor, Waker, WorkFailure, WorkTimes,
 };
 use hipr_grid::lock;
@@ -24,7 +26,7 @@ use crate::event::{Event, Record};
 use crate::launch::Setup;
 use crate::module::{Function, Module};
 use crate::property::{self, Model};
-use crate::shared::Shared;
+use crate::shared::{Shared, Unused};
 use crate::stream::{Task, Wait, Work};
 use crate::transfer::{Pattern, Span, Transfer};
 use crate::watch::{Allocated, Loaded, Moved};
@@ -125,7 +127,7 @@ impl SimContext {
                     let freed = unmap(&mut state.allocator, ptr);
                     drop(state);
                     self.shared.note_freed(ptr);
-                    self.shared.discard(freed.into_iter().collect());
+                    self.shared.discard(freed.into_iter().map(Unused::Block).collect());
                     return Poll::Ready(Ok(()));
                 }
                 Err(error) => return Poll::Ready(Err(error)),
@@ -306,6 +308,10 @@ impl Context for SimContext {
     fn malloc_async(&mut self, size_bytes: u64, stream: u64) -> HipResult<u64> {
         lock(&self.shared.state).streams.flags(stream)?;
         self.malloc(size_bytes, MemoryKind::Device, 0)
+    }
+
+    fn mappings(&mut self) -> Option<&mut dyn Mappings> {
+        Some(self)
     }
 
     fn frees_at_once(&self) -> bool {

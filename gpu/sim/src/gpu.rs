@@ -133,6 +133,10 @@ impl Device for Gpu {
         true
     }
 
+    fn can_map(&self) -> bool {
+        true
+    }
+
     fn can_share(&self) -> bool {
         true
     }

@@ -17,6 +17,18 @@ const PAGE_MAX_BYTES: u64 = 2 << 20;
 /// Number of bytes that are taken back at once: some milliseconds.
 const CLEAR_BYTES: u64 = 16 << 20;
 
+/// Creates a file in memory of this length, which nobody can change.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn sealed_file(name: &str, len_bytes: u64) -> io::Result<OwnedFd> {
+    let file = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    ftruncate(&file, len_bytes)?;
+    // Who can make it shorter could end whoever uses it by a signal.
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    Ok(file)
+}
+
 /// A file in memory, whose length nobody can change.
 #[derive(Debug)]
 pub(crate) struct HostFile {
@@ -34,10 +46,7 @@ impl HostFile {
     /// # Errors
     /// Those of the system.
     pub(crate) fn new(window: Range<u64>) -> io::Result<Self> {
-        let file = memfd_create("hipr-host-memory", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
-        ftruncate(&file, window.end.saturating_sub(window.start))?;
-        // Who can make it shorter could end whoever uses it by a signal.
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let file = sealed_file("hipr-host-memory", window.end.saturating_sub(window.start))?;
         Ok(Self { file, window, block_bytes: 0, cleared_bytes: 0 })
     }
 

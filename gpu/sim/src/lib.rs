@@ -54,6 +54,7 @@ mod loan;
 mod module;
 mod name;
 mod order;
+mod physical;
 pub mod property;
 mod rounds;
 mod shared;

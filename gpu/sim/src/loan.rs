@@ -12,11 +12,13 @@ use hipr_proto::{HipError, HipResult};
 use crate::alloc::Memory;
 use crate::event::Slot;
 use crate::name::{LoanHandle, Name};
+use crate::physical::Physical;
 
 /// The shared memory and events of the device. Once all contexts have released something it cannot be opened any more.
 #[derive(Debug, Default)]
 pub(crate) struct Loans {
     memory: Mutex<Table<Memory>>,
+    physical: Mutex<Table<Physical>>,
     events: Mutex<Table<Slot>>,
 }
 
@@ -77,6 +79,16 @@ impl Loans {
     /// `INVALID_VALUE`: there is none; as below.
     pub(crate) fn borrow_memory(&self, handle: &LoanHandle) -> HipResult<Arc<Memory>> {
         lock(&self.memory).borrow(handle)
+    }
+
+    /// Returns the handle of physical memory.
+    pub(crate) fn lend_physical(&self, physical: &Arc<Physical>) -> HipResult<LoanHandle> {
+        lock(&self.physical).lend(physical, &physical.name)
+    }
+
+    /// Returns the physical memory of a handle.
+    pub(crate) fn borrow_physical(&self, handle: &LoanHandle) -> HipResult<Arc<Physical>> {
+        lock(&self.physical).borrow(handle)
     }
 
     /// Returns the handle of an event.

@@ -19,6 +19,7 @@ use crate::device::Inner;
 use crate::event::{Observer, Record};
 use crate::launch::Setup;
 use crate::order::Order;
+use crate::physical::Part;
 use crate::stream::{Failed, HOUSEKEEPING, Streams, Task, Work};
 use crate::transfer::Transfer;
 use crate::watch::{DeviceWatch, Moved, Started};
@@ -168,7 +169,7 @@ impl Shared {
             }
             Work::Free(ptr) => {
                 self.note_freed(*ptr);
-                freed.extend(allocator.finish_free(*ptr));
+                freed.extend(allocator.finish_free(*ptr).map(Unused::Block));
             }
             Work::Wait | Work::Task(_) => {}
         };
@@ -252,15 +253,32 @@ impl Shared {
     }
 
     /// Releases memory, on another thread because that takes a while.
-    pub(crate) fn discard(&self, blocks: Vec<Arc<Block>>) {
-        if blocks.iter().any(|block| block.len_bytes() > DISCARD_AT_ONCE_BYTES) {
-            let discard = Discard { owner: self.owner(HOUSEKEEPING), blocks: Mutex::new(blocks) };
+    pub(crate) fn discard(&self, unused: Vec<Unused>) {
+        if unused.iter().any(|unused| unused.len_bytes() > DISCARD_AT_ONCE_BYTES) {
+            let discard = Discard { owner: self.owner(HOUSEKEEPING), unused: Mutex::new(unused) };
             self.run_queue.push(&(Arc::new(discard) as Arc<dyn Job>), 1);
         }
     }
 }
 
-/// Size up to which a block is released directly instead of on another thread.
+/// Memory that a context does not use any more, to be dropped where that may take long.
+pub(crate) enum Unused {
+    /// A block that is not mapped any more.
+    Block(Arc<Block>),
+    /// Bytes of physical memory of which this context has given up a handle or a mapping.
+    Part(Arc<Part>),
+}
+
+impl Unused {
+    fn len_bytes(&self) -> u64 {
+        match self {
+            Self::Block(block) => block.len_bytes(),
+            Self::Part(part) => part.len_bytes(),
+        }
+    }
+}
+
+/// Size up to which memory is released directly instead of on another thread.
 const DISCARD_AT_ONCE_BYTES: u64 = 1 << 20;
 
 fn nanoseconds(time: Duration) -> u64 {
@@ -275,7 +293,7 @@ const LEAST_DISCARD_BYTES: u64 = 64 << 10;
 /// Memory to be released.
 struct Discard {
     owner: Owner,
-    blocks: Mutex<Vec<Arc<Block>>>,
+    unused: Mutex<Vec<Unused>>,
 }
 
 impl Job for Discard {
@@ -284,14 +302,14 @@ impl Job for Discard {
     }
 
     fn turn(&self) -> bool {
-        let mut blocks = lock(&self.blocks);
+        let mut unused = lock(&self.unused);
         let mut bytes = 0;
         while bytes < DISCARD_TURN_BYTES
-            && let Some(block) = blocks.pop()
+            && let Some(next) = unused.pop()
         {
-            bytes += block.len_bytes().max(LEAST_DISCARD_BYTES);
+            bytes += next.len_bytes().max(LEAST_DISCARD_BYTES);
         }
-        !blocks.is_empty()
+        !unused.is_empty()
     }
 
     fn abandon(&self) {}

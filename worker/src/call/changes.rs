@@ -17,6 +17,10 @@ pub(super) fn watch(call: &mut Call<'_>, r: MemWatch) -> HipResult<Continuation>
     }
     call.owned.check_region(&Region::flat(address, length))?;
     let allocation = *call.owned.allocation_at(address)?;
+    // The device notes what is written to a block, and a mapping's block changes with its neighbours.
+    if allocation.origin == Origin::Mapped {
+        return Err(HipError::INVALID_VALUE);
+    }
     // What the device notes can be taken once, and memory of another session may be watched there.
     let is_own = allocation.origin != Origin::Opened;
     let is_noted = is_own && call.context()?.watch(address, length)?;

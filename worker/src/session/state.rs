@@ -14,7 +14,7 @@ use crate::apart::Outstanding;
 use crate::cache::{Asked, Keeping, Promise};
 use crate::call::{Call, Continuation, Load, Stage, Upload};
 use crate::env::Env;
-use crate::owned::{GraphTables, NodeWork};
+use crate::owned::{GraphTables, NodeWork, Remap};
 use hipr_device::{Context, ModuleLoad, Region, WaitFor};
 
 /// The request that is being executed. Tickets are completed in order, so there is one at a time.
@@ -165,6 +165,8 @@ pub(super) enum Wait {
     Fetch { src: Region, stream: u64, packs: bool },
     /// The work that uses an allocation; then it is freed.
     Free(u64),
+    /// Until mappings are changed.
+    Remap(Remap),
     /// The device; then it is reset.
     Reset,
 }

@@ -31,6 +31,7 @@ impl Session {
             }
             Wait::Free(ptr) if comes_back => context.poll_free_reserved(ptr),
             Wait::Free(ptr) => context.poll_free(ptr),
+            Wait::Remap(remap) => remap.poll(context),
             Wait::Reset => context.poll_sync(WaitFor::Device),
         }
     }
@@ -51,6 +52,10 @@ impl Session {
                 if result.is_ok() {
                     self.owned.remove_allocation(ptr);
                 }
+            }
+            Wait::Remap(remap) => {
+                let result = result.and_then(|()| self.owned.remapped(remap));
+                return self.complete(ticket, result.into());
             }
             Wait::Reset => {
                 // What surfaced in the wait goes with what caused it (HIP API: hipDeviceReset).

@@ -47,7 +47,7 @@ impl Owner {
         self.freed_unless(cleared, address)
     }
 
-    fn clear_in_order(&mut self, address: u64, len_bytes: u64) -> HipResult<()> {
+    pub(super) fn clear_in_order(&mut self, address: u64, len_bytes: u64) -> HipResult<()> {
         let stream = match self.clearing.streams.get(&self.device) {
             Some(&stream) => stream,
             None => {

@@ -85,6 +85,7 @@ impl Owner {
                     self.hip.hipFree(void(address))
                 }
                 Origin::Foreign => self.hip.hipIpcCloseMemHandle(void(address)),
+                Origin::Mapped(_) => self.hip.hipMemUnmap(void(address), memory.len_bytes as usize),
             }
         })
     }
@@ -113,7 +114,7 @@ impl Owner {
     /// Checks that bytes lie in one allocation or one variable of a module.
     pub(super) fn check_range(&self, address: u64, len_bytes: u64) -> HipResult<()> {
         let allocated =
-            self.memory.range(..=address).next_back().map(|(&base, memory)| (base, memory.len_bytes));
+            self.memory.range(..=address).next_back().map(|(&base, memory)| (base, self.extent(base, memory)));
         let variables = self.modules.values().flat_map(|module| module.globals.iter().copied());
         let lies_in = |(base, len): (u64, u64)| {
             address

@@ -11,6 +11,8 @@ pub(super) enum Origin {
     Pool,
     /// Memory of another process, opened with `hipIpcOpenMemHandle`.
     Foreign,
+    /// Physical memory with this handle, which is mapped.
+    Mapped(u64),
 }
 
 /// An allocation.
