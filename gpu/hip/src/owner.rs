@@ -35,7 +35,7 @@ use hip_sys::{Hip, hipError_t, hipSuccess};
 use hipr_proto::{HipError, HipResult};
 
 use clear::Clearing;
-use mapping::Physical;
+use mapping::{Physical, Range};
 use pinned::Pinned;
 use resource::{Memory, Module};
 use stream::Retired;
@@ -53,8 +53,8 @@ pub(crate) struct Owner {
     clearing: Clearing,
     device: i32,
     memory: BTreeMap<u64, Memory>,
-    /// Reserved addresses: the first, and how many.
-    ranges: BTreeMap<u64, u64>,
+    /// Reserved addresses by the first.
+    ranges: BTreeMap<u64, Range>,
     physical: BTreeMap<u64, Physical>,
     /// Device of each stream.
     streams: BTreeMap<u64, i32>,

@@ -69,10 +69,11 @@ impl Owner {
     /// # Errors
     /// Those of HIP.
     pub(crate) fn attribute(&self, device: i32, attribute: i32) -> HipResult<i32> {
-        let mut value = 0;
+        // The library writes a pointer for those of the HDP's registers, and so twice as much as the header says.
+        let mut value = [0; 2];
         // SAFETY: the place outlives the call.
-        self.check(unsafe { self.hip.hipDeviceGetAttribute(&mut value, attribute, device) })?;
-        Ok(value)
+        self.check(unsafe { self.hip.hipDeviceGetAttribute(value.as_mut_ptr(), attribute, device) })?;
+        Ok(value[0])
     }
 
     /// HIP API: hipDeviceGetUuid.

@@ -23,6 +23,14 @@ pub(super) struct Physical {
     is_new: bool,
 }
 
+/// Reserved addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Range {
+    len_bytes: u64,
+    /// What the library has reserved, which may be more: the first address, and how many.
+    whole: (u64, u64),
+}
+
 fn properties(device: i32) -> hipMemAllocationProp {
     hipMemAllocationProp {
         r#type: hipMemAllocationTypePinned,
@@ -43,6 +51,8 @@ impl Owner {
     /// # Errors
     /// Those of HIP.
     pub(crate) fn granularity(&self, device: i32) -> HipResult<u64> {
+        // AMD's library crashes in a thread that has no current device.
+        self.enter_device(device)?;
         let (mut granularity, properties) = (0, properties(device));
         // SAFETY: the places outlive the call.
         self.check(unsafe {
@@ -55,22 +65,31 @@ impl Owner {
         if granularity > 0 { Ok(granularity as u64) } else { Err(HipError::UNKNOWN) }
     }
 
-    /// HIP API: hipMemAddressReserve.
+    /// HIP API: hipMemAddressReserve. The library knows no alignment but that of pages, so that for another one more is reserved.
     ///
     /// # Errors
     /// Those of HIP.
     pub(crate) fn reserve(&mut self, len_bytes: u64, alignment: u64, wanted: u64) -> HipResult<u64> {
+        let mut whole = self.reserve_now(len_bytes, wanted)?;
+        if whole.0 != wanted && !whole.0.is_multiple_of(alignment) {
+            self.free_range_now(whole)?;
+            let more_bytes = len_bytes.checked_add(alignment).ok_or(HipError::OUT_OF_MEMORY)?;
+            whole = self.reserve_now(more_bytes, 0)?;
+        }
+        let address = if whole.0 == wanted { wanted } else { whole.0.next_multiple_of(alignment) };
+        self.ranges.insert(address, Range { len_bytes, whole });
+        Ok(address)
+    }
+
+    /// Reserves addresses; returns the first, and how many.
+    fn reserve_now(&self, len_bytes: u64, wanted: u64) -> HipResult<(u64, u64)> {
         self.enter()?;
         let mut address = null_mut();
-        // The library takes 0 for what it likes.
-        let alignment = if alignment == 1 { 0 } else { size(alignment)? };
         // SAFETY: the place outlives the call; a wanted address is only a wish.
         self.check(unsafe {
-            self.hip.hipMemAddressReserve(&mut address, size(len_bytes)?, alignment, void(wanted), 0)
+            self.hip.hipMemAddressReserve(&mut address, size(len_bytes)?, 0, void(wanted), 0)
         })?;
-        let address = number(address);
-        self.ranges.insert(address, len_bytes);
-        Ok(address)
+        Ok((number(address), len_bytes))
     }
 
     /// HIP API: hipMemAddressFree.
@@ -78,15 +97,16 @@ impl Owner {
     /// # Errors
     /// `INVALID_VALUE` for what is no reserved range, or has mappings; those of HIP.
     pub(crate) fn free_range(&mut self, address: u64, len_bytes: u64) -> HipResult<()> {
-        let is_one = self.ranges.get(&address) == Some(&len_bytes);
-        if !is_one || self.mappings_in(address, len_bytes).next().is_some() {
+        let range = self.ranges.get(&address).copied().filter(|range| range.len_bytes == len_bytes);
+        let range = range.ok_or(HipError::INVALID_VALUE)?;
+        if self.mappings_in(address, len_bytes).next().is_some() {
             return Err(HipError::INVALID_VALUE);
         }
         self.ranges.remove(&address);
-        self.free_range_now(address, len_bytes)
+        self.free_range_now(range.whole)
     }
 
-    pub(super) fn free_range_now(&self, address: u64, len_bytes: u64) -> HipResult<()> {
+    fn free_range_now(&self, (address, len_bytes): (u64, u64)) -> HipResult<()> {
         self.enter()?;
         // SAFETY: reserved by this owner, freed once, and nothing is mapped there.
         self.check(unsafe { self.hip.hipMemAddressFree(void(address), size(len_bytes)?) })
@@ -199,7 +219,7 @@ impl Owner {
         let physical = self.physical(handle)?;
         let end = address.checked_add(len_bytes).ok_or(HipError::INVALID_VALUE)?;
         let range = self.ranges.range(..=address).next_back();
-        let is_reserved = range.is_some_and(|(base, len)| end <= base + len);
+        let is_reserved = range.is_some_and(|(base, range)| end <= base + range.len_bytes);
         let before = self.memory.range(..end).next_back();
         let is_free = before.is_none_or(|(base, before)| base + before.len_bytes <= address);
         if physical.len_bytes != len_bytes || !is_reserved || !is_free {
@@ -274,8 +294,8 @@ impl Owner {
         for (handle, physical) in std::mem::take(&mut self.physical) {
             Self::note(self.release_physical_now(handle, &physical));
         }
-        for (address, len_bytes) in std::mem::take(&mut self.ranges) {
-            Self::note(self.free_range_now(address, len_bytes));
+        for range in std::mem::take(&mut self.ranges).into_values() {
+            Self::note(self.free_range_now(range.whole));
         }
     }
 
