@@ -13,8 +13,8 @@ use crate::hip::graph::{NewNode, NodeOf};
 use crate::hip::launch::LaunchParams;
 use crate::hip::{
     absent, advice, array, capture, context, copy, device, entry, error, event, fill, graph, graphics, host,
-    hostfn, launch, library, mapping, memory, misc, module, occupancy, pointer, pool, properties, register, stream,
-    symbol, texture, value,
+    hostfn, launch, library, mapping, memory, misc, module, occupancy, pointer, pool, properties, register,
+    stream, symbol, texture, value,
 };
 use crate::rtc;
 use crate::types::RtcResult;

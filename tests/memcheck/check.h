@@ -82,6 +82,7 @@ void arrays(struct Setup* s);
 void textures(struct Setup* s);
 void values(struct Setup* s);
 void memory_of_graphs(struct Setup* s);
+void mappings(struct Setup* s);
 void nodes_of_drivers(struct Setup* s);
 void lists_of_devices(struct Setup* s);
 void libraries(struct Setup* s);

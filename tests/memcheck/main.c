@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
         launches,    graph_shapes,       graph_clones,   kernel_nodes,    copy_nodes,      other_nodes,
         ready_graphs, lost_by_graphs,    captures,       captured_graphs, joined_captures, spoilt_captures,
         captures_of_threads, symbol_nodes, user_objects, node_attributes, graph_descriptions, arrays, textures,
-        values,      memory_of_graphs,   nodes_of_drivers, lists_of_devices, libraries,    graphics,
+        values,      memory_of_graphs,   nodes_of_drivers, lists_of_devices, libraries,    graphics,     mappings,
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) parts[i](&setup);
     tear_down(&setup);

@@ -4,6 +4,7 @@
 //! What a worker answers is written down with what differs between two runs left out: addresses, handles, times, free memory.
 
 mod graphs;
+mod mappings;
 mod packed;
 mod sharing;
 
@@ -176,7 +177,7 @@ impl Suite<'_> {
         let features = Features::STATIC.union(Features::NAMES).union(Features::PAGES).union(Features::CACHE);
         let features =
             features.union(Features::PACKED).union(Features::NOTIFICATIONS).union(Features::WATCHES);
-        let features = features.union(Features::VARIABLES);
+        let features = features.union(Features::VARIABLES).union(Features::MAPPINGS);
         self.wire.hear();
         self.ask(&op::Offer { features: features.bits(), reserved: 0 })?;
         self.ask(&op::Ping {})?;
@@ -198,6 +199,7 @@ impl Suite<'_> {
         self.pools(stream)?;
         self.registered_memory()?;
         self.sharing(buffer, stream)?;
+        self.mappings()?;
         self.changes(stream)?;
         self.cache(stream)?;
         self.packed(buffer, stream)?;

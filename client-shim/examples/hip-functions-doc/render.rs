@@ -6,7 +6,7 @@ use amdhip64::api::EXPORTS;
 use amdhip64::export::{Export, Route};
 
 /// Why functions are not there, each by a part of its name; the first that fits applies.
-const REASONS: [(&str, &str); 6] = [
+const REASONS: [(&str, &str); 5] = [
     (
         "ExternalSemaphore",
         "a semaphore of another interface on this machine cannot be had by a GPU elsewhere",
@@ -15,7 +15,6 @@ const REASONS: [(&str, &str); 6] = [
     ("hipMemGetHandleForAddressRange", "a descriptor of memory is one of the worker's machine"),
     ("hipMemPoolExport", "memory pools are not shared between processes; `hipIpcGetMemHandle` shares memory"),
     ("hipMemPoolImport", "memory pools are not shared between processes; `hipIpcGetMemHandle` shares memory"),
-    ("hipMem", "virtual memory is not done yet: `hipDeviceAttributeVirtualMemoryManagementSupported` is 0"),
 ];
 
 /// Returns the text of the document.

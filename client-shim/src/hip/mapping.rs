@@ -108,10 +108,7 @@ pub(crate) fn create(
         return Err(HipError::INVALID_VALUE);
     }
     check_properties(session, &properties)?;
-    if !matches!(
-        properties.requestedHandleType,
-        hipMemHandleTypeNone | hipMemHandleTypePosixFileDescriptor
-    ) {
+    if !matches!(properties.requestedHandleType, hipMemHandleTypeNone | hipMemHandleTypePosixFileDescriptor) {
         return Err(HipError::NOT_SUPPORTED);
     }
     let device = properties.location.id;

@@ -246,7 +246,9 @@ mod tests {
         mappings.map(Ptr(0x1200), 0x200, Ptr(1)).expect("a place");
         mappings.map(Ptr(0x1500), 0x100, Ptr(2)).expect("a place");
         assert_eq!(mappings.access(Ptr(0x1000), 0), Err(REFUSED), "it was never set");
-        for (ptr, size) in [(0x1000, 0x100), (0x1100, 0x100), (0x1000, 0x500), (0x1000, 0x600), (0x1400, 0x100)] {
+        for (ptr, size) in
+            [(0x1000, 0x100), (0x1100, 0x100), (0x1000, 0x500), (0x1000, 0x600), (0x1400, 0x100)]
+        {
             assert_eq!(mappings.set_access(Ptr(ptr), size, &[(0, 3)]), Err(REFUSED), "{ptr:#x} {size:#x}");
         }
         assert_eq!(mappings.set_access(Ptr(0x1000), 0x400, &[(0, 3), (1, 1)]), Ok(()));

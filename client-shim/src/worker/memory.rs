@@ -183,7 +183,10 @@ mod tests {
         assert!(memory.check_range(Ptr(0x1080), 0x280).is_ok_and(|found| found.is_some()));
         assert_eq!(memory.check_range(Ptr(0x1080), 0x281), Err(HipError::INVALID_VALUE), "another kind");
         assert_eq!(memory.check_range(Ptr(0x1300), 0x101), Err(HipError::INVALID_VALUE));
-        assert_eq!(memory.find(Ptr(0x1180)).map(|found| (found.base, found.size_bytes)), Some((Ptr(0x1100), 0x100)));
+        assert_eq!(
+            memory.find(Ptr(0x1180)).map(|found| (found.base, found.size_bytes)),
+            Some((Ptr(0x1100), 0x100))
+        );
         memory.remove(Ptr(0x1100));
         assert_eq!(memory.check_range(Ptr(0x1080), 0x81), Err(HipError::INVALID_VALUE));
     }

@@ -102,6 +102,8 @@ handles! {
     hipFunction_t = ihipModuleSymbol_t;
     /// A pool of memory.
     hipMemPool_t = ihipMemPoolHandle_t;
+    /// Physical memory.
+    hipMemGenericAllocationHandle_t = ihipMemGenericAllocationHandle;
     /// A graph.
     hipGraph_t = ihipGraph;
     /// A node of a graph.

@@ -11,7 +11,8 @@ use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
 use crate::{
-    BlockSize, FunctionInfo, Launch, Load, Mappings, ModuleLoad, Origin, Region, Room, Waker, WorkFailure, WorkTimes,
+    BlockSize, FunctionInfo, Launch, Load, Mappings, ModuleLoad, Origin, Region, Room, Waker, WorkFailure,
+    WorkTimes,
 };
 
 /// A GPU, or all GPUs of a runtime: opens contexts.

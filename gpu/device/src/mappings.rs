@@ -37,13 +37,8 @@ pub trait Mappings {
     /// Says whether a device may access what is mapped in these bytes: mappings of one range that follow each other without a gap
     /// (HIP API: hipMemSetAccess; `access` is a hipMemAccessFlags). Regions may extend over accessible neighbours. Access is taken away behind
     /// the work that may use it.
-    fn poll_set_access(
-        &mut self,
-        ptr: u64,
-        size_bytes: u64,
-        device: i32,
-        access: u32,
-    ) -> Poll<HipResult<()>>;
+    fn poll_set_access(&mut self, ptr: u64, size_bytes: u64, device: i32, access: u32)
+    -> Poll<HipResult<()>>;
 
     /// Ends a mapping, behind the work that may use it (HIP API: hipMemUnmap).
     fn poll_unmap(&mut self, ptr: u64, size_bytes: u64) -> Poll<HipResult<()>>;

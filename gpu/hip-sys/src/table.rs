@@ -152,11 +152,11 @@ macro_rules! hip_functions {
         optional hipMemGetAllocationGranularity(granularity: *mut usize, prop: *const hipMemAllocationProp, option: hipMemAllocationGranularity_flags) -> hipError_t;
         optional hipMemAddressReserve(ptr: *mut *mut c_void, size: usize, alignment: usize, addr: *mut c_void, flags: u64) -> hipError_t;
         optional hipMemAddressFree(dev_ptr: *mut c_void, size: usize) -> hipError_t;
-        optional hipMemCreate(handle: *mut *mut c_void, size: usize, prop: *const hipMemAllocationProp, flags: u64) -> hipError_t;
-        optional hipMemRelease(handle: *mut c_void) -> hipError_t;
-        optional hipMemExportToShareableHandle(shareable_handle: *mut c_void, handle: *mut c_void, handle_type: hipMemAllocationHandleType, flags: u64) -> hipError_t;
-        optional hipMemImportFromShareableHandle(handle: *mut *mut c_void, os_handle: *mut c_void, sh_handle_type: hipMemAllocationHandleType) -> hipError_t;
-        optional hipMemMap(ptr: *mut c_void, size: usize, offset: usize, handle: *mut c_void, flags: u64) -> hipError_t;
+        optional hipMemCreate(handle: *mut hipMemGenericAllocationHandle_t, size: usize, prop: *const hipMemAllocationProp, flags: u64) -> hipError_t;
+        optional hipMemRelease(handle: hipMemGenericAllocationHandle_t) -> hipError_t;
+        optional hipMemExportToShareableHandle(shareable_handle: *mut c_void, handle: hipMemGenericAllocationHandle_t, handle_type: hipMemAllocationHandleType, flags: u64) -> hipError_t;
+        optional hipMemImportFromShareableHandle(handle: *mut hipMemGenericAllocationHandle_t, os_handle: *mut c_void, sh_handle_type: hipMemAllocationHandleType) -> hipError_t;
+        optional hipMemMap(ptr: *mut c_void, size: usize, offset: usize, handle: hipMemGenericAllocationHandle_t, flags: u64) -> hipError_t;
         optional hipMemSetAccess(ptr: *mut c_void, size: usize, desc: *const hipMemAccessDesc, count: usize) -> hipError_t;
         optional hipMemUnmap(ptr: *mut c_void, size: usize) -> hipError_t;
 

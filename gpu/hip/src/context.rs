@@ -14,7 +14,8 @@ use super::sharing::Sharing;
 use super::staging::Staging;
 use super::wait::{Purpose, Sleeper, Wait};
 use hipr_device::{
-    Args, BlockSize, Context, FunctionInfo, Launch, Mappings, MemPools, MemoryKind, ModuleLoad, Region, Room, WaitFor,
+    Args, BlockSize, Context, FunctionInfo, Launch, Mappings, MemPools, MemoryKind, ModuleLoad, Region, Room,
+    WaitFor,
 };
 
 pub(super) struct HipContext {

@@ -158,7 +158,9 @@ impl Device for Hip {
     /// Returns whether the first device says that it can; all devices of a runtime are of its kind.
     fn can_map(&self) -> bool {
         let owner = Owner::new(self.runtime.clone(), false);
-        owner.attribute(0, hip_sys::hipDeviceAttributeVirtualMemoryManagementSupported).is_ok_and(|can| can != 0)
+        owner
+            .attribute(0, hip_sys::hipDeviceAttributeVirtualMemoryManagementSupported)
+            .is_ok_and(|can| can != 0)
     }
 
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {

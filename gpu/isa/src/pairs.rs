@@ -76,7 +76,11 @@ impl Pairs {
     ///
     /// # Errors
     /// `InvalidInput` if they are not whole pages, or not so many words; else those of the system.
-    pub(crate) fn joined(len: usize, pieces: &[Piece<'_>], keep: Box<dyn Any + Send + Sync>) -> io::Result<Self> {
+    pub(crate) fn joined(
+        len: usize,
+        pieces: &[Piece<'_>],
+        keep: Box<dyn Any + Send + Sync>,
+    ) -> io::Result<Self> {
         let len_bytes = len.checked_mul(size_of::<AtomicU64>()).ok_or(io::ErrorKind::InvalidInput)?;
         let lens = || pieces.iter().map(|piece| piece.len_bytes);
         let fits = lens().try_fold(0, usize::checked_add) == Some(len_bytes);

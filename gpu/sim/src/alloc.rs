@@ -69,7 +69,12 @@ impl Budget {
     pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
         let (windows, changes, watcher) = Default::default();
         let ledger = Ledger { used_bytes: 0, reserved_bytes: 0, windows, changes, watcher };
-        Arc::new(Self { total_bytes, ledger: Mutex::new(ledger), next_page: AtomicU64::new(0), pieces: Arc::default() })
+        Arc::new(Self {
+            total_bytes,
+            ledger: Mutex::new(ledger),
+            next_page: AtomicU64::new(0),
+            pieces: Arc::default(),
+        })
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {

@@ -11,8 +11,8 @@ use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use hipr_device::{
-    BlockSize, Context, FunctionInfo, Launch, Load, Mappings, MemoryKind, ModuleLoad, Origin, Param, Region, Room,
-    Share, WaitFor, Waker, WorkFailure, WorkTimes,
+    BlockSize, Context, FunctionInfo, Launch, Load, Mappings, MemoryKind, ModuleLoad, Origin, Param, Region,
+    Room, Share, WaitFor, Waker, WorkFailure, WorkTimes,
 };
 use hipr_grid::lock;
 use hipr_isa::mem::Block;

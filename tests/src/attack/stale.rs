@@ -2,7 +2,7 @@
 
 use super::{Case, Sent, Target};
 use crate::{Gpu, args};
-use hipr_proto::{HipError, HipResult, op};
+use hipr_proto::{Features, HipError, HipResult, op};
 
 /// Kernels that fill, and look through, all memory that a kernel has.
 static KERNELS: &[u8] = include_bytes!("stale.co");
@@ -44,7 +44,7 @@ fn look(worker: Target) -> Sent {
 type Way = fn(&mut Gpu, u64) -> HipResult<u64>;
 
 /// All of them.
-const WAYS: [(&str, Way); 7] = [
+const WAYS: [(&str, Way); 8] = [
     ("hipMalloc", |gpu, size| gpu.wire().call(&op::Malloc { size, flags: 0 }).map(|made| made.device_ptr)),
     ("uncached", |gpu, size| gpu.wire().call(&op::Malloc { size, flags: 3 }).map(|made| made.device_ptr)),
     ("hipHostMalloc", |gpu, size| {
@@ -66,7 +66,30 @@ const WAYS: [(&str, Way); 7] = [
         let made = gpu.wire().call(&op::MemAllocPitch { width_in_bytes, height, element_size });
         made.map(|made| made.dptr)
     }),
+    (MAPPED, map),
 ];
+
+const MAPPED: &str = "hipMemMap";
+
+/// Maps physical memory, of which nobody has the handle then. It comes in large pieces: what is small is allocated otherwise.
+fn map(gpu: &mut Gpu, size: u64) -> HipResult<u64> {
+    if size < SIZES[0] {
+        return Err(HipError::NOT_SUPPORTED);
+    }
+    let whole = whole(gpu, size)?;
+    let physical = gpu.wire().call(&op::PhysicalCreate { size: whole, device: 0, reserved: 0 })?.physical;
+    let reserve = op::AddressReserve { size: whole, alignment: 0, wanted: 0 };
+    let device_ptr = gpu.wire().call(&reserve)?.device_ptr;
+    gpu.wire().call(&op::MemMap { device_ptr, size: whole, physical })?;
+    gpu.wire().call(&op::PhysicalRelease { physical })?;
+    gpu.wire().call(&op::MemSetAccess { device_ptr, size: whole, device: 0, access: 3 })?;
+    Ok(device_ptr)
+}
+
+/// Returns the size of the physical memory for so many bytes.
+fn whole(gpu: &mut Gpu, size: u64) -> HipResult<u64> {
+    Ok(size.next_multiple_of(gpu.wire().call(&op::MemGranularity { device: 0 })?.granularity))
+}
 
 /// An allocation: how it was made, its address and its size.
 type Place = (usize, u64, u64);
@@ -79,7 +102,10 @@ struct Hoard {
 
 impl Hoard {
     fn open(worker: Target) -> Self {
-        Self { gpu: Gpu::open(worker.address, KERNELS), places: Vec::new() }
+        let mut gpu = Gpu::open(worker.address, KERNELS);
+        let features = Features::MAPPINGS.bits();
+        gpu.wire().call(&op::Offer { features, reserved: 0 }).expect("a worker that knows the extension");
+        Self { gpu, places: Vec::new() }
     }
 
     /// Allocates memory in all ways until there is none; returns how much.
@@ -94,6 +120,7 @@ impl Hoard {
                 match make(&mut self.gpu, size) {
                     Ok(address) => self.places.push((way, address, size)),
                     Err(HipError::OUT_OF_MEMORY) => break,
+                    Err(HipError::NOT_SUPPORTED) if name == MAPPED && size < SIZES[0] => continue,
                     Err(why) => {
                         sent.expect(false, || format!("{name}: {why}"));
                         break;
@@ -114,12 +141,14 @@ impl Hoard {
     }
 
     fn free_last(&mut self) {
-        if let Some((way, address, _)) = self.places.pop() {
-            let is_host = WAYS[way].0 == "hipHostMalloc";
-            let freed = if is_host {
-                self.gpu.wire().call(&op::FreeHost { device_ptr: address })
-            } else {
-                self.gpu.wire().call(&op::Free { device_ptr: address })
+        if let Some((way, device_ptr, size)) = self.places.pop() {
+            let freed = match WAYS[way].0 {
+                "hipHostMalloc" => self.gpu.wire().call(&op::FreeHost { device_ptr }),
+                MAPPED => whole(&mut self.gpu, size).and_then(|size| {
+                    self.gpu.wire().call(&op::MemUnmap { device_ptr, size })?;
+                    self.gpu.wire().call(&op::AddressFree { device_ptr, size })
+                }),
+                _ => self.gpu.wire().call(&op::Free { device_ptr }),
             };
             freed.expect("an allocation of the session");
         }

@@ -1,7 +1,7 @@
 //! Virtual memory: physical memory, reserved addresses, and what is mapped where. The library trusts its caller here as well: it ends the
 //! process for some mappings that are wrong, so that everything is checked before.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::ptr::null_mut;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -133,7 +133,13 @@ impl Owner {
         Ok(self.add_physical(handle, len_bytes, device, self.shares_process))
     }
 
-    fn add_physical(&mut self, handle: *mut c_void, len_bytes: u64, device: i32, is_new: bool) -> u64 {
+    fn add_physical(
+        &mut self,
+        handle: hipMemGenericAllocationHandle_t,
+        len_bytes: u64,
+        device: i32,
+        is_new: bool,
+    ) -> u64 {
         self.physical.insert(number(handle), Physical { len_bytes, device, is_new });
         number(handle)
     }

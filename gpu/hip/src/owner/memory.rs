@@ -113,8 +113,11 @@ impl Owner {
 
     /// Checks that bytes lie in one allocation or one variable of a module.
     pub(super) fn check_range(&self, address: u64, len_bytes: u64) -> HipResult<()> {
-        let allocated =
-            self.memory.range(..=address).next_back().map(|(&base, memory)| (base, self.extent(base, memory)));
+        let allocated = self
+            .memory
+            .range(..=address)
+            .next_back()
+            .map(|(&base, memory)| (base, self.extent(base, memory)));
         let variables = self.modules.values().flat_map(|module| module.globals.iter().copied());
         let lies_in = |(base, len): (u64, u64)| {
             address

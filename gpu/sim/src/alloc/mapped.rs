@@ -103,7 +103,8 @@ impl Reserved {
     ) -> HipResult<Vec<Unused>> {
         let end_of = |block: &Block| block.base() + block.len_bytes();
         let touched = |(_, block): &(&u64, &Arc<Block>)| end_of(block) >= span.start;
-        let old: Vec<_> = self.runs.range(..=span.end).filter(touched).map(|(_, run)| Arc::clone(run)).collect();
+        let old: Vec<_> =
+            self.runs.range(..=span.end).filter(touched).map(|(_, run)| Arc::clone(run)).collect();
         let start = old.first().map_or(span.start, |first| first.base().min(span.start));
         let end = old.last().map_or(span.end, |last| end_of(last).max(span.end));
         let mut new: Vec<(u64, Vec<Arc<Part>>)> = Vec::new();
@@ -161,7 +162,8 @@ fn span(ptr: u64, len_bytes: u64) -> HipResult<Range<u64>> {
 impl Mapped {
     /// Returns the range that has all of these addresses.
     fn range(&mut self, span: &Range<u64>) -> HipResult<&mut Reserved> {
-        let (base, range) = self.ranges.range_mut(..=span.start).next_back().ok_or(HipError::INVALID_VALUE)?;
+        let (base, range) =
+            self.ranges.range_mut(..=span.start).next_back().ok_or(HipError::INVALID_VALUE)?;
         if span.end <= base + range.len_bytes { Ok(range) } else { Err(HipError::INVALID_VALUE) }
     }
 
@@ -184,7 +186,12 @@ impl Allocator {
     ///
     /// # Errors
     /// `INVALID_VALUE` if the length is no multiple of the granularity, or 0, or the alignment no power of two; `OUT_OF_MEMORY` if so many addresses are not free.
-    pub(crate) fn reserve_addresses(&mut self, len_bytes: u64, alignment: u64, wanted: u64) -> HipResult<u64> {
+    pub(crate) fn reserve_addresses(
+        &mut self,
+        len_bytes: u64,
+        alignment: u64,
+        wanted: u64,
+    ) -> HipResult<u64> {
         span(0, len_bytes)?;
         if !alignment.is_power_of_two() {
             return Err(HipError::INVALID_VALUE);
@@ -192,7 +199,8 @@ impl Allocator {
         let step = (alignment / PAGE_BYTES).max(1);
         let pages = page_count(len_bytes) + 1;
         let wanted = Self::page_of(wanted).filter(|&page| page < PLAIN_PAGES);
-        let wanted = wanted.filter(|&page| self.gap(page, PLAIN_PAGES.min(page + pages), pages) == Some(page));
+        let wanted =
+            wanted.filter(|&page| self.gap(page, PLAIN_PAGES.min(page + pages), pages) == Some(page));
         // The first address of all is a multiple of more than what can be reserved.
         let found = || self.find_pages(pages.checked_add(step - 1)?).map(|page| page.next_multiple_of(step));
         let page = wanted.or_else(found).ok_or(HipError::OUT_OF_MEMORY)?;
@@ -294,7 +302,8 @@ impl Allocator {
         let range = self.mapped.range(&span)?;
         let mut changed = Vec::new();
         for ptr in range.whole(&span)? {
-            if let Some(mapping) = range.mappings.get_mut(&ptr).filter(|it| it.is_accessible != is_accessible) {
+            if let Some(mapping) = range.mappings.get_mut(&ptr).filter(|it| it.is_accessible != is_accessible)
+            {
                 mapping.is_accessible = is_accessible;
                 changed.push((ptr, mapping.physical.len_bytes()));
             }
@@ -485,7 +494,11 @@ mod tests {
             assert_eq!(allocator.unmap_physical(at, len.wrapping_mul(PAGE)).map(drop), refused);
         }
         assert_eq!(allocator.unmap_physical(base, 4 * PAGE).map(drop), refused, "several");
-        assert_eq!(allocator.set_access(base, 4 * PAGE, true).unwrap().0, [(base, 2 * PAGE)], "of one it is known");
+        assert_eq!(
+            allocator.set_access(base, 4 * PAGE, true).unwrap().0,
+            [(base, 2 * PAGE)],
+            "of one it is known"
+        );
         assert_eq!(allocator.block(base, 4 * PAGE).unwrap().len_bytes(), 4 * PAGE);
     }
 

@@ -14,10 +14,7 @@ use crate::stream::Wait;
 
 impl SimContext {
     /// Changes the allocator when the work is done that may use its memory.
-    fn poll_changed<R>(
-        &self,
-        change: impl FnOnce(&mut Allocator) -> HipResult<R>,
-    ) -> Poll<HipResult<R>> {
+    fn poll_changed<R>(&self, change: impl FnOnce(&mut Allocator) -> HipResult<R>) -> Poll<HipResult<R>> {
         let mut state = lock(&self.shared.state);
         loop {
             match state.streams.wait(WaitFor::Device, None) {
