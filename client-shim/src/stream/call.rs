@@ -53,6 +53,17 @@ enum Origin {
     Held,
 }
 
+/// How far a command is that this process carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    /// It has not been looked at.
+    New,
+    /// It waits for the work that is before it.
+    Waits,
+    /// That is over.
+    HasWaited,
+}
+
 /// The next phase of a call.
 #[derive(Debug)]
 enum Phase {
@@ -106,6 +117,8 @@ pub struct Call {
     is_read_at_once: bool,
     /// Whether, as HIP documents, the stream has finished when the call returns.
     settles: bool,
+    /// Whether a command that this process carries out waits, or has waited, for the work that is before it.
+    here: Here,
     /// Nodes to execute after this command, the next one last: the rest of a part of a graph whose copy on the worker is
     /// outdated.
     rest: Vec<Node>,
@@ -126,6 +139,7 @@ impl Call {
             is_announced: false,
             is_read_at_once: false,
             settles: false,
+            here: Here::New,
             rest: Vec::new(),
             answer: None,
         }
@@ -234,6 +248,12 @@ impl Call {
                 streams.join_legacy(caller.port, self.stream)?;
                 self.then(Phase::BeforeWait)
             }
+            Phase::Prepare
+                if self.origin == Origin::Held && self.comes_here_later(streams, caller.port)? =>
+            {
+                self.here = Here::Waits;
+                self.then(Phase::BeforeWait)
+            }
             Phase::Prepare => match self.prepare(streams, caller.port)? {
                 Some(prepared) => self.then(Phase::Send(Box::new(prepared))),
                 None => self.end(streams),
@@ -313,6 +333,10 @@ impl Call {
             return Ok(Next::CallHost(*function, result));
         }
         result?;
+        if self.here == Here::Waits {
+            self.here = Here::HasWaited;
+            return self.then(Phase::Prepare);
+        }
         self.end(streams)
     }
 
@@ -376,6 +400,10 @@ impl Call {
         if self.check(streams)? {
             return Ok(Next::Done(Ok(())));
         }
+        if self.comes_here_later(streams, caller.port)? {
+            queue.add(order, caller, stream, command.clone())?;
+            return Ok(Next::Done(Ok(())));
+        }
         if queue.is_idle() {
             return self.then(Phase::Prepare);
         }
@@ -402,6 +430,20 @@ impl Call {
             streams.expect_record(*event, stream)?;
         }
         Ok(Next::Done(Ok(())))
+    }
+
+    /// Returns whether the command moves bytes that only this process has, behind work that may not be over: who sees the bytes may take that
+    /// for done. The call does not wait for it, so that it becomes a step of the stream.
+    fn comes_here_later(&self, streams: &Streams, port: &dyn Port) -> HipResult<bool> {
+        if self.is_blocking || self.here != Here::New || streams.mirrors.is_empty() {
+            return Ok(false);
+        }
+        let is_here = match self.work.command() {
+            Command::Fill(fill) => streams.place_of_fill(port, fill)? == Some(Place::Host),
+            Command::Copy(copy) => copy.check_shape()? > 0 && streams.places(port, copy)? == [Place::Host; 2],
+            _ => false,
+        };
+        Ok(is_here && streams.pending.look(&streams.order, Scope::Stream(self.stream)).0 != State::Nothing)
     }
 
     /// Returns whether the call may return before the command is executed. Otherwise it waits for the host functions before

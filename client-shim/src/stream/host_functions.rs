@@ -6,7 +6,8 @@
 //! returns at once, as a function may wait for what the program does next. Only calls that wait for the stream in any case wait for its
 //! steps.
 //!
-//! A wait for a value in memory (`hipStreamWaitValue32`) is a step, too: it is this process that looks at the value.
+//! A wait for a value in memory (`hipStreamWaitValue32`) is a step, too: it is this process that looks at the value. So are fills and copies
+//! of memory that the worker does not have, behind work that may not be over.
 //!
 //! Steps of other streams come before a step as well: where the legacy stream and blocking streams wait for each other, and where a stream
 //! waits for an event that is recorded by a step.
