@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use hipr_device::Waker;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
-pub(crate) use self::mapped::GRANULARITY_BYTES;
 use self::mapped::Mapped;
+pub(crate) use self::mapped::{Changed, GRANULARITY_BYTES};
 use crate::host_file::HostFile;
 use crate::name::Name;
 use crate::shared::Unused;

@@ -7,9 +7,6 @@ use super::memory::with_idle_released;
 use super::{Call, Continuation};
 use crate::owned::{Owned, Remap};
 
-/// The largest `access` of `MEM_SET_ACCESS` (hipMemAccessFlagsProtReadWrite).
-const ACCESS_MAX: u32 = 3;
-
 impl Call<'_> {
     /// Returns what maps memory, if the session has the feature.
     fn mapper(&mut self) -> HipResult<&mut dyn hipr_device::Mappings> {
@@ -101,7 +98,7 @@ pub(super) fn map(call: &mut Call<'_>, r: MemMap) -> HipResult<Continuation> {
 pub(super) fn set_access(call: &mut Call<'_>, r: MemSetAccess) -> HipResult<Continuation> {
     call.mapper()?;
     let MemSetAccess { device_ptr: ptr, size: size_bytes, device, access } = r;
-    if access > ACCESS_MAX {
+    if access > hipr_abi::hipMemAccessFlagsProtReadWrite.cast_unsigned() {
         return Err(HipError::INVALID_VALUE);
     }
     call.owned.mappings.whole(ptr, size_bytes)?;

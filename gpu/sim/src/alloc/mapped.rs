@@ -46,6 +46,15 @@ struct Mapping {
     is_accessible: bool,
 }
 
+/// What a change of access has changed.
+#[derive(Default)]
+pub(crate) struct Changed {
+    /// The mappings: their addresses and lengths.
+    pub(crate) mappings: Vec<(u64, u64)>,
+    /// What has to be dropped.
+    pub(crate) unused: Vec<Unused>,
+}
+
 /// What the block of a run keeps as long as it is mapped.
 struct Kept {
     _parts: Vec<Arc<Part>>,
@@ -286,17 +295,12 @@ impl Allocator {
         Ok(())
     }
 
-    /// Says whether mappings may be accessed: returns those whose access has changed, with their lengths, and what has to be dropped.
+    /// Says whether mappings may be accessed.
     ///
     /// # Errors
     /// `INVALID_VALUE` if the bytes are not whole mappings of one range that follow each other; `OUT_OF_MEMORY` if the host has no place for
     /// them. Then nothing changes.
-    pub(crate) fn set_access(
-        &mut self,
-        ptr: u64,
-        len_bytes: u64,
-        is_accessible: bool,
-    ) -> HipResult<(Vec<(u64, u64)>, Vec<Unused>)> {
+    pub(crate) fn set_access(&mut self, ptr: u64, len_bytes: u64, is_accessible: bool) -> HipResult<Changed> {
         let span = span(ptr, len_bytes)?;
         let counters = self.pieces();
         let range = self.mapped.range(&span)?;
@@ -309,10 +313,10 @@ impl Allocator {
             }
         }
         if changed.is_empty() {
-            return Ok((changed, Vec::new()));
+            return Ok(Changed::default());
         }
         match range.renew(Arc::make_mut(&mut self.map), span, &counters, is_accessible) {
-            Ok(unused) => Ok((changed, unused)),
+            Ok(unused) => Ok(Changed { mappings: changed, unused }),
             Err(error) => {
                 for (ptr, _) in changed {
                     if let Some(mapping) = range.mappings.get_mut(&ptr) {
@@ -340,7 +344,7 @@ impl Allocator {
         if !self.is_mapping(ptr, len_bytes) {
             return Err(HipError::INVALID_VALUE);
         }
-        let (changed, mut unused) = self.set_access(ptr, len_bytes, false)?;
+        let Changed { mappings: changed, mut unused } = self.set_access(ptr, len_bytes, false)?;
         let mapping = self.mapped.range(&span(ptr, len_bytes)?)?.mappings.remove(&ptr);
         unused.extend(mapping.map(|mapping| unused_part(&mapping.physical)));
         Ok((!changed.is_empty(), unused))
@@ -495,7 +499,7 @@ mod tests {
         }
         assert_eq!(allocator.unmap_physical(base, 4 * PAGE).map(drop), refused, "several");
         assert_eq!(
-            allocator.set_access(base, 4 * PAGE, true).unwrap().0,
+            allocator.set_access(base, 4 * PAGE, true).unwrap().mappings,
             [(base, 2 * PAGE)],
             "of one it is known"
         );

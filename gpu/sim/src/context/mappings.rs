@@ -8,7 +8,7 @@ use hipr_grid::lock;
 use hipr_proto::{HipError, HipResult};
 
 use super::SimContext;
-use crate::alloc::{Allocator, GRANULARITY_BYTES};
+use crate::alloc::{Allocator, Changed, GRANULARITY_BYTES};
 use crate::shared::Unused;
 use crate::stream::Wait;
 
@@ -96,7 +96,7 @@ impl Mappings for SimContext {
                 Poll::Pending => return Poll::Pending,
             }
         };
-        Poll::Ready(changed.map(|(changed, unused)| {
+        Poll::Ready(changed.map(|Changed { mappings: changed, unused }| {
             if is_accessible {
                 for (ptr, len_bytes) in changed {
                     // Other mappings may have the same bytes.
