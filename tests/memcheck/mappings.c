@@ -52,7 +52,9 @@ void mappings(struct Setup* s) {
     GOOD(hipMemRelease(same));
     FAILS(hipMemRetainAllocationHandle(&same, s->host), hipErrorInvalidValue);
     GOOD(hipMemGetAllocationPropertiesFromHandle(&told, memory));
-    WRITTEN(told);
+    THAT(told.type == prop.type && told.requestedHandleType == prop.requestedHandleType && told.location.id == 0);
+    THAT(told.location.type == prop.location.type && told.win32HandleMetaData == NULL);
+    WRITTEN(told.allocFlags);
     FAILS(hipMemGetAllocationPropertiesFromHandle(&told, NOWHERE), hipErrorInvalidValue);
     GOOD(hipMemUnmap(base, unit));
     FAILS(hipMemUnmap(base, unit), hipErrorInvalidValue);

@@ -5,236 +5,19 @@ mod mapped;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
-use hipr_device::Waker;
+use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
+use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
 
 use self::mapped::Mapped;
 pub(crate) use self::mapped::{Changed, GRANULARITY_BYTES};
+use crate::budget::{Budget, Reservation, Reserved, Window};
 use crate::host_file::HostFile;
 use crate::name::Name;
-use crate::shared::Unused;
-use crate::windows::{PLAIN_PAGES, Slot, Windows};
-use hipr_grid::{DeviceMemory, lock};
-use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
-use hipr_isa::mem::Block;
-
-/// The device memory and the addresses that all contexts share.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    total_bytes: u64,
-    ledger: Mutex<Ledger>,
-    next_page: AtomicU64,
-    /// Number of the operating system's mappings that blocks of physical memory take.
-    pieces: Arc<AtomicUsize>,
-}
-
-/// What of the device is given out.
-#[derive(Debug)]
-struct Ledger {
-    /// Bytes of memory that is allocated.
-    used_bytes: u64,
-    /// Bytes that contexts have reserved and not used.
-    reserved_bytes: u64,
-    windows: Windows,
-    /// Number of changes of `used_bytes`.
-    changes: u64,
-    /// Who is told of the next one.
-    watcher: Option<Waker>,
-}
-
-impl Ledger {
-    /// Changes the bytes of memory that is allocated; returns who has to be told of it when the ledger is unlocked.
-    #[must_use]
-    fn set_used(&mut self, used_bytes: u64) -> Option<Waker> {
-        self.used_bytes = used_bytes;
-        self.changes += 1;
-        self.watcher.take()
-    }
-}
-
-impl DeviceMemory for Budget {
-    fn total_bytes(&self) -> u64 {
-        self.total_bytes
-    }
-
-    fn available_bytes(&self) -> u64 {
-        self.available_bytes()
-    }
-}
-
-impl Budget {
-    pub(crate) fn new(total_bytes: u64) -> Arc<Self> {
-        let (windows, changes, watcher) = Default::default();
-        let ledger = Ledger { used_bytes: 0, reserved_bytes: 0, windows, changes, watcher };
-        Arc::new(Self {
-            total_bytes,
-            ledger: Mutex::new(ledger),
-            next_page: AtomicU64::new(0),
-            pieces: Arc::default(),
-        })
-    }
-
-    pub(crate) fn total_bytes(&self) -> u64 {
-        self.total_bytes
-    }
-
-    /// Returns the bytes that nothing uses; what is reserved is among them.
-    pub(crate) fn free_bytes(&self) -> u64 {
-        self.total_bytes - lock(&self.ledger).used_bytes
-    }
-
-    /// Returns the number of times that the free bytes have changed.
-    pub(crate) fn changes(&self) -> u64 {
-        lock(&self.ledger).changes
-    }
-
-    /// Calls `waker` when the number of changes is no longer `seen`.
-    pub(crate) fn watch(&self, seen: u64, waker: Waker) {
-        let mut ledger = lock(&self.ledger);
-        if ledger.changes == seen {
-            ledger.watcher = Some(waker);
-        } else {
-            drop(ledger);
-            waker.wake();
-        }
-    }
-
-    /// Changes the bytes of memory that is allocated, and tells who watches them.
-    fn change(&self, change: impl FnOnce(&mut Ledger) -> Option<Waker>) {
-        Self::change_locked(lock(&self.ledger), change);
-    }
-
-    /// Changes the ledger, unlocks it, and tells who watches the bytes of memory that is allocated.
-    fn change_locked(mut ledger: MutexGuard<'_, Ledger>, change: impl FnOnce(&mut Ledger) -> Option<Waker>) {
-        let watcher = change(&mut ledger);
-        drop(ledger);
-        if let Some(watcher) = watcher {
-            watcher.wake();
-        }
-    }
-
-    /// Returns the bytes that can be used or reserved.
-    pub(crate) fn available_bytes(&self) -> u64 {
-        let ledger = lock(&self.ledger);
-        self.total_bytes - ledger.used_bytes - ledger.reserved_bytes
-    }
-
-    /// Takes available bytes: changes the ledger if it has them.
-    fn take(&self, bytes: u64, change: impl FnOnce(&mut Ledger) -> Option<Waker>) -> HipResult<()> {
-        let ledger = lock(&self.ledger);
-        let available = self.total_bytes - ledger.used_bytes - ledger.reserved_bytes;
-        if bytes > available {
-            return Err(HipError::OUT_OF_MEMORY);
-        }
-        Self::change_locked(ledger, change);
-        Ok(())
-    }
-
-    fn reserve(self: &Arc<Self>, bytes: u64) -> HipResult<Reservation> {
-        self.take(bytes, |ledger| ledger.set_used(ledger.used_bytes + bytes))?;
-        Ok(Reservation { budget: Arc::clone(self), bytes })
-    }
-
-    /// Returns where to search for free pages: behind the last allocation of any context.
-    fn next_place(&self, pages: u64) -> u64 {
-        let place = |page: u64| if page.saturating_add(pages) <= PLAIN_PAGES { page } else { 0 };
-        let next = |page| Some(place(page).saturating_add(pages));
-        let before = self.next_page.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        place(before.unwrap_or(0))
-    }
-}
-
-/// A used part of the budget, released when dropped.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    budget: Arc<Budget>,
-    bytes: u64,
-}
-
-impl Reservation {
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.budget.change(|ledger| ledger.set_used(ledger.used_bytes - self.bytes));
-        }
-    }
-}
-
-/// The bytes that a context has reserved, released when dropped.
-#[derive(Debug)]
-struct Reserved {
-    budget: Arc<Budget>,
-    bytes: u64,
-}
-
-impl Reserved {
-    fn new(budget: &Arc<Budget>) -> Self {
-        Self { budget: Arc::clone(budget), bytes: 0 }
-    }
-
-    fn add(&mut self, bytes: u64) -> HipResult<()> {
-        self.budget.take(bytes, |ledger| {
-            ledger.reserved_bytes += bytes;
-            None
-        })?;
-        self.bytes += bytes;
-        Ok(())
-    }
-
-    fn give_back(&mut self, bytes: u64) {
-        let bytes = bytes.min(self.bytes);
-        self.bytes -= bytes;
-        lock(&self.budget.ledger).reserved_bytes -= bytes;
-    }
-
-    /// Takes bytes for an allocation.
-    fn take(&mut self, bytes: u64) -> HipResult<Reservation> {
-        self.bytes = self.bytes.checked_sub(bytes).ok_or(HipError::OUT_OF_MEMORY)?;
-        self.budget.change(|ledger| {
-            ledger.reserved_bytes -= bytes;
-            ledger.set_used(ledger.used_bytes + bytes)
-        });
-        Ok(Reservation { budget: Arc::clone(&self.budget), bytes })
-    }
-
-    /// Adds the bytes of an allocation that is gone; nobody can have them in between.
-    fn put(&mut self, mut reservation: Reservation) {
-        let bytes = std::mem::take(&mut reservation.bytes);
-        self.bytes += bytes;
-        self.budget.change(|ledger| {
-            ledger.reserved_bytes += bytes;
-            ledger.set_used(ledger.used_bytes - bytes)
-        });
-    }
-}
-
-impl Drop for Reserved {
-    fn drop(&mut self) {
-        self.give_back(u64::MAX);
-    }
-}
-
-/// A window of addresses that one context has, given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Window {
-    budget: Arc<Budget>,
-    slot: Slot,
-    pages: Range<u64>,
-}
-
-impl Drop for Window {
-    fn drop(&mut self) {
-        lock(&self.budget.ledger).windows.give_back(self.slot);
-    }
-}
+use crate::unused::Unused;
+use crate::windows::PLAIN_PAGES;
 
 // What a client places has the layout of this device's own allocations.
 const _: () = assert!(PLACE_PAGE_BYTES == PAGE_BYTES);
@@ -319,9 +102,7 @@ impl Allocator {
             // Memory of another context, which had a window there, may have been borrowed.
             let is_free =
                 |pages: &Range<u64>| self.gap(pages.start, pages.end, pages.end - pages.start).is_some();
-            let chosen = lock(&self.budget.ledger).windows.choose(is_free);
-            let window = |(slot, pages)| Window { budget: Arc::clone(&self.budget), slot, pages };
-            self.window = chosen.map(window);
+            self.window = self.budget.choose_window(is_free);
         }
         let pages = self.window.as_ref().map_or(0..0, |window| window.pages.clone());
         FIRST_ADDRESS + pages.start * PAGE_BYTES..FIRST_ADDRESS + pages.end * PAGE_BYTES
@@ -551,6 +332,8 @@ impl Allocator {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     fn allocator(total_bytes: u64) -> Allocator {

@@ -26,9 +26,10 @@ use crate::event::{Event, Record};
 use crate::launch::Setup;
 use crate::module::{Function, Module};
 use crate::property::{self, Model};
-use crate::shared::{Shared, Unused};
+use crate::shared::Shared;
 use crate::stream::{Task, Wait, Work};
 use crate::transfer::{Pattern, Span, Transfer};
+use crate::unused::Unused;
 use crate::watch::{Allocated, Loaded, Moved};
 
 const LIMIT_STACK_SIZE: i32 = hipr_abi::hipLimitStackSize;

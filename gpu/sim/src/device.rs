@@ -8,7 +8,7 @@ use hipr_grid::{Executors, RunQueue};
 use hipr_isa::Arch;
 use hipr_isa::simd::Level;
 
-use crate::alloc::Budget;
+use crate::budget::Budget;
 use crate::loan::Loans;
 use crate::watch::DeviceWatch;
 

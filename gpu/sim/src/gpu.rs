@@ -11,7 +11,7 @@ use hipr_isa::Arch;
 use hipr_isa::simd::Level;
 use hipr_proto::HipResult;
 
-use crate::alloc::Budget;
+use crate::budget::Budget;
 use crate::context::SimContext;
 use crate::device::Inner;
 use crate::property::Model;

@@ -42,6 +42,7 @@
 mod alloc;
 pub mod attribute;
 mod before;
+mod budget;
 mod context;
 pub mod coverage;
 mod device;
@@ -61,6 +62,7 @@ mod shared;
 pub mod stream;
 mod times;
 mod transfer;
+mod unused;
 pub mod watch;
 mod windows;
 

@@ -11,7 +11,7 @@ use hipr_isa::mem::Piece;
 use hipr_proto::{HipError, HipResult};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use crate::alloc::Reservation;
+use crate::budget::Reservation;
 use crate::host_file::sealed_file;
 use crate::name::Name;
 

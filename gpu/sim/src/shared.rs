@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use hipr_device::{Load, Room, Share, Waker};
 use hipr_grid::{GridJob, Job, Owner, Residents, RunQueue, lock};
 use hipr_isa::map::Map;
-use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult};
 
 use self::launched::Launched;
@@ -19,9 +18,9 @@ use crate::device::Inner;
 use crate::event::{Observer, Record};
 use crate::launch::Setup;
 use crate::order::Order;
-use crate::physical::Part;
 use crate::stream::{Failed, HOUSEKEEPING, Streams, Task, Work};
 use crate::transfer::Transfer;
+use crate::unused::Unused;
 use crate::watch::{DeviceWatch, Moved, Started};
 
 #[derive(Debug)]
@@ -257,23 +256,6 @@ impl Shared {
         if unused.iter().any(|unused| unused.len_bytes() > DISCARD_AT_ONCE_BYTES) {
             let discard = Discard { owner: self.owner(HOUSEKEEPING), unused: Mutex::new(unused) };
             self.run_queue.push(&(Arc::new(discard) as Arc<dyn Job>), 1);
-        }
-    }
-}
-
-/// Memory that a context does not use any more, to be dropped where that may take long.
-pub(crate) enum Unused {
-    /// A block that is not mapped any more.
-    Block(Arc<Block>),
-    /// Bytes of physical memory of which this context has given up a handle or a mapping.
-    Part(Arc<Part>),
-}
-
-impl Unused {
-    fn len_bytes(&self) -> u64 {
-        match self {
-            Self::Block(block) => block.len_bytes(),
-            Self::Part(part) => part.len_bytes(),
         }
     }
 }

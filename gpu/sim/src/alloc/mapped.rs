@@ -14,7 +14,7 @@ use hipr_proto::{HipError, HipResult};
 
 use super::{Allocator, PLAIN_PAGES};
 use crate::physical::{Part, Physical, PhysicalFile};
-use crate::shared::Unused;
+use crate::unused::Unused;
 
 /// Of what addresses and sizes of mappings are multiples.
 pub(crate) const GRANULARITY_BYTES: u64 = PAGE_BYTES;
@@ -357,8 +357,8 @@ impl Allocator {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Budget;
     use super::*;
+    use crate::budget::Budget;
 
     const PAGE: u64 = PAGE_BYTES;
 

@@ -9,8 +9,8 @@ use hipr_proto::{HipError, HipResult};
 
 use super::SimContext;
 use crate::alloc::{Allocator, Changed, GRANULARITY_BYTES};
-use crate::shared::Unused;
 use crate::stream::Wait;
+use crate::unused::Unused;
 
 impl SimContext {
     /// Changes the allocator when the work is done that may use its memory.
