@@ -93,21 +93,32 @@ impl Memory {
     /// Returns the allocation that contains `address`.
     #[inline(always)]
     pub fn find(&self, address: Ptr) -> Option<Allocation> {
+        self.at(address).copied()
+    }
+
+    #[inline(always)]
+    fn at(&self, address: Ptr) -> Option<&Allocation> {
         let (_, allocation) = self.by_base.range(..=address.0).next_back()?;
-        (allocation.bytes_from(address) > 0).then_some(*allocation)
+        (allocation.bytes_from(address) > 0).then_some(allocation)
     }
 
     /// Returns the allocation that contains `address`, of mappings with all that follow it without a gap: the memory to which an operation
     /// may extend.
+    #[inline(always)]
     pub fn extent(&self, address: Ptr) -> Option<Allocation> {
-        let mut found = self.find(address)?;
-        if found.kind == Kind::Mapped {
-            let next = |end: usize| self.by_base.get(&end).filter(|next| next.kind == Kind::Mapped);
-            while let Some(next) = next(found.base.0 + found.size_bytes) {
-                found.size_bytes += next.size_bytes;
-            }
+        match self.at(address) {
+            Some(found) if found.kind == Kind::Mapped => Some(self.with_neighbours(*found)),
+            found => found.copied(),
         }
-        Some(found)
+    }
+
+    #[cold]
+    fn with_neighbours(&self, mut found: Allocation) -> Allocation {
+        let next = |end: usize| self.by_base.get(&end).filter(|next| next.kind == Kind::Mapped);
+        while let Some(next) = next(found.base.0 + found.size_bytes) {
+            found.size_bytes += next.size_bytes;
+        }
+        found
     }
 
     /// Returns the allocation that contains `address`; fails if `len` bytes from there on go beyond its end.
