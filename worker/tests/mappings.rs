@@ -3,25 +3,15 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use common::*;
 use hipr_proto::op::*;
 use hipr_proto::{Features, HipError, HipResult};
-use hipr_worker::{Config, Handle, Worker};
+use hipr_worker::Handle;
 
 const INVALID: HipError = HipError::INVALID_VALUE;
 const DEVICE_BYTES: u64 = 1 << 30;
 const READ_WRITE: u32 = 3;
-
-fn emulated(change: impl FnOnce(&mut Config)) -> Handle {
-    let gpu = hipr_sim::Gpu::new(hipr_sim::Config { memory_bytes: Some(DEVICE_BYTES), ..Default::default() });
-    let mut config = Config::new(Arc::new(gpu.expect("the emulated GPU")));
-    config.listen = "127.0.0.1:0".into();
-    config.io = event_loop();
-    change(&mut config);
-    Worker::bind(config).and_then(Worker::spawn).expect("a worker")
-}
 
 /// A session that maps memory.
 struct Mapper {
@@ -75,7 +65,7 @@ impl Mapper {
 
 #[test]
 fn a_session_without_the_feature_maps_nothing() {
-    let worker = emulated(|_| {});
+    let worker = emulated(DEVICE_BYTES, |_| {});
     let (mut peer, accepted) = Peer::offering(worker.local_addr(), Features::NAMES);
     assert_eq!(accepted, Features::NAMES);
     let refused = Err(HipError::NOT_SUPPORTED);
@@ -94,7 +84,7 @@ fn a_session_without_the_feature_maps_nothing() {
 /// Every number of every request at its limits: refused or not, the worker lives, and what is refused changes nothing.
 #[test]
 fn numbers_at_their_limits_are_refused_or_right() {
-    let worker = emulated(|_| {});
+    let worker = emulated(DEVICE_BYTES, |_| {});
     let mut it = Mapper::new(&worker);
     let unit = it.unit;
     let base = it.reserve(4);
@@ -177,7 +167,7 @@ fn numbers_at_their_limits_are_refused_or_right() {
 
 #[test]
 fn what_is_unanswered_fails_where_the_next_reply_is() {
-    let worker = emulated(|_| {});
+    let worker = emulated(DEVICE_BYTES, |_| {});
     let mut it = Mapper::new(&worker);
     let (base, unit) = (it.reserve(2), it.unit);
     let physical = it.create(1).expect("memory");
@@ -201,7 +191,7 @@ fn what_is_unanswered_fails_where_the_next_reply_is() {
 
 #[test]
 fn limits_hold_for_physical_memory_and_for_mappings() {
-    let worker = emulated(|config| config.session.memory_max_bytes = 64 << 20);
+    let worker = emulated(DEVICE_BYTES, |config| config.session.memory_max_bytes = 64 << 20);
     let mut it = Mapper::new(&worker);
     let most = (64 << 20) / it.unit - 2;
     let first = it.create(most).expect("within the limit");
@@ -213,7 +203,7 @@ fn limits_hold_for_physical_memory_and_for_mappings() {
     it.unmap(base, most).expect("a mapping");
     it.create(8).expect("it is given back");
     drop(it);
-    let worker = emulated(|config| config.session.handles_max = 20);
+    let worker = emulated(DEVICE_BYTES, |config| config.session.handles_max = 20);
     let mut it = Mapper::new(&worker);
     let (base, physical) = (it.reserve(100), it.create(1).expect("memory"));
     let unit = it.unit;
@@ -223,7 +213,7 @@ fn limits_hold_for_physical_memory_and_for_mappings() {
 
 #[test]
 fn sessions_share_physical_memory_by_its_name_only() {
-    let worker = emulated(|_| {});
+    let worker = emulated(DEVICE_BYTES, |_| {});
     let (mut owner, mut other) = (Mapper::new(&worker), Mapper::new(&worker));
     let physical = owner.create(2).expect("memory");
     let base = owner.reserve(2);
@@ -253,7 +243,7 @@ fn sessions_share_physical_memory_by_its_name_only() {
 
 #[test]
 fn a_reset_and_an_end_give_everything_back() {
-    let worker = emulated(|_| {});
+    let worker = emulated(DEVICE_BYTES, |_| {});
     let mut watcher = Mapper::new(&worker);
     let mut it = Mapper::new(&worker);
     for round in 0..2 {
@@ -303,7 +293,7 @@ struct Page {
 fn what_is_mapped_is_as_a_model_says() {
     const UNITS: u64 = 12;
     const STEPS: u32 = 250;
-    let worker = emulated(|_| {});
+    let worker = emulated(DEVICE_BYTES, |_| {});
     for seed in 0..2 {
         let mut it = Mapper::new(&worker);
         let (base, unit) = (it.reserve(UNITS), it.unit);

@@ -2,29 +2,18 @@
 
 mod common;
 
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{PATIENCE, Peer, event_loop, scripted};
+use common::{PATIENCE, Peer, emulated, scripted};
 use hipr_proto::op::*;
 use hipr_proto::{Features, HipError, Lease, Op, Opcode, ReplyMode, Wire};
-use hipr_worker::{Config, Handle, Worker};
+use hipr_worker::Handle;
 
 const MIB: u64 = 1 << 20;
 const TOTAL: u64 = 256 * MIB;
 const DEVICE: u32 = 2;
 const NEEDED: Features = Features::MEM_INFO.union(Features::PLACES).union(Features::NOTIFICATIONS);
-
-/// Starts a worker with an emulated GPU.
-fn emulated(change: impl FnOnce(&mut Config)) -> Handle {
-    let gpu = hipr_sim::Gpu::new(hipr_sim::Config { memory_bytes: Some(TOTAL), ..Default::default() });
-    let mut config = Config::new(Arc::new(gpu.expect("the emulated GPU")));
-    config.listen = "127.0.0.1:0".into();
-    config.io = event_loop();
-    change(&mut config);
-    Worker::bind(config).and_then(Worker::spawn).expect("a worker")
-}
 
 /// A client that reckons from what it was told.
 struct Reckoner {
@@ -115,7 +104,7 @@ impl Reckoner {
 
 #[test]
 fn without_what_it_needs_it_is_refused() {
-    let worker = emulated(|_| {});
+    let worker = emulated(TOTAL, |_| {});
     for lacking in [Features::MEM_INFO, Features::PLACES, Features::NOTIFICATIONS] {
         let offered = NEEDED.without(lacking);
         let mut peer = Peer::connect(worker.local_addr());
@@ -214,7 +203,7 @@ const DEEDS: &[Deed] = &[
 fn what_the_client_reckons_is_what_it_would_be_told() {
     for limit in [u64::MAX, 100 * MIB] {
         for (name, holds, deed) in DEEDS {
-            let worker = emulated(|config| config.session.memory_max_bytes = limit);
+            let worker = emulated(TOTAL, |config| config.session.memory_max_bytes = limit);
             let mut it = Reckoner::new(&worker);
             it.place(MIB);
             let before = it.ask();
@@ -240,7 +229,7 @@ fn until_told(it: &mut Reckoner) {
 
 #[test]
 fn what_others_do_is_told_once() {
-    let worker = emulated(|_| {});
+    let worker = emulated(TOTAL, |_| {});
     let (mut it, mut silent, mut other) =
         (Reckoner::new(&worker), Reckoner::new(&worker), Reckoner::new(&worker));
     it.ask();
@@ -266,7 +255,7 @@ fn what_others_do_is_told_once() {
 
 #[test]
 fn who_is_told_comes_before_who_is_answered() {
-    let worker = emulated(|_| {});
+    let worker = emulated(TOTAL, |_| {});
     let mut other = Reckoner::new(&worker);
     let mut many: Vec<_> = (0..40).map(|_| Reckoner::new(&worker)).collect();
     let mut last = 0;
@@ -337,7 +326,7 @@ fn sessions_that_did_not_ask_cost_nothing() {
 
 #[test]
 fn the_next_question_takes_the_place_of_the_last() {
-    let worker = emulated(|_| {});
+    let worker = emulated(TOTAL, |_| {});
     let (mut it, mut other) = (Reckoner::new(&worker), Reckoner::new(&worker));
     for _ in 0..3 {
         assert_eq!(it.ask(), TOTAL);
@@ -407,7 +396,7 @@ impl Party {
 #[test]
 fn whatever_sessions_do_no_reply_contradicts_what_was_told() {
     for (limit, seeds) in [(u64::MAX, 0..3), (3 * MIB, 3..6)] {
-        let worker = emulated(|config| config.session.memory_max_bytes = limit);
+        let worker = emulated(TOTAL, |config| config.session.memory_max_bytes = limit);
         for seed in seeds {
             let mut numbers = Numbers(seed);
             let mut parties: Vec<_> = (0..3).map(|_| Party::new(&worker)).collect();

@@ -54,6 +54,16 @@ pub(crate) fn worker(name: &str) -> Handle {
     Worker::bind(config).unwrap().spawn().unwrap()
 }
 
+/// Starts a worker with an emulated GPU that has so many bytes of memory.
+pub(crate) fn emulated(memory_bytes: u64, configure: impl FnOnce(&mut Config)) -> Handle {
+    let gpu = Gpu::new(hipr_sim::Config { memory_bytes: Some(memory_bytes), ..Default::default() });
+    let mut config = Config::new(Arc::new(gpu.unwrap()));
+    config.listen = "127.0.0.1:0".into();
+    config.io = event_loop();
+    configure(&mut config);
+    Worker::bind(config).unwrap().spawn().unwrap()
+}
+
 /// Returns a condition for [`until`]: a worker that is sent bytes has not read any for a while.
 pub(crate) fn reads_no_more(worker: &Handle) -> impl FnMut() -> bool {
     let (mut received, mut still) = (0, 0);
