@@ -120,7 +120,7 @@ fn lds_bytes(reply: &GetDevicePropertiesReply) -> usize {
 }
 
 /// Returns attributes that the worker cannot know: kernels cannot reach host memory by themselves, launches on several devices
-/// do not wait for each other, this process waits for values in memory, what can be mapped depends on both sides, and no images are carried out
+/// do not wait for each other, this process waits for values in memory, nothing is mapped with a worker that cannot, and no images are carried out
 /// remotely, whatever the device has.
 ///
 /// # Errors
@@ -129,7 +129,8 @@ pub(crate) fn own_attribute(session: &Session, attribute: i32) -> HipResult<Opti
     match attribute {
         hipDeviceAttributeCanUseStreamWaitValue => return Ok(Some(1)),
         hipDeviceAttributeVirtualMemoryManagementSupported => {
-            return Ok(Some(i32::from(session.worker().features().contains(Features::MAPPINGS))));
+            let has_feature = session.worker().features().contains(Features::MAPPINGS);
+            return Ok(if has_feature { None } else { Some(0) });
         }
         _ => {}
     }

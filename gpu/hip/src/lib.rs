@@ -155,12 +155,14 @@ impl Device for Hip {
         true
     }
 
-    /// Returns whether the first device says that it can; all devices of a runtime are of its kind.
+    /// Returns whether the library has the functions. Whether a device can is for its attribute to say.
     fn can_map(&self) -> bool {
-        let owner = Owner::new(self.runtime.clone(), false);
-        owner
-            .attribute(0, hip_sys::hipDeviceAttributeVirtualMemoryManagementSupported)
-            .is_ok_and(|can| can != 0)
+        let hip = &self.runtime;
+        hip.hipMemCreate.is_some()
+            && hip.hipMemAddressReserve.is_some()
+            && hip.hipMemMap.is_some()
+            && hip.hipMemSetAccess.is_some()
+            && hip.hipMemUnmap.is_some()
     }
 
     fn open(&self, waker: Waker) -> HipResult<Box<dyn Context>> {

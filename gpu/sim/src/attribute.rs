@@ -105,7 +105,7 @@ attributes! {
     hipDeviceAttributeUnifiedAddressing = 1;
     hipDeviceAttributeWarpSize = p::WAVE_LANES as i32;
     hipDeviceAttributeMemoryPoolsSupported = 0;
-    hipDeviceAttributeVirtualMemoryManagementSupported = 0;
+    hipDeviceAttributeVirtualMemoryManagementSupported = 1;
     hipDeviceAttributeHostRegisterSupported = 1;
     hipDeviceAttributeMemoryPoolSupportedHandleTypes = 0;
     hipDeviceAttributeClockInstructionRate = p::WALL_CLOCK_KHZ;

@@ -1,7 +1,7 @@
 //! Operations on devices: their number, properties and settings. Also versions, error texts and the management interface.
 
 use hipr_proto::op::*;
-use hipr_proto::{Array, HipError, HipResult, Text};
+use hipr_proto::{Array, Features, HipError, HipResult, Text};
 
 use super::{Call, Continuation};
 
@@ -13,6 +13,7 @@ const SHARED_MEM_CONFIG_MAX: i32 = hipr_abi::hipSharedMemBankSizeEightByte;
 const P2P_PERFORMANCE_RANK: i32 = hipr_abi::hipDevP2PAttrPerformanceRank;
 const P2P_MAX: i32 = hipr_abi::hipDevP2PAttrHipArrayAccessSupported;
 const ATTRIBUTE_MEMORY_POOLS: i32 = hipr_abi::hipDeviceAttributeMemoryPoolsSupported;
+const ATTRIBUTE_MAPPINGS: i32 = hipr_abi::hipDeviceAttributeVirtualMemoryManagementSupported;
 /// PCI vendor id of AMD.
 const VENDOR_AMD: u32 = 0x1002;
 
@@ -54,6 +55,10 @@ pub(super) fn properties(call: &mut Call<'_>, r: GetDeviceProperties) -> HipResu
 
 pub(super) fn attribute(call: &mut Call<'_>, r: DeviceGetAttribute) -> HipResult<Continuation> {
     let device = check_device(call, r.device_id)?;
+    // Who does not know the feature cannot map anything.
+    if r.attribute == ATTRIBUTE_MAPPINGS && call.check_feature(Features::MAPPINGS).is_err() {
+        return call.reply(DeviceGetAttributeReply { value: 0 });
+    }
     // The session keeps pools for a device that has none.
     if r.attribute == ATTRIBUTE_MEMORY_POOLS && call.context()?.mem_pools().is_none() {
         return call.reply(DeviceGetAttributeReply { value: 1 });
