@@ -2,7 +2,7 @@
 
 use super::model::{Items, Model};
 use super::script::{Place, Target};
-use super::trace::{Ask, Event, ItemKind, Outcome, Trace};
+use super::trace::{Ask, By, Event, ItemKind, Outcome, Trace};
 use crate::invariants::Violation;
 
 /// The invariants: their names, and what they say.
@@ -77,8 +77,12 @@ impl Judge<'_> {
 
     /// Returns the first item of a set that is not done and can still show something, if there is one.
     fn open(&self, set: &Items) -> Option<usize> {
+        self.all_open(set).next()
+    }
+
+    fn all_open(&self, set: &Items) -> impl Iterator<Item = usize> {
         let is_decided = |item: &usize| self.model.trace.items.get(*item).is_some_and(|item| item.is_decided);
-        self.all_not_done(set).find(|item| !is_decided(item))
+        self.all_not_done(set).filter(move |item| !is_decided(item))
     }
 
     fn all_not_done(&self, set: &Items) -> impl Iterator<Item = usize> {
@@ -90,13 +94,13 @@ impl Judge<'_> {
 
     fn judge(&mut self, event: &Event) {
         match event {
-            Event::Executed { item, reads, is_local, .. } => self.executed(*item, reads, *is_local),
+            Event::Executed { item, reads, by, .. } => self.executed(*item, reads, *by),
             Event::FunctionBegan { item } => {
                 let state = self.model.items.get(*item);
                 if state.is_some_and(|state| state.has_begun) {
                     self.say("functions_run_once_and_in_order", format!("{} runs again", self.name(*item)));
                 }
-                self.in_order(*item);
+                self.in_order(*item, By::Process);
             }
             Event::Read { who, place, value } => {
                 let before = self.model.before(*who);
@@ -128,12 +132,15 @@ impl Judge<'_> {
             && stream.is_some_and(|stream| self.model.tells_of(target, stream))
     }
 
-    fn in_order(&mut self, item: usize) {
+    fn in_order(&mut self, item: usize, by: By) {
         let before = self.model.before_item(item);
-        let first = match self.is(item, ItemKind::Function) {
+        let stream = |item: usize| self.model.trace.items.get(item).and_then(|item| item.stream);
+        let first = match by {
+            By::Worker => self.not_done(&before),
             // It sees what the program sees.
-            true => self.open(&before),
-            false => self.not_done(&before),
+            _ if self.is(item, ItemKind::Function) => self.open(&before),
+            // The program sees it, which need not have waited for what its own calls have come behind.
+            _ => self.all_open(&before).find(|other| stream(*other) == stream(item)),
         };
         if let Some(first) = first {
             let is_function = self.is(item, ItemKind::Function) || self.is(first, ItemKind::Function);
@@ -144,12 +151,12 @@ impl Judge<'_> {
         }
     }
 
-    fn executed(&mut self, item: usize, reads: &[(Place, u32)], is_local: bool) {
+    fn executed(&mut self, item: usize, reads: &[(Place, u32)], by: By) {
         if self.model.items.get(item).is_some_and(|state| state.is_done || state.has_failed) {
             self.say("work_is_done_once", format!("{} is executed again, or was refused", self.name(item)));
         }
-        if !is_local {
-            self.in_order(item);
+        if by != By::Call {
+            self.in_order(item, by);
         }
         let before = self.model.before_item(item);
         let name = self.name(item);

@@ -22,7 +22,7 @@ use hipr_proto::op::{MemChanges, MemcpyPeer, kind};
 use hipr_proto::{HipError, HipResult};
 
 use super::script::Place;
-use super::trace::{Event, Trace};
+use super::trace::{By, Event, Trace};
 
 pub(super) use self::written::Write;
 
@@ -45,6 +45,8 @@ pub(super) struct Sheet {
     pub(super) fails: bool,
     /// Whether it only writes to memory of the device what is known when it is sent.
     pub(super) is_decided: bool,
+    /// Whether it is a copy that is over when its call returns.
+    pub(super) is_awaited: bool,
 }
 
 /// What the worker does for a command.
@@ -462,7 +464,7 @@ impl State {
             None => Default::default(),
         };
         if let Some((_, item)) = of {
-            self.note(Event::Executed { item, reads, writes, is_local: false });
+            self.note(Event::Executed { item, reads, writes, by: By::Worker });
             if has_failed {
                 self.note(Event::Erred { item });
                 self.errors.push(((stream, self.is_blocking(stream)), item));
@@ -595,7 +597,7 @@ impl HostMemory for Machine {
         let Some(item) = state.take_expected(id, stream, &Work::Nothing) else { return };
         let Some(Sheet { to, words, .. }) = state.sheets.get(&id).cloned() else { return };
         let writes = (0..words).map(|at| (Place { word: to.word + at, ..to }, value)).collect();
-        state.note(Event::Executed { item, reads: Vec::new(), writes, is_local: true });
+        state.note(Event::Executed { item, reads: Vec::new(), writes, by: By::Process });
     }
 }
 
@@ -627,7 +629,10 @@ impl Port for Machine {
         state.write_host_bytes(copy.dst.at.0, &bytes);
         let (id, stream) = (copy.dst.rows, state.stream);
         let Some(item) = state.take_expected(id, stream, &Work::Nothing) else { return };
-        let Some(Sheet { to, from: Some(from), words, .. }) = state.sheets.get(&id).cloned() else { return };
+        let Some(Sheet { to, from: Some(from), words, is_awaited, .. }) = state.sheets.get(&id).cloned()
+        else {
+            return;
+        };
         let value = |at: usize| bytes.get(at * WORD..at * WORD + WORD).and_then(|word| word.try_into().ok());
         let list = |place: Place| {
             let word =
@@ -635,7 +640,8 @@ impl Port for Machine {
             (0..words).map(word).collect()
         };
         let (reads, writes) = (list(from), list(to));
-        state.note(Event::Executed { item, reads, writes, is_local: true });
+        let by = if is_awaited { By::Call } else { By::Process };
+        state.note(Event::Executed { item, reads, writes, by });
     }
 
     fn allocate(&self, len: usize) -> HipResult<u64> {

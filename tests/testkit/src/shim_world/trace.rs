@@ -38,6 +38,17 @@ pub enum Shows {
     All,
 }
 
+/// Who executes work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The worker.
+    Worker,
+    /// The process: only memory of the program is used.
+    Process,
+    /// The process, in a call that waits for it: nobody can take what is before it for done.
+    Call,
+}
+
 /// What a call asks for. Streams and events have numbers that are never used twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
@@ -148,8 +159,8 @@ pub enum Event {
         reads: Vec<(Place, u32)>,
         /// The words that it wrote, with what is there now.
         writes: Vec<(Place, u32)>,
-        /// Whether only memory of the program was used.
-        is_local: bool,
+        /// Who has executed it.
+        by: By,
     },
     /// The worker or the process was asked for work that no call wants now.
     Unasked {

@@ -212,7 +212,9 @@ impl Life<'_> {
     fn command(&mut self, id: usize, act: &Act) -> Command {
         let fails = matches!(act, Act::Launch { fails: true, .. });
         let is_decided = self.is_decided(act);
-        let sheet = |to, from, words, known| Sheet { to, from, words, known, fails, is_decided };
+        let is_pageable = |place: &Place| self.kind(*place) == MemoryKind::Pageable;
+        let is_awaited = matches!(act, Act::Copy { waits, to, from, .. } if *waits || is_pageable(to) || is_pageable(from));
+        let sheet = |to, from, words, known| Sheet { to, from, words, known, fails, is_decided, is_awaited };
         let (command, sheet) = match act {
             Act::Launch { to, from, named, .. } => {
                 let address = |life: &Self, place| life.address(place).wire();
