@@ -13,7 +13,8 @@ fn static_operations_are_answered_and_change_nothing() {
     assert!(marked.len() > 10);
     for info in marked {
         assert_eq!(info.class, Class::Plain, "{}", info.name);
-        let reads = ["GET_", "_GET", "CHOOSE", "CAPABILITY", "TOTAL_MEM", "CAN_ACCESS", "RANGE"];
+        let reads =
+            ["GET_", "_GET", "CHOOSE", "CAPABILITY", "TOTAL_MEM", "CAN_ACCESS", "RANGE", "GRANULARITY"];
         assert!(reads.iter().any(|word| info.name.contains(word)), "{} sets something", info.name);
         assert!(info.reply.size > 0, "{} says nothing", info.name);
     }

@@ -483,7 +483,8 @@ fn what_is_done_here_carries_order() {
             let process = process();
             process.pin(PINNED, false);
             process.put(work, first);
-            let commands = [copy(PAGEABLE, PINNED, kind::HOST_TO_HOST), fill(PINNED)];
+            let commands =
+                [copy(PAGEABLE, PINNED, kind::HOST_TO_HOST), copy(PINNED, PAGEABLE, kind::HOST_TO_HOST)];
             let told: Vec<_> = commands
                 .map(|command| process.log(&mut Call::new(command, on, false)))
                 .into_iter()

@@ -168,7 +168,7 @@ pub(crate) mod hip {
         ) -> i32;
         pub(crate) fn hipGraphLaunch(exec: Ptr, stream: Ptr) -> i32;
         pub(crate) fn hipGraphExecDestroy(exec: Ptr) -> i32;
-        pub(crate) fn hipMemRelease(handle: Ptr) -> i32;
+        pub(crate) fn hipMemPoolExportPointer(export_data: Ptr, dev_ptr: Ptr) -> i32;
         pub(crate) fn hiprtcVersion(major: *mut i32, minor: *mut i32) -> i32;
         pub(crate) fn __hipRegisterFatBinary(wrapper: *const c_void) -> *mut Ptr;
         pub(crate) fn __hipRegisterFunction(

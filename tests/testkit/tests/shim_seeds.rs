@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hipr_testkit::mutation::SHIM_SEEDS;
 use hipr_testkit::shim_world::script::{Act, Deed, Target, Tells};
-use hipr_testkit::shim_world::trace::{Ask, Event, ItemKind, Outcome, Shows};
+use hipr_testkit::shim_world::trace::{Ask, By, Event, ItemKind, Outcome, Shows};
 use hipr_testkit::shim_world::{self, Case};
 use hipr_testkit::simulate;
 
@@ -14,7 +14,7 @@ const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Le
     failing-launch refused-work erred told \
     fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
     create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \
-    waits-for-functions not-ready refused captured executed executed-in-the-process function-began function-ended passed at-a-gate \
+    waits-for-functions not-ready refused captured executed executed-in-the-process executed-in-a-call function-began function-ended passed at-a-gate \
     shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile near";
 
 #[test]
@@ -58,9 +58,13 @@ fn the_first_seeds_meet_everything_there_is() {
                 Event::Waits { .. } => meet("waits-for-functions"),
                 Event::Ended { outcome: Outcome::NotReady, .. } => meet("not-ready"),
                 Event::Ended { outcome: Outcome::Error(_), .. } => meet("refused"),
-                Event::Executed { is_local, item, .. } => {
+                Event::Executed { by, item, .. } => {
                     assert_eq!(trace.items[*item].kind, ItemKind::Work);
-                    meet(if *is_local { "executed-in-the-process" } else { "executed" });
+                    meet(match by {
+                        By::Worker => "executed",
+                        By::Process => "executed-in-the-process",
+                        By::Call => "executed-in-a-call",
+                    });
                 }
                 Event::Refused { .. } => meet("refused-work"),
                 Event::Erred { .. } => meet("erred"),
