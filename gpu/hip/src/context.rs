@@ -154,17 +154,12 @@ impl Mappings for HipContext {
         device: i32,
         access: u32,
     ) -> Poll<HipResult<()>> {
-        if access == 0 && self.poll_wait(Purpose::Free).is_pending() {
-            return Poll::Pending;
-        }
-        Poll::Ready(self.owner().and_then(|owner| owner.set_access(ptr, size_bytes, device, access)))
+        let waited = if access == 0 { self.poll_wait(Purpose::Free) } else { Poll::Ready(Ok(())) };
+        waited.map(|waited| waited.and_then(|()| self.owner()?.set_access(ptr, size_bytes, device, access)))
     }
 
     fn poll_unmap(&mut self, ptr: u64, size_bytes: u64) -> Poll<HipResult<()>> {
-        if self.poll_wait(Purpose::Free).is_pending() {
-            return Poll::Pending;
-        }
-        Poll::Ready(self.owner().and_then(|owner| owner.unmap(ptr, size_bytes)))
+        self.poll_wait(Purpose::Free).map(|waited| waited.and_then(|()| self.owner()?.unmap(ptr, size_bytes)))
     }
 }
 
