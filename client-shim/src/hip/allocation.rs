@@ -24,17 +24,22 @@ pub(super) fn give_back(session: &Session, ptr: Ptr) -> HipResult<()> {
 /// Adds device memory that the worker has allocated to the table.
 pub(super) fn note(session: &Session, device_ptr: u64, size_bytes: usize, flags: u32) -> HipResult<Ptr> {
     let base = Ptr::of_memory(device_ptr, size_bytes as u64)?;
-    let device = thread::device();
-    session.worker().memory().insert(Allocation {
-        base,
-        size_bytes,
-        kind: Kind::Device,
-        device,
-        flags,
-        is_ambiguous: false,
-    });
-    host_log::allocated(base, size_bytes);
+    note_kind(session, base, size_bytes, Kind::Device, thread::device(), flags);
     Ok(base)
+}
+
+/// Adds memory of this kind to the table.
+pub(super) fn note_kind(
+    session: &Session,
+    base: Ptr,
+    size_bytes: usize,
+    kind: Kind,
+    device: i32,
+    flags: u32,
+) {
+    let allocation = Allocation { base, size_bytes, kind, device, flags, is_ambiguous: false };
+    session.worker().memory().insert(allocation);
+    host_log::allocated(base, size_bytes);
 }
 
 /// Gives memory of graphs back to the device.

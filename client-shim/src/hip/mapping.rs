@@ -5,13 +5,14 @@
 use hipr_abi::*;
 use hipr_proto::{Features, HipError, HipResult, op};
 
-use super::shareable;
+use super::pool::check_device;
+use super::{allocation, shareable};
 use crate::convert::{In, Out, Ptr};
 use crate::host_log;
 use crate::session::Session;
 use crate::thread;
 use crate::worker::mappings::Properties;
-use crate::worker::memory::{Allocation, Kind};
+use crate::worker::memory::Kind;
 
 /// Largest number of devices to which `hipMemSetAccess` gives access in one call.
 const DEVICES_MAX: usize = op::DEVICES_MAX as usize;
@@ -20,11 +21,6 @@ const DEVICES_MAX: usize = op::DEVICES_MAX as usize;
 fn check_supported(session: &Session) -> HipResult<()> {
     let has = session.worker().features().contains(Features::MAPPINGS);
     if has { Ok(()) } else { Err(HipError::NOT_SUPPORTED) }
-}
-
-/// Checks the number of a device of which a wrong one is a wrong value.
-fn check_device(session: &Session, device: i32) -> HipResult<()> {
-    session.worker().check_device(device).map_err(|_| HipError::INVALID_VALUE)
 }
 
 /// Checks what is to be known of memory before it is made: it is a device's, which is there.
@@ -183,15 +179,7 @@ pub(crate) fn map(
     let device = session.worker().mappings().map(ptr.check()?, size, handle.check()?)?;
     let request = op::MemMap { device_ptr: ptr.wire(), size: size as u64, physical: handle.wire() };
     session.worker().tell(&request)?;
-    session.worker().memory().insert(Allocation {
-        base: ptr,
-        size_bytes: size,
-        kind: Kind::Mapped,
-        device,
-        flags: 0,
-        is_ambiguous: false,
-    });
-    host_log::allocated(ptr, size);
+    allocation::note_kind(session, ptr, size, Kind::Mapped, device, 0);
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::stream::mirror::Origin;
 use crate::stream::pending::Outcome;
 use crate::thread;
-use crate::worker::memory::{Allocation, Kind, Memory};
+use crate::worker::memory::{Kind, Memory};
 use crate::worker::{Release, Wait, placer};
 
 /// Size of what is allocated as signal memory.
@@ -280,16 +280,7 @@ pub(crate) fn ipc_open(
     let reply = session.worker().ask(&op::IpcOpenMemHandle { handle: bytes_of(handle.reserved), flags })?;
     let size = session.worker().ask(&op::MemPtrGetInfo { ptr: reply.device_ptr })?.size;
     let base = Ptr::of_memory(reply.device_ptr, size)?;
-    let device = thread::device();
-    session.worker().memory().insert(Allocation {
-        base,
-        size_bytes: size as usize,
-        kind: Kind::Ipc,
-        device,
-        flags,
-        is_ambiguous: false,
-    });
-    host_log::allocated(base, size as usize);
+    allocation::note_kind(session, base, size as usize, Kind::Ipc, thread::device(), flags);
     out.set(base);
     Ok(())
 }

@@ -25,7 +25,7 @@ fn info(session: &Session, pool: Ptr) -> HipResult<PoolInfo> {
 }
 
 /// Checks the number of a device for functions that have one error for all that is wrong.
-fn check_device(session: &Session, device: i32) -> HipResult<()> {
+pub(super) fn check_device(session: &Session, device: i32) -> HipResult<()> {
     session.worker().check_device(device).map_err(|_| HipError::INVALID_VALUE)
 }
 

@@ -26,7 +26,7 @@ use crate::event::{Event, Record};
 use crate::launch::Setup;
 use crate::module::{Function, Module};
 use crate::property::{self, Model};
-use crate::shared::Shared;
+use crate::shared::{Shared, State};
 use crate::stream::{Task, Wait, Work};
 use crate::transfer::{Pattern, Span, Transfer};
 use crate::unused::Unused;
@@ -105,6 +105,18 @@ impl SimContext {
         record.inspect(|record| record.observe(self.shared.id, &self.shared))
     }
 
+    /// Becomes ready when all work is done.
+    fn poll_idle(state: &mut State) -> Poll<HipResult<()>> {
+        loop {
+            match state.streams.wait(WaitFor::Device, None) {
+                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
+                Ok(Wait::On(_)) => {}
+                Ok(Wait::Over) => return Poll::Ready(Ok(())),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
     /// Unmaps an allocation when the work is done that may use it.
     fn poll_unmap(
         &mut self,
@@ -115,24 +127,20 @@ impl SimContext {
         if !state.allocator.owns(ptr) {
             return Poll::Ready(Err(HipError::INVALID_VALUE));
         }
-        loop {
-            match state.streams.wait(WaitFor::Device, None) {
-                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
-                Ok(Wait::On(_)) => {}
-                Ok(Wait::Over) if state.allocator.clear_shared(ptr) => {
-                    // The rest in another turn: others wait for this thread.
-                    self.shared.waker.wake();
-                    return Poll::Pending;
-                }
-                Ok(Wait::Over) => {
-                    let freed = unmap(&mut state.allocator, ptr);
-                    drop(state);
-                    self.shared.note_freed(ptr);
-                    self.shared.discard(freed.into_iter().map(Unused::Block).collect());
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) => return Poll::Ready(Err(error)),
+        match Self::poll_idle(&mut state) {
+            Poll::Ready(Ok(())) if state.allocator.clear_shared(ptr) => {
+                // The rest in another turn: others wait for this thread.
+                self.shared.waker.wake();
+                Poll::Pending
             }
+            Poll::Ready(Ok(())) => {
+                let freed = unmap(&mut state.allocator, ptr);
+                drop(state);
+                self.shared.note_freed(ptr);
+                self.shared.discard(freed.into_iter().map(Unused::Block).collect());
+                Poll::Ready(Ok(()))
+            }
+            waits_or_failed => waits_or_failed,
         }
     }
 

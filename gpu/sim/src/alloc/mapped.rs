@@ -336,18 +336,18 @@ impl Allocator {
         span(ptr, len_bytes).and_then(|span| self.mapped.range(&span).map(is_one)).unwrap_or(false)
     }
 
-    /// Ends a mapping; returns whether it was accessible, and what has to be dropped.
+    /// Ends a mapping. Its access has changed if it was accessible.
     ///
     /// # Errors
     /// As [`set_access`](Self::set_access); also `INVALID_VALUE` for several mappings.
-    pub(crate) fn unmap_physical(&mut self, ptr: u64, len_bytes: u64) -> HipResult<(bool, Vec<Unused>)> {
+    pub(crate) fn unmap_physical(&mut self, ptr: u64, len_bytes: u64) -> HipResult<Changed> {
         if !self.is_mapping(ptr, len_bytes) {
             return Err(HipError::INVALID_VALUE);
         }
-        let Changed { mappings: changed, mut unused } = self.set_access(ptr, len_bytes, false)?;
+        let mut changed = self.set_access(ptr, len_bytes, false)?;
         let mapping = self.mapped.range(&span(ptr, len_bytes)?)?.mappings.remove(&ptr);
-        unused.extend(mapping.map(|mapping| unused_part(&mapping.physical)));
-        Ok((!changed.is_empty(), unused))
+        changed.unused.extend(mapping.map(|mapping| unused_part(&mapping.physical)));
+        Ok(changed)
     }
 
     fn pieces(&self) -> [Arc<AtomicUsize>; 2] {
@@ -524,7 +524,7 @@ mod tests {
         assert_eq!(accessible, PIECES_MAX[0] as u64);
         let at = base + accessible * 2 * PAGE;
         assert!(allocator.block(at, 1).is_none());
-        assert!(!allocator.unmap_physical(at, PAGE).unwrap().0);
+        assert!(allocator.unmap_physical(at, PAGE).unwrap().mappings.is_empty());
         drop(allocator.unmap_physical(base, PAGE).unwrap());
         map(&mut allocator, at, 1);
         drop(allocator.clear());

@@ -3,33 +3,24 @@
 use std::sync::Arc;
 use std::task::Poll;
 
-use hipr_device::{Mappings, MemoryKind, WaitFor};
+use hipr_device::{Mappings, MemoryKind};
 use hipr_grid::lock;
 use hipr_proto::{HipError, HipResult};
 
 use super::SimContext;
 use crate::alloc::{Allocator, Changed, GRANULARITY_BYTES};
-use crate::stream::Wait;
-use crate::unused::Unused;
 
 impl SimContext {
     /// Changes the allocator when the work is done that may use its memory.
     fn poll_changed<R>(&self, change: impl FnOnce(&mut Allocator) -> HipResult<R>) -> Poll<HipResult<R>> {
         let mut state = lock(&self.shared.state);
-        loop {
-            match state.streams.wait(WaitFor::Device, None) {
-                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
-                Ok(Wait::On(_)) => {}
-                Ok(Wait::Over) => return Poll::Ready(change(&mut state.allocator)),
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        Self::poll_idle(&mut state).map(|idle| idle.and_then(|()| change(&mut state.allocator)))
     }
 
     /// Handles that mappings are not accessible any more.
-    fn withdrawn(&self, mappings: &[u64], unused: Vec<Unused>) {
-        mappings.iter().for_each(|&ptr| self.shared.note_freed(ptr));
-        self.shared.discard(unused);
+    fn withdrawn(&self, changed: Changed) {
+        changed.mappings.into_iter().for_each(|(ptr, _)| self.shared.note_freed(ptr));
+        self.shared.discard(changed.unused);
     }
 }
 
@@ -86,27 +77,17 @@ impl Mappings for SimContext {
         if Self::check_device(device).is_err() {
             return Poll::Ready(Err(HipError::INVALID_VALUE));
         }
-        let is_accessible = access != 0;
-        let set = |allocator: &mut Allocator| allocator.set_access(ptr, size_bytes, is_accessible);
-        let changed = if is_accessible {
-            set(&mut lock(&self.shared.state).allocator)
-        } else {
-            match self.poll_changed(set) {
-                Poll::Ready(changed) => changed,
-                Poll::Pending => return Poll::Pending,
+        if access == 0 {
+            let take = |allocator: &mut Allocator| allocator.set_access(ptr, size_bytes, false);
+            return self.poll_changed(take).map_ok(|changed| self.withdrawn(changed));
+        }
+        let changed = lock(&self.shared.state).allocator.set_access(ptr, size_bytes, true);
+        Poll::Ready(changed.map(|Changed { mappings, unused }| {
+            for (ptr, len_bytes) in mappings {
+                // Other mappings may have the same bytes.
+                self.note_allocated(ptr, len_bytes, MemoryKind::Device, true);
             }
-        };
-        Poll::Ready(changed.map(|Changed { mappings: changed, unused }| {
-            if is_accessible {
-                for (ptr, len_bytes) in changed {
-                    // Other mappings may have the same bytes.
-                    self.note_allocated(ptr, len_bytes, MemoryKind::Device, true);
-                }
-                self.shared.discard(unused);
-            } else {
-                let withdrawn: Vec<u64> = changed.into_iter().map(|(ptr, _)| ptr).collect();
-                self.withdrawn(&withdrawn, unused);
-            }
+            self.shared.discard(unused);
         }))
     }
 
@@ -114,11 +95,7 @@ impl Mappings for SimContext {
         if !lock(&self.shared.state).allocator.is_mapping(ptr, size_bytes) {
             return Poll::Ready(Err(HipError::INVALID_VALUE));
         }
-        self.poll_changed(|allocator| allocator.unmap_physical(ptr, size_bytes)).map_ok(
-            |(was_accessible, unused)| {
-                let withdrawn = [ptr];
-                self.withdrawn(if was_accessible { &withdrawn } else { &[] }, unused);
-            },
-        )
+        self.poll_changed(|allocator| allocator.unmap_physical(ptr, size_bytes))
+            .map_ok(|changed| self.withdrawn(changed))
     }
 }
