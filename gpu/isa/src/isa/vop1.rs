@@ -2,7 +2,7 @@
 
 use crate::isa::rows;
 use crate::sem::bits::{first_high, first_low, first_unlike_sign};
-use crate::sem::convert::{f32_pair, round_down, round_half_up, saturate_u8, sixteenths};
+use crate::sem::convert::{f32_pair, round_down, round_half_up, saturate_u8, sixteenths, widen};
 use crate::sem::float::{
     ceil32, ceil64, floor32, floor64, fract32, fract64, frexp_exponent32, frexp_exponent64, frexp_mantissa32,
     frexp_mantissa64, rndne32, rndne64, trunc32, trunc64,
@@ -30,7 +30,7 @@ rows! {
         0x07 v_cvt_u32_f32 = v1(|a: f32| a as u32);
         0x08 v_cvt_i32_f32 = v1(|a: f32| a as i32);
         0x0a v_cvt_f16_f32 = v1(F16::from_f32) directed round1(|a: f32, r| convert(a, r, F16::from_f32));
-        0x0b v_cvt_f32_f16 = v1(F16::to_f32);
+        0x0b v_cvt_f32_f16 = v1(widen);
         0x0c v_cvt_rpi_i32_f32 = v1(round_half_up);
         0x0d v_cvt_flr_i32_f32 = v1(round_down);
         0x0e v_cvt_off_f32_i4 = v1(sixteenths);

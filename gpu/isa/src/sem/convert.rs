@@ -1,6 +1,6 @@
 //! Conversions between integers and floats. Rust's `as` does what the hardware does: it truncates, saturates, and makes 0 of NaN.
 
-use crate::sem::float::{floor32, rndne32};
+use crate::sem::float::{Float, floor32, rndne32};
 use crate::sem::half::F16;
 
 /// Converts -1.0 to 1.0 to a signed 16-bit integer, rounded to nearest even.
@@ -38,6 +38,13 @@ pub(crate) fn sixteenths(x: u32) -> f32 {
 #[inline(always)]
 pub(crate) fn byte(x: f32) -> u8 {
     rndne32(x) as u8
+}
+
+/// Converts f16 to f32; a signalling NaN becomes a quiet one.
+#[inline(always)]
+pub(crate) fn widen(x: F16) -> f32 {
+    let wide = x.to_f32();
+    if wide.is_nan() { wide.quiet() } else { wide }
 }
 
 /// Packs two 16-bit values, the first in the low half.

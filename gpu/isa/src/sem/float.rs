@@ -267,10 +267,11 @@ macro_rules! roundings {
             -$floor(-x)
         }
 
-        /// Returns the fractional part, which is less than 1.
+        /// Returns the fractional part, which is less than 1; NaN for infinities and NaN.
         #[inline(always)]
         pub(crate) fn $fract(x: $t) -> $t {
-            min(x - $floor(x), <$t>::from_bits($below_one))
+            let part = x - $floor(x);
+            if part >= 1.0 { <$t>::from_bits($below_one) } else { part }
         }
     };
 }

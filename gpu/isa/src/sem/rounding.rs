@@ -205,8 +205,15 @@ formats! {
 
 /// Returns `a * b + c`, rounded once.
 pub fn fma<T: Rounded>(a: T, b: T, c: T, rounding: Rounding) -> T {
+    fma_scaled(a, b, c, 0, rounding)
+}
+
+/// Returns `a * b + c` times 2 to the `exponent`, rounded once.
+fn fma_scaled<T: Rounded>(a: T, b: T, c: T, exponent: i32, rounding: Rounding) -> T {
     match (a.exact(), b.exact(), c.exact()) {
-        (Some(x), Some(y), Some(z)) => T::round(x.times(y).plus(z, rounding), rounding),
+        (Some(x), Some(y), Some(z)) => T::round(x.times(y).plus(z, rounding).scaled(exponent), rounding),
+        // The product is a number, even if one that the format does not have.
+        (Some(_), Some(_), None) => T::special(c, one(), T::from_bits(0)),
         _ => T::special(a, b, c),
     }
 }
@@ -257,10 +264,7 @@ pub fn div_fmas<T: Rounded>(a: T, b: T, c: T, scaled: bool, rounding: Rounding) 
         (true, true) => step,
         (true, false) => -step,
     };
-    match (a.exact(), b.exact(), c.exact()) {
-        (Some(x), Some(y), Some(z)) => T::round(x.times(y).plus(z, rounding).scaled(exponent), rounding),
-        _ => T::special(a, b, c),
-    }
+    fma_scaled(a, b, c, exponent, rounding)
 }
 
 /// Returns `a` times 2 to the `exponent`.

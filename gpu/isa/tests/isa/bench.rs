@@ -31,6 +31,7 @@ pub(crate) struct Bench {
     pub(crate) lds: Lds,
     pub(crate) scratch: Scratch,
     pub(crate) arch: Arch,
+    pub(crate) level: Level,
 }
 
 impl Default for Bench {
@@ -42,6 +43,7 @@ impl Default for Bench {
             lds: Lds::new(4096),
             scratch: Scratch::new(256),
             arch: Arch::default(),
+            level: Level::chosen().expect("a level of this processor"),
         }
     }
 }
@@ -65,8 +67,7 @@ impl Bench {
         interrupts: Option<&dyn Interrupts>,
     ) -> Result<Stop, Fault> {
         let code: Vec<u8> = words.iter().chain([&S_ENDPGM]).flat_map(|word| word.to_le_bytes()).collect();
-        let level = Level::chosen().expect("a level of this processor");
-        let program = Program::new(&code, CODE, self.arch, level);
+        let program = Program::new(&code, CODE, self.arch, self.level);
         self.wave.pc = CODE;
         let mut machine = Machine {
             space: &self.space,

@@ -13,6 +13,7 @@ mod division;
 mod dpp;
 mod ds;
 mod ds_atomic;
+mod exact;
 mod flat;
 mod flat_atomic;
 mod foreign;

@@ -410,6 +410,7 @@ impl State {
         {
             let (question, ranges) = (*question, ranges.clone());
             self.answer(question, &ranges);
+            self.learn_what_came_behind(number);
         }
         let Some(command) = self.commands.get_mut(number) else { return };
         command.is_done = true;
@@ -810,7 +811,7 @@ impl Port for Machine {
 
     fn write(&self, to: u64, _from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let mut state = self.0.borrow_mut();
-        state.changes.learn(to, bytes);
+        state.learn(to, bytes);
         state.put(stream, Work::Write { to, bytes: bytes.to_vec() }, None, None);
         Ok(())
     }

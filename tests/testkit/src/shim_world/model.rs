@@ -91,7 +91,6 @@ pub(super) struct ItemState {
 #[derive(Debug, Clone, Default)]
 struct Recording {
     before: Before,
-    is_recorded: bool,
     /// Number of records that are being made, and of all that began.
     open: usize,
     begun: usize,
@@ -245,10 +244,13 @@ impl<'t> Model<'t> {
         match target {
             Target::Device => self.join_streams(|_, _| true),
             Target::Stream(stream) => self.covered(stream),
-            Target::Event(event) => match self.recordings.get(event) {
-                Some(recording) => recording.before,
-                None => Before::default(),
-            },
+            Target::Event(event) => {
+                let mut before = self.recordings.get(event).map_or_else(Before::default, |all| all.before);
+                // Each record that has begun may be the one that is asked for.
+                let open = self.current.iter().flatten().filter(|current| current.ask.records(event));
+                open.for_each(|current| before.min.meet(&current.before.min));
+                before
+            }
         }
     }
 
@@ -436,6 +438,9 @@ impl<'t> Model<'t> {
                     recording.is_muddled = recording.open > 1;
                     recording.before.max.join(&current.before.max);
                 }
+                // Whoever asks for the event meanwhile may be told of this record.
+                let asks = self.current.iter_mut().flatten().filter(|other| other.ask.asks_for(*event));
+                asks.for_each(|other| other.before.min.meet(&current.before.min));
             }
             Ask::Await { event, stream } => {
                 if let Some(recording) = self.recordings.get(*event) {
@@ -526,12 +531,12 @@ impl<'t> Model<'t> {
                 if let Some(recording) = self.recordings.get_mut(*event) {
                     recording.open -= 1;
                     if is_ok {
-                        if recording.is_recorded && (recording.is_muddled || recording.open > 0) {
+                        if recording.is_muddled || recording.open > 0 {
+                            // Another one may be the later one; of the first that end, nobody knows what it comes behind.
                             recording.before.min.meet(&before.min);
                         } else {
                             recording.before.min = before.min;
                         }
-                        recording.is_recorded = true;
                         recording.before.max.join(&maybe);
                         recording.before.max.join(&before.max);
                     }

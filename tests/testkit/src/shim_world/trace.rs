@@ -87,6 +87,18 @@ pub enum Ask {
     Nothing,
 }
 
+impl Ask {
+    /// Returns whether it is a record of the event.
+    pub(super) fn records(&self, event: usize) -> bool {
+        matches!(self, Self::Record { event: other, .. } if *other == event)
+    }
+
+    /// Returns whether it is a wait for the event or a query.
+    pub(super) fn asks_for(&self, event: usize) -> bool {
+        matches!(self, Self::Wait(Target::Event(other)) | Self::Query(Target::Event(other)) if *other == event)
+    }
+}
+
 /// The kinds of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemKind {

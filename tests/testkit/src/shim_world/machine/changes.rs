@@ -7,7 +7,7 @@ use hipr_proto::Wire;
 use hipr_proto::op::{MemChanges, MemChangesReply, PageRun};
 
 use super::super::script::Tells;
-use super::State;
+use super::{State, Work};
 
 /// Watched memory.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(in super::super) struct Changes {
     /// What it tells; `None` before the world begins.
     pub(in super::super) tells: Option<Tells>,
     watched: BTreeMap<u64, Watch>,
+    /// Bytes that the client has sent behind questions: the last of these that is not answered, the address, and the bytes.
+    unlearned: Vec<(usize, u64, Vec<u8>)>,
 }
 
 impl Changes {
@@ -60,7 +62,7 @@ impl Changes {
     }
 
     /// Notes bytes that the client has sent.
-    pub(super) fn learn(&mut self, at: u64, bytes: &[u8]) {
+    fn learn(&mut self, at: u64, bytes: &[u8]) {
         if let Some((offset, watch)) = self.at(at)
             && let Some(twin) = &mut watch.twin
             && let Some(place) = twin.get_mut(offset..offset + bytes.len())
@@ -71,6 +73,24 @@ impl Changes {
 }
 
 impl State {
+    /// Notes bytes that the client sends. The worker looks at a request when those before it are answered.
+    pub(super) fn learn(&mut self, at: u64, bytes: &[u8]) {
+        let is_question = |number: &usize| {
+            self.commands.get(*number).is_some_and(|command| matches!(command.work, Work::Look { .. }))
+        };
+        match self.held_up_by().filter(is_question).max() {
+            Some(question) => self.changes.unlearned.push((question, at, bytes.to_vec())),
+            None => self.changes.learn(at, bytes),
+        }
+    }
+
+    /// Notes bytes that the client has sent behind a question, now that it is answered.
+    pub(super) fn learn_what_came_behind(&mut self, question: usize) {
+        let is_meant = |(behind, _, _): &mut (usize, u64, Vec<u8>)| *behind == question;
+        let sent: Vec<_> = self.changes.unlearned.extract_if(.., is_meant).collect();
+        sent.iter().for_each(|(_, at, bytes)| self.changes.learn(*at, bytes));
+    }
+
     /// Tells what has changed in a piece of memory, when the stream's work is done. Others get on between the two steps of it.
     pub(super) fn tell_changes(&mut self, range: &MemChanges) -> (MemChangesReply, Vec<u8>) {
         self.reach(range.stream, if self.changes.clears_late() { 0 } else { self.haste & 15 });
