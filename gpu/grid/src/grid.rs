@@ -33,6 +33,8 @@ const BARRIERS: u32 = 512;
 const TURN: Duration = Duration::from_millis(4);
 /// The same if other sessions wait.
 const SHORT_TURN: Duration = Duration::from_micros(50);
+/// Seconds after which the log says that a grid still runs; again whenever this has doubled.
+const LONG_RUN_S: u64 = 10;
 
 /// What a grid asks of the one who has started it. It is asked often, from several threads at a time, and has to answer at once.
 pub trait Host: Send + Sync + 'static {
@@ -316,6 +318,8 @@ pub struct GridJob<H> {
     started: OnceLock<Instant>,
     /// Instructions of all its waves so far.
     executed: AtomicU64,
+    /// Seconds from the first instruction on after which the log says next that it still runs.
+    long_run_s: AtomicU64,
     progress: Mutex<Progress>,
 }
 
@@ -330,6 +334,7 @@ impl<H: Host> GridJob<H> {
             dispatch,
             started: OnceLock::new(),
             executed: AtomicU64::new(0),
+            long_run_s: AtomicU64::new(LONG_RUN_S),
             progress,
         })
     }
@@ -404,6 +409,23 @@ impl<H: Host> GridJob<H> {
         result
     }
 
+    /// Says in the log that the grid still runs, if it has done so for long.
+    fn tell_long_run(&self, ran: Duration) {
+        let due_s = self.long_run_s.load(Ordering::Relaxed);
+        let is_due = ran.as_secs() >= due_s;
+        let next_s = due_s.saturating_mul(2);
+        let order = Ordering::Relaxed;
+        if !is_due || self.long_run_s.compare_exchange(due_s, next_s, order, order).is_err() {
+            return;
+        }
+        let progress = lock(&self.progress);
+        let ended_groups = progress.begun - progress.alive as u64;
+        drop(progress);
+        let (groups, instructions) = (self.dispatch.size.groups(), self.executed.load(Ordering::Relaxed));
+        let (kernel, ran_s) = (&*self.dispatch.name, ran.as_secs());
+        tracing::info!(kernel, ran_s, ended_groups, groups, instructions, "a kernel still runs");
+    }
+
     fn pause(&self, group: Box<Group>, is_whole: bool) {
         let mut progress = lock(&self.progress);
         progress.paused.push_back(group);
@@ -472,6 +494,7 @@ impl<H: Host> Job for GridJob<H> {
     fn turn(&self) -> bool {
         let space = Space::new(self.host.snapshot(), Arc::clone(&self.dispatch.memory));
         let (started, mut spare) = (Instant::now(), None);
+        self.tell_long_run(started.saturating_duration_since(*self.started.get_or_init(|| started)));
         while !self.settle() {
             let Some(mut group) = self.next_group(spare.take()) else {
                 // What is left is with other threads; whoever ends the last group settles it.

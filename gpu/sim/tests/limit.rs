@@ -2,7 +2,9 @@
 
 mod session;
 
+use std::io;
 use std::num::NonZero;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hipr_proto::{HipError, HipResult};
@@ -30,6 +32,41 @@ fn an_endless_kernel_ends_when_its_time_is_over() {
     session.launch(spin, 7, 256, &Values::new().u64(never)).unwrap();
     assert_eq!(session.sync_all(), Err(HipError::LAUNCH_TIME_OUT));
     assert_eq!(session.sync_all(), Ok(()), "reported once");
+}
+
+/// What the log of the process says.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+#[ignore = "takes 11 seconds"]
+fn the_log_says_once_that_a_kernel_runs_for_long() {
+    let log = Log::default();
+    let writer = log.clone();
+    tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+    let kernel_timeout = Some(Duration::from_secs(11));
+    let memory_bytes = Some(256 << 20);
+    let gpu = Gpu::new(Config { memory_bytes, kernel_timeout, ..Config::default() }).unwrap();
+    let mut session = Session::open(&gpu);
+    let spin = session.kernel(LEVELS[1].1, "spin");
+    let never = session.buffer(&[0]);
+    session.launch(spin, 7, 256, &Values::new().u64(never)).unwrap();
+    assert_eq!(session.sync_all(), Err(HipError::LAUNCH_TIME_OUT));
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("a kernel still runs")).collect();
+    let says = |what: &str| lines.iter().all(|line| line.contains(what));
+    assert!(lines.len() == 1 && says("kernel=\"spin\"") && says("ended_groups=0 groups=7"), "{text}");
 }
 
 #[test]
