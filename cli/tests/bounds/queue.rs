@@ -5,8 +5,9 @@ use hipr_proto::op;
 use hipr_tests::attack::large_launch;
 use hipr_tests::{WorkerProcess, args};
 
-/// More bytes than the buffers of a connection, on both sides, and the commands within the bounds together hold.
-const FLOOD_BYTES: usize = 64 << 20;
+/// More bytes than the buffers of a connection, on both sides, and the commands within the bounds together hold: recent versions of Linux let a
+/// receive buffer grow to 32 MiB, and the commands may have as much.
+const FLOOD_BYTES: usize = 128 << 20;
 
 /// Returns the same request over and over.
 fn flood(one: &[u8]) -> Vec<u8> {
