@@ -5,6 +5,7 @@
 //! that never ends costs others their share of time and nothing else, and so do a thousand of them in one session. A job that several threads can work on at once (a grid) is in
 //! the queue several times.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,6 +68,9 @@ struct State {
     /// By tenant, then by session.
     jobs: Fair<Fair<Streams>>,
     stopped: bool,
+    /// Number of threads that sleep, and of those that were woken and do not know it yet.
+    asleep: usize,
+    woken: usize,
 }
 
 impl State {
@@ -86,6 +90,13 @@ impl State {
             });
             (job, !sessions.is_empty())
         })
+    }
+
+    /// Returns how many threads have to be woken for so many entries.
+    fn wake(&mut self, entries: usize) -> usize {
+        let count = entries.min(self.asleep.saturating_sub(self.woken));
+        self.woken += count;
+        count
     }
 
     fn charge(&mut self, Owner { tenant, session, stream, .. }: Owner, taken_ns: u64) {
@@ -111,18 +122,37 @@ impl RunQueue {
 
     /// Queues `job` `entries` times: so many threads may work on it at once. A queue whose [`Executors`] have ended takes nothing.
     pub fn push(&self, job: &Arc<dyn Job>, entries: usize) {
+        self.push_with(job, entries, entries);
+    }
+
+    /// Queues `job` as [`push`](Self::push) does, from a job's turn that is about to end: the thread takes an entry next, so that none is woken
+    /// for that. Other threads may call it, too.
+    pub fn push_next(&self, job: &Arc<dyn Job>, entries: usize) {
+        let keeps = KEEPS.with(|keeps| {
+            let may_keep = keeps.get() == Keeps::None(std::ptr::from_ref(self));
+            if may_keep {
+                keeps.set(Keeps::One);
+            }
+            usize::from(may_keep)
+        });
+        self.push_with(job, entries, entries.saturating_sub(keeps));
+    }
+
+    /// Queues `job`, and wakes threads for so many of its entries.
+    fn push_with(&self, job: &Arc<dyn Job>, entries: usize, awake: usize) {
         let mut state = lock(&self.state);
         if state.stopped {
             return;
         }
         state.push(job, entries);
         self.note_waiting(&state);
+        let count = state.wake(awake);
         drop(state);
-        if entries == 1 {
-            self.wake.notify_one();
-        } else {
-            self.wake.notify_all();
-        }
+        self.notify(count);
+    }
+
+    fn notify(&self, count: usize) {
+        (0..count).for_each(|_| self.wake.notify_one());
     }
 
     fn stop(&self) {
@@ -179,12 +209,35 @@ impl RunQueue {
             }
             if let Some(job) = state.pop() {
                 self.note_waiting(&state);
+                // It may be another one than that for which nobody was woken.
+                let is_kept = KEEPS.with(|keeps| keeps.replace(Keeps::None(self)) == Keeps::One);
+                let count = if is_kept && !state.jobs.is_empty() { state.wake(1) } else { 0 };
+                drop(state);
+                self.notify(count);
                 return Some(job);
             }
             self.note_waiting(&state);
+            state.asleep += 1;
             state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.asleep -= 1;
+            state.woken = state.woken.saturating_sub(1);
         }
     }
+}
+
+/// What a thread keeps for itself of what it queues in a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// It works on no queue.
+    Nothing,
+    /// It works on this queue, and keeps nothing yet.
+    None(*const RunQueue),
+    /// One entry.
+    One,
+}
+
+thread_local! {
+    static KEEPS: Cell<Keeps> = const { Cell::new(Keeps::Nothing) };
 }
 
 /// A turn that is over.

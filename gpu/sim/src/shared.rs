@@ -187,7 +187,7 @@ impl Shared {
                     self.note_moved(order.as_deref(), || transfer.moved());
                     let job =
                         TransferJob { shared: Arc::clone(self), stream, transfer, done: AtomicU64::new(0) };
-                    self.run_queue.push(&(Arc::new(job) as Arc<dyn Job>), 1);
+                    self.run_queue.push_next(&(Arc::new(job) as Arc<dyn Job>), 1);
                 }
                 Task::Launch(setup) => {
                     let Setup { dispatch, handle, origin } = *setup;
@@ -197,7 +197,7 @@ impl Shared {
                     let watch = self.watch.as_ref().and_then(|watch| watch.started(&started));
                     let job = GridJob::new(Launched { shared, stream, handle, origin, watch }, dispatch);
                     let entries = job.entries();
-                    self.run_queue.push(&(job as Arc<dyn Job>), entries);
+                    self.run_queue.push_next(&(job as Arc<dyn Job>), entries);
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Bytes of a flood, which a worker with bounds does not take as long as its device does not go on.
-const FLOOD_BYTES: usize = 64 << 20;
+const FLOOD_BYTES: usize = 128 << 20;
 /// A flood has had its effect when so many milliseconds bring nothing.
 const STILL_MS: u32 = 200;
 /// Nodes of a large graph.
