@@ -27,6 +27,7 @@ pub mod sync_mode;
 pub mod wait;
 
 mod at_once;
+mod kept;
 mod next;
 mod place;
 mod watches;
@@ -45,6 +46,7 @@ use crate::worker::{Port, Wait, lock};
 use events::{EventInfo, Events};
 use graphs::SessionGraphs;
 use host_functions::{HostFunctions, Threads};
+use kept::Kept;
 use mirror::Mirrors;
 use order::Order;
 use pending::{Covered, Outcome, Pending, Said, Scope, State};
@@ -84,6 +86,8 @@ pub struct Streams {
     pub host_functions: HostFunctions,
     pending: Pending,
     sync_mode: SyncMode,
+    /// Records of events that steps mean.
+    kept: Mutex<Kept>,
     /// Event that is put on streams for their order; created when first needed.
     join_event: Mutex<Option<Event>>,
     /// Stream on which device memory is read that other streams wait for; created when first needed.
@@ -152,6 +156,7 @@ impl Streams {
     pub fn forget_work(&self) {
         self.pending.clear();
         *lock(&self.join_event) = None;
+        *lock(&self.kept) = Kept::default();
         *lock(&self.looking_stream) = None;
     }
 

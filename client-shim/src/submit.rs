@@ -200,7 +200,7 @@ impl Session {
         thread::set_device(device);
         thread::set_call(call);
         // A function that unwinds must not leave the stream blocked for ever.
-        let done = catch_unwind(AssertUnwindSafe(|| self.drive(&mut Call::held(command, stream))));
+        let done = catch_unwind(AssertUnwindSafe(|| self.drive(&mut Call::held(number, command, stream))));
         let result = done.unwrap_or_else(|_| {
             tracing::error!("a host function panicked");
             Ok(())

@@ -135,6 +135,34 @@ static void other_streams(Things& t) {
     t.check("another stream", 7);
 }
 
+// A stream waits for what the event was when the program asked for it, although functions hold up both, and the event is recorded anew meanwhile, which
+// waits for nobody.
+static void recorded_again(Things& t) {
+    Gate before, behind;
+    before.numbers = t.in, before.first = 50;
+    HIP_CHECK(hipLaunchHostFunc(t.stream, wait_for, &before));
+    const size_t large = size_t{64} << 20;
+    void* slow = nullptr;
+    HIP_CHECK(hipMalloc(&slow, large));
+    for (int i = 0; i < 8; i++) HIP_CHECK(hipMemsetAsync(slow, i, large, t.stream));
+    t.to_device_on(t.stream);
+    HIP_CHECK(hipEventRecord(t.event, t.stream));
+    HIP_CHECK(hipLaunchHostFunc(t.free_stream, wait_for, &behind));
+    HIP_CHECK(hipStreamWaitEvent(t.free_stream, t.event, 0));
+    t.scale_on(t.free_stream);
+    t.to_host_on(t.free_stream);
+    before.open();
+    HIP_CHECK(hipEventRecord(t.event, t.other));
+    EXPECT(!behind.returned);
+    HIP_CHECK(hipEventSynchronize(t.event));
+    EXPECT(!behind.returned);
+    behind.open();
+    HIP_CHECK(hipStreamSynchronize(t.free_stream));
+    EXPECT(before.returned && behind.returned);
+    t.check("an event that is recorded again", 50);
+    HIP_CHECK(hipFree(slow));
+}
+
 // The legacy stream waits for blocking streams, and they for it.
 static void legacy_stream(Things& t) {
     Gate gate;
@@ -286,7 +314,7 @@ int main() {
     const struct {
         const char* name;
         void (*run)(Things&);
-    } all[] = {{"same stream", same_stream}, {"other streams", other_streams}, {"legacy stream", legacy_stream}, {"memory", memory},
+    } all[] = {{"same stream", same_stream}, {"other streams", other_streams}, {"recorded again", recorded_again}, {"legacy stream", legacy_stream}, {"memory", memory},
                {"short lives", short_lives}, {"threads", threads}, {"graphs", graphs}};
     for (const auto& one : all) {
         // AMD's runtime calls all functions one after another, also those of streams that have nothing to do with each other, and release 7

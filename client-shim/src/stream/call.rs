@@ -49,8 +49,15 @@ enum Origin {
     Program,
     /// A launch of a graph.
     Graph,
-    /// A queue of commands behind host functions.
-    Held,
+    /// A queue of commands behind host functions, with the number of the step.
+    Held(u64),
+}
+
+impl Origin {
+    /// Returns the number of the step.
+    fn step(self) -> Option<u64> {
+        if let Self::Held(step) = self { Some(step) } else { None }
+    }
 }
 
 /// How far a command is that this process carries out.
@@ -162,9 +169,9 @@ impl Call {
         Self::with(Work::Node(node), stream, Origin::Graph, false, Phase::Capture)
     }
 
-    /// Creates the call for a command that was queued behind host functions, once these have finished.
-    pub fn held(command: Command, stream: u64) -> Self {
-        Self::with(Work::Own(command), stream, Origin::Held, false, Phase::Prepare)
+    /// Creates the call for a command that was queued behind host functions as this step, once these have finished.
+    pub fn held(step: u64, command: Command, stream: u64) -> Self {
+        Self::with(Work::Own(command), stream, Origin::Held(step), false, Phase::Prepare)
     }
 
     /// Passes the result of the action that [`Next`] asked for.
@@ -249,7 +256,7 @@ impl Call {
                 self.then(Phase::BeforeWait)
             }
             Phase::Prepare
-                if self.origin == Origin::Held && self.comes_here_later(streams, caller.port)? =>
+                if self.origin.step().is_some() && self.comes_here_later(streams, caller.port)? =>
             {
                 self.here = Here::Waits;
                 self.then(Phase::BeforeWait)
@@ -416,12 +423,10 @@ impl Call {
         if matches!(command, Command::Kernel(_)) && queue.is_busy(order, stream) {
             records.iter().try_for_each(|event| streams.expect_record(*event, stream))?;
         }
-        let mut awaits = records.clone();
-        awaits.extend(command.awaits());
         let is_held = if command.ends_a_resource() {
             queue.hold_behind_all(caller, stream, || command.clone())?
         } else {
-            queue.hold(order, caller, stream, || command.clone(), &awaits, &records)?
+            queue.hold(order, caller, stream, || command.clone(), command.awaits(), &records)?
         };
         if !is_held {
             return self.then(Phase::Prepare);
@@ -526,21 +531,29 @@ impl Call {
                 Some(Place::Unknown) | None => {}
             },
             Command::Record(event) => {
+                let _kept = streams.keep_records(port, &[*event], self.origin.step())?;
                 let is_shared = streams.begin_record(*event, stream)?.is_shared();
                 port.record(*event, stream, is_shared)?;
                 streams.end_record(*event, stream);
             }
             Command::Wait(event, flags) => {
-                mirrors.event_awaited(stream, *event);
                 let info = streams.events.info(*event).ok();
                 if info.as_ref().is_some_and(EventInfo::is_shared) {
                     streams.awaits_others();
                 }
                 let scope = info.and_then(|info| info.scope());
                 let before = scope.map_or(State::Open, |scope| streams.pending.look(&streams.order, scope).0);
-                port.await_event(*event, stream, *flags)?;
-                let outcome = if before < State::Open { Outcome::Decided } else { Outcome::Open };
-                streams.put(stream, outcome);
+                let is_kept = match self.origin.step() {
+                    Some(step) => streams.await_for_step(port, step, *event, stream, *flags)?,
+                    None => {
+                        mirrors.event_awaited(stream, *event);
+                        port.await_event(*event, stream, *flags)?;
+                        false
+                    }
+                };
+                // What is known of the event is not what was kept of it.
+                let is_decided = before < State::Open && !is_kept;
+                streams.put(stream, if is_decided { Outcome::Decided } else { Outcome::Open });
             }
             Command::PeerCopy(copy) => {
                 port.copy_peer(copy)?;
@@ -618,6 +631,7 @@ impl Call {
         let outcome = match (self.work.command(), prepared) {
             (Command::Kernel(kernel), Prepared::Kernel(arguments)) => {
                 records.extend(self.work.command().records());
+                let _kept = streams.keep_records(port, &records, self.origin.step())?;
                 records.iter().try_for_each(|event| streams.begin_record(*event, stream).map(drop))?;
                 port.launch(kernel, arguments.as_deref().unwrap_or(&kernel.arguments), stream)?;
                 Outcome::Open

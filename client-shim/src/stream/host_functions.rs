@@ -64,6 +64,8 @@ struct State {
     count: u64,
     /// For each event, the last unfinished step that records it.
     records: HashMap<Event, u64>,
+    /// For each event, the steps that let a stream wait for it and have not been sent.
+    awaits: HashMap<Event, Vec<u64>>,
 }
 
 /// The next action of a queue's thread.
@@ -148,7 +150,8 @@ impl HostFunctions {
         self.push(&mut state, caller, stream, stream, command, after).map(drop)
     }
 
-    /// Queues a command if it has to follow unfinished host functions; otherwise returns false, and the caller executes it now.
+    /// Queues a command if it has to follow unfinished host functions, or a step that records one of the events; otherwise returns false,
+    /// and the caller executes it now. The command lets its stream wait for `awaits`, and records `records`.
     ///
     /// # Errors
     /// As [`add`](Self::add).
@@ -158,7 +161,7 @@ impl HostFunctions {
         caller: &Caller<'_>,
         stream: u64,
         command: impl FnOnce() -> Command,
-        events: &[Event],
+        awaits: Option<Event>,
         records: &[Event],
     ) -> HipResult<bool> {
         if self.is_idle() {
@@ -166,12 +169,15 @@ impl HostFunctions {
         }
         let mut state = self.state();
         let mut after = state.behind(order, stream);
-        after.extend(events.iter().filter_map(|event| state.records.get(event)));
+        after.extend(awaits.iter().chain(records).filter_map(|event| state.records.get(event)));
         if state.are_over(&after) {
             return Ok(false);
         }
         let number = self.push(&mut state, caller, stream, stream, command(), after)?;
         state.records.extend(records.iter().map(|event| (*event, number)));
+        if let Some(event) = awaits {
+            state.awaits.entry(event).or_default().push(number);
+        }
         Ok(true)
     }
 
@@ -305,6 +311,25 @@ impl HostFunctions {
             return Vec::new();
         }
         self.state().records.get(&event).copied().into_iter().collect()
+    }
+
+    /// Returns the steps that let a stream wait for an event and have not been sent; only those that were queued before the step `before`,
+    /// if there is one.
+    pub(super) fn awaiting(&self, event: Event, before: Option<u64>) -> Vec<u64> {
+        let state = self.state();
+        let steps = state.awaits.get(&event).into_iter().flatten();
+        steps.copied().filter(|step| before.is_none_or(|before| *step < before)).collect()
+    }
+
+    /// Notes that a step which lets a stream wait for an event has been sent, or waits for another one instead.
+    pub(super) fn awaits_no_more(&self, event: Event, step: u64) {
+        let mut state = self.state();
+        if let Some(steps) = state.awaits.get_mut(&event) {
+            steps.retain(|other| *other != step);
+            if steps.is_empty() {
+                state.awaits.remove(&event);
+            }
+        }
     }
 
     /// Returns whether new work on a stream has to follow queued commands.

@@ -422,6 +422,13 @@ impl Mirrors {
         }
     }
 
+    /// Notes that another event is recorded behind what an event comes behind now.
+    pub(super) fn event_copied(&self, event: Event, copy: Event) {
+        if !self.is_empty() {
+            self.regions().uses.copy_event(event.wire(), copy.wire());
+        }
+    }
+
     /// Notes that a stream is about to wait for an event.
     pub(super) fn event_awaited(&self, stream: u64, event: Event) {
         if !self.is_empty() {

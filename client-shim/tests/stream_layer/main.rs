@@ -139,7 +139,7 @@ fn a_step_waits_for_its_stream_before_its_function_is_called() {
 
     let functions = &process.streams.host_functions;
     let Step::Run(step) = functions.next(STREAM) else { panic!("the function is ready") };
-    let mut call = Call::held(step.command, step.stream);
+    let mut call = Call::held(step.number, step.command, step.stream);
     assert!(matches!(process.next(&mut call), Next::Continue));
     let joined = ["create an event".to_owned(), format!("record 0xe111 on {STREAM:#x}")];
     assert_eq!(process.script.taken(), joined, "the stream is put behind what the legacy stream has");

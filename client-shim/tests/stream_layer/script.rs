@@ -342,7 +342,7 @@ impl Process {
     /// Executes the next step of a stream's queue; returns what was asked of the worker, or None if no step can be executed.
     pub(crate) fn step(&self, queue: u64) -> Option<Vec<String>> {
         let Step::Run(step) = self.streams.host_functions.next(queue) else { return None };
-        let (_, result) = self.make(&mut Call::held(step.command, step.stream));
+        let (_, result) = self.make(&mut Call::held(step.number, step.command, step.stream));
         self.streams.host_functions.finished(step.number, result);
         Some(self.script.taken())
     }

@@ -308,7 +308,7 @@ mutations! {
         "if !self.order.is_blocking(stream) {"
         => "if stream != u64::MAX {";
     functions_run_once_and_in_order: "a wait for an event does not follow the function before its record", "stream/host_functions.rs",
-        "after.extend(events.iter().filter_map(|event| state.records.get(event)));"
+        "after.extend(awaits.iter().chain(records).filter_map(|event| state.records.get(event)));"
         => "";
 
     waits_end_when_work_is_over: "a wait for an event does not wait for the function before its record", "stream/wait.rs",

@@ -60,7 +60,8 @@ pub struct Found {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n\nshrunk, {}", self.failure, self.smallest)?;
-        write!(f, "\nin which:\n{}", self.smallest_failure)
+        writeln!(f, "\nin which:\n{}", self.smallest_failure)?;
+        write!(f, "\nwhat happened there:\n{}", run(&self.smallest))
     }
 }
 

@@ -80,6 +80,13 @@ impl Uses {
         self.events.insert(event, clock);
     }
 
+    /// Lets an event follow the uses that another one follows.
+    pub(super) fn copy_event(&mut self, event: u64, copy: u64) {
+        if let Some(clock) = self.events.get(&event).cloned() {
+            self.events.insert(copy, clock);
+        }
+    }
+
     /// Forgets a destroyed event.
     pub(super) fn forget_event(&mut self, event: u64) {
         self.events.remove(&event);

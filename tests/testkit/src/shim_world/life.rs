@@ -427,14 +427,14 @@ impl<'c> Life<'c> {
         }
         let mut state = self.machine.0.borrow_mut();
         let (streams, events, graphs) = state.leftovers();
-        // What the stream layer has for itself: two streams, to fetch and to record on, and two events.
+        // What the stream layer has for itself: three streams, to fetch on, to record on and to keep records, and two events.
         let own = self
             .case
             .options
             .streams
             .iter()
             .filter(|kind| matches!(kind, StreamKind::Legacy | StreamKind::PerThread));
-        if streams > own.count() + 2 || events > 2 || graphs > 0 {
+        if streams > own.count() + 3 || events > 2 || graphs > 0 {
             left.push(format!("the worker has {streams} streams, {events} events and {graphs} graphs"));
         }
         state.trace.left = left;

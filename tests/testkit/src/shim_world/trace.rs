@@ -1,5 +1,7 @@
 //! What happened in a shim world, in order: at the doors of the program, of its functions and of the worker.
 
+use std::fmt;
+
 use super::script::{Place, StreamKind, Target};
 
 /// Largest number of items of a world; calls beyond it are left out.
@@ -247,7 +249,7 @@ pub enum Event {
     },
 }
 
-/// The events of a world.
+/// The events of a world. It is printed as a list of its items and of what happened, in order.
 #[derive(Debug, Default)]
 pub struct Trace {
     /// The kinds of the streams, by their numbers.
@@ -266,4 +268,17 @@ pub struct Trace {
     pub is_lazy: bool,
     /// The message of a panic.
     pub panic: Option<String>,
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, item) in self.items.iter().enumerate() {
+            write!(f, "item {number}: {}", item.name)?;
+            for place in &item.writes {
+                write!(f, ", writes {place}")?;
+            }
+            writeln!(f)?;
+        }
+        self.events.iter().try_for_each(|event| writeln!(f, "{event:?}"))
+    }
 }

@@ -25,8 +25,8 @@ impl Life<'_> {
                 QueueNext::Run(step) => {
                     *running = Some(Running { number: step.number, item: None });
                     (runner.stream, runner.doing) = (step.stream, Doing::Phase);
-                    runner.parts =
-                        VecDeque::from([Part::Call(Box::new(Call::held(step.command, step.stream)))]);
+                    let call = Call::held(step.number, step.command, step.stream);
+                    runner.parts = VecDeque::from([Part::Call(Box::new(call))]);
                     true
                 }
                 QueueNext::Wait => false,
