@@ -669,3 +669,32 @@ fn a_query_waits_where_hip_says_that_all_is_over() {
         assert_eq!(process.wait(Wait::QueryEvent(AFTER)).0, [Wait::Event(AFTER)], "{case}, all is over");
     }
 }
+
+/// HIP API: hipStreamWaitEvent means the record that there is when it is called. One that is queued behind a function is sent later, and who
+/// records the event meanwhile waits for nobody.
+#[test]
+fn a_wait_behind_a_function_means_the_record_that_there_was() {
+    let process = process();
+    let record = || process.log(&mut Call::new(Command::Record(AFTER), OTHER_NON_BLOCKING, false));
+    process.call(Command::Record(AFTER), STREAM);
+    for _ in 0..2 {
+        process.call(host_function(), NON_BLOCKING);
+        process.call(Command::Wait(AFTER, 0), NON_BLOCKING);
+    }
+    let recorded = format!("record {:#x} on {OTHER_NON_BLOCKING:#x}", AFTER.0);
+    let waits = format!("wait for {:#x} on 0x9000", AFTER.0);
+    let kept = ["create an event", &waits, "record 0xe111 on 0x9000"];
+    assert_eq!(record(), [&["create a stream"], &kept[..], &kept[..], &[&recorded]].concat());
+    assert_eq!(record(), [recorded], "what the waits mean is kept already");
+    for _ in 0..2 {
+        process.step(NON_BLOCKING).expect("the function");
+        let sent = process.step(NON_BLOCKING).expect("the wait");
+        assert_eq!(sent, [format!("wait for 0xe111 on {NON_BLOCKING:#x}"), "destroy event 0xe111".to_owned()]);
+    }
+    process.call(host_function(), NON_BLOCKING);
+    process.call(Command::Wait(AFTER, 0), NON_BLOCKING);
+    process.step(NON_BLOCKING).expect("the function");
+    let sent = process.step(NON_BLOCKING).expect("the wait");
+    assert_eq!(sent, [format!("wait for {:#x} on {NON_BLOCKING:#x}", AFTER.0)], "it was not recorded anew");
+    assert_eq!(record().len(), 1, "nobody means an earlier record");
+}

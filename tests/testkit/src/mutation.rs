@@ -315,8 +315,8 @@ mutations! {
         "Wait::Event(event) => functions.recording(event),"
         => "Wait::Event(_) => Vec::new(),";
     waits_end_when_work_is_over: "a kernel before an event of another stream is forgotten", "stream/call.rs",
-        "let outcome = if before < State::Open {"
-        => "let outcome = if before <= State::Open {";
+        "let is_decided = before < State::Open && !is_kept;"
+        => "let is_decided = before <= State::Open && !is_kept;";
     waits_end_when_work_is_over: "open work of the null stream is not that of what comes behind it", "stream/pending.rs",
         "*other != stream && order.is_behind(stream, *other);"
         => "*other != stream && order.includes(stream, *other);";
