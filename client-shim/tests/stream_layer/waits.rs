@@ -689,7 +689,10 @@ fn a_wait_behind_a_function_means_the_record_that_there_was() {
     for _ in 0..2 {
         process.step(NON_BLOCKING).expect("the function");
         let sent = process.step(NON_BLOCKING).expect("the wait");
-        assert_eq!(sent, [format!("wait for 0xe111 on {NON_BLOCKING:#x}"), "destroy event 0xe111".to_owned()]);
+        assert_eq!(
+            sent,
+            [format!("wait for 0xe111 on {NON_BLOCKING:#x}"), "destroy event 0xe111".to_owned()]
+        );
     }
     process.call(host_function(), NON_BLOCKING);
     process.call(Command::Wait(AFTER, 0), NON_BLOCKING);
