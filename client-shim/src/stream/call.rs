@@ -49,7 +49,7 @@ enum Origin {
     Program,
     /// A launch of a graph.
     Graph,
-    /// A queue of commands behind host functions, with the number of the step.
+    /// A queue behind host functions: the number of the step.
     Held(u64),
 }
 
@@ -169,7 +169,7 @@ impl Call {
         Self::with(Work::Node(node), stream, Origin::Graph, false, Phase::Capture)
     }
 
-    /// Creates the call for a command that was queued behind host functions as this step, once these have finished.
+    /// Creates the call that carries out a step: a command that was queued behind host functions, which have finished.
     pub fn held(step: u64, command: Command, stream: u64) -> Self {
         Self::with(Work::Own(command), stream, Origin::Held(step), false, Phase::Prepare)
     }

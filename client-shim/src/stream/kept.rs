@@ -1,4 +1,4 @@
-//! Records of events that are kept for steps, while the events are recorded anew.
+//! Keeps the record of an event that a queued wait means, when the event is recorded anew.
 //!
 //! A step that lets a stream wait for an event is sent later than the program has asked for it, and means the record that there was then.
 //! Whoever records the event meanwhile does not wait for the step, which may be behind a function that waits for the program. So before the

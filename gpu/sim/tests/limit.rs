@@ -21,15 +21,21 @@ fn limited(threads: usize, instructions: u64) -> Gpu {
     Gpu::new(config).unwrap()
 }
 
-#[test]
-fn an_endless_kernel_ends_when_its_time_is_over() {
-    let kernel_timeout = Some(Duration::from_millis(20));
+/// Opens a session of a GPU with this limit on a launch's time, and launches a kernel of seven groups that does not end.
+fn spinning(timeout: Duration) -> Session {
+    let kernel_timeout = Some(timeout);
     let memory_bytes = Some(256 << 20);
     let gpu = Gpu::new(Config { memory_bytes, kernel_timeout, ..Config::default() }).unwrap();
     let mut session = Session::open(&gpu);
     let spin = session.kernel(LEVELS[1].1, "spin");
     let never = session.buffer(&[0]);
     session.launch(spin, 7, 256, &Values::new().u64(never)).unwrap();
+    session
+}
+
+#[test]
+fn an_endless_kernel_ends_when_its_time_is_over() {
+    let mut session = spinning(Duration::from_millis(20));
     assert_eq!(session.sync_all(), Err(HipError::LAUNCH_TIME_OUT));
     assert_eq!(session.sync_all(), Ok(()), "reported once");
 }
@@ -55,13 +61,7 @@ fn the_log_says_once_that_a_kernel_runs_for_long() {
     let log = Log::default();
     let writer = log.clone();
     tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
-    let kernel_timeout = Some(Duration::from_secs(11));
-    let memory_bytes = Some(256 << 20);
-    let gpu = Gpu::new(Config { memory_bytes, kernel_timeout, ..Config::default() }).unwrap();
-    let mut session = Session::open(&gpu);
-    let spin = session.kernel(LEVELS[1].1, "spin");
-    let never = session.buffer(&[0]);
-    session.launch(spin, 7, 256, &Values::new().u64(never)).unwrap();
+    let mut session = spinning(Duration::from_secs(11));
     assert_eq!(session.sync_all(), Err(HipError::LAUNCH_TIME_OUT));
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<&str> = text.lines().filter(|line| line.contains("a kernel still runs")).collect();

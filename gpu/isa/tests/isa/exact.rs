@@ -225,34 +225,36 @@ fn benches() -> impl Iterator<Item = Bench> {
     Level::available().map(|level| Bench { level, ..Bench::default() })
 }
 
-/// Checks all pairs of special values, or for three operands many triples, plainly and in each rounding direction.
-fn check_special(row: &Row) {
-    let specials = row.format.specials();
-    let firsts = specials.iter().flat_map(|a| specials.iter().map(move |b| [*a, *b]));
-    let mut random = Random::new(5);
-    let triples = firsts.flat_map(|[a, b]| {
-        let c: Vec<u64> = match row.arity {
-            3 => (0..6).map(|_| specials[random.u32() as usize % specials.len()]).collect(),
-            _ => vec![0],
-        };
-        c.into_iter().map(move |c| [a, b, c])
-    });
-    let mut triples: Vec<[u64; 3]> = match row.arity {
-        1 => specials.iter().map(|a| [*a, 0, 0]).collect(),
-        _ => triples.collect(),
-    };
-    if row.op == Op::Ldexp {
-        triples = specials
-            .iter()
-            .flat_map(|a| numbers::EXPONENTS.iter().map(move |exponent| [*a, *exponent as u32 as u64, 0]))
-            .collect();
-    }
-    for mut bench in benches() {
-        for (rounding, operands) in
-            (0..4).flat_map(|rounding| triples.chunks(LANES).map(move |all| (rounding, all)))
-        {
-            check(&mut bench, row, operands, Modes::rounding(rounding), Modifiers::default());
+/// Checks operands plainly in each rounding direction.
+fn check_directions(bench: &mut Bench, row: &Row, all: &[[u64; 3]]) {
+    for rounding in 0..4 {
+        for operands in all.chunks(LANES) {
+            check(bench, row, operands, Modes::rounding(rounding), Modifiers::default());
         }
+    }
+}
+
+/// Returns all special values, or all pairs of them, or each pair with some third ones.
+fn special_operands(row: &Row) -> Vec<[u64; 3]> {
+    let specials = row.format.specials();
+    let with_each = |seconds: &[u64]| -> Vec<[u64; 3]> {
+        specials.iter().flat_map(|a| seconds.iter().map(move |b| [*a, *b, 0])).collect()
+    };
+    let mut random = Random::new(5);
+    match (row.op, row.arity) {
+        (Op::Ldexp, _) => {
+            with_each(&numbers::EXPONENTS.iter().map(|exponent| *exponent as u32 as u64).collect::<Vec<_>>())
+        }
+        (_, 1) => with_each(&[0]),
+        (_, 2) => with_each(&specials),
+        _ => with_each(&specials)
+            .into_iter()
+            .flat_map(|[a, b, _]| {
+                let thirds: [u64; 6] =
+                    std::array::from_fn(|_| specials[random.u32() as usize % specials.len()]);
+                thirds.map(|c| [a, b, c])
+            })
+            .collect(),
     }
 }
 
@@ -261,19 +263,21 @@ fn check_random(row: &Row, cases: usize, seed: u64) {
     let mut benches: Vec<Bench> = benches().collect();
     let mut numbers = Numbers::new(row.format, seed);
     for turn in 0..cases.div_ceil(LANES) {
-        let bench = turn % benches.len();
-        let Some(bench) = benches.get_mut(bench) else { continue };
+        let level = turn % benches.len();
         let operands: Vec<[u64; 3]> =
             (0..LANES).map(|_| numbers.operands(row.arity, row.op == Op::Ldexp)).collect();
         let modes = Modes::draw(&mut numbers.random, row.op.has_denormal_rules());
         let modifiers = modifiers(row, &mut numbers.random);
-        check(bench, row, &operands, modes, modifiers);
+        check(&mut benches[level], row, &operands, modes, modifiers);
     }
 }
 
 #[test]
 fn special_values_are_computed_with_as_the_reference_does() {
-    ARITHMETIC.iter().for_each(check_special);
+    for row in ARITHMETIC {
+        let all = special_operands(row);
+        benches().for_each(|mut bench| check_directions(&mut bench, row, &all));
+    }
 }
 
 #[test]
@@ -285,13 +289,9 @@ fn random_numbers_are_computed_with_as_the_reference_does() {
 #[test]
 fn every_f16_is_computed_with_as_the_reference_does() {
     let mut bench = Bench::default();
+    let all: Vec<[u64; 3]> = (0..1 << 16).map(|bits| [bits, 0, 0]).collect();
     for row in ARITHMETIC.iter().filter(|row| row.format == Format::F16 && row.arity == 1) {
-        let all: Vec<[u64; 3]> = (0..1 << 16).map(|bits| [bits, 0, 0]).collect();
-        for (rounding, operands) in
-            (0..4).flat_map(|rounding| all.chunks(LANES).map(move |all| (rounding, all)))
-        {
-            check(&mut bench, row, operands, Modes::rounding(rounding), Modifiers::default());
-        }
+        check_directions(&mut bench, row, &all);
     }
 }
 

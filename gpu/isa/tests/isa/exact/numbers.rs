@@ -10,7 +10,7 @@ pub(super) enum Format {
     F64,
 }
 
-/// Exponents that an operand of ldexp has.
+/// Powers of 2 by which ldexp is asked to scale.
 pub(super) const EXPONENTS: &[i32] = &[
     0, 1, -1, 2, 10, -10, 24, -24, 25, 53, 127, -126, -149, 150, 300, -300, 1023, -1074, 2100, -2200, 32767,
     -32768,
