@@ -1,4 +1,7 @@
-//! Allocation of device memory: addresses of one context, bytes of the whole device.
+//! Allocation of device memory: addresses of one context, bytes of the device that is current.
+//!
+//! All devices of a context have one set of addresses, and each sees what it may reach: its own memory, that of peers to whose memory it was
+//! given access, and memory of the host. What moves bytes without a kernel reaches everything.
 
 mod mapped;
 
@@ -7,6 +10,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use hipr_device::MemoryKind;
 use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, PAGES, page_count};
 use hipr_isa::mem::Block;
 use hipr_proto::{HipError, HipResult, PLACE_PAGE_BYTES};
@@ -31,6 +35,70 @@ pub(crate) struct Memory {
     reservation: Reservation,
 }
 
+/// Devices, a bit for each.
+pub(crate) type Devices = u32;
+
+/// Page tables of a context.
+#[derive(Debug)]
+struct Maps {
+    /// What there is on any device.
+    all: Arc<Map>,
+    /// What each device reaches; empty if there is one device, which reaches everything.
+    views: Vec<Arc<Map>>,
+}
+
+impl Maps {
+    fn new(devices: usize) -> Self {
+        let views = if devices > 1 { vec![Arc::default(); devices] } else { Vec::new() };
+        Self { all: Arc::default(), views }
+    }
+
+    /// Inserts a block that these devices reach.
+    fn insert(&mut self, block: &Arc<Block>, devices: Devices) {
+        insert(Arc::make_mut(&mut self.all), block);
+        let reaching = self.views.iter_mut().enumerate().filter(|(number, _)| devices >> number & 1 != 0);
+        reaching.for_each(|(_, view)| insert(Arc::make_mut(view), block));
+    }
+
+    fn remove(&mut self, block: &Arc<Block>) {
+        let maps = self.views.iter_mut().chain([&mut self.all]);
+        maps.for_each(|map| Arc::make_mut(map).remove(block));
+    }
+}
+
+/// Which devices reach memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Its own, and those that were given access to that one's memory.
+    Device,
+    /// All: it is the host's, or managed.
+    Everywhere,
+}
+
+impl From<MemoryKind> for Reach {
+    fn from(kind: MemoryKind) -> Self {
+        match kind {
+            MemoryKind::Device => Self::Device,
+            MemoryKind::Host | MemoryKind::Managed => Self::Everywhere,
+        }
+    }
+}
+
+/// What a context has of one device.
+#[derive(Debug)]
+struct Home {
+    budget: Arc<Budget>,
+    reserved: Reserved,
+    /// The devices whose memory it may reach.
+    peers: Devices,
+}
+
+impl Home {
+    fn new(budget: Arc<Budget>) -> Self {
+        Self { reserved: Reserved::new(&budget), budget, peers: 0 }
+    }
+}
+
 /// One context's allocations.
 ///
 /// Addresses are given out upwards and start again from the bottom only at the end of the 8 TiB that are no windows, so that a freed
@@ -39,12 +107,13 @@ pub(crate) struct Memory {
 /// own, where its client places memory in bytes that were reserved before.
 #[derive(Debug)]
 pub(crate) struct Allocator {
-    budget: Arc<Budget>,
+    homes: Vec<Home>,
+    /// The device that is current.
+    current: usize,
     window: Option<Window>,
-    reserved: Reserved,
     /// Where memory is that the client maps as well.
     file: Option<HostFile>,
-    map: Arc<Map>,
+    maps: Maps,
     /// Allocations by their first page.
     live: BTreeMap<u64, Allocation>,
     mapped: Mapped,
@@ -58,41 +127,93 @@ struct Allocation {
     /// Whether a command will free it: it is still mapped, but the program may no longer use it.
     freeing: bool,
     is_borrowed: bool,
+    /// The device that has it.
+    device: usize,
+    reach: Reach,
 }
 
 impl Allocator {
-    pub(crate) fn new(budget: Arc<Budget>) -> Self {
-        let reserved = Reserved::new(&budget);
-        let (map, live, mapped, taken) = Default::default();
-        Self { budget, window: None, reserved, file: None, map, live, mapped, taken }
+    /// Creates the allocations of a context with memory of these devices, of which the first is current.
+    pub(crate) fn new(budgets: Vec<Arc<Budget>>) -> Self {
+        let (live, mapped, taken) = Default::default();
+        let homes: Vec<_> = budgets.into_iter().map(Home::new).collect();
+        let maps = Maps::new(homes.len());
+        Self { homes, current: 0, window: None, file: None, maps, live, mapped, taken }
     }
 
     /// Ends the use of this allocator; returns an empty one with the same window, whose memory no client maps.
     pub(crate) fn successor(&mut self) -> Self {
-        Self { window: self.window.take(), ..Self::new(Arc::clone(&self.budget)) }
+        let budgets = self.homes.iter().map(|home| Arc::clone(&home.budget)).collect();
+        Self { window: self.window.take(), current: self.current, ..Self::new(budgets) }
     }
 
-    /// Returns the current page table.
-    pub(crate) fn snapshot(&self) -> Arc<Map> {
-        Arc::clone(&self.map)
+    /// Makes a device the one whose memory is allocated.
+    pub(crate) fn set_current(&mut self, device: usize) {
+        self.current = device;
+    }
+
+    fn home(&mut self) -> &mut Home {
+        &mut self.homes[self.current]
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        &self.homes[self.current].budget
+    }
+
+    /// Returns the current page table of a device.
+    pub(crate) fn snapshot(&self, device: usize) -> Arc<Map> {
+        Arc::clone(self.maps.views.get(device).unwrap_or(&self.maps.all))
+    }
+
+    /// Lets the kernels of the current device reach the memory of another one, or no longer.
+    ///
+    /// # Errors
+    /// `PEER_ACCESS_ALREADY_ENABLED`, `PEER_ACCESS_NOT_ENABLED`.
+    pub(crate) fn set_peer_access(&mut self, peer: usize, is_enabled: bool) -> HipResult<()> {
+        let (device, home) = (self.current, self.home());
+        match (home.peers & 1 << peer != 0, is_enabled) {
+            (true, true) => return Err(HipError::PEER_ACCESS_ALREADY_ENABLED),
+            (false, false) => return Err(HipError::PEER_ACCESS_NOT_ENABLED),
+            _ => home.peers ^= 1 << peer,
+        }
+        let Some(view) = self.maps.views.get_mut(device).map(Arc::make_mut) else { return Ok(()) };
+        for allocation in self.live.values() {
+            let block = &allocation.memory.block;
+            match (allocation.device == peer && allocation.reach == Reach::Device, is_enabled) {
+                (true, true) => insert(view, block),
+                (true, false) => view.remove(block),
+                (false, _) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the devices that reach memory of a device.
+    fn devices(&self, device: usize, reach: Reach) -> Devices {
+        match reach {
+            Reach::Everywhere => Devices::MAX,
+            Reach::Device => self.homes.iter().enumerate().fold(1 << device, |devices, (number, home)| {
+                devices | (home.peers >> device & 1) << number
+            }),
+        }
     }
 
     /// Allocates `len_bytes` (more than 0) zeroed bytes.
     ///
     /// # Errors
     /// `INVALID_VALUE` for 0 bytes; `OUT_OF_MEMORY` when the device's or the host's memory does not suffice.
-    pub(crate) fn allocate(&mut self, len_bytes: u64) -> HipResult<Arc<Block>> {
+    pub(crate) fn allocate(&mut self, len_bytes: u64, reach: Reach) -> HipResult<Arc<Block>> {
         if len_bytes == 0 {
             return Err(HipError::INVALID_VALUE);
         }
-        let reservation = self.budget.reserve(len_bytes)?;
+        let reservation = self.budget().reserve(len_bytes)?;
         let pages = page_count(len_bytes) + 1;
         let page = self.find_pages(pages).ok_or(HipError::OUT_OF_MEMORY)?;
         let block =
             Block::new(FIRST_ADDRESS + page * PAGE_BYTES, len_bytes).ok_or(HipError::OUT_OF_MEMORY)?;
         let block = Arc::new(block);
         let memory = Memory { block: Arc::clone(&block), name: Name::default(), reservation };
-        self.map_at(page, pages, Arc::new(memory), false);
+        self.map_at(page, pages, Arc::new(memory), reach, false);
         Ok(block)
     }
 
@@ -102,7 +223,7 @@ impl Allocator {
             // Memory of another context, which had a window there, may have been borrowed.
             let is_free =
                 |pages: &Range<u64>| self.gap(pages.start, pages.end, pages.end - pages.start).is_some();
-            self.window = self.budget.choose_window(is_free);
+            self.window = self.budget().choose_window(is_free);
         }
         let pages = self.window.as_ref().map_or(0..0, |window| window.pages.clone());
         FIRST_ADDRESS + pages.start * PAGE_BYTES..FIRST_ADDRESS + pages.end * PAGE_BYTES
@@ -113,12 +234,12 @@ impl Allocator {
     /// # Errors
     /// `OUT_OF_MEMORY` if there are fewer.
     pub(crate) fn reserve(&mut self, bytes: u64) -> HipResult<()> {
-        self.reserved.add(bytes)
+        self.home().reserved.add(bytes)
     }
 
     /// Gives reserved bytes back, at most those that there are.
     pub(crate) fn unreserve(&mut self, bytes: u64) {
-        self.reserved.give_back(bytes);
+        self.home().reserved.give_back(bytes);
     }
 
     /// Allocates `len_bytes` zeroed bytes of those that are reserved at `ptr`.
@@ -126,8 +247,8 @@ impl Allocator {
     /// # Errors
     /// `INVALID_VALUE` for 0 bytes, and if the address begins no page, or its pages are not in the window or not free; `OUT_OF_MEMORY`
     /// if fewer bytes are reserved or the host has no memory.
-    pub(crate) fn allocate_at(&mut self, ptr: u64, len_bytes: u64) -> HipResult<()> {
-        self.place(ptr, len_bytes, |_| Block::new(ptr, len_bytes))
+    pub(crate) fn allocate_at(&mut self, ptr: u64, len_bytes: u64, reach: Reach) -> HipResult<()> {
+        self.place(ptr, len_bytes, reach, |_| Block::new(ptr, len_bytes))
     }
 
     /// Creates the file for memory that the client maps as well; returns a descriptor for the client.
@@ -154,20 +275,21 @@ impl Allocator {
     /// As there; also `INVALID_VALUE` without a file, and for a length that is no multiple of 4096; `OUT_OF_MEMORY` if the client
     /// has written to more of the file than it may use.
     pub(crate) fn allocate_shared(&mut self, ptr: u64, len_bytes: u64) -> HipResult<()> {
-        let room = self.reserved.bytes;
+        let room = self.home().reserved.bytes;
         let file =
             self.file.as_ref().filter(|_| len_bytes.is_multiple_of(4096)).ok_or(HipError::INVALID_VALUE)?;
         if !file.is_within(room) {
             tracing::info!("a client has written to memory that it shares and has not allocated");
             return Err(HipError::OUT_OF_MEMORY);
         }
-        self.place(ptr, len_bytes, |file| file?.block(ptr, len_bytes))
+        self.place(ptr, len_bytes, Reach::Everywhere, |file| file?.block(ptr, len_bytes))
     }
 
     fn place(
         &mut self,
         ptr: u64,
         len_bytes: u64,
+        reach: Reach,
         block: impl FnOnce(Option<&mut HostFile>) -> Option<Block>,
     ) -> HipResult<()> {
         let page = Self::page_of(ptr).filter(|_| len_bytes > 0).ok_or(HipError::INVALID_VALUE)?;
@@ -176,25 +298,26 @@ impl Allocator {
         if page < window.start || self.gap(page, window.end.min(page + pages), pages) != Some(page) {
             return Err(HipError::INVALID_VALUE);
         }
-        if len_bytes > self.reserved.bytes {
+        if len_bytes > self.home().reserved.bytes {
             return Err(HipError::OUT_OF_MEMORY);
         }
         let block = Arc::new(block(self.file.as_mut()).ok_or(HipError::OUT_OF_MEMORY)?);
-        let reservation = self.reserved.take(len_bytes)?;
-        self.map_at(page, pages, Arc::new(Memory { block, name: Name::default(), reservation }), false);
+        let reservation = self.home().reserved.take(len_bytes)?;
+        let memory = Memory { block, name: Name::default(), reservation };
+        self.map_at(page, pages, Arc::new(memory), reach, false);
         Ok(())
     }
 
-    fn map_at(&mut self, page: u64, pages: u64, memory: Arc<Memory>, is_borrowed: bool) {
-        let inserted = Arc::make_mut(&mut self.map).insert(&memory.block);
-        debug_assert_eq!(inserted, Ok(()), "the pages are free");
-        self.live.insert(page, Allocation { memory, freeing: false, is_borrowed });
+    fn map_at(&mut self, page: u64, pages: u64, memory: Arc<Memory>, reach: Reach, is_borrowed: bool) {
+        let device = self.current;
+        self.maps.insert(&memory.block, self.devices(device, reach));
+        self.live.insert(page, Allocation { memory, freeing: false, is_borrowed, device, reach });
         self.taken.insert(page, pages);
     }
 
     /// Returns the first of `pages` free pages, preferably behind the last allocation.
     fn find_pages(&self, pages: u64) -> Option<u64> {
-        let next = self.budget.next_place(pages);
+        let next = self.budget().next_place(pages);
         self.gap(next, PLAIN_PAGES, pages).or_else(|| self.gap(0, next, pages))
     }
 
@@ -226,7 +349,7 @@ impl Allocator {
         if is_ours || self.gap(page, PAGES.min(page + pages), pages) != Some(page) {
             return Err(HipError::OUT_OF_MEMORY);
         }
-        self.map_at(page, pages, memory, true);
+        self.map_at(page, pages, memory, Reach::Device, true);
         Ok(block)
     }
 
@@ -293,7 +416,7 @@ impl Allocator {
     /// Removes memory from the page table.
     fn unmap(&mut self, memory: &Memory) -> Arc<Block> {
         let block = Arc::clone(&memory.block);
-        Arc::make_mut(&mut self.map).remove(&block);
+        self.maps.remove(&block);
         if let Some(file) = self.file.as_mut().filter(|_| block.is_shared()) {
             file.forget(&block);
         }
@@ -305,7 +428,7 @@ impl Allocator {
         let allocation = self.remove(ptr)?;
         let block = self.unmap(&allocation.memory);
         if let Some(memory) = Arc::into_inner(allocation.memory) {
-            self.reserved.put(memory.reservation);
+            self.homes[allocation.device].reserved.put(memory.reservation);
         }
         Some(block)
     }
@@ -314,8 +437,8 @@ impl Allocator {
     pub(crate) fn clear(&mut self) -> Vec<Unused> {
         self.window = None;
         self.file = None;
-        self.reserved.give_back(u64::MAX);
-        self.map = Arc::default();
+        self.homes.iter_mut().for_each(|home| home.reserved.give_back(u64::MAX));
+        self.maps = Maps::new(self.homes.len());
         self.taken.clear();
         let live = std::mem::take(&mut self.live).into_values();
         let blocks = live.map(|allocation| Unused::Block(Arc::clone(&allocation.memory.block)));
@@ -324,10 +447,15 @@ impl Allocator {
 
     /// Returns the block that contains `len_bytes` bytes from `ptr` on.
     pub(crate) fn block(&self, ptr: u64, len_bytes: u64) -> Option<Arc<Block>> {
-        let block = self.map.block(ptr)?;
+        let block = self.maps.all.block(ptr)?;
         block.exact_offset(ptr, len_bytes)?;
         Some(Arc::clone(block))
     }
+}
+
+fn insert(map: &mut Map, block: &Arc<Block>) {
+    let inserted = map.insert(block);
+    debug_assert_eq!(inserted, Ok(()), "the pages are free");
 }
 
 #[cfg(test)]
@@ -336,8 +464,12 @@ mod tests {
 
     use super::*;
 
+    fn place(allocator: &mut Allocator, ptr: u64, len_bytes: u64) -> HipResult<()> {
+        allocator.allocate_at(ptr, len_bytes, Reach::Device)
+    }
+
     fn allocator(total_bytes: u64) -> Allocator {
-        Allocator::new(Budget::new(total_bytes))
+        Allocator::new(Budget::of_devices(1, total_bytes))
     }
 
     #[test]
@@ -345,7 +477,7 @@ mod tests {
         let mut allocator = allocator(1 << 30);
         let mut end = FIRST_ADDRESS;
         for len in [1, 255, PAGE_BYTES - 1, PAGE_BYTES, PAGE_BYTES + 1, 7] {
-            let block = allocator.allocate(len).unwrap();
+            let block = allocator.allocate(len, Reach::Device).unwrap();
             assert!(block.base().is_multiple_of(256));
             assert!(block.base() >= end);
             end = block.base() + len + 4096;
@@ -355,9 +487,9 @@ mod tests {
     #[test]
     fn a_freed_address_is_not_used_again_at_once() {
         let mut allocator = allocator(1 << 20);
-        let first = allocator.allocate(64).unwrap().base();
+        let first = allocator.allocate(64, Reach::Device).unwrap().base();
         for _ in 0..1000 {
-            let block = allocator.allocate(1 << 20 >> 1).unwrap().base();
+            let block = allocator.allocate(1 << 20 >> 1, Reach::Device).unwrap().base();
             assert_ne!(block, first);
             allocator.start_free(block).unwrap();
             assert_eq!(allocator.start_free(block), Err(HipError::INVALID_VALUE));
@@ -369,9 +501,9 @@ mod tests {
     #[test]
     fn the_window_wraps_around_what_is_live() {
         let mut allocator = allocator(1 << 20);
-        let kept = allocator.allocate(64).unwrap().base();
-        allocator.budget.next_page.store(PLAIN_PAGES - 1, Ordering::Relaxed);
-        let wrapped = allocator.allocate(64).unwrap().base();
+        let kept = allocator.allocate(64, Reach::Device).unwrap().base();
+        allocator.budget().common.next_page.store(PLAIN_PAGES - 1, Ordering::Relaxed);
+        let wrapped = allocator.allocate(64, Reach::Device).unwrap().base();
         assert_eq!(wrapped, kept + 2 * PAGE_BYTES);
         assert!(allocator.find_pages(PAGES).is_none());
     }
@@ -379,9 +511,9 @@ mod tests {
     #[test]
     fn what_is_lent_has_one_address_and_lives_until_the_last_lets_go() {
         let mut lender = allocator(1000);
-        let mut borrower = Allocator::new(Arc::clone(&lender.budget));
-        let own = borrower.allocate(10).unwrap().base();
-        let base = lender.allocate(600).unwrap().base();
+        let mut borrower = Allocator::new(vec![Arc::clone(lender.budget())]);
+        let own = borrower.allocate(10, Reach::Device).unwrap().base();
+        let base = lender.allocate(600, Reach::Device).unwrap().base();
         assert_ne!(base, own, "the contexts of a device take turns");
         let memory = Arc::clone(lender.lendable(base).unwrap());
         assert_eq!(lender.borrow(Arc::clone(&memory)).unwrap_err(), HipError::INVALID_CONTEXT);
@@ -392,56 +524,56 @@ mod tests {
         lender.finish_free(base);
         assert!(lender.block(base, 1).is_none());
         assert_eq!(borrower.block(base, 600).unwrap().load_u32(8), 77);
-        assert_eq!(borrower.budget.free_bytes(), 390, "it is in use");
+        assert_eq!(borrower.budget().free_bytes(), 390, "it is in use");
         borrower.finish_free(base);
-        assert_eq!(borrower.budget.free_bytes(), 990);
+        assert_eq!(borrower.budget().free_bytes(), 990);
     }
 
     #[test]
     fn what_is_placed_lies_in_a_window_and_takes_what_was_reserved() {
         let mut allocator = allocator(1000);
-        assert_eq!(allocator.allocate_at(FIRST_ADDRESS, 1), Err(HipError::INVALID_VALUE), "it has no window");
+        assert_eq!(place(&mut allocator, FIRST_ADDRESS, 1), Err(HipError::INVALID_VALUE), "it has no window");
         let window = allocator.window();
         assert_eq!(allocator.window(), window);
         assert_eq!(window.end - window.start, 1 << 40);
         let (start, last) = (window.start, window.end - PAGE_BYTES);
-        assert_eq!(allocator.allocate_at(start, 1), Err(HipError::OUT_OF_MEMORY), "nothing is reserved");
+        assert_eq!(place(&mut allocator, start, 1), Err(HipError::OUT_OF_MEMORY), "nothing is reserved");
         assert_eq!(allocator.reserve(1001), Err(HipError::OUT_OF_MEMORY));
         allocator.reserve(700).unwrap();
-        assert_eq!(allocator.budget.free_bytes(), 1000, "what is reserved is free");
-        assert_eq!(allocator.budget.available_bytes(), 300, "and nobody can have it");
-        assert_eq!(allocator.allocate(301).unwrap_err(), HipError::OUT_OF_MEMORY);
-        allocator.allocate_at(start + 2 * PAGE_BYTES, 300).unwrap();
+        assert_eq!(allocator.budget().free_bytes(), 1000, "what is reserved is free");
+        assert_eq!(allocator.budget().available_bytes(), 300, "and nobody can have it");
+        assert_eq!(allocator.allocate(301, Reach::Device).unwrap_err(), HipError::OUT_OF_MEMORY);
+        place(&mut allocator, start + 2 * PAGE_BYTES, 300).unwrap();
         for ptr in
             [start - PAGE_BYTES, start + 1, start + 2 * PAGE_BYTES, start + 3 * PAGE_BYTES, last, window.end]
         {
-            assert_eq!(allocator.allocate_at(ptr, 1), Err(HipError::INVALID_VALUE), "{ptr:#x}");
+            assert_eq!(place(&mut allocator, ptr, 1), Err(HipError::INVALID_VALUE), "{ptr:#x}");
         }
-        assert_eq!(allocator.allocate_at(start, 0), Err(HipError::INVALID_VALUE));
-        assert_eq!(allocator.allocate_at(start, PAGE_BYTES + 1), Err(HipError::INVALID_VALUE));
-        assert_eq!(allocator.allocate_at(start, 401), Err(HipError::OUT_OF_MEMORY));
-        allocator.allocate_at(start, 400).unwrap();
-        assert_eq!((allocator.budget.free_bytes(), allocator.budget.available_bytes()), (300, 300));
+        assert_eq!(place(&mut allocator, start, 0), Err(HipError::INVALID_VALUE));
+        assert_eq!(place(&mut allocator, start, PAGE_BYTES + 1), Err(HipError::INVALID_VALUE));
+        assert_eq!(place(&mut allocator, start, 401), Err(HipError::OUT_OF_MEMORY));
+        place(&mut allocator, start, 400).unwrap();
+        assert_eq!((allocator.budget().free_bytes(), allocator.budget().available_bytes()), (300, 300));
         allocator.finish_free_reserved(start);
-        assert_eq!((allocator.budget.free_bytes(), allocator.budget.available_bytes()), (700, 300));
+        assert_eq!((allocator.budget().free_bytes(), allocator.budget().available_bytes()), (700, 300));
         allocator.finish_free(start + 2 * PAGE_BYTES);
-        assert_eq!((allocator.budget.free_bytes(), allocator.budget.available_bytes()), (1000, 600));
+        assert_eq!((allocator.budget().free_bytes(), allocator.budget().available_bytes()), (1000, 600));
         allocator.unreserve(u64::MAX);
-        assert_eq!(allocator.budget.available_bytes(), 1000, "no more than there is");
+        assert_eq!(allocator.budget().available_bytes(), 1000, "no more than there is");
     }
 
     #[test]
     fn windows_are_apart_and_given_back() {
         let mut all = vec![allocator(1000)];
-        let budget = Arc::clone(&all[0].budget);
-        all.extend((0..95).map(|_| Allocator::new(Arc::clone(&budget))));
+        let budget = Arc::clone(all[0].budget());
+        all.extend((0..95).map(|_| Allocator::new(vec![Arc::clone(&budget)])));
         let mut windows: Vec<_> = all.iter_mut().map(Allocator::window).collect();
         assert_eq!(windows.iter().filter(|window| window.is_empty()).count(), 4, "there are so many");
         windows.retain(|window| !window.is_empty());
         windows.sort_by_key(|window| window.start);
         assert!(windows.windows(2).all(|pair| pair[0].end <= pair[1].start));
         for allocator in &mut all {
-            let plain = allocator.allocate(1).unwrap().base();
+            let plain = allocator.allocate(1, Reach::Device).unwrap().base();
             assert!(windows.iter().all(|window| !window.contains(&plain)));
         }
         let first = all[0].window();
@@ -460,41 +592,41 @@ mod tests {
     #[test]
     fn memory_of_an_earlier_owner_of_a_window_is_in_nobodys_way() {
         let mut lender = allocator(1000);
-        let mut borrower = Allocator::new(Arc::clone(&lender.budget));
+        let mut borrower = Allocator::new(vec![Arc::clone(lender.budget())]);
         let first = lender.window();
         lender.reserve(100).unwrap();
-        lender.allocate_at(first.start, 100).unwrap();
+        place(&mut lender, first.start, 100).unwrap();
         let memory = Arc::clone(lender.lendable(first.start).unwrap());
         borrower.borrow(Arc::clone(&memory)).unwrap();
         drop(lender);
         for _ in 0..3 {
-            Allocator::new(Arc::clone(&borrower.budget)).window();
+            Allocator::new(vec![Arc::clone(borrower.budget())]).window();
         }
         assert_ne!(borrower.window(), first, "it has something there");
-        let mut other = Allocator::new(Arc::clone(&borrower.budget));
+        let mut other = Allocator::new(vec![Arc::clone(borrower.budget())]);
         assert_eq!(other.window(), first, "another has nothing");
         assert_eq!(other.borrow(memory).unwrap_err(), HipError::OUT_OF_MEMORY, "and may place memory there");
-        assert_eq!(borrower.budget.available_bytes(), 900, "it is in use");
+        assert_eq!(borrower.budget().available_bytes(), 900, "it is in use");
         borrower.finish_free(first.start);
-        assert_eq!(borrower.budget.available_bytes(), 1000);
+        assert_eq!(borrower.budget().available_bytes(), 1000);
     }
 
     #[test]
     fn memory_is_accounted_until_the_last_byte_is_back() {
         let mut allocator = allocator(1000);
-        assert_eq!(allocator.allocate(0).unwrap_err(), HipError::INVALID_VALUE);
-        let block = allocator.allocate(600).unwrap().base();
-        assert_eq!(allocator.allocate(600).unwrap_err(), HipError::OUT_OF_MEMORY);
-        assert_eq!(allocator.budget.free_bytes(), 400);
+        assert_eq!(allocator.allocate(0, Reach::Device).unwrap_err(), HipError::INVALID_VALUE);
+        let block = allocator.allocate(600, Reach::Device).unwrap().base();
+        assert_eq!(allocator.allocate(600, Reach::Device).unwrap_err(), HipError::OUT_OF_MEMORY);
+        assert_eq!(allocator.budget().free_bytes(), 400);
         allocator.finish_free(block);
-        assert_eq!(allocator.budget.free_bytes(), 1000);
-        assert_eq!(allocator.allocate(u64::MAX).unwrap_err(), HipError::OUT_OF_MEMORY);
+        assert_eq!(allocator.budget().free_bytes(), 1000);
+        assert_eq!(allocator.allocate(u64::MAX, Reach::Device).unwrap_err(), HipError::OUT_OF_MEMORY);
     }
 
     #[test]
     fn ranges_are_checked_to_the_byte() {
         let mut allocator = allocator(1 << 20);
-        let base = allocator.allocate(100).unwrap().base();
+        let base = allocator.allocate(100, Reach::Device).unwrap().base();
         assert!(allocator.block(base + 40, 60).is_some());
         assert!(allocator.block(base + 40, 61).is_none());
         assert!(allocator.block(base + 40, u64::MAX).is_none());

@@ -85,7 +85,6 @@ attributes! {
     hipDeviceAttributeMultiprocessorCount = model.compute_units as i32;
     hipDeviceAttributePageableMemoryAccess = 0;
     hipDeviceAttributePageableMemoryAccessUsesHostPageTables = 0;
-    hipDeviceAttributePciBusId = p::PCI[1];
     hipDeviceAttributePciDeviceId = p::PCI[2];
     hipDeviceAttributePciDomainID = p::PCI[0];
     hipDeviceAttributePersistingL2CacheMaxSize = 0;
@@ -123,14 +122,26 @@ attributes! {
     hipDeviceAttributeWallClockRate = p::WALL_CLOCK_KHZ;
 }
 
-/// TotalGlobalMem, the one whose value depends on the configuration.
-pub const TOTAL_GLOBAL_MEM: i32 = hipDeviceAttributeTotalGlobalMem;
+// The rows whose values differ from device to device.
+const TOTAL_GLOBAL_MEM: i32 = hipDeviceAttributeTotalGlobalMem;
+const PCI_BUS: i32 = hipDeviceAttributePciBusId;
 
-/// Returns the value of `attribute` on a device with `memory_bytes` bytes, if it has one. Sizes that do not fit an `int`
-/// become its largest value.
-pub fn attribute(arch: Arch, attribute: i32, memory_bytes: u64) -> Option<i32> {
+/// What differs from device to device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OfDevice {
+    /// The number of the device.
+    pub number: usize,
+    /// The size of its memory.
+    pub memory_bytes: u64,
+}
+
+/// Returns the value of `attribute` on this device, if it has one. Sizes that do not fit an `int` become its largest value.
+pub fn attribute(arch: Arch, attribute: i32, of: OfDevice) -> Option<i32> {
     if attribute == TOTAL_GLOBAL_MEM {
-        return Some(i32::try_from(memory_bytes).unwrap_or(i32::MAX));
+        return Some(i32::try_from(of.memory_bytes).unwrap_or(i32::MAX));
+    }
+    if attribute == PCI_BUS {
+        return Some(p::pci(of.number)[1]);
     }
     let row = ATTRIBUTES.binary_search_by_key(&attribute, |&(code, ..)| code).ok()?;
     ATTRIBUTES.get(row).map(|(_, _, value)| value(Model::of(arch)))
@@ -143,9 +154,10 @@ mod tests {
     #[test]
     fn rows_ascend_so_that_the_search_finds_them() {
         assert!(ATTRIBUTES.is_sorted_by(|a, b| a.0 < b.0));
+        let of = OfDevice { number: 0, memory_bytes: 0 };
         for arch in Arch::ALL {
             for &(code, name, value) in ATTRIBUTES {
-                assert_eq!(attribute(arch, code, 0), Some(value(Model::of(arch))), "{name}");
+                assert_eq!(attribute(arch, code, of), Some(value(Model::of(arch))), "{name}");
             }
         }
     }

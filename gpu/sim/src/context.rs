@@ -19,15 +19,16 @@ use hipr_isa::mem::Block;
 use hipr_proto::op::{FuncGetAttributesReply, GetDevicePropertiesReply};
 use hipr_proto::{HipError, HipResult};
 
-use crate::alloc::Allocator;
-use crate::attribute::attribute;
+use crate::alloc::{Allocator, Reach};
+use crate::attribute::{OfDevice, attribute};
+use crate::budget::Budget;
 use crate::device::Inner;
 use crate::event::{Event, Record};
 use crate::launch::Setup;
-use crate::module::{Function, Module};
+use crate::module::{Function, Module, Processor};
 use crate::property::{self, Model};
 use crate::shared::{Shared, State};
-use crate::stream::{Task, Wait, Work};
+use crate::stream::{Task, Wait, Work, number_of};
 use crate::transfer::{Pattern, Span, Transfer};
 use crate::unused::Unused;
 use crate::watch::{Allocated, Loaded, Moved};
@@ -41,9 +42,11 @@ const MALLOC_HEAP_BYTES: u64 = 8 << 20;
 /// The first handle, above those that HIP reserves.
 const FIRST_HANDLE: u64 = 0x1000;
 
-/// One client's emulated GPU: its own address space, handles and errors. Nothing blocks; dropping it stops its work.
+/// One client's emulated GPUs: its own address space, handles and errors. Nothing blocks; dropping it stops its work.
 pub struct SimContext {
     gpu: Arc<Inner>,
+    /// The device that is current.
+    device: usize,
     shared: Arc<Shared>,
     next_handle: u64,
     stack_bytes: u64,
@@ -56,10 +59,11 @@ pub struct SimContext {
 
 impl SimContext {
     pub(crate) fn new(gpu: Arc<Inner>, waker: Waker) -> Self {
-        let allocator = Allocator::new(Arc::clone(&gpu.budget));
+        let allocator = Allocator::new(gpu.budgets.clone());
         let shared = Shared::new(&gpu, waker, allocator, Arc::default());
         Self {
             gpu,
+            device: 0,
             shared,
             next_handle: FIRST_HANDLE,
             stack_bytes: STACK_DEFAULT_BYTES,
@@ -75,9 +79,15 @@ impl SimContext {
         self.next_handle
     }
 
-    /// Checks the number of a device: there is one, number 0.
-    fn check_device(device: i32) -> HipResult<()> {
-        if device == 0 { Ok(()) } else { Err(HipError::INVALID_DEVICE) }
+    /// Checks the number of a device.
+    fn check_device(&self, device: i32) -> HipResult<usize> {
+        let number = usize::try_from(device).ok().filter(|&device| device < self.gpu.budgets.len());
+        number.ok_or(HipError::INVALID_DEVICE)
+    }
+
+    /// Returns the memory of the current device.
+    fn budget(&self) -> &Arc<Budget> {
+        &self.gpu.budgets[self.device]
     }
 
     fn span(&self, region: Region) -> HipResult<Span> {
@@ -105,14 +115,13 @@ impl SimContext {
         record.inspect(|record| record.observe(self.shared.id, &self.shared))
     }
 
-    /// Becomes ready when all work is done.
-    fn poll_idle(state: &mut State) -> Poll<HipResult<()>> {
+    /// Becomes ready when all work of all devices is done.
+    fn poll_idle(state: &mut State) -> Poll<()> {
         loop {
-            match state.streams.wait(WaitFor::Device, None) {
-                Ok(Wait::On(fence)) if !fence.watch() => return Poll::Pending,
-                Ok(Wait::On(_)) => {}
-                Ok(Wait::Over) => return Poll::Ready(Ok(())),
-                Err(error) => return Poll::Ready(Err(error)),
+            match state.streams.wait_for_all() {
+                Wait::On(fence) if !fence.watch() => return Poll::Pending,
+                Wait::On(_) => {}
+                Wait::Over => return Poll::Ready(()),
             }
         }
     }
@@ -128,19 +137,19 @@ impl SimContext {
             return Poll::Ready(Err(HipError::INVALID_VALUE));
         }
         match Self::poll_idle(&mut state) {
-            Poll::Ready(Ok(())) if state.allocator.clear_shared(ptr) => {
+            Poll::Ready(()) if state.allocator.clear_shared(ptr) => {
                 // The rest in another turn: others wait for this thread.
                 self.shared.waker.wake();
                 Poll::Pending
             }
-            Poll::Ready(Ok(())) => {
+            Poll::Ready(()) => {
                 let freed = unmap(&mut state.allocator, ptr);
                 drop(state);
                 self.shared.note_freed(ptr);
                 self.shared.discard(freed.into_iter().map(Unused::Block).collect());
                 Poll::Ready(Ok(()))
             }
-            waits_or_failed => waits_or_failed,
+            Poll::Pending => Poll::Pending,
         }
     }
 
@@ -169,15 +178,32 @@ impl Context for SimContext {
     // ---- devices and limits ----
 
     fn device_count(&self) -> HipResult<i32> {
-        Ok(1)
+        i32::try_from(self.gpu.budgets.len()).map_err(|_| HipError::UNKNOWN)
     }
 
     fn device(&self) -> i32 {
-        0
+        self.device as i32
     }
 
     fn set_device(&mut self, device: i32) -> HipResult<()> {
-        Self::check_device(device)
+        self.device = self.check_device(device)?;
+        let mut state = lock(&self.shared.state);
+        state.allocator.set_current(self.device);
+        state.streams.set_current(self.device);
+        Ok(())
+    }
+
+    /// All devices can address each other's memory.
+    fn can_access_peer(&self, device: i32, peer: i32) -> HipResult<bool> {
+        Ok(self.check_device(device)? != self.check_device(peer)?)
+    }
+
+    fn set_peer_access(&mut self, peer: i32, enabled: bool) -> HipResult<()> {
+        let peer = self.check_device(peer)?;
+        if peer == self.device {
+            return Err(HipError::INVALID_DEVICE);
+        }
+        lock(&self.shared.state).allocator.set_peer_access(peer, enabled)
     }
 
     fn set_share(&mut self, share: Share) {
@@ -205,17 +231,17 @@ impl Context for SimContext {
     }
 
     fn properties(&self, device: i32) -> HipResult<GetDevicePropertiesReply> {
-        Self::check_device(device)?;
-        Ok(property::properties(self.gpu.arch, self.gpu.budget.total_bytes()))
+        let device = self.check_device(device)?;
+        Ok(property::properties(self.gpu.arch, device, self.budget().total_bytes()))
     }
 
     fn attribute(&self, device: i32, code: i32) -> HipResult<i32> {
-        Self::check_device(device)?;
-        attribute(self.gpu.arch, code, self.gpu.budget.total_bytes()).ok_or(HipError::INVALID_VALUE)
+        let of = OfDevice { number: self.check_device(device)?, memory_bytes: self.budget().total_bytes() };
+        attribute(self.gpu.arch, code, of).ok_or(HipError::INVALID_VALUE)
     }
 
     fn uuid(&self, device: i32) -> HipResult<[u8; 16]> {
-        Self::check_device(device).map(|()| property::UUID)
+        self.check_device(device).map(property::uuid)
     }
 
     fn limit(&self, limit: i32) -> HipResult<u64> {
@@ -248,7 +274,7 @@ impl Context for SimContext {
 
     /// Returns free and total memory; that of all contexts counts.
     fn mem_info(&self) -> HipResult<(u64, u64)> {
-        Ok((self.gpu.budget.free_bytes(), self.gpu.budget.total_bytes()))
+        Ok((self.budget().free_bytes(), self.budget().total_bytes()))
     }
 
     /// Resets the context; handles and addresses are not reused, and the window stays.
@@ -268,7 +294,7 @@ impl Context for SimContext {
 
     /// Allocates zeroed memory; all kinds count as device memory.
     fn malloc(&mut self, size_bytes: u64, kind: MemoryKind, _flags: u32) -> HipResult<u64> {
-        let ptr = lock(&self.shared.state).allocator.allocate(size_bytes)?.base();
+        let ptr = lock(&self.shared.state).allocator.allocate(size_bytes, kind.into())?.base();
         self.note_allocated(ptr, size_bytes, kind, false);
         Ok(ptr)
     }
@@ -282,7 +308,7 @@ impl Context for SimContext {
     }
 
     fn reservable(&self) -> HipResult<u64> {
-        Ok(self.gpu.budget.available_bytes())
+        Ok(self.budget().available_bytes())
     }
 
     fn reserve(&mut self, bytes: u64) -> HipResult<()> {
@@ -295,7 +321,7 @@ impl Context for SimContext {
     }
 
     fn malloc_at(&mut self, ptr: u64, size_bytes: u64, kind: MemoryKind, _flags: u32) -> HipResult<()> {
-        lock(&self.shared.state).allocator.allocate_at(ptr, size_bytes)?;
+        lock(&self.shared.state).allocator.allocate_at(ptr, size_bytes, kind.into())?;
         self.note_allocated(ptr, size_bytes, kind, false);
         Ok(())
     }
@@ -496,7 +522,7 @@ impl Context for SimContext {
 
     fn event_record(&mut self, event: u64, stream: u64) -> HipResult<()> {
         let event = self.event(event)?;
-        let record = Record::new(self.shared.id, stream);
+        let record = Record::new(self.shared.id, number_of(stream, self.device));
         self.shared.update(|state| {
             let (work, fence) = (Work::Record(Arc::clone(&record)), Arc::clone(&record.fence));
             (state.streams.enqueue(stream, work, fence, Vec::new()), false)
@@ -546,14 +572,14 @@ impl Context for SimContext {
             return Ok(ModuleLoad::NoRoom(image));
         };
         let mut allocated = None;
-        let (arch, level) = (self.gpu.arch, self.gpu.level);
+        let processor = Processor { arch: self.gpu.arch, level: self.gpu.level, device: self.device };
         let shared = &self.shared;
         let allocate = |len_bytes| {
-            let block = lock(&shared.state).allocator.allocate(len_bytes)?;
+            let block = lock(&shared.state).allocator.allocate(len_bytes, Reach::Device)?;
             allocated = Some(block.base());
             Ok(block)
         };
-        let module = Module::load(&image, arch, level, room_bytes, allocate, |block, code, elf| {
+        let module = Module::load(&image, processor, room_bytes, allocate, |block, code, elf| {
             let Some(watch) = &shared.watch else { return };
             let (base, len_bytes) = (block.base(), block.len_bytes());
             let variables: Vec<_> = code
@@ -662,6 +688,11 @@ impl Context for SimContext {
     fn launch(&mut self, launch: &Launch<'_>) -> HipResult<()> {
         let function = Arc::clone(self.loaded(launch.function)?);
         self.stream_flags(launch.stream)?;
+        // HIP API: hipModuleLaunchKernel on a device that has not loaded the kernel.
+        let device = lock(&self.shared.state).streams.device_of(number_of(launch.stream, self.device));
+        if function.device != device {
+            return Err(HipError::INVALID_DEVICE);
+        }
         for event in launch.start_event.iter().chain(&launch.stop_event) {
             self.event(*event)?;
         }

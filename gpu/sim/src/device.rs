@@ -1,4 +1,4 @@
-//! What all contexts of an emulated device share: threads, memory, limits.
+//! What all contexts of the emulated devices share: threads, memory, limits.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -12,12 +12,13 @@ use crate::budget::Budget;
 use crate::loan::Loans;
 use crate::watch::DeviceWatch;
 
-/// The state that all contexts of an emulated device share.
+/// The state that all contexts of the emulated devices share.
 pub(crate) struct Inner {
     pub(crate) arch: Arch,
     pub(crate) run_queue: Arc<RunQueue>,
     pub(crate) executors: Executors,
-    pub(crate) budget: Arc<Budget>,
+    /// The memory of each of the GPUs, of which there are so many.
+    pub(crate) budgets: Vec<Arc<Budget>>,
     pub(crate) loans: Loans,
     /// Number of contexts opened so far.
     pub(crate) contexts: AtomicU64,

@@ -1,4 +1,4 @@
-//! The emulated device: threads and memory, shared by all contexts.
+//! The emulated devices: threads and memory, shared by all contexts.
 
 use std::io;
 use std::num::NonZero;
@@ -27,7 +27,9 @@ pub struct Config {
     pub arch: Arch,
     /// Executor threads; by default one for each of the host's processors.
     pub threads: Option<NonZero<usize>>,
-    /// Device memory in bytes; by default three quarters of the host's, at most the real one's.
+    /// Number of devices, at most [`DEVICES_MAX`](Self::DEVICES_MAX); by default one. They share the threads, whose turns they take.
+    pub devices: Option<NonZero<usize>>,
+    /// Memory of each device in bytes; by default its share of three quarters of the host's, at most the real one's.
     pub memory_bytes: Option<u64>,
     /// Maximum number of instructions (without waits and hints) that the waves of one launch may execute together; by default
     /// no limit. A launch that wants more fails with `LAUNCH_TIME_OUT`. Threads count what they executed after each slice, so
@@ -44,7 +46,12 @@ pub struct Config {
     pub instruction_ns: Option<u64>,
 }
 
-/// An emulated GPU. Clones are the same device; it ends when the last clone and the last context are dropped.
+impl Config {
+    /// Largest number of devices.
+    pub const DEVICES_MAX: usize = 16;
+}
+
+/// An emulated GPU, or several. Clones are the same device; it ends when the last clone and the last context are dropped.
 #[derive(Clone)]
 pub struct Gpu(pub(crate) Arc<Inner>);
 
@@ -52,7 +59,8 @@ impl Gpu {
     /// Creates a device and starts its threads.
     ///
     /// # Errors
-    /// What the operating system says when it does not give a single thread; `InvalidInput` as [`Level::chosen`] fails.
+    /// What the operating system says when it does not give a single thread; `InvalidInput` as [`Level::chosen`] fails, and for more
+    /// devices than there can be.
     pub fn new(config: Config) -> io::Result<Self> {
         Self::with_gate(config, None)
     }
@@ -68,8 +76,11 @@ impl Gpu {
     /// Creates a device as [`new`](Self::new) does, whose work `watch` sees.
     ///
     /// # Errors
-    /// As for [`new`](Self::new).
+    /// As for [`new`](Self::new); `InvalidInput` for several devices, too: what sees the work knows one.
     pub fn watched(config: Config, watch: Arc<dyn DeviceWatch>) -> io::Result<Self> {
+        if config.devices.is_some_and(|count| count.get() > 1) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the work of one device can be seen, not that of several"));
+        }
         Self::with(config, None, Some(watch))
     }
 
@@ -85,19 +96,24 @@ impl Gpu {
         let arch = config.arch;
         let run_queue = Arc::new(RunQueue::new(gate));
         let executors = Executors::start(&run_queue, threads, config.instruction_ns)?;
-        let budget = Budget::new(config.memory_bytes.unwrap_or_else(|| default_memory_bytes(arch)));
+        let devices = config.devices.map_or(1, NonZero::get);
+        if devices > Config::DEVICES_MAX {
+            let text = format!("there can be {} emulated devices at most, not {devices}", Config::DEVICES_MAX);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        let memory_bytes = config.memory_bytes.unwrap_or_else(|| default_memory_bytes(arch, devices as u64));
+        let budgets = Budget::of_devices(devices, memory_bytes);
         let epoch = Instant::now();
         let kernel_instructions_max = config.kernel_instructions_max.unwrap_or(u64::MAX);
-        let memory_bytes = budget.total_bytes();
         let simd = level.name();
-        tracing::debug!(%arch, threads = executors.count(), memory_bytes, simd, "emulated device");
+        tracing::debug!(%arch, devices, threads = executors.count(), memory_bytes, simd, "emulated device");
         let kernel_timeout = config.kernel_timeout;
         let (loans, contexts) = Default::default();
         Ok(Self(Arc::new(Inner {
             arch,
             run_queue,
             executors,
-            budget,
+            budgets,
             loans,
             contexts,
             kernel_instructions_max,
@@ -118,9 +134,10 @@ impl Gpu {
         self.0.level
     }
 
-    /// Returns free and total bytes of device memory.
+    /// Returns free and total bytes of the memory of all devices.
     pub fn mem_info(&self) -> (u64, u64) {
-        (self.0.budget.free_bytes(), self.0.budget.total_bytes())
+        let sum = |bytes: fn(&Budget) -> u64| self.0.budgets.iter().map(|budget| bytes(budget)).sum();
+        (sum(Budget::free_bytes), sum(Budget::total_bytes))
     }
 }
 
@@ -150,11 +167,11 @@ impl Device for Gpu {
     }
 
     fn memory_changes(&self) -> u64 {
-        self.0.budget.changes()
+        self.0.budgets[0].changes()
     }
 
     fn watch_memory(&self, seen: u64, waker: Waker) {
-        self.0.budget.watch(seen, waker);
+        self.0.budgets[0].watch(seen, waker);
     }
 
     fn loads_apart(&self) -> bool {
@@ -171,6 +188,7 @@ impl std::fmt::Debug for Gpu {
         let (free_bytes, total_bytes) = self.mem_info();
         f.debug_struct("Gpu")
             .field("arch", &self.0.arch)
+            .field("devices", &self.0.budgets.len())
             .field("threads", &self.0.executors.count())
             .field("free_bytes", &free_bytes)
             .field("total_bytes", &total_bytes)
@@ -178,10 +196,10 @@ impl std::fmt::Debug for Gpu {
     }
 }
 
-fn default_memory_bytes(arch: Arch) -> u64 {
+fn default_memory_bytes(arch: Arch, devices: u64) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let host = host_memory_bytes(&text).unwrap_or(MEMORY_FALLBACK_BYTES);
-    (host / 4 * 3).min(Model::of(arch).memory_bytes)
+    (host / 4 * 3 / devices).min(Model::of(arch).memory_bytes)
 }
 
 /// Parses the MemTotal line of /proc/meminfo.

@@ -23,10 +23,19 @@ const _: () = assert!(
     "what code objects cost is worked out with less than decoded code takes"
 );
 
+/// What executes the code of a module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Processor {
+    pub(crate) arch: Arch,
+    pub(crate) level: Level,
+    /// The number of the device.
+    pub(crate) device: usize,
+}
+
 /// A loaded code object.
 #[derive(Debug)]
 pub(crate) struct Module {
-    arch: Arch,
+    processor: Processor,
     /// The memory that contains its segments.
     pub(crate) block: Arc<Block>,
     code: CodeObject,
@@ -40,6 +49,8 @@ pub(crate) struct Module {
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
     pub(crate) arch: Arch,
+    /// The number of the device on which it can be launched.
+    pub(crate) device: usize,
     pub(crate) kernel: Kernel,
     /// Address of the first instruction.
     pub(crate) entry: u64,
@@ -64,8 +75,8 @@ fn unusable(reason: impl std::fmt::Display, error: HipError) -> HipError {
 }
 
 impl Module {
-    /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its code object for `arch` into memory that `allocate`
-    /// gives for a length in bytes; `loaded` sees it before the module can be used. Kernels are to be executed on `level`.
+    /// Takes `image` (ELF, bundle or compressed bundle) apart and puts its code object for `processor` into memory that `allocate`
+    /// gives for a length in bytes; `loaded` sees it before the module can be used.
     /// Returns `None` if it would take more than `room_bytes`.
     ///
     /// # Errors
@@ -73,19 +84,19 @@ impl Module {
     /// `SHARED_OBJECT_SYMBOL_NOT_FOUND` for undefined symbols, and what `allocate` returns.
     pub(crate) fn load(
         image: &[u8],
-        arch: Arch,
-        level: Level,
+        processor: Processor,
         room_bytes: u64,
         allocate: impl FnOnce(u64) -> HipResult<Arc<Block>>,
         loaded: impl FnOnce(&Block, &CodeObject, &[u8]),
     ) -> HipResult<Option<Self>> {
-        let device: Target =
+        let Processor { arch, level, .. } = processor;
+        let target: Target =
             Model::of(arch).arch_name.parse().map_err(|e| unusable(e, HipError::INVALID_IMAGE))?;
         let refused = |why: Unloadable| {
             let error = HipError(why.hip_error());
             unusable(why, error)
         };
-        let Loadable { elf, code } = match loadable_within(image, &device, room_bytes) {
+        let Loadable { elf, code } = match loadable_within(image, &target, room_bytes) {
             Err(Unloadable::Room(_)) => return Ok(None),
             found => found.map_err(refused)?,
         };
@@ -103,7 +114,7 @@ impl Module {
         let programs: Vec<_> = code.code(&elf).map(program).collect();
         block.set_code(&programs);
         loaded(&block, &code, &elf);
-        let module = Self { arch, block, code, programs, functions: BTreeMap::new() };
+        let module = Self { processor, block, code, programs, functions: BTreeMap::new() };
         module.point_to_managed();
         Ok(Some(module))
     }
@@ -132,8 +143,9 @@ impl Module {
         let inside = |program: &&Arc<Program>| entry.wrapping_sub(program.base()) < program.len_bytes();
         let program = Arc::clone(self.programs.iter().find(inside)?);
         let descriptor = self.block.base().checked_add(kernel.descriptor_vaddr)?;
-        let (name, arch, kernel) = (Arc::from(name), self.arch, kernel.clone());
-        Some(Function { name, arch, kernel, entry, descriptor, program, module })
+        let Processor { arch, device, .. } = self.processor;
+        let (name, kernel) = (Arc::from(name), kernel.clone());
+        Some(Function { name, arch, device, kernel, entry, descriptor, program, module })
     }
 
     /// Returns address and size in bytes of the variable `name`.

@@ -20,9 +20,24 @@ pub const PITCH_BYTES: i32 = 256;
 /// Lowest and highest stream priority.
 pub const STREAM_PRIORITIES: (i32, i32) = (1, -1);
 
-/// Returns the reply to hipGetDeviceProperties for a device with `memory_bytes` bytes.
-pub fn properties(arch: Arch, memory_bytes: u64) -> GetDevicePropertiesReply {
-    let [pci_domain_id, pci_bus_id, pci_device_id] = PCI;
+/// Returns the PCI address of device `number`: domain, bus, device. Each has a bus of its own.
+pub fn pci(number: usize) -> [i32; 3] {
+    let [domain, bus, device] = PCI;
+    [domain, bus + number as i32, device]
+}
+
+/// Returns what identifies device `number` among others: it ends with the number in hexadecimal.
+pub fn uuid(number: usize) -> [u8; 16] {
+    let mut uuid = UUID;
+    let digits = format!("{number:02x}");
+    let place = uuid.len() - digits.len();
+    uuid[place..].copy_from_slice(digits.as_bytes());
+    uuid
+}
+
+/// Returns the reply to hipGetDeviceProperties for device `number` with `memory_bytes` bytes.
+pub fn properties(arch: Arch, number: usize, memory_bytes: u64) -> GetDevicePropertiesReply {
+    let [pci_domain_id, pci_bus_id, pci_device_id] = pci(number);
     let model = Model::of(arch);
     let [major, minor] = model.capability;
     GetDevicePropertiesReply {

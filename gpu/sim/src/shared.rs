@@ -8,17 +8,18 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use hipr_device::{Load, Room, Share, Waker};
-use hipr_grid::{GridJob, Job, Owner, Residents, RunQueue, lock};
+use hipr_grid::{DeviceMemory, GridJob, Job, Owner, Residents, RunQueue, lock};
 use hipr_isa::map::Map;
 use hipr_proto::{HipError, HipResult};
 
 use self::launched::Launched;
 use crate::alloc::Allocator;
+use crate::budget::Budget;
 use crate::device::Inner;
 use crate::event::{Observer, Record};
 use crate::launch::Setup;
 use crate::order::Order;
-use crate::stream::{Failed, HOUSEKEEPING, Streams, Task, Work};
+use crate::stream::{Failed, HOUSEKEEPING_JOBS, Streams, Task, Work, handle_of};
 use crate::transfer::Transfer;
 use crate::unused::Unused;
 use crate::watch::{DeviceWatch, Moved, Started};
@@ -72,7 +73,7 @@ impl Shared {
         Arc::new(Self {
             id,
             run_queue: Arc::clone(&gpu.run_queue),
-            residents: Residents::new(&gpu.run_queue, Arc::clone(&gpu.budget) as _),
+            residents: Residents::new(&gpu.run_queue, Arc::new(Memories(gpu.budgets.clone()))),
             threads: gpu.executors.count(),
             kernel_instructions_max: gpu.kernel_instructions_max,
             kernel_timeout_ns: AtomicU64::new(gpu.kernel_timeout.map_or(u64::MAX, nanoseconds)),
@@ -85,7 +86,7 @@ impl Shared {
             device_ns,
             state: Mutex::new(State {
                 allocator,
-                streams: Streams::new(gpu.watch.as_ref().map(|_| id)),
+                streams: Streams::new(gpu.budgets.len(), gpu.watch.as_ref().map(|_| id)),
                 wanted: None,
             }),
             load: Arc::default(),
@@ -124,9 +125,10 @@ impl Shared {
         Owner { tenant, weight, session: self.id, stream }
     }
 
-    /// Returns the current page table.
-    pub(crate) fn snapshot(&self) -> Arc<Map> {
-        lock(&self.state).allocator.snapshot()
+    /// Returns the current page table of the device that has the stream of this number.
+    pub(crate) fn snapshot(&self, stream: u64) -> Arc<Map> {
+        let state = lock(&self.state);
+        state.allocator.snapshot(state.streams.device_of(stream))
     }
 
     /// Returns the bytes of the commands that are not finished.
@@ -193,7 +195,7 @@ impl Shared {
                     let Setup { dispatch, handle, origin } = *setup;
                     let shared = Arc::clone(self);
                     let started =
-                        Started { context: self.id, stream, order: order.as_deref(), dispatch: &dispatch };
+                        Started { context: self.id, stream: handle_of(stream), order: order.as_deref(), dispatch: &dispatch };
                     let watch = self.watch.as_ref().and_then(|watch| watch.started(&started));
                     let job = GridJob::new(Launched { shared, stream, handle, origin, watch }, dispatch);
                     let entries = job.entries();
@@ -254,9 +256,22 @@ impl Shared {
     /// Releases memory, on another thread because that takes a while.
     pub(crate) fn discard(&self, unused: Vec<Unused>) {
         if unused.iter().any(|unused| unused.len_bytes() > DISCARD_AT_ONCE_BYTES) {
-            let discard = Discard { owner: self.owner(HOUSEKEEPING), unused: Mutex::new(unused) };
+            let discard = Discard { owner: self.owner(HOUSEKEEPING_JOBS), unused: Mutex::new(unused) };
             self.run_queue.push(&(Arc::new(discard) as Arc<dyn Job>), 1);
         }
+    }
+}
+
+/// The memory of all devices: workgroups need the host's, which these have together.
+struct Memories(Vec<Arc<Budget>>);
+
+impl DeviceMemory for Memories {
+    fn total_bytes(&self) -> u64 {
+        self.0.iter().map(|budget| budget.total_bytes()).sum()
+    }
+
+    fn available_bytes(&self) -> u64 {
+        self.0.iter().map(|budget| budget.available_bytes()).sum()
     }
 }
 
@@ -309,7 +324,7 @@ struct Nudge(Arc<Shared>, Arc<Record>);
 
 impl Job for Nudge {
     fn owner(&self) -> Owner {
-        self.0.owner(HOUSEKEEPING)
+        self.0.owner(HOUSEKEEPING_JOBS)
     }
 
     fn turn(&self) -> bool {

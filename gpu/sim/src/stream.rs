@@ -4,8 +4,8 @@
 //! when it is enqueued and always point back, so there are no cycles. Where they come from:
 //!
 //! - the queue itself (stream order);
-//! - the null stream: a command on it waits for what blocking streams hold at that moment, and a command on a blocking stream
-//!   for what the null stream holds; non-blocking streams do neither (HIP API: hipStreamNonBlocking);
+//! - the null stream: a command on it waits for what blocking streams of its device hold at that moment, and a command on a blocking
+//!   stream for what its device's null stream holds; non-blocking streams do neither (HIP API: hipStreamNonBlocking);
 //! - hipStreamWaitEvent.
 //!
 //! The first command of a queue that waits is entered under the fence that it waits for, so that only those queues are looked at in
@@ -28,14 +28,51 @@ use crate::transfer::Transfer;
 
 /// The flag of a stream that does not wait for the null stream.
 pub const NON_BLOCKING: u32 = hipr_abi::hipStreamNonBlocking;
-/// Handle of the legacy null stream.
+/// Handle of the legacy null stream of the current device.
 pub const NULL_STREAM: u64 = 0;
 /// Second handle of the legacy null stream.
 pub const LEGACY_STREAM: u64 = hipr_abi::hipStreamLegacy as u64;
-/// Handle of the per-thread stream, a blocking stream that always exists.
+/// Handle of the per-thread stream of the current device, a blocking stream that always exists.
 pub const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
-/// An internal stream for what follows all enqueued work; it is not ordered against other streams.
-pub(crate) const HOUSEKEEPING: u64 = u64::MAX;
+
+/// The first number of those streams that every device has; handles of others are less.
+const OF_DEVICES: u64 = 1 << 63;
+/// How many of them a device has.
+const KINDS: u64 = 4;
+/// The number among them of the stream for what follows all work that is enqueued; it is not ordered against other streams.
+const HOUSEKEEPING: u64 = 1;
+
+/// The stream in whose name jobs are done that belong to none.
+pub(crate) const HOUSEKEEPING_JOBS: u64 = OF_DEVICES + HOUSEKEEPING;
+
+/// Returns the number under which a device has one of the streams that every device has.
+fn of_device(device: usize, kind: u64) -> u64 {
+    OF_DEVICES + device as u64 * KINDS + kind
+}
+
+/// Returns the number of the stream that a handle means while this device is current.
+pub(crate) fn number_of(handle: u64, device: usize) -> u64 {
+    match handle {
+        NULL_STREAM | LEGACY_STREAM => of_device(device, NULL_STREAM),
+        PER_THREAD_STREAM => of_device(device, PER_THREAD_STREAM),
+        other => other,
+    }
+}
+
+/// Returns the handle of the stream with this number.
+pub(crate) fn handle_of(number: u64) -> u64 {
+    number.checked_sub(OF_DEVICES).map_or(number, |number| number % KINDS)
+}
+
+/// Returns whether this is the number of a device's null stream.
+fn is_null(number: u64) -> bool {
+    number >= OF_DEVICES && handle_of(number) == NULL_STREAM
+}
+
+/// Returns whether this is the number of a stream that no handle means.
+fn is_housekeeping(number: u64) -> bool {
+    number >= OF_DEVICES && handle_of(number) == HOUSEKEEPING
+}
 
 /// The work of a command.
 #[derive(Debug)]
@@ -78,7 +115,8 @@ struct Command {
     work: Work,
     /// Bytes of host memory that it takes until it is finished.
     held_bytes: u64,
-    /// Its round among all commands.
+    /// The device of its stream, and its round among all commands of that.
+    device: usize,
     round: u64,
     /// Its round among those that the null stream waits for, if it is one.
     blocking_round: Option<u64>,
@@ -102,6 +140,7 @@ impl Command {
             fence,
             work,
             held_bytes: (held + carried) as u64,
+            device: 0,
             round: 0,
             blocking_round: None,
             order: None,
@@ -132,6 +171,8 @@ pub(crate) struct Held {
 
 #[derive(Debug)]
 struct Queue {
+    /// The device that executes its commands.
+    device: usize,
     flags: u32,
     priority: i32,
     commands: VecDeque<Command>,
@@ -144,8 +185,8 @@ struct Queue {
 }
 
 impl Queue {
-    fn new(flags: u32, priority: i32) -> Self {
-        Self { flags, priority, commands: VecDeque::new(), running: false, tail: None, destroyed: false }
+    fn new(device: usize, flags: u32, priority: i32) -> Self {
+        Self { device, flags, priority, commands: VecDeque::new(), running: false, tail: None, destroyed: false }
     }
 
     fn is_blocking(&self) -> bool {
@@ -170,18 +211,27 @@ impl From<Option<Arc<Fence>>> for Wait {
     }
 }
 
-/// A context's streams and their errors.
-#[derive(Debug)]
-pub(crate) struct Streams {
-    queues: BTreeMap<u64, Queue>,
-    /// Streams whose first command may be able to start.
-    ready: VecDeque<u64>,
-    /// Streams whose first command waits for a fence, by the address of the fence.
-    blocked: BTreeMap<usize, Vec<u64>>,
+/// The unfinished commands of one device's streams.
+#[derive(Debug, Default)]
+struct DeviceRounds {
     /// All commands, for what waits for the device.
     all: Rounds,
     /// Those of blocking streams but the null stream, which waits for them.
     blocking: Rounds,
+}
+
+/// A context's streams and their errors.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    /// The streams by number, which for those that a program has created is the handle.
+    queues: BTreeMap<u64, Queue>,
+    /// The device that is current: whose null stream the handle of the null stream means.
+    current: usize,
+    /// Streams whose first command may be able to start.
+    ready: VecDeque<u64>,
+    /// Streams whose first command waits for a fence, by the address of the fence.
+    blocked: BTreeMap<usize, Vec<u64>>,
+    devices: Vec<DeviceRounds>,
     errors: Errors,
     held: Held,
     /// The order of the work, if something sees it.
@@ -190,27 +240,42 @@ pub(crate) struct Streams {
     pub(crate) times: Times,
 }
 
-fn canonical(stream: u64) -> u64 {
-    if stream == LEGACY_STREAM { NULL_STREAM } else { stream }
-}
-
 fn address(fence: &Arc<Fence>) -> usize {
     Arc::as_ptr(fence).addr()
 }
 
 impl Streams {
-    /// Returns a context's streams, whose order is kept if something sees their work: `watched` is the number of the context then.
-    pub(crate) fn new(watched: Option<u64>) -> Self {
+    /// Returns a context's streams on so many devices, of which the first is current. Their order is kept if something sees their work:
+    /// `watched` is the number of the context then.
+    pub(crate) fn new(devices: usize, watched: Option<u64>) -> Self {
         let always = [(NULL_STREAM, 0), (PER_THREAD_STREAM, 0), (HOUSEKEEPING, NON_BLOCKING)];
-        let queues = always.map(|(stream, flags)| (stream, Queue::new(flags, 0))).into();
-        let (ready, blocked, all, blocking, errors, held, times) = Default::default();
-        let orders = watched.map(Orders::new);
-        Self { queues, ready, blocked, all, blocking, errors, held, orders, times }
+        let queues = (0..devices).flat_map(|device| {
+            always.map(|(kind, flags)| (of_device(device, kind), Queue::new(device, flags, 0)))
+        });
+        let (current, ready, blocked, errors, held, times) = Default::default();
+        let (queues, orders) = (queues.collect(), watched.map(Orders::new));
+        let devices = (0..devices).map(|_| DeviceRounds::default()).collect();
+        Self { queues, current, ready, blocked, devices, errors, held, orders, times }
     }
 
-    fn queue(&self, stream: u64) -> HipResult<&Queue> {
-        let queue = self.queues.get(&canonical(stream));
-        queue.filter(|queue| stream != HOUSEKEEPING && !queue.destroyed).ok_or(HipError::INVALID_HANDLE)
+    /// Makes a device the one whose null stream the handle of the null stream means.
+    pub(crate) fn set_current(&mut self, device: usize) {
+        self.current = device;
+    }
+
+    /// Returns the number of the stream with this handle.
+    pub(crate) fn number(&self, handle: u64) -> u64 {
+        number_of(handle, self.current)
+    }
+
+    /// Returns the device of the stream with this number.
+    pub(crate) fn device_of(&self, number: u64) -> usize {
+        self.queues.get(&number).map_or(0, |queue| queue.device)
+    }
+
+    fn queue(&self, handle: u64) -> HipResult<&Queue> {
+        let queue = self.queues.get(&self.number(handle)).filter(|queue| !queue.destroyed);
+        queue.filter(|_| handle < OF_DEVICES).ok_or(HipError::INVALID_HANDLE)
     }
 
     /// Adds a stream under a new handle.
@@ -222,7 +287,7 @@ impl Streams {
             return Err(HipError::INVALID_VALUE);
         }
         let (lowest, highest) = STREAM_PRIORITIES;
-        self.queues.insert(handle, Queue::new(flags, priority.clamp(highest, lowest)));
+        self.queues.insert(handle, Queue::new(self.current, flags, priority.clamp(highest, lowest)));
         Ok(())
     }
 
@@ -232,7 +297,7 @@ impl Streams {
     /// `INVALID_HANDLE` for an unknown stream and for those that are always there.
     pub(crate) fn destroy(&mut self, stream: u64) -> HipResult<()> {
         let queue = self.queues.get_mut(&stream).filter(|queue| !queue.destroyed);
-        let queue = queue.filter(|_| stream > PER_THREAD_STREAM && stream != HOUSEKEEPING);
+        let queue = queue.filter(|_| stream < OF_DEVICES);
         let queue = queue.ok_or(HipError::INVALID_HANDLE)?;
         queue.destroyed = true;
         if queue.commands.is_empty() {
@@ -242,8 +307,9 @@ impl Streams {
     }
 
     fn remove(&mut self, stream: u64) {
-        self.queues.remove(&stream);
-        self.errors.forget(stream);
+        if let Some(queue) = self.queues.remove(&stream) {
+            self.errors.forget(stream, of_device(queue.device, HOUSEKEEPING));
+        }
     }
 
     pub(crate) fn flags(&self, stream: u64) -> HipResult<u32> {
@@ -265,14 +331,15 @@ impl Streams {
         fence: Arc<Fence>,
         mut after: Vec<Arc<Fence>>,
     ) -> HipResult<()> {
-        let is_blocking = self.queue(stream)?.is_blocking();
-        let stream = canonical(stream);
+        let queue = self.queue(stream)?;
+        let (device, is_blocking) = (queue.device, queue.is_blocking());
+        let stream = self.number(stream);
         let order = self.order(stream, is_blocking, &after, &fence);
         after.retain(|fence| !fence.is_done());
-        if stream == NULL_STREAM {
-            after.extend(self.blocking.end());
+        if is_null(stream) {
+            after.extend(self.devices[device].blocking.end());
         } else if is_blocking {
-            after.extend(self.null_pending());
+            after.extend(self.null_pending(device));
         }
         let times = match &work {
             Work::Task(Task::Launch(setup)) => self.times.open(setup.handle),
@@ -296,34 +363,44 @@ impl Streams {
     ) -> Option<Arc<Order>> {
         let orders = self.orders.as_mut()?;
         let others = self.queues.iter().filter(|(other, queue)| {
-            is_blocking && queue.is_blocking() && (stream == NULL_STREAM || **other == NULL_STREAM)
+            is_blocking && queue.is_blocking() && (is_null(stream) || is_null(**other))
         });
-        Some(orders.add(stream, others.map(|(other, _)| *other), after, fence))
+        Some(orders.add(handle_of(stream), others.map(|(other, _)| handle_of(*other)), after, fence))
     }
 
     /// Executes `work` when everything that is enqueued now is done.
     pub(crate) fn enqueue_after_all(&mut self, work: Work) {
-        let after = self.all.end().into_iter().collect();
-        self.append(HOUSEKEEPING, Command::new(work, Arc::default(), after));
+        let mut after = Vec::new();
+        // Whoever ends a round of a device has to be of its next one.
+        for device in 1..self.devices.len() {
+            if let Some(end) = self.devices[device].all.end() {
+                let fence = Arc::default();
+                after.push(Arc::clone(&fence));
+                self.append(of_device(device, HOUSEKEEPING), Command::new(Work::Wait, fence, vec![end]));
+            }
+        }
+        after.extend(self.devices[0].all.end());
+        self.append(of_device(0, HOUSEKEEPING), Command::new(work, Arc::default(), after));
     }
 
     fn append(&mut self, stream: u64, mut command: Command) {
         let Some(queue) = self.queues.get_mut(&stream) else { return };
         self.held.commands += 1;
         self.held.bytes += command.held_bytes;
-        command.round = self.all.join();
-        command.blocking_round = (stream != NULL_STREAM && queue.is_blocking()).then(|| self.blocking.join());
+        let rounds = &mut self.devices[queue.device];
+        (command.device, command.round) = (queue.device, rounds.all.join());
+        command.blocking_round = (!is_null(stream) && queue.is_blocking()).then(|| rounds.blocking.join());
         queue.tail = Some(Arc::clone(&command.fence));
         if queue.commands.is_empty() {
             self.ready.push_back(stream);
-            self.held.streams += u64::from(stream != HOUSEKEEPING);
+            self.held.streams += u64::from(!is_housekeeping(stream));
         }
         queue.commands.push_back(command);
     }
 
-    /// Returns the fence of the null stream's last command, if it is pending.
-    fn null_pending(&self) -> Option<Arc<Fence>> {
-        self.queues.get(&NULL_STREAM).and_then(Queue::pending)
+    /// Returns the fence of the last command of a device's null stream, if it is pending.
+    fn null_pending(&self, device: usize) -> Option<Arc<Fence>> {
+        self.queues.get(&of_device(device, NULL_STREAM)).and_then(Queue::pending)
     }
 
     /// Starts the commands that wait for no other. Those that take no time are executed by `instantly`; the others are returned with
@@ -380,10 +457,11 @@ impl Streams {
         self.held.commands -= 1;
         self.held.bytes -= command.held_bytes;
         let mut watched = self.complete_fence(&command.fence);
-        if let Some(fence) = self.all.leave(command.round) {
+        if let Some(fence) = self.devices[command.device].all.leave(command.round) {
             watched |= self.complete_fence(&fence);
         }
-        if let Some(fence) = command.blocking_round.and_then(|round| self.blocking.leave(round)) {
+        let blocking = &mut self.devices[command.device].blocking;
+        if let Some(fence) = command.blocking_round.and_then(|round| blocking.leave(round)) {
             watched |= self.complete_fence(&fence);
         }
         watched
@@ -413,7 +491,7 @@ impl Streams {
         queue.running = false;
         let Some(command) = queue.commands.pop_front() else { return false };
         if let Some(times) = &command.times {
-            self.times.end(stream, times);
+            self.times.end(handle_of(stream), times);
         }
         self.ready.push_back(stream);
         self.note_end(stream);
@@ -423,7 +501,7 @@ impl Streams {
     /// Handles that a command of a stream is finished and in its queue no more.
     fn note_end(&mut self, stream: u64) {
         let is_empty = self.queues.get(&stream).is_none_or(|queue| queue.commands.is_empty());
-        self.held.streams -= u64::from(is_empty && stream != HOUSEKEEPING);
+        self.held.streams -= u64::from(is_empty && !is_housekeeping(stream));
     }
 
     /// Returns the commands that are not finished.
@@ -442,8 +520,10 @@ impl Streams {
             }
             queue.running = false;
         }
-        for fence in self.all.clear().into_iter().chain(self.blocking.clear()) {
-            fence.complete();
+        for rounds in &mut self.devices {
+            for fence in rounds.all.clear().into_iter().chain(rounds.blocking.clear()) {
+                fence.complete();
+            }
         }
         self.ready.clear();
         self.blocked.clear();
@@ -452,11 +532,16 @@ impl Streams {
         records
     }
 
+    /// Returns whether all work of all devices has finished.
+    pub(crate) fn wait_for_all(&mut self) -> Wait {
+        self.devices.iter_mut().find_map(|rounds| rounds.all.pending()).into()
+    }
+
     /// Returns whether all work that `what` covers has finished. `record` is the event's last record.
     pub(crate) fn wait(&mut self, what: WaitFor, record: Option<&Record>) -> HipResult<Wait> {
         let pending = match what {
-            WaitFor::Device => self.all.pending(),
-            WaitFor::Stream(stream) if canonical(stream) == NULL_STREAM => return self.wait_turn(stream),
+            WaitFor::Device => self.devices[self.current].all.pending(),
+            WaitFor::Stream(stream) if is_null(self.number(stream)) => return self.wait_turn(stream),
             WaitFor::Stream(stream) => self.queue(stream)?.pending(),
             WaitFor::Event(_) => record.map(|record| &record.fence).filter(|fence| !fence.is_done()).cloned(),
         };
@@ -472,20 +557,19 @@ impl Streams {
     pub(crate) fn wait_turn(&mut self, stream: u64) -> HipResult<Wait> {
         let queue = self.queue(stream)?;
         let pending = match queue.pending() {
-            None if canonical(stream) == NULL_STREAM => self.blocking.pending(),
-            None if queue.is_blocking() => self.null_pending(),
+            None if is_null(self.number(stream)) => self.devices[self.current].blocking.pending(),
+            None if queue.is_blocking() => self.null_pending(queue.device),
             pending => pending,
         };
+        let stream = self.number(stream);
         if pending.is_none()
             && let Some(orders) = &mut self.orders
         {
-            let stream = canonical(stream);
             let is_blocking = self.queues.get(&stream).is_some_and(Queue::is_blocking);
             for (&other, queue) in &self.queues {
-                let waits =
-                    is_blocking && queue.is_blocking() && (stream == NULL_STREAM || other == NULL_STREAM);
+                let waits = is_blocking && queue.is_blocking() && (is_null(stream) || is_null(other));
                 if other == stream || waits {
-                    orders.waited_for(other);
+                    orders.waited_for(handle_of(other));
                 }
             }
         }
@@ -494,28 +578,34 @@ impl Streams {
 
     /// Takes the errors of the work that `what` covers, and returns the first of them.
     pub(crate) fn take_error(&mut self, what: WaitFor, record: Option<&Record>) -> Result<(), Failed> {
+        let queues = &self.queues;
         let stream = match what {
-            WaitFor::Device => return self.errors.take(|_| true),
-            WaitFor::Stream(stream) => stream,
+            WaitFor::Device => {
+                let device = self.current;
+                return self.errors.take(|other| queues.get(&other).is_some_and(|queue| queue.device == device));
+            }
+            WaitFor::Stream(stream) => self.number(stream),
             WaitFor::Event(_) => match record {
                 Some(record) => record.stream,
                 None => return Ok(()),
             },
         };
-        match canonical(stream) {
-            NULL_STREAM => {
-                let queues = &self.queues;
-                self.errors.take(|other| queues.get(&other).is_none_or(Queue::is_blocking))
-            }
-            stream => self.errors.take_of(stream),
+        if !is_null(stream) {
+            return self.errors.take_of(stream);
         }
+        let device = self.device_of(stream);
+        self.errors.take(|other| {
+            let is_covered = |queue: &Queue| queue.is_blocking() || is_housekeeping(other);
+            queues.get(&other).is_some_and(|queue| queue.device == device && is_covered(queue))
+        })
     }
 }
 
 /// The first unreported error of each stream.
 #[derive(Debug, Default)]
 struct Errors {
-    /// The errors with their numbers, by stream; those of streams that are gone are under [`HOUSEKEEPING`], whose commands do not fail.
+    /// The errors with their numbers, by stream; those of streams that are gone are under the device's [`HOUSEKEEPING`], whose commands do
+    /// not fail.
     of: BTreeMap<u64, (u64, Failed)>,
     /// Number of errors so far.
     count: u64,
@@ -528,10 +618,10 @@ impl Errors {
     }
 
     /// Handles that a stream is gone: of all of these only the first error is kept.
-    fn forget(&mut self, stream: u64) {
+    fn forget(&mut self, stream: u64, housekeeping: u64) {
         let Some(gone) = self.of.remove(&stream) else { return };
-        if self.of.get(&HOUSEKEEPING).is_none_or(|first| gone.0 < first.0) {
-            self.of.insert(HOUSEKEEPING, gone);
+        if self.of.get(&housekeeping).is_none_or(|first| gone.0 < first.0) {
+            self.of.insert(housekeeping, gone);
         }
     }
 
@@ -539,9 +629,9 @@ impl Errors {
         self.of.remove(&stream).map_or(Ok(()), |(_, failed)| Err(failed))
     }
 
-    /// Takes the errors of the streams for which `is_covered` returns true, and of those that are gone; returns the first.
+    /// Takes the errors of the streams for which `is_covered` returns true; returns the first.
     fn take(&mut self, is_covered: impl Fn(u64) -> bool) -> Result<(), Failed> {
-        let taken = self.of.extract_if(.., |&stream, _| stream == HOUSEKEEPING || is_covered(stream));
+        let taken = self.of.extract_if(.., |&stream, _| is_covered(stream));
         taken
             .map(|(_, numbered)| numbered)
             .min_by_key(|(number, _)| *number)

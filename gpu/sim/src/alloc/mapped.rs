@@ -1,6 +1,6 @@
 //! Reserved addresses, physical memory, and which of it is mapped where.
 //!
-//! What is accessible and lies one beside the other is one block, a *run*, made anew whenever its neighbours change. Work that has the block
+//! What the same devices may access and lies one beside the other is one block, a *run*, made anew whenever its neighbours change. Work that has the block
 //! of before goes on with it: its bytes are the same ones.
 
 use std::collections::BTreeMap;
@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hipr_isa::map::{FIRST_ADDRESS, Map, PAGE_BYTES, page_count};
+use hipr_isa::map::{FIRST_ADDRESS, PAGE_BYTES, page_count};
 use hipr_isa::mem::{Block, Piece};
 use hipr_proto::{HipError, HipResult};
 
-use super::{Allocator, PLAIN_PAGES};
+use super::{Allocator, Devices, Maps, PLAIN_PAGES};
 use crate::physical::{Part, Physical, PhysicalFile};
 use crate::unused::Unused;
 
@@ -43,7 +43,8 @@ struct Reserved {
 #[derive(Debug)]
 struct Mapping {
     physical: Arc<Physical>,
-    is_accessible: bool,
+    /// The devices that may access it.
+    devices: Devices,
 }
 
 /// What a change of access has changed.
@@ -105,7 +106,7 @@ impl Reserved {
     /// Makes the runs anew that touch `span`, whose access has changed; returns their blocks of before. If that fails nothing changes.
     fn renew(
         &mut self,
-        map: &mut Map,
+        maps: &mut Maps,
         span: Range<u64>,
         counters: &[Arc<AtomicUsize>; 2],
         is_bound: bool,
@@ -116,24 +117,26 @@ impl Reserved {
             self.runs.range(..=span.end).filter(touched).map(|(_, run)| Arc::clone(run)).collect();
         let start = old.first().map_or(span.start, |first| first.base().min(span.start));
         let end = old.last().map_or(span.end, |last| end_of(last).max(span.end));
-        let mut new: Vec<(u64, Vec<Arc<Part>>)> = Vec::new();
+        let mut new: Vec<(u64, Devices, Vec<Arc<Part>>)> = Vec::new();
         let mut next = 0;
-        for (&ptr, mapping) in self.mappings.range(start..end).filter(|(_, mapping)| mapping.is_accessible) {
+        for (&ptr, mapping) in self.mappings.range(start..end).filter(|(_, mapping)| mapping.devices != 0) {
+            let part = Arc::clone(&mapping.physical.part);
             match new.last_mut() {
-                Some((_, run)) if next == ptr => run.push(Arc::clone(&mapping.physical.part)),
-                _ => new.push((ptr, vec![Arc::clone(&mapping.physical.part)])),
+                Some((_, devices, run)) if next == ptr && *devices == mapping.devices => run.push(part),
+                _ => new.push((ptr, mapping.devices, vec![part])),
             }
             next = ptr + mapping.physical.len_bytes();
         }
-        let new = new.into_iter().map(|(base, parts)| run(base, &parts, counters, is_bound));
-        let new = new.collect::<HipResult<Vec<_>>>()?;
+        let new = new
+            .into_iter()
+            .map(|(base, devices, parts)| Ok((run(base, &parts, counters, is_bound)?, devices)))
+            .collect::<HipResult<Vec<_>>>()?;
         for block in &old {
-            map.remove(block);
+            maps.remove(block);
             self.runs.remove(&block.base());
         }
-        for block in new {
-            let inserted = map.insert(&block);
-            debug_assert_eq!(inserted, Ok(()), "the pages are the range's");
+        for (block, devices) in new {
+            maps.insert(&block, devices);
             self.runs.insert(block.base(), block);
         }
         Ok(old.into_iter().map(Unused::Block).collect())
@@ -234,13 +237,13 @@ impl Allocator {
         Ok(())
     }
 
-    /// Allocates physical memory; returns its handle.
+    /// Allocates physical memory of a device; returns its handle.
     ///
     /// # Errors
     /// `INVALID_VALUE` if the length is no multiple of the granularity, or 0; `OUT_OF_MEMORY` if the device has no so many bytes.
-    pub(crate) fn create_physical(&mut self, len_bytes: u64) -> HipResult<u64> {
+    pub(crate) fn create_physical(&mut self, len_bytes: u64, device: usize) -> HipResult<u64> {
         span(0, len_bytes)?;
-        let reservation = self.budget.reserve(len_bytes)?;
+        let reservation = self.homes[device].budget.reserve(len_bytes)?;
         let file = match &self.mapped.file {
             Some(file) => Arc::clone(file),
             None => {
@@ -291,37 +294,45 @@ impl Allocator {
         if physical.len_bytes() != len_bytes || !is_free {
             return Err(HipError::INVALID_VALUE);
         }
-        range.mappings.insert(ptr, Mapping { physical, is_accessible: false });
+        range.mappings.insert(ptr, Mapping { physical, devices: 0 });
         Ok(())
     }
 
-    /// Says whether mappings may be accessed.
+    /// Says whether devices may access mappings.
     ///
     /// # Errors
     /// `INVALID_VALUE` if the bytes are not whole mappings of one range that follow each other; `OUT_OF_MEMORY` if the host has no place for
     /// them. Then nothing changes.
-    pub(crate) fn set_access(&mut self, ptr: u64, len_bytes: u64, is_accessible: bool) -> HipResult<Changed> {
+    pub(crate) fn set_access(
+        &mut self,
+        ptr: u64,
+        len_bytes: u64,
+        devices: Devices,
+        is_accessible: bool,
+    ) -> HipResult<Changed> {
         let span = span(ptr, len_bytes)?;
         let counters = self.pieces();
         let range = self.mapped.range(&span)?;
         let mut changed = Vec::new();
         for ptr in range.whole(&span)? {
-            if let Some(mapping) = range.mappings.get_mut(&ptr).filter(|it| it.is_accessible != is_accessible)
-            {
-                mapping.is_accessible = is_accessible;
-                changed.push((ptr, mapping.physical.len_bytes()));
+            let Some(mapping) = range.mappings.get_mut(&ptr) else { continue };
+            let before = mapping.devices;
+            mapping.devices = if is_accessible { before | devices } else { before & !devices };
+            if mapping.devices != before {
+                changed.push((ptr, mapping.physical.len_bytes(), before));
             }
         }
         if changed.is_empty() {
             return Ok(Changed::default());
         }
-        match range.renew(Arc::make_mut(&mut self.map), span, &counters, is_accessible) {
-            Ok(unused) => Ok(Changed { mappings: changed, unused }),
+        match range.renew(&mut self.maps, span, &counters, is_accessible) {
+            Ok(unused) => {
+                let mappings = changed.into_iter().map(|(ptr, len_bytes, _)| (ptr, len_bytes)).collect();
+                Ok(Changed { mappings, unused })
+            }
             Err(error) => {
-                for (ptr, _) in changed {
-                    if let Some(mapping) = range.mappings.get_mut(&ptr) {
-                        mapping.is_accessible = !is_accessible;
-                    }
+                for (ptr, _, before) in changed {
+                    range.mappings.entry(ptr).and_modify(|mapping| mapping.devices = before);
                 }
                 Err(error)
             }
@@ -344,33 +355,34 @@ impl Allocator {
         if !self.is_mapping(ptr, len_bytes) {
             return Err(HipError::INVALID_VALUE);
         }
-        let mut changed = self.set_access(ptr, len_bytes, false)?;
+        let mut changed = self.set_access(ptr, len_bytes, Devices::MAX, false)?;
         let mapping = self.mapped.range(&span(ptr, len_bytes)?)?.mappings.remove(&ptr);
         changed.unused.extend(mapping.map(|mapping| unused_part(&mapping.physical)));
         Ok(changed)
     }
 
     fn pieces(&self) -> [Arc<AtomicUsize>; 2] {
-        [Arc::clone(&self.mapped.pieces), Arc::clone(&self.budget.pieces)]
+        [Arc::clone(&self.mapped.pieces), Arc::clone(&self.budget().common.pieces)]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alloc::Reach;
     use crate::budget::Budget;
 
     const PAGE: u64 = PAGE_BYTES;
 
     fn allocator() -> Allocator {
-        Allocator::new(Budget::new(64 * PAGE))
+        Allocator::new(Budget::of_devices(1, 64 * PAGE))
     }
 
     /// Maps new memory of so many pages at this page of a range; makes it accessible.
     fn map(allocator: &mut Allocator, at: u64, pages: u64) -> u64 {
-        let handle = allocator.create_physical(pages * PAGE).unwrap();
+        let handle = allocator.create_physical(pages * PAGE, 0).unwrap();
         allocator.map_physical(at, pages * PAGE, handle).unwrap();
-        allocator.set_access(at, pages * PAGE, true).unwrap();
+        allocator.set_access(at, pages * PAGE, 1, true).unwrap();
         handle
     }
 
@@ -406,15 +418,15 @@ mod tests {
         let handle = map(&mut allocator, base, 1);
         allocator.map_physical(base + 4 * PAGE, PAGE, handle).unwrap();
         assert!(allocator.block(base + 4 * PAGE, 1).is_none(), "nobody may access it");
-        allocator.set_access(base + 4 * PAGE, PAGE, true).unwrap();
+        allocator.set_access(base + 4 * PAGE, PAGE, 1, true).unwrap();
         allocator.block(base, 8).unwrap().store_u32(4, 77);
         assert_eq!(allocator.block(base + 4 * PAGE, 8).unwrap().load_u32(4), 77);
         allocator.unmap_physical(base, PAGE).unwrap();
         allocator.unmap_physical(base + 4 * PAGE, PAGE).unwrap();
         allocator.map_physical(base + PAGE, PAGE, handle).unwrap();
-        allocator.set_access(base + PAGE, PAGE, true).unwrap();
+        allocator.set_access(base + PAGE, PAGE, 1, true).unwrap();
         assert_eq!(allocator.block(base + PAGE, 8).unwrap().load_u32(4), 77);
-        allocator.set_access(base + PAGE, PAGE, false).unwrap();
+        allocator.set_access(base + PAGE, PAGE, 1, false).unwrap();
         assert!(allocator.block(base + PAGE, 1).is_none());
     }
 
@@ -422,15 +434,15 @@ mod tests {
     fn memory_is_there_until_nothing_has_it() {
         let mut allocator = allocator();
         let base = allocator.reserve_addresses(4 * PAGE, 1, 0).unwrap();
-        assert_eq!(allocator.budget.free_bytes(), 64 * PAGE, "addresses are no memory");
+        assert_eq!(allocator.budget().free_bytes(), 64 * PAGE, "addresses are no memory");
         let handle = map(&mut allocator, base, 2);
         let block = allocator.block(base, 8).unwrap();
         drop(allocator.release_physical(handle).unwrap());
         assert_eq!(allocator.physical(handle).map(drop), Err(HipError::INVALID_HANDLE));
-        assert_eq!(allocator.budget.free_bytes(), 62 * PAGE, "it is mapped");
+        assert_eq!(allocator.budget().free_bytes(), 62 * PAGE, "it is mapped");
         block.store_u32(0, 1);
         drop(allocator.unmap_physical(base, 2 * PAGE).unwrap());
-        assert_eq!(allocator.budget.free_bytes(), 64 * PAGE, "although work has its bytes");
+        assert_eq!(allocator.budget().free_bytes(), 64 * PAGE, "although work has its bytes");
         assert_eq!(block.load_u32(0), 1);
         map(&mut allocator, base + 2 * PAGE, 2);
         assert_eq!(allocator.block(base + 2 * PAGE, 8).unwrap().load_u32(0), 0, "others");
@@ -438,7 +450,7 @@ mod tests {
         map(&mut allocator, base, 2);
         assert_eq!(allocator.block(base, 8).unwrap().load_u32(0), 0, "nobody finds what another one had");
         drop(allocator.clear());
-        assert_eq!(allocator.budget.free_bytes(), 64 * PAGE);
+        assert_eq!(allocator.budget().free_bytes(), 64 * PAGE);
     }
 
     #[test]
@@ -455,7 +467,7 @@ mod tests {
         assert_eq!(allocator.free_addresses(base + PAGE, 3 * PAGE), Err(HipError::INVALID_VALUE));
         map(&mut allocator, base + 3 * PAGE, 1);
         assert_eq!(allocator.free_addresses(base, 4 * PAGE), Err(HipError::INVALID_VALUE), "in use");
-        let plain = allocator.allocate(PAGE * 3).unwrap().base();
+        let plain = allocator.allocate(PAGE * 3, Reach::Device).unwrap().base();
         assert!(plain >= base + 5 * PAGE || plain + 3 * PAGE < base);
         allocator.unmap_physical(base + 3 * PAGE, PAGE).unwrap();
         assert_eq!(allocator.free_addresses(base, 4 * PAGE), Ok(()));
@@ -463,7 +475,7 @@ mod tests {
         assert_eq!(allocator.reserve_addresses(4 * PAGE, 1, base), Ok(base));
         for size in [0, 1, PAGE - 1, PAGE + 1, u64::MAX] {
             assert_eq!(allocator.reserve_addresses(size, 1, 0), Err(HipError::INVALID_VALUE), "{size:#x}");
-            assert_eq!(allocator.create_physical(size), Err(HipError::INVALID_VALUE), "{size:#x}");
+            assert_eq!(allocator.create_physical(size, 0), Err(HipError::INVALID_VALUE), "{size:#x}");
         }
         assert_eq!(allocator.reserve_addresses(1 << 44, 1, 0), Err(HipError::OUT_OF_MEMORY));
     }
@@ -494,12 +506,12 @@ mod tests {
         }
         for (at, len) in [(0, 1), (1, 1), (0, 3), (1, 3), (3, 1), (2, 3), (4, 2), (2, u64::MAX / PAGE)] {
             let at = base + at * PAGE;
-            assert_eq!(allocator.set_access(at, len.wrapping_mul(PAGE), true).map(drop), refused);
+            assert_eq!(allocator.set_access(at, len.wrapping_mul(PAGE), 1, true).map(drop), refused);
             assert_eq!(allocator.unmap_physical(at, len.wrapping_mul(PAGE)).map(drop), refused);
         }
         assert_eq!(allocator.unmap_physical(base, 4 * PAGE).map(drop), refused, "several");
         assert_eq!(
-            allocator.set_access(base, 4 * PAGE, true).unwrap().mappings,
+            allocator.set_access(base, 4 * PAGE, 1, true).unwrap().mappings,
             [(base, 2 * PAGE)],
             "of one it is known"
         );
@@ -510,13 +522,13 @@ mod tests {
     fn what_lies_apart_is_bound() {
         let mut allocator = allocator();
         let base = allocator.reserve_addresses(2 * (PIECES_MAX[0] as u64 + 1) * PAGE, 1, 0).unwrap();
-        let handle = allocator.create_physical(PAGE).unwrap();
+        let handle = allocator.create_physical(PAGE, 0).unwrap();
         let mut accessible = 0;
         // Nobody's neighbour: each is a run of its own.
         while accessible <= PIECES_MAX[0] as u64 {
             let at = base + accessible * 2 * PAGE;
             allocator.map_physical(at, PAGE, handle).unwrap();
-            if allocator.set_access(at, PAGE, true).is_err() {
+            if allocator.set_access(at, PAGE, 1, true).is_err() {
                 break;
             }
             accessible += 1;
@@ -528,6 +540,6 @@ mod tests {
         drop(allocator.unmap_physical(base, PAGE).unwrap());
         map(&mut allocator, at, 1);
         drop(allocator.clear());
-        assert_eq!(allocator.budget.pieces.load(Ordering::Relaxed), 0);
+        assert_eq!(allocator.budget().common.pieces.load(Ordering::Relaxed), 0);
     }
 }

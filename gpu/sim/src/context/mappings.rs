@@ -14,7 +14,7 @@ impl SimContext {
     /// Changes the allocator when the work is done that may use its memory.
     fn poll_changed<R>(&self, change: impl FnOnce(&mut Allocator) -> HipResult<R>) -> Poll<HipResult<R>> {
         let mut state = lock(&self.shared.state);
-        Self::poll_idle(&mut state).map(|idle| idle.and_then(|()| change(&mut state.allocator)))
+        Self::poll_idle(&mut state).map(|()| change(&mut state.allocator))
     }
 
     /// Handles that mappings are not accessible any more.
@@ -26,7 +26,7 @@ impl SimContext {
 
 impl Mappings for SimContext {
     fn granularity(&self, device: i32) -> HipResult<u64> {
-        Self::check_device(device).map(|()| GRANULARITY_BYTES)
+        self.check_device(device).map(|_| GRANULARITY_BYTES)
     }
 
     fn reserve(&mut self, size_bytes: u64, alignment: u64, wanted: u64) -> HipResult<u64> {
@@ -38,8 +38,8 @@ impl Mappings for SimContext {
     }
 
     fn create(&mut self, size_bytes: u64, device: i32) -> HipResult<u64> {
-        Self::check_device(device)?;
-        lock(&self.shared.state).allocator.create_physical(size_bytes)
+        let device = self.check_device(device)?;
+        lock(&self.shared.state).allocator.create_physical(size_bytes, device)
     }
 
     fn release(&mut self, physical: u64) -> HipResult<()> {
@@ -74,14 +74,15 @@ impl Mappings for SimContext {
         device: i32,
         access: u32,
     ) -> Poll<HipResult<()>> {
-        if Self::check_device(device).is_err() {
+        let Ok(device) = self.check_device(device) else {
             return Poll::Ready(Err(HipError::INVALID_VALUE));
-        }
+        };
+        let devices = 1 << device;
         if access == 0 {
-            let take = |allocator: &mut Allocator| allocator.set_access(ptr, size_bytes, false);
+            let take = |allocator: &mut Allocator| allocator.set_access(ptr, size_bytes, devices, false);
             return self.poll_changed(take).map_ok(|changed| self.withdrawn(changed));
         }
-        let changed = lock(&self.shared.state).allocator.set_access(ptr, size_bytes, true);
+        let changed = lock(&self.shared.state).allocator.set_access(ptr, size_bytes, devices, true);
         Poll::Ready(changed.map(|Changed { mappings, unused }| {
             for (ptr, len_bytes) in mappings {
                 // Other mappings may have the same bytes.

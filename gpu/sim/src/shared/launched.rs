@@ -11,12 +11,13 @@ use hipr_isa::map::Map;
 use hipr_proto::HipError;
 
 use super::Shared;
-use crate::stream::Failed;
+use crate::stream::{Failed, handle_of};
 use crate::watch::Started;
 
 /// A launch on a stream.
 pub(super) struct Launched {
     pub(super) shared: Arc<Shared>,
+    /// The number of the stream.
     pub(super) stream: u64,
     /// The handle of the function, and the client's request, to say which launch has failed.
     pub(super) handle: u64,
@@ -32,7 +33,7 @@ impl Launched {
             Failure::Fault(fault) => {
                 let offset = fault.pc.wrapping_sub(dispatch.entry);
                 let named = fault.clone().in_kernel(Arc::clone(&dispatch.name));
-                tracing::error!(fault = %named, offset_bytes = offset as i64, stream = self.stream, "kernel failed");
+                tracing::error!(fault = %named, offset_bytes = offset as i64, stream = handle_of(self.stream), "kernel failed");
                 error_of(fault)
             }
             Failure::NoMemory { groups, needs: Needs { chip_bytes, scratch_bytes } } => {
@@ -57,7 +58,7 @@ impl Launched {
         let error = self.error(dispatch, failure);
         let (kernel, text) = (dispatch.name.to_string(), failure.to_string());
         let work =
-            WorkFailure { origin: self.origin, function: self.handle, stream: self.stream, kernel, text };
+            WorkFailure { origin: self.origin, function: self.handle, stream: handle_of(self.stream), kernel, text };
         Failed { error, work: Some(Box::new(work)) }
     }
 }
@@ -102,7 +103,7 @@ impl Host for Launched {
     }
 
     fn snapshot(&self) -> Arc<Map> {
-        self.shared.snapshot()
+        self.shared.snapshot(self.stream)
     }
 
     fn clock_start(&self) -> Instant {
@@ -119,7 +120,7 @@ impl Host for Launched {
 
     fn finished(&self, dispatch: &Dispatch, result: Result<(), Failure>) {
         if let Some(watch) = &self.shared.watch {
-            let started = Started { context: self.shared.id, stream: self.stream, order: None, dispatch };
+            let started = Started { context: self.shared.id, stream: handle_of(self.stream), order: None, dispatch };
             watch.ended(&started, result.as_ref().err());
         }
         let result = match result {
