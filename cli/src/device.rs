@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::library;
+use crate::sim::Sim;
 use clap::ValueEnum;
 use hipr_device::Device;
 use hipr_grid::Gate;
@@ -23,6 +24,8 @@ pub(crate) enum NoDevice {
     Hip(hipr_hip::LoadError),
     /// hipr's HSA library cannot be loaded.
     Hsa(String),
+    /// The options of the emulated GPU are wrong.
+    Options(String),
     /// The threads of the emulated GPU cannot be started.
     Sim(std::io::Error),
 }
@@ -35,6 +38,7 @@ impl fmt::Display for NoDevice {
             }
             Self::Hip(why) => write!(f, "cannot open the device 'hip': {why}"),
             Self::Hsa(why) => write!(f, "cannot emulate what is below the HIP runtime: {why}"),
+            Self::Options(why) => write!(f, "cannot emulate a GPU: {why}"),
             Self::Sim(why) => write!(f, "cannot open the device 'sim': {why}"),
         }
     }
@@ -106,8 +110,8 @@ pub(crate) struct DeviceChoice {
     pub(crate) hsa: HsaKind,
     /// Folder in which the processes of one worker exchange what their sessions share; `None` for a worker of one process.
     pub(crate) exchange: Option<PathBuf>,
-    /// Configuration of the emulated GPU.
-    pub(crate) sim: hipr_sim::Config,
+    /// Options of the emulated GPU.
+    pub(crate) sim: Sim,
 }
 
 impl From<DeviceKind> for DeviceChoice {
@@ -144,12 +148,13 @@ pub(crate) fn open(choice: &DeviceChoice) -> Result<Arc<dyn Device>, NoDevice> {
 /// Opens the emulated GPU, whose threads work when `gate` lets them.
 ///
 /// # Errors
-/// The system does not give its threads.
+/// Its options are wrong, or the system does not give its threads.
 pub(crate) fn open_sim(
     choice: &DeviceChoice,
     gate: Option<Arc<dyn Gate>>,
 ) -> Result<Arc<dyn Device>, NoDevice> {
-    match Gpu::with_gate(choice.sim, gate) {
+    let config = choice.sim.config().map_err(NoDevice::Options)?;
+    match Gpu::with_gate(config, gate) {
         Ok(device) => Ok(Arc::new(device)),
         Err(why) => Err(NoDevice::Sim(why)),
     }

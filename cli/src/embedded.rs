@@ -25,7 +25,7 @@ pub(crate) fn beside(folder: &Path) -> Address {
 
 /// Starts a worker that listens at `address`; dropping the handle stops it.
 pub(crate) fn start(sim: Sim, address: &Address) -> Result<Handle, String> {
-    let choice = DeviceChoice { sim: sim.config(), ..DeviceKind::Sim.into() };
+    let choice = DeviceChoice { sim, ..DeviceKind::Sim.into() };
     let device = device::open(&choice).map_err(|why| why.to_string())?;
     spawn(Config { listen: address.clone(), ..Config::new(device) })
 }
@@ -37,7 +37,8 @@ pub(crate) fn start_watched(
     address: &Address,
     watch: Arc<dyn DeviceWatch>,
 ) -> Result<Handle, String> {
-    let device = Gpu::watched(sim.config(), watch).map_err(|why| NoDevice::Sim(why).to_string())?;
+    let config = sim.config().map_err(|why| NoDevice::Options(why).to_string())?;
+    let device = Gpu::watched(config, watch).map_err(|why| NoDevice::Sim(why).to_string())?;
     let mut config = Config { listen: address.clone(), ..Config::new(Arc::new(device)) };
     let untold = Features::NOTIFICATIONS.union(Features::WATCHES);
     config.session.features = config.session.features.map(|features| features.without(untold));
