@@ -89,6 +89,18 @@ impl Program {
         found.or_else(|| self.registered.try_lock().ok()?.functions.values().find(is_it).cloned())
     }
 
+    /// Unloads the code that was loaded for a device.
+    ///
+    /// # Errors
+    /// What the worker answers.
+    pub(crate) fn unload_all(&self, loader: Loader<'_>, device: i32) -> HipResult<()> {
+        let mut loaded: Vec<_> = self.modules().values().map(Arc::clone).collect();
+        loaded.extend(self.registered().modules.values().map(Arc::clone));
+        loaded.retain(|module| module.device == device);
+        self.clear(device);
+        loaded.into_iter().try_for_each(|module| module.unload(loader))
+    }
+
     /// Removes the code that was loaded for a device.
     pub(crate) fn clear(&self, device: i32) {
         self.modules().retain(|_, module| module.device != device);

@@ -10,7 +10,7 @@ use crate::convert::{Ptr, Stream};
 use crate::program::module::Numbered;
 use crate::program::{Loader, Program, recent, register};
 use crate::stream::Streams;
-use crate::stream::order::{LEGACY, PER_THREAD};
+use crate::stream::order::{legacy, per_thread};
 use crate::stream::sync_mode::SyncMode;
 use crate::thread;
 use crate::trace;
@@ -92,6 +92,17 @@ impl Session {
         register::find_function(self.loader(), host_function)
     }
 
+    /// Does what [`find_function`](Self::find_function) does, for a device that need not be the calling thread's.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn find_function_of(&self, device: i32, host_function: Ptr) -> HipResult<Arc<Function>> {
+        match thread::device() == device {
+            true => self.find_function(host_function),
+            false => thread::with_device(device, || self.find_function(host_function)),
+        }
+    }
+
     /// Returns address and size of the device variable with this host address.
     ///
     /// # Errors
@@ -116,16 +127,16 @@ impl Session {
         self.handle(stream).map_err(|_| HipError::INVALID_HANDLE)
     }
 
-    /// Returns the wire handle of the stream that `stream` means to the calling thread.
+    /// Returns the number of the stream that `stream` means to the calling thread ([`order`](crate::stream::order)).
     ///
     /// # Errors
     /// `hipErrorContextIsDestroyed` for what is no stream, as HIP has it.
     #[inline(always)]
     pub(crate) fn handle(&self, stream: Stream) -> HipResult<u64> {
         match stream.0 {
-            0 if thread::is_stream_per_thread() => Ok(PER_THREAD),
-            0 | 1 => Ok(LEGACY),
-            2 => Ok(PER_THREAD),
+            0 if thread::is_stream_per_thread() => Ok(per_thread(thread::device())),
+            0 | 1 => Ok(legacy(thread::device())),
+            2 => Ok(per_thread(thread::device())),
             _ if recent::stream(stream.0, || self.worker.stream_table().contains_key(&stream)) => {
                 Ok(stream.wire())
             }

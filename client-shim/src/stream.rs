@@ -33,7 +33,8 @@ mod place;
 mod watches;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex};
 
 use hipr_proto::{HipError, HipResult};
 
@@ -75,7 +76,7 @@ pub struct Caller<'a> {
 #[derive(Debug, Default)]
 pub struct Streams {
     /// The implicit order between streams.
-    pub order: Order,
+    pub order: Arc<Order>,
     /// The program's events.
     pub events: Events,
     /// Mirrored memory.
@@ -88,8 +89,8 @@ pub struct Streams {
     sync_mode: SyncMode,
     /// Records of events that steps mean.
     kept: Mutex<Kept>,
-    /// Event that is put on streams for their order; created when first needed.
-    join_event: Mutex<Option<Event>>,
+    /// For each device, the event that is put on its streams for their order; created when first needed.
+    join_events: Mutex<HashMap<i32, Event>>,
     /// Stream on which device memory is read that other streams wait for; created when first needed.
     looking_stream: Mutex<Option<u64>>,
     /// How threads are to wait for streams (HIP API: hipSynchronizationPolicy), where the program said so.
@@ -109,7 +110,8 @@ enum Asked {
 impl Streams {
     /// Creates the state of a session without streams, in which synchronizations wait as this mode says.
     pub fn new(sync_mode: SyncMode) -> Self {
-        Self { sync_mode, ..Self::default() }
+        let order = Arc::default();
+        Self { sync_mode, mirrors: Mirrors::new(&order), order, ..Self::default() }
     }
 
     /// Notes that work has been sent for a stream.
@@ -123,9 +125,9 @@ impl Streams {
         self.pending.settle(&self.order, stream);
     }
 
-    /// Notes that a call that waits for all streams has returned.
-    pub fn settle_all(&self) {
-        self.pending.settle_all();
+    /// Notes that a call that waits for all streams of a device has returned.
+    pub fn settle_all(&self, device: i32) {
+        self.pending.settle_all(&self.order, device);
     }
 
     /// Returns whether a synchronous call followed all work of a stream.
@@ -155,20 +157,20 @@ impl Streams {
     /// Forgets all work, because the device was reset.
     pub fn forget_work(&self) {
         self.pending.clear();
-        *lock(&self.join_event) = None;
+        lock(&self.join_events).clear();
         *lock(&self.kept) = Kept::default();
         *lock(&self.looking_stream) = None;
     }
 
     /// Returns whether nothing is pending that could still fail.
     pub fn is_decided(&self) -> bool {
-        self.host_functions.is_idle() && self.pending.look(&self.order, Scope::Device).0 < State::Open
+        self.host_functions.is_idle() && self.pending.look(&self.order, Scope::Device(0)).0 < State::Open
     }
 
     /// Returns what is pending of the work that a wait is for, and what a wait covers that is sent after this.
     fn look(&self, wait: Wait) -> (State, Covered) {
         let scope = match wait {
-            Wait::Device => Scope::Device,
+            Wait::Device(device) => Scope::Device(device),
             Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 Scope::Stream(stream)
             }
@@ -281,10 +283,10 @@ impl Streams {
         if !self.order.is_blocking(stream) {
             return Ok(());
         }
-        let mut event = lock(&self.join_event);
-        let event = match *event {
-            Some(event) => event,
-            None => *event.insert(port.create_event()?),
+        let device = self.order.device_of(stream);
+        let event = match lock(&self.join_events).entry(device) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => *place.insert(port.create_event(device)?),
         };
         // Whoever records it: nobody waits for the event, but for the stream.
         port.record(event, stream, false)?;
@@ -310,7 +312,7 @@ impl Streams {
         let mut stream = lock(&self.looking_stream);
         match *stream {
             Some(stream) => Ok(stream),
-            None => Ok(*stream.insert(port.create_stream()?)),
+            None => Ok(*stream.insert(port.create_stream(0)?)),
         }
     }
 

@@ -12,7 +12,7 @@ mod shared;
 mod told;
 mod written;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -74,6 +74,8 @@ pub struct Worker {
     places: Places,
     streams: Mutex<HashMap<Stream, StreamInfo>>,
     pools: Mutex<HashMap<Ptr, PoolInfo>>,
+    /// Which device may address the memory of which other one.
+    peers: Mutex<BTreeSet<(i32, i32)>>,
     mappings: Mutex<Mappings>,
     /// Questions what has changed in memory on both sides that are under way, by number.
     questions: Mutex<HashMap<u64, Flight<op::MemChanges>>>,
@@ -104,6 +106,7 @@ impl Worker {
                     places: Places::default(),
                     streams: Mutex::default(),
                     pools: Mutex::default(),
+                    peers: Mutex::default(),
                     mappings: Mutex::default(),
                     questions: Mutex::default(),
                     written: Written::default(),
@@ -330,6 +333,17 @@ impl Worker {
     /// Locks the table of memory pools.
     pub fn pools(&self) -> MutexGuard<'_, HashMap<Ptr, PoolInfo>> {
         lock(&self.pools)
+    }
+
+    /// Notes whether a device may address the memory of another one; returns false if that is so already.
+    pub(crate) fn set_peer_access(&self, device: i32, peer: i32, is_enabled: bool) -> bool {
+        let mut peers = lock(&self.peers);
+        if is_enabled { peers.insert((device, peer)) } else { peers.remove(&(device, peer)) }
+    }
+
+    /// Forgets whose memory a device may address.
+    pub(crate) fn forget_peers(&self, device: i32) {
+        lock(&self.peers).retain(|(of, _)| *of != device);
     }
 
     /// Locks the table of virtual memory.

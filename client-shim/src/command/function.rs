@@ -27,6 +27,8 @@ pub struct Function {
     pub name: String,
     /// The module that contains the kernel.
     pub module: Module,
+    /// The device on which it can be launched.
+    pub device: i32,
     /// Layout of the explicit parameters in the kernarg segment, in bytes; None if the code object could not be parsed.
     pub(super) params: Option<Vec<Param>>,
     /// What the kernel needs of a compute unit; None if unknown.
@@ -43,7 +45,7 @@ impl KernelFacts {
 }
 
 impl Function {
-    /// Creates a kernel with this layout of its explicit parameters, and what it needs; None if unknown.
+    /// Creates a kernel of the first device with this layout of its explicit parameters, and what it needs; None if unknown.
     pub fn new(
         handle: u64,
         name: String,
@@ -51,7 +53,12 @@ impl Function {
         params: Option<Vec<Param>>,
         needs: Option<KernelNeeds>,
     ) -> Self {
-        Self { handle, name, module, params, needs, attributes: Mutex::default() }
+        Self { handle, name, module, device: 0, params, needs, attributes: Mutex::default() }
+    }
+
+    /// Makes it a kernel of another device.
+    pub(crate) fn of_device(self, device: i32) -> Self {
+        Self { device, ..self }
     }
 
     /// Returns the layout of the explicit parameters, which says how much of the program's memory a launch reads.

@@ -7,7 +7,7 @@ use hipr_proto::{HipError, HipResult};
 use crate::convert::{In, Out, Ptr, Stream};
 use crate::session::Session;
 use crate::stream::mirror::{Advice, Origin};
-use crate::stream::order::LEGACY;
+use crate::stream::order::is_legacy;
 
 /// Checks the number of a location: a device, or the host.
 fn check_location(session: &Session, location: i32) -> HipResult<()> {
@@ -103,7 +103,7 @@ pub(crate) fn prefetch_at(
 pub(crate) fn attach(session: &Session, stream: Stream, ptr: Ptr, len: usize, flags: u32) -> HipResult<()> {
     ptr.check()?;
     if !matches!(flags, hipMemAttachGlobal | hipMemAttachHost | hipMemAttachSingle)
-        || (session.handle(stream)? == LEGACY && flags == hipMemAttachSingle)
+        || (is_legacy(session.handle(stream)?) && flags == hipMemAttachSingle)
     {
         return Err(HipError::INVALID_VALUE);
     }

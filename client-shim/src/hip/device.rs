@@ -7,11 +7,11 @@ use hipr_proto::op::{self, GetDevicePropertiesReply};
 use hipr_proto::{Features, HipError, HipResult, Text};
 
 use super::properties::own_attribute;
-use crate::convert::{Chars, Out, Str};
+use crate::convert::{Chars, Out, Str, Stream};
 use crate::process;
 use crate::session::Session;
 use crate::thread;
-use crate::worker::Wait;
+use crate::worker::{StreamInfo, Wait};
 
 /// The runtime version that this library reports without a worker.
 const OWN_VERSION: i32 = HIP_VERSION;
@@ -51,12 +51,16 @@ pub(crate) fn set(session: &Session, device: i32) -> HipResult<()> {
 
 /// `hipDeviceSynchronize`, `hipCtxSynchronize`.
 pub(crate) fn synchronize(session: &Session) -> HipResult<()> {
-    session.wait(Wait::Device)
+    session.wait(Wait::Device(thread::device()))
 }
 
 /// `hipDeviceReset`: releases everything that the process has on the device.
 pub(crate) fn reset(session: &Session) -> HipResult<()> {
     let device = thread::device();
+    // The worker's reset is one of the session, with what other devices have.
+    if session.worker().device_count()? > 1 {
+        return release_all(session, device);
+    }
     // What failed is gone with the rest.
     let _ = session.wait_for_host_functions();
     session.worker().reset()?;
@@ -66,11 +70,28 @@ pub(crate) fn reset(session: &Session) -> HipResult<()> {
     session.worker().stream_table().retain(|_, info| info.device != device);
     let left = session.worker().stream_table().keys().map(|stream| stream.wire()).collect::<HashSet<_>>();
     session.streams().order.retain(|stream| left.contains(&stream));
-    // The worker's reset is one of the session: it takes the pools of all devices.
     session.worker().pools().clear();
     session.worker().mappings().clear();
     session.streams().graphs.with(|tables| tables.memory.clear(device));
     session.program().clear(device);
+    Ok(())
+}
+
+/// Releases the streams, the memory and the modules that the process has on one of several devices.
+fn release_all(session: &Session, device: i32) -> HipResult<()> {
+    // What failed is gone with the rest.
+    let _ = session.wait(Wait::Device(device));
+    let worker = session.worker();
+    let of_device = |(stream, info): (&Stream, &StreamInfo)| (info.device == device).then_some(*stream);
+    let streams: Vec<_> = worker.stream_table().iter().filter_map(of_device).collect();
+    streams.into_iter().try_for_each(|stream| super::stream::destroy(session, stream))?;
+    session.program().unload_all(session.loader(), device)?;
+    session.streams().graphs.with(|tables| tables.memory.clear(device));
+    let memory = worker.memory().device_memory(device);
+    memory.into_iter().try_for_each(|ptr| super::allocation::give_back(session, ptr))?;
+    worker.memory().clear(device);
+    worker.forget_peers(device);
+    session.streams().settle_all(device);
     Ok(())
 }
 
@@ -238,12 +259,18 @@ pub(crate) fn enable_peer_access(session: &Session, peer: i32, flags: u32) -> Hi
         return Err(HipError::INVALID_VALUE);
     }
     check_peer(session, peer)?;
+    if !session.worker().set_peer_access(thread::device(), peer, true) {
+        return Err(HipError::PEER_ACCESS_ALREADY_ENABLED);
+    }
     session.worker().tell(&op::DeviceEnablePeerAccess { peer_device_id: peer, flags })
 }
 
 /// `hipDeviceDisablePeerAccess`.
 pub(crate) fn disable_peer_access(session: &Session, peer: i32) -> HipResult<()> {
     check_peer(session, peer)?;
+    if !session.worker().set_peer_access(thread::device(), peer, false) {
+        return Err(HipError::PEER_ACCESS_NOT_ENABLED);
+    }
     session.worker().tell(&op::DeviceDisablePeerAccess { peer_device_id: peer, flags: 0 })
 }
 

@@ -7,6 +7,7 @@ use crate::command::Command;
 use crate::convert::{Event, Out, Stream};
 use crate::session::Session;
 use crate::stream::order::LEGACY;
+use crate::thread;
 use crate::worker::Wait;
 
 /// Every flag that HIP defines for events.
@@ -31,7 +32,7 @@ pub(crate) fn create_with_flags(session: &Session, event: Out<Event>, flags: u32
         return Err(HipError::INVALID_VALUE);
     }
     let event = Event::from_wire(session.worker().create(&op::EventCreate { flags })?);
-    session.streams().events.add(event, flags);
+    session.streams().events.add(event, flags, thread::device());
     out.set(event);
     Ok(())
 }
@@ -51,7 +52,7 @@ pub(crate) fn ipc_open(session: &Session, event: Out<Event>, handle: hipIpcEvent
     let request = op::IpcOpenEventHandle { handle: bytes_of(handle.reserved) };
     let opened = Event::from_wire(session.worker().ask(&request)?.event);
     let flags = hipEventInterprocess | hipEventDisableTiming;
-    session.streams().events.add(opened, flags);
+    session.streams().events.add(opened, flags, thread::device());
     out.set(opened);
     Ok(())
 }
@@ -71,7 +72,19 @@ pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResu
     if event.is_null() {
         return Err(HipError::INVALID_HANDLE);
     }
-    session.submit(session.handle(stream)?, Command::Record(event))
+    let stream = session.handle(stream)?;
+    check_device(session, event, stream)?;
+    session.submit(stream, Command::Record(event))
+}
+
+/// Checks that an event can be recorded on a stream.
+///
+/// # Errors
+/// `hipErrorInvalidHandle`: there is no such event, or it is of another device.
+pub(super) fn check_device(session: &Session, event: Event, stream: u64) -> HipResult<()> {
+    let streams = session.streams();
+    let is_here = streams.events.info(event)?.device == streams.order.device_of(stream);
+    if is_here { Ok(()) } else { Err(HipError::INVALID_HANDLE) }
 }
 
 /// `hipEventRecordWithFlags`: 0, or 1 for captures, which changes nothing outside of them.
@@ -98,6 +111,7 @@ pub(crate) fn query(session: &Session, event: Event) -> HipResult<()> {
 pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: Event) -> HipResult<()> {
     let out = ms.check()?;
     let streams = session.streams();
+    let devices = [start, stop].map(|event| streams.events.info(event).map(|info| info.device));
     let mut are_settled = true;
     for event in [start, stop] {
         streams.graphs.check_recorded(event)?;
@@ -109,6 +123,9 @@ pub(crate) fn elapsed_time(session: &Session, ms: Out<f32>, start: Event, stop: 
             return Err(HipError::NOT_READY);
         }
         are_settled &= streams.is_event_settled(&info);
+    }
+    if devices[0]? != devices[1]? {
+        return Err(HipError::INVALID_HANDLE);
     }
     let request = op::EventElapsedTime { start_event: start.wire(), stop_event: stop.wire() };
     let mut reply = session.worker().ask(&request);

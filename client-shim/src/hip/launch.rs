@@ -150,6 +150,10 @@ fn launch(
     arguments: PassedArguments,
 ) -> HipResult<()> {
     let stream = session.handle(params.stream)?;
+    // HIP API: hipModuleLaunchKernel of a kernel that another device has loaded.
+    if function.device != session.streams().order.device_of(stream) {
+        return Err(HipError::INVALID_DEVICE);
+    }
     params.check(session, &function)?;
     let arguments = arguments.encode(&function)?;
     let kernel = KernelLaunch::new(function, params.config()?, arguments);
@@ -160,7 +164,7 @@ fn launch(
 pub(crate) fn kernel(session: &Session, function: Ptr, params: LaunchParams, args: In<Ptr>) -> HipResult<()> {
     // HIP 7: also by the handle of a library's kernel.
     let by_handle = |error| session.program().function(Function(function.0)).map_err(|_| error);
-    let known = session.find_function(function).or_else(by_handle)?;
+    let known = session.find_function_of(device_of(session, params.stream), function).or_else(by_handle)?;
     launch(session, known, params, PassedArguments::Each(args))
 }
 
@@ -180,7 +184,7 @@ pub(crate) fn kernel_ex(
     args: In<Ptr>,
 ) -> HipResult<()> {
     let c = config.check()?;
-    let function = session.find_function(function)?;
+    let function = session.find_function_of(device_of(session, c.stream.into()), function)?;
     let config = LaunchParams::runtime(c.gridDim, c.blockDim, c.dynamicSmemBytes, c.stream.into());
     let config = config.cooperative(is_cooperative(c.attrs, c.numAttrs));
     launch(session, function, config, PassedArguments::Each(args))
@@ -335,7 +339,7 @@ pub(crate) fn by_ptr(session: &Session, function: Ptr) -> HipResult<()> {
     let passed = PassedArguments::Buffer(Ptr::from(arguments.as_ptr()), arguments.len());
     launch(
         session,
-        session.find_function(function)?,
+        session.find_function_of(device_of(session, stream), function)?,
         LaunchParams::module(grid, block, shared_mem, stream),
         passed,
     )

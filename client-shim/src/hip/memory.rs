@@ -69,10 +69,15 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
         out.set(captured?);
         return Ok(());
     }
-    session.worker().make_room(size as u64)?;
-    let reply = session.worker().ask(&op::MallocAsync { size: size as u64, stream })?;
+    // HIP API: it is memory of the stream's device.
+    let device = session.streams().order.device_of(stream);
+    let allocated = thread::with_device(device, || {
+        session.worker().make_room(size as u64)?;
+        let reply = session.worker().ask_on(stream, |stream| op::MallocAsync { size: size as u64, stream })?;
+        allocation::note(session, reply.device_ptr, size, 0)
+    })?;
     session.streams().put(stream, Outcome::Open);
-    out.set(allocation::note(session, reply.device_ptr, size, 0)?);
+    out.set(allocated);
     Ok(())
 }
 
@@ -85,9 +90,7 @@ pub(crate) fn malloc_from_pool_async(
     stream: Stream,
 ) -> HipResult<()> {
     let out = ptr.check()?;
-    if !session.worker().pools().contains_key(&pool) {
-        return Err(HipError::INVALID_VALUE);
-    }
+    let device = session.worker().pools().get(&pool).map(|pool| pool.device).ok_or(HipError::INVALID_VALUE)?;
     let stream = session.valid_handle(stream)?;
     if size == 0 {
         out.set(Ptr::NULL);
@@ -97,11 +100,11 @@ pub(crate) fn malloc_from_pool_async(
         out.set(captured?);
         return Ok(());
     }
-    let request = op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
+    let request = |stream| op::MallocFromPoolAsync { size: size as u64, mem_pool: pool.wire(), stream };
     session.worker().make_room(size as u64)?;
-    let reply = session.worker().ask(&request)?;
+    let reply = session.worker().ask_on(stream, request)?;
     session.streams().put(stream, Outcome::Open);
-    out.set(allocation::note(session, reply.device_ptr, size, 0)?);
+    out.set(thread::with_device(device, || allocation::note(session, reply.device_ptr, size, 0))?);
     Ok(())
 }
 
@@ -188,7 +191,7 @@ pub(crate) fn free(session: &Session, ptr: Ptr) -> HipResult<()> {
     }
     session.wait_for_host_functions()?;
     if let Some(is_unused) = free_of_graph(session, ptr)? {
-        let waited = session.wait(Wait::Device);
+        let waited = session.wait(Wait::Device(thread::device()));
         return if is_unused { allocation::give_back(session, ptr).and(waited) } else { waited };
     }
     host_log::freed(ptr, free_now(session, ptr))
@@ -206,11 +209,12 @@ fn free_of_graph(session: &Session, ptr: Ptr) -> HipResult<Option<bool>> {
 
 fn free_now(session: &Session, ptr: Ptr) -> HipResult<()> {
     let (mirrors, worker) = (&session.streams().mirrors, session.worker());
+    let device = worker.memory().find(ptr).map_or_else(thread::device, |allocation| allocation.device);
     if !mirrors.free(worker, ptr, Origin::Managed)? && !mirrors.free(worker, ptr, Origin::Signal)? {
         take(session, ptr)?;
         session.worker().release(Release::Device(ptr.wire()))?;
     }
-    session.streams().settle_all();
+    session.streams().settle_all(device);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use crate::convert::{Event, In, Out, Ptr, Stream};
 use crate::process;
 use crate::program::recent;
 use crate::session::Session;
-use crate::stream::order::LEGACY;
+use crate::stream::order::is_legacy;
 use crate::thread;
 use crate::worker::{StreamInfo, Wait};
 
@@ -46,7 +46,7 @@ pub(crate) fn create_with_priority(
     let stream = Stream::from_wire(handle);
     let info = StreamInfo { flags, priority, device: thread::device(), cu_mask: Vec::new() };
     session.worker().stream_table().insert(stream, info);
-    session.streams().order.add(handle, flags & hipStreamNonBlocking == 0);
+    session.streams().order.add(handle, flags & hipStreamNonBlocking == 0, thread::device());
     out.set(stream);
     Ok(())
 }
@@ -87,7 +87,7 @@ pub(crate) fn wait_event(session: &Session, stream: Stream, event: Event, flags:
 pub(crate) fn flags(session: &Session, stream: Stream, flags: Out<u32>) -> HipResult<()> {
     let out = flags.check()?;
     // The null stream that is the thread's own has flags.
-    if session.handle(stream)? == LEGACY && stream.is_null() {
+    if is_legacy(session.handle(stream)?) && stream.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
     out.set(session.worker().stream_table().get(&stream).map_or(0, |info| info.flags));
@@ -102,7 +102,7 @@ pub(crate) fn priority(session: &Session, stream: Stream, priority: Out<i32>) ->
     // Every range has 0; any other may have been clamped.
     let priority = match wanted {
         0 => 0,
-        _ => session.worker().ask(&op::StreamGetPriority { stream: handle })?.priority,
+        _ => session.worker().ask_on(handle, |stream| op::StreamGetPriority { stream })?.priority,
     };
     out.set(priority);
     Ok(())
@@ -124,9 +124,12 @@ pub(crate) fn device_id(stream: Stream) -> i32 {
     }
 }
 
-/// Returns the device that has a stream; the null streams are the current device's.
+/// Returns the device that has a stream; the null streams, and what is no stream, are the current device's.
 pub(super) fn device_of(session: &Session, stream: Stream) -> i32 {
-    session.worker().stream_table().get(&stream).map_or_else(thread::device, |info| info.device)
+    match session.handle(stream) {
+        Ok(number) => session.streams().order.device_of(number),
+        Err(_) => thread::device(),
+    }
 }
 
 /// `hipStreamGetId` (HIP 7): returns the handle, which is unique.

@@ -64,8 +64,9 @@ impl Numbered {
     ) -> HipResult<()> {
         let Self { module, number: variable, .. } = self;
         let (offset, length, waits) = (offset as u64, bytes.len() as u64, is_blocking.into());
+        let (stream, extra) = worker.on(stream);
         let request = op::VariablePut { module, variable, waits, offset, length, stream };
-        let extra = Extra { inline: bytes, ..worker.noted() };
+        let extra = Extra { inline: bytes, is_noted: true, ..extra };
         Ok(worker.connection().tell_with(&request, extra)?)
     }
 }
@@ -230,7 +231,8 @@ impl LoadedModule {
     fn add_function(&self, name: &str, handle: u64) -> Arc<Function> {
         let facts = self.code.as_ref().and_then(|code| code.kernel(name));
         let (params, needs) = (facts.map(KernelFacts::layout), facts.map(|facts| facts.needs));
-        let function = Arc::new(Function::new(handle, name.to_owned(), self.handle, params, needs));
+        let function = Function::new(handle, name.to_owned(), self.handle, params, needs);
+        let function = Arc::new(function.of_device(self.device));
         trace::named(handle, name);
         lock(&self.functions).insert(name.to_owned(), Arc::clone(&function));
         function

@@ -566,7 +566,7 @@ impl Call {
             }
             Command::DestroyStream => {
                 mirrors.forget_stream(port, &streams.order, stream)?;
-                streams.pending.forget(stream, streams.order.is_blocking(stream));
+                streams.pending.forget(stream, &streams.order);
                 // Only now: what it had is over here, and its handle is not given anew before the worker has destroyed it.
                 streams.order.remove(stream);
                 port.destroy_stream(stream)?;

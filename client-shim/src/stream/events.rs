@@ -15,6 +15,8 @@ use crate::worker::lock;
 pub struct EventInfo {
     /// Flags of the event, `hipEvent*`.
     pub flags: u32,
+    /// The device on whose streams it can be recorded.
+    pub device: i32,
     /// The stream on which the event was last recorded; None if it has not been.
     pub recorded: Option<u64>,
     /// The place of its last recording; None if it is not known which that is, or it has not been sent.
@@ -26,11 +28,11 @@ pub struct EventInfo {
 }
 
 impl EventInfo {
-    /// Creates the state of a new event. One that other processes have may have been recorded already: it is asked for in any
+    /// Creates the state of a new event of a device. One that other processes have may have been recorded already: it is asked for in any
     /// case.
-    pub fn new(flags: u32) -> Self {
+    pub fn new(flags: u32, device: i32) -> Self {
         let recorded = (flags & hipEventInterprocess != 0).then_some(0);
-        Self { flags, recorded, mark: None, sending: 0, is_muddled: false }
+        Self { flags, device, recorded, mark: None, sending: 0, is_muddled: false }
     }
 
     /// Returns whether other processes can use the event.
@@ -51,9 +53,9 @@ pub struct Events {
 }
 
 impl Events {
-    /// Adds an event.
-    pub fn add(&self, event: Event, flags: u32) {
-        lock(&self.table).insert(event, EventInfo::new(flags));
+    /// Adds an event of a device.
+    pub fn add(&self, event: Event, flags: u32, device: i32) {
+        lock(&self.table).insert(event, EventInfo::new(flags, device));
     }
 
     /// Removes an event.

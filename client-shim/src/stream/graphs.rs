@@ -9,6 +9,7 @@
 mod memory;
 mod remote;
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -170,8 +171,8 @@ pub struct SessionGraphs {
     tables: Mutex<Tables>,
     /// Whether any stream may be capturing.
     has_captures: AtomicBool,
-    /// The stream on which graphs are captured for the worker; whoever holds the lock may use it.
-    recorder: Mutex<Option<u64>>,
+    /// For each device, the stream on which its graphs are captured for the worker; whoever holds the lock may use them.
+    recorders: Mutex<HashMap<i32, u64>>,
 }
 
 impl SessionGraphs {
@@ -473,16 +474,17 @@ impl Streams {
         if let Some(remote) = graphs.with(|tables| tables.entry(exec).map(|entry| entry.remote.clone()))? {
             return Ok((remote, Vec::new()));
         }
-        let mut recorder = lock(&graphs.recorder);
+        let device = self.order.device_of(stream);
+        let mut recorders = lock(&graphs.recorders);
         let InstantiatedGraph { exec: steps, remote: None, .. } =
             graphs.with(|tables| tables.entry(exec).cloned())?
         else {
             // Another thread was first; its next launch finds it.
             return Ok((None, Vec::new()));
         };
-        let recording = match *recorder {
-            Some(stream) => stream,
-            None => *recorder.insert(port.create_stream()?),
+        let recording = match recorders.entry(device) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => *place.insert(port.create_stream(device)?),
         };
         let uploaded = self.upload(port, &steps, recording, stream);
         let uploaded = uploaded.inspect_err(

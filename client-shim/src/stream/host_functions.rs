@@ -305,6 +305,17 @@ impl HostFunctions {
         }
     }
 
+    /// Returns the last steps of the queues of a device's streams, and of what belongs to no stream.
+    pub(super) fn all_of(&self, order: &Order, device: i32) -> Vec<u64> {
+        if self.is_idle() {
+            return Vec::new();
+        }
+        let state = self.state();
+        let is_meant = |stream: u64| stream == NO_STREAM || order.device_of(stream) == device;
+        let meant = state.queues.iter().filter(|(stream, _)| is_meant(**stream));
+        meant.map(|(_, queue)| queue.last).collect()
+    }
+
     /// Returns the unfinished step that records an event, if there is one.
     pub(super) fn recording(&self, event: Event) -> Vec<u64> {
         if self.is_idle() {

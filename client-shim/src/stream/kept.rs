@@ -46,9 +46,9 @@ impl Streams {
             for waiting in self.host_functions.awaiting(*event, step) {
                 let stream = match kept.stream {
                     Some(stream) => stream,
-                    None => *kept.stream.insert(port.create_stream()?),
+                    None => *kept.stream.insert(port.create_stream(0)?),
                 };
-                let copy = port.create_event()?;
+                let copy = port.create_event(0)?;
                 port.await_event(*event, stream, 0)?;
                 port.record(copy, stream, false)?;
                 self.mirrors.event_copied(*event, copy);

@@ -38,14 +38,14 @@ mod unseen;
 mod uses;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use hipr_proto::{HipError, HipResult};
 
 use self::questions::{Fetching, Need};
 use self::region::{Region, Regions};
 use super::Next;
-use super::order::{LEGACY, Order};
+use super::order::{Order, gone, legacy};
 use crate::command::Transfer;
 use crate::convert::{Event, Ptr};
 use crate::thread;
@@ -112,16 +112,13 @@ pub struct Removed {
 /// The work that the caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// All work of the device.
-    Device,
+    /// All work of a device.
+    Device(i32),
     /// The work of a stream.
     Stream(u64),
     /// An event.
     Event(Event),
 }
-
-/// The stream of work whose own stream is gone and that the legacy stream does not wait for.
-const GONE: u64 = u64::MAX;
 
 /// The mirrored memory of this process.
 #[derive(Debug, Default)]
@@ -135,6 +132,14 @@ pub struct Mirrors {
 }
 
 impl Mirrors {
+    /// Creates the memory of a process that has none, whose streams have this order.
+    pub(super) fn new(order: &Arc<Order>) -> Self {
+        let mut mirrors = Self::default();
+        let regions = mirrors.regions.get_mut().unwrap_or_else(PoisonError::into_inner);
+        regions.rule = Arc::clone(order);
+        mirrors
+    }
+
     fn regions(&self) -> MutexGuard<'_, Regions> {
         lock(&self.regions)
     }
@@ -333,7 +338,7 @@ impl Mirrors {
         let Regions { by_host, by_remote, .. } = &mut *regions;
         by_remote.retain(|_, host| by_host.contains_key(host));
         regions.forget_work();
-        regions.event = None;
+        regions.events.clear();
         regions.pull_stream = None;
         self.count.store(regions.by_host.len(), Ordering::Release);
     }
@@ -450,7 +455,11 @@ impl Mirrors {
         }
         let regions = self.regions();
         let (clock, pushes) = match target {
-            Target::Device => (regions.uses.before_now(), Some(regions.pushes)),
+            Target::Device(device) => {
+                let is_own = |stream| order.device_of(stream) == device;
+                let has_all = regions.pushed_on.is_none_or(is_own);
+                (regions.uses.before_all(is_own), has_all.then_some(regions.pushes))
+            }
             Target::Stream(stream) => {
                 let includes = |other| order.includes(stream, other);
                 let has_all = regions.pushed_on.is_some_and(includes);
@@ -617,12 +626,14 @@ impl Mirrors {
         let mut regions = self.regions();
         if regions.pushed_on == Some(stream) {
             // What was sent on it has arrived before whatever comes after this.
-            regions.order(port, 0)?;
-            regions.pushed_on = Some(0);
+            let legacy = legacy(order.device_of(stream));
+            regions.order(port, legacy)?;
+            regions.pushed_on = Some(legacy);
         }
         regions.ordered.remove(&stream);
         // Its work may still be under way: it is done when that of the legacy stream is, if that waits for it, or when the device is.
-        regions.uses.bequeath(stream, if order.is_blocking(stream) { LEGACY } else { GONE });
+        let heir = if order.is_blocking(stream) { legacy } else { gone };
+        regions.uses.bequeath(stream, heir(order.device_of(stream)));
         Ok(())
     }
 }

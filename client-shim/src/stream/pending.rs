@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
-use super::order::{LEGACY, Order};
+use super::order::{Order, legacy};
 use super::watches::Watches;
 use crate::convert::Event;
 use crate::worker::{Wait, lock};
@@ -55,8 +55,8 @@ pub(super) enum State {
 /// What a wait is for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scope {
-    /// The work of all streams.
-    Device,
+    /// The work of all streams of a device.
+    Device(i32),
     /// The work of a stream.
     Stream(u64),
     /// What was before the record of an event on a stream.
@@ -205,10 +205,18 @@ impl Pending {
         self.table().settle(order, stream);
     }
 
-    /// Notes that a call that waits for all streams has returned.
-    pub(super) fn settle_all(&self) {
+    /// Notes that a call that waits for all streams of a device has returned.
+    pub(super) fn settle_all(&self, order: &Order, device: i32) {
         let mut table = self.table();
-        table.all_settled = table.count;
+        if !self.is_shared.load(Ordering::Relaxed) {
+            table.all_settled = table.count;
+            return;
+        }
+        for (stream, line) in &mut table.streams {
+            if order.device_of(*stream) == device {
+                line.settled = line.last;
+            }
+        }
     }
 
     /// Returns whether a synchronous call followed all work in a scope.
@@ -216,7 +224,10 @@ impl Pending {
         let table = self.table();
         let is_settled = |line: &Line, number| number <= line.settled.max(table.all_settled);
         match scope {
-            Scope::Device => table.count <= table.all_settled,
+            Scope::Device(device) => {
+                let mut own = table.streams.iter().filter(|(stream, _)| order.device_of(*stream) == device);
+                own.all(|(_, line)| is_settled(line, line.last))
+            }
             Scope::Stream(stream) => {
                 table.included(order, stream).all(|(_, line)| is_settled(line, line.last))
             }
@@ -230,8 +241,9 @@ impl Pending {
     /// Returns what is pending in a scope, and the work that a wait covers which is sent after this.
     pub(super) fn look(&self, order: &Order, scope: Scope) -> (State, Covered) {
         let table = self.table();
-        let (state, covered) = table.look(order, scope);
-        (if self.is_shared.load(Ordering::Relaxed) { State::Unknown } else { state }, covered)
+        let is_shared = self.is_shared.load(Ordering::Relaxed);
+        let (state, covered) = table.look(order, scope, is_shared);
+        (if is_shared { State::Unknown } else { state }, covered)
     }
 
     /// Returns whether other streams have work that new work on a stream comes behind.
@@ -306,7 +318,7 @@ impl Pending {
     }
 
     /// Removes a stream that has been destroyed.
-    pub(super) fn forget(&self, stream: u64, is_blocking: bool) {
+    pub(super) fn forget(&self, stream: u64, order: &Order) {
         let mut table = self.table();
         table.watches.forget_stream(stream);
         let Ok(place) = table.streams.binary_search_by_key(&stream, |(other, _)| *other) else { return };
@@ -321,11 +333,11 @@ impl Pending {
         if is_open {
             table.gone.open = table.gone.open.max(line.open);
         }
-        if is_blocking {
+        if order.is_blocking(stream) {
             // The legacy stream waits for it still.
             table.count += 1;
             let number = table.count;
-            let legacy = table.line(LEGACY);
+            let legacy = table.line(legacy(order.device_of(stream)));
             legacy.last = number;
             if is_open {
                 legacy.open = number;
@@ -421,10 +433,16 @@ impl Table {
         }
     }
 
-    fn look(&self, order: &Order, scope: Scope) -> (State, Covered) {
+    /// Returns what is pending in a scope, and what a wait covers. With `is_shared` there may be other devices.
+    fn look(&self, order: &Order, scope: Scope, is_shared: bool) -> (State, Covered) {
         let mut covered = Covered::default();
         let state = match scope {
-            Scope::Device => {
+            Scope::Device(device) if is_shared => {
+                let own = self.streams.iter().filter(|(stream, _)| order.device_of(*stream) == device);
+                covered.streams.extend(own.map(|(stream, line)| (*stream, line.last)));
+                State::Unknown
+            }
+            Scope::Device(_) => {
                 covered.all = self.count;
                 let lines = self.streams.iter().map(|(_, line)| line).chain([&self.gone]);
                 lines.map(|line| self.state(line, line.last, line.open)).fold(State::Nothing, State::max)

@@ -56,9 +56,9 @@ impl WaitCall {
         Self { kind: Kind::Within(Wait::Stream(stream)), phase: Phase::Before, answer: None, watch: None }
     }
 
-    /// Creates the wait, as a part of another call, for all work that was sent to the worker.
-    pub fn of_worker() -> Self {
-        Self { kind: Kind::Within(Wait::Device), phase: Phase::Before, answer: None, watch: None }
+    /// Creates the wait, as a part of another call, for all work of a device that was sent to the worker.
+    pub fn of_worker(device: i32) -> Self {
+        Self { kind: Kind::Within(Wait::Device(device)), phase: Phase::Before, answer: None, watch: None }
     }
 
     /// Creates the wait for the host functions of a stream, and the commands behind them, at the end of a synchronous call.
@@ -89,7 +89,7 @@ impl WaitCall {
     /// Does all phases before the wait, if [`is_first`](Self::is_first).
     fn ask_at_once(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
         match self.wait() {
-            Wait::Device | Wait::Stream(_) => streams.host_functions.take_error()?,
+            Wait::Device(_) | Wait::Stream(_) => streams.host_functions.take_error()?,
             Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
                 if streams.events.info(event)?.recorded.is_none() {
                     return Ok(Next::Done(Ok(())));
@@ -104,7 +104,7 @@ impl WaitCall {
     fn ask(&mut self, streams: &Streams, port: &dyn Port) -> HipResult<Next> {
         let wait = self.wait();
         let target = match wait {
-            Wait::Device => Target::Device,
+            Wait::Device(device) => Target::Device(device),
             Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 Target::Stream(stream)
             }
@@ -169,7 +169,7 @@ impl WaitCall {
                 let functions = &streams.host_functions;
                 let steps = match self.wait() {
                     _ if caller.is_host_thread => Vec::new(),
-                    Wait::Device => functions.all(),
+                    Wait::Device(device) => functions.all_of(&streams.order, device),
                     Wait::Stream(stream) => functions.included(&streams.order, stream),
                     Wait::Event(event) => functions.recording(event),
                     _ => Vec::new(),
@@ -178,7 +178,7 @@ impl WaitCall {
                 if steps.is_empty() { Ok(Next::Continue) } else { Ok(Next::WaitForSteps(steps)) }
             }
             Phase::Gated => {
-                if matches!(self.wait(), Wait::Device | Wait::Stream(_)) {
+                if matches!(self.wait(), Wait::Device(_) | Wait::Stream(_)) {
                     streams.host_functions.take_error()?;
                 }
                 match self.kind {
@@ -209,7 +209,7 @@ impl WaitCall {
     fn check(&mut self, streams: &Streams, caller: &Caller<'_>) -> HipResult<Next> {
         let (graphs, functions) = (&streams.graphs, &streams.host_functions);
         match self.wait() {
-            Wait::Device => graphs.check_none(HipError::STREAM_CAPTURE_UNSUPPORTED)?,
+            Wait::Device(_) => graphs.check_none(HipError::STREAM_CAPTURE_UNSUPPORTED)?,
             Wait::Stream(stream) => graphs.check_stream(caller, stream)?,
             Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 graphs.check_stream(caller, stream)?;

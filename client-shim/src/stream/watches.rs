@@ -27,7 +27,7 @@ fn of(query: Wait) -> Option<Of> {
     match query {
         Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => Some(Of::Stream(stream)),
         Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => Some(Of::Event(event)),
-        Wait::Device | Wait::Stream(_) | Wait::Event(_) => None,
+        Wait::Device(_) | Wait::Stream(_) | Wait::Event(_) => None,
     }
 }
 

@@ -3,7 +3,6 @@
 //! What changes the value may be the program, which tells nobody, or the device. So the thread that has the step looks at it again and
 //! again: at the program's memory, after what the device wrote to it has been fetched; or at the device's, with a copy of these bytes.
 
-use std::thread;
 use std::time::Duration;
 
 use hipr_proto::{HipError, HipResult};
@@ -14,6 +13,7 @@ use crate::host_log;
 use crate::session::Session;
 use crate::stream::WaitCall;
 use crate::stream::mirror::Place;
+use crate::thread;
 use crate::worker::{HostMemory, Port};
 
 /// The first pause between two looks at a value, and the longest.
@@ -42,7 +42,7 @@ impl Session {
     fn wait_for_value(&self, wait: &ValueWait) -> HipResult<()> {
         let [mut pause, longest] = PAUSES;
         while !wait.is_over(self.value(wait)?) {
-            thread::sleep(pause);
+            std::thread::sleep(pause);
             pause = (pause * 2).min(longest);
         }
         Ok(())
@@ -52,7 +52,7 @@ impl Session {
     fn value(&self, wait: &ValueWait) -> HipResult<u64> {
         if host_log::is_on() {
             // The checker does not know who has written the value: whatever was sent before is over before it is looked at.
-            self.drive(&mut WaitCall::of_worker())?;
+            self.drive(&mut WaitCall::of_worker(thread::device()))?;
         }
         let (mirrors, len) = (&self.streams().mirrors, wait.width.bytes());
         let bytes = match mirrors.place(self.worker(), wait.at, len, Some(true))? {
@@ -63,7 +63,7 @@ impl Session {
                 read.into_iter().next().unwrap_or_default()
             }
             Place::Mirrored(_) => {
-                self.drive(&mut WaitCall::of_worker())?;
+                self.drive(&mut WaitCall::of_worker(thread::device()))?;
                 return here(wait);
             }
             Place::Shared(_) | Place::Host => return here(wait),

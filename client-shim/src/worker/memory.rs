@@ -132,6 +132,12 @@ impl Memory {
         }
     }
 
+    /// Returns the addresses of the memory of a device that the program has allocated.
+    pub(crate) fn device_memory(&self, device: i32) -> Vec<Ptr> {
+        let is_own = |allocation: &&Allocation| allocation.device == device && allocation.kind == Kind::Device;
+        self.by_base.values().filter(is_own).map(|allocation| allocation.base).collect()
+    }
+
     /// Removes all allocations on `device`.
     pub fn clear(&mut self, device: i32) {
         self.by_base.retain(|_, allocation| allocation.device != device);

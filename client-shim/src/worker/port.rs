@@ -22,8 +22,8 @@ pub enum Release {
 /// Work of the worker that a thread waits for or queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// All work of the device.
-    Device,
+    /// All work of this device.
+    Device(i32),
     /// The work of a stream.
     Stream(u64),
     /// An event.
@@ -42,7 +42,7 @@ impl Wait {
     /// Returns whether it is answered at once.
     pub fn is_query(self) -> bool {
         match self {
-            Self::Device | Self::Stream(_) | Self::Event(_) => false,
+            Self::Device(_) | Self::Stream(_) | Self::Event(_) => false,
             Self::QueryStream(_) | Self::QueryEvent(_) | Self::WatchStream(..) | Self::WatchEvent(..) => true,
         }
     }
@@ -123,16 +123,16 @@ pub trait Port: HostMemory + WrittenPages {
     /// # Errors
     /// What the worker answers.
     fn allocate(&self, len: usize) -> HipResult<u64>;
-    /// Creates an event without timing.
+    /// Creates an event of a device, without timing.
     ///
     /// # Errors
     /// What the worker answers.
-    fn create_event(&self) -> HipResult<Event>;
+    fn create_event(&self, device: i32) -> HipResult<Event>;
     /// Creates a stream that does not wait for the legacy null stream.
     ///
     /// # Errors
     /// What the worker answers.
-    fn create_stream(&self) -> HipResult<u64>;
+    fn create_stream(&self, device: i32) -> HipResult<u64>;
     /// Reads ranges of device memory, addresses and lengths, in the order of a stream.
     ///
     /// # Errors

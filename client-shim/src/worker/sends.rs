@@ -6,7 +6,7 @@ use std::ops::Range;
 use hipr_abi::{hipEventDisableTiming, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
 use hipr_client::{Download, Extra, Rows, UPLOAD_MIN_BYTES, Upload};
 use hipr_proto::op::{self, LaunchKernel, PACKED_MIN_BYTES, kind};
-use hipr_proto::{Features, HipError, HipResult};
+use hipr_proto::{Features, HipError, HipResult, Op};
 
 use super::memory::Allocation;
 use super::placer::Kind;
@@ -14,6 +14,8 @@ use super::port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, Writes,
 use super::{Worker, lock};
 use crate::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use crate::convert::{Event, Ptr};
+use crate::stream::order::on_wire;
+use crate::thread;
 
 /// Passes `$with` the request for a transfer: its layout depends on the copy's shape, its name on whether the caller waits.
 macro_rules! request {
@@ -39,7 +41,7 @@ macro_rules! request {
                 depth: size.depth as u64,
                 kind: t.kind,
                 reserved: 0,
-                stream: t.stream,
+                stream: on_wire(t.stream).0,
             };
             if t.is_blocking {
                 let $request = &all;
@@ -58,7 +60,7 @@ macro_rules! request {
                 height: size.height as u64,
                 kind: t.kind,
                 reserved: 0,
-                stream: t.stream,
+                stream: on_wire(t.stream).0,
             };
             if t.is_blocking {
                 let $request = &all;
@@ -69,7 +71,7 @@ macro_rules! request {
             }
         } else {
             let size = size.width as u64;
-            let all = op::Memcpy { dst: t.to, src: t.from, size, kind: t.kind, stream: t.stream };
+            let all = op::Memcpy { dst: t.to, src: t.from, size, kind: t.kind, stream: on_wire(t.stream).0 };
             if t.is_blocking {
                 let $request = &all;
                 $with
@@ -97,14 +99,41 @@ fn rows_of(transfer: &Transfer) -> HipResult<Rows> {
 }
 
 impl Worker {
+    /// Returns the handle of a stream on the wire, and the part that a request for it needs besides its fields.
+    #[inline]
+    pub(crate) fn on<'a>(&self, stream: u64) -> (u64, Extra<'a>) {
+        let (handle, device) = on_wire(stream);
+        let extra = self.extra();
+        (handle, Extra { device: device.or(extra.device), ..extra })
+    }
+
+    /// Asks about a stream, as [`ask`](Self::ask) does.
+    ///
+    /// # Errors
+    /// What the worker answers, or a lost connection.
+    pub(crate) fn ask_on<O: Op>(&self, stream: u64, op: impl FnOnce(u64) -> O) -> HipResult<O::Reply> {
+        let (stream, extra) = self.on(stream);
+        Ok(self.connection().ask_with(&op(stream), extra)?)
+    }
+
+    /// Sends work of a stream, as [`put`](Self::put) does.
+    ///
+    /// # Errors
+    /// A lost connection.
+    #[inline]
+    fn put_on<O: Op>(&self, stream: u64, op: impl FnOnce(u64) -> O) -> HipResult<()> {
+        let (stream, extra) = self.on(stream);
+        Ok(self.connection().tell_with(&op(stream), Extra { is_noted: true, ..extra })?)
+    }
+
     /// Copies consecutive bytes to the device by name or packed, where that pays; returns false, and has done nothing, if it does not.
     fn upload(&self, transfer: &Transfer, bytes: &[u8]) -> HipResult<bool> {
         let size = transfer.copy.size;
         if transfer.kind != kind::HOST_TO_DEVICE || (size.height, size.depth) != (1, 1) {
             return Ok(false);
         }
-        let &Transfer { to: dst, stream, is_blocking: waits, .. } = transfer;
-        let device = self.extra().device;
+        let &Transfer { to: dst, is_blocking: waits, .. } = transfer;
+        let (stream, Extra { device, .. }) = self.on(transfer.stream);
         let upload = Upload { dst, stream, waits, device };
         let is_named = bytes.len() >= UPLOAD_MIN_BYTES && self.connection().upload(&upload, bytes)?;
         Ok(is_named || self.connection().upload_packed(&upload, bytes, false, true)?)
@@ -120,7 +149,8 @@ impl Worker {
         {
             return Ok(false);
         }
-        let download = Download { src: transfer.from, stream: transfer.stream, device: self.extra().device };
+        let (stream, Extra { device, .. }) = self.on(transfer.stream);
+        let download = Download { src: transfer.from, stream, device };
         // SAFETY: host memory that the caller names as the destination of this copy.
         let into = unsafe { dst.at.host_bytes_mut(size.width) };
         Ok(self.connection().download_packed(&download, into)?)
@@ -202,15 +232,18 @@ impl Port for Worker {
         Worker::allocate(self, Kind::Device, len as u64, 0)
     }
 
-    fn create_event(&self) -> HipResult<Event> {
-        Ok(Event::from_wire(self.create(&op::EventCreate { flags: hipEventDisableTiming })?))
+    fn create_event(&self, device: i32) -> HipResult<Event> {
+        let create = || self.create(&op::EventCreate { flags: hipEventDisableTiming });
+        thread::with_device(device, create).map(Event::from_wire)
     }
 
-    fn create_stream(&self) -> HipResult<u64> {
-        self.create(&op::StreamCreate { flags: hipStreamNonBlocking, priority: 0 })
+    fn create_stream(&self, device: i32) -> HipResult<u64> {
+        let create = || self.create(&op::StreamCreate { flags: hipStreamNonBlocking, priority: 0 });
+        thread::with_device(device, create)
     }
 
     fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>> {
+        let (stream, _) = on_wire(stream);
         let mut copies: Vec<Vec<u8>> = ranges.iter().map(|(_, len)| vec![0; *len]).collect();
         let reads: Vec<_> = ranges
             .iter()
@@ -244,7 +277,7 @@ impl Port for Worker {
             Ahead::Nothing => None,
             Ahead::Wait(wait) => Some(wait),
             Ahead::Copy(transfer) => {
-                let rows = rows_of(transfer)?;
+                let (rows, (_, extra)) = (rows_of(transfer)?, self.on(transfer.stream));
                 // SAFETY: host memory that the caller names as the destination of this copy, until it has taken the answers.
                 let flight = request!(transfer, |request| unsafe {
                     connection.start_read(request, extra, rows, ranges)
@@ -255,8 +288,12 @@ impl Port for Worker {
         };
         let flight = match wait {
             None => connection.start_all(None::<(&op::Ping, _)>, ranges),
-            Some(Wait::Device) => connection.start_all(Some((&op::DeviceSynchronize {}, extra)), ranges),
+            Some(Wait::Device(device)) => {
+                let extra = Extra { device: Some(device), ..extra };
+                connection.start_all(Some((&op::DeviceSynchronize {}, extra)), ranges)
+            }
             Some(Wait::Stream(stream)) => {
+                let (stream, extra) = self.on(stream);
                 connection.start_all(Some((&op::StreamSynchronize { stream }, extra)), ranges)
             }
             Some(Wait::Event(event)) => {
@@ -264,6 +301,7 @@ impl Port for Worker {
                 connection.start_all(Some((&op::EventSynchronize { event }, extra)), ranges)
             }
             Some(Wait::QueryStream(stream)) => {
+                let (stream, extra) = self.on(stream);
                 connection.start_all(Some((&op::StreamQuery { stream }, extra)), ranges)
             }
             Some(Wait::QueryEvent(event)) => {
@@ -271,6 +309,7 @@ impl Port for Worker {
                 connection.start_all(Some((&op::EventQuery { event }, extra)), ranges)
             }
             Some(Wait::WatchStream(stream, number)) => {
+                let (stream, extra) = self.on(stream);
                 connection.start_all(Some((&op::StreamWatch { stream, number }, extra)), ranges)
             }
             Some(Wait::WatchEvent(event, number)) => {
@@ -303,12 +342,14 @@ impl Port for Worker {
 
     fn wait(&self, wait: Wait) -> HipResult<()> {
         match wait {
-            Wait::Device => self.ask(&op::DeviceSynchronize {}),
-            Wait::Stream(stream) => self.ask(&op::StreamSynchronize { stream }),
+            Wait::Device(device) => thread::with_device(device, || self.ask(&op::DeviceSynchronize {})),
+            Wait::Stream(stream) => self.ask_on(stream, |stream| op::StreamSynchronize { stream }),
             Wait::Event(event) => self.ask(&op::EventSynchronize { event: event.wire() }),
-            Wait::QueryStream(stream) => self.ask(&op::StreamQuery { stream }),
+            Wait::QueryStream(stream) => self.ask_on(stream, |stream| op::StreamQuery { stream }),
             Wait::QueryEvent(event) => self.ask(&op::EventQuery { event: event.wire() }),
-            Wait::WatchStream(stream, number) => self.ask(&op::StreamWatch { stream, number }),
+            Wait::WatchStream(stream, number) => {
+                self.ask_on(stream, |stream| op::StreamWatch { stream, number })
+            }
             Wait::WatchEvent(event, number) => self.ask(&op::EventWatch { event: event.wire(), number }),
         }
     }
@@ -337,9 +378,9 @@ impl Port for Worker {
 
     fn wait_in_order(&self, wait: Wait) -> HipResult<()> {
         match wait {
-            Wait::Device => self.put(&op::DeviceSynchronize {}),
+            Wait::Device(device) => thread::with_device(device, || self.put(&op::DeviceSynchronize {})),
             Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
-                self.put(&op::StreamSynchronize { stream })
+                self.put_on(stream, |stream| op::StreamSynchronize { stream })
             }
             Wait::Event(event) | Wait::QueryEvent(event) | Wait::WatchEvent(event, _) => {
                 self.put(&op::EventSynchronize { event: event.wire() })
@@ -352,7 +393,7 @@ impl Port for Worker {
         if self.download(transfer)? {
             return Ok(());
         }
-        let (rows, extra) = (rows_of(transfer)?, self.extra());
+        let (rows, (_, extra)) = (rows_of(transfer)?, self.on(transfer.stream));
         // SAFETY: host memory that the caller names as the destination of this copy.
         request!(transfer, |request| Ok(unsafe { self.connection().read_rows(request, extra, rows) }?))
     }
@@ -361,6 +402,7 @@ impl Port for Worker {
         let KernelLaunch { function, config, .. } = kernel;
         let [grid_dim_x, grid_dim_y, grid_dim_z] = config.grid;
         let [block_dim_x, block_dim_y, block_dim_z] = config.block;
+        let (stream, extra) = self.on(stream);
         let request = LaunchKernel {
             function: function.handle,
             grid_dim_x,
@@ -378,7 +420,7 @@ impl Port for Worker {
             ext_flags: config.ext_flags,
         };
         tracing::trace!("launch {} {:?} x {:?}", function.name, config.grid, config.block);
-        let extra = Extra { tail: &arguments.tail, ..self.noted() };
+        let extra = Extra { tail: &arguments.tail, is_noted: true, ..extra };
         let connection = self.connection();
         if config.is_cooperative {
             connection.call(&op::LaunchCooperativeKernel(request), extra)?;
@@ -394,17 +436,19 @@ impl Port for Worker {
         if inline.len() >= PACKED_MIN_BYTES && self.upload(transfer, inline)? {
             return Ok(());
         }
-        let extra = Extra { inline, ..self.noted() };
+        let (_, extra) = self.on(transfer.stream);
+        let extra = Extra { inline, is_noted: true, ..extra };
         request!(transfer, |request| Ok(self.connection().tell_with(request, extra)?))
     }
 
     fn copy_peer(&self, copy: &op::MemcpyPeer) -> HipResult<()> {
-        self.put(&op::MemcpyPeerAsync(*copy))
+        self.put_on(copy.stream, |stream| op::MemcpyPeerAsync(op::MemcpyPeer { stream, ..*copy }))
     }
 
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {
         let (size, kind) = (bytes.len() as u64, kind::HOST_TO_DEVICE);
-        let extra = Extra { inline: bytes, ..self.extra() };
+        let (stream, extra) = self.on(stream);
+        let extra = Extra { inline: bytes, ..extra };
         if self.tells_changes() {
             let upload = Upload { dst: to, stream, waits: false, device: extra.device };
             if size >= PACKED_MIN_BYTES as u64
@@ -424,32 +468,34 @@ impl Port for Worker {
     }
 
     fn fill(&self, to: u64, pattern: Pattern, count: usize, stream: u64) -> HipResult<()> {
-        let fill = |value| op::Memset { dst: to, value, size: count as u64, stream };
+        let fill = |value, stream| op::Memset { dst: to, value, size: count as u64, stream };
         match pattern {
-            Pattern::Byte(value) => self.put(&op::MemsetAsync(fill(value.into()))),
-            Pattern::Half(value) => self.put(&op::MemsetD16(fill(value.into()))),
-            Pattern::Word(value) => self.put(&op::MemsetD32(fill(value.cast_signed()))),
+            Pattern::Byte(value) => self.put_on(stream, |stream| op::MemsetAsync(fill(value.into(), stream))),
+            Pattern::Half(value) => self.put_on(stream, |stream| op::MemsetD16(fill(value.into(), stream))),
+            Pattern::Word(value) => {
+                self.put_on(stream, |stream| op::MemsetD32(fill(value.cast_signed(), stream)))
+            }
         }
     }
 
     fn record(&self, event: Event, stream: u64, is_shared: bool) -> HipResult<()> {
-        let request = op::EventRecord { event: event.wire(), stream };
-        if is_shared { self.ask(&request) } else { self.put(&request) }
+        let request = |stream| op::EventRecord { event: event.wire(), stream };
+        if is_shared { self.ask_on(stream, request) } else { self.put_on(stream, request) }
     }
 
     fn await_event(&self, event: Event, stream: u64, flags: u32) -> HipResult<()> {
-        self.put(&op::StreamWaitEvent { stream, event: event.wire(), flags })
+        self.put_on(stream, |stream| op::StreamWaitEvent { stream, event: event.wire(), flags })
     }
 
     fn launch_graph(&self, graph_exec: u64, stream: u64) -> HipResult<()> {
-        self.put(&op::GraphLaunch { graph_exec, stream })
+        self.put_on(stream, |stream| op::GraphLaunch { graph_exec, stream })
     }
 
     fn free_async(&self, ptr: Ptr, stream: u64) -> HipResult<()> {
         let device_ptr = ptr.wire();
         self.accounted(
             |placer| placer.free_async(device_ptr),
-            || self.put(&op::FreeAsync { device_ptr, stream }),
+            || self.put_on(stream, |stream| op::FreeAsync { device_ptr, stream }),
         )
     }
 

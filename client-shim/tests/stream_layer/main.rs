@@ -205,7 +205,7 @@ fn a_launch_with_mirrored_memory_sends_it_and_a_wait_fetches_it() {
 #[test]
 fn a_wait_passes_on_what_the_worker_answers() {
     let process = Process::new();
-    let cases = [Wait::Device, Wait::Stream(STREAM), Wait::QueryStream(STREAM)];
+    let cases = [Wait::Device(0), Wait::Stream(STREAM), Wait::QueryStream(STREAM)];
     for (wait, answer) in
         cases.into_iter().flat_map(|wait| [(wait, Ok(())), (wait, Err(HipError::NOT_READY))])
     {
@@ -318,7 +318,7 @@ fn answers_are_applied_in_the_order_of_their_questions() {
         let info = RegionInfo { origin: Origin::Managed, host: Ptr(HOST), len: PAGES, flags: 0, device: 0 };
         process.streams.mirrors.add(info, REMOTE, None);
         process.log(&mut launch(STREAM));
-        let mut waits = [WaitCall::new(Wait::Stream(STREAM)), WaitCall::new(Wait::Device)];
+        let mut waits = [WaitCall::new(Wait::Stream(STREAM)), WaitCall::new(Wait::Device(0))];
         let next = |waits: &mut [WaitCall; 2], at: usize| loop {
             match waits[at].next(&process.streams, &process.caller()) {
                 Next::Continue => {}

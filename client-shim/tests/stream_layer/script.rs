@@ -112,11 +112,11 @@ impl Port for Script {
         self.note(format!("allocate {len}")).map(|()| REMOTE)
     }
 
-    fn create_event(&self) -> HipResult<Event> {
+    fn create_event(&self, _device: i32) -> HipResult<Event> {
         self.note("create an event".to_owned()).map(|()| Event(0xe111))
     }
 
-    fn create_stream(&self) -> HipResult<u64> {
+    fn create_stream(&self, _device: i32) -> HipResult<u64> {
         self.note("create a stream".to_owned()).map(|()| 0x9000)
     }
 
@@ -286,9 +286,9 @@ impl Process {
 
     pub(crate) fn with(mode: SyncMode) -> Self {
         let streams = Streams::new(mode);
-        streams.order.add(STREAM, true);
-        streams.order.add(NON_BLOCKING, false);
-        streams.events.add(EVENT, 0);
+        streams.order.add(STREAM, true, 0;
+        streams.order.add(NON_BLOCKING, false, 0;
+        streams.events.add(EVENT, 0, 0);
         Self { script: Script::default(), streams }
     }
 

@@ -178,11 +178,11 @@ fn process() -> Process {
 fn process_in(mode: SyncMode) -> Process {
     let process = Process::with(mode);
     for stream in [NON_BLOCKING, OTHER_NON_BLOCKING, APART] {
-        process.streams.order.add(stream, false);
+        process.streams.order.add(stream, false, 0);
     }
-    process.streams.events.add(AFTER, 0);
-    process.streams.events.add(BEFORE, 0);
-    process.streams.events.add(SHARED, hipEventInterprocess);
+    process.streams.events.add(AFTER, 0, 0);
+    process.streams.events.add(BEFORE, 0, 0);
+    process.streams.events.add(SHARED, hipEventInterprocess, 0);
     process
 }
 
@@ -205,7 +205,7 @@ impl Process {
         self.streams.mirrors.add(info, REMOTE + host as u64, None);
         if is_known {
             self.call(kernel(host as u64, Event::NULL), STREAM);
-            assert_eq!(drive(self, &mut WaitCall::new(Wait::Device), Ok(())).1, Ok(()));
+            assert_eq!(drive(self, &mut WaitCall::new(Wait::Device(0)), Ok(())).1, Ok(()));
         }
     }
 
@@ -371,7 +371,7 @@ fn a_wait_for_the_device_asks_for_all_streams() {
     for (work, on) in WORK.iter().flat_map(|work| STREAMS.iter().map(move |on| (*work, *on))) {
         let process = process();
         process.put(work, on);
-        check(&process, work.left(), Wait::Device, &format!("{work:?} on {on:#x}"));
+        check(&process, work.left(), Wait::Device(0), &format!("{work:?} on {on:#x}"));
     }
 }
 
@@ -448,7 +448,7 @@ fn what_is_shared_with_other_processes_or_devices_is_asked_for_always() {
     process.streams.share();
     process.put(Work::Fill, STREAM);
     process.call(Command::Record(AFTER), STREAM);
-    for wait in [Wait::Device, Wait::Stream(STREAM), Wait::QueryStream(STREAM), Wait::Event(AFTER)] {
+    for wait in [Wait::Device(0), Wait::Stream(STREAM), Wait::QueryStream(STREAM), Wait::Event(AFTER)] {
         for _ in 0..2 {
             assert_eq!(process.wait(wait).0, [wait]);
         }
@@ -460,7 +460,7 @@ fn what_is_shared_with_other_processes_or_devices_is_asked_for_always() {
 #[test]
 fn a_request_that_may_have_failed_is_asked_for() {
     let event = [Wait::Event(AFTER), Wait::QueryEvent(AFTER)];
-    let waits = [Wait::Device, Wait::Stream(STREAM), Wait::QueryStream(STREAM)].into_iter().chain(event);
+    let waits = [Wait::Device(0), Wait::Stream(STREAM), Wait::QueryStream(STREAM)].into_iter().chain(event);
     for (work, wait) in waits.flat_map(|wait| WORK.map(|work| (work, wait))) {
         let mut process = process();
         process.put(work, STREAM);
@@ -503,7 +503,7 @@ fn what_is_done_here_carries_order() {
 /// A wait covers what was sent before it, and not what another thread sends while it waits.
 #[test]
 fn work_that_is_sent_while_somebody_waits_is_not_covered() {
-    for wait in [Wait::Device, Wait::Stream(STREAM), Wait::Event(AFTER)] {
+    for wait in [Wait::Device(0), Wait::Stream(STREAM), Wait::Event(AFTER)] {
         for meanwhile in [Work::Fill, Work::Kernel, Work::AwaitOpen] {
             let process = process();
             process.put(Work::Kernel, STREAM);
@@ -533,7 +533,7 @@ fn a_wait_behind_an_answer_only_fetches() {
         let (asked, did) = process.wait(Wait::Stream(STREAM));
         assert_eq!(asked, []);
         assert_eq!(did, [vec!["flush".to_owned()], fetches].concat());
-        assert_eq!(process.wait(Wait::Device), expected(Left::Nothing, Wait::Device));
+        assert_eq!(process.wait(Wait::Device(0)), expected(Left::Nothing, Wait::Device(0)));
     }
 }
 
@@ -545,7 +545,7 @@ fn a_wait_that_fails_ends_nothing() {
     for (wait, error) in [
         (Wait::Stream(STREAM), HipError::LAUNCH_FAILURE),
         (Wait::QueryStream(STREAM), HipError::NOT_READY),
-        (Wait::Device, HipError::LAUNCH_FAILURE),
+        (Wait::Device(0), HipError::LAUNCH_FAILURE),
     ] {
         assert_eq!(drive(&process, &mut WaitCall::new(wait), Err(error)), (vec![wait], Err(error)));
     }
@@ -569,11 +569,11 @@ fn a_destroyed_stream_leaves_its_work() {
         .flat_map(|stream| [Work::Nothing, Work::Fill, Work::Kernel].map(|work| (stream, work)))
     {
         let case = format!("{work:?} on {stream:#x}, destroyed");
-        for wait in [Wait::Device, Wait::Stream(LEGACY)] {
+        for wait in [Wait::Device(0), Wait::Stream(LEGACY)] {
             let process = process();
             process.put(work, stream);
             process.call(Command::DestroyStream, stream);
-            let is_meant = wait == Wait::Device || stream == STREAM;
+            let is_meant = wait == Wait::Device(0) || stream == STREAM;
             check(&process, if is_meant { work.left() } else { Left::Nothing }, wait, &case);
         }
         // A stream that is given the same handle has nothing of it, nor has an event what only that did.
@@ -581,7 +581,7 @@ fn a_destroyed_stream_leaves_its_work() {
         process.put(work, stream);
         process.call(Command::Record(AFTER), stream);
         process.call(Command::DestroyStream, stream);
-        process.streams.order.add(stream, stream == STREAM);
+        process.streams.order.add(stream, stream == STREAM, 0);
         assert_eq!(
             process.wait(Wait::Stream(stream)),
             expected(Left::Nothing, Wait::Stream(stream)),
@@ -601,7 +601,7 @@ fn a_reset_device_has_nothing() {
     assert!(!process.streams.is_decided());
     process.streams.forget_work();
     assert!(process.streams.is_decided());
-    for wait in [Wait::Device, Wait::Stream(STREAM)] {
+    for wait in [Wait::Device(0), Wait::Stream(STREAM)] {
         assert_eq!(process.wait(wait), expected(Left::Nothing, wait));
     }
 }
@@ -665,7 +665,7 @@ fn a_query_waits_where_hip_says_that_all_is_over() {
             [Wait::QueryEvent(AFTER)],
             "{case}, another kernel"
         );
-        process.streams.settle_all();
+        process.streams.settle_all(0);
         assert_eq!(process.wait(Wait::QueryEvent(AFTER)).0, [Wait::Event(AFTER)], "{case}, all is over");
     }
 }

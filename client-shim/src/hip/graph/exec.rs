@@ -12,6 +12,7 @@ use crate::convert::{Chars, Out, Ptr, Stream};
 use crate::hip::allocation;
 use crate::session::Session;
 use crate::stream::graphs::released;
+use crate::thread;
 use crate::worker::Wait;
 
 /// All flags that `hipGraphInstantiateWithFlags` takes. To upload needs parameters; graphs are not launched from the device.
@@ -121,7 +122,7 @@ fn is_circle(session: &Session, graph: Ptr) -> bool {
 fn wait_for_all(session: &Session, streams: &BTreeSet<u64>) -> HipResult<()> {
     if streams.iter().any(|stream| session.handle(Stream::from_wire(*stream)).is_err()) {
         // The work of a destroyed stream goes on.
-        return session.wait(Wait::Device);
+        return session.wait(Wait::Device(thread::device()));
     }
     let wait = |stream: &u64| session.wait_for_functions(*stream).and(session.end_call(*stream));
     streams.iter().map(wait).fold(Ok(()), HipResult::and)

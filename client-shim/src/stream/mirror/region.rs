@@ -1,6 +1,8 @@
 //! Mirrored memory regions, and how host and device copies are brought together.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use hipr_abi::{hipHostMallocMapped, hipHostRegisterMapped};
 use hipr_proto::op::MemChanges;
@@ -12,7 +14,7 @@ use super::questions::{Asked, Fetching, Questions, Ranges, Told};
 use super::said::Said;
 use super::unseen::Unseen;
 use super::uses::{Clock, Uses};
-use super::{Origin, RegionInfo};
+use super::{Order, Origin, RegionInfo};
 use crate::command::Pattern;
 use crate::convert::{Event, Ptr};
 use crate::worker::{Ahead, ChangesAnswer, HostMemory, Port, Release, Writes};
@@ -106,8 +108,10 @@ pub(super) struct Regions {
     /// Number of pushes.
     pub(super) pushes: u64,
     pub(super) ordered: HashSet<u64>,
-    /// Event that orders streams behind a push; created when first needed.
-    pub(super) event: Option<Event>,
+    /// Tells which device a stream is of.
+    pub(super) rule: Arc<Order>,
+    /// For each device, the event that orders streams behind a push on a stream of it; created when first needed.
+    pub(super) events: HashMap<i32, Event>,
     /// Stream on which changes are fetched; created when first needed.
     pub(super) pull_stream: Option<u64>,
 }
@@ -222,9 +226,10 @@ impl Regions {
     /// Makes `stream` wait for changes that were sent on another stream.
     pub(super) fn order(&mut self, port: &dyn Port, stream: u64) -> HipResult<()> {
         let Some(other) = self.pushed_on.filter(|_| !self.ordered.contains(&stream)) else { return Ok(()) };
-        let event = match self.event {
-            Some(event) => event,
-            None => *self.event.insert(port.create_event()?),
+        let device = self.rule.device_of(other);
+        let event = match self.events.entry(device) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => *place.insert(port.create_event(device)?),
         };
         port.record(event, other, false)?;
         port.await_event(event, stream, 0)?;
@@ -366,7 +371,7 @@ impl Regions {
         let stream = match self.pull_stream {
             Some(stream) => stream,
             // Of its own and not blocking, so that it waits for nothing but what was sent: the rest of what matters is done.
-            None => *self.pull_stream.insert(port.create_stream()?),
+            None => *self.pull_stream.insert(port.create_stream(0)?),
         };
         // What the twins have and the device does not would be taken for changes that the device made.
         self.order(port, stream)?;

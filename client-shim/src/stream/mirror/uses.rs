@@ -55,9 +55,13 @@ impl Uses {
         self.open.insert(stream, self.count);
     }
 
-    /// Returns the uses that have finished when everything sent has finished.
-    pub(super) fn before_now(&self) -> Clock {
-        self.open.clone()
+    /// Returns the uses that have finished when everything that was sent on the streams `is_meant` has finished.
+    pub(super) fn before_all(&self, is_meant: impl Fn(u64) -> bool) -> Clock {
+        let mut clock = Clock::new();
+        let followed = self.streams.iter().filter(|(stream, _)| is_meant(**stream)).flat_map(|(_, uses)| uses);
+        let own = self.open.iter().filter(|(stream, _)| is_meant(**stream));
+        followed.chain(own).for_each(|(stream, last)| advance(&mut clock, *stream, *last));
+        clock
     }
 
     /// Returns the uses that have finished when an event has happened.
@@ -161,11 +165,11 @@ mod tests {
         uses.begin(5);
         uses.finish(&clock);
         assert!(!uses.are_over());
-        let clock = uses.before_now();
+        let clock = uses.before_all(|_| true);
         uses.begin(6);
         uses.finish(&clock);
         assert!(!uses.are_over());
-        uses.finish(&uses.before_now());
+        uses.finish(&uses.before_all(|_| true));
         assert!(uses.are_over());
     }
 
@@ -173,7 +177,7 @@ mod tests {
     fn an_announced_use_is_over_for_no_wait() {
         let mut uses = Uses::default();
         uses.announce();
-        uses.finish(&uses.before_now());
+        uses.finish(&uses.before_all(|_| true));
         assert!(!uses.are_over() && uses.are_over_but_for(1));
         uses.clear();
         assert!(!uses.are_over(), "it is still to be sent");

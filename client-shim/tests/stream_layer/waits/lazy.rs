@@ -24,10 +24,10 @@ fn a_lazy_wait_asks_only_for_work_that_can_show_something() {
         .flat_map(|work| STREAMS.iter().flat_map(move |on| STREAMS.iter().map(move |of| (*work, *on, *of))))
     {
         let case = format!("{work:?} on {on:#x}");
-        for wait in [Wait::Stream(of), Wait::QueryStream(of), Wait::Device] {
+        for wait in [Wait::Stream(of), Wait::QueryStream(of), Wait::Device(0)] {
             let process = process_in(LAZY);
             process.put(work, on);
-            let is_included = wait == Wait::Device || includes(of, on);
+            let is_included = wait == Wait::Device(0) || includes(of, on);
             check(&process, if is_included { left(work) } else { Left::Nothing }, wait, &case);
         }
         for wait in [Wait::Event(AFTER), Wait::QueryEvent(AFTER)] {
@@ -41,7 +41,7 @@ fn a_lazy_wait_asks_only_for_work_that_can_show_something() {
 
 #[test]
 fn a_lazy_wait_asks_for_what_other_processes_take_part_in() {
-    for wait in [Wait::Device, Wait::Stream(STREAM), Wait::QueryStream(STREAM), Wait::Stream(APART)] {
+    for wait in [Wait::Device(0), Wait::Stream(STREAM), Wait::QueryStream(STREAM), Wait::Stream(APART)] {
         let process = process_in(LAZY);
         process.put(Work::AwaitShared, STREAM);
         assert_eq!(process.wait(wait).0, [wait]);

@@ -126,7 +126,7 @@ fn a_watch_that_ends_otherwise_says_nothing() {
         ("recorded by a kernel", |process| process.call(kernel(7, AFTER), STREAM)),
         ("destroyed, and made anew", |process| {
             process.call(Command::DestroyEvent(AFTER), LEGACY);
-            process.streams.events.add(AFTER, 0);
+            process.streams.events.add(AFTER, 0, 0);
             process.put_and_record(AFTER, STREAM);
         }),
         ("the stream was destroyed", |process| {
@@ -217,8 +217,8 @@ fn no_more_is_watched_than_the_worker_need_take() {
     let event = |number: usize| Event(0x1_0000 + number);
     let streams = |number: usize| 0x10_0000 + number as u64;
     for number in 0..hipr_proto::op::WATCHES_MAX {
-        process.streams.order.add(streams(number), false);
-        process.streams.events.add(event(number), 0);
+        process.streams.order.add(streams(number), false, 0);
+        process.streams.events.add(event(number), 0, 0);
         process.put_and_record(event(number), streams(number));
         let watch = Wait::WatchEvent(event(number), number as u64 + 1);
         assert_eq!(process.query(Wait::QueryEvent(event(number)), NOT_READY), (vec![watch], NOT_READY));

@@ -201,7 +201,7 @@ impl<'c> Life<'c> {
         if matches!(kind, StreamKind::Legacy | StreamKind::PerThread) {
             state.open_stream(handle);
         } else {
-            self.streams.order.add(handle, kind == StreamKind::Blocking);
+            self.streams.order.add(handle, kind == StreamKind::Blocking, 0);
         }
         let number = state.trace.streams.len();
         state.trace.streams.push(kind);
@@ -213,7 +213,7 @@ impl<'c> Life<'c> {
     fn create_event(&mut self, index: usize) {
         let mut state = self.machine.0.borrow_mut();
         let handle = state.create_event();
-        self.streams.events.add(EventHandle::from_wire(handle), 0);
+        self.streams.events.add(EventHandle::from_wire(handle), 0, 0);
         let number = state.trace.events_made;
         state.trace.events_made += 1;
         if let Some(slot) = self.event_slots.get_mut(index) {

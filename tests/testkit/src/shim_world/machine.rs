@@ -298,7 +298,7 @@ impl State {
     /// Returns the commands of a wait that are not done.
     pub(super) fn awaited(&self, wait: Wait) -> Vec<usize> {
         match wait {
-            Wait::Device => self.open.clone(),
+            Wait::Device(_) => self.open.clone(),
             Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 let mut all = self.tails(stream, false);
                 all.extend(self.held_up_by());
@@ -346,7 +346,7 @@ impl State {
     /// Returns whether a wait is answered with an error: work that it is for has failed, and nobody was told.
     pub(super) fn tell_errors(&mut self, wait: Wait) -> bool {
         let stream = match wait {
-            Wait::Device => None,
+            Wait::Device(_) => None,
             Wait::Stream(stream) => Some(stream),
             Wait::Event(event) => {
                 let recorded = self.events.get(&event.wire()).copied().flatten();
@@ -649,11 +649,11 @@ impl Port for Machine {
         Ok(self.0.borrow_mut().allocate(len))
     }
 
-    fn create_event(&self) -> HipResult<EventHandle> {
+    fn create_event(&self, _device: i32) -> HipResult<EventHandle> {
         Ok(EventHandle::from_wire(self.0.borrow_mut().create_event()))
     }
 
-    fn create_stream(&self) -> HipResult<u64> {
+    fn create_stream(&self, _device: i32) -> HipResult<u64> {
         Ok(self.0.borrow_mut().create_stream(true))
     }
 

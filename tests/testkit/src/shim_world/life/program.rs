@@ -357,7 +357,7 @@ impl Life<'_> {
 
     fn begin_wait(&mut self, thread: usize, target: Target, is_query: bool) -> Option<()> {
         let (wait, target) = match target {
-            Target::Device => (Wait::Device, target),
+            Target::Device => (Wait::Device(0), target),
             Target::Stream(stream) => {
                 let (handle, number) = self.slot(stream)?;
                 let wait = if is_query { Wait::QueryStream(handle) } else { Wait::Stream(handle) };
