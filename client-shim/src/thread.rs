@@ -137,20 +137,20 @@ fn change<T>(change: impl FnOnce(&mut Identity) -> T) -> T {
     })
 }
 
-/// Makes `device` current until [`pop_device`].
+/// Puts `device` on the thread's list of contexts; each device has one.
 pub fn push_device(device: i32) {
     // The list is gone only at the end of the thread.
-    let _ = DEVICES.try_with(|all| all.borrow_mut().push(self::device()));
-    set_device(device);
+    let _ = DEVICES.try_with(|all| all.borrow_mut().push(device));
 }
 
-/// Restores the device that was current before [`push_device`]; returns false if there was none.
-pub fn pop_device() -> bool {
-    let before = DEVICES.try_with(|all| all.borrow_mut().pop()).ok().flatten();
-    if let Some(device) = before {
-        set_device(device);
-    }
-    before.is_some()
+/// Takes the last device from the thread's list of contexts; `None` if there is none.
+pub fn pop_device() -> Option<i32> {
+    DEVICES.try_with(|all| all.borrow_mut().pop()).ok().flatten()
+}
+
+/// Returns the last device in the thread's list of contexts.
+pub fn last_pushed() -> Option<i32> {
+    DEVICES.try_with(|all| all.borrow().last().copied()).ok().flatten()
 }
 
 /// Runs `body` with the null stream meaning the calling thread's own (the `_spt` functions).

@@ -10,6 +10,7 @@ pub(crate) mod reserve;
 mod sends;
 mod shared;
 mod told;
+mod visible;
 mod written;
 
 use std::collections::{BTreeSet, HashMap};
@@ -29,6 +30,7 @@ use crate::thread;
 use mappings::Mappings;
 use memory::Memory;
 use placer::Places;
+use visible::Visible;
 use written::Written;
 
 pub use port::{Ahead, ChangesAnswer, HostMemory, Port, Release, Wait, Writes, WrittenPages};
@@ -67,6 +69,7 @@ pub struct PoolInfo {
 #[derive(Debug)]
 pub struct Worker {
     connection: Connection,
+    visible: Visible,
     device_count: OnceLock<i32>,
     /// Properties by device, once they have been requested.
     properties: OnceLock<Box<[OnceLock<GetDevicePropertiesReply>]>>,
@@ -98,8 +101,10 @@ impl Worker {
         match Connection::connect_with(&address, timeout, offer_from_env(), cache, compress, observer) {
             Ok(connection) => {
                 tracing::info!("connected to the worker at {address}");
+                let visible = Visible::from_env(&connection)?;
                 Ok(Self {
                     connection,
+                    visible,
                     device_count: OnceLock::new(),
                     properties: OnceLock::new(),
                     memory: Mutex::default(),
@@ -216,7 +221,7 @@ impl Worker {
 
     /// Returns the part that every request needs besides its fields: the calling thread's current device.
     pub fn extra<'a>(&self) -> Extra<'a> {
-        Extra { device: Some(thread::device()), ..Extra::default() }
+        Extra { device: Some(self.there(thread::device())), ..Extra::default() }
     }
 
     /// Returns the number of devices; asks the worker only the first time.
@@ -227,11 +232,28 @@ impl Worker {
         if let Some(count) = self.device_count.get() {
             return Ok(*count);
         }
-        let count = self.connection.device_count()?;
+        let count = match self.visible.count() {
+            Some(count) => count,
+            None => self.connection.device_count()?,
+        };
         Ok(*self.device_count.get_or_init(|| count))
     }
 
-    /// Checks that the worker has a device; fails with `hipErrorInvalidDevice` if not.
+    /// Returns the worker's number of a device of the program.
+    #[inline]
+    pub(crate) fn there(&self, device: i32) -> i32 {
+        self.visible.there(device)
+    }
+
+    /// Returns the program's number of a device of the worker.
+    ///
+    /// # Errors
+    /// `hipErrorInvalidDevice`: the program does not see it.
+    pub(crate) fn here(&self, device: i32) -> HipResult<i32> {
+        self.visible.here(device).ok_or(HipError::INVALID_DEVICE)
+    }
+
+    /// Checks that the program has a device; fails with `hipErrorInvalidDevice` if not.
     ///
     /// # Errors
     /// That, or what the worker answers.
@@ -256,7 +278,7 @@ impl Worker {
         if let Some(known) = place.get() {
             return Ok(known);
         }
-        let properties = self.connection.ask(&op::GetDeviceProperties { device_id: device })?;
+        let properties = self.connection.ask(&op::GetDeviceProperties { device_id: self.there(device) })?;
         Ok(place.get_or_init(|| properties))
     }
 
@@ -269,7 +291,8 @@ impl Worker {
         if let Some(value) = self.by_sharing(device, attribute) {
             return Ok(value);
         }
-        Ok(self.connection.ask(&op::DeviceGetAttribute { device_id: device, attribute })?.value)
+        let request = op::DeviceGetAttribute { device_id: self.there(device), attribute };
+        Ok(self.connection.ask(&request)?.value)
     }
 
     /// Returns many attributes of a device, for at most one round trip, without those that the worker does not know.
@@ -281,8 +304,9 @@ impl Worker {
         device: i32,
         attributes: impl Iterator<Item = i32>,
     ) -> HipResult<HashMap<i32, i32>> {
+        let device_id = self.there(device);
         let requests: Vec<_> =
-            attributes.map(|attribute| op::DeviceGetAttribute { device_id: device, attribute }).collect();
+            attributes.map(|attribute| op::DeviceGetAttribute { device_id, attribute }).collect();
         let answers = self.connection.ask_all(&requests, None)?;
         let known = requests.iter().zip(answers);
         let value = |request: &op::DeviceGetAttribute, value| {
@@ -296,7 +320,7 @@ impl Worker {
     /// Returns an attribute that says whether program and kernels use the same host memory; `None` if it says something else.
     fn by_sharing(&self, device: i32, attribute: i32) -> Option<i32> {
         let needed = Features::PLACES.union(Features::SHARED);
-        let is_shared = device == placer::DEVICE && self.features().contains(needed);
+        let is_shared = self.there(device) == placer::DEVICE && self.features().contains(needed);
         BY_SHARING.contains(&attribute).then_some(is_shared.into())
     }
 
@@ -306,7 +330,7 @@ impl Worker {
     /// `hipErrorInvalidDevice`, or what the worker answers.
     pub fn uuid(&self, device: i32) -> HipResult<[u8; 16]> {
         self.check_device(device)?;
-        let handle = u64::try_from(device).map_err(|_| HipError::INVALID_DEVICE)?;
+        let handle = u64::try_from(self.there(device)).map_err(|_| HipError::INVALID_DEVICE)?;
         Ok(self.connection.ask(&op::DeviceGetUuid { device: handle })?.uuid)
     }
 

@@ -24,22 +24,25 @@ fn device_of(session: &Session, context: Context) -> HipResult<i32> {
     Ok(device)
 }
 
-/// `hipCtxCreate`: the device's context, made current.
+/// `hipCtxCreate`: puts the device's context on the thread's list, as AMD's runtime does: the current device stays as it is.
 pub(crate) fn create(session: &Session, context: Out<Context>, _flags: u32, device: i32) -> HipResult<()> {
     let out = context.check()?;
     session.worker().check_device(device)?;
-    session.uses_device(device);
     thread::push_device(device);
     out.set(of(device));
     Ok(())
 }
 
-/// `hipCtxDestroy`: a primary context stays.
+/// `hipCtxDestroy`: a primary context stays; it is taken from the thread's list if it is the last there.
 pub(crate) fn destroy(session: &Session, context: Context) -> HipResult<()> {
     if context.is_null() {
         return Err(HipError::INVALID_VALUE);
     }
-    device_of(session, context).map(drop)
+    let device = device_of(session, context)?;
+    if thread::last_pushed() == Some(device) {
+        thread::pop_device();
+    }
+    Ok(())
 }
 
 /// `hipCtxGetCurrent`.
@@ -48,14 +51,15 @@ pub(crate) fn current(_session: &Session, context: Out<Context>) -> HipResult<()
     Ok(())
 }
 
-/// `hipCtxSetCurrent`; no context leaves the device as it is.
+/// `hipCtxSetCurrent`: takes the place of the last context in the thread's list; no context leaves the device as it is.
 pub(crate) fn set_current(session: &Session, context: Context) -> HipResult<()> {
-    if context.is_null() {
-        return Ok(());
+    let device = if context.is_null() { None } else { Some(device_of(session, context)?) };
+    thread::pop_device();
+    if let Some(device) = device {
+        session.uses_device(device);
+        thread::set_device(device);
+        thread::push_device(device);
     }
-    let device = device_of(session, context)?;
-    session.uses_device(device);
-    thread::set_device(device);
     Ok(())
 }
 
@@ -63,17 +67,15 @@ pub(crate) fn set_current(session: &Session, context: Context) -> HipResult<()> 
 pub(crate) fn push(session: &Session, context: Context) -> HipResult<()> {
     let device = device_of(session, context)?;
     session.uses_device(device);
+    thread::set_device(device);
     thread::push_device(device);
     Ok(())
 }
 
-/// `hipCtxPopCurrent`: gives the context that was current; the one before it is current again.
+/// `hipCtxPopCurrent`: takes the last context from the thread's list. As with AMD's runtime the current device stays as it is.
 pub(crate) fn pop(_session: &Session, context: Out<Context>) -> HipResult<()> {
-    let was = of(thread::device());
-    if !thread::pop_device() {
-        return Err(HipError::INVALID_CONTEXT);
-    }
-    context.set(was);
+    let popped = thread::pop_device().ok_or(HipError::INVALID_CONTEXT)?;
+    context.set(of(popped));
     Ok(())
 }
 
@@ -108,7 +110,7 @@ pub(crate) fn release(session: &Session, device: i32) -> HipResult<()> {
     session.worker().check_device(device)
 }
 
-/// `hipDevicePrimaryCtxGetState`.
+/// `hipDevicePrimaryCtxGetState`: active from the first allocation on.
 pub(crate) fn primary_state(
     session: &Session,
     device: i32,
@@ -118,7 +120,7 @@ pub(crate) fn primary_state(
     session.worker().check_device(device)?;
     let (flags, active) = (flags.check()?, active.check()?);
     flags.set(0);
-    active.set(i32::from(device == thread::device()));
+    active.set(i32::from(session.worker().memory().was_used(device)));
     Ok(())
 }
 

@@ -173,7 +173,8 @@ pub(crate) fn by_pci_bus_id(session: &Session, device: Out<i32>, id: Str) -> Hip
         }
         return Err(HipError::INVALID_VALUE);
     }
-    out.set(session.worker().ask(&op::DeviceGetByPciBusId { pci_bus_id: Text::new(id) })?.device);
+    let device = session.worker().ask(&op::DeviceGetByPciBusId { pci_bus_id: Text::new(id) })?.device;
+    out.set(session.worker().here(device)?);
     Ok(())
 }
 
@@ -248,7 +249,8 @@ pub(crate) fn can_access_peer(session: &Session, can: Out<i32>, device: i32, pee
         out.set(0);
         return Ok(());
     }
-    let request = op::DeviceCanAccessPeer { device_id: device, peer_device_id: peer };
+    let there = |device| session.worker().there(device);
+    let request = op::DeviceCanAccessPeer { device_id: there(device), peer_device_id: there(peer) };
     out.set(session.worker().ask(&request)?.can_access_peer);
     Ok(())
 }
@@ -262,7 +264,8 @@ pub(crate) fn enable_peer_access(session: &Session, peer: i32, flags: u32) -> Hi
     if !session.worker().set_peer_access(thread::device(), peer, true) {
         return Err(HipError::PEER_ACCESS_ALREADY_ENABLED);
     }
-    session.worker().tell(&op::DeviceEnablePeerAccess { peer_device_id: peer, flags })
+    let peer_device_id = session.worker().there(peer);
+    session.worker().tell(&op::DeviceEnablePeerAccess { peer_device_id, flags })
 }
 
 /// `hipDeviceDisablePeerAccess`.
@@ -271,7 +274,8 @@ pub(crate) fn disable_peer_access(session: &Session, peer: i32) -> HipResult<()>
     if !session.worker().set_peer_access(thread::device(), peer, false) {
         return Err(HipError::PEER_ACCESS_NOT_ENABLED);
     }
-    session.worker().tell(&op::DeviceDisablePeerAccess { peer_device_id: peer, flags: 0 })
+    let peer_device_id = session.worker().there(peer);
+    session.worker().tell(&op::DeviceDisablePeerAccess { peer_device_id, flags: 0 })
 }
 
 fn check_peer(session: &Session, peer: i32) -> HipResult<()> {
@@ -293,7 +297,8 @@ pub(crate) fn p2p_attribute(
     if src == dst {
         return Err(HipError::INVALID_DEVICE);
     }
-    let request = op::DeviceGetP2pAttribute { attr, src_device: src, dst_device: dst };
+    let there = |device| session.worker().there(device);
+    let request = op::DeviceGetP2pAttribute { attr, src_device: there(src), dst_device: there(dst) };
     out.set(session.worker().ask(&request)?.value);
     Ok(())
 }

@@ -33,7 +33,7 @@ fn check_properties(session: &Session, properties: &hipMemAllocationProp) -> Hip
 
 /// Returns of what sizes and addresses are multiples.
 fn granularity_of(session: &Session, device: i32) -> HipResult<usize> {
-    let granularity = session.worker().ask(&op::MemGranularity { device })?.granularity;
+    let granularity = session.worker().ask(&op::MemGranularity { device: session.worker().there(device) })?.granularity;
     usize::try_from(granularity).ok().filter(|bytes| *bytes > 0).ok_or(HipError::UNKNOWN)
 }
 
@@ -110,7 +110,8 @@ pub(crate) fn create(
     let device = properties.location.id;
     check_size(session, size, device)?;
     session.worker().make_room(size as u64)?;
-    let request = op::PhysicalCreate { size: size as u64, device, reserved: 0 };
+    let there = session.worker().there(device);
+    let request = op::PhysicalCreate { size: size as u64, device: there, reserved: 0 };
     let physical = Ptr::from_wire(session.worker().ask(&request)?.physical);
     let known = Properties {
         allocation_type: properties.r#type,
@@ -214,7 +215,7 @@ pub(crate) fn set_access(
         session.worker().tell(&op::MemSetAccess {
             device_ptr: ptr.wire(),
             size: size as u64,
-            device,
+            device: session.worker().there(device),
             access: flags.cast_unsigned(),
         })
     })

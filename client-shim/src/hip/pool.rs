@@ -39,7 +39,7 @@ pub(crate) fn create(session: &Session, pool: Out<Ptr>, properties: In<hipMemPoo
         alloc_type: p.allocType,
         handle_types: p.handleTypes,
         location_type: p.location.r#type,
-        location_id: p.location.id,
+        location_id: session.worker().there(p.location.id),
         max_size: p.maxSize as u64,
         reserved: [0; 32],
     })?;
@@ -146,7 +146,8 @@ pub(crate) fn attribute(session: &Session, pool: Ptr, attr: i32, value: Ptr) -> 
 pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
     let out = pool.check()?;
     session.worker().check_device(device)?;
-    out.set(note(session, session.worker().ask(&op::DeviceGetDefaultMemPool { device })?.mem_pool, device));
+    let request = op::DeviceGetDefaultMemPool { device: session.worker().there(device) };
+    out.set(note(session, session.worker().ask(&request)?.mem_pool, device));
     Ok(())
 }
 
@@ -154,7 +155,8 @@ pub(crate) fn default(session: &Session, pool: Out<Ptr>, device: i32) -> HipResu
 pub(crate) fn current(session: &Session, pool: Out<Ptr>, device: i32) -> HipResult<()> {
     let out = pool.check()?;
     check_device(session, device)?;
-    out.set(note(session, session.worker().ask(&op::DeviceGetMemPool { device })?.mem_pool, device));
+    let request = op::DeviceGetMemPool { device: session.worker().there(device) };
+    out.set(note(session, session.worker().ask(&request)?.mem_pool, device));
     Ok(())
 }
 
@@ -164,5 +166,6 @@ pub(crate) fn set_current(session: &Session, device: i32, pool: Ptr) -> HipResul
     if info(session, pool)?.device != device {
         return Err(HipError::INVALID_DEVICE);
     }
+    let device = session.worker().there(device);
     session.worker().tell(&op::DeviceSetMemPool { device, reserved: 0, mem_pool: pool.wire() })
 }

@@ -253,7 +253,9 @@ pub(crate) fn choose_r0600(
         warp_size: p.warpSize,
         max_threads_per_block: p.maxThreadsPerBlock,
     };
-    out.set(session.worker().ask(&request)?.device);
+    let chosen = session.worker().ask(&request)?.device;
+    // Where the program does not see it, the first one that it sees will do.
+    out.set(session.worker().here(chosen).unwrap_or(0));
     Ok(())
 }
 

@@ -20,7 +20,7 @@ impl Worker {
     pub(crate) fn memory_info(&self) -> HipResult<MemGetInfoReply> {
         let connection = self.connection();
         if !self.features().contains(Features::MEM_INFO)
-            || thread::device() != DEVICE
+            || self.there(thread::device()) != DEVICE
             || connection.is_in_doubt()
         {
             return self.ask(&op::MemGetInfo {});

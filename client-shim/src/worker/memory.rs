@@ -51,6 +51,8 @@ pub struct Memory {
     by_base: BTreeMap<usize, Allocation>,
     /// The allocations on which operations wait, by their bases.
     synchronous: BTreeSet<usize>,
+    /// The devices of which memory was ever allocated.
+    used: BTreeSet<i32>,
     reserved: Reserved,
 }
 
@@ -60,7 +62,13 @@ impl Memory {
         if allocation.size_bytes > 0 {
             allocation.is_ambiguous = !self.reserved.claim(allocation.base, allocation.size_bytes);
             self.by_base.insert(allocation.base.0, allocation);
+            self.used.insert(allocation.device);
         }
+    }
+
+    /// Returns whether memory of a device was ever allocated.
+    pub(crate) fn was_used(&self, device: i32) -> bool {
+        self.used.contains(&device)
     }
 
     /// Gives the process back addresses that device memory had.

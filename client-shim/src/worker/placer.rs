@@ -233,7 +233,7 @@ impl Worker {
         if !self.can_place() {
             return Ok(None);
         }
-        if thread::device() != DEVICE {
+        if self.there(thread::device()) != DEVICE {
             self.make_room(size)?;
             return Ok(None);
         }

@@ -103,8 +103,8 @@ impl Worker {
     #[inline]
     pub(crate) fn on<'a>(&self, stream: u64) -> (u64, Extra<'a>) {
         let (handle, device) = on_wire(stream);
-        let extra = self.extra();
-        (handle, Extra { device: device.or(extra.device), ..extra })
+        let device = device.unwrap_or_else(thread::device);
+        (handle, Extra { device: Some(self.there(device)), ..Extra::default() })
     }
 
     /// Asks about a stream, as [`ask`](Self::ask) does.
@@ -229,7 +229,9 @@ impl Port for Worker {
     }
 
     fn allocate(&self, len: usize) -> HipResult<u64> {
-        Worker::allocate(self, Kind::Device, len as u64, 0)
+        // All devices may be told of it, and each reaches its own memory only.
+        let kind = if self.device_count()? > 1 { Kind::Managed } else { Kind::Device };
+        Worker::allocate(self, kind, len as u64, 0)
     }
 
     fn create_event(&self, device: i32) -> HipResult<Event> {
@@ -289,7 +291,7 @@ impl Port for Worker {
         let flight = match wait {
             None => connection.start_all(None::<(&op::Ping, _)>, ranges),
             Some(Wait::Device(device)) => {
-                let extra = Extra { device: Some(device), ..extra };
+                let extra = Extra { device: Some(self.there(device)), ..extra };
                 connection.start_all(Some((&op::DeviceSynchronize {}, extra)), ranges)
             }
             Some(Wait::Stream(stream)) => {
@@ -442,7 +444,9 @@ impl Port for Worker {
     }
 
     fn copy_peer(&self, copy: &op::MemcpyPeer) -> HipResult<()> {
-        self.put_on(copy.stream, |stream| op::MemcpyPeerAsync(op::MemcpyPeer { stream, ..*copy }))
+        let (dst_device, src_device) = (self.there(copy.dst_device), self.there(copy.src_device));
+        let request = |stream| op::MemcpyPeer { stream, dst_device, src_device, ..*copy };
+        self.put_on(copy.stream, |stream| op::MemcpyPeerAsync(request(stream)))
     }
 
     fn write(&self, to: u64, from: Ptr, bytes: &[u8], stream: u64) -> HipResult<()> {

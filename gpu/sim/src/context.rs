@@ -49,7 +49,8 @@ pub struct SimContext {
     device: usize,
     shared: Arc<Shared>,
     next_handle: u64,
-    stack_bytes: u64,
+    /// The size of a kernel's stack, by device.
+    stack_bytes: Vec<u64>,
     events: BTreeMap<u64, Event>,
     modules: BTreeMap<u64, Module>,
     functions: BTreeMap<u64, Arc<Function>>,
@@ -62,11 +63,11 @@ impl SimContext {
         let allocator = Allocator::new(gpu.budgets.clone());
         let shared = Shared::new(&gpu, waker, allocator, Arc::default());
         Self {
+            stack_bytes: vec![STACK_DEFAULT_BYTES; gpu.budgets.len()],
             gpu,
             device: 0,
             shared,
             next_handle: FIRST_HANDLE,
-            stack_bytes: STACK_DEFAULT_BYTES,
             events: BTreeMap::new(),
             modules: BTreeMap::new(),
             functions: BTreeMap::new(),
@@ -246,7 +247,7 @@ impl Context for SimContext {
 
     fn limit(&self, limit: i32) -> HipResult<u64> {
         match limit {
-            LIMIT_STACK_SIZE => Ok(self.stack_bytes),
+            LIMIT_STACK_SIZE => Ok(self.stack_bytes[self.device]),
             LIMIT_MALLOC_HEAP_SIZE => Ok(MALLOC_HEAP_BYTES),
             _ => Err(HipError::UNSUPPORTED_LIMIT),
         }
@@ -256,7 +257,7 @@ impl Context for SimContext {
     fn set_limit(&mut self, limit: i32, value: u64) -> HipResult<()> {
         match limit {
             LIMIT_STACK_SIZE if value <= STACK_MAX_BYTES => {
-                self.stack_bytes = value.next_multiple_of(STACK_GRANULE_BYTES);
+                self.stack_bytes[self.device] = value.next_multiple_of(STACK_GRANULE_BYTES);
                 Ok(())
             }
             LIMIT_STACK_SIZE => Err(HipError::INVALID_VALUE),
@@ -283,7 +284,8 @@ impl Context for SimContext {
         self.shared.close();
         let device_ns = Arc::clone(&self.shared.device_ns);
         self.shared = Shared::new(&self.gpu, self.shared.waker.clone(), allocator, device_ns);
-        self.stack_bytes = STACK_DEFAULT_BYTES;
+        lock(&self.shared.state).streams.set_current(self.device);
+        self.stack_bytes.fill(STACK_DEFAULT_BYTES);
         self.events.clear();
         self.modules.clear();
         self.functions.clear();
@@ -696,7 +698,7 @@ impl Context for SimContext {
         for event in launch.start_event.iter().chain(&launch.stop_event) {
             self.event(*event)?;
         }
-        let setup = Setup::new(function, launch, self.stack_bytes)?;
+        let setup = Setup::new(function, launch, self.stack_bytes[device])?;
         if let Some(event) = launch.start_event {
             self.event_record(event, launch.stream)?;
         }

@@ -5,6 +5,8 @@ use hipr_proto::{Array, Features, HipError, HipResult, Text};
 
 use super::{Call, Continuation};
 
+/// The flags of a device for which none were set; AMD's runtime says so.
+const DEFAULT_FLAGS: u32 = hipr_abi::hipDeviceScheduleSpin;
 /// The largest value of `hipFuncCache_t`.
 const CACHE_CONFIG_MAX: i32 = hipr_abi::hipFuncCachePreferEqual;
 /// The largest value of `hipSharedMemConfig`.
@@ -195,12 +197,14 @@ pub(super) fn set_shared_mem_config(
 }
 
 pub(super) fn set_flags(call: &mut Call<'_>, r: SetDeviceFlags) -> HipResult<Continuation> {
-    call.owned.settings.flags = r.flags;
+    let device = call.context_ref()?.device();
+    call.owned.settings.flags.insert(device, r.flags);
     call.done()
 }
 
 pub(super) fn flags(call: &mut Call<'_>, _: GetDeviceFlags) -> HipResult<Continuation> {
-    let flags = call.owned.settings.flags;
+    let device = call.context_ref()?.device();
+    let flags = call.owned.settings.flags.get(&device).copied().unwrap_or(DEFAULT_FLAGS);
     call.reply(GetDeviceFlagsReply { flags })
 }
 

@@ -99,7 +99,7 @@ struct Idle {
     pool: u64,
     base: u64,
     block_bytes: u64,
-    /// The stream that freed it; `None` if that was destroyed.
+    /// The number of the stream that freed it; `None` if that was destroyed.
     stream: Option<u64>,
     /// Sequence number of the call that freed it.
     free: u64,
@@ -115,7 +115,7 @@ impl Idle {
 
     /// Releases the memory to the device, after the work before the free.
     fn release(self, context: &mut dyn Context) -> HipResult<()> {
-        let result = match self.stream {
+        let result = match self.stream.filter(|stream| *stream < OF_DEVICES) {
             Some(stream) => context.free_async(self.base, stream),
             None => context
                 .stream_wait_event(PER_THREAD_STREAM, self.event, 0)
@@ -142,13 +142,27 @@ pub(crate) struct Pools {
     made: u64,
 }
 
-/// Replaces the second handle of the legacy null stream by the first.
-fn one_number(stream: u64) -> u64 {
-    if stream == 1 { 0 } else { stream }
+/// The first number of the streams that devices have by themselves, where there are several devices; handles are less.
+const OF_DEVICES: u64 = 1 << 63;
+
+fn has_several_devices(context: &dyn Context) -> bool {
+    context.device_count().is_ok_and(|count| count > 1)
 }
 
+/// Returns one number for each stream: the legacy null stream has two handles, and each device has one of its own.
+fn number_of(context: &dyn Context, stream: u64) -> u64 {
+    let stream = if stream == 1 { 0 } else { stream };
+    if stream > PER_THREAD_STREAM || !has_several_devices(context) {
+        return stream;
+    }
+    OF_DEVICES + u64::from(context.device().unsigned_abs()) * (PER_THREAD_STREAM + 1) + stream
+}
+
+/// Returns whether a stream and the legacy null stream are known to wait for each other. Of several devices only one has that stream, and
+/// which is not known here.
 fn is_blocking(context: &dyn Context, stream: u64) -> bool {
-    context.stream_flags(stream).is_ok_and(|flags| flags & hipStreamNonBlocking == 0)
+    let is_blocking = context.stream_flags(stream).is_ok_and(|flags| flags & hipStreamNonBlocking == 0);
+    is_blocking && !has_several_devices(context)
 }
 
 impl Pools {
@@ -379,14 +393,14 @@ impl Pools {
     /// Notes that an event was recorded on a stream.
     pub(crate) fn event_recorded(&mut self, context: &dyn Context, event: u64, stream: u64) {
         if !self.idle.is_empty() {
-            self.order.record(event, one_number(stream), is_blocking(context, stream));
+            self.order.record(event, number_of(context, stream), is_blocking(context, stream));
         }
     }
 
     /// Notes that later work of a stream waits for an event.
     pub(crate) fn event_waited(&mut self, context: &dyn Context, stream: u64, event: u64) {
         if !self.idle.is_empty() {
-            self.order.wait(one_number(stream), is_blocking(context, stream), event);
+            self.order.wait(number_of(context, stream), is_blocking(context, stream), event);
         }
     }
 
@@ -423,7 +437,7 @@ impl Pools {
         if self.idle.is_empty() {
             return Ok(None);
         }
-        let (stream, is_blocking) = (one_number(stream), is_blocking(context, stream));
+        let (stream, is_blocking) = (number_of(context, stream), is_blocking(context, stream));
         let order = &self.order;
         let is_behind = |idle: &Idle| {
             idle.stream.is_some_and(|other| order.is_behind(stream, is_blocking, other, idle.free))
@@ -473,7 +487,8 @@ impl Pools {
         stream: u64,
     ) -> HipResult<Option<u64>> {
         let waits = self.pool(pool)?.reuses_by_waiting;
-        let Some(at) = self.fitting(size_bytes, pool, stream).first().copied().filter(|_| waits) else {
+        let number = number_of(context, stream);
+        let Some(at) = self.fitting(size_bytes, pool, number).first().copied().filter(|_| waits) else {
             return Ok(None);
         };
         if let Some(idle) = self.idle.get(at) {
@@ -544,7 +559,7 @@ impl Pools {
         if let Err(error) = context.event_record(event, stream) {
             return context.event_destroy(event).and(Err(error));
         }
-        let (stream, is_blocking) = (one_number(stream), is_blocking(context, stream));
+        let (stream, is_blocking) = (number_of(context, stream), is_blocking(context, stream));
         let free = self.order.free(stream, is_blocking);
         self.live.remove(&base);
         self.idle.push(Idle { pool, base, block_bytes, stream: Some(stream), free, event });

@@ -1,16 +1,19 @@
 //! Device settings that a client has changed.
 
-/// Settings that a client made for its device. HIP on AMD stores them without effect.
-#[derive(Clone, Copy, Debug)]
+use std::collections::BTreeMap;
+
+/// Settings that a client made. HIP on AMD stores them without effect.
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    pub(crate) flags: u32,
+    /// The flags of devices.
+    pub(crate) flags: BTreeMap<i32, u32>,
     pub(crate) cache_config: i32,
     pub(crate) shared_mem_config: i32,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        // HIP API: hipDeviceScheduleAuto, hipFuncCachePreferNone, hipSharedMemBankSizeFourByte.
-        Self { flags: 0, cache_config: 0, shared_mem_config: 1 }
+        // HIP API: hipFuncCachePreferNone, hipSharedMemBankSizeFourByte.
+        Self { flags: BTreeMap::new(), cache_config: 0, shared_mem_config: 1 }
     }
 }
