@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use hipr_abi::{hipEventDisableTiming, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
+use hipr_abi::{hipEventDisableTiming, hipMemAttachGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
 use hipr_client::{Download, Extra, Rows, UPLOAD_MIN_BYTES, Upload};
 use hipr_proto::op::{self, LaunchKernel, PACKED_MIN_BYTES, kind};
 use hipr_proto::{Features, HipError, HipResult, Op};
@@ -230,8 +230,11 @@ impl Port for Worker {
 
     fn allocate(&self, len: usize) -> HipResult<u64> {
         // All devices may be told of it, and each reaches its own memory only.
-        let kind = if self.device_count()? > 1 { Kind::Managed } else { Kind::Device };
-        Worker::allocate(self, kind, len as u64, 0)
+        let (kind, flags) = match self.device_count()? {
+            ..=1 => (Kind::Device, 0),
+            _ => (Kind::Managed, hipMemAttachGlobal),
+        };
+        Worker::allocate(self, kind, len as u64, flags)
     }
 
     fn create_event(&self, device: i32) -> HipResult<Event> {

@@ -101,7 +101,7 @@ pub struct Share {
 /// The work that a wait covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitFor {
-    /// All work of all streams of the context.
+    /// All work of the streams of the context's current device.
     Device,
     /// All work of one stream; for the legacy null stream also what it is ordered after (work of blocking streams).
     Stream(u64),
@@ -235,7 +235,7 @@ pub trait Context: Send {
     /// Allocates `size_bytes` > 0 bytes, aligned to at least 256. `flags` are those of the kind's HIP function.
     fn malloc(&mut self, size_bytes: u64, kind: MemoryKind, flags: u32) -> HipResult<u64>;
 
-    /// Frees an allocation after the work that may use it (HIP API: hipFree waits).
+    /// Frees an allocation after the work that may use it, of any device (HIP API: hipFree waits).
     fn poll_free(&mut self, ptr: u64) -> Poll<HipResult<()>>;
 
     /// Allocates in stream order (HIP API: hipMallocAsync). The address can be used at once in later work of the stream.

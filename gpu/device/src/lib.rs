@@ -12,8 +12,8 @@
 //! - **Errors come in two kinds.** What a method can judge at once is its result. What surfaces while work runs (a wild
 //!   access in a kernel) is kept and is the result of the next [`Context::poll_sync`] that covers that work, once.
 //!
-//! Stream handles 0 and 1 are the legacy null stream, 2 is the per-thread stream (HIP API: hipStreamLegacy,
-//! hipStreamPerThread); all others were made by [`Context::stream_create`].
+//! Stream handles 0 and 1 are the legacy null stream of the current device, 2 is its per-thread stream (HIP API: hipStreamLegacy,
+//! hipStreamPerThread); all others were made by [`Context::stream_create`], and are of the device that was current then.
 //!
 //! Nothing is implemented here: `hipr-sim` is the emulated GPU, `hipr-hip` the real ones.
 

@@ -356,7 +356,7 @@ impl Context for HipContext {
         match what {
             WaitFor::Stream(stream) => self.owner()?.stream_query(stream),
             WaitFor::Event(event) => self.owner()?.event_query(event),
-            WaitFor::Device => match self.owner()?.is_idle()? {
+            WaitFor::Device => match self.owner()?.is_device_idle()? {
                 true => Ok(()),
                 false => Err(HipError::NOT_READY),
             },

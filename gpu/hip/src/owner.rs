@@ -134,6 +134,19 @@ impl Owner {
     /// The library's, for example of a device that is lost.
     pub(crate) fn is_idle(&mut self) -> HipResult<bool> {
         let markers = self.mark_all()?;
+        self.are_reached(markers)
+    }
+
+    /// Returns whether everything that the owner enqueued on the current device is done.
+    ///
+    /// # Errors
+    /// As for [`is_idle`](Self::is_idle).
+    pub(crate) fn is_device_idle(&mut self) -> HipResult<bool> {
+        let markers = self.mark_device()?;
+        self.are_reached(markers)
+    }
+
+    fn are_reached(&mut self, markers: Vec<Marker>) -> HipResult<bool> {
         let mut idle = true;
         for marker in &markers {
             idle &= self.is_reached(marker)?;

@@ -78,11 +78,18 @@ impl Wait {
         if self.0.as_ref().is_none_or(|(current, _)| *current != purpose) {
             self.forget(owner);
             sleeper.refresh();
+            if let Purpose::Sync(WaitFor::Stream(stream)) = purpose
+                && let Some(result) = owner.result_if_idle(stream)
+            {
+                owner.collect();
+                return Poll::Ready(result);
+            }
             let markers = match purpose {
                 Purpose::Sync(WaitFor::Stream(stream)) | Purpose::Written(stream) => {
                     owner.mark(stream).map(|marker| vec![marker])
                 }
-                Purpose::Sync(_) | Purpose::Free => owner.mark_all(),
+                Purpose::Sync(_) => owner.mark_device(),
+                Purpose::Free => owner.mark_all(),
             };
             match markers {
                 Ok(markers) => self.0 = Some((purpose, markers)),

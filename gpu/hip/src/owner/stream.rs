@@ -141,6 +141,16 @@ impl Owner {
         self.check(unsafe { self.hip.hipStreamQuery(ptr(stream)) })
     }
 
+    /// Returns the result of the work of a stream that the program has created, if that is done. A marker would not tell: it comes behind
+    /// the null stream's work, for which a synchronization of the stream does not wait.
+    pub(crate) fn result_if_idle(&mut self, stream: u64) -> Option<HipResult<()>> {
+        if stream <= PER_THREAD || self.stream_query(stream).is_err() {
+            return None;
+        }
+        // SAFETY: the stream exists, as it was queried.
+        Some(self.check(unsafe { self.hip.hipStreamSynchronize(ptr(stream)) }))
+    }
+
     /// HIP API: hipStreamWaitEvent.
     ///
     /// # Errors
@@ -280,10 +290,26 @@ impl Owner {
     /// # Errors
     /// Those of HIP.
     pub(crate) fn mark_all(&mut self) -> HipResult<Vec<Marker>> {
+        self.mark_those(|_| true)
+    }
+
+    /// Sets markers behind everything that the owner has enqueued on the current device.
+    ///
+    /// # Errors
+    /// Those of HIP.
+    pub(crate) fn mark_device(&mut self) -> HipResult<Vec<Marker>> {
+        let current = self.device;
+        self.mark_those(|device| device == current)
+    }
+
+    fn mark_those(&mut self, is_meant: impl Fn(i32) -> bool) -> HipResult<Vec<Marker>> {
         let null = self.null_used.iter().map(|&device| (0, device));
         let own = self.per_thread.iter().map(|(&device, &stream)| (stream, device));
-        let streams: Vec<_> =
-            null.chain(own).chain(self.streams.iter().map(|(&stream, &device)| (stream, device))).collect();
+        let streams: Vec<_> = null
+            .chain(own)
+            .chain(self.streams.iter().map(|(&stream, &device)| (stream, device)))
+            .filter(|(_, device)| is_meant(*device))
+            .collect();
         let mut markers = Vec::with_capacity(streams.len());
         for (stream, device) in streams {
             match self.mark_handle(stream, device) {
