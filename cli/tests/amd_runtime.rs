@@ -71,6 +71,11 @@ const FAILING: &[(Release, Way, &str, &str)] = &[];
 /// What programs are told, because AMD's runtime ends a process, or its use of the device, where hipr's device goes on: docs/differences.md.
 const ARGUMENTS: &[(&str, &str)] = &[("faults", "lasting")];
 
+/// Returns how many GPUs a program is to find.
+fn devices(program: &Path) -> &'static str {
+    if program.file_stem().is_some_and(|stem| stem == "several_devices") { "2" } else { "1" }
+}
+
 fn argument(program: &Path) -> Option<&'static str> {
     let stem = program.file_stem().unwrap_or_default();
     ARGUMENTS.iter().find(|(name, _)| stem == *name).map(|(_, argument)| *argument)
@@ -153,7 +158,7 @@ fn run_on_amds_runtime(release: Release) {
         command.args(["--kill-after=5", GUARD_S, HIPR, "hsa", "--", "sh", "-c", with_libraries]);
         command.arg(program).arg(libraries.join(":")).args(argument(program));
         // What cargo adds to it has an LLVM of its own. Some programs load code objects from the folder that they are in.
-        command.env_remove("LD_LIBRARY_PATH").current_dir(program.parent().expect("a folder"));
+        command.env("HIPR_SIM_DEVICES", devices(program)).env_remove("LD_LIBRARY_PATH").current_dir(program.parent().expect("a folder"));
         command.output().expect("timeout runs")
     });
 }

@@ -83,7 +83,7 @@ fn settings_are_kept_by_session() {
         (flags, cache, shared, peer.call(&DeviceGetLimit { limit: 0, value: 0 }).map(|limit| limit.value))
     };
     assert_eq!(read(&mut a), (4, 2, 2, Ok(4096)));
-    assert_eq!(read(&mut b), (0, 0, 1, Err(HipError::UNSUPPORTED_LIMIT)));
+    assert_eq!(read(&mut b), (1, 0, 1, Err(HipError::UNSUPPORTED_LIMIT)));
     assert_eq!(a.call(&DeviceSetCacheConfig { cache_config: 4 }), INVALID);
     assert_eq!(a.call(&DeviceSetSharedMemConfig { shared_mem_config: -1 }), INVALID);
 }

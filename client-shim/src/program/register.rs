@@ -346,8 +346,15 @@ fn attach_managed(loader: Loader<'_>, binary: usize, module: &LoadedModule) -> H
         let Loader { worker, mirrors, .. } = loader;
         let there = module.managed_memory(worker, &variable.name)?;
         let remote = mirrors.adopt_variable(worker, variable.memory, variable.size, there)?;
-        if there.is_none() {
-            module.set_managed(worker, &variable.name, remote)?;
+        match there {
+            None => module.set_managed(worker, &variable.name, remote)?,
+            // AMD's runtime does not let a module's pointer be changed, and this is the module of another device.
+            Some(there) if there != remote => tracing::warn!(
+                "the managed variable {} is another one on device {}",
+                variable.name,
+                module.device
+            ),
+            Some(_) => {}
         }
     }
     Ok(())
