@@ -46,7 +46,8 @@ impl Sim {
     /// The environment names no number of GPUs.
     pub(crate) fn config(self) -> Result<Config, String> {
         let (arch, kernel_timeout) = (self.sim_arch, self.sim_kernel_timeout);
-        let wanted = std::env::var(DEVICES).ok().filter(|text| self.sim_devices.is_none() && !text.trim().is_empty());
+        let wanted =
+            std::env::var(DEVICES).ok().filter(|text| self.sim_devices.is_none() && !text.trim().is_empty());
         let from_env = wanted.map(|text| devices(&text).map_err(|why| format!("{DEVICES}={text}: {why}")));
         let devices = self.sim_devices.or(from_env.transpose()?);
         Ok(Config { arch, devices, kernel_timeout, ..Config::default() })

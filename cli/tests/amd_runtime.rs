@@ -158,7 +158,10 @@ fn run_on_amds_runtime(release: Release) {
         command.args(["--kill-after=5", GUARD_S, HIPR, "hsa", "--", "sh", "-c", with_libraries]);
         command.arg(program).arg(libraries.join(":")).args(argument(program));
         // What cargo adds to it has an LLVM of its own. Some programs load code objects from the folder that they are in.
-        command.env("HIPR_SIM_DEVICES", devices(program)).env_remove("LD_LIBRARY_PATH").current_dir(program.parent().expect("a folder"));
+        command
+            .env("HIPR_SIM_DEVICES", devices(program))
+            .env_remove("LD_LIBRARY_PATH")
+            .current_dir(program.parent().expect("a folder"));
         command.output().expect("timeout runs")
     });
 }

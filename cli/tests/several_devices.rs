@@ -28,7 +28,9 @@ fn programs() -> Option<&'static [PathBuf; 2]> {
 fn hipr_run(options: &[&str]) -> Command {
     let mut command = Command::new(HIPR);
     command.arg("run").args(options).arg("--");
-    for variable in ["HIPR_SIM_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"] {
+    for variable in
+        ["HIPR_SIM_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"]
+    {
         command.env_remove(variable);
     }
     command
@@ -91,7 +93,8 @@ fn a_program_uses_two_devices_over_each_transport_and_loop() {
 #[test]
 fn a_program_uses_two_devices_through_a_chain() {
     let Some([_, program]) = programs() else { return };
-    let back = WorkerProcess::start_logged(Path::new(HIPR), &[&SEVERAL[..], &["--listen", "127.0.0.1:0"]].concat());
+    let back =
+        WorkerProcess::start_logged(Path::new(HIPR), &[&SEVERAL[..], &["--listen", "127.0.0.1:0"]].concat());
     for isolation in ["process", "none"] {
         let front = WorkerProcess::start_in_front(Path::new(HIPR), &back, isolation);
         let address = front.address().to_string();

@@ -33,7 +33,8 @@ fn check_properties(session: &Session, properties: &hipMemAllocationProp) -> Hip
 
 /// Returns of what sizes and addresses are multiples.
 fn granularity_of(session: &Session, device: i32) -> HipResult<usize> {
-    let granularity = session.worker().ask(&op::MemGranularity { device: session.worker().there(device) })?.granularity;
+    let granularity =
+        session.worker().ask(&op::MemGranularity { device: session.worker().there(device) })?.granularity;
     usize::try_from(granularity).ok().filter(|bytes| *bytes > 0).ok_or(HipError::UNKNOWN)
 }
 

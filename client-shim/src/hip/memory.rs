@@ -73,7 +73,8 @@ pub(crate) fn malloc_async(session: &Session, ptr: Out<Ptr>, size: usize, stream
     let device = session.streams().order.device_of(stream);
     let allocated = thread::with_device(device, || {
         session.worker().make_room(size as u64)?;
-        let reply = session.worker().ask_on(stream, |stream| op::MallocAsync { size: size as u64, stream })?;
+        let reply =
+            session.worker().ask_on(stream, |stream| op::MallocAsync { size: size as u64, stream })?;
         allocation::note(session, reply.device_ptr, size, 0)
     })?;
     session.streams().put(stream, Outcome::Open);
@@ -90,7 +91,8 @@ pub(crate) fn malloc_from_pool_async(
     stream: Stream,
 ) -> HipResult<()> {
     let out = ptr.check()?;
-    let device = session.worker().pools().get(&pool).map(|pool| pool.device).ok_or(HipError::INVALID_VALUE)?;
+    let device =
+        session.worker().pools().get(&pool).map(|pool| pool.device).ok_or(HipError::INVALID_VALUE)?;
     let stream = session.valid_handle(stream)?;
     if size == 0 {
         out.set(Ptr::NULL);

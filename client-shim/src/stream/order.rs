@@ -130,7 +130,8 @@ impl Order {
 
     /// Returns the device of a stream; the first one for streams that are not known.
     pub fn device_of(&self, stream: u64) -> i32 {
-        owner(stream).unwrap_or_else(|| self.look(0, |known| known.devices.get(&stream).copied().unwrap_or(0)))
+        owner(stream)
+            .unwrap_or_else(|| self.look(0, |known| known.devices.get(&stream).copied().unwrap_or(0)))
     }
 
     /// Returns whether new work on `stream` has to follow the work of `other`.
@@ -142,7 +143,9 @@ impl Order {
     /// behind the last work of a blocking one.
     pub fn includes(&self, stream: u64, other: u64) -> bool {
         stream == other
-            || (is_legacy(stream) && self.is_blocking(other) && self.device_of(stream) == self.device_of(other))
+            || (is_legacy(stream)
+                && self.is_blocking(other)
+                && self.device_of(stream) == self.device_of(other))
     }
 }
 
@@ -193,7 +196,8 @@ mod tests {
                 }
             }
         }
-        let wire = streams.map(|streams| streams[..4].iter().map(|stream| on_wire(*stream)).collect::<Vec<_>>());
+        let wire =
+            streams.map(|streams| streams[..4].iter().map(|stream| on_wire(*stream)).collect::<Vec<_>>());
         assert_eq!(wire[0], [(0, Some(0)), (2, Some(0)), (5, None), (7, None)]);
         assert_eq!(wire[1], [(0, Some(1)), (2, Some(1)), (15, None), (17, None)]);
         order.remove(15);

@@ -142,7 +142,8 @@ impl Memory {
 
     /// Returns the addresses of the memory of a device that the program has allocated.
     pub(crate) fn device_memory(&self, device: i32) -> Vec<Ptr> {
-        let is_own = |allocation: &&Allocation| allocation.device == device && allocation.kind == Kind::Device;
+        let is_own =
+            |allocation: &&Allocation| allocation.device == device && allocation.kind == Kind::Device;
         self.by_base.values().filter(is_own).map(|allocation| allocation.base).collect()
     }
 

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use hipr_abi::{hipEventDisableTiming, hipMemAttachGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking};
+use hipr_abi::{
+    hipEventDisableTiming, hipMemAttachGlobal, hipStreamCaptureModeRelaxed, hipStreamNonBlocking,
+};
 use hipr_client::{Download, Extra, Rows, UPLOAD_MIN_BYTES, Upload};
 use hipr_proto::op::{self, LaunchKernel, PACKED_MIN_BYTES, kind};
 use hipr_proto::{Features, HipError, HipResult, Op};

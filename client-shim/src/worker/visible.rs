@@ -73,7 +73,9 @@ impl Visible {
 /// Returns those of `devices` that a list chooses.
 fn chosen(devices: &[i32], list: &str, uuid: impl Fn(i32) -> Option<[u8; 16]>) -> Vec<i32> {
     let find = |entry: &str| match entry.strip_prefix(UUID_PREFIX) {
-        Some(wanted) => devices.iter().copied().find(|device| uuid(*device).is_some_and(|it| it == wanted.as_bytes())),
+        Some(wanted) => {
+            devices.iter().copied().find(|device| uuid(*device).is_some_and(|it| it == wanted.as_bytes()))
+        }
         None => {
             let place: usize = entry.parse().ok()?;
             // No sign and no other zeros: AMD's runtime takes neither.

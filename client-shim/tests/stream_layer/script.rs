@@ -286,8 +286,8 @@ impl Process {
 
     pub(crate) fn with(mode: SyncMode) -> Self {
         let streams = Streams::new(mode);
-        streams.order.add(STREAM, true, 0;
-        streams.order.add(NON_BLOCKING, false, 0;
+        streams.order.add(STREAM, true, 0);
+        streams.order.add(NON_BLOCKING, false, 0);
         streams.events.add(EVENT, 0, 0);
         Self { script: Script::default(), streams }
     }

@@ -192,9 +192,11 @@ impl Allocator {
     fn devices(&self, device: usize, reach: Reach) -> Devices {
         match reach {
             Reach::Everywhere => Devices::MAX,
-            Reach::Device => self.homes.iter().enumerate().fold(1 << device, |devices, (number, home)| {
-                devices | (home.peers >> device & 1) << number
-            }),
+            Reach::Device => {
+                self.homes.iter().enumerate().fold(1 << device, |devices, (number, home)| {
+                    devices | (home.peers >> device & 1) << number
+                })
+            }
         }
     }
 

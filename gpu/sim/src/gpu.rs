@@ -79,7 +79,10 @@ impl Gpu {
     /// As for [`new`](Self::new); `InvalidInput` for several devices, too: what sees the work knows one.
     pub fn watched(config: Config, watch: Arc<dyn DeviceWatch>) -> io::Result<Self> {
         if config.devices.is_some_and(|count| count.get() > 1) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the work of one device can be seen, not that of several"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "the work of one device can be seen, not that of several",
+            ));
         }
         Self::with(config, None, Some(watch))
     }
@@ -98,7 +101,8 @@ impl Gpu {
         let executors = Executors::start(&run_queue, threads, config.instruction_ns)?;
         let devices = config.devices.map_or(1, NonZero::get);
         if devices > Config::DEVICES_MAX {
-            let text = format!("there can be {} emulated devices at most, not {devices}", Config::DEVICES_MAX);
+            let text =
+                format!("there can be {} emulated devices at most, not {devices}", Config::DEVICES_MAX);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
         let memory_bytes = config.memory_bytes.unwrap_or_else(|| default_memory_bytes(arch, devices as u64));

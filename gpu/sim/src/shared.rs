@@ -194,8 +194,12 @@ impl Shared {
                 Task::Launch(setup) => {
                     let Setup { dispatch, handle, origin } = *setup;
                     let shared = Arc::clone(self);
-                    let started =
-                        Started { context: self.id, stream: handle_of(stream), order: order.as_deref(), dispatch: &dispatch };
+                    let started = Started {
+                        context: self.id,
+                        stream: handle_of(stream),
+                        order: order.as_deref(),
+                        dispatch: &dispatch,
+                    };
                     let watch = self.watch.as_ref().and_then(|watch| watch.started(&started));
                     let job = GridJob::new(Launched { shared, stream, handle, origin, watch }, dispatch);
                     let entries = job.entries();

@@ -186,7 +186,15 @@ struct Queue {
 
 impl Queue {
     fn new(device: usize, flags: u32, priority: i32) -> Self {
-        Self { device, flags, priority, commands: VecDeque::new(), running: false, tail: None, destroyed: false }
+        Self {
+            device,
+            flags,
+            priority,
+            commands: VecDeque::new(),
+            running: false,
+            tail: None,
+            destroyed: false,
+        }
     }
 
     fn is_blocking(&self) -> bool {
@@ -582,7 +590,9 @@ impl Streams {
         let stream = match what {
             WaitFor::Device => {
                 let device = self.current;
-                return self.errors.take(|other| queues.get(&other).is_some_and(|queue| queue.device == device));
+                return self
+                    .errors
+                    .take(|other| queues.get(&other).is_some_and(|queue| queue.device == device));
             }
             WaitFor::Stream(stream) => self.number(stream),
             WaitFor::Event(_) => match record {

@@ -203,7 +203,10 @@ fn kernels_reach_what_their_device_may_reach() {
             assert_eq!(session.context.set_peer_access(owner, false), Err(HipError::PEER_ACCESS_NOT_ENABLED));
             assert_eq!(session.context.set_peer_access(other, true), Err(HipError::INVALID_DEVICE));
             session.context.set_peer_access(owner, true).unwrap();
-            assert_eq!(session.context.set_peer_access(owner, true), Err(HipError::PEER_ACCESS_ALREADY_ENABLED));
+            assert_eq!(
+                session.context.set_peer_access(owner, true),
+                Err(HipError::PEER_ACCESS_ALREADY_ENABLED)
+            );
             enter(&mut session, owner);
             let later = session.context.malloc(64, kind, 0).unwrap();
             for ptr in [before, later] {
@@ -297,7 +300,11 @@ fn mappings_are_reached_by_the_devices_that_were_given_access() {
                 let values = Values::new().u64(ptr).u64(ptr + 8).u64(1);
                 session.launch(kernels[device as usize], 1, 64, &values).unwrap();
                 let expected = if may(page, device) { Ok(()) } else { Err(HipError::ILLEGAL_ADDRESS) };
-                assert_eq!(session.sync(WaitFor::Device), expected, "{given:04b}, page {page}, device {device}");
+                assert_eq!(
+                    session.sync(WaitFor::Device),
+                    expected,
+                    "{given:04b}, page {page}, device {device}"
+                );
             }
         }
     }

@@ -58,7 +58,8 @@ impl Uses {
     /// Returns the uses that have finished when everything that was sent on the streams `is_meant` has finished.
     pub(super) fn before_all(&self, is_meant: impl Fn(u64) -> bool) -> Clock {
         let mut clock = Clock::new();
-        let followed = self.streams.iter().filter(|(stream, _)| is_meant(**stream)).flat_map(|(_, uses)| uses);
+        let followed =
+            self.streams.iter().filter(|(stream, _)| is_meant(**stream)).flat_map(|(_, uses)| uses);
         let own = self.open.iter().filter(|(stream, _)| is_meant(**stream));
         followed.chain(own).for_each(|(stream, last)| advance(&mut clock, *stream, *last));
         clock

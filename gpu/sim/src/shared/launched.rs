@@ -57,8 +57,13 @@ impl Launched {
     fn failed(&self, dispatch: &Dispatch, failure: &Failure) -> Failed {
         let error = self.error(dispatch, failure);
         let (kernel, text) = (dispatch.name.to_string(), failure.to_string());
-        let work =
-            WorkFailure { origin: self.origin, function: self.handle, stream: handle_of(self.stream), kernel, text };
+        let work = WorkFailure {
+            origin: self.origin,
+            function: self.handle,
+            stream: handle_of(self.stream),
+            kernel,
+            text,
+        };
         Failed { error, work: Some(Box::new(work)) }
     }
 }
@@ -120,7 +125,8 @@ impl Host for Launched {
 
     fn finished(&self, dispatch: &Dispatch, result: Result<(), Failure>) {
         if let Some(watch) = &self.shared.watch {
-            let started = Started { context: self.shared.id, stream: handle_of(self.stream), order: None, dispatch };
+            let started =
+                Started { context: self.shared.id, stream: handle_of(self.stream), order: None, dispatch };
             watch.ended(&started, result.as_ref().err());
         }
         let result = match result {
