@@ -293,6 +293,40 @@ void host_memory() {
     HIP_CHECK(hipHostFree(pinned));
 }
 
+// A wait for one device tells nothing of what another one is still to write.
+void host_memory_apart() {
+    int *flag = allocate(0), *pinned = nullptr;
+    hipStream_t setter;
+    HIP_CHECK(hipStreamCreateWithFlags(&setter, hipStreamNonBlocking));
+    HIP_CHECK(hipHostMalloc(&pinned, 2 * 4096, 0));
+    int* of[2] = {pinned, pinned + 1024};
+    *of[0] = *of[1] = 0;
+    for (int device : {0, 1}) {
+        enter(device);
+        add<<<1, 1>>>(of[device], 1);
+        HIP_CHECK(hipDeviceSynchronize());
+        EXPECT(*of[device] == 1);
+    }
+    enter(0);
+    spin<<<1, 1>>>(flag);
+    add<<<1, 1>>>(of[0], 1);
+    enter(1);
+    for (int round = 2; round <= 4; round++) {
+        add<<<1, 1>>>(of[1], 1);
+        if (round % 2 == 0) HIP_CHECK(hipDeviceSynchronize());
+        else HIP_CHECK(hipStreamSynchronize(nullptr));
+        EXPECT(*of[1] == round && *of[0] == 1);
+    }
+    const int one = 1;
+    HIP_CHECK(hipMemcpyAsync(flag, &one, sizeof one, hipMemcpyHostToDevice, setter));
+    enter(0);
+    HIP_CHECK(hipDeviceSynchronize());
+    EXPECT(*of[0] == 2 && *of[1] == 4);
+    HIP_CHECK(hipHostFree(pinned));
+    HIP_CHECK(hipStreamDestroy(setter));
+    HIP_CHECK(hipFree(flag));
+}
+
 void settings() {
     unsigned flags = 9;
     size_t bytes[2];
@@ -433,6 +467,7 @@ int main(int argc, char** argv) {
         peers(memory);
         order(memory, stream);
         host_memory();
+        host_memory_apart();
         settings();
         pools(stream);
         launches_on_both(memory, stream);
