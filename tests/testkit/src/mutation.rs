@@ -251,7 +251,7 @@ mutations! {
         => "self.pushed_on.filter(|_| false && !self.ordered.contains(&stream))";
     waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror/region.rs",
         "self.uses.finish(&fetching.clock);"
-        => "let now = self.uses.before_now(); self.uses.finish(&now);";
+        => "let now = self.uses.before_all(|_| true); self.uses.finish(&now);";
     waits_bring_what_work_wrote: "what came before bytes that arrived is not fetched by the next wait", "stream/call.rs",
         "streams.mirrors.over(&waited);"
         => "";
