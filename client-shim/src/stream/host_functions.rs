@@ -305,14 +305,17 @@ impl HostFunctions {
         }
     }
 
-    /// Returns the last steps of the queues of a device's streams, and of what belongs to no stream.
+    /// Returns the last steps of the queues of a device's streams. What belongs to no stream comes behind those of all devices, so that it
+    /// is among them only where no other device has any.
     pub(super) fn all_of(&self, order: &Order, device: i32) -> Vec<u64> {
         if self.is_idle() {
             return Vec::new();
         }
         let state = self.state();
-        let is_meant = |stream: u64| stream == NO_STREAM || order.device_of(stream) == device;
-        let meant = state.queues.iter().filter(|(stream, _)| is_meant(**stream));
+        let is_own = |stream: u64| stream == NO_STREAM || order.device_of(stream) == device;
+        let is_alone = state.queues.keys().all(|stream| is_own(*stream));
+        let meant =
+            state.queues.iter().filter(|(stream, _)| is_own(**stream) && (is_alone || **stream != NO_STREAM));
         meant.map(|(_, queue)| queue.last).collect()
     }
 

@@ -5,7 +5,7 @@
 //! this crate that has to know asks here.
 //!
 //! Every device has a legacy stream and a per-thread stream. On the wire both have one handle, which means those of the current device; in
-//! this crate each has a number, and [`on_wire`] tells what that is on the wire.
+//! this crate each has a number, and `on_wire` tells what that is on the wire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

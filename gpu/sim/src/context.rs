@@ -689,9 +689,8 @@ impl Context for SimContext {
 
     fn launch(&mut self, launch: &Launch<'_>) -> HipResult<()> {
         let function = Arc::clone(self.loaded(launch.function)?);
-        self.stream_flags(launch.stream)?;
+        let device = lock(&self.shared.state).streams.device(launch.stream)?;
         // HIP API: hipModuleLaunchKernel on a device that has not loaded the kernel.
-        let device = lock(&self.shared.state).streams.device_of(number_of(launch.stream, self.device));
         if function.device != device {
             return Err(HipError::INVALID_DEVICE);
         }

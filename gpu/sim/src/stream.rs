@@ -320,6 +320,14 @@ impl Streams {
         }
     }
 
+    /// Returns the device of the stream with this handle.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE` for an unknown stream.
+    pub(crate) fn device(&self, handle: u64) -> HipResult<usize> {
+        Ok(self.queue(handle)?.device)
+    }
+
     pub(crate) fn flags(&self, stream: u64) -> HipResult<u32> {
         Ok(self.queue(stream)?.flags)
     }

@@ -252,6 +252,9 @@ mutations! {
     waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror/region.rs",
         "self.uses.finish(&fetching.clock);"
         => "let now = self.uses.before_all(|_| true); self.uses.finish(&now);";
+    waits_bring_what_work_wrote: "a wait for a device counts what another one writes as over", "stream/mirror.rs",
+        "let is_own = |stream| order.device_of(stream) == device;"
+        => "let is_own = |_| true;";
     waits_bring_what_work_wrote: "what came before bytes that arrived is not fetched by the next wait", "stream/call.rs",
         "streams.mirrors.over(&waited);"
         => "";
@@ -345,6 +348,9 @@ mutations! {
     no_call_waits_for_what_hip_does_not: "a wait waits for the null stream's functions", "stream/wait.rs",
         "Wait::Stream(stream) => functions.included(&streams.order, stream),"
         => "Wait::Stream(stream) => functions.behind(&streams.order, stream),";
+    no_call_waits_for_what_hip_does_not: "a wait for a device waits for the functions of another one", "stream/wait.rs",
+        "functions.all_of(&streams.order, device)"
+        => "{ let _ = device; functions.all() }";
     no_call_waits_for_what_hip_does_not: "a fill of mirrored memory waits for functions", "stream/call.rs",
         "streams.may_fill_later(port, fill)?"
         => "streams.is_fill_on_device(port, fill)?";

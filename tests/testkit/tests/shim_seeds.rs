@@ -15,7 +15,7 @@ const MET: &str = "Device Pageable Pinned Mapped Elsewhere Managed Registered Le
     fill set copy synchronous-copy read write wait query device stream event record await function callback open destroy-stream \
     create-stream destroy-event create-event begin-capture end-capture launch-graph destroy-graph deed-read deed-write deed-open deed-pass \
     waits-for-functions not-ready refused captured executed executed-in-the-process executed-in-a-call function-began function-ended passed at-a-gate \
-    shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile near";
+    shows-own shows-later shows-all graph-again Changes Nothing ChangesForAWhile near devices";
 
 #[test]
 fn the_first_seeds_pass() {
@@ -37,7 +37,10 @@ fn the_first_seeds_meet_everything_there_is() {
         if case.options.is_near && case.options.memory.iter().any(|kind| kind.is_shared_nearby()) {
             meet("near");
         }
-        case.options.streams.iter().for_each(|kind| meet(&format!("{kind:?}")));
+        case.options.streams.iter().for_each(|stream| meet(&format!("{:?}", stream.kind)));
+        if case.options.has_several_devices() {
+            meet("devices");
+        }
         for acts in &case.script.0 {
             acts.iter().for_each(|act| meet_act(act, &mut meet));
             let launches = acts.iter().filter(|act| matches!(act, Act::LaunchGraph { graph: 0, .. })).count();
@@ -114,7 +117,7 @@ fn meet_act(act: &Act, meet: &mut impl FnMut(&str)) {
         Act::Wait(target) | Act::Query(target) => {
             meet(if matches!(act, Act::Wait(_)) { "wait" } else { "query" });
             meet(match target {
-                Target::Device => "device",
+                Target::Device(_) => "device",
                 Target::Stream(_) => "stream",
                 Target::Event(_) => "event",
             });

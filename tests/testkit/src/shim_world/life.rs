@@ -11,14 +11,14 @@ use amdhip64::command::Transfer;
 use amdhip64::convert::{Event as EventHandle, Ptr};
 use amdhip64::stream::host_functions::Threads;
 use amdhip64::stream::mirror::{Origin, RegionInfo};
-use amdhip64::stream::order::{LEGACY, PER_THREAD};
+use amdhip64::stream::order::{legacy, per_thread};
 use amdhip64::stream::sync_mode::{AHEAD_MAX_BYTES, SyncMode};
 use amdhip64::stream::{Call, Caller, Streams, WaitCall};
 use amdhip64::worker::Wait;
 use hipr_proto::HipResult;
 
 use super::machine::{Machine, STEP, WORD, value_of};
-use super::script::{Case, Deed, MemoryKind, Place, StreamKind, WORDS};
+use super::script::{Case, Deed, MemoryKind, Place, StreamKind, WORDS, WorldStream};
 use super::trace::{Event, ITEMS_MAX, Item, ItemKind, Trace, Who};
 use crate::choices::Choices;
 
@@ -183,6 +183,9 @@ impl<'c> Life<'c> {
         machine.0.borrow_mut().has_watches = case.options.has_watches && !case.options.is_near;
         machine.0.borrow_mut().changes.tells = Some(case.options.tells);
         machine.0.borrow_mut().notes.are_kept = case.options.has_notes;
+        if case.options.has_several_devices() {
+            life.streams.share();
+        }
         (0..case.options.streams.len()).for_each(|index| life.create_stream(index));
         (0..case.options.events).for_each(|index| life.create_event(index));
         (0..case.options.memory.len()).for_each(|index| life.create_memory(index));
@@ -190,21 +193,22 @@ impl<'c> Life<'c> {
     }
 
     fn create_stream(&mut self, index: usize) {
-        let kind = self.case.options.streams.get(index).copied().unwrap_or(StreamKind::Blocking);
+        let Some(stream) = self.case.options.streams.get(index).copied() else { return };
+        let WorldStream { kind, device } = stream;
         let mut state = self.machine.0.borrow_mut();
         let handle = match kind {
-            StreamKind::Legacy => LEGACY,
-            StreamKind::PerThread => PER_THREAD,
-            StreamKind::Blocking => state.create_stream(false),
-            StreamKind::NonBlocking => state.create_stream(true),
+            StreamKind::Legacy => legacy(device),
+            StreamKind::PerThread => per_thread(device),
+            StreamKind::Blocking => state.create_stream(false, device),
+            StreamKind::NonBlocking => state.create_stream(true, device),
         };
         if matches!(kind, StreamKind::Legacy | StreamKind::PerThread) {
-            state.open_stream(handle);
+            state.open_stream(handle, device, kind == StreamKind::Legacy);
         } else {
-            self.streams.order.add(handle, kind == StreamKind::Blocking, 0);
+            self.streams.order.add(handle, kind == StreamKind::Blocking, device);
         }
         let number = state.trace.streams.len();
-        state.trace.streams.push(kind);
+        state.trace.streams.push(stream);
         if let Some(slot) = self.stream_slots.get_mut(index) {
             *slot = Some((handle, number));
         }
@@ -299,7 +303,11 @@ impl<'c> Life<'c> {
             Thread::Queue(queue) => (queue.wrapping_add(100), true),
         };
         let (port, threads) = (self.machine, &self.starts);
-        Caller { port, threads, thread, device: 0, call: 0, capture_mode: 0, is_host_thread }
+        let device = match who {
+            Thread::Program(thread) => self.case.options.device_of(thread),
+            Thread::Queue(_) => 0,
+        };
+        Caller { port, threads, thread, device, call: 0, capture_mode: 0, is_host_thread }
     }
 
     fn live(mut self) {
@@ -427,14 +435,16 @@ impl<'c> Life<'c> {
         }
         let mut state = self.machine.0.borrow_mut();
         let (streams, events, graphs) = state.leftovers();
-        // What the stream layer has for itself: three streams, to fetch on, to record on and to keep records, and two events.
+        // What the stream layer has for itself: two streams, to fetch on and to keep records, and of each device one to record on and two
+        // events.
         let own = self
             .case
             .options
             .streams
             .iter()
-            .filter(|kind| matches!(kind, StreamKind::Legacy | StreamKind::PerThread));
-        if streams > own.count() + 3 || events > 2 || graphs > 0 {
+            .filter(|stream| matches!(stream.kind, StreamKind::Legacy | StreamKind::PerThread));
+        let devices = 1 + usize::from(self.case.options.has_several_devices());
+        if streams > own.count() + 2 + devices || events > 2 * devices || graphs > 0 {
             left.push(format!("the worker has {streams} streams, {events} events and {graphs} graphs"));
         }
         state.trace.left = left;

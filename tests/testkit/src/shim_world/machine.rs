@@ -1,7 +1,7 @@
 //! The worker and the process's memory of a shim world, behind the stream layer's [`Port`].
 //!
 //! The worker takes commands and executes them later, one at a time, in any order that HIP allows: each behind what its stream has, behind
-//! the legacy stream where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
+//! the legacy stream of its device where the two wait for each other, and behind the events that its stream waits for. A copy that brings bytes and
 //! is synchronous holds up all that comes later, as the worker's dispatch does, and so does a wait that nobody waits
 //! for. What it tells of memory on both sides is in [`changes`], what the process notes of it in [`written`].
 
@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 
 use amdhip64::command::{Arguments, KernelLaunch, MemoryCopy, Pattern, Transfer};
 use amdhip64::convert::{Event as EventHandle, Ptr};
-use amdhip64::stream::order::LEGACY;
 use amdhip64::stream::sync_mode::AHEAD_REQUESTS_MAX;
 use amdhip64::worker::memory::{Allocation, Kind};
 use amdhip64::worker::{Ahead, ChangesAnswer, HostMemory, Port, Wait};
@@ -85,6 +84,8 @@ enum Work {
 #[derive(Debug)]
 struct Command {
     stream: u64,
+    /// The device of the stream.
+    on: i32,
     after: Vec<usize>,
     work: Work,
     /// The number of the script's command, and its item.
@@ -110,7 +111,25 @@ struct Question {
 struct Tail {
     last: Option<usize>,
     is_non_blocking: bool,
+    is_legacy: bool,
+    /// The device that has the stream.
+    device: i32,
     is_destroyed: bool,
+}
+
+impl Tail {
+    /// Returns whether the legacy stream of the stream's device is this one, and the stream waits for it.
+    fn waits_for(&self, other: &Self) -> bool {
+        other.is_legacy && !self.is_non_blocking && self.device == other.device
+    }
+}
+
+/// The stream of work that has failed.
+#[derive(Debug, Clone, Copy)]
+struct Failed {
+    stream: u64,
+    is_blocking: bool,
+    device: i32,
 }
 
 #[derive(Debug, Default)]
@@ -136,8 +155,8 @@ pub(super) struct State {
     free_events: Vec<u64>,
     /// The commands that hold up all later ones.
     barrier: Vec<usize>,
-    /// Items whose kernels failed, with their streams and whether the legacy stream waits for these, until somebody is told.
-    errors: Vec<((u64, bool), usize)>,
+    /// Items whose kernels failed, with their streams, until somebody is told.
+    errors: Vec<(Failed, usize)>,
     /// Copies to the process's memory that were refused because of errors before them.
     refused: Vec<usize>,
     recording: Option<(u64, Vec<(usize, Work)>)>,
@@ -177,9 +196,9 @@ impl State {
         self.trace.events.push(event);
     }
 
-    /// Adds a stream that is always there.
-    pub(super) fn open_stream(&mut self, handle: u64) {
-        self.streams.insert(handle, Tail::default());
+    /// Adds a stream that a device always has.
+    pub(super) fn open_stream(&mut self, handle: u64, device: i32, is_legacy: bool) {
+        self.streams.insert(handle, Tail { device, is_legacy, ..Tail::default() });
     }
 
     fn handle(&mut self) -> u64 {
@@ -194,8 +213,8 @@ impl State {
         at
     }
 
-    /// Creates a stream. Handles of destroyed streams are used again.
-    pub(super) fn create_stream(&mut self, is_non_blocking: bool) -> u64 {
+    /// Creates a stream of a device. Handles of destroyed streams are used again.
+    pub(super) fn create_stream(&mut self, is_non_blocking: bool, device: i32) -> u64 {
         let reused = self.free_streams.iter().position(|stream| {
             let last = self.streams.get(stream).and_then(|tail| tail.last);
             last.is_none_or(|last| self.is_done(last))
@@ -204,7 +223,7 @@ impl State {
             Some(at) => self.free_streams.swap_remove(at),
             None => self.handle(),
         };
-        self.streams.insert(handle, Tail { last: None, is_non_blocking, is_destroyed: false });
+        self.streams.insert(handle, Tail { is_non_blocking, device, ..Tail::default() });
         handle
     }
 
@@ -219,17 +238,20 @@ impl State {
         self.commands.get(command).is_none_or(|command| command.is_done)
     }
 
+    fn device_of(&self, stream: u64) -> i32 {
+        self.streams.get(&stream).map_or(0, |tail| tail.device)
+    }
+
     fn is_blocking(&self, stream: u64) -> bool {
         !self.streams.get(&stream).is_some_and(|tail| tail.is_non_blocking)
     }
 
     /// Returns the last commands of a stream and of those that it waits for.
     fn tails(&self, stream: u64, joins_legacy: bool) -> Vec<usize> {
-        let is_blocking = self.is_blocking(stream);
+        let none = Tail::default();
+        let own = self.streams.get(&stream).unwrap_or(&none);
         let joined = self.streams.iter().filter(|(other, tail)| {
-            **other == stream
-                || (stream == LEGACY && !tail.is_non_blocking)
-                || (joins_legacy && **other == LEGACY && is_blocking)
+            **other == stream || tail.waits_for(own) || (joins_legacy && own.waits_for(tail))
         });
         joined.filter_map(|(_, tail)| tail.last).filter(|last| !self.is_done(*last)).collect()
     }
@@ -245,7 +267,8 @@ impl State {
         after.extend(also.into_iter().filter(|other| !self.is_done(*other)));
         after.extend(self.held_up_by());
         let number = self.commands.len();
-        self.commands.push(Command { stream, after, work, of, is_done: false });
+        let on = self.device_of(stream);
+        self.commands.push(Command { stream, on, after, work, of, is_done: false });
         self.open.push(number);
         self.streams.entry(stream).or_default().last = Some(number);
         number
@@ -298,7 +321,13 @@ impl State {
     /// Returns the commands of a wait that are not done.
     pub(super) fn awaited(&self, wait: Wait) -> Vec<usize> {
         match wait {
-            Wait::Device(_) => self.open.clone(),
+            Wait::Device(device) => {
+                let is_there =
+                    |command: &usize| self.commands.get(*command).is_some_and(|command| command.on == device);
+                let mut all: Vec<usize> = self.open.iter().copied().filter(is_there).collect();
+                all.extend(self.held_up_by());
+                all
+            }
             Wait::Stream(stream) | Wait::QueryStream(stream) | Wait::WatchStream(stream, _) => {
                 let mut all = self.tails(stream, false);
                 all.extend(self.held_up_by());
@@ -345,24 +374,26 @@ impl State {
 
     /// Returns whether a wait is answered with an error: work that it is for has failed, and nobody was told.
     pub(super) fn tell_errors(&mut self, wait: Wait) -> bool {
-        let stream = match wait {
-            Wait::Device(_) => None,
-            Wait::Stream(stream) => Some(stream),
+        let (stream, device) = match wait {
+            Wait::Device(device) => (None, device),
+            Wait::Stream(stream) => (Some(stream), self.device_of(stream)),
             Wait::Event(event) => {
                 let recorded = self.events.get(&event.wire()).copied().flatten();
                 let Some(command) = recorded.and_then(|recorded| self.commands.get(recorded)) else {
                     return false;
                 };
-                Some(command.stream)
+                (Some(command.stream), command.on)
             }
             Wait::QueryStream(_) | Wait::QueryEvent(_) | Wait::WatchStream(..) | Wait::WatchEvent(..) => {
                 return false;
             }
         };
-        let is_meant = |((other, is_blocking), _): &mut ((u64, bool), usize)| match stream {
-            None => true,
-            Some(LEGACY) => *is_blocking,
-            Some(stream) => stream == *other,
+        let is_legacy =
+            stream.is_some_and(|stream| self.streams.get(&stream).is_some_and(|tail| tail.is_legacy));
+        let is_meant = |(failed, _): &mut (Failed, usize)| match stream {
+            None => failed.device == device,
+            Some(_) if is_legacy => failed.is_blocking && failed.device == device,
+            Some(stream) => stream == failed.stream,
         };
         let told: Vec<usize> = self.errors.extract_if(.., is_meant).map(|(_, item)| item).collect();
         told.iter().for_each(|item| self.trace.events.push(Event::Told { item: *item }));
@@ -468,7 +499,8 @@ impl State {
             self.note(Event::Executed { item, reads, writes, by: By::Worker });
             if has_failed {
                 self.note(Event::Erred { item });
-                self.errors.push(((stream, self.is_blocking(stream)), item));
+                let (is_blocking, device) = (self.is_blocking(stream), self.device_of(stream));
+                self.errors.push((Failed { stream, is_blocking, device }, item));
             }
         }
     }
@@ -653,8 +685,8 @@ impl Port for Machine {
         Ok(EventHandle::from_wire(self.0.borrow_mut().create_event()))
     }
 
-    fn create_stream(&self, _device: i32) -> HipResult<u64> {
-        Ok(self.0.borrow_mut().create_stream(true))
+    fn create_stream(&self, device: i32) -> HipResult<u64> {
+        Ok(self.0.borrow_mut().create_stream(true, device))
     }
 
     fn fetch(&self, ranges: &[(u64, usize)], stream: u64) -> HipResult<Vec<Vec<u8>>> {

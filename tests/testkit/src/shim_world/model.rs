@@ -5,7 +5,7 @@
 //! several threads overlap, HIP leaves the order open: what an item is certainly behind (`min`) and what it may be behind (`max`)
 //! are kept apart.
 
-use super::script::{Place, StreamKind, Target};
+use super::script::{Place, StreamKind, Target, WorldStream};
 use super::trace::{Ask, Event, ITEMS_MAX, ItemKind, Shows, Trace, Who};
 
 /// A set of items.
@@ -194,15 +194,16 @@ impl<'t> Model<'t> {
         }
     }
 
-    fn kind(&self, stream: usize) -> StreamKind {
-        self.trace.streams.get(stream).copied().unwrap_or(StreamKind::Blocking)
+    fn stream(&self, stream: usize) -> WorldStream {
+        let unknown = WorldStream { kind: StreamKind::Blocking, device: 0 };
+        self.trace.streams.get(stream).copied().unwrap_or(unknown)
     }
 
     /// Joins what the streams have for which `is_fit`.
-    fn join_streams(&self, is_fit: impl Fn(usize, StreamKind) -> bool) -> Before {
+    fn join_streams(&self, is_fit: impl Fn(usize) -> bool) -> Before {
         let mut all = Before::default();
         for (stream, before) in self.streams.iter().enumerate() {
-            if is_fit(stream, self.kind(stream)) {
+            if is_fit(stream) {
                 all.join(before);
             }
         }
@@ -211,30 +212,27 @@ impl<'t> Model<'t> {
 
     /// Returns what new work on a stream comes behind.
     fn behind(&self, stream: usize) -> Before {
-        let own = self.kind(stream);
-        self.join_streams(|other, kind| match (own, kind) {
-            (StreamKind::NonBlocking, _) | (_, StreamKind::NonBlocking) => other == stream,
-            (StreamKind::Legacy, _) | (_, StreamKind::Legacy) => true,
-            _ => other == stream,
-        })
+        self.join_streams(|other| self.covers(stream, other) || self.covers(other, stream))
+    }
+
+    /// Returns whether a wait for a stream waits for what another one has.
+    fn covers(&self, stream: usize, other: usize) -> bool {
+        let (own, others) = (self.stream(stream), self.stream(other));
+        let is_joined = own.kind == StreamKind::Legacy && others.kind != StreamKind::NonBlocking;
+        stream == other || (is_joined && own.device == others.device)
     }
 
     /// Returns what a wait for a stream waits for.
     fn covered(&self, stream: usize) -> Before {
-        let is_legacy = self.kind(stream) == StreamKind::Legacy;
-        let joins = |kind| is_legacy && kind != StreamKind::NonBlocking;
-        self.join_streams(|other, kind| other == stream || joins(kind))
+        self.join_streams(|other| self.covers(stream, other))
     }
 
     /// Returns whether a wait tells the errors of what is on a stream. One for an event tells those of the stream that it was recorded
     /// on, which nobody needs to rely on.
     pub(super) fn tells_of(&self, target: Target, stream: usize) -> bool {
         match target {
-            Target::Device => true,
-            Target::Stream(target) => {
-                let is_legacy = self.kind(target) == StreamKind::Legacy;
-                target == stream || (is_legacy && self.kind(stream) != StreamKind::NonBlocking)
-            }
+            Target::Device(device) => self.stream(stream).device == device,
+            Target::Stream(target) => self.covers(target, stream),
             Target::Event(_) => false,
         }
     }
@@ -242,7 +240,7 @@ impl<'t> Model<'t> {
     /// Returns what a wait or query of this target asks for now.
     pub(super) fn asked(&self, target: Target) -> Before {
         match target {
-            Target::Device => self.join_streams(|_, _| true),
+            Target::Device(device) => self.join_streams(|stream| self.stream(stream).device == device),
             Target::Stream(stream) => self.covered(stream),
             Target::Event(event) => {
                 let mut before = self.recordings.get(event).map_or_else(Before::default, |all| all.before);

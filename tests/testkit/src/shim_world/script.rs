@@ -20,6 +20,24 @@ pub enum StreamKind {
     NonBlocking,
 }
 
+/// A stream of a world.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct WorldStream {
+    /// Its kind.
+    pub kind: StreamKind,
+    /// The device that has it: 0 or 1.
+    pub device: i32,
+}
+
+impl fmt::Debug for WorldStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.device {
+            0 => write!(f, "{:?}", self.kind),
+            device => write!(f, "{:?} of device {device}", self.kind),
+        }
+    }
+}
+
 /// The kind of a piece of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryKind {
@@ -92,8 +110,8 @@ impl fmt::Display for Place {
 /// What a thread waits for or queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// All work.
-    Device,
+    /// All work of this device.
+    Device(i32),
     /// The work of a stream.
     Stream(usize),
     /// An event.
@@ -195,8 +213,8 @@ impl Act {
 /// What worlds are like, drawn before their scripts so that they differ much from each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The streams.
-    pub streams: Vec<StreamKind>,
+    /// The streams. The first one is the legacy stream of device 0.
+    pub streams: Vec<WorldStream>,
     /// The pieces of memory.
     pub memory: Vec<MemoryKind>,
     /// Number of events.
@@ -227,12 +245,13 @@ pub struct Options {
 
 impl Options {
     fn draw(choices: &mut Choices<'_>) -> Self {
-        let mut streams = vec![StreamKind::Legacy];
+        let of_first = |kind| WorldStream { kind, device: 0 };
+        let mut streams = vec![of_first(StreamKind::Legacy)];
         let kinds = [StreamKind::NonBlocking, StreamKind::Blocking, StreamKind::PerThread];
         for _ in 0..choices.between(1, 3) {
             let kind = choices.pick(&kinds).copied().unwrap_or(StreamKind::Blocking);
-            if kind != StreamKind::PerThread || !streams.contains(&kind) {
-                streams.push(kind);
+            if kind != StreamKind::PerThread || !streams.contains(&of_first(kind)) {
+                streams.push(of_first(kind));
             }
         }
         let kinds = [
@@ -271,6 +290,24 @@ impl Options {
             has_notes: true,
         }
     }
+
+    /// Gives some of the streams to another device, by these bits, and adds its legacy stream.
+    fn add_device(&mut self, bits: u8) {
+        for (place, stream) in self.streams.iter_mut().enumerate().skip(1) {
+            stream.device = i32::from(bits >> (place % 8) & 1);
+        }
+        self.streams.push(WorldStream { kind: StreamKind::Legacy, device: 1 });
+    }
+
+    /// Returns whether there are several devices.
+    pub fn has_several_devices(&self) -> bool {
+        self.streams.iter().any(|stream| stream.device > 0)
+    }
+
+    /// Returns the current device of a thread.
+    pub fn device_of(&self, thread: usize) -> i32 {
+        if self.has_several_devices() { (thread % 2) as i32 } else { 0 }
+    }
 }
 
 /// The acts of the program's threads.
@@ -304,6 +341,9 @@ impl Case {
         options.is_near = schedule.get(1).is_some_and(|byte| byte % 8 == 1);
         options.has_watches = schedule.get(2).is_none_or(|byte| byte % 4 > 0);
         options.has_notes = schedule.get(3).is_none_or(|byte| byte % 4 > 0);
+        if schedule.get(4).is_some_and(|byte| byte % 8 == 1) {
+            options.add_device(schedule.get(5).copied().unwrap_or(0));
+        }
         let threads = choices.between(1, 3) as usize;
         let script = (0..threads).map(|thread| draw_thread(&options, thread, &mut choices)).collect();
         Self { options, script: Script(script), schedule: schedule.to_vec() }
@@ -405,7 +445,7 @@ impl Draw<'_, '_, '_> {
 
     fn target(&mut self) -> Target {
         match self.choices.below(5) {
-            0 => Target::Device,
+            0 => Target::Device(self.options.device_of(self.thread)),
             1 => Target::Event(self.choices.index(self.options.events)),
             _ => Target::Stream(self.stream()),
         }
@@ -445,7 +485,7 @@ impl Draw<'_, '_, '_> {
             }
             2 => {
                 let target = self.target();
-                let is_query = self.choices.one_in(3) && target != Target::Device;
+                let is_query = self.choices.one_in(3) && !matches!(target, Target::Device(_));
                 Some(if is_query { Act::Query(target) } else { Act::Wait(target) })
             }
             3 => {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::script::{Place, StreamKind, Target};
+use super::script::{Place, Target, WorldStream};
 
 /// Largest number of items of a world; calls beyond it are left out.
 pub(super) const ITEMS_MAX: usize = 240;
@@ -252,8 +252,8 @@ pub enum Event {
 /// The events of a world. It is printed as a list of its items and of what happened, in order.
 #[derive(Debug, Default)]
 pub struct Trace {
-    /// The kinds of the streams, by their numbers.
-    pub streams: Vec<StreamKind>,
+    /// The streams, by their numbers.
+    pub streams: Vec<WorldStream>,
     /// Number of events that ever were.
     pub events_made: usize,
     /// The items.

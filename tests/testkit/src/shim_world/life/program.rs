@@ -9,14 +9,14 @@ use amdhip64::command::{
 };
 use amdhip64::convert::{Event as EventHandle, Module, Ptr};
 use amdhip64::stream::graphs::released;
-use amdhip64::stream::order::{LEGACY, PER_THREAD};
+use amdhip64::stream::order::{LEGACY, is_legacy};
 use amdhip64::stream::{Call, WaitCall};
 use amdhip64::worker::Wait;
 use hipr_proto::HipError;
 
 use super::{Doing, Life, POLLS_MAX, Part, RELAXED, Runner, Running, Slot, Thread};
 use crate::shim_world::machine::{FILLS, Sheet, WORD, Write};
-use crate::shim_world::script::{Act, MemoryKind, Place, Target};
+use crate::shim_world::script::{Act, MemoryKind, Place, StreamKind, Target};
 use crate::shim_world::trace::{Ask, Event, ITEMS_MAX, Item, ItemKind, Outcome, Shows, Who};
 
 impl Life<'_> {
@@ -357,7 +357,7 @@ impl Life<'_> {
 
     fn begin_wait(&mut self, thread: usize, target: Target, is_query: bool) -> Option<()> {
         let (wait, target) = match target {
-            Target::Device => (Wait::Device(0), target),
+            Target::Device(device) => (Wait::Device(device), target),
             Target::Stream(stream) => {
                 let (handle, number) = self.slot(stream)?;
                 let wait = if is_query { Wait::QueryStream(handle) } else { Wait::Stream(handle) };
@@ -413,7 +413,9 @@ impl Life<'_> {
 
     pub(super) fn begin_destroy_stream(&mut self, thread: usize, stream: usize) -> Option<()> {
         let (handle, _) = self.slot(stream)?;
-        if handle == LEGACY || handle == PER_THREAD || self.is_used(thread, Some(stream), None) {
+        let kind = self.case.options.streams.get(stream).map(|stream| stream.kind);
+        let is_own = matches!(kind, Some(StreamKind::Legacy | StreamKind::PerThread));
+        if is_own || self.is_used(thread, Some(stream), None) {
             return None;
         }
         *self.stream_slots.get_mut(stream)? = None;
@@ -437,7 +439,7 @@ impl Life<'_> {
     fn begin_capture(&mut self, thread: usize, stream: usize) -> Option<()> {
         let (handle, _) = self.slot(stream)?;
         // A program whose threads use a stream that captures cannot tell what is captured.
-        if handle == LEGACY || self.is_used(thread, Some(stream), None) {
+        if is_legacy(handle) || self.is_used(thread, Some(stream), None) {
             return None;
         }
         let is_blocking = self.streams.order.is_blocking(handle);
