@@ -144,11 +144,15 @@ impl Owner {
     /// Returns the result of the work of a stream that the program has created, if that is done. A marker would not tell: it comes behind
     /// the null stream's work, for which a synchronization of the stream does not wait.
     pub(crate) fn result_if_idle(&mut self, stream: u64) -> Option<HipResult<()>> {
-        if stream <= PER_THREAD || self.stream_query(stream).is_err() {
+        if stream <= PER_THREAD {
             return None;
         }
-        // SAFETY: the stream exists, as it was queried.
-        Some(self.check(unsafe { self.hip.hipStreamSynchronize(ptr(stream)) }))
+        match self.stream_query(stream) {
+            Err(HipError::NOT_READY) => None,
+            Err(error) => Some(Err(error)),
+            // SAFETY: the stream exists, as it was queried.
+            Ok(()) => Some(self.check(unsafe { self.hip.hipStreamSynchronize(ptr(stream)) })),
+        }
     }
 
     /// HIP API: hipStreamWaitEvent.
