@@ -40,9 +40,9 @@ fn text(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned()).concat()
 }
 
-/// Runs a program that wants so many devices.
-fn pass(what: &str, command: &mut Command, program: &Path, devices: &str) {
-    let output = command.arg(program).arg(devices).output().expect("hipr runs");
+/// Runs the program with these arguments.
+fn pass(what: &str, command: &mut Command, program: &Path, arguments: &str) {
+    let output = command.arg(program).args(arguments.split(' ')).output().expect("hipr runs");
     assert!(output.status.success() && output.stdout.starts_with(b"PASS"), "{what}: {}", text(&output));
 }
 
@@ -98,7 +98,7 @@ fn a_program_uses_two_devices_through_a_chain() {
     for isolation in ["process", "none"] {
         let front = WorkerProcess::start_in_front(Path::new(HIPR), &back, isolation);
         let address = front.address().to_string();
-        pass(isolation, &mut hipr_run(&["--worker", &address]), program, "2");
+        pass(isolation, &mut hipr_run(&["--worker", &address]), program, "2 chained");
     }
 }
 
