@@ -252,7 +252,7 @@ mutations! {
     waits_bring_what_work_wrote: "a wait counts work as over that began during the wait", "stream/mirror/region.rs",
         "self.uses.finish(&fetching.clock);"
         => "let now = self.uses.before_all(|_| true); self.uses.finish(&now);";
-    waits_bring_what_work_wrote: "a wait for a device counts what another one writes as over", "stream/mirror.rs",
+    no_write_of_the_program_is_lost: "a wait for a device counts what another one writes as over", "stream/mirror.rs",
         "let is_own = |stream| order.device_of(stream) == device;"
         => "let is_own = |_| true;";
     waits_bring_what_work_wrote: "what came before bytes that arrived is not fetched by the next wait", "stream/call.rs",
