@@ -79,7 +79,7 @@ fn is_harmless(function: &str, op: Opcode) -> bool {
 
 /// Functions that are called until the device is done, or once per received piece, so that their number varies from run to
 /// run.
-const POLLED: &[&str] = &["hipEventQuery", "hipEventRecord", "hipMemcpyAsync"];
+const POLLED: &[&str] = &["hipEventQuery", "hipEventRecord", "hipMemcpyAsync", "hipStreamQuery"];
 
 /// Time without a call after which a session counts as released.
 const QUIET: Duration = Duration::from_millis(300);

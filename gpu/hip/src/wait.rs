@@ -75,15 +75,14 @@ impl Wait {
         if let Purpose::Sync(WaitFor::Event(event)) = purpose {
             return poll_event(owner, sleeper, event);
         }
+        if let Purpose::Sync(WaitFor::Stream(stream)) = purpose
+            && owner.is_created(stream)
+        {
+            return poll_stream(owner, sleeper, stream);
+        }
         if self.0.as_ref().is_none_or(|(current, _)| *current != purpose) {
             self.forget(owner);
             sleeper.refresh();
-            if let Purpose::Sync(WaitFor::Stream(stream)) = purpose
-                && let Some(result) = owner.result_if_idle(stream)
-            {
-                owner.collect();
-                return Poll::Ready(result);
-            }
             let markers = match purpose {
                 Purpose::Sync(WaitFor::Stream(stream)) | Purpose::Written(stream) => {
                     owner.mark(stream).map(|marker| vec![marker])
@@ -130,6 +129,20 @@ impl Wait {
         for marker in self.0.take().into_iter().flat_map(|(_, markers)| markers) {
             owner.discard(marker);
         }
+    }
+}
+
+/// Polls whether a stream that the program has created is done. A marker would not tell: on a blocking stream it comes behind the null
+/// stream's work, for which a synchronization of the stream does not wait.
+fn poll_stream(owner: &mut Owner, sleeper: &mut Sleeper, stream: u64) -> Poll<HipResult<()>> {
+    match owner.stream_query(stream) {
+        Err(HipError::NOT_READY) => sleeper.pending(),
+        Ok(()) => {
+            sleeper.refresh();
+            owner.collect();
+            Poll::Ready(owner.stream_synchronize(stream))
+        }
+        Err(error) => Poll::Ready(Err(error)),
     }
 }
 

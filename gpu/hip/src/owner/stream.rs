@@ -141,18 +141,19 @@ impl Owner {
         self.check(unsafe { self.hip.hipStreamQuery(ptr(stream)) })
     }
 
-    /// Returns the result of the work of a stream that the program has created, if that is done. A marker would not tell: it comes behind
-    /// the null stream's work, for which a synchronization of the stream does not wait.
-    pub(crate) fn result_if_idle(&mut self, stream: u64) -> Option<HipResult<()>> {
-        if stream <= PER_THREAD {
-            return None;
-        }
-        match self.stream_query(stream) {
-            Err(HipError::NOT_READY) => None,
-            Err(error) => Some(Err(error)),
-            // SAFETY: the stream exists, as it was queried.
-            Ok(()) => Some(self.check(unsafe { self.hip.hipStreamSynchronize(ptr(stream)) })),
-        }
+    /// HIP API: hipStreamSynchronize, of a stream that the program has created.
+    ///
+    /// # Errors
+    /// `INVALID_HANDLE`; what surfaced in the work; those of HIP.
+    pub(crate) fn stream_synchronize(&mut self, stream: u64) -> HipResult<()> {
+        let stream = self.enter_stream(stream)?;
+        // SAFETY: the stream exists.
+        self.check(unsafe { self.hip.hipStreamSynchronize(ptr(stream)) })
+    }
+
+    /// Returns whether the program has created the stream.
+    pub(crate) fn is_created(&self, stream: u64) -> bool {
+        self.streams.contains_key(&stream)
     }
 
     /// HIP API: hipStreamWaitEvent.
