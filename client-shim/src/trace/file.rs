@@ -330,14 +330,19 @@ impl Writer {
             })),
             Event::Sent { began_ns, ended_ns, len_bytes, last_request } => {
                 let first = self.last_sent.wrapping_add(1);
-                let count = last_request.wrapping_sub(self.last_sent).min(REQUESTS_KEPT as u32);
+                let ahead = last_request.wrapping_sub(self.last_sent);
+                // What another thread has sent before may be told later: its requests were counted with what came behind them.
+                let is_late = ahead > u32::MAX / 2;
+                let count = if is_late { 0 } else { ahead.min(REQUESTS_KEPT as u32) };
                 let requests = (0..count).map(|n| first.wrapping_add(n));
                 for request in requests.clone() {
                     if let Some(known) = self.known(request) {
                         known.sent_ns = began_ns;
                     }
                 }
-                self.last_sent = last_request;
+                if !is_late {
+                    self.last_sent = last_request;
+                }
                 self.sent_bytes += len_bytes;
                 self.items.push(Item::Slice(Slice {
                     track: self.id(track::SENDING),
