@@ -137,18 +137,18 @@ fn change<T>(change: impl FnOnce(&mut Identity) -> T) -> T {
     })
 }
 
-/// Puts `device` on the thread's list of contexts; each device has one.
+/// Appends the context of `device` to the thread's list of contexts; each device has one context.
 pub fn push_device(device: i32) {
     // The list is gone only at the end of the thread.
     let _ = DEVICES.try_with(|all| all.borrow_mut().push(device));
 }
 
-/// Takes the last device from the thread's list of contexts; `None` if there is none.
+/// Removes the last context from the thread's list and returns its device; `None` if the list is empty.
 pub fn pop_device() -> Option<i32> {
     DEVICES.try_with(|all| all.borrow_mut().pop()).ok().flatten()
 }
 
-/// Returns the last device in the thread's list of contexts.
+/// Returns the device of the last context in the thread's list.
 pub fn last_pushed() -> Option<i32> {
     DEVICES.try_with(|all| all.borrow().last().copied()).ok().flatten()
 }

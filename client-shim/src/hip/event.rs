@@ -81,7 +81,7 @@ pub(crate) fn record(session: &Session, event: Event, stream: Stream) -> HipResu
 ///
 /// # Errors
 /// `hipErrorInvalidHandle`: there is no such event, or it is of another device.
-pub(super) fn check_device(session: &Session, event: Event, stream: u64) -> HipResult<()> {
+fn check_device(session: &Session, event: Event, stream: u64) -> HipResult<()> {
     let streams = session.streams();
     let is_here = streams.events.info(event)?.device == streams.order.device_of(stream);
     if is_here { Ok(()) } else { Err(HipError::INVALID_HANDLE) }

@@ -18,9 +18,9 @@ pub const PER_THREAD: u64 = hipr_abi::hipStreamPerThread as u64;
 
 /// The first number of streams that devices have by themselves. Handles are less.
 const OF_DEVICES: u64 = 1 << 63;
-/// How many of them a device has.
+/// Distance between the first numbers of two devices.
 const KINDS: u64 = 4;
-/// What stands among them for the streams of a device that are gone and that its legacy stream does not wait for.
+/// The kind of number that stands for destroyed streams of a device that its legacy stream does not wait for.
 const GONE: u64 = 1;
 
 fn of_device(device: i32, kind: u64) -> u64 {
@@ -65,7 +65,7 @@ pub(crate) fn on_wire(stream: u64) -> (u64, Option<i32>) {
 #[derive(Debug, Default)]
 struct Known {
     non_blocking: BTreeSet<u64>,
-    /// Those of other devices than the first.
+    /// The device of each stream that is not of the first one.
     devices: BTreeMap<u64, i32>,
 }
 

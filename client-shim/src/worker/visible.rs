@@ -15,7 +15,7 @@ const UUID_PREFIX: &str = "GPU-";
 pub(super) struct Visible(Option<Vec<i32>>);
 
 impl Visible {
-    /// Reads the variables. Without any nothing is asked.
+    /// Reads the environment variables. Asks the worker for its devices only if one of them is set.
     ///
     /// # Errors
     /// `hipErrorNoDevice`: no device is left; what the worker answers.

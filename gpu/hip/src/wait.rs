@@ -73,12 +73,15 @@ impl Wait {
         purpose: Purpose,
     ) -> Poll<HipResult<()>> {
         if let Purpose::Sync(WaitFor::Event(event)) = purpose {
-            return poll_event(owner, sleeper, event);
+            let asked = owner.event_query(event);
+            return answer(owner, sleeper, asked, |owner| owner.event_synchronize(event));
         }
         if let Purpose::Sync(WaitFor::Stream(stream)) = purpose
             && owner.is_created(stream)
         {
-            return poll_stream(owner, sleeper, stream);
+            // A marker on a blocking stream comes behind the null stream's work, for which HIP does not wait here.
+            let asked = owner.stream_query(stream);
+            return answer(owner, sleeper, asked, |owner| owner.stream_synchronize(stream));
         }
         if self.0.as_ref().is_none_or(|(current, _)| *current != purpose) {
             self.forget(owner);
@@ -132,27 +135,19 @@ impl Wait {
     }
 }
 
-/// Polls whether a stream that the program has created is done. A marker would not tell: on a blocking stream it comes behind the null
-/// stream's work, for which a synchronization of the stream does not wait.
-fn poll_stream(owner: &mut Owner, sleeper: &mut Sleeper, stream: u64) -> Poll<HipResult<()>> {
-    match owner.stream_query(stream) {
+/// Handles what the library says of the work of a stream or an event itself, without a marker; `synchronize` returns the work's error.
+fn answer(
+    owner: &mut Owner,
+    sleeper: &mut Sleeper,
+    asked: HipResult<()>,
+    synchronize: impl FnOnce(&mut Owner) -> HipResult<()>,
+) -> Poll<HipResult<()>> {
+    match asked {
         Err(HipError::NOT_READY) => sleeper.pending(),
         Ok(()) => {
             sleeper.refresh();
             owner.collect();
-            Poll::Ready(owner.stream_synchronize(stream))
-        }
-        Err(error) => Poll::Ready(Err(error)),
-    }
-}
-
-fn poll_event(owner: &mut Owner, sleeper: &mut Sleeper, event: u64) -> Poll<HipResult<()>> {
-    match owner.event_query(event) {
-        Err(HipError::NOT_READY) => sleeper.pending(),
-        Ok(()) => {
-            sleeper.refresh();
-            owner.collect();
-            Poll::Ready(owner.event_synchronize(event))
+            Poll::Ready(synchronize(owner))
         }
         Err(error) => Poll::Ready(Err(error)),
     }

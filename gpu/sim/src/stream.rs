@@ -37,9 +37,9 @@ pub const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
 
 /// The first number of those streams that every device has; handles of others are less.
 const OF_DEVICES: u64 = 1 << 63;
-/// How many of them a device has.
+/// Distance between the first numbers of two devices.
 const KINDS: u64 = 4;
-/// The number among them of the stream for what follows all work that is enqueued; it is not ordered against other streams.
+/// The kind of stream on which a device frees memory behind all its work; no handle means it, and no other stream waits for it.
 const HOUSEKEEPING: u64 = 1;
 
 /// The stream in whose name jobs are done that belong to none.

@@ -1,7 +1,7 @@
 //! Reserved addresses, physical memory, and which of it is mapped where.
 //!
-//! What the same devices may access and lies one beside the other is one block, a *run*, made anew whenever its neighbours change. Work that has the block
-//! of before goes on with it: its bytes are the same ones.
+//! What the same devices may access and lies one beside the other is one block, a *run*, made anew whenever its neighbours change. Work that
+//! has the block of before goes on with it: its bytes are the same ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
