@@ -25,7 +25,9 @@ fn main() {
     let mut script = String::new();
     let mut parent = String::new();
     for (major, minor) in nodes {
-        script.push_str(&format!("hip_{major}.{minor} {{}}{parent};\n"));
+        // What the table does not name is nobody's. rustc's own script says the same, but some linkers heed only the last one.
+        let local = if parent.is_empty() { " local: *; " } else { "" };
+        script.push_str(&format!("hip_{major}.{minor} {{{local}}}{parent};\n"));
         parent = format!(" hip_{major}.{minor}");
     }
     let path = Path::new(&env::var("OUT_DIR").expect("cargo sets OUT_DIR")).join("hip.map");
@@ -33,6 +35,9 @@ fn main() {
 
     println!("cargo::rustc-cdylib-link-arg=-Wl,--version-script={}", path.display());
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libamdhip64.so.6");
+    // The library finds itself under its other names beside its file, before any other library of that name (`src/names.rs`). It has to be the
+    // older kind of search path, which comes before LD_LIBRARY_PATH.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--disable-new-dtags,-rpath,$ORIGIN");
     // Thread-local state and a background thread live in the library: it must not be unloaded.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
 }

@@ -35,7 +35,8 @@ pub(crate) const HSA: Library = Library {
 
 impl Library {
     /// Finds the file: the one that the variable names, else the one beside this program (in cargo's target folder the newest
-    /// one may be in `deps`), else the one in `../lib/hipr`.
+    /// one may be in `deps`), else the one in `../lib/hipr`, else the one in `../libexec/hipr`, where Python's wheels bring it: `pip install
+    /// --target` drops what a wheel has for `lib`.
     ///
     /// # Errors
     /// There is none; says where it was looked for.
@@ -50,7 +51,12 @@ impl Library {
         let program =
             env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;
         let folder = program.parent().unwrap_or(Path::new("."));
-        let folders = [folder.join("deps"), folder.to_owned(), folder.join("../lib/hipr")];
+        let folders = [
+            folder.join("deps"),
+            folder.to_owned(),
+            folder.join("../lib/hipr"),
+            folder.join("../libexec/hipr"),
+        ];
         let candidates: Vec<PathBuf> = folders.iter().map(|folder| folder.join(self.file)).collect();
         candidates.iter().find_map(|path| fs::canonicalize(path).ok()).ok_or_else(|| {
             let looked: Vec<String> =

@@ -4,6 +4,7 @@
 
 mod bench;
 mod check;
+mod completions;
 mod demo;
 mod device;
 mod embedded;
@@ -14,6 +15,7 @@ mod isa_coverage;
 mod key;
 mod launch;
 mod library;
+mod man;
 mod output;
 mod profile;
 mod run;
@@ -22,7 +24,7 @@ mod top;
 mod trace;
 mod worker;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use hipr_log::Style;
 use std::process::ExitCode;
 
@@ -64,6 +66,10 @@ enum Command {
     IsaCoverage(isa_coverage::IsaCoverage),
     /// Runs real kernels in a second process, over TCP, on an emulated GPU, and checks them.
     Demo(demo::Demo),
+    /// Prints a script with which a shell completes commands and options.
+    Completions(completions::Completions),
+    /// Writes the manual pages into a folder.
+    Man(man::Man),
     /// Runs the demo's HIP program.
     #[command(hide = true)]
     DemoProgram,
@@ -94,6 +100,8 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(options),
         Command::IsaCoverage(options) => isa_coverage::run(options),
         Command::Demo(options) => demo::run(options),
+        Command::Completions(options) => completions::run(options, Cli::command()),
+        Command::Man(options) => man::run(options, Cli::command()),
         Command::DemoProgram => demo::run_program(),
     });
     result.unwrap_or_else(|why| {

@@ -45,6 +45,7 @@ mod hip;
 mod host_log;
 mod log;
 mod maps;
+mod names;
 mod rtc;
 mod stats;
 mod submit;

@@ -20,7 +20,7 @@ pub use crate::session::Session;
 
 use crate::calls::{self, Exported};
 use crate::program::{recent, register};
-use crate::{stats, thread, trace};
+use crate::{names, stats, thread, trace};
 use hipr_client::{Failure, Stats};
 
 /// Longest time that the end of the process waits for the worker.
@@ -138,8 +138,9 @@ pub(crate) fn enter(function: Exported) {
     tracing::trace!("{}", function.name());
 }
 
-/// Installs the fork handlers; runs when the library is loaded.
+/// Installs the fork handlers and notes the library's names; runs when the library is loaded.
 extern "C" fn loaded() {
+    names::note();
     // SAFETY: the handlers are functions of this library, which is never unloaded; they only do what is
     // allowed between fork and exec: atomics, close, unlocking.
     unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
