@@ -1,11 +1,15 @@
 //! `hipr run`: runs a program with the client library.
 
+mod slurm;
+
 use crate::embedded;
 use crate::launch::Program;
 use crate::library;
 use crate::sim::Sim;
 use clap::Args;
 use hipr_client::{WorkerAddress, accept_invitation};
+use hipr_worker::Handle;
+use slurm::SlurmWorker;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -19,6 +23,10 @@ pub(crate) struct Way {
     /// Address of the worker; hipr://HOST:PORT for one that asks for keys. [default: a worker with the emulated GPU is started for the program]
     #[arg(long, value_name = "HOST:PORT")]
     worker: Option<String>,
+    /// Asks Slurm for a worker: runs one by srun with these options, for example "--gres=gpu:1", and gives it back when the program has
+    /// ended.
+    #[arg(long, value_name = "OPTIONS", conflicts_with = "worker", allow_hyphen_values = true)]
+    slurm: Option<String>,
     /// Lets synchronizations return at once where the program could see nothing of the work; its errors come with a later call.
     #[arg(long)]
     lazy_sync: bool,
@@ -50,14 +58,15 @@ impl Way {
     ) -> Result<R, String> {
         let folder = library::CLIENT.folder()?;
         // Lives until the program has ended.
-        let embedded = if self.worker.is_none() {
-            Some(embedded::start(self.sim, &embedded::beside(folder.path()))?)
-        } else {
-            None
+        let served = match (self.worker, self.slurm) {
+            (Some(address), _) => Served::Elsewhere(address),
+            (None, Some(options)) => Served::BySlurm(SlurmWorker::start(&options)?),
+            (None, None) => Served::Here(embedded::start(self.sim, &embedded::beside(folder.path()))?),
         };
-        let address = match &embedded {
-            Some(worker) => worker.local_addr().to_string(),
-            None => worker(self.worker.unwrap_or_default())?,
+        let address = match &served {
+            Served::Here(worker) => worker.local_addr().to_string(),
+            Served::Elsewhere(address) => accepted(address)?,
+            Served::BySlurm(worker) => accepted(worker.invitation())?,
         };
         let mut program = Program::new(program, &folder)?;
         program.envs(self.lazy_sync.then_some(("HIPR_SYNC", "lazy"))).env("HIPR_WORKER", &address);
@@ -65,9 +74,19 @@ impl Way {
     }
 }
 
+/// Who serves the program.
+enum Served {
+    /// A worker in this process, with an emulated GPU.
+    Here(Handle),
+    /// A worker at this address.
+    Elsewhere(String),
+    /// A worker that Slurm has placed.
+    BySlurm(SlurmWorker),
+}
+
 /// Returns the address for the program, after an invitation in it was turned into keys.
-fn worker(given: String) -> Result<String, String> {
-    let address = WorkerAddress::new(&given);
+fn accepted(given: &str) -> Result<String, String> {
+    let address = WorkerAddress::new(given);
     let accepted = accept_invitation(&address, INVITATION_TIMEOUT).map_err(|why| why.to_string())?;
-    Ok(if accepted == address { given } else { accepted.to_string() })
+    Ok(if accepted == address { given.to_owned() } else { accepted.to_string() })
 }

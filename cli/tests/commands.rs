@@ -56,6 +56,27 @@ fn a_reader_who_has_seen_enough_is_no_error() {
 }
 
 #[test]
+fn without_slurm_a_job_cannot_be_had() {
+    // A shell, and nothing else.
+    let folder = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("sh")).expect("a link");
+    for (options, expected) in [
+        ("--gres=gpu:1", "there is no srun on this machine"),
+        ("--comment=\"a", "--slurm --comment=\"a: there is a quotation mark without its other one"),
+    ] {
+        let output = Command::new(HIPR)
+            .args(["run", "--slurm", options, "--", "true"])
+            .env("PATH", folder.path())
+            .output()
+            .expect("hipr runs");
+        assert_eq!(output.status.code(), Some(1), "{options}");
+        assert!(stderr(&output).contains(expected), "{options}: {}", stderr(&output));
+    }
+    let output = hipr(&["run", "--slurm", "--gres=gpu:1", "--worker", "127.0.0.1:1", "--", "true"]);
+    assert!(stderr(&output).contains("cannot be used with"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_exit_code_is_the_programs_own() {
     for code in [0, 1, 7, 255] {
         let output = hipr(&["run", "--", "sh", "-c", &format!("exit {code}")]);
