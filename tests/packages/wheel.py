@@ -23,7 +23,7 @@ PROGRAMS = HERE / "programs"
 ROOT = HERE.parent.parent
 WHEEL = None
 # The releases that are tested.
-FRAMEWORKS = {"iree": ["iree-base-runtime==3.13.0", "numpy==2.4.6"], "hip-python": ["hip-python==10.0.0.0.1.2"]}
+FRAMEWORKS = {"iree": ["iree-base-runtime==3.13.0", "numpy==2.4.6"], "hip-python": ["hip-python==10.0.0.0.1.2"], "ray": ["ray==2.60.0"]}
 TIMEOUT_S = 300
 
 
@@ -208,6 +208,12 @@ class Frameworks(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             environment = Environment(Path(folder) / "venv", *FRAMEWORKS["hip-python"])
             self.assertIn("saxpy is right", environment.run("hip_python_saxpy.py", ROOT / "cli/demo/kernels.co"))
+
+    def test_ray(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = Environment(Path(folder) / "venv", *FRAMEWORKS["ray"])
+            said = environment.run("ray_tasks.py", RAY_USAGE_STATS_ENABLED="0", HOME=folder)
+            self.assertIn("all GPUs are given back", said)
 
     def test_tinygrad(self):
         # In the system that has AMD's libamd_comgr, with a folder of packages: that system has no pip.

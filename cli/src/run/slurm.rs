@@ -4,7 +4,6 @@
 //! pipe to the shell that has started it is closed, and with it the job: also where this process is killed.
 
 use std::env;
-use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -134,10 +133,8 @@ fn invitation(printed: &Receiver<String>, job: &str) -> Option<String> {
 
 /// Returns what Slurm says of a job: its number, its state, and what it waits for. Empty if it says nothing.
 fn state(job: &str) -> String {
-    let format: OsString = "--format=job %i, %T (%r)".into();
     let asked = Command::new("squeue")
-        .args(["--noheader", "--name", job])
-        .arg(format)
+        .args(["--noheader", "--name", job, "--format=job %i, %T (%r)"])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output();
