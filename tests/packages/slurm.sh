@@ -107,6 +107,9 @@ run "--gres=gpu:1" -- sh -c '[ "$(squeue --noheader --states=running | wc -l)" =
 [[ $code == 7 ]] || fail "the exit code is $code, not the program's"
 no_jobs || fail "a job is left after a program that failed"
 
+"$hipr" trace --slurm "--gres=gpu:1" --output "$folder/trace" -- "$hipr" demo-program >/dev/null 2>&1 || fail "hipr trace cannot have a job"
+[[ -s $folder/trace ]] || fail "there is no trace"
+
 step "two programs at once"
 # Each waits for the other's job.
 both="until [ \$(squeue --noheader --states=running | wc -l) = 2 ] || [ -e $folder/both ]; do sleep 0.1; done; touch $folder/both"
