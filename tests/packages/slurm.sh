@@ -135,7 +135,7 @@ is_held() { [[ $(squeue --noheader --states=running | wc -l) == 1 ]]; }
 until_s 60 is_held || fail "the first program does not run"
 "$hipr" run --slurm "--gres=gpu:1" -- true 2>"$folder/waits.log" &
 waiter=$!
-waits() { grep -q 'waiting for Slurm for [0-9]* s: job [0-9]*, PENDING (Resources)' "$folder/waits.log"; }
+waits() { grep -qs 'waiting for Slurm for [0-9]* s: job [0-9]*, PENDING (Resources)' "$folder/waits.log"; }
 until_s 60 waits || fail "it does not say that it waits: $(cat "$folder/waits.log")"
 
 step "a program that waits is killed: its job is cancelled"
