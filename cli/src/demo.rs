@@ -6,14 +6,15 @@ mod program;
 mod report;
 
 use crate::embedded;
+use crate::launch::this_program;
 use crate::library;
 use crate::output::say;
 use crate::sim::Sim;
 use clap::Args;
 use report::{CaseReport, ProgramReport};
 use serde::Deserialize;
+use std::fs;
 use std::process::{Command, ExitCode, Stdio};
-use std::{env, fs};
 
 /// The statistics that the client library writes to `HIPR_STATS_FILE` when the program ends.
 #[derive(Debug, Deserialize)]
@@ -40,8 +41,7 @@ pub(crate) fn run(options: Demo) -> Result<ExitCode, String> {
     say!("hipr demo: a HIP program in one process, an emulated GPU in another, TCP between them");
     let worker = embedded::start(options.sim, &embedded::loopback())?;
     say!("worker   listens at {}, emulating the GPU", worker.local_addr());
-    let program =
-        env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;
+    let program = this_program()?;
     let output = Command::new(program)
         .arg("demo-program")
         .env("LD_LIBRARY_PATH", folder.search_path())

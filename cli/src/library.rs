@@ -1,5 +1,6 @@
 //! The libraries that hipr puts below programs, and a folder that shows one under the names that programs look for.
 
+use crate::launch::this_program;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -48,8 +49,7 @@ impl Library {
                 Err(why) => Err(format!("{}={}: {why}", self.variable, path.display())),
             };
         }
-        let program =
-            env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?;
+        let program = this_program()?;
         let folder = program.parent().unwrap_or(Path::new("."));
         let folders = [
             folder.join("deps"),

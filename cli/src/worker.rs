@@ -21,7 +21,7 @@ use crate::library;
 use crate::output::say;
 use crate::sim::Sim;
 use access::Access;
-pub(crate) use access::{invitation_url, invite, key_file};
+pub(crate) use access::{INVITATION, invitation_url, invite, key_file};
 use audit::AuditFile;
 use cache::Cache;
 use clap::{Args, ValueEnum};

@@ -3,6 +3,8 @@
 //! `srun` waits for what the options ask for, runs a worker there and brings its invitation here, over Slurm's own connections. It ends when the
 //! pipe to the shell that has started it is closed, and with it the job: also where this process is killed.
 
+use crate::launch::this_program;
+use crate::worker::INVITATION;
 use std::env;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -12,16 +14,14 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What runs `srun` here: its standard output has only what the worker prints.
-const HERE: &str = include_str!("srun.sh");
-/// What runs the worker there, with keys of its own that go with it.
-const THERE: &str = include_str!("worker.sh");
-/// What stands before an invitation.
-const INVITATION: &str = "invitation: ";
-/// How often Slurm is asked what it waits for.
-const ASKED: Duration = Duration::from_secs(5);
-/// How often it is said again that Slurm waits.
-const SAID: Duration = Duration::from_secs(60);
+/// The shell script that runs `srun` on this machine; only what the worker prints comes out of its standard output.
+const SRUN_SCRIPT: &str = include_str!("srun.sh");
+/// The shell script that runs the worker on the node, with a key and a file of authorized keys that are removed when it ends.
+const WORKER_SCRIPT: &str = include_str!("worker.sh");
+/// Time between two questions to Slurm for the job's state.
+const ASK_INTERVAL: Duration = Duration::from_secs(5);
+/// Time after which a state that has not changed is printed again.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A worker in a job of Slurm's; dropping it ends the job.
 pub(super) struct SlurmWorker {
@@ -39,16 +39,14 @@ impl SlurmWorker {
             .ok_or_else(|| format!("--slurm {options}: there is a quotation mark without its other one"))?;
         let program = match env::var_os("HIPR_SLURM_PROGRAM") {
             Some(program) => PathBuf::from(program),
-            None => {
-                env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))?
-            }
+            None => this_program()?,
         };
         let job = format!("hipr-{}", std::process::id());
         let mut shell = Command::new("sh")
-            .args(["-c", HERE, "srun"])
+            .args(["-c", SRUN_SCRIPT, "srun"])
             .args(["--nodes=1", "--ntasks=1", &format!("--job-name={job}")])
             .args(words)
-            .args(["sh", "-c", THERE])
+            .args(["sh", "-c", WORKER_SCRIPT])
             .arg(program)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -112,7 +110,7 @@ fn invitation(printed: &Receiver<String>, job: &str) -> Option<String> {
     let begin = Instant::now();
     let (mut last, mut last_said) = (String::new(), begin);
     loop {
-        match printed.recv_timeout(ASKED) {
+        match printed.recv_timeout(ASK_INTERVAL) {
             Ok(line) => {
                 if let Some(invitation) = line.strip_prefix(INVITATION) {
                     return Some(invitation.to_owned());
@@ -121,7 +119,7 @@ fn invitation(printed: &Receiver<String>, job: &str) -> Option<String> {
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => {
                 let state = state(job);
-                if state != last || last_said.elapsed() >= SAID {
+                if state != last || last_said.elapsed() >= REPEAT_INTERVAL {
                     let state_shown = if state.is_empty() { "no job yet" } else { &state };
                     eprintln!("hipr: waiting for Slurm for {} s: {state_shown}", begin.elapsed().as_secs());
                     (last, last_said) = (state, Instant::now());

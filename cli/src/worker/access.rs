@@ -16,6 +16,8 @@ use tracing::{info, warn};
 
 /// How long an invitation can be used.
 const INVITATION_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// What a worker prints before its invitation, on the same line.
+pub(crate) const INVITATION: &str = "invitation: ";
 /// Name of the file with a worker's key, in the folder of hipr's settings.
 const KEY_FILE: &str = "worker-key";
 
@@ -176,7 +178,7 @@ impl Access {
         };
         let key = read_key(&self.key_file()?).map_err(|why| why.to_string())?;
         let token = invite(authorized, None, None)?;
-        say!("invitation: {}", invitation_url(&key, &place, &token));
+        say!("{INVITATION}{}", invitation_url(&key, &place, &token));
         Ok(())
     }
 }

@@ -18,7 +18,7 @@ pub const PER_THREAD: u64 = hipr_abi::hipStreamPerThread as u64;
 
 /// The first number of streams that devices have by themselves. Handles are less.
 const OF_DEVICES: u64 = 1 << 63;
-/// Distance between the first numbers of two devices.
+/// How many numbers each device has for its own streams: those of device `d` begin at `OF_DEVICES + d * KINDS`.
 const KINDS: u64 = 4;
 /// The kind of number that stands for destroyed streams of a device that its legacy stream does not wait for.
 const GONE: u64 = 1;

@@ -37,7 +37,7 @@ pub const PER_THREAD_STREAM: u64 = hipr_abi::hipStreamPerThread as u64;
 
 /// The first number of those streams that every device has; handles of others are less.
 const OF_DEVICES: u64 = 1 << 63;
-/// Distance between the first numbers of two devices.
+/// How many numbers each device has for its own streams: those of device `d` begin at `OF_DEVICES + d * KINDS`.
 const KINDS: u64 = 4;
 /// The kind of stream on which a device frees memory behind all its work; no handle means it, and no other stream waits for it.
 const HOUSEKEEPING: u64 = 1;
