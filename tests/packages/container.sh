@@ -10,9 +10,7 @@ root=$(cd "$here/../.." && pwd)
 dist=$(realpath "$1")
 suite=trixie
 
-for tool in buildah debootstrap; do
-    command -v "$tool" >/dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends "$tool"; } >/dev/null
-done
+need buildah debootstrap
 folder=$(mktemp -d)
 # Processes in a changed root, and images as plain folders: what a machine without user namespaces and overlays has, too.
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
@@ -24,9 +22,7 @@ cleanup() {
 trap cleanup EXIT
 
 echo "container: a base of $suite"
-debootstrap --variant=minbase --include=ca-certificates "$suite" "$folder/system" "$(mirror)" >"$folder/log" 2>&1 ||
-    { hide_mirror <"$folder/log" | tail -n 5 >&2; exit 1; }
-if [[ -s /etc/ssl/certs/ca-certificates.crt ]]; then cp -L /etc/ssl/certs/ca-certificates.crt "$folder/system/etc/ssl/certs/"; fi
+small_system "$suite" "$folder/system"
 base=$(buildah from scratch)
 buildah add -q "$base" "$folder/system" / >/dev/null
 rm -rf "$folder/system"

@@ -12,9 +12,7 @@ export LC_ALL=C DEBIAN_FRONTEND=noninteractive
 step() { echo "deb: $*"; }
 fail() { echo "deb: $*" >&2; exit 1; }
 
-for tool in lintian debootstrap; do
-    command -v "$tool" >/dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends "$tool"; } >/dev/null
-done
+need lintian debootstrap
 step "lintian"
 lintian --allow-root --fail-on error,warning "$package"
 
@@ -26,10 +24,8 @@ cleanup() {
 }
 trap cleanup EXIT
 step "a fresh Debian system"
-debootstrap --variant=minbase --include=ca-certificates,systemd,bash-completion bookworm "$system" "$(mirror)" >"$folder/log" 2>&1 ||
-    { hide_mirror <"$folder/log" | tail -n 5 >&2; fail "debootstrap failed"; }
+small_system bookworm "$system" systemd,bash-completion || fail "debootstrap failed"
 mount -t proc proc "$system/proc"
-if [[ -s /etc/ssl/certs/ca-certificates.crt ]]; then cp -L /etc/ssl/certs/ca-certificates.crt "$system/etc/ssl/certs/"; fi
 cp -L /etc/resolv.conf /etc/hosts "$system/etc/" 2>/dev/null || true
 printf '#!/bin/sh\nexit 101\n' >"$system/usr/sbin/policy-rc.d" # start no services
 chmod +x "$system/usr/sbin/policy-rc.d"

@@ -129,7 +129,7 @@ said=$(PATH=$folder/bin "$hipr" run --slurm "--gres=gpu:1" -- true 2>&1) && fail
 [[ $said == *"there is no srun on this machine"* ]] || fail "it says: $said"
 
 step "it waits, and says for what"
-"$hipr" run --slurm "--gres=gpu:2" -- sleep 600 &
+"$hipr" run --slurm "--gres=gpu:2" -- sh -c "echo \$\$ >$folder/program.pid; exec sleep 600" &
 holder=$!
 is_held() { [[ $(squeue --noheader --states=running | wc -l) == 1 ]]; }
 until_s 60 is_held || fail "the first program does not run"
@@ -148,11 +148,10 @@ step "a program that runs is killed: its job ends"
 kill -KILL "$holder"
 wait "$holder" 2>/dev/null || true
 until_s 60 no_jobs || fail "the job of a killed program is left"
-pkill -f 'sleep 600' || true
+kill "$(<"$folder/program.pid")"
 
 step "a job that is cancelled: the program has an error, and ends"
-printf 'import ctypes, subprocess, sys, time\nhip = ctypes.CDLL("libamdhip64.so")\nassert hip.hipDeviceSynchronize() == 0\nsubprocess.run(["scancel", "--name", sys.argv[1], "--full"])\nfor _ in range(600):\n    error = hip.hipDeviceSynchronize()\n    if error: print("error", error); break\n    time.sleep(0.1)\n' >"$folder/cancelled.py"
-said=$(run "--gres=gpu:1 --job-name=cancelled" -- python3 "$folder/cancelled.py" cancelled 2>&1) || fail "the program failed: $said"
+said=$(run "--gres=gpu:1 --job-name=cancelled" -- python3 "$here/programs/cancelled.py" cancelled 2>&1) || fail "the program failed: $said"
 [[ $said == *"error 709"* ]] || fail "the program saw: $said"
 until_s 60 no_jobs || fail "the cancelled job is left"
 

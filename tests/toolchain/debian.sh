@@ -20,6 +20,25 @@ reachable() {
     return $result
 }
 
+# Installs the Debian packages of these names whose programs of the same names are not there.
+need() {
+    local name
+    for name; do
+        command -v "$name" >/dev/null || { apt-get update -q && apt-get install -qy --no-install-recommends "$name"; } >/dev/null
+    done
+}
+
+# Makes a small Debian system that trusts the mirror: SUITE FOLDER [PACKAGES, with commas between them].
+small_system() {
+    local log status=0
+    log=$(mktemp)
+    debootstrap --variant=minbase --include="ca-certificates${3:+,$3}" "$1" "$2" "$(mirror)" >"$log" 2>&1 || status=$?
+    [ "$status" = 0 ] || hide_mirror <"$log" | tail -n 5 >&2
+    rm "$log"
+    if [ -s /etc/ssl/certs/ca-certificates.crt ]; then cp -L /etc/ssl/certs/ca-certificates.crt "$2/etc/ssl/certs/"; fi
+    return "$status"
+}
+
 # The packages of a suite such as sid, as a source of apt in the system.
 suite_sources() {
     printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' "$(mirror)" "$1"

@@ -54,7 +54,8 @@ def use(worker: str | None = None) -> None:
         asked = worker or os.environ.get("HIPR_WORKER") or None
         address, folder, held = _hold(asked)
         try:
-            _ask(address)
+            if asked:
+                _ask(address)
             loaded = ctypes.CDLL(os.path.join(folder, _NAME), mode=ctypes.RTLD_LOCAL)
         except Exception as why:
             os.close(held)

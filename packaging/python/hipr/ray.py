@@ -28,9 +28,10 @@ __all__ = ["WorkerLost", "remote"]
 
 # Runs the words until they end or standard input is closed, which it is when the process that has started this one ends, in whatever way; then
 # removes the folder that is named first. Ray ends an actor before its owner's process has run its destructors: the client says good-bye meanwhile.
-_HELD = 'exec 4<&0; "$@" 4<&- & held=$!; (exec 2>/dev/null; read -r _ <&4; sleep 5; kill "$held") & wait "$held"; rm -rf "$0"'
+_WORKER_SCRIPT = 'exec 4<&0; "$@" 4<&- & held=$!; (exec 2>/dev/null; read -r _ <&4; sleep 5; kill "$held") & wait "$held"; rm -rf "$0"'
 _INVITATION = "invitation: "
-_held: Any = None
+# The actor with this process's worker.
+_actor: Any = None
 # How long a worker that does not answer is asked whether it is there.
 _ASKED_S = 10
 
@@ -51,7 +52,7 @@ class _Worker:
         # Where there is no HIP runtime, as many are emulated.
         environment = {"HIPR_LOG": "warn", "HIPR_SIM_DEVICES": str(gpus), **os.environ}
         self._process = subprocess.Popen(
-            ["sh", "-c", _HELD, folder, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            ["sh", "-c", _WORKER_SCRIPT, folder, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
 
     def invitation(self) -> str:
@@ -68,8 +69,8 @@ class _Worker:
 def _run(function: Callable[..., Any], gpus: int, options: Sequence[str], args: tuple, kwargs: dict) -> Any:
     """Runs in the task's process, which is no other task's."""
     # Until the process ends, and with it the session: then Ray ends the actor, whose owner is gone.
-    global _held
-    _held = worker = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0)(_Worker).remote(gpus, options)
+    global _actor
+    _actor = worker = ray.remote(num_cpus=0, num_gpus=gpus, max_restarts=0)(_Worker).remote(gpus, options)
     try:
         use(ray.get(worker.invitation.remote()))
         return function(*args, **kwargs)
