@@ -6,8 +6,7 @@ mod program;
 mod report;
 
 use crate::embedded;
-use crate::launch::this_program;
-use crate::library;
+use crate::library::{self, this_program};
 use crate::output::say;
 use crate::sim::Sim;
 use clap::Args;

@@ -5,17 +5,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::{env, thread};
-
-/// Returns the path of this program's executable.
-///
-/// # Errors
-/// The system does not tell.
-pub(crate) fn this_program() -> Result<PathBuf, String> {
-    env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))
-}
+use std::thread;
 
 /// A program that is to be run.
 pub(crate) struct Program(Command);

@@ -1,8 +1,15 @@
 //! The libraries that hipr puts below programs, and a folder that shows one under the names that programs look for.
 
-use crate::launch::this_program;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
+
+/// Returns the path of this program's executable.
+///
+/// # Errors
+/// The system does not tell.
+pub(crate) fn this_program() -> Result<PathBuf, String> {
+    env::current_exe().map_err(|why| format!("cannot find this program's executable: {why}"))
+}
 
 /// A library that is built and installed with this program.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! `srun` waits for what the options ask for, runs a worker there and brings its invitation here, over Slurm's own connections. It ends when the
 //! pipe to the shell that has started it is closed, and with it the job: also where this process is killed.
 
-use crate::launch::this_program;
+use crate::library::this_program;
 use crate::worker::INVITATION;
 use std::env;
 use std::io::{BufRead as _, BufReader};
